@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: Apache-2.0
+# What `cmake --install` puts where: library, headers, rmaConfig.cmake, rma.pc. Tools install themselves.
+include(CMakePackageConfigHelpers)
+
+set(rma_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rma)
+install(TARGETS rma EXPORT rmaTargets FILE_SET HEADERS)
+install(EXPORT rmaTargets NAMESPACE rma:: DESTINATION ${rma_cmake_dir})
+
+get_target_property(rma_library_type rma TYPE)
+configure_package_config_file(cmake/rmaConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/rmaConfig.cmake
+  INSTALL_DESTINATION ${rma_cmake_dir})
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/rmaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rmaConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/rmaConfigVersion.cmake
+  DESTINATION ${rma_cmake_dir})
+
+# Who links the archive must link what it needs; a shared library carries that itself.
+if(rma_library_type STREQUAL STATIC_LIBRARY)
+  set(rma_pc_requires "libcrypto fmt")
+  set(rma_pc_libs -pthread)
+endif()
+if(RMA_ASSERTS)
+  set(rma_pc_cflags -DRMA_ASSERTS=1)
+endif()
+cmake_path(SET rma_pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
+file(RELATIVE_PATH rma_pc_prefix ${rma_pc_dir} ${CMAKE_INSTALL_PREFIX})
+string(REGEX REPLACE "/$" "" rma_pc_prefix ${rma_pc_prefix})
+configure_file(cmake/rma.pc.in ${CMAKE_CURRENT_BINARY_DIR}/rma.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rma.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

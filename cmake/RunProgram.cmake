@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+# cmake [-DMATCH_0=regex ...] [-DEXPECT=file -DSORTED=bool] -P RunProgram.cmake -- command...
+# Runs the command, shows what it printed, and fails unless it exits with 0 and printed what was asked for.
+
+set(command "")
+set(in_command FALSE)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(index RANGE ${last})
+  if(in_command)
+    list(APPEND command "${CMAKE_ARGV${index}}")
+  elseif(CMAKE_ARGV${index} STREQUAL "--")
+    set(in_command TRUE)
+  endif()
+endforeach()
+
+execute_process(COMMAND ${command} RESULT_VARIABLE result OUTPUT_VARIABLE out ERROR_VARIABLE err)
+message("${out}${err}")
+if(result EQUAL 77)
+  message("RunProgram: the program skipped itself")
+  return()
+elseif(NOT result EQUAL 0)
+  message(FATAL_ERROR "exit status ${result}")
+endif()
+
+set(index 0)
+while(DEFINED MATCH_${index})
+  if(NOT "${out}${err}" MATCHES "${MATCH_${index}}")
+    message(FATAL_ERROR "not found in the output: ${MATCH_${index}}")
+  endif()
+  math(EXPR index "${index} + 1")
+endwhile()
+
+# The text as one line per list element; characters that mean something in a list are replaced.
+function(to_lines text sorted result)
+  string(REGEX REPLACE "\n+$" "" text "${text}")
+  string(REGEX REPLACE "[[;]|]" "?" text "${text}")
+  string(REPLACE "\\" "?" text "${text}")
+  string(REPLACE "\n" ";" text "${text}")
+  if(sorted)
+    list(SORT text)
+  endif()
+  set(${result} "${text}" PARENT_SCOPE)
+endfunction()
+
+if(DEFINED EXPECT)
+  file(READ ${EXPECT} expected)
+  to_lines("${expected}" ${SORTED} expected_lines)
+  to_lines("${out}" ${SORTED} out_lines)
+  if(NOT "${expected_lines}" STREQUAL "${out_lines}")
+    message(FATAL_ERROR "standard output is not as in ${EXPECT}:\n${expected}")
+  endif()
+endif()

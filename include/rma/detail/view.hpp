@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the inlined calls of a window read, and the functions they fall back to.
+///
+/// The rule: an operation is inlined if its range lies below the target's `limit`. Whatever needs more than a
+/// store or a locked instruction (closed epoch, other node, forced protocol, trace) keeps the limit at 0, so
+/// that one comparison guards everything, misuse included.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+
+#include "rma/detail/word.hpp"
+#include "rma/epoch.hpp"
+#include "rma/error.hpp"
+#include "rma/hints.hpp"
+#include "rma/operation.hpp"
+
+namespace rma {
+class Layout;
+}
+
+namespace rma::detail {
+
+struct request_node;
+
+/// A stripe's lock: 0 free, else 1 + holder. On a line of its own.
+struct alignas(64) stripe_lock {
+  word32 owner;
+};
+
+/// The lock of one rank's part of a window. See src/sync/lock_cpu.hpp for its bits.
+struct alignas(64) cpu_lock {
+  word64 state;
+};
+inline constexpr std::uint64_t lock_readers = 0x7fff'ffff;             ///< how many hold it shared
+inline constexpr std::uint64_t lock_waiters = std::uint64_t{1} << 31;  ///< somebody sleeps for it
+inline constexpr std::uint64_t lock_writer = std::uint64_t{1} << 63;   ///< held exclusively, by the rank in bits 32..62
+constexpr std::uint64_t lock_tag(std::uint32_t holder) noexcept { return lock_writer | (std::uint64_t{holder} << 32); }
+
+/// What a rank writes down about the locks that it takes, for the survivors of its death. Marked `unsure` while the
+/// lock word may or may not say the same.
+inline constexpr std::uint8_t record_unsure = 0x10;
+inline constexpr std::uint8_t held_by_lock_all = 4;
+
+/// One target whose memory is mapped here.
+struct alignas(64) target_view {
+  std::byte* base = nullptr;       ///< its part of the window, in this process
+  std::uint64_t limit = 0;         ///< elements that the inline path may touch now
+  std::uint64_t atomic_limit = 0;  ///< the same for atomic updates
+  std::uint64_t limit_open = 0;    ///< what `limit` is while an epoch is open
+  std::uint64_t atomic_limit_open = 0;
+  stripe_lock* stripes = nullptr;        ///< its stripes
+  cpu_lock* lock = nullptr;              ///< its lock; null: slow path
+  word<std::uint8_t>* record = nullptr;  ///< what I hold there, for survivors to read if I die
+  std::uint8_t held = 0;                 ///< lock_kind that this rank holds by lock(), 0 none
+  std::uint8_t flushable = 0;            ///< a passive epoch is open and the engine has nothing under way
+};
+
+/// The part of a window that the inlined calls see. Fixed at creation, but for limits and epoch state.
+struct window_view {
+  target_view* targets = nullptr;  ///< mapped targets first, first+1, ... first+mapped-1
+  std::uint32_t first = 0;
+  std::uint32_t mapped = 0;
+  std::uint64_t my_lock_tag = 0;    ///< value of a lock that this rank holds exclusively
+  std::uint32_t my_stripe_tag = 0;  ///< value of a stripe that this rank holds
+  std::uint32_t stripe_mask = 0;
+  accumulate_mode mode = accumulate_mode::handler;
+  std::uint8_t may_lock = 0;     ///< no epoch other than lock() is open
+  std::uint32_t locks_open = 0;  ///< targets locked by lock()
+};
+
+/// log2 of the bytes that one stripe guards.
+inline constexpr unsigned stripe_shift = 12;
+
+/// Public calls by number, for messages.
+enum class call : std::uint8_t {
+  put,
+  get,
+  accumulate,
+  get_accumulate,
+  fetch_and_op,
+  compare_and_swap,
+  fence,
+  post,
+  start,
+  complete,
+  wait,
+  test,
+  lock,
+  unlock,
+  lock_all,
+  unlock_all,
+  flush,
+  flush_all,
+  flush_local,
+  flush_local_all,
+  sync,
+  wait_signal,
+  test_signal,
+  free,
+  attach,
+  detach,
+  allocate,
+  create,
+  allocate_shared,
+  create_dynamic,
+  pointer_to,
+};
+
+/// One operation as the engine sees it. Layouts are null where the data are contiguous.
+struct operation_args {
+  call kind = call::put;
+  operation op = operation::replace;
+  element type = element::u8;
+  int target = 0;
+  std::uint64_t displacement = 0;         ///< in the window's units
+  const void* origin = nullptr;           ///< data that goes out
+  void* result = nullptr;                 ///< where data that comes in goes
+  const void* compare = nullptr;          ///< compare_and_swap: what must be there
+  std::uint64_t bytes = 0;                ///< of contiguous data
+  const Layout* origin_layout = nullptr;  ///< shape of `origin` (of `result` for a get)
+  const Layout* result_layout = nullptr;  ///< shape of `result` of get_accumulate
+  const Layout* target_layout = nullptr;  ///< shape at the target, from the displacement on
+  int signal = -1;                        ///< raised at the target when the data are there
+};
+
+/// The general path: checks, chooses a protocol, starts it. `done` or `posted` on success. With `request`, it
+/// gets a node if and only if the operation has not ended.
+status issue(window_view& window, const operation_args& args, request_node** request) noexcept;
+/// issue and wait for the result at the origin.
+status issue_and_wait(window_view& window, const operation_args& args) noexcept;
+
+status fence(window_view& window, assertion promises) noexcept;
+status post(window_view& window, const int* group, std::size_t count, assertion promises) noexcept;
+status start(window_view& window, const int* group, std::size_t count, assertion promises) noexcept;
+status complete(window_view& window) noexcept;
+status wait(window_view& window) noexcept;
+status test(window_view& window) noexcept;
+status lock_slow(window_view& window, lock_kind kind, int target, assertion promises) noexcept;
+status unlock_slow(window_view& window, int target) noexcept;
+status lock_all(window_view& window, assertion promises) noexcept;
+status unlock_all(window_view& window) noexcept;
+status flush_slow(window_view& window, int target) noexcept;
+status flush_all(window_view& window) noexcept;
+status flush_local(window_view& window, int target) noexcept;
+status flush_local_all(window_view& window) noexcept;
+status sync(window_view& window) noexcept;
+status wait_signal(window_view& window, unsigned signal, std::uint64_t count, int from) noexcept;
+status test_signal(window_view& window, unsigned signal, std::uint64_t count) noexcept;
+std::uint64_t signal_value(const window_view& window, unsigned signal) noexcept;
+/// A scope left by an exception: closes what is open towards `target` (-1: lock_all) without waiting for
+/// anybody, and marks the window failed.
+void abandon_epoch(window_view& window, int target) noexcept;
+
+/// Makes the message and throws. `where` is the public call's caller.
+[[noreturn, gnu::cold, gnu::noinline]] void raise(const window_view& window, call what, status code, int target,
+                                                  std::uint64_t displacement, std::uint64_t count,
+                                                  const std::source_location& where);
+
+/// What a freed or moved-from window points to: no targets, so that every call goes to the slow path and fails.
+extern const window_view freed_window;
+
+inline target_view* view_of(const window_view& window, int target) noexcept {
+  const std::uint32_t index = static_cast<std::uint32_t>(target) - window.first;
+  if (index >= window.mapped) return nullptr;
+  target_view* const found = window.targets + index;
+  if (found == nullptr) __builtin_unreachable();  // saves the caller's comparison a second branch
+  return found;
+}
+
+}  // namespace rma::detail

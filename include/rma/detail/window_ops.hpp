@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The inlined halves of a window's calls: one range check, then a store, a load or a locked instruction.
+/// Everything else is in the library (`issue`, `..._slow`).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <string_view>
+#include <type_traits>
+
+#include "rma/detail/atomic_op.hpp"
+#include "rma/detail/view.hpp"
+#include "rma/layout.hpp"
+#include "rma/request.hpp"
+#include "rma/team.hpp"
+
+namespace rma::detail {
+
+/// What a new window is made of.
+struct window_plan {
+  call kind;
+  void* memory;  ///< create: the user's
+  std::size_t count;
+  std::size_t element_bytes;
+  std::size_t element_alignment;
+};
+
+window_view* make_window(const Team& team, const window_plan& plan, const Hints& hints);
+status free_window(window_view* window) noexcept;
+void drop_window(window_view* window) noexcept;
+status attach(window_view& window, void* memory, std::size_t bytes, std::uint64_t& displacement) noexcept;
+status detach(window_view& window, void* memory) noexcept;
+void* local_base(const window_view& window) noexcept;
+std::size_t local_bytes(const window_view& window) noexcept;
+Team team_of(const window_view& window);
+std::string_view name_of_window(const window_view& window) noexcept;
+bool one_sided(const window_view& window, call kind, int target) noexcept;
+std::string_view promotion(const window_view& window) noexcept;
+
+inline window_view* no_window() noexcept { return const_cast<window_view*>(&freed_window); }
+
+// ---- arguments of the general path ------------------------------------------------------------------------------
+
+inline operation_args put_args(const void* from, std::uint64_t bytes, int target, std::uint64_t at) noexcept {
+  operation_args a;
+  a.kind = call::put;
+  a.origin = from;
+  a.bytes = bytes;
+  a.target = target;
+  a.displacement = at;
+  return a;
+}
+
+inline operation_args get_args(void* to, std::uint64_t bytes, int target, std::uint64_t at) noexcept {
+  operation_args a;
+  a.kind = call::get;
+  a.result = to;
+  a.bytes = bytes;
+  a.target = target;
+  a.displacement = at;
+  return a;
+}
+
+inline operation_args accumulate_args(const void* from, std::uint64_t bytes, element type, operation op, int target,
+                                      std::uint64_t at) noexcept {
+  operation_args a = put_args(from, bytes, target, at);
+  a.kind = call::accumulate;
+  a.type = type;
+  a.op = op;
+  return a;
+}
+
+inline operation_args get_accumulate_args(const void* from, void* result, std::uint64_t bytes, element type,
+                                          operation op, int target, std::uint64_t at) noexcept {
+  operation_args a = accumulate_args(from, bytes, type, op, target, at);
+  a.kind = call::get_accumulate;
+  a.result = result;
+  return a;
+}
+
+inline operation_args layout_args(call kind, const void* from, void* to, const Layout& origin_layout, int target,
+                                  std::uint64_t at, const Layout& target_layout) noexcept {
+  operation_args a;
+  a.kind = kind;
+  a.origin = from;
+  a.result = to;
+  a.origin_layout = &origin_layout;
+  a.target_layout = &target_layout;
+  a.target = target;
+  a.displacement = at;
+  return a;
+}
+
+inline status with_request(window_view& window, const operation_args& args, Request& request) noexcept {
+  request_node* node = nullptr;
+  const status s = issue(window, args, &node);
+  request = Request(node);
+  return s;
+}
+
+// ---- the inlined halves: true if done --------------------------------------------------------------------------
+
+template <class T>
+inline bool fast_put(const window_view& window, const T& value, int target, std::uint64_t at) noexcept {
+  target_view* const t = view_of(window, target);
+  if (t == nullptr || at >= t->limit) [[unlikely]]
+    return false;
+  store_value(t->base + at * sizeof(T), value);
+  return true;
+}
+
+template <class T>
+inline bool fast_get(const window_view& window, T& value, int target, std::uint64_t at) noexcept {
+  target_view* const t = view_of(window, target);
+  if (t == nullptr || at >= t->limit) [[unlikely]]
+    return false;
+  value = load_value<T>(t->base + at * sizeof(T));
+  return true;
+}
+
+/// The place of `count` elements at `at` if they may be touched now, else null. None at all is the slow path's.
+inline std::byte* fast_range(const window_view& window, std::uint64_t count, std::size_t element_bytes, int target,
+                             std::uint64_t at) noexcept {
+  target_view* const t = view_of(window, target);
+  if (t == nullptr || count - 1 >= t->limit || at > t->limit - count) [[unlikely]]
+    return nullptr;
+  return t->base + at * element_bytes;
+}
+
+inline bool try_lock_stripe(const window_view& window, stripe_lock& stripe) noexcept {
+  std::uint32_t free = 0;
+  return stripe.owner.compare_exchange(free, window.my_stripe_tag);
+}
+
+/// Runs `change(place)` on one element, atomically as the window's mode says: `locked(place)` by the element itself,
+/// `owned(place)` under its stripe.
+template <class T, class Locked, class Owned>
+inline bool fast_update(const window_view& window, int target, std::uint64_t at, Locked&& locked,
+                        Owned&& owned) noexcept {
+  target_view* const t = view_of(window, target);
+  if (t == nullptr || at >= t->atomic_limit) [[unlikely]]
+    return false;
+  std::byte* const place = t->base + at * sizeof(T);
+  if constexpr (sizeof(T) <= 8) {
+    if (window.mode == accumulate_mode::element) {
+      locked(reinterpret_cast<T*>(place));
+      return true;
+    }
+  }
+  prefetch_for_write(place);  // its line comes while the stripe's does
+  stripe_lock& stripe = t->stripes[((at * sizeof(T)) >> stripe_shift) & window.stripe_mask];
+  if (!try_lock_stripe(window, stripe)) [[unlikely]]
+    return false;
+  owned(place);
+  stripe.owner.store(0);
+  return true;
+}
+
+template <operation Op, class T>
+inline bool fast_fetch(const window_view& window, const T& value, T& old, int target, std::uint64_t at) noexcept {
+  return fast_update<T>(
+      window, target, at, [&](auto* place) noexcept { old = fetch_apply_atomic<Op>(place, value); },
+      [&](std::byte* place) noexcept {
+        const T found = load_value<T>(place);
+        store_value(place, apply<Op>(found, value));
+        old = found;
+      });
+}
+
+template <operation Op, class T>
+inline bool fast_accumulate(const window_view& window, const T& value, int target, std::uint64_t at) noexcept {
+  return fast_update<T>(
+      window, target, at, [&](auto* place) noexcept { apply_atomic<Op>(place, value); },
+      [&](std::byte* place) noexcept { store_value(place, apply<Op>(load_value<T>(place), value)); });
+}
+
+template <class T>
+inline bool fast_swap(const window_view& window, const T& expected, const T& desired, T& old, int target,
+                      std::uint64_t at) noexcept {
+  return fast_update<T>(
+      window, target, at, [&](auto* place) noexcept { old = compare_swap_atomic(place, expected, desired); },
+      [&](std::byte* place) noexcept {
+        const T found = load_value<T>(place);
+        if (found == expected) store_value(place, desired);
+        old = found;
+      });
+}
+
+inline bool fast_lock(window_view& window, lock_kind kind, int target) noexcept {
+  target_view* const t = view_of(window, target);
+  if (t == nullptr || t->lock == nullptr || t->held != 0 || window.may_lock == 0) [[unlikely]]
+    return false;
+  const auto hold = static_cast<std::uint8_t>(kind);
+  t->record->store(hold | record_unsure);  // before the lock: a survivor must find it
+  std::uint64_t found = 0;
+  std::uint64_t wanted = window.my_lock_tag;
+  if (kind == lock_kind::shared) {
+    found = t->lock->state.load(std::memory_order_relaxed) & (lock_waiters - 1);
+    wanted = found + 1;
+  }
+  if (!t->lock->state.compare_exchange(found, wanted)) [[unlikely]]
+    return false;
+  t->record->store(hold);
+  t->held = hold;
+  t->limit = t->limit_open;
+  t->atomic_limit = t->atomic_limit_open;
+  t->flushable = 1;
+  ++window.locks_open;
+  return true;
+}
+
+inline bool fast_unlock(window_view& window, int target) noexcept {
+  target_view* const t = view_of(window, target);
+  if (t == nullptr || t->flushable == 0) [[unlikely]]
+    return false;
+  std::uint64_t found = window.my_lock_tag;
+  std::uint64_t wanted = 0;
+  if (t->held == static_cast<std::uint8_t>(lock_kind::shared)) {
+    found = t->lock->state.load(std::memory_order_relaxed) & (lock_waiters - 1);
+    wanted = found - 1;
+  } else if (t->held != static_cast<std::uint8_t>(lock_kind::exclusive)) [[unlikely]] {
+    return false;
+  }
+  t->record->store(t->held | record_unsure);
+  if (!t->lock->state.compare_exchange(found, wanted)) [[unlikely]]
+    return false;
+  t->record->store(0);
+  t->held = 0;
+  t->limit = 0;
+  t->atomic_limit = 0;
+  t->flushable = 0;
+  --window.locks_open;
+  return true;
+}
+
+inline bool fast_flush(const window_view& window, int target) noexcept {
+  const target_view* const t = view_of(window, target);
+  if (t == nullptr || t->flushable == 0) [[unlikely]]
+    return false;
+  full_fence();
+  return true;
+}
+
+// ---- both halves, as statuses ------------------------------------------------------------------------------------
+
+inline status lock(window_view& window, lock_kind kind, int target, assertion promises) noexcept {
+  return fast_lock(window, kind, target) ? status::done : lock_slow(window, kind, target, promises);
+}
+inline status unlock(window_view& window, int target) noexcept {
+  return fast_unlock(window, target) ? status::done : unlock_slow(window, target);
+}
+inline status flush(window_view& window, int target) noexcept {
+  return fast_flush(window, target) ? status::done : flush_slow(window, target);
+}
+
+// ---- the other halves of the throwing forms: out of line, arguments in registers, so that the inlined half saves
+// ---- nothing and a failure costs nothing until it happens ---------------------------------------------------------
+
+inline void require(const window_view& window, call what, status s, int target, std::uint64_t at, std::uint64_t count,
+                    const std::source_location& where) {
+  if (!ok(s)) [[unlikely]]
+    raise(window, what, s, target, at, count, where);
+}
+
+template <class T>
+[[gnu::noinline]] void put_or_raise(window_view& window, T value, int target, std::uint64_t at,
+                                    std::source_location where) {
+  require(window, call::put, issue_and_wait(window, put_args(&value, sizeof(T), target, at)), target, at, 1, where);
+}
+template <class T>
+[[gnu::noinline]] T get_or_raise(window_view& window, int target, std::uint64_t at, std::source_location where) {
+  T value{};
+  require(window, call::get, issue_and_wait(window, get_args(&value, sizeof(T), target, at)), target, at, 1, where);
+  return value;
+}
+template <class T>
+[[gnu::noinline]] void accumulate_or_raise(window_view& window, T value, int target, std::uint64_t at, operation op,
+                                           std::source_location where) {
+  const auto args = accumulate_args(&value, sizeof(T), element_of<T>, op, target, at);
+  require(window, call::accumulate, issue(window, args, nullptr), target, at, 1, where);
+}
+template <class T>
+operation_args fetch_args(operation op, const T& value, T& old, int target, std::uint64_t at) noexcept {
+  operation_args a = get_accumulate_args(&value, &old, sizeof(T), element_of<T>, op, target, at);
+  a.kind = call::fetch_and_op;
+  return a;
+}
+template <class T>
+operation_args swap_args(const T& expected, const T& desired, T& old, int target, std::uint64_t at) noexcept {
+  operation_args a = get_accumulate_args(&desired, &old, sizeof(T), element_of<T>, operation::replace, target, at);
+  a.kind = call::compare_and_swap;
+  a.compare = &expected;
+  return a;
+}
+template <class T>
+[[gnu::noinline]] T fetch_or_raise(window_view& window, T value, int target, std::uint64_t at, operation op,
+                                   std::source_location where) {
+  T old{};
+  require(window, call::fetch_and_op, issue_and_wait(window, fetch_args(op, value, old, target, at)), target, at, 1,
+          where);
+  return old;
+}
+template <class T>
+[[gnu::noinline]] T swap_or_raise(window_view& window, T expected, T desired, int target, std::uint64_t at,
+                                  std::source_location where) {
+  T old{};
+  require(window, call::compare_and_swap, issue_and_wait(window, swap_args(expected, desired, old, target, at)), target,
+          at, 1, where);
+  return old;
+}
+void lock_or_raise(window_view& window, lock_kind kind, int target, assertion promises, std::source_location where);
+void unlock_or_raise(window_view& window, int target, std::source_location where);
+void flush_or_raise(window_view& window, int target, std::source_location where);
+
+}  // namespace rma::detail

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Words about epochs: kinds of locks, assertions, and the scope that closes an epoch.
+#pragma once
+
+#include <cstdint>
+
+namespace rma {
+
+/// How a target is locked.
+enum class lock_kind : std::uint8_t { shared = 1, exclusive = 2 };
+/// `win.lock(rma::shared, target)`: others may hold it shared at the same time.
+inline constexpr lock_kind shared = lock_kind::shared;
+/// `win.lock(rma::exclusive, target)`: nobody else may hold it.
+inline constexpr lock_kind exclusive = lock_kind::exclusive;
+
+/// Promises about an epoch, combined with |. A promise that is seen to be broken is wrong_epoch.
+enum class assertion : std::uint8_t {
+  none = 0,
+  no_store = 1,    ///< fence, post: this rank's memory was not written by plain stores since the last one
+  no_put = 2,      ///< fence, post: nobody will put or accumulate into this rank until the next one
+  no_precede = 4,  ///< fence: this rank started no operation that this fence must complete (on all ranks)
+  no_succeed = 8,  ///< fence: no operation follows; the epoch is closed (on all ranks)
+  no_check = 16,   ///< lock: nobody holds a conflicting lock. post, start: they are known to match
+};
+constexpr assertion operator|(assertion a, assertion b) noexcept {
+  return static_cast<assertion>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+constexpr bool has(assertion set, assertion one) noexcept {
+  return (static_cast<unsigned>(set) & static_cast<unsigned>(one)) != 0;
+}
+inline constexpr assertion no_store = assertion::no_store;
+inline constexpr assertion no_put = assertion::no_put;
+inline constexpr assertion no_precede = assertion::no_precede;
+inline constexpr assertion no_succeed = assertion::no_succeed;
+inline constexpr assertion no_check = assertion::no_check;
+
+}  // namespace rma

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What can go wrong, and how a caller learns of it.
+///
+/// Every public call exists twice: `put(...)` throws `rma::Error`, `try_put(...)` returns a `status`
+/// and never throws. Inside the library there are statuses only; the text of an error is made where
+/// the exception is thrown, so that a data path never pays for it.
+#pragma once
+
+#include <cstdint>
+#include <source_location>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+namespace rma {
+
+/// One byte that says what happened, sorted by what the caller should do next.
+///
+///   >= 0    success; nothing to do, or a completion will follow
+///   -1..-31 the caller's mistake: this call was refused, nothing else changed
+///   <= -32  something broke: a peer, a window, or the whole runtime
+enum class [[nodiscard]] status : std::int8_t {
+  done = 0,    ///< finished now
+  posted = 1,  ///< started; completes at the next flush, fence, unlock, complete or request wait
+
+  retry_queue_full = 2,  ///< internal: nothing happened, make progress and call again
+  retry_no_buffer = 3,   ///< internal: nothing happened, make progress and call again
+  not_yet = 4,           ///< a test found the operation unfinished
+
+  out_of_window = -1,   ///< target range lies outside the target's part of the window
+  wrong_epoch = -2,     ///< no epoch is open that allows this call, or one is open that forbids it
+  not_locked = -3,      ///< unlock of a target that is not locked by this rank
+  window_freed = -4,    ///< the window was freed or moved from
+  bad_rank = -5,        ///< rank outside the team
+  bad_size = -6,        ///< negative, overflowing or unequal sizes
+  bad_type = -7,        ///< operator and element type do not fit, or types differ
+  misaligned = -8,      ///< an atomic operation needs its natural alignment
+  bad_setting = -9,     ///< unknown setting, or a value that it does not have
+  bad_argument = -10,   ///< any other argument that cannot be meant
+  not_supported = -11,  ///< this fabric or window cannot do it
+  unreachable = -12,    ///< no fabric connects the two ranks
+  out_of_memory = -13,  ///< the segment, the machine or a limit has no room
+  bad_boot = -14,       ///< the launcher's parameters are missing, contradictory or refused
+
+  peer_failed = -32,    ///< a rank that this call depends on is dead
+  window_failed = -33,  ///< an epoch was abandoned by an exception; free the window
+  job_aborted = -63,    ///< the launcher or another rank ended the job
+  fabric_lost = -64,    ///< the fabric is unusable; the runtime can only be destroyed
+};
+
+/// True for `done` and `posted`.
+constexpr bool ok(status s) noexcept { return s == status::done || s == status::posted; }
+
+/// The stable name of a status, as it appears in messages ("out_of_window").
+std::string_view name_of(status s) noexcept;
+
+/// What public calls throw. `code()` is stable; `what()` is one line that names call, window, rank,
+/// value and remedy.
+class Error : public std::runtime_error {
+ public:
+  Error(status code, const std::string& message, int rank = -1,
+        std::source_location where = std::source_location::current())
+      : std::runtime_error(message), where_(where), rank_(rank), code_(code) {}
+
+  /// The stable code.
+  [[nodiscard]] status code() const noexcept { return code_; }
+  /// The rank that the error is about (the dead one for `peer_failed`), or -1.
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  /// Where the public call was made.
+  [[nodiscard]] const std::source_location& where() const noexcept { return where_; }
+
+ private:
+  std::source_location where_;
+  int rank_;
+  status code_;
+};
+
+}  // namespace rma

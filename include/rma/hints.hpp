@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a program may promise or wish for one window.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace rma {
+
+/// Who makes accumulate, get_accumulate, fetch_and_op and compare_and_swap atomic in a window.
+enum class accumulate_mode : std::uint8_t {
+  automatic,  ///< striped where all ranks share memory, handler elsewhere
+  element,    ///< every element by one locked instruction: best for scattered single updates
+  striped,    ///< a lock for each 4 KiB of the window; bulk runs SIMD under it
+  handler,    ///< all at the target, by its progress
+  device,     ///< by the network device: a promise of single 8-byte operations of one kind
+};
+
+/// Wishes and promises about one window. Collective: the same on every rank, but for `name`.
+struct Hints {
+  /// Appears in messages, traces and counters.
+  std::string name{};
+  /// Bytes per unit of target displacement; 0 means the size of the window's element.
+  std::size_t displacement_unit = 0;
+  /// See accumulate_mode. A mode that the window cannot have is an error.
+  accumulate_mode accumulate = accumulate_mode::automatic;
+  /// Signals that others can raise here (put_signal and friends).
+  unsigned signals = 16;
+  /// User memory: copy it into shared pages while the window lives, so that the node's ranks map it
+  /// (RMA_PROMOTE=1 for all windows). Refused, and said so by `promoted()`, where it would not be safe.
+  bool promote = false;
+};
+
+}  // namespace rma

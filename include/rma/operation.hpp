@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Operators and element types of accumulate, get_accumulate and fetch_and_op.
+///
+/// `rma::sum`, `rma::bxor`, ... are constants of distinct types, so that `win.accumulate(v, t, d, rma::sum)`
+/// is resolved when it is compiled; each converts to the run-time `rma::operation`.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+namespace rma {
+
+/// Run-time name of an operator.
+enum class operation : std::uint8_t { sum, prod, min, max, land, lor, lxor, band, bor, bxor, replace, no_op };
+inline constexpr std::size_t operation_count = 12;
+
+/// Run-time name of an element type.
+enum class element : std::uint8_t { i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, c32, c64 };
+inline constexpr std::size_t element_count = 12;
+
+/// An operator known when the program is compiled.
+template <operation Op>
+struct operation_tag {
+  static constexpr operation value = Op;
+  constexpr operator operation() const noexcept { return Op; }  // NOLINT: meant to be implicit
+};
+
+inline constexpr operation_tag<operation::sum> sum{};
+inline constexpr operation_tag<operation::prod> prod{};
+inline constexpr operation_tag<operation::min> min{};
+inline constexpr operation_tag<operation::max> max{};
+inline constexpr operation_tag<operation::land> land{};
+inline constexpr operation_tag<operation::lor> lor{};
+inline constexpr operation_tag<operation::lxor> lxor{};
+inline constexpr operation_tag<operation::band> band{};
+inline constexpr operation_tag<operation::bor> bor{};
+inline constexpr operation_tag<operation::bxor> bxor{};
+inline constexpr operation_tag<operation::replace> replace{};
+inline constexpr operation_tag<operation::no_op> no_op{};
+
+namespace detail {
+template <class T>
+constexpr int element_code() noexcept {
+  using U = std::remove_cv_t<T>;
+  if constexpr (std::is_same_v<U, bool>) {
+    return -1;
+  } else if constexpr (std::is_integral_v<U> && sizeof(U) <= 8) {
+    constexpr int log2_bytes = sizeof(U) == 1 ? 0 : sizeof(U) == 2 ? 1 : sizeof(U) == 4 ? 2 : 3;
+    return (std::is_signed_v<U> ? 0 : 4) + log2_bytes;
+  } else if constexpr (std::is_same_v<U, float>) {
+    return static_cast<int>(element::f32);
+  } else if constexpr (std::is_same_v<U, double>) {
+    return static_cast<int>(element::f64);
+  } else if constexpr (std::is_same_v<U, std::complex<float>>) {
+    return static_cast<int>(element::c32);
+  } else if constexpr (std::is_same_v<U, std::complex<double>>) {
+    return static_cast<int>(element::c64);
+  } else {
+    return -1;
+  }
+}
+}  // namespace detail
+
+/// Types that accumulate understands: integers of 8 to 64 bits, float, double, std::complex of both.
+template <class T>
+concept accumulable = detail::element_code<T>() >= 0;
+
+/// The run-time name of T.
+template <accumulable T>
+inline constexpr element element_of = static_cast<element>(detail::element_code<T>());
+
+/// Bytes of one element.
+constexpr std::size_t bytes_of(element e) noexcept {
+  constexpr std::uint8_t bytes[element_count] = {1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 16};
+  return bytes[static_cast<std::size_t>(e)];
+}
+
+/// True if `op` is defined for `e`: logical and bitwise operators need integers, min and max an order.
+constexpr bool defined_for(operation op, element e) noexcept {
+  switch (op) {
+    case operation::sum:
+    case operation::prod:
+    case operation::replace:
+    case operation::no_op: return true;
+    case operation::min:
+    case operation::max: return e != element::c32 && e != element::c64;
+    default: return e <= element::u64;
+  }
+}
+
+std::string_view name_of(operation op) noexcept;
+std::string_view name_of(element e) noexcept;
+
+}  // namespace rma

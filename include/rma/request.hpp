@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Requests: operations whose end can be waited for one by one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <span>
+#include <utility>
+
+#include "rma/error.hpp"
+
+namespace rma {
+
+class Request;
+std::size_t wait_any(std::span<Request> requests, std::source_location where);
+
+namespace detail {
+struct request_node;
+/// One step of progress, then: done, not_yet, or why it failed. Frees the node unless not_yet.
+status test_request(request_node*& node) noexcept;
+/// Blocks until the request has ended; frees the node.
+status wait_request(request_node*& node) noexcept;
+/// The owner lost interest; the node is freed when the operation ends.
+void drop_request(request_node* node) noexcept;
+[[noreturn]] void raise_request(const char* call, status code, const std::source_location& where);
+}  // namespace detail
+
+/// The end of one operation (rput, rget, raccumulate, rget_accumulate, ...).
+///
+/// Complete means: the origin's buffers may be used again and results are in place. For the effect at
+/// the target, flush. An operation on mapped memory is complete when it returns and its Request is empty:
+/// no allocation. There is no limit on outstanding requests; a finished one gives its memory back.
+///
+/// Threads    a Request is for one thread at a time
+/// Errors     wait and test report the operation's own failure (peer_failed, ...)
+class Request {
+ public:
+  Request() noexcept = default;
+  explicit Request(detail::request_node* node) noexcept : node_(node) {}
+  Request(Request&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  Request& operator=(Request&& other) noexcept {
+    if (this != &other) {
+      if (node_ != nullptr) detail::drop_request(node_);
+      node_ = std::exchange(other.node_, nullptr);
+    }
+    return *this;
+  }
+  ~Request() {
+    if (node_ != nullptr) detail::drop_request(node_);
+  }
+
+  /// True if nothing is outstanding any more. Makes one step of progress if something is.
+  bool test(std::source_location where = std::source_location::current()) {
+    const status s = try_test();
+    if (s == status::not_yet) return false;
+    if (!ok(s)) detail::raise_request("test", s, where);
+    return true;
+  }
+  [[nodiscard]] status try_test() noexcept { return node_ == nullptr ? status::done : detail::test_request(node_); }
+
+  /// Blocks until complete. A finished or empty request returns at once.
+  void wait(std::source_location where = std::source_location::current()) {
+    const status s = try_wait();
+    if (!ok(s)) detail::raise_request("wait", s, where);
+  }
+  [[nodiscard]] status try_wait() noexcept { return node_ == nullptr ? status::done : detail::wait_request(node_); }
+
+  friend std::size_t wait_any(std::span<Request> requests, std::source_location where);
+
+  /// True while the operation may still be running (no progress is made).
+  [[nodiscard]] bool pending() const noexcept { return node_ != nullptr; }
+
+ private:
+  detail::request_node* node_ = nullptr;
+};
+
+/// Waits for all. The first failure is thrown after all have ended.
+void wait_all(std::span<Request> requests, std::source_location where = std::source_location::current());
+[[nodiscard]] status try_wait_all(std::span<Request> requests) noexcept;
+
+/// Waits until one of them has ended and returns its index; requests.size() if none is pending.
+std::size_t wait_any(std::span<Request> requests, std::source_location where = std::source_location::current());
+
+/// True if all have ended; makes one step of progress for each that has not.
+bool test_all(std::span<Request> requests, std::source_location where = std::source_location::current());
+
+}  // namespace rma

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Everything: `#include <rma/rma.hpp>`.
+#pragma once
+
+#include "rma/config.hpp"
+#include "rma/epoch.hpp"
+#include "rma/error.hpp"
+#include "rma/hints.hpp"
+#include "rma/layout.hpp"
+#include "rma/operation.hpp"
+#include "rma/request.hpp"
+#include "rma/runtime.hpp"
+#include "rma/team.hpp"
+#include "rma/window.hpp"

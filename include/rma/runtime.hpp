@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The runtime: everything hangs off it, and several may live in one process.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rma/config.hpp"
+#include "rma/error.hpp"
+#include "rma/team.hpp"
+
+namespace rma {
+
+namespace detail {
+struct runtime_core;
+}
+
+/// A named count, for reports and tests.
+struct Counter {
+  std::string name;
+  std::uint64_t value = 0;
+};
+
+/// A setting as it is in force.
+struct Setting {
+  std::string name;
+  std::string value;
+  std::string origin;   ///< "default", "environment", "config"
+  std::string choices;  ///< what else it may be
+  std::string summary;
+};
+
+/// One rank's part of a job.
+///
+/// Started by `rmarun -n N ./app` a process is one of N ranks; started alone it is a job of one rank.
+/// The destructor leaves the job in good order and waits for nobody: finish epochs, and put a barrier before it
+/// if others may still use memory of yours that is not the library's.
+///
+/// Shape      construction is collective over the job
+/// Errors     the constructor throws Error(bad_boot, bad_setting, out_of_memory)
+/// Threads    any thread may call; a team or a window is for one thread at a time. The thread that makes a
+///            Runtime must live as long as it: its end is taken for the death of the rank.
+class Runtime {
+ public:
+  /// Takes the launcher's parameters from the environment (and a reserved argument, which is removed).
+  Runtime(int& argc, char** argv);
+  /// The same without a command line.
+  explicit Runtime(const Config& config = {});
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+  ~Runtime();
+
+  /// All ranks of the job.
+  [[nodiscard]] Team world() const noexcept;
+  [[nodiscard]] int rank() const noexcept;
+  [[nodiscard]] int size() const noexcept;
+
+  /// Time since some fixed moment; virtual in the simulator.
+  [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
+  /// Tells the simulator that the program computes for so long. Nothing elsewhere.
+  void compute(std::chrono::nanoseconds work) noexcept;
+  /// Runs handlers and completes operations for others and for us; never blocks. Calls that wait do it anyway.
+  void progress() noexcept;
+
+  /// Ends the whole job with this exit code.
+  [[noreturn]] void abort(int code, std::string_view message) noexcept;
+
+  /// Ranks of the world known to be dead.
+  [[nodiscard]] std::vector<int> failed_ranks() const;
+  /// Counts of what the engine did (inlined operations on mapped memory are not counted: they cost a store).
+  [[nodiscard]] std::vector<Counter> counters() const;
+  /// Every setting, its value and where it came from.
+  [[nodiscard]] std::vector<Setting> settings() const;
+  /// The fabrics of this runtime and what they can do, one line each.
+  [[nodiscard]] std::vector<std::string> fabrics() const;
+
+  [[nodiscard]] detail::runtime_core& core() const noexcept { return *core_; }
+
+ private:
+  std::shared_ptr<detail::runtime_core> core_;
+  std::shared_ptr<detail::team_core> world_;
+};
+
+/// The library's version, "MAJOR.MINOR.PATCH".
+std::string_view version() noexcept;
+
+}  // namespace rma

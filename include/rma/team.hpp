@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Teams: ordered sets of ranks that create windows and synchronise together.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+#include "rma/error.hpp"
+#include "rma/operation.hpp"
+
+namespace rma {
+
+namespace detail {
+struct team_core;
+}
+
+/// An ordered set of ranks; this rank is one of them. A cheap handle: copies are the same team.
+///
+/// All collectives here are for set-up: correct everywhere, simple, not tuned.
+/// Shape      every member calls the same collectives on a team in the same order
+/// Errors     peer_failed naming a dead member, until `shrink()`
+/// Threads    one thread at a time per team
+class Team {
+ public:
+  explicit Team(std::shared_ptr<detail::team_core> core) noexcept : core_(std::move(core)) {}
+
+  /// This rank's number in the team, and how many there are.
+  [[nodiscard]] int rank() const noexcept;
+  [[nodiscard]] int size() const noexcept;
+  /// Number in the world of the member `rank`.
+  [[nodiscard]] int world_rank(int rank) const;
+  /// True if the memory of that member's library windows is mapped here: a put is a store.
+  [[nodiscard]] bool shares_memory(int rank) const;
+  /// True if all members share memory.
+  [[nodiscard]] bool one_node() const noexcept;
+
+  /// Members with the same colour form a team, ordered by key, then by rank. A negative colour gets a team of
+  /// itself alone.
+  /// Shape      collective
+  [[nodiscard]] Team split(int colour, int key = 0) const;
+  /// The members on this rank's node.
+  /// Shape      collective
+  [[nodiscard]] Team node() const;
+  /// The members that are still alive, in the same order. Needed after a death: collectives on the old team raise.
+  /// Shape      collective over the survivors
+  [[nodiscard]] Team shrink() const;
+
+  /// Nobody returns before everybody has called.
+  /// Memory     what members wrote before the call is seen after it (mapped memory; for puts flush first)
+  /// Cost       one line transfer at 2 ranks of a node; two for more; sleeps when others are late
+  void barrier(std::source_location where = std::source_location::current());
+  [[nodiscard]] status try_barrier() noexcept;
+
+  /// `data` of member `root` is copied to everyone's `data`.
+  template <class T, std::size_t N>
+  void broadcast(std::span<T, N> data, int root, std::source_location where = std::source_location::current()) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    broadcast_bytes(data.data(), data.size_bytes(), root, where);
+  }
+
+  /// Element by element, `data` of all members combined; everyone gets the result. The order of combination is
+  /// the same on every member: all get the same bits.
+  template <accumulable T, std::size_t N>
+  void allreduce(std::span<T, N> data, operation op, std::source_location where = std::source_location::current()) {
+    allreduce_elements(data.data(), data.size(), element_of<T>, op, where);
+  }
+  template <accumulable T>
+  [[nodiscard]] T allreduce(T value, operation op, std::source_location where = std::source_location::current()) {
+    allreduce_elements(&value, 1, element_of<T>, op, where);
+    return value;
+  }
+
+  /// One value of each member, in rank order.
+  template <class T>
+  [[nodiscard]] std::vector<T> allgather(const T& mine, std::source_location where = std::source_location::current()) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<T> all(static_cast<std::size_t>(size()));
+    allgather_bytes(&mine, sizeof(T), all.data(), where);
+    return all;
+  }
+
+  [[nodiscard]] detail::team_core& core() const noexcept { return *core_; }
+  [[nodiscard]] const std::shared_ptr<detail::team_core>& shared_core() const noexcept { return core_; }
+
+ private:
+  void broadcast_bytes(void* data, std::size_t bytes, int root, const std::source_location& where);
+  void allreduce_elements(void* data, std::size_t count, element type, operation op, const std::source_location& where);
+  void allgather_bytes(const void* mine, std::size_t bytes, void* all, const std::source_location& where);
+
+  std::shared_ptr<detail::team_core> core_;
+};
+
+}  // namespace rma

@@ -1,0 +1,599 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Windows: memory that the ranks of a team put into, get from and update atomically.
+///
+/// `Window<T>` counts in elements of T. `Window<std::byte>` is the untyped window: byte displacements, element
+/// type and operator chosen at run time, any layout on either side.
+///
+/// Epochs: operations are allowed between two fences, between start and complete, or while a lock is held.
+/// An operation is over, at origin and target, after the call that closes or flushes its epoch.
+///
+/// Headings that hold for every operation below, unless it says otherwise:
+///
+/// Shape      one-sided: only the origin calls
+/// Completes  value forms (`T get`, `fetch_and_op`, `compare_and_swap`): when they return. Span and layout forms:
+///            at the next flush, unlock, complete or fence; r... forms also when their Request is complete
+/// Memory     no order among operations of an epoch, but accumulates from one origin to one location keep their
+///            order. flush, unlock, complete and fence order everything before them before everything after
+/// Units      displacements count `displacement_unit` (default: elements) from the start of the target's part
+/// Errors     out_of_window, wrong_epoch, bad_rank, bad_size, bad_type, misaligned, window_freed, peer_failed;
+///            the `try_` form returns them, the other throws rma::Error
+/// Threads    operations on one window from several threads at once are allowed; calls that open, close or flush
+///            an epoch are for one thread at a time and not concurrent with operations
+/// Cost       mapped memory: a store, a load or a locked instruction, no allocation (perf/latency.cpp)
+/// Source     MPI-4.1 chapter 12; docs/architecture.md "Life of one put"
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <source_location>
+#include <span>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+#include "rma/detail/window_ops.hpp"
+#include "rma/epoch.hpp"
+#include "rma/epoch_scope.hpp"
+#include "rma/hints.hpp"
+#include "rma/layout.hpp"
+#include "rma/operation.hpp"
+#include "rma/request.hpp"
+#include "rma/team.hpp"
+
+namespace rma {
+
+/// A window whose elements are T. Move-only; see the top of this file for what holds for all operations.
+template <class T>
+class Window {
+  static_assert(std::is_trivially_copyable_v<T>,
+                "rma::Window<T> needs a trivially copyable T: bytes travel, not objects");
+  using source = std::source_location;
+
+ public:
+  using value_type = T;
+
+  // ---- life -----------------------------------------------------------------------------------------------
+
+  /// Memory of the library: `count` elements here (each rank may choose its own), zeroed, mapped by the node's
+  /// ranks, registered once for the network.
+  /// Shape      collective over the team
+  /// Errors     throws Error: out_of_memory with what was asked and what there is, on every rank alike
+  /// Cost       O(1) memory per rank beyond what is used
+  [[nodiscard]] static Window allocate(const Team& team, std::size_t count, const Hints& hints = {}) {
+    return make(detail::call::allocate, team, nullptr, count, hints);
+  }
+  /// The user's memory, which must live until `free`. Slower between processes than `allocate` unless promoted.
+  /// Shape      collective over the team
+  [[nodiscard]] static Window create(const Team& team, std::span<T> memory, const Hints& hints = {}) {
+    return make(detail::call::create, team, memory.data(), memory.size(), hints);
+  }
+  /// `allocate` for a team on one node: every rank's part can be reached by plain loads and stores through
+  /// `pointer_to`.
+  /// Shape      collective over the team
+  /// Errors     unreachable if the team spans nodes (use `team.node()`)
+  [[nodiscard]] static Window allocate_shared(const Team& team, std::size_t count, const Hints& hints = {}) {
+    return make(detail::call::allocate_shared, team, nullptr, count, hints);
+  }
+  /// Starts empty; memory is attached later by each rank for itself. Displacements are addresses: what the
+  /// owner's `attach` returned, plus elements * displacement_unit.
+  /// Shape      collective over the team; attach and detach are local, in any number
+  [[nodiscard]] static Window create_dynamic(const Team& team, const Hints& hints = {}) {
+    return make(detail::call::create_dynamic, team, nullptr, 0, hints);
+  }
+
+  Window() noexcept = default;
+  Window(Window&& other) noexcept : view_(std::exchange(other.view_, detail::no_window())) {}
+  Window& operator=(Window&& other) noexcept {
+    if (this != &other) {
+      detail::drop_window(view_);
+      view_ = std::exchange(other.view_, detail::no_window());
+    }
+    return *this;
+  }
+  /// Not collective, waits for nobody: this rank's part is given back once every rank has dropped its own.
+  ~Window() { detail::drop_window(view_); }
+
+  /// Ends the window and gives its memory back.
+  /// Shape      collective; no epoch may be open
+  void free(source where = source::current()) {
+    const status s = try_free();
+    detail::require(*view_, detail::call::free, s, -1, 0, 0, where);
+  }
+  [[nodiscard]] status try_free() noexcept {
+    const status s = detail::free_window(view_);
+    if (s == status::done) view_ = detail::no_window();
+    return s;
+  }
+
+  /// Lets others reach `memory` through this dynamic window; returns its displacement for them.
+  std::uint64_t attach(std::span<T> memory, source where = source::current()) {
+    std::uint64_t at = 0;
+    const status s = detail::attach(*view_, memory.data(), memory.size_bytes(), at);
+    detail::require(*view_, detail::call::attach, s, -1, at, memory.size(), where);
+    return at;
+  }
+  /// Ends that; `memory` must begin where an attached range begins.
+  void detach(std::span<T> memory, source where = source::current()) {
+    const status s = detail::detach(*view_, memory.data());
+    detail::require(*view_, detail::call::detach, s, -1, 0, memory.size(), where);
+  }
+
+  // ---- what it is -----------------------------------------------------------------------------------------
+
+  /// This rank's own part.
+  [[nodiscard]] std::span<T> local() const noexcept {
+    return {static_cast<T*>(detail::local_base(*view_)), detail::local_bytes(*view_) / sizeof(T)};
+  }
+  [[nodiscard]] T* data() const noexcept { return static_cast<T*>(detail::local_base(*view_)); }
+  [[nodiscard]] std::size_t size() const noexcept { return detail::local_bytes(*view_) / sizeof(T); }
+  T& operator[](std::size_t i) const noexcept { return data()[i]; }
+  /// The part of `rank` if it is mapped here, else null.
+  [[nodiscard]] T* pointer_to(int rank) const noexcept {
+    detail::target_view* const t = detail::view_of(*view_, rank);
+    return t == nullptr ? nullptr : reinterpret_cast<T*>(t->base);
+  }
+  [[nodiscard]] Team team() const { return detail::team_of(*view_); }
+  [[nodiscard]] std::string_view name() const noexcept { return detail::name_of_window(*view_); }
+  /// Who makes atomic operations atomic here. Never `automatic`.
+  [[nodiscard]] accumulate_mode atomicity() const noexcept { return view_->mode; }
+  /// True if an operation of this kind to this target completes without the target's processor.
+  [[nodiscard]] bool one_sided(detail::call kind, int target) const noexcept {
+    return detail::one_sided(*view_, kind, target);
+  }
+  /// True if this rank's user memory was promoted into shared pages; else why not, in one line.
+  [[nodiscard]] bool promoted() const noexcept { return detail::promotion(*view_).empty(); }
+  [[nodiscard]] std::string_view not_promoted_because() const noexcept { return detail::promotion(*view_); }
+
+  // ---- put ------------------------------------------------------------------------------------------------
+
+  /// Writes one element.
+  void put(const T& value, int target, std::size_t at, source where = source::current()) {
+    if (!detail::fast_put(*view_, value, target, at)) [[unlikely]]
+      detail::put_or_raise<T>(*view_, value, target, at, where);
+  }
+  [[nodiscard]] status try_put(const T& value, int target, std::size_t at) noexcept {
+    if (detail::fast_put(*view_, value, target, at)) [[likely]]
+      return status::done;
+    return detail::issue_and_wait(*view_, detail::put_args(&value, sizeof(T), target, at));
+  }
+  /// Writes a range. `from` may be reused after the next flush_local, flush or end of epoch.
+  void put(std::span<const T> from, int target, std::size_t at, source where = source::current()) {
+    const status s = try_put(from, target, at);
+    detail::require(*view_, detail::call::put, s, target, at, from.size(), where);
+  }
+  [[nodiscard]] status try_put(std::span<const T> from, int target, std::size_t at) noexcept {
+    if (std::byte* const to = detail::fast_range(*view_, from.size(), sizeof(T), target, at)) [[likely]] {
+      std::memmove(to, from.data(), from.size_bytes());
+      return status::done;
+    }
+    return detail::issue(*view_, detail::put_args(from.data(), from.size_bytes(), target, at), nullptr);
+  }
+  /// Writes what `from_layout` selects of `from` to where `to_layout` says, from displacement `at` on.
+  void put(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
+           source where = source::current()) {
+    const status s = try_put(from, from_layout, target, at, to_layout);
+    detail::require(*view_, detail::call::put, s, target, at, to_layout.bytes(), where);
+  }
+  [[nodiscard]] status try_put(const T* from, const Layout& from_layout, int target, std::size_t at,
+                               const Layout& to_layout) noexcept {
+    return detail::issue(
+        *view_, detail::layout_args(detail::call::put, from, nullptr, from_layout, target, at, to_layout), nullptr);
+  }
+  [[nodiscard]] Request rput(std::span<const T> from, int target, std::size_t at, source where = source::current()) {
+    Request request;
+    detail::require(*view_, detail::call::put, try_rput(from, target, at, request), target, at, from.size(), where);
+    return request;
+  }
+  [[nodiscard]] status try_rput(std::span<const T> from, int target, std::size_t at, Request& request) noexcept {
+    return detail::with_request(*view_, detail::put_args(from.data(), from.size_bytes(), target, at), request);
+  }
+  [[nodiscard]] Request rput(const T* from, const Layout& from_layout, int target, std::size_t at,
+                             const Layout& to_layout, source where = source::current()) {
+    Request request;
+    const status s = detail::with_request(
+        *view_, detail::layout_args(detail::call::put, from, nullptr, from_layout, target, at, to_layout), request);
+    detail::require(*view_, detail::call::put, s, target, at, to_layout.bytes(), where);
+    return request;
+  }
+
+  // ---- get ------------------------------------------------------------------------------------------------
+
+  /// Reads one element, complete when it returns.
+  [[nodiscard]] T get(int target, std::size_t at, source where = source::current()) {
+    T value;
+    if (detail::fast_get(*view_, value, target, at)) [[likely]]
+      return value;
+    return detail::get_or_raise<T>(*view_, target, at, where);
+  }
+  [[nodiscard]] status try_get(T& value, int target, std::size_t at) noexcept {
+    if (detail::fast_get(*view_, value, target, at)) [[likely]]
+      return status::done;
+    return detail::issue_and_wait(*view_, detail::get_args(&value, sizeof(T), target, at));
+  }
+  /// Reads a range into `to`, complete at the next flush, flush_local or end of epoch.
+  void get(std::span<T> to, int target, std::size_t at, source where = source::current()) {
+    const status s = try_get(to, target, at);
+    detail::require(*view_, detail::call::get, s, target, at, to.size(), where);
+  }
+  [[nodiscard]] status try_get(std::span<T> to, int target, std::size_t at) noexcept {
+    if (const std::byte* const from = detail::fast_range(*view_, to.size(), sizeof(T), target, at)) [[likely]] {
+      std::memmove(to.data(), from, to.size_bytes());
+      return status::done;
+    }
+    return detail::issue(*view_, detail::get_args(to.data(), to.size_bytes(), target, at), nullptr);
+  }
+  void get(T* to, const Layout& to_layout, int target, std::size_t at, const Layout& from_layout,
+           source where = source::current()) {
+    const status s = try_get(to, to_layout, target, at, from_layout);
+    detail::require(*view_, detail::call::get, s, target, at, from_layout.bytes(), where);
+  }
+  [[nodiscard]] status try_get(T* to, const Layout& to_layout, int target, std::size_t at,
+                               const Layout& from_layout) noexcept {
+    return detail::issue(
+        *view_, detail::layout_args(detail::call::get, nullptr, to, to_layout, target, at, from_layout), nullptr);
+  }
+  [[nodiscard]] Request rget(std::span<T> to, int target, std::size_t at, source where = source::current()) {
+    Request request;
+    detail::require(*view_, detail::call::get, try_rget(to, target, at, request), target, at, to.size(), where);
+    return request;
+  }
+  [[nodiscard]] status try_rget(std::span<T> to, int target, std::size_t at, Request& request) noexcept {
+    return detail::with_request(*view_, detail::get_args(to.data(), to.size_bytes(), target, at), request);
+  }
+  [[nodiscard]] Request rget(T* to, const Layout& to_layout, int target, std::size_t at, const Layout& from_layout,
+                             source where = source::current()) {
+    Request request;
+    const status s = detail::with_request(
+        *view_, detail::layout_args(detail::call::get, nullptr, to, to_layout, target, at, from_layout), request);
+    detail::require(*view_, detail::call::get, s, target, at, from_layout.bytes(), where);
+    return request;
+  }
+
+  // ---- atomic updates: element by element atomic towards each other -------------------------------------------
+
+  /// target[at] = target[at] op value
+  template <operation Op>
+    requires accumulable<T>
+  void accumulate(const T& value, int target, std::size_t at, operation_tag<Op> op, source where = source::current()) {
+    static_assert(defined_for(Op, element_of<T>), "this operator is not defined for the window's element type");
+    if (detail::fast_accumulate<Op>(*view_, value, target, at)) [[likely]]
+      return;
+    detail::accumulate_or_raise<T>(*view_, value, target, at, op, where);
+  }
+  template <operation Op>
+    requires accumulable<T>
+  [[nodiscard]] status try_accumulate(const T& value, int target, std::size_t at, operation_tag<Op>) noexcept {
+    static_assert(defined_for(Op, element_of<T>), "this operator is not defined for the window's element type");
+    if (detail::fast_accumulate<Op>(*view_, value, target, at)) [[likely]]
+      return status::done;
+    return detail::issue(*view_, detail::accumulate_args(&value, sizeof(T), element_of<T>, Op, target, at), nullptr);
+  }
+  /// A range; one call may be far larger than a stripe, each element is atomic, the whole is not.
+  void accumulate(std::span<const T> from, int target, std::size_t at, operation op, source where = source::current())
+    requires accumulable<T>
+  {
+    const status s = try_accumulate(from, target, at, op);
+    detail::require(*view_, detail::call::accumulate, s, target, at, from.size(), where);
+  }
+  [[nodiscard]] status try_accumulate(std::span<const T> from, int target, std::size_t at, operation op) noexcept
+    requires accumulable<T>
+  {
+    return detail::issue(*view_, detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at),
+                         nullptr);
+  }
+  void accumulate(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
+                  operation op, source where = source::current())
+    requires accumulable<T>
+  {
+    const status s = try_accumulate(from, from_layout, target, at, to_layout, op);
+    detail::require(*view_, detail::call::accumulate, s, target, at, to_layout.bytes(), where);
+  }
+  [[nodiscard]] status try_accumulate(const T* from, const Layout& from_layout, int target, std::size_t at,
+                                      const Layout& to_layout, operation op) noexcept
+    requires accumulable<T>
+  {
+    return accumulate_as(element_of<T>, op, from, from_layout, target, at, to_layout);
+  }
+  [[nodiscard]] Request raccumulate(std::span<const T> from, int target, std::size_t at, operation op,
+                                    source where = source::current())
+    requires accumulable<T>
+  {
+    Request request;
+    const status s = detail::with_request(
+        *view_, detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at), request);
+    detail::require(*view_, detail::call::accumulate, s, target, at, from.size(), where);
+    return request;
+  }
+
+  /// result[i] = target[at+i], then target[at+i] = target[at+i] op from[i]
+  void get_accumulate(std::span<const T> from, std::span<T> result, int target, std::size_t at, operation op,
+                      source where = source::current())
+    requires accumulable<T>
+  {
+    const status s = try_get_accumulate(from, result, target, at, op);
+    detail::require(*view_, detail::call::get_accumulate, s, target, at, result.size(), where);
+  }
+  [[nodiscard]] status try_get_accumulate(std::span<const T> from, std::span<T> result, int target, std::size_t at,
+                                          operation op) noexcept
+    requires accumulable<T>
+  {
+    if (op != operation::no_op && from.size() != result.size()) return status::bad_size;
+    return detail::issue(
+        *view_,
+        detail::get_accumulate_args(from.data(), result.data(), result.size_bytes(), element_of<T>, op, target, at),
+        nullptr);
+  }
+  [[nodiscard]] Request rget_accumulate(std::span<const T> from, std::span<T> result, int target, std::size_t at,
+                                        operation op, source where = source::current())
+    requires accumulable<T>
+  {
+    Request request;
+    const status s =
+        op != operation::no_op && from.size() != result.size()
+            ? status::bad_size
+            : detail::with_request(*view_,
+                                   detail::get_accumulate_args(from.data(), result.data(), result.size_bytes(),
+                                                               element_of<T>, op, target, at),
+                                   request);
+    detail::require(*view_, detail::call::get_accumulate, s, target, at, result.size(), where);
+    return request;
+  }
+
+  /// One element: returns the old value, complete when it returns.
+  template <operation Op>
+    requires accumulable<T>
+  T fetch_and_op(const T& value, int target, std::size_t at, operation_tag<Op> op, source where = source::current()) {
+    static_assert(defined_for(Op, element_of<T>), "this operator is not defined for the window's element type");
+    T old;
+    if (detail::fast_fetch<Op>(*view_, value, old, target, at)) [[likely]]
+      return old;
+    return detail::fetch_or_raise<T>(*view_, value, target, at, op, where);
+  }
+  template <operation Op>
+    requires accumulable<T>
+  [[nodiscard]] status try_fetch_and_op(const T& value, T& old, int target, std::size_t at,
+                                        operation_tag<Op>) noexcept {
+    static_assert(defined_for(Op, element_of<T>), "this operator is not defined for the window's element type");
+    if (detail::fast_fetch<Op>(*view_, value, old, target, at)) [[likely]]
+      return status::done;
+    return detail::issue_and_wait(*view_, detail::fetch_args(Op, value, old, target, at));
+  }
+  /// The same without waiting for the old value.
+  [[nodiscard]] Request rfetch_and_op(const T& value, T& old, int target, std::size_t at, operation op,
+                                      source where = source::current())
+    requires accumulable<T>
+  {
+    Request request;
+    auto args = detail::get_accumulate_args(&value, &old, sizeof(T), element_of<T>, op, target, at);
+    args.kind = detail::call::fetch_and_op;
+    const status s = detail::with_request(*view_, args, request);
+    detail::require(*view_, detail::call::fetch_and_op, s, target, at, 1, where);
+    return request;
+  }
+
+  /// If target[at] == expected then target[at] = desired. Returns what was there.
+  T compare_and_swap(const T& expected, const T& desired, int target, std::size_t at, source where = source::current())
+    requires accumulable<T>
+  {
+    static_assert(std::is_integral_v<T>, "compare_and_swap needs an integer window");
+    T old;
+    if (detail::fast_swap(*view_, expected, desired, old, target, at)) [[likely]]
+      return old;
+    return detail::swap_or_raise<T>(*view_, expected, desired, target, at, where);
+  }
+  [[nodiscard]] status try_compare_and_swap(const T& expected, const T& desired, T& old, int target,
+                                            std::size_t at) noexcept
+    requires accumulable<T>
+  {
+    static_assert(std::is_integral_v<T>, "compare_and_swap needs an integer window");
+    if (detail::fast_swap(*view_, expected, desired, old, target, at)) [[likely]]
+      return status::done;
+    return detail::issue_and_wait(*view_, detail::swap_args(expected, desired, old, target, at));
+  }
+
+  // ---- notified operations: a signal at the target, raised when the data are there -----------------------------
+
+  void put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal,
+                  source where = source::current()) {
+    auto args = detail::put_args(from.data(), from.size_bytes(), target, at);
+    args.signal = static_cast<int>(signal);
+    const status s = detail::issue(*view_, args, nullptr);
+    detail::require(*view_, detail::call::put, s, target, at, from.size(), where);
+  }
+  /// The signal tells the target that its data have been read.
+  void get_signal(std::span<T> to, int target, std::size_t at, unsigned signal, source where = source::current()) {
+    auto args = detail::get_args(to.data(), to.size_bytes(), target, at);
+    args.signal = static_cast<int>(signal);
+    const status s = detail::issue(*view_, args, nullptr);
+    detail::require(*view_, detail::call::get, s, target, at, to.size(), where);
+  }
+  void accumulate_signal(std::span<const T> from, int target, std::size_t at, operation op, unsigned signal,
+                         source where = source::current())
+    requires accumulable<T>
+  {
+    auto args = detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at);
+    args.signal = static_cast<int>(signal);
+    const status s = detail::issue(*view_, args, nullptr);
+    detail::require(*view_, detail::call::accumulate, s, target, at, from.size(), where);
+  }
+  /// Blocks until `signal` has been raised `count` times here, and takes these away. Needs no epoch.
+  /// `from`: the rank expected to raise it, so that only its death is an error; -1: any of the team.
+  /// Memory     the data of those notified operations are visible to plain loads
+  void wait_signal(unsigned signal, std::uint64_t count = 1, int from = -1, source where = source::current()) {
+    const status s = try_wait_signal(signal, count, from);
+    detail::require(*view_, detail::call::wait_signal, s, from, signal, count, where);
+  }
+  [[nodiscard]] status try_wait_signal(unsigned signal, std::uint64_t count = 1, int from = -1) noexcept {
+    return detail::wait_signal(*view_, signal, count, from);
+  }
+  /// The same without waiting: true if they were there (and are taken away).
+  [[nodiscard]] bool test_signal(unsigned signal, std::uint64_t count = 1, source where = source::current()) {
+    const status s = detail::test_signal(*view_, signal, count);
+    if (!ok(s) && s != status::not_yet) detail::raise(*view_, detail::call::test_signal, s, -1, signal, count, where);
+    return s == status::done;
+  }
+  [[nodiscard]] std::uint64_t signal_value(unsigned signal) const noexcept {
+    return detail::signal_value(*view_, signal);
+  }
+
+  // ---- active target epochs -----------------------------------------------------------------------------------
+
+  /// Closes this window's fence epoch on every rank and opens the next.
+  /// Shape      collective over the window's team
+  /// Completes  every operation issued by or aimed at this rank in the closed epoch
+  /// Memory     those effects happen before the return: plain loads see them
+  /// Errors     wrong_epoch if a lock or a start/post epoch is open or a promise is broken; peer_failed
+  /// Cost       2 ranks of a node: one line transfer each way (perf/sync.cpp)
+  void fence(assertion promises = assertion::none, source where = source::current()) {
+    const status s = detail::fence(*view_, promises);
+    detail::require(*view_, detail::call::fence, s, -1, 0, 0, where);
+  }
+  [[nodiscard]] status try_fence(assertion promises = assertion::none) noexcept {
+    return detail::fence(*view_, promises);
+  }
+
+  /// Opens this rank's part to the ranks of `group`, until `wait`. Does not block.
+  void post(std::span<const int> group, assertion promises = assertion::none, source where = source::current()) {
+    detail::require(*view_, detail::call::post, try_post(group, promises), -1, 0, group.size(), where);
+  }
+  [[nodiscard]] status try_post(std::span<const int> group, assertion promises = assertion::none) noexcept {
+    return detail::post(*view_, group.data(), group.size(), promises);
+  }
+  /// Starts an epoch towards the ranks of `group`; blocks until each has posted.
+  void start(std::span<const int> group, assertion promises = assertion::none, source where = source::current()) {
+    detail::require(*view_, detail::call::start, try_start(group, promises), -1, 0, group.size(), where);
+  }
+  [[nodiscard]] status try_start(std::span<const int> group, assertion promises = assertion::none) noexcept {
+    return detail::start(*view_, group.data(), group.size(), promises);
+  }
+  /// Ends the epoch of `start`: everything issued in it is complete here and will be at the target's `wait`.
+  void complete(source where = source::current()) {
+    const status s = try_complete();
+    detail::require(*view_, detail::call::complete, s, -1, 0, 0, where);
+  }
+  [[nodiscard]] status try_complete() noexcept { return detail::complete(*view_); }
+  /// Ends the epoch of `post`: blocks until every rank of its group has completed.
+  /// Memory     their operations are visible to plain loads
+  void wait(source where = source::current()) {
+    const status s = try_wait();
+    detail::require(*view_, detail::call::wait, s, -1, 0, 0, where);
+  }
+  [[nodiscard]] status try_wait() noexcept { return detail::wait(*view_); }
+  /// `wait` without blocking: true if the epoch has ended (once; then it is over).
+  [[nodiscard]] bool test(source where = source::current()) {
+    const status s = detail::test(*view_);
+    if (!ok(s) && s != status::not_yet) [[unlikely]]
+      detail::raise(*view_, detail::call::test, s, -1, 0, 0, where);
+    return s == status::done;
+  }
+
+  // ---- passive target epochs ----------------------------------------------------------------------------------
+
+  /// Locks the target's part; the epoch ends with the returned scope.
+  /// Errors     wrong_epoch if this rank has it locked already or another kind of epoch is open; peer_failed
+  /// Cost       uncontended on a node: one locked instruction each for lock and unlock (perf/sync.cpp)
+  Epoch lock(lock_kind kind, int target, assertion promises = assertion::none, source where = source::current()) {
+    if (!detail::fast_lock(*view_, kind, target)) [[unlikely]]
+      detail::lock_or_raise(*view_, kind, target, promises, where);
+    return Epoch(view_, target);
+  }
+  /// The same without the scope, to be closed by `unlock`.
+  [[nodiscard]] status try_lock(lock_kind kind, int target, assertion promises = assertion::none) noexcept {
+    return detail::lock(*view_, kind, target, promises);
+  }
+  void unlock(int target, source where = source::current()) {
+    if (!detail::fast_unlock(*view_, target)) [[unlikely]]
+      detail::unlock_or_raise(*view_, target, where);
+  }
+  [[nodiscard]] status try_unlock(int target) noexcept { return detail::unlock(*view_, target); }
+
+  /// Opens a shared epoch towards every rank; each target's lock is taken at its first use.
+  Epoch lock_all(assertion promises = assertion::none, source where = source::current()) {
+    const status s = try_lock_all(promises);
+    detail::require(*view_, detail::call::lock_all, s, -1, 0, 0, where);
+    return Epoch(view_, -1);
+  }
+  [[nodiscard]] status try_lock_all(assertion promises = assertion::none) noexcept {
+    return detail::lock_all(*view_, promises);
+  }
+  void unlock_all(source where = source::current()) {
+    const status s = try_unlock_all();
+    detail::require(*view_, detail::call::unlock_all, s, -1, 0, 0, where);
+  }
+  [[nodiscard]] status try_unlock_all() noexcept { return detail::unlock_all(*view_); }
+
+  /// Completes, here and at the target, everything issued to it in this epoch.
+  /// Memory     orders it before every later operation and load
+  void flush(int target, source where = source::current()) {
+    if (!detail::fast_flush(*view_, target)) [[unlikely]]
+      detail::flush_or_raise(*view_, target, where);
+  }
+  [[nodiscard]] status try_flush(int target) noexcept { return detail::flush(*view_, target); }
+  void flush_all(source where = source::current()) {
+    const status s = try_flush_all();
+    detail::require(*view_, detail::call::flush_all, s, -1, 0, 0, where);
+  }
+  [[nodiscard]] status try_flush_all() noexcept { return detail::flush_all(*view_); }
+  /// Completes at the origin only: buffers may be reused, results of gets are there.
+  void flush_local(int target, source where = source::current()) {
+    const status s = try_flush_local(target);
+    detail::require(*view_, detail::call::flush_local, s, target, 0, 0, where);
+  }
+  [[nodiscard]] status try_flush_local(int target) noexcept { return detail::flush_local(*view_, target); }
+  void flush_local_all(source where = source::current()) {
+    const status s = try_flush_local_all();
+    detail::require(*view_, detail::call::flush_local_all, s, -1, 0, 0, where);
+  }
+  [[nodiscard]] status try_flush_local_all() noexcept { return detail::flush_local_all(*view_); }
+  /// Memory     orders this rank's plain loads and stores of its own part with what others do to it
+  void sync(source where = source::current()) {
+    const status s = try_sync();
+    detail::require(*view_, detail::call::sync, s, -1, 0, 0, where);
+  }
+  [[nodiscard]] status try_sync() noexcept { return detail::sync(*view_); }
+
+  // ---- run-time element type: what shims need -------------------------------------------------------------------
+
+  /// Accumulate of `type` elements, whatever T is; layouts select whole elements.
+  [[nodiscard]] status accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
+                                     int target, std::size_t at, const Layout& to_layout) noexcept {
+    auto args = detail::layout_args(detail::call::accumulate, from, nullptr, from_layout, target, at, to_layout);
+    args.type = type;
+    args.op = op;
+    return detail::issue(*view_, args, nullptr);
+  }
+  /// result = old contents, then accumulate; each side with its layout.
+  [[nodiscard]] status get_accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
+                                         void* result, const Layout& result_layout, int target, std::size_t at,
+                                         const Layout& target_layout) noexcept {
+    auto args = detail::layout_args(detail::call::get_accumulate, from, result, from_layout, target, at, target_layout);
+    args.result_layout = &result_layout;
+    args.type = type;
+    args.op = op;
+    return detail::issue(*view_, args, nullptr);
+  }
+  [[nodiscard]] status fetch_and_op_as(element type, operation op, const void* value, void* old, int target,
+                                       std::size_t at) noexcept {
+    auto args = detail::get_accumulate_args(value, old, bytes_of(type), type, op, target, at);
+    args.kind = detail::call::fetch_and_op;
+    return detail::issue_and_wait(*view_, args);
+  }
+  [[nodiscard]] status compare_and_swap_as(element type, const void* expected, const void* desired, void* old,
+                                           int target, std::size_t at) noexcept {
+    auto args = detail::get_accumulate_args(desired, old, bytes_of(type), type, operation::replace, target, at);
+    args.kind = detail::call::compare_and_swap;
+    args.compare = expected;
+    return detail::issue_and_wait(*view_, args);
+  }
+
+ private:
+  explicit Window(detail::window_view* view) noexcept : view_(view) {}
+  static Window make(detail::call kind, const Team& team, T* memory, std::size_t count, const Hints& hints) {
+    return Window(detail::make_window(team, {kind, memory, count, sizeof(T), alignof(T)}, hints));
+  }
+  detail::window_view* view_ = detail::no_window();
+};
+
+}  // namespace rma

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <span>
+
+namespace perf {
+namespace {
+
+/// The name before the first blank or colon of what the runtime says about its first fabric.
+std::string fabric_of(const rma::Runtime& runtime) {
+  const auto fabrics = runtime.fabrics();
+  return fabrics.empty() ? "none" : fabrics.front().substr(0, fabrics.front().find_first_of(" :"));
+}
+
+job job_of(rma::Runtime& runtime, rma::Window<std::uint64_t>& line) {
+  job with;
+  with.rank = runtime.rank();
+  with.size = runtime.size();
+  with.fabric = fabric_of(runtime);
+  with.barrier = [&runtime] { runtime.world().barrier(); };
+  with.from_first = [&runtime](std::uint64_t value) {
+    std::array<std::uint64_t, 1> shared{value};
+    runtime.world().broadcast(std::span<std::uint64_t>(shared), 0);
+    return shared[0];
+  };
+  with.now = [&runtime] { return runtime.now(); };
+  with.line = line.pointer_to(0);
+  return with;
+}
+
+void measure_all(rma::Runtime& runtime, const options& chosen, const char* program,
+                 const std::function<void(bench&)>& measure) {
+  constexpr std::size_t line_words = 16;  // two lines: the neighbour is fetched along
+  auto line = rma::Window<std::uint64_t>::allocate(runtime.world(), line_words);
+  {
+    session points(chosen, job_of(runtime, line), program);
+    bench with{runtime, runtime.world(), points};
+    measure(with);
+    points.finish();
+  }
+  line.free();
+}
+
+}  // namespace
+
+int run(int argc, char** argv, const char* summary, int ranks, const std::function<void(bench&)>& measure) {
+  try {
+    rma::Runtime runtime(argc, argv);
+    try {
+      const options chosen = parse(argc, argv, summary, runtime.rank() != 0);
+      const std::string program = std::filesystem::path(argv[0]).filename().string();
+      if (runtime.size() < ranks) {
+        fmt::print(stderr, "{0} needs {1} ranks: rmarun -n {1} {0}\n", program, ranks);
+        return 2;
+      }
+      if (chosen.pin) pin(runtime.rank(), runtime.size());
+      measure_all(runtime, chosen, program.c_str(), measure);
+    } catch (const std::exception& error) {
+      // Others may wait for this rank: end the job, not only the process.
+      runtime.abort(1, error.what());
+    }
+  } catch (const exit_now& early) {
+    return early.status;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "{}: {}\n", argv[0], error.what());
+    return 1;
+  }
+  return 0;
+}
+
+}  // namespace perf

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// instructions N: calls each wrapper below N times on this rank's own window, for tests/perf/instructions.py, which
+// counts under callgrind what one call executes, wrapper included. Times mean nothing here.
+#include <cstdint>
+#include <cstdlib>
+#include <rma/rma.hpp>
+
+namespace {
+
+using window = rma::Window<std::uint64_t>;
+constexpr int self = 0;
+
+}  // namespace
+
+// Outside the namespace and with C names: callgrind reports them by these.
+extern "C" {
+
+[[gnu::noinline]] void count_put(window& win, std::uint64_t value, std::uint64_t at) { win.put(value, self, at); }
+
+[[gnu::noinline]] std::uint64_t count_get(window& win, std::uint64_t at) { return win.get(self, at); }
+
+[[gnu::noinline]] void count_flush(window& win) { win.flush(self); }
+
+[[gnu::noinline]] std::uint64_t count_fetch_and_op(window& win, std::uint64_t value, std::uint64_t at) {
+  return win.fetch_and_op(value, self, at, rma::sum);
+}
+
+[[gnu::noinline]] std::uint64_t count_compare_and_swap(window& win, std::uint64_t expected, std::uint64_t at) {
+  return win.compare_and_swap(expected, expected + 1, self, at);
+}
+
+[[gnu::noinline]] void count_accumulate(window& win, std::uint64_t value, std::uint64_t at) {
+  win.accumulate(value, self, at, rma::sum);
+}
+
+[[gnu::noinline]] bool count_lock_unlock(window& win) {
+  return ok(win.try_lock(rma::exclusive, self)) && ok(win.try_unlock(self));
+}
+
+[[gnu::noinline]] bool count_lock_unlock_shared(window& win) {
+  return ok(win.try_lock(rma::shared, self)) && ok(win.try_unlock(self));
+}
+
+// Of an epoch that is used: the target's lock is taken by the put.
+[[gnu::noinline]] void count_lock_all_put(window& win) {
+  auto epoch = win.lock_all();
+  win.put(0, self, 1);
+}
+
+// The scope asks twice whether an exception is in flight.
+[[gnu::noinline]] void count_lock_scope(window& win) { auto epoch = win.lock(rma::exclusive, self); }
+
+}  // extern "C"
+
+int main(int argc, char** argv) {
+  rma::Runtime runtime(argc, argv);
+  const std::uint64_t calls = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1000;
+  auto win = window::allocate(runtime.world(), 64);
+  std::uint64_t sum = 0;
+  {
+    auto epoch = win.lock_all();
+    for (std::uint64_t i = 0; i < calls; ++i) {
+      count_put(win, i, i % 64);
+      count_flush(win);
+      sum += count_get(win, i % 64) - i;
+    }
+    win.put(0, self, 0);
+    for (std::uint64_t i = 0; i < calls; ++i) sum += count_fetch_and_op(win, 1, 0) - i;
+    for (std::uint64_t i = 0; i < calls; ++i) count_accumulate(win, 1, 0);
+    for (std::uint64_t i = 0; i < calls; ++i) sum += count_compare_and_swap(win, 2 * calls + i, 0) - 2 * calls - i;
+  }
+  for (std::uint64_t i = 0; i < calls; ++i) {
+    sum += count_lock_unlock(win) && count_lock_unlock_shared(win) ? 0 : 1;
+    count_lock_scope(win);
+    count_lock_all_put(win);
+  }
+  return sum == 0 && win[0] == 3 * calls ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the machine itself can do now. Virtual machines change their state while a benchmark runs (the two cores come
+/// near each other or go far), and every figure between processes follows; so points carry the state they were
+/// measured in.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace perf {
+
+/// Ranks 0 and 1 bounce `line` between them: ns one way. Both must call it at the same time, after a barrier.
+double line_crossing_ns(std::uint64_t& line, int rank);
+
+/// 10^9 bytes per second of memcpy between two private buffers of so many bytes.
+double memcpy_gbs(std::size_t bytes);
+
+}  // namespace perf

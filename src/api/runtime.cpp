@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rma/runtime.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+#include "runtime/runtime_core.hpp"
+#include "runtime/team_core.hpp"
+
+namespace rma {
+namespace {
+
+std::shared_ptr<detail::runtime_core> start(const Config& config) {
+  auto core = std::make_shared<detail::runtime_core>(config);
+  return core;
+}
+
+constexpr std::uint64_t world_id = 1;
+
+const char* name_of(fabric::write_completion c) noexcept {
+  switch (c) {
+    case fabric::write_completion::local: return "local";
+    case fabric::write_completion::acked: return "acked";
+    case fabric::write_completion::placed: return "placed";
+  }
+  return "?";
+}
+
+}  // namespace
+
+Runtime::Runtime(int&, char**) : Runtime(Config{}) {}
+
+Runtime::Runtime(const Config& config) : core_(start(config)) {
+  auto team =
+      std::make_shared<detail::team_core>(core_, world_id, std::vector<int>{}, core_->ctx->rank(), core_->ctx->size());
+  team->make_lines();
+  world_ = std::move(team);
+}
+
+Runtime::~Runtime() = default;
+
+Team Runtime::world() const noexcept { return Team(world_); }
+int Runtime::rank() const noexcept { return core_->ctx->rank(); }
+int Runtime::size() const noexcept { return core_->ctx->size(); }
+std::chrono::nanoseconds Runtime::now() const noexcept { return std::chrono::nanoseconds(core_->around->now_ns()); }
+void Runtime::compute(std::chrono::nanoseconds work) noexcept { core_->around->compute(work.count()); }
+void Runtime::progress() noexcept { core_->ctx->progress(); }
+
+void Runtime::abort(int code, std::string_view message) noexcept {
+  core_->boot->abort(code, message);
+  if (size() == 1) fmt::print(stderr, "rma: aborted: {}\n", message);
+  std::_Exit(code == 0 ? 1 : code);
+}
+
+std::vector<int> Runtime::failed_ranks() const { return core_->ctx->dead_ranks(); }
+
+std::vector<Counter> Runtime::counters() const {
+  constexpr std::string_view names[] = {"messages_sent",     "messages_received",
+                                        "sends_queued",      "sleeps",
+                                        "operations_direct", "operations_handler",
+                                        "operations_fabric", "operations_stripe_waits",
+                                        "lock_waits",        "deaths"};
+  static_assert(std::size(names) == static_cast<std::size_t>(detail::counter::count_));
+  const std::lock_guard guard(core_->ctx->lock());
+  std::vector<Counter> all;
+  for (std::size_t i = 0; i < std::size(names); ++i) {
+    all.push_back({std::string(names[i]), core_->ctx->value(static_cast<detail::counter>(i))});
+  }
+  all.push_back({"segment_bytes_in_use", core_->segment.in_use()});
+  return all;
+}
+
+std::vector<Setting> Runtime::settings() const { return core_->config.list(); }
+
+std::vector<std::string> Runtime::fabrics() const {
+  const fabric::capabilities& c = core_->network->caps();
+  return {
+      fmt::format("{}: ranks {}, maps memory {}, one-sided {}, atomics {}, write completion {}, in-order placement {}, "
+                  "gather {}, scatter {}, message {} bytes",
+                  c.name, core_->board->size(), c.maps_memory, c.one_sided, c.atomics, name_of(c.write_means),
+                  c.in_order_placement, c.gather_max, c.scatter_max, c.message_bytes_max)};
+}
+
+}  // namespace rma

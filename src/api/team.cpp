@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rma/team.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "runtime/team_core.hpp"
+
+namespace rma {
+namespace {
+
+void require(const detail::team_core& team, const char* what, status s, const std::source_location& where) {
+  if (!ok(s)) [[unlikely]]
+    detail::raise_team(team, what, s, where);
+}
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t x = a * 0x9e3779b97f4a7c15ULL + b + 1;
+  x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9ULL;
+  return x ^ (x >> 29);
+}
+
+Team make_team(const detail::team_core& parent, std::uint64_t id, std::vector<int> world_ranks) {
+  const int world = parent.world_rank(parent.rank);
+  const auto me = std::find(world_ranks.begin(), world_ranks.end(), world) - world_ranks.begin();
+  const int size = static_cast<int>(world_ranks.size());
+  auto team = std::make_shared<detail::team_core>(parent.rt, id, std::move(world_ranks), static_cast<int>(me), size);
+  team->make_lines();
+  return Team(std::move(team));
+}
+
+}  // namespace
+
+namespace detail {
+
+void raise_team(const team_core& team, const char* call, status code, const std::source_location& where) {
+  const int lost = code == status::peer_failed ? team.rt->ctx->last_failed() : -1;
+  std::string text = fmt::format("{} on a team of {} ranks, rank {}: {}", call, team.size, team.rank, name_of(code));
+  switch (code) {
+    case status::peer_failed:
+      text += fmt::format(": world rank {} is dead or has left the job; go on with team.shrink()", lost);
+      break;
+    case status::bad_rank: text += fmt::format("; ranks of this team are 0 to {}", team.size - 1); break;
+    case status::bad_type: text += "; this operator is not defined for the element type"; break;
+    case status::job_aborted: text += ": the job is being ended"; break;
+    default: break;
+  }
+  throw Error(code, text, lost, where);
+}
+
+}  // namespace detail
+
+int Team::rank() const noexcept { return core_->rank; }
+int Team::size() const noexcept { return core_->size; }
+
+int Team::world_rank(int rank) const {
+  if (rank < 0 || rank >= size())
+    detail::raise_team(*core_, "world_rank", status::bad_rank, std::source_location::current());
+  return core_->world_rank(rank);
+}
+
+bool Team::shares_memory(int rank) const {
+  if (rank < 0 || rank >= size())
+    detail::raise_team(*core_, "shares_memory", status::bad_rank, std::source_location::current());
+  return core_->rt->intranode ? core_->place(rank) >= 0 : rank == core_->rank;
+}
+
+bool Team::one_node() const noexcept { return core_->one_node && (core_->rt->intranode || core_->size == 1); }
+
+Team Team::split(int colour, int key) const {
+  struct wish {
+    int colour, key, rank;
+  };
+  std::vector<wish> all(static_cast<std::size_t>(size()));
+  const wish mine{colour, key, rank()};
+  require(*core_, "split",
+          core_->allgather(std::as_bytes(std::span(&mine, 1)), reinterpret_cast<std::byte*>(all.data())),
+          std::source_location::current());
+  const std::uint64_t child = ++core_->children;
+  std::erase_if(all, [&](const wish& w) { return colour < 0 ? w.rank != rank() : w.colour != colour; });
+  std::stable_sort(all.begin(), all.end(), [](const wish& a, const wish& b) { return a.key < b.key; });
+  std::vector<int> members;
+  for (const wish& w : all) members.push_back(core_->world_rank(w.rank));
+  const auto tag = colour < 0 ? ~static_cast<std::uint64_t>(rank()) : static_cast<std::uint64_t>(colour);
+  return make_team(*core_, mix(mix(core_->id, child), tag), std::move(members));
+}
+
+Team Team::node() const {
+  int lowest = rank();
+  for (int r = core_->first; r < core_->first + core_->mapped; ++r) {
+    if (core_->place(r) >= 0) {
+      lowest = r;
+      break;
+    }
+  }
+  return split(lowest, 0);
+}
+
+Team Team::shrink() const {
+  detail::team_core& team = *core_;
+  detail::context& ctx = *team.rt->ctx;
+  const std::uint64_t id = mix(team.id, ++team.children);
+  for (;;) {
+    // Everybody who knows of the same deaths meets in the same round; news of another death starts a new one.
+    const auto dead = [&team, &ctx]() {
+      std::vector<int> lost;
+      for (int r = 0; r < team.size; ++r) {
+        if (ctx.dead(team.world_rank(r))) lost.push_back(r);
+      }
+      return lost;
+    };
+    const std::vector<int> lost = dead();
+    std::vector<int> members;
+    for (int r = 0; r < team.size; ++r) {
+      if (!std::binary_search(lost.begin(), lost.end(), r)) members.push_back(team.world_rank(r));
+    }
+    const auto failed = [&]() noexcept { return dead().size() != lost.size() ? status::peer_failed : status::done; };
+    const int leader = members.front();
+    std::byte token{};
+    status s = status::done;
+    if (ctx.rank() == leader) {
+      for (const int r : members) {
+        if (r != leader && s == status::done) s = team.rt->mail->receive({id, lost.size(), 1, r}, {&token, 1}, failed);
+      }
+      for (const int r : members) {
+        if (r != leader && s == status::done) team.rt->mail->send(r, id, lost.size(), 2, {&token, 1});
+      }
+    } else {
+      team.rt->mail->send(leader, id, lost.size(), 1, {&token, 1});
+      s = team.rt->mail->receive({id, lost.size(), 2, leader}, {&token, 1}, failed);
+    }
+    if (s == status::peer_failed) continue;
+    require(team, "shrink", s, std::source_location::current());
+    return make_team(team, mix(id, lost.size()), std::move(members));
+  }
+}
+
+void Team::barrier(std::source_location where) { require(*core_, "barrier", core_->barrier(), where); }
+status Team::try_barrier() noexcept { return core_->barrier(); }
+
+void Team::broadcast_bytes(void* data, std::size_t bytes, int root, const std::source_location& where) {
+  if (root < 0 || root >= size()) detail::raise_team(*core_, "broadcast", status::bad_rank, where);
+  require(*core_, "broadcast", core_->broadcast({static_cast<std::byte*>(data), bytes}, root), where);
+}
+
+void Team::allreduce_elements(void* data, std::size_t count, element type, operation op,
+                              const std::source_location& where) {
+  require(*core_, "allreduce", core_->allreduce(data, count, type, op), where);
+}
+
+void Team::allgather_bytes(const void* mine, std::size_t bytes, void* all, const std::source_location& where) {
+  require(*core_, "allgather",
+          core_->allgather({static_cast<const std::byte*>(mine), bytes}, static_cast<std::byte*>(all)), where);
+}
+
+}  // namespace rma

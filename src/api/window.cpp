@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The rest of a window's life, and what it tells about itself.
+#include <algorithm>
+#include <cstring>
+
+#include "rma/detail/window_ops.hpp"
+#include "xfer/engine.hpp"
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+
+const window_view freed_window{};
+
+namespace {
+
+bool idle(const window_core& w) noexcept {
+  return w.locks_open == 0 && !w.exposed && (w.access == access_epoch::none || w.access == access_epoch::fence);
+}
+
+void forget(window_core& w) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  w.team->rt->ops->remove(w);
+}
+
+/// Puts the list of attached ranges where the others can read it. Readers that meet a change look again.
+status publish_table(window_core& w) {
+  runtime_core& rt = *w.team->rt;
+  const std::size_t bytes = std::max<std::size_t>(w.attachments.size() * sizeof(attachment), 1);
+  window_block& mine = w.my_block();
+  std::size_t offset = w.table_offset;
+  const bool grow = bytes > w.table_bytes;
+  if (grow) {
+    const std::size_t room = std::max<std::size_t>(2 * bytes, 4096);
+    const auto place = rt.segment.propose(room, 0, 4096);
+    if (!place) return status::out_of_memory;
+    if (const status s = rt.take(*place, room); s != status::done) return s;
+    offset = *place;
+    std::swap(offset, w.table_offset);
+    const std::size_t before = std::exchange(w.table_bytes, room);
+    mine.table_version.fetch_add(1);
+    full_fence();
+    if (before != 0) rt.give_back(offset, before);
+  } else {
+    mine.table_version.fetch_add(1);
+    full_fence();
+  }
+  std::memcpy(w.board->segment(w.board->me()) + w.table_offset, w.attachments.data(),
+              w.attachments.size() * sizeof(attachment));
+  mine.table_offset = w.table_offset;
+  mine.table_count = w.attachments.size();
+  mine.table_version.fetch_add(1);
+  return status::done;
+}
+
+}  // namespace
+
+status free_window(window_view* view) noexcept {
+  if (is_freed(*view)) return status::window_freed;
+  window_core& w = core_of(*view);
+  if (!idle(w)) return status::wrong_epoch;
+  team_core& team = *w.team;
+  status s = complete_all(w);
+  const status met = team.barrier();  // nobody uses the memory any more
+  if (s == status::done) s = met;
+  forget(w);
+  release_window(w);
+  delete &w;
+  return s == status::peer_failed || s == status::done ? status::done : s;
+}
+
+// The handle is gone, the others may still use this rank's part. Given back at a later window's creation, when all
+// have dropped theirs, or with the runtime.
+void drop_window(window_view* view) noexcept {
+  if (is_freed(*view)) return;
+  window_core& w = core_of(*view);
+  for (std::uint32_t i = 0; i < w.mapped; ++i) {
+    if (w.views[i].held != 0)
+      abandon_epoch(w, w.views[i].held == held_by_lock_all ? -1 : static_cast<int>(w.first + i));
+  }
+  forget(w);
+  demote_memory(w);  // the user may give that memory back after this
+  const int place = w.team->place(0);
+  if (place >= 0) {
+    word32& dropped = w.block_at(place)->dropped;
+    dropped.fetch_add(1);
+    w.team->rt->dropped.push_back(
+        {&dropped, static_cast<std::uint32_t>(w.size()), w.block_offset, w.block_bytes, w.table_offset, w.table_bytes});
+  }
+  delete &w;
+}
+
+status attach(window_view& view, void* memory, std::size_t bytes, std::uint64_t& displacement) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  window_core& w = core_of(view);
+  displacement = reinterpret_cast<std::uint64_t>(memory);
+  if (w.kind != call::create_dynamic) return status::not_supported;
+  if (memory == nullptr || bytes == 0) return status::bad_argument;
+  const attachment added{displacement, bytes};
+  {
+    const std::lock_guard guard(w.ctx->lock());
+    const auto at = std::upper_bound(w.attachments.begin(), w.attachments.end(), added,
+                                     [](const attachment& a, const attachment& b) { return a.address < b.address; });
+    const bool after = at != w.attachments.end() && displacement + bytes > at->address;
+    const bool before = at != w.attachments.begin() && (at - 1)->address + (at - 1)->bytes > displacement;
+    if (after || before) return status::bad_argument;
+    w.attachments.insert(at, added);
+  }
+  return publish_table(w);
+}
+
+status detach(window_view& view, void* memory) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  window_core& w = core_of(view);
+  if (w.kind != call::create_dynamic) return status::not_supported;
+  {
+    const std::lock_guard guard(w.ctx->lock());
+    const auto removed = std::erase_if(
+        w.attachments, [memory](const attachment& a) { return a.address == reinterpret_cast<std::uint64_t>(memory); });
+    if (removed == 0) return status::bad_argument;
+  }
+  return publish_table(w);
+}
+
+void* local_base(const window_view& view) noexcept { return is_freed(view) ? nullptr : core_of(view).local_base; }
+std::size_t local_bytes(const window_view& view) noexcept { return is_freed(view) ? 0 : core_of(view).local_bytes; }
+
+Team team_of(const window_view& view) {
+  if (is_freed(view)) throw Error(status::window_freed, "team of a window that was freed or moved from");
+  return Team(core_of(view).team);
+}
+
+std::string_view name_of_window(const window_view& view) noexcept {
+  return is_freed(view) ? std::string_view("(freed)") : std::string_view(core_of(view).hints.name);
+}
+
+bool one_sided(const window_view& view, call kind, int target) noexcept {
+  if (is_freed(view)) return false;
+  const window_core& w = core_of(view);
+  if (target == w.team->rank) return true;
+  const target_view* const t = view_of(w, target);
+  const bool memory = t != nullptr && t->base != nullptr;
+  if (kind == call::put || kind == call::get) return memory || w.ctx->network().caps().one_sided;
+  return memory && w.mode != accumulate_mode::handler;
+}
+
+std::string_view promotion(const window_view& view) noexcept {
+  return is_freed(view) ? std::string_view("the window was freed") : std::string_view(core_of(view).promotion);
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Making windows. Collective: agree on sizes and a place, publish blocks, look at the others' blocks, choose who
+/// owns atomicity. Errors are agreed on, too: all ranks throw the same.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <fstream>
+#include <limits>
+
+#include "core/names.hpp"
+#include "fabric/shm/promote.hpp"
+#include "rma/detail/window_ops.hpp"
+#include "xfer/engine.hpp"
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr std::uint64_t magic_base = 0x726d612d77696e00ULL;
+constexpr std::size_t stripes_max = 256;
+constexpr unsigned signals_max = 1U << 20;
+constexpr std::size_t huge_bytes = std::size_t{2} << 20;
+
+std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
+  std::uint64_t x = a * 0x9e3779b97f4a7c15ULL + b + 0x7f4a;
+  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  return x ^ (x >> 27);
+}
+
+[[noreturn]] void refuse(const window_plan& plan, const Hints& hints, status code, const std::string& why) {
+  const std::string name = hints.name.empty() ? std::string("window") : fmt::format("window '{}'", hints.name);
+  throw Error(code, fmt::format("{} of {}: {}: {}", name_of(plan.kind), name, rma::name_of(code), why));
+}
+
+std::uint64_t memory_available_bytes() {
+  std::ifstream in("/proc/meminfo");
+  for (std::string word; in >> word;) {
+    std::uint64_t kib = 0;
+    if (word == "MemAvailable:" && in >> kib) return kib * 1024;
+  }
+  return std::numeric_limits<std::uint64_t>::max();
+}
+
+block_layout lay_out(std::size_t mapped, std::size_t signals, std::size_t bytes, bool with_data) noexcept {
+  const auto line = [](std::size_t n) { return (n + 63) / 64 * 64; };
+  block_layout l;
+  l.stripes = static_cast<std::uint32_t>(
+      std::bit_ceil(std::clamp<std::size_t>((bytes + 4095) >> stripe_shift, 1, stripes_max)));
+  l.signals_at = line(sizeof(window_block));
+  l.posts_at = line(l.signals_at + signals * sizeof(word64));
+  l.records_at = line(l.posts_at + mapped * sizeof(word32));
+  l.waiters_at = line(l.records_at + mapped);
+  l.stripes_at = line(l.waiters_at + (mapped + 63) / 64 * sizeof(word64));
+  l.data_at = l.stripes_at + l.stripes * sizeof(stripe_lock);
+  const std::size_t grain = with_data ? (bytes >= huge_bytes ? huge_bytes : 4096) : 64;
+  l.data_at = (l.data_at + grain - 1) / grain * grain;
+  return l;
+}
+
+/// What all ranks need to know of each other before anything is allocated.
+struct agreement {
+  std::uint64_t bytes_max = 0;
+  std::uint64_t bytes_sum = 0;
+  std::uint64_t mapped_max = 0;
+  status worst = status::done;
+};
+
+agreement agree(team_core& team, std::uint64_t bytes, status mine) {
+  std::array<std::uint64_t, 3> highest{bytes, static_cast<std::uint64_t>(team.mapped),
+                                       static_cast<std::uint64_t>(-static_cast<int>(mine))};
+  std::uint64_t sum = bytes;
+  agreement all;
+  all.worst = team.allreduce(highest.data(), highest.size(), element::u64, max);
+  if (ok(all.worst)) all.worst = team.allreduce_one(sum, rma::sum);
+  if (!ok(all.worst)) return all;
+  all.bytes_max = highest[0];
+  all.mapped_max = highest[1];
+  all.bytes_sum = sum;
+  all.worst = static_cast<status>(-static_cast<int>(highest[2]));
+  return all;
+}
+
+status check_plan(const team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t& bytes) noexcept {
+  bytes = 0;
+  if (plan.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / plan.element_bytes) return status::bad_size;
+  if (hints.signals > signals_max) return status::bad_argument;
+  if (plan.kind == call::allocate_shared && !(team.one_node && team.rt->intranode)) return status::unreachable;
+  if (plan.kind == call::create && plan.memory == nullptr && plan.count != 0) return status::bad_argument;
+  if (hints.accumulate == accumulate_mode::device) return status::not_supported;
+  bytes = plan.count * plan.element_bytes;
+  return status::done;
+}
+
+void raise_plan(const team_core& team, const window_plan& plan, const Hints& hints, const agreement& all) {
+  switch (all.worst) {
+    case status::bad_size:
+      refuse(plan, hints, all.worst,
+             fmt::format("{} elements of {} bytes here: more than a process can address, on this or another rank",
+                         plan.count, plan.element_bytes));
+    case status::unreachable:
+      refuse(plan, hints, all.worst, "the team spans nodes (or RMA_INTRANODE=off); use team.node()");
+    case status::not_supported:
+      refuse(plan, hints, all.worst,
+             "accumulate_mode::device needs a network device; use element, striped, handler or automatic");
+    case status::bad_argument:
+      refuse(plan, hints, all.worst,
+             fmt::format("a null pointer with elements, or {} signals (at most {}), on this or another rank",
+                         hints.signals, signals_max));
+    case status::peer_failed: raise_team(team, name_of(plan.kind).data(), all.worst, std::source_location::current());
+    default: refuse(plan, hints, all.worst, "refused");
+  }
+}
+
+void publish(window_core& w) {
+  window_block& mine = w.my_block();
+  mine.magic = magic_base ^ w.id;
+  mine.bytes = w.local_bytes;
+  (void)w.ctx->network().register_region(w.local_base, w.local_bytes, mine.region);
+  const bool in_segment = w.kind == call::allocate || w.kind == call::allocate_shared || w.promoted_bytes != 0;
+  if (w.promoted_bytes != 0) {
+    mine.region.key = 1 + w.promoted_offset + (reinterpret_cast<std::uintptr_t>(w.local_base) % 4096);
+  }
+  mine.reachable = in_segment || w.local_bytes == 0 ? 1 : 0;
+}
+
+void attach_targets(window_core& w, const window_plan& plan) {
+  const std::size_t count = w.team->places.size();
+  w.views.assign(count, {});
+  w.states = std::vector<target_state>(count);
+  w.starts.assign(count, 0);
+  w.first = static_cast<std::uint32_t>(w.team->first);
+  w.mapped = static_cast<std::uint32_t>(count);
+  w.targets = w.views.data();
+  w.stripe_mask = w.layout.stripes - 1;
+  w.my_lock_tag = lock_tag(static_cast<std::uint32_t>(w.ctx->rank()));
+  w.my_stripe_tag = 1 + static_cast<std::uint32_t>(w.ctx->rank());
+  auto* const records = w.array<word<std::uint8_t>>(w.my_block(), w.layout.records_at);
+  for (std::size_t i = 0; i < count; ++i) {
+    const int place = w.team->places[i];
+    if (place < 0) continue;
+    const bool self = static_cast<int>(w.first + i) == w.team->rank;
+    window_block& block = *w.block_at(place);
+    target_view& v = w.views[i];
+    v.record = records + i;
+    v.stripes = w.array<stripe_lock>(block, w.layout.stripes_at);
+    if (w.intranode) v.lock = &block.lock;
+    if (plan.kind == call::create_dynamic) continue;
+    const bool same = w.board->same_process(static_cast<std::size_t>(place));
+    if (self || (w.intranode && same)) {
+      v.base = reinterpret_cast<std::byte*>(block.region.address);
+    } else if (w.intranode && block.reachable != 0) {
+      v.base = block.bytes == 0 ? reinterpret_cast<std::byte*>(&block)
+                                : w.board->segment(static_cast<std::size_t>(place)) + (block.region.key - 1);
+    }
+  }
+}
+
+accumulate_mode wished_mode(const window_core& w) {
+  if (w.hints.accumulate != accumulate_mode::automatic) return w.hints.accumulate;
+  const std::string& setting = w.ctx->config().text(knob::accumulate_mode);
+  if (setting == "element") return accumulate_mode::element;
+  if (setting == "striped") return accumulate_mode::striped;
+  if (setting == "handler") return accumulate_mode::handler;
+  return accumulate_mode::automatic;
+}
+
+/// One owner of atomicity for all ranks; sets the limits of the inlined calls accordingly.
+status choose_mode(window_core& w, const window_plan& plan) {
+  bool mapped = w.team->one_node && plan.kind != call::create_dynamic;
+  for (const target_view& v : w.views) mapped = mapped && v.base != nullptr;
+  std::uint32_t all = mapped ? 1 : 0;
+  if (const status s = w.team->allreduce_one(all, min); s != status::done) return s;
+  w.all_mapped = all != 0;
+  const accumulate_mode wished = wished_mode(w);
+  const bool by_memory = wished == accumulate_mode::element || wished == accumulate_mode::striped;
+  if (by_memory && !w.all_mapped && w.hints.accumulate != accumulate_mode::automatic) return status::not_supported;
+  w.mode = !w.all_mapped                          ? accumulate_mode::handler
+           : wished == accumulate_mode::automatic ? accumulate_mode::striped
+                                                  : wished;
+  const bool forced = !w.ctx->config().text(knob::trace).empty() || w.unit != w.element_bytes;
+  for (std::size_t i = 0; i < w.views.size(); ++i) {
+    target_view& v = w.views[i];
+    if (v.base == nullptr || forced) continue;
+    const window_block& block = *w.block_at(w.team->places[i]);
+    v.limit_open = block.bytes / w.element_bytes;
+    const bool aligned = reinterpret_cast<std::uintptr_t>(v.base) % plan.element_alignment == 0;
+    v.atomic_limit_open = w.mode != accumulate_mode::handler && aligned ? v.limit_open : 0;
+  }
+  return status::done;
+}
+
+void promote_memory(window_core& w) {
+  const auto pages = shm::pages_around(w.local_base, w.local_bytes);
+  runtime_core& rt = *w.team->rt;
+  w.promotion = shm::promotion_obstacle(pages);
+  if (!w.promotion.empty()) return;
+  const auto offset = rt.segment.propose(pages.bytes, 0, 4096);
+  if (!offset || rt.take(*offset, pages.bytes) != status::done) {
+    w.promotion = "the segment has no room for a copy";
+    return;
+  }
+  w.promotion = shm::promote(*w.board, pages, *offset);
+  if (!w.promotion.empty()) {
+    rt.give_back(*offset, pages.bytes);
+    return;
+  }
+  w.promoted_bytes = pages.bytes;
+  w.promoted_offset = *offset;
+}
+
+/// Windows whose every member has dropped its handle are given back here, where all members come by.
+void reap_dropped(runtime_core& rt) {
+  std::erase_if(rt.dropped, [&rt](const dropped_window& w) {
+    if (w.dropped->load() != w.members) return false;
+    rt.give_back(w.table_offset, w.table_bytes);
+    rt.give_back(w.block_offset, w.block_bytes);
+    return true;
+  });
+}
+
+}  // namespace
+
+void demote_memory(window_core& w) noexcept {
+  if (w.promoted_bytes == 0) return;
+  shm::demote(*w.board, shm::pages_around(w.local_base, w.local_bytes), w.promoted_offset);
+  w.team->rt->give_back(w.promoted_offset, std::exchange(w.promoted_bytes, 0));
+}
+
+void release_window(window_core& w) noexcept {
+  runtime_core& rt = *w.team->rt;
+  demote_memory(w);
+  if (w.table_bytes != 0) rt.give_back(w.table_offset, w.table_bytes);
+  rt.give_back(w.block_offset, w.block_bytes);
+}
+
+namespace {
+
+std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& plan, const Hints& hints) {
+  team_core& team = handle.core();
+  auto w = std::make_unique<window_core>();
+  w->team = handle.shared_core();
+  w->ctx = team.rt->ctx.get();
+  w->board = team.rt->board.get();
+  w->kind = plan.kind;
+  w->hints = hints;
+  w->id = mix(team.id, ++team.children);
+  w->barrier_id = mix(w->id, 1);
+  w->element_bytes = plan.element_bytes;
+  const std::size_t natural = plan.kind == call::create_dynamic ? 1 : plan.element_bytes;
+  w->unit = hints.displacement_unit != 0 ? hints.displacement_unit : natural;
+  w->intranode = team.rt->intranode;
+  w->local_bytes = plan.count * plan.element_bytes;
+  return w;
+}
+
+/// Takes the window's part of the segments, at the same offset everywhere.
+void take_place(window_core& w, const window_plan& plan, agreement all) {
+  team_core& team = *w.team;
+  runtime_core& rt = *team.rt;
+  const bool library_memory = plan.kind == call::allocate || plan.kind == call::allocate_shared;
+  w.layout = lay_out(all.mapped_max, w.hints.signals, all.bytes_max, library_memory);
+  w.block_bytes = w.layout.data_at + (library_memory ? w.local_bytes : 0);
+  const std::uint64_t room = w.layout.data_at + (library_memory ? all.bytes_max : 0);
+  const bool too_much = library_memory && team.one_node && all.bytes_sum > memory_available_bytes();
+  auto worst = static_cast<std::int32_t>(too_much ? status::out_of_memory : status::done);
+  team_core::placement at{team.allreduce_one(worst, min), 0};
+  if (ok(at.result)) at.result = static_cast<status>(worst);
+  if (ok(at.result)) at = team.allocate(room, w.block_bytes, all.bytes_max >= huge_bytes ? huge_bytes : 4096);
+  if (at.result == status::out_of_memory) {
+    refuse(plan, w.hints, at.result,
+           fmt::format("the ranks ask for {} bytes together, at most {} on one; this machine has {} bytes available, "
+                       "and a rank's segment {} bytes with {} in use here (RMA_SEGMENT_BYTES)",
+                       all.bytes_sum, all.bytes_max, memory_available_bytes(), rt.segment.size(), rt.segment.in_use()));
+  }
+  if (!ok(at.result)) raise_team(team, name_of(plan.kind).data(), at.result, std::source_location::current());
+  w.block_offset = at.offset;
+  w.local_base = library_memory ? rt.board->segment(rt.board->me()) + at.offset + w.layout.data_at
+                                : static_cast<std::byte*>(plan.memory);
+}
+
+void forget(window_core& w) {
+  const std::lock_guard guard(w.ctx->lock());
+  w.team->rt->ops->remove(w);
+}
+
+}  // namespace
+
+window_view* make_window(const Team& handle, const window_plan& plan, const Hints& hints) {
+  team_core& team = handle.core();
+  runtime_core& rt = *team.rt;
+  std::uint64_t bytes = 0;
+  const status mine = check_plan(team, plan, hints, bytes);
+  const agreement all = agree(team, bytes, mine);
+  if (!ok(all.worst)) raise_plan(team, plan, hints, all);
+  reap_dropped(rt);
+
+  auto w = new_core(handle, plan, hints);
+  take_place(*w, plan, all);
+  if (plan.kind == call::create && (hints.promote || rt.config.on(knob::promote))) promote_memory(*w);
+  publish(*w);
+  {
+    const std::lock_guard guard(rt.ctx->lock());
+    rt.ops->add(*w);
+  }
+  status s = team.barrier();  // every block is written
+  if (s == status::done) {
+    attach_targets(*w, plan);
+    s = choose_mode(*w, plan);
+  }
+  if (s != status::done) {
+    forget(*w);
+    if (s != status::not_supported) raise_team(team, name_of(plan.kind).data(), s, std::source_location::current());
+    release_window(*w);
+    refuse(plan, hints, s,
+           fmt::format("accumulate mode '{}' needs every rank's memory mapped, and that of this window is not",
+                       name_of(hints.accumulate)));
+  }
+  if (team.one_node) {
+    const auto lines = [&](int r) { return &w->block_at(team.place(r))->lines; };
+    w->barrier.attach(lines(team.rank), lines(0), lines(team.size == 2 ? 1 - team.rank : 0),
+                      static_cast<std::uint32_t>(team.size));
+  }
+  w->may_lock = 1;
+  return w.release();
+}
+
+}  // namespace rma::detail

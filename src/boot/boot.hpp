@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Who am I, and how do I reach the others before any fabric is up: rank, size, a key-value exchange,
+/// a fence, an abort, and the news of deaths. Small strings only; never on a data path.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rma/error.hpp"
+
+namespace rma::boot {
+
+/// What a rank is told by its launcher (environment RMA_BOOT, RMA_RANK, RMA_SIZE, RMA_KEY, RMA_NODE, or a Config).
+struct options {
+  std::string address;  ///< "" (a job of one), "local://NAME" (abstract Unix socket of rmarun), "tcp://HOST:PORT"
+  int rank = 0;
+  int size = 1;
+  std::string key;         ///< job key, hex; both sides prove that they know it, it never crosses the wire
+  std::string node;        ///< virtual node name; "" means the machine itself
+  int timeout_ms = 60000;  ///< how long to wait for the others to appear
+};
+
+/// One rank's connection to its job. All calls are for one thread at a time.
+class client {
+ public:
+  client(const client&) = delete;
+  client& operator=(const client&) = delete;
+  virtual ~client() = default;
+
+  [[nodiscard]] virtual int rank() const noexcept = 0;
+  [[nodiscard]] virtual int size() const noexcept = 0;
+
+  /// Publishes `value`; visible to every rank that asks for `key`, at the latest after the next fence. A second put of
+  /// a key replaces the value. `bad_size` beyond key_bytes_max (4096) or value_bytes_max (1 MiB).
+  virtual status put(std::string_view key, std::string_view value) = 0;
+  /// Waits until some rank has put `key`. `peer_failed` if it is missing and a rank died of which poll_events has not
+  /// told yet (afterwards survivors can go on among themselves) or all others are gone; `bad_argument` if every rank
+  /// waits, so that nobody can put it; `job_aborted` on abort.
+  virtual status get(std::string_view key, std::string& value) = 0;
+  /// Waits for all ranks. `peer_failed` if one of them is dead or has left.
+  virtual status fence() = 0;
+  /// Ends the job: the launcher prints `message`, kills the rest and exits with `code` (where there is no rmarun, this
+  /// prints and the others get `job_aborted`). Returns when the news is out or cannot be sent, at most 2 s later: the
+  /// caller then ends its process.
+  virtual void abort(int code, std::string_view message) noexcept = 0;
+  /// Leaves in good order; after it the end of this process is no failure. Idempotent. Waits for the server's word
+  /// (at most 5 s), never for other ranks. In tcp mode the server ends with rank 0's client: the others then work
+  /// on without news of deaths. A rank that has left may join again: it takes part in the job's next round.
+  virtual void leave() noexcept = 0;
+  /// Tells the job that this rank saw `rank` die (its liveness word said so): spread to everyone.
+  virtual void report_death(int rank) noexcept = 0;
+
+  /// Readable when `poll_events` has news, also such as came in during another call; -1 if there never is any (a job
+  /// of one). Stays the same descriptor (an epoll set, so it may be put into another) and falls silent after a loss.
+  [[nodiscard]] virtual int event_fd() const noexcept = 0;
+  /// Takes the news without waiting: appends ranks that died since the last call. `job_aborted` after an abort,
+  /// `fabric_lost` if the connection to the job is gone (then every other rank must be presumed dead).
+  virtual status poll_events(std::vector<int>& died) = 0;
+
+ protected:
+  client() = default;
+};
+
+/// Joins the job and waits until all ranks have joined. Throws rma::Error with one clear line: `bad_boot` if the
+/// parameters make no sense, the key is wrong, or somebody is still missing after the time-out; `peer_failed` if a
+/// rank ended without joining; `job_aborted`.
+std::unique_ptr<client> join(const options& how);
+
+/// What the launcher put into the environment. Throws rma::Error(bad_boot) if it makes no sense.
+options options_from_environment();
+
+}  // namespace rma::boot

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Joining a job: checks, connecting, the handshake, and waiting for all the others.
+#include <poll.h>
+
+#include <algorithm>
+
+#include "boot/boot.hpp"
+#include "boot/client_single.hpp"
+#include "boot/client_socket.hpp"
+#include "boot/digest.hpp"
+
+namespace rma::boot {
+
+namespace {
+
+constexpr std::chrono::milliseconds retry_pause_min{5};
+constexpr std::chrono::milliseconds retry_pause_max{250};
+constexpr std::chrono::seconds ask_patience{1};
+
+Error bad_boot(const std::string& what) { return {status::bad_boot, what}; }
+
+void check(const options& how) {
+  if (how.size < 1) throw bad_boot("RMA_SIZE=" + std::to_string(how.size) + ": a job has at least one rank");
+  if (how.address.empty() && how.size > 1) {
+    throw bad_boot("RMA_SIZE=" + std::to_string(how.size) +
+                   " but RMA_BOOT is not set: start the program with rmarun, or set RMA_BOOT=tcp://HOST:PORT");
+  }
+  if (how.rank < 0 || how.rank >= how.size) {
+    throw bad_boot("RMA_RANK=" + std::to_string(how.rank) + " but RMA_SIZE=" + std::to_string(how.size) +
+                   ": ranks count from 0 to size - 1");
+  }
+  if (how.address.empty()) return;
+  if (how.key.size() < key_chars_min) {
+    throw bad_boot("RMA_KEY is " + std::string(how.key.empty() ? "not set" : "too short") +
+                   ": every rank needs the same random key of at least " + std::to_string(key_chars_min) +
+                   " characters (rmarun makes one)");
+  }
+}
+
+/// One line about who failed to do what.
+std::string who_and_where(const options& how) {
+  return "rank " + std::to_string(how.rank) + " of " + std::to_string(how.size) + " cannot join " + how.address + ": ";
+}
+
+std::string after(const options& how) {
+  if (how.timeout_ms % 1000 == 0) return " after " + std::to_string(how.timeout_ms / 1000) + " s";
+  return " after " + std::to_string(how.timeout_ms) + " ms";
+}
+
+/// What to do when nobody can be reached.
+std::string remedy(const boot_address& where) {
+  return where.local ? "; is the rmarun that started this job still running?"
+                     : "; rank 0 must run on that host, and the port must be open";
+}
+
+unique_fd connect_until(const options& how, const boot_address& where, boot_clock::time_point deadline) {
+  auto pause = retry_pause_min;
+  for (;;) {
+    connect_outcome outcome = connect_to(where, deadline);
+    if (outcome.fd) {
+      if (where.local && !peer_is_same_user(outcome.fd.get())) {
+        throw bad_boot(who_and_where(how) + "that socket belongs to another user");
+      }
+      return std::move(outcome.fd);
+    }
+    const bool in_time = boot_clock::now() + pause < deadline;
+    if (!outcome.try_again || !in_time) {
+      throw bad_boot(who_and_where(how) + "nobody listens there (" + outcome.why + ")" +
+                     (outcome.try_again ? after(how) : "") + remedy(where));
+    }
+    (void)::poll(nullptr, 0, static_cast<int>(pause.count()));
+    pause = std::min(pause * 2, retry_pause_max);
+  }
+}
+
+/// The frame that the handshake wants next. False if the connection was cut, which may happen to a slow rank when
+/// many come at once: it may try again.
+bool expect(frame_link& at, message wanted, frame& got, const options& how, boot_clock::time_point deadline) {
+  switch (at.next(got, deadline)) {
+    case frame_link::result::ready: break;
+    case frame_link::result::closed: return false;
+    case frame_link::result::timed_out:
+      throw bad_boot(who_and_where(how) + "it accepted the connection, but did not answer" + after(how));
+    case frame_link::result::garbage:
+      throw bad_boot(who_and_where(how) + "what listens there does not speak rma's protocol");
+  }
+  if (got.type == message::refuse) {
+    throw bad_boot(who_and_where(how) + one_line(body_reader(got.body).text()));
+  }
+  if (got.type != wanted) throw bad_boot(who_and_where(how) + "what listens there does not follow rma's protocol");
+  return true;
+}
+
+/// False if the connection was cut.
+bool shake_hands(frame_link& at, const options& how, boot_clock::time_point deadline) {
+  transcript seen{.rank = static_cast<std::uint32_t>(how.rank),
+                  .size = static_cast<std::uint32_t>(how.size),
+                  .client_nonce = random_digest(),
+                  .server_nonce = {}};
+  frame got;
+  const std::string hello = frame_writer(message::hello)
+                                .text(hello_magic)
+                                .u32(seen.rank)
+                                .u32(seen.size)
+                                .raw(bytes_of(seen.client_nonce))
+                                .finish();
+  if (at.send(hello, deadline) == frame_link::result::closed) return false;
+  if (!expect(at, message::challenge, got, how, deadline)) return false;
+  if (got.body.size() != digest_bytes) throw bad_boot(who_and_where(how) + "the challenge has the wrong length");
+  std::copy(got.body.begin(), got.body.end(), seen.server_nonce.begin());
+  const digest proof = prove(how.key, prover::client, seen);
+  if (at.send(frame_writer(message::proof).raw(bytes_of(proof)).finish(), deadline) == frame_link::result::closed) {
+    return false;
+  }
+  if (!expect(at, message::welcome, got, how, deadline)) return false;
+  if (!equal(prove(how.key, prover::server, seen), got.body)) {
+    throw bad_boot(who_and_where(how) + "what listens there does not know the job key");
+  }
+  return true;
+}
+
+frame_link connect_and_greet(const options& how, const boot_address& where, boot_clock::time_point deadline) {
+  for (;;) {
+    frame_link made(connect_until(how, where, deadline), member_frame_bytes_max);
+    if (shake_hands(made, how, deadline)) return made;
+    if (boot_clock::now() >= deadline) throw bad_boot(who_and_where(how) + "it cut every connection" + after(how));
+    (void)::poll(nullptr, 0, static_cast<int>(retry_pause_min.count()));
+  }
+}
+
+[[noreturn]] void give_up_waiting(frame_link& at, const options& how) {
+  const auto deadline = boot_clock::now() + ask_patience;
+  std::string who = "some";
+  frame got;
+  if (at.send(bare_frame(message::ask_missing), deadline) == frame_link::result::ready) {
+    while (at.next(got, deadline) == frame_link::result::ready) {
+      if (got.type != message::missing) continue;
+      who = one_line(body_reader(got.body).text());
+      break;
+    }
+  }
+  throw bad_boot("rank " + std::to_string(how.rank) + " joined " + how.address + ", but" + after(how) +
+                 " these ranks of " + std::to_string(how.size) + " have not: " + who +
+                 "; have they been started, with this RMA_BOOT?");
+}
+
+void wait_for_all(frame_link& at, const options& how, boot_clock::time_point deadline) {
+  frame got;
+  switch (at.next(got, deadline)) {
+    case frame_link::result::ready: break;
+    case frame_link::result::timed_out: give_up_waiting(at, how);
+    default: throw bad_boot(who_and_where(how) + "the job's server went away while waiting for the other ranks");
+  }
+  body_reader body(got.body);
+  if (got.type == message::ready) return;
+  if (got.type == message::died) {
+    const auto rank = static_cast<int>(body.u32());
+    throw Error(status::peer_failed,
+                who_and_where(how) + "rank " + std::to_string(rank) + " ended before all had joined", rank);
+  }
+  if (got.type == message::aborted) {
+    const auto rank = static_cast<int>(body.u32());
+    (void)body.u32();
+    throw Error(status::job_aborted,
+                who_and_where(how) + "rank " + std::to_string(rank) + " aborted the job: " + one_line(body.text()),
+                rank);
+  }
+  throw bad_boot(who_and_where(how) + "the job's server went away while waiting for the other ranks");
+}
+
+}  // namespace
+
+std::unique_ptr<client> join(const options& how) {
+  check(how);
+  if (how.address.empty()) return std::make_unique<single_client>();
+  const auto deadline = boot_clock::now() + std::chrono::milliseconds(how.timeout_ms);
+  boot_address where = parse_address(how.address);
+  std::unique_ptr<server> hosted;
+  if (!where.local && how.rank == 0) {
+    hosted = std::make_unique<server>(server_options{.size = how.size, .key = how.key, .address = how.address});
+    hosted->start();
+  }
+  frame_link connected = connect_and_greet(how, where, deadline);
+  wait_for_all(connected, how, deadline);
+  return std::make_unique<socket_client>(how, std::move(connected), std::move(hosted));
+}
+
+}  // namespace rma::boot

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "boot/round.hpp"
+
+#include <cassert>
+
+namespace rma::boot {
+
+round::round(int size, send_function send) : members_(index(size)), send_(std::move(send)) { assert(size > 0); }
+
+void round::broadcast(const std::string& frame_bytes) {
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    if (members_[rank].state == rank_state::joined) send_(static_cast<int>(rank), frame_bytes);
+  }
+}
+
+void round::join(int rank) {
+  assert(state(rank) == rank_state::absent);
+  members_[index(rank)].state = rank_state::joined;
+  for (const int dead : deaths_) {
+    send_(rank, frame_writer(message::died).u32(static_cast<std::uint32_t>(dead)).finish());
+  }
+  if (++came_ == members_.size()) broadcast(bare_frame(message::ready));
+}
+
+bool round::handle(int rank, const frame& received) {
+  assert(state(rank) == rank_state::joined);
+  // One question at a time: a rank that waits cannot have sent anything.
+  if (members_[index(rank)].now != doing::running) return false;
+  switch (received.type) {
+    case message::put: return put(body_reader(received.body));
+    case message::get: return get(rank, body_reader(received.body));
+    case message::fence: fence(rank); break;
+    case message::leave: leave(rank); break;
+    case message::ask_missing: tell_missing(rank); break;
+    default: return false;
+  }
+  return received.body.empty();
+}
+
+bool round::put(body_reader body) {
+  const std::string key(body.text());
+  const std::string_view value = body.text();
+  if (!body.complete() || key.size() > key_bytes_max || value.size() > value_bytes_max) return false;
+  values_[key] = value;
+  if (in_get_ == 0) return true;
+  const std::string answer = frame_writer(message::value).text(value).finish();
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    const member& waiter = members_[rank];
+    if (waiter.now != doing::in_get || waiter.wanted != key) continue;
+    wake(static_cast<int>(rank));
+    send_(static_cast<int>(rank), answer);
+  }
+  return true;
+}
+
+bool round::get(int rank, body_reader body) {
+  const std::size_t deaths_told = body.u32();
+  const std::string key(body.text());
+  if (!body.complete() || key.size() > key_bytes_max) return false;
+  if (const auto found = values_.find(key); found != values_.end()) {
+    send_(rank, frame_writer(message::value).text(found->second).finish());
+    return true;
+  }
+  // A death that the caller has not taken notice of may be the reason why the key is missing.
+  if (deaths_.size() > deaths_told) {
+    send_(rank, frame_writer(message::no_value).u8(1).finish());
+    return true;
+  }
+  members_[index(rank)].now = doing::in_get;
+  members_[index(rank)].wanted = key;
+  ++in_get_;
+  fail_hopeless_gets();
+  return true;
+}
+
+void round::fence(int rank) {
+  if (gone_ > 0) {
+    send_(rank, bare_frame(message::fence_failed));
+    return;
+  }
+  members_[index(rank)].now = doing::in_fence;
+  if (++in_fence_ < members_.size()) return fail_hopeless_gets();
+  for (std::size_t each = 0; each < members_.size(); ++each) wake(static_cast<int>(each));
+  broadcast(bare_frame(message::fence_done));
+}
+
+void round::leave(int rank) {
+  members_[index(rank)].state = rank_state::left;
+  ++gone_;
+  send_(rank, bare_frame(message::bye));
+  fail_fence();
+  fail_hopeless_gets();
+}
+
+void round::die(int rank) {
+  member& dead = members_[index(rank)];
+  if (dead.state == rank_state::left || dead.state == rank_state::dead) return;
+  wake(rank);
+  const bool was_here = dead.state == rank_state::joined;
+  dead.state = rank_state::dead;
+  ++gone_;
+  deaths_.push_back(rank);
+  const std::string news = frame_writer(message::died).u32(static_cast<std::uint32_t>(rank)).finish();
+  broadcast(news);
+  if (was_here) send_(rank, news);  // it may be alive and wrongly reported: then it learns why it is cut off
+  fail_fence();
+  fail_gets(true);
+}
+
+void round::tell_missing(int rank) {
+  std::string list;
+  for (std::size_t each = 0; each < members_.size() && list.size() < text_bytes_max / 2; ++each) {
+    if (members_[each].state != rank_state::absent) continue;
+    list += (list.empty() ? "" : ", ") + std::to_string(each);
+  }
+  send_(rank, frame_writer(message::missing).text(list).finish());
+}
+
+void round::wake(int rank) {
+  member& waiter = members_[index(rank)];
+  if (waiter.now == doing::in_get) --in_get_;
+  if (waiter.now == doing::in_fence) --in_fence_;
+  waiter.now = doing::running;
+  waiter.wanted.clear();
+}
+
+void round::fail_gets(bool because_of_a_death) {
+  if (in_get_ == 0) return;
+  const std::string answer = frame_writer(message::no_value).u8(because_of_a_death ? 1 : 0).finish();
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    if (members_[rank].now != doing::in_get) continue;
+    wake(static_cast<int>(rank));
+    send_(static_cast<int>(rank), answer);
+  }
+}
+
+void round::fail_fence() {
+  if (in_fence_ == 0) return;
+  for (std::size_t rank = 0; rank < members_.size(); ++rank) {
+    if (members_[rank].now != doing::in_fence) continue;
+    wake(static_cast<int>(rank));
+    send_(static_cast<int>(rank), bare_frame(message::fence_failed));
+  }
+}
+
+/// When everyone waits or is gone, nobody is left to put a key: waiting on would be a silent hang.
+void round::fail_hopeless_gets() {
+  if (in_get_ > 0 && in_get_ + in_fence_ + gone_ == members_.size()) fail_gets(gone_ > 0);
+}
+
+}  // namespace rma::boot

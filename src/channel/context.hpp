@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The progress context of a runtime: one lock, one place that polls the fabric, runs handlers and waits.
+///
+/// Every wait of the library is `wait_until`: spin a little, then drive the fabric, then sleep for all
+/// sources at once. Handlers run under the lock; they never wait and never re-enter.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "boot/boot.hpp"
+#include "core/settings.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/surroundings.hpp"
+#include "rma/detail/word.hpp"
+
+namespace rma::detail {
+
+/// Kinds of control messages.
+enum class message : std::uint16_t {
+  collect = fabric::first_kind,  ///< a piece of a small collective
+  notify,                        ///< raise a counter of a window
+  operation,                     ///< put, get, accumulate, ... run by the target's handler
+  reply,                         ///< data that come back
+  acknowledge,                   ///< so many operations are done
+  count_
+};
+
+/// Counts that `Runtime::counters` reports. Guarded by the progress lock.
+enum class counter : std::uint8_t {
+  messages_sent,
+  messages_received,
+  sends_queued,
+  sleeps,
+  operations_direct,
+  operations_handler,
+  operations_fabric,
+  operations_stripe_waits,
+  lock_waits,
+  deaths,
+  count_
+};
+
+class context final : public fabric::sink {
+ public:
+  using handler = void (*)(void* self, int source, std::span<const std::byte> payload) noexcept;
+
+  /// Per-peer state, made when the peer is first used.
+  struct peer {
+    std::uint64_t operations_sent = 0;  ///< handler operations, counted by message
+    word64 operations_done{};           ///< of these, acknowledged
+    std::uint32_t owed = 0;             ///< its operations that are done here and not acknowledged
+    struct queued {
+      std::uint16_t kind;
+      std::vector<std::byte> bytes;
+    };
+    std::deque<queued> waiting;  ///< messages that found no room
+  };
+
+  context(const settings& s, boot::client& boot, fabric::network& network, surroundings& around);
+  ~context();
+
+  [[nodiscard]] int rank() const noexcept { return boot_.rank(); }
+  [[nodiscard]] int size() const noexcept { return boot_.size(); }
+  [[nodiscard]] const settings& config() const noexcept { return settings_; }
+  [[nodiscard]] fabric::network& network() const noexcept { return network_; }
+  [[nodiscard]] surroundings& around() const noexcept { return around_; }
+  [[nodiscard]] std::mutex& lock() noexcept { return lock_; }
+
+  // ---- messages; the caller holds the lock ------------------------------------------------------------------
+  void set_handler(message kind, handler run, void* self) noexcept {
+    handlers_[static_cast<std::size_t>(kind)] = {run, self};
+  }
+  /// Sends or queues. Never fails; nothing is sent to the dead.
+  void send(int to, message kind, std::span<const std::byte> header, std::span<const std::byte> payload) noexcept;
+  template <class Header>
+  void send_record(int to, message kind, const Header& header, std::span<const std::byte> payload = {}) noexcept {
+    send(to, kind, {reinterpret_cast<const std::byte*>(&header), sizeof header}, payload);
+  }
+  [[nodiscard]] peer& peer_of(int rank) noexcept;
+  /// The handler of an operation is done: the origin gets to know at the end of this round.
+  void owe(int source) noexcept;
+  void count(counter c, std::uint64_t n = 1) noexcept { counters_[static_cast<std::size_t>(c)] += n; }
+  [[nodiscard]] std::uint64_t value(counter c) const noexcept { return counters_[static_cast<std::size_t>(c)]; }
+
+  // ---- progress ---------------------------------------------------------------------------------------------
+  /// One round: poll, handle, acknowledge, send what waited. Returns how much happened.
+  unsigned progress() noexcept;
+
+  /// Sends what still waits for room, for a short while: the last thing a runtime does.
+  void drain() noexcept;
+
+  /// Blocks until `ready()`; both callables run without the lock. `failed()` says whether what we wait for can no
+  /// longer happen; it is asked when somebody has died or left. `ready` may take what it waits for (a lock, a message):
+  /// it is not called again after it was true.
+  template <class Ready, class Failed>
+  status wait_until(Ready&& ready, Failed&& failed) noexcept {
+    for (unsigned i = 0; i < first_spins_; ++i) {
+      if (ready()) return status::done;
+      spin_pause();
+    }
+    return wait_for_message(ready, failed);
+  }
+  /// The same for what only a message can bring: drives the fabric from the first turn on.
+  template <class Ready, class Failed>
+  status wait_for_message(Ready&& ready, Failed&& failed) noexcept {
+    if (ready()) return status::done;
+    const condition until{const_cast<void*>(static_cast<const void*>(&ready)),
+                          [](void* f) noexcept { return (*static_cast<std::remove_reference_t<Ready>*>(f))(); }};
+    const judge lost{const_cast<void*>(static_cast<const void*>(&failed)),
+                     [](void* f) noexcept { return (*static_cast<std::remove_reference_t<Failed>*>(f))(); }};
+    return wait_slow(until, lost);
+  }
+  /// For a wait that only this rank's own handlers and the peer decide.
+  template <class Ready>
+  status wait_for_peer(int peer_rank, Ready&& ready) noexcept {
+    return wait_for_message(ready, [&]() noexcept { return gone(peer_rank) ? status::peer_failed : status::done; });
+  }
+
+  // ---- deaths -----------------------------------------------------------------------------------------------
+  /// Dead, or has left the job.
+  [[nodiscard]] bool gone(int rank) noexcept;
+  [[nodiscard]] bool dead(int rank) noexcept;
+  /// Number of deaths seen so far.
+  [[nodiscard]] std::uint32_t deaths() const noexcept { return deaths_.load(); }
+  /// The fabric found out that this rank's process is gone, before its liveness word was looked at.
+  void lost(int rank) noexcept;
+  [[nodiscard]] std::vector<int> dead_ranks();
+  /// The rank that the last peer_failed of this thread's wait was about, for messages. -1 if none.
+  [[nodiscard]] int last_failed() const noexcept { return last_failed_.load(std::memory_order_relaxed); }
+  void blame(int rank) noexcept { last_failed_.store(rank, std::memory_order_relaxed); }
+
+  void start_progress_thread();
+  void stop_progress_thread() noexcept;
+
+  void on_completion(std::uint64_t token, status result) noexcept override;
+  void on_message(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept override;
+  void on_immediate(int source, std::uint32_t immediate) noexcept override;
+
+ private:
+  struct condition {
+    void* self;
+    bool (*call)(void*) noexcept;
+    bool operator()() const noexcept { return call(self); }
+  };
+  struct judge {
+    void* self;
+    status (*call)(void*) noexcept;
+    status operator()() const noexcept { return call(self); }
+  };
+  struct registered {
+    handler run = nullptr;
+    void* self = nullptr;
+  };
+
+  status wait_slow(condition ready, judge failed) noexcept;
+  bool sleep(condition ready) noexcept;
+  void leave_library() noexcept;
+  std::size_t waiting_messages() noexcept;
+  void look_around(std::int64_t now_ns) noexcept;
+  void acknowledge() noexcept;
+  void send_waiting() noexcept;
+
+  const settings& settings_;
+  boot::client& boot_;
+  fabric::network& network_;
+  surroundings& around_;
+  std::mutex lock_;
+  std::array<registered, static_cast<std::size_t>(message::count_)> handlers_{};
+  std::unordered_map<int, std::unique_ptr<peer>> peers_;
+  std::vector<int> owed_;     ///< peers with owed != 0
+  std::vector<int> waiting_;  ///< peers with queued messages
+  std::array<std::uint64_t, static_cast<std::size_t>(counter::count_)> counters_{};
+  unsigned first_spins_;
+  std::int64_t spin_ns_;
+  std::mutex news_lock_;  ///< of dead_ and the boot client's events
+  std::vector<int> dead_;
+  word32 deaths_{};
+  word32 aborted_{};
+  word32 departures_{};
+  std::atomic<std::int64_t> looked_ns_ = 0;
+  std::atomic<int> last_failed_ = -1;
+  word32 stopping_{};
+  std::thread progress_thread_;
+};
+
+}  // namespace rma::detail

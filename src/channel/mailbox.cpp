@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/mailbox.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace rma::detail {
+
+struct mailbox::header {
+  std::uint64_t team;
+  std::uint64_t sequence;
+  std::uint64_t total;
+  std::uint64_t offset;
+  std::uint32_t tag;
+  std::uint32_t unused;
+};
+
+mailbox::mailbox(context& ctx) : ctx_(ctx) { ctx.set_handler(message::collect, &mailbox::on_piece, this); }
+
+void mailbox::send(int to, std::uint64_t team, std::uint64_t sequence, std::uint32_t tag,
+                   std::span<const std::byte> data) noexcept {
+  const std::size_t piece = ctx_.network().caps().message_bytes_max - sizeof(header);
+  std::size_t offset = 0;
+  do {
+    const auto part = data.subspan(offset, std::min(piece, data.size() - offset));
+    const std::lock_guard guard(ctx_.lock());
+    ctx_.send_record(to, message::collect, header{team, sequence, data.size(), offset, tag, 0}, part);
+    offset += part.size();
+  } while (offset < data.size());
+}
+
+void mailbox::on_piece(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<mailbox*>(self);
+  header h{};
+  if (payload.size() < sizeof h) return;
+  std::memcpy(&h, payload.data(), sizeof h);
+  const auto part = payload.subspan(sizeof h);
+  if (h.offset > h.total || part.size() > h.total - h.offset) return;
+  letter& l = me.letters_[{h.team, h.sequence, h.tag, source}];
+  l.data.resize(h.total);
+  if (!part.empty()) std::memcpy(l.data.data() + h.offset, part.data(), part.size());
+  l.arrived += part.size();
+}
+
+bool mailbox::take(const address& from, std::span<std::byte> data) noexcept {
+  const std::lock_guard guard(ctx_.lock());
+  const auto at = letters_.find(from);
+  if (at == letters_.end() || at->second.arrived < at->second.data.size()) return false;
+  RMA_ASSERT(at->second.data.size() == data.size());
+  if (!data.empty()) std::memcpy(data.data(), at->second.data.data(), std::min(data.size(), at->second.data.size()));
+  letters_.erase(at);
+  return true;
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A barrier in memory that the ranks share.
+///
+///   2 ranks:  store my round in my line, wait for the other's line      one line transfer each way
+///   more:     add to a counter; the last one stores the round and wakes everybody
+///
+/// Both are reusable without reset: the words only grow.
+#pragma once
+
+#include <cstdint>
+
+#include "channel/context.hpp"
+#include "rma/detail/word.hpp"
+
+namespace rma::detail {
+
+/// Each rank's part, zero at first.
+struct barrier_lines {
+  alignas(64) word64 arrival;
+  alignas(64) word64 release;
+  word32 dropped;  ///< at member 0: members that are done with the team
+};
+
+class node_barrier {
+ public:
+  node_barrier() = default;
+  /// `lines(i)` and `world(i)` give the lines and the world rank of member i of `size`.
+  void attach(barrier_lines* mine, barrier_lines* first, barrier_lines* other, std::uint32_t size) noexcept {
+    mine_ = mine;
+    first_ = first;
+    other_ = other;
+    size_ = size;
+  }
+
+  /// `ring_all()` wakes the other members; `failed()` says whether one of them is lost.
+  /// Memory: everything before the call happens before everything after it, on all members.
+  template <class RingAll, class Failed>
+  status arrive_and_wait(context& ctx, RingAll&& ring_all, Failed&& failed) noexcept {
+    const std::uint64_t round = ++round_;
+    if (size_ == 1) {
+      full_fence();
+      return status::done;
+    }
+    if (size_ == 2) {
+      mine_->arrival.exchange(round);
+      ring_all();
+      return ctx.wait_until([&]() noexcept { return other_->arrival.load() >= round; }, failed);
+    }
+    if (first_->arrival.fetch_add(1) + 1 == round * size_) {
+      first_->release.exchange(round);
+      ring_all();
+      return status::done;
+    }
+    return ctx.wait_until([&]() noexcept { return first_->release.load() >= round; }, failed);
+  }
+
+ private:
+  barrier_lines* mine_ = nullptr;
+  barrier_lines* first_ = nullptr;
+  barrier_lines* other_ = nullptr;
+  std::uint32_t size_ = 1;
+  std::uint64_t round_ = 0;
+};
+
+}  // namespace rma::detail

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rma/error.hpp"
+#include "rma/hints.hpp"
+#include "rma/runtime.hpp"
+
+#include "core/names.hpp"
+
+namespace rma {
+
+std::string_view name_of(status s) noexcept {
+  switch (s) {
+    case status::done: return "done";
+    case status::posted: return "posted";
+    case status::retry_queue_full: return "retry_queue_full";
+    case status::retry_no_buffer: return "retry_no_buffer";
+    case status::not_yet: return "not_yet";
+    case status::out_of_window: return "out_of_window";
+    case status::wrong_epoch: return "wrong_epoch";
+    case status::not_locked: return "not_locked";
+    case status::window_freed: return "window_freed";
+    case status::bad_rank: return "bad_rank";
+    case status::bad_size: return "bad_size";
+    case status::bad_type: return "bad_type";
+    case status::misaligned: return "misaligned";
+    case status::bad_setting: return "bad_setting";
+    case status::bad_argument: return "bad_argument";
+    case status::not_supported: return "not_supported";
+    case status::unreachable: return "unreachable";
+    case status::out_of_memory: return "out_of_memory";
+    case status::bad_boot: return "bad_boot";
+    case status::peer_failed: return "peer_failed";
+    case status::window_failed: return "window_failed";
+    case status::job_aborted: return "job_aborted";
+    case status::fabric_lost: return "fabric_lost";
+  }
+  return "unknown status";
+}
+
+std::string_view version() noexcept { return RMA_VERSION; }
+
+namespace detail {
+
+std::string_view name_of(accumulate_mode mode) noexcept {
+  switch (mode) {
+    case accumulate_mode::automatic: return "auto";
+    case accumulate_mode::element: return "element";
+    case accumulate_mode::striped: return "striped";
+    case accumulate_mode::handler: return "handler";
+    case accumulate_mode::device: return "device";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(call what) noexcept {
+  constexpr std::string_view names[] = {"put",
+                                        "get",
+                                        "accumulate",
+                                        "get_accumulate",
+                                        "fetch_and_op",
+                                        "compare_and_swap",
+                                        "fence",
+                                        "post",
+                                        "start",
+                                        "complete",
+                                        "wait",
+                                        "test",
+                                        "lock",
+                                        "unlock",
+                                        "lock_all",
+                                        "unlock_all",
+                                        "flush",
+                                        "flush_all",
+                                        "flush_local",
+                                        "flush_local_all",
+                                        "sync",
+                                        "wait_signal",
+                                        "test_signal",
+                                        "free",
+                                        "attach",
+                                        "detach",
+                                        "allocate",
+                                        "create",
+                                        "allocate_shared",
+                                        "create_dynamic",
+                                        "pointer_to"};
+  return names[static_cast<std::size_t>(what)];
+}
+
+}  // namespace detail
+}  // namespace rma

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Names for messages.
+#pragma once
+
+#include <string_view>
+
+#include "rma/detail/view.hpp"
+#include "rma/hints.hpp"
+
+namespace rma::detail {
+std::string_view name_of(accumulate_mode mode) noexcept;
+std::string_view name_of(call what) noexcept;
+}  // namespace rma::detail

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/settings.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstring>
+
+extern char** environ;  // NOLINT: POSIX
+
+namespace rma::detail {
+namespace {
+
+enum class form : std::uint8_t { words, number, bytes, text };
+
+struct definition {
+  std::string_view name;
+  std::string_view initial;
+  form kind;
+  std::string_view choices;  ///< words: separated by '|'
+  std::string_view summary;
+};
+
+constexpr definition table[] = {
+    {"RMA_BOOT", "", form::text, "local://NAME, tcp://HOST:PORT",
+     "where the ranks of the job meet; empty: a job of one rank"},
+    {"RMA_RANK", "0", form::number, "0 ... RMA_SIZE-1", "number of this rank"},
+    {"RMA_SIZE", "1", form::number, "1 ...", "number of ranks"},
+    {"RMA_KEY", "", form::text, "any text", "job key that all ranks share"},
+    {"RMA_NODE", "", form::text, "any text", "virtual node; ranks of different ones do not share memory"},
+    {"RMA_BOOT_TIMEOUT_MS", "60000", form::number, "milliseconds", "how long to wait for the other ranks to appear"},
+    {"RMA_LOCAL_RANKS", "0", form::number, "0: ask the node", "ranks on this machine, set by the launcher"},
+    {"RMA_JOB", "", form::text, "any text", "name of the job, set by the launcher"},
+    {"RMA_SEGMENT_BYTES", "0", form::bytes, "bytes, K M G T; 0: as much as the machine has",
+     "address space kept for one rank's library windows; memory is taken only when allocated"},
+    {"RMA_PROGRESS_THREAD", "0", form::words, "0|1", "a thread that serves others while this rank computes"},
+    {"RMA_SPIN_US", "20", form::number, "microseconds", "how long a wait spins before it sleeps, when cores suffice"},
+    {"RMA_INTRANODE", "on", form::words, "on|off",
+     "off: no plain memory between ranks, everything through the fabric's calls"},
+    {"RMA_PROMOTE", "0", form::words, "0|1", "user memory of windows is copied into shared pages, where safe"},
+    {"RMA_USER_MEMORY", "auto", form::words, "auto|handler|cma",
+     "protocol for put and get to user memory of another process"},
+    {"RMA_ACCUMULATE_MODE", "auto", form::words, "auto|element|striped|handler",
+     "who makes atomic operations atomic, where the window's hints do not say"},
+    {"RMA_LOCK_RECOVERY", "on", form::words, "on|off",
+     "a dead rank's lock: on frees it after its waiters got peer_failed, off keeps failing"},
+    {"RMA_TRACE", "", form::text, "file name, %r is the rank",
+     "Chrome/Perfetto trace of the operations and the protocols chosen"},
+};
+static_assert(std::size(table) == static_cast<std::size_t>(knob::count_));
+
+[[noreturn]] void refuse(const definition& d, std::string_view value, std::string_view origin) {
+  throw Error(status::bad_setting,
+              fmt::format("{}={} ({}) is not a value of this setting; valid: {}", d.name, value, origin, d.choices));
+}
+
+bool one_of(std::string_view choices, std::string_view value) {
+  while (!choices.empty()) {
+    const auto cut = choices.find('|');
+    if (choices.substr(0, cut) == value) return true;
+    if (cut == std::string_view::npos) break;
+    choices.remove_prefix(cut + 1);
+  }
+  return false;
+}
+
+bool parse_number(std::string_view text, bool units, std::uint64_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc{}) return false;
+  std::string_view rest(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  if (rest.empty()) return true;
+  if (!units || rest.size() != 1) return false;
+  const auto power = std::string_view("KMGT").find(rest[0]);
+  if (power == std::string_view::npos) return false;
+  const unsigned shift = 10U * static_cast<unsigned>(power + 1);
+  if (number > (UINT64_MAX >> shift)) return false;
+  number <<= shift;
+  return true;
+}
+
+std::size_t index_of(std::string_view name) {
+  for (std::size_t i = 0; i < std::size(table); ++i) {
+    if (table[i].name == name) return i;
+  }
+  return std::size(table);
+}
+
+[[noreturn]] void refuse_unknown(std::string_view name, std::string_view origin) {
+  std::string known;
+  for (const auto& d : table) known += fmt::format("{}{}", known.empty() ? "" : " ", d.name);
+  throw Error(status::bad_setting,
+              fmt::format("{} ({}) is not a setting; the settings are: {} (see rma-info)", name, origin, known));
+}
+
+}  // namespace
+
+settings::settings(const Config& config) {
+  for (std::size_t i = 0; i < std::size(table); ++i) set(i, std::string(table[i].initial), "default");
+  if (config.environment) {
+    for (char** e = environ; e != nullptr && *e != nullptr; ++e) {
+      const std::string_view pair(*e);
+      if (!pair.starts_with("RMA_")) continue;
+      const auto cut = pair.find('=');
+      const auto index = index_of(pair.substr(0, cut));
+      if (index == std::size(table)) refuse_unknown(pair.substr(0, cut), "environment");
+      set(index, std::string(pair.substr(cut + 1)), "environment");
+    }
+  }
+  for (const auto& [name, value] : config.settings) {
+    const auto index = index_of(name);
+    if (index == std::size(table)) refuse_unknown(name, "config");
+    set(index, value, "config");
+  }
+  const auto at = [](knob k) { return static_cast<std::size_t>(k); };
+  if (!config.boot.empty()) set(at(knob::boot), config.boot, "config");
+  if (!config.key.empty()) set(at(knob::key), config.key, "config");
+  if (!config.node.empty()) set(at(knob::node), config.node, "config");
+  if (config.rank >= 0) set(at(knob::rank), std::to_string(config.rank), "config");
+  if (config.size >= 0) set(at(knob::size), std::to_string(config.size), "config");
+}
+
+void settings::set(std::size_t index, std::string value, const char* origin) {
+  const definition& d = table[index];
+  entry& e = values_[index];
+  const bool fits = d.kind == form::words    ? one_of(d.choices, value)
+                    : d.kind == form::number ? parse_number(value, false, e.number)
+                    : d.kind == form::bytes  ? parse_number(value, true, e.number)
+                                             : true;
+  if (!fits) refuse(d, value, origin);
+  e.value = std::move(value);
+  e.origin = origin;
+}
+
+std::vector<Setting> settings::list() const {
+  std::vector<Setting> all;
+  for (std::size_t i = 0; i < std::size(table); ++i) {
+    const bool secret = table[i].name == "RMA_KEY" && !values_[i].value.empty();
+    all.push_back({std::string(table[i].name), secret ? "(set)" : values_[i].value, values_[i].origin,
+                   std::string(table[i].choices), std::string(table[i].summary)});
+  }
+  return all;
+}
+
+}  // namespace rma::detail

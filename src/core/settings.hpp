@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Settings: one table with every RMA_* variable, its choices and what it is for.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "rma/config.hpp"
+#include "rma/runtime.hpp"
+
+namespace rma::detail {
+
+/// Every setting by number; the table in settings.cpp has the same order.
+enum class knob : std::uint8_t {
+  boot,
+  rank,
+  size,
+  key,
+  node,
+  boot_timeout_ms,
+  local_ranks,
+  job,
+  segment_bytes,
+  progress_thread,
+  spin_us,
+  intranode,
+  promote,
+  user_memory,
+  accumulate_mode,
+  lock_recovery,
+  trace,
+  count_
+};
+
+/// The values in force, checked when they are read: a value that a setting does not have is an Error at once.
+class settings {
+ public:
+  /// Reads the environment (if wanted) and the config. Throws Error(bad_setting).
+  explicit settings(const Config& config);
+
+  [[nodiscard]] const std::string& text(knob k) const noexcept { return values_[static_cast<std::size_t>(k)].value; }
+  [[nodiscard]] bool is(knob k, std::string_view value) const noexcept { return text(k) == value; }
+  [[nodiscard]] bool on(knob k) const noexcept { return is(k, "1") || is(k, "on"); }
+  [[nodiscard]] std::uint64_t number(knob k) const noexcept { return values_[static_cast<std::size_t>(k)].number; }
+  [[nodiscard]] std::vector<Setting> list() const;
+
+ private:
+  struct entry {
+    std::string value;
+    std::uint64_t number = 0;
+    std::string origin;
+  };
+  void set(std::size_t index, std::string value, const char* origin);
+  std::array<entry, static_cast<std::size_t>(knob::count_)> values_;
+};
+
+}  // namespace rma::detail

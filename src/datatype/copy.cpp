@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "datatype/copy.hpp"
+
+#include <cstring>
+
+#include "datatype/rows.hpp"
+
+namespace rma::detail {
+namespace {
+
+std::byte* bytes_at(void* base, std::ptrdiff_t offset) noexcept { return static_cast<std::byte*>(base) + offset; }
+const std::byte* bytes_at(const void* base, std::ptrdiff_t offset) noexcept {
+  return static_cast<const std::byte*>(base) + offset;
+}
+
+/// True if the layout is one run that `copy_rows` takes as it is.
+bool is_simple(const Layout& layout) noexcept { return layout_internals::node(layout) == nullptr; }
+
+/// Both sides simple, the shapes hot paths have: no cursor at all. False if the blocks do not fit each other.
+bool copy_simple(void* dst, const Layout& d, const void* src, const Layout& s) noexcept {
+  using in = layout_internals;
+  if (!is_simple(d) || !is_simple(s)) return false;
+  const std::size_t d_block = in::block(d);
+  const std::size_t s_block = in::block(s);
+  std::ptrdiff_t d_stride = in::stride(d);
+  std::ptrdiff_t s_stride = in::stride(s);
+  std::size_t block = d_block;
+  std::size_t rows = d.blocks();
+  if (d_block != s_block) {
+    if (d.blocks() == 1) {
+      block = s_block;
+      rows = s.blocks();
+      d_stride = static_cast<std::ptrdiff_t>(block);
+    } else if (s.blocks() == 1) {
+      s_stride = static_cast<std::ptrdiff_t>(block);
+    } else {
+      return false;
+    }
+  }
+  copy_rows(bytes_at(dst, in::offset(d)), d_stride, bytes_at(src, in::offset(s)), s_stride, block, rows);
+  return true;
+}
+
+/// Two moves of N bytes that overlap as far as needed.
+template <std::size_t N>
+[[gnu::always_inline]] inline void copy_ends(std::byte* dst, const std::byte* src, std::size_t bytes) noexcept {
+  unsigned char head[N];
+  unsigned char tail[N];
+  std::memcpy(head, src, N);
+  std::memcpy(tail, src + bytes - N, N);
+  std::memcpy(dst, head, N);
+  std::memcpy(dst + bytes - N, tail, N);
+}
+
+/// Short blocks are most blocks; a call of memcpy costs more than they do.
+[[gnu::always_inline]] inline void copy_block(std::byte* dst, const std::byte* src, std::size_t bytes) noexcept {
+  if (bytes > 64 || bytes < 4) {
+    std::memcpy(dst, src, bytes);
+  } else if (bytes >= 32) {
+    copy_ends<32>(dst, src, bytes);
+  } else if (bytes >= 16) {
+    copy_ends<16>(dst, src, bytes);
+  } else if (bytes >= 8) {
+    copy_ends<8>(dst, src, bytes);
+  } else {
+    copy_ends<4>(dst, src, bytes);
+  }
+}
+
+/// Calls fn(place in the packed data, offset, stride, bytes, rows) for the next `n_bytes` and moves on.
+template <class F>
+[[gnu::always_inline]] inline void walk(cursor& at, std::size_t n_bytes, F&& fn) noexcept {
+  RMA_ASSERT(n_bytes <= at.remaining());
+  for (std::size_t packed = 0; packed < n_bytes;) {
+    const std::size_t left = n_bytes - packed;
+    const block_list list = at.irregular_blocks();
+    std::size_t whole = 0;
+    std::size_t moved_bytes = 0;
+    for (; whole < list.count; ++whole) {
+      const std::size_t bytes = list.entries[whole + 1].first - list.entries[whole].first;
+      if (bytes > left - moved_bytes) break;
+      fn(packed + moved_bytes, moved(list.origin, list.entries[whole].offset, 1), 0, bytes, 1);
+      moved_bytes += bytes;
+    }
+    const block_run& run = at.run();
+    if (whole > 0) {
+      at.advance_irregular(whole, moved_bytes);
+    } else if (at.skipped() == 0 && run.bytes <= left) {
+      const std::size_t rows = run.bytes * run.count <= left ? run.count : left / run.bytes;
+      moved_bytes = rows * run.bytes;
+      fn(packed, run.offset, run.stride, run.bytes, rows);
+      at.advance_blocks(rows);
+    } else {
+      const block begun = at.front();
+      moved_bytes = std::min(begun.bytes, left);
+      fn(packed, begun.offset, 0, moved_bytes, 1);
+      at.advance_in_block(moved_bytes);
+    }
+    packed += moved_bytes;
+  }
+}
+
+}  // namespace
+
+void copy(void* dst, const Layout& dst_layout, const void* src, const Layout& src_layout) noexcept {
+  RMA_ASSERT(dst_layout.bytes() == src_layout.bytes());
+  if (dst_layout.bytes() == 0 || copy_simple(dst, dst_layout, src, src_layout)) return;
+  const std::size_t bytes = dst_layout.bytes();
+  if (src_layout.is_contiguous()) return unpack(dst, bytes_at(src, src_layout.lower()), dst_layout, 0, bytes);
+  if (dst_layout.is_contiguous()) return pack(bytes_at(dst, dst_layout.lower()), src, src_layout, 0, bytes);
+  cursor to(dst_layout);
+  cursor from(src_layout);
+  for_each_row_pair(to, from, bytes, [&](const row_pair& r) noexcept {
+    copy_rows(bytes_at(dst, r.dst_offset), r.dst_stride, bytes_at(src, r.src_offset), r.src_stride, r.bytes, r.rows);
+  });
+}
+
+void pack(void* dst, const void* src, cursor& at, std::size_t n_bytes) noexcept {
+  auto* const to = static_cast<std::byte*>(dst);
+  walk(at, n_bytes,
+       [&](std::size_t packed, std::ptrdiff_t offset, std::ptrdiff_t stride, std::size_t bytes,
+           std::size_t rows) noexcept {
+         if (rows == 1) return copy_block(to + packed, bytes_at(src, offset), bytes);
+         copy_rows(to + packed, static_cast<std::ptrdiff_t>(bytes), bytes_at(src, offset), stride, bytes, rows);
+       });
+}
+
+void unpack(void* dst, const void* src, cursor& at, std::size_t n_bytes) noexcept {
+  const auto* const from = static_cast<const std::byte*>(src);
+  walk(at, n_bytes,
+       [&](std::size_t packed, std::ptrdiff_t offset, std::ptrdiff_t stride, std::size_t bytes,
+           std::size_t rows) noexcept {
+         if (rows == 1) return copy_block(bytes_at(dst, offset), from + packed, bytes);
+         copy_rows(bytes_at(dst, offset), stride, from + packed, static_cast<std::ptrdiff_t>(bytes), bytes, rows);
+       });
+}
+
+void pack(void* dst, const void* src, const Layout& layout, std::size_t from_byte, std::size_t n_bytes) noexcept {
+  if (n_bytes == 0) return;
+  cursor at(layout, from_byte);
+  pack(dst, src, at, n_bytes);
+}
+
+void unpack(void* dst, const void* src, const Layout& layout, std::size_t from_byte, std::size_t n_bytes) noexcept {
+  if (n_bytes == 0) return;
+  cursor at(layout, from_byte);
+  unpack(dst, src, at, n_bytes);
+}
+
+}  // namespace rma::detail

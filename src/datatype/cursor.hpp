@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A position in a layout's data that can be kept, moved on, and started at any byte.
+#pragma once
+
+#include <array>
+#include <cstddef>
+
+#include "core/assert.hpp"
+#include "datatype/layout_node.hpp"
+
+namespace rma::detail {
+
+/// Contiguous bytes.
+struct block {
+  std::ptrdiff_t offset;
+  std::size_t bytes;
+};
+
+/// Equal blocks at equal distances: the unit in which copies are made.
+struct block_run {
+  std::ptrdiff_t offset = 0;  ///< of the first block
+  std::size_t bytes = 0;      ///< of each block
+  std::ptrdiff_t stride = 0;
+  std::size_t count = 0;  ///< blocks
+};
+
+/// Blocks of any size at any place: number i has entries[i + 1].first - entries[i].first bytes.
+struct block_list {
+  std::ptrdiff_t origin = 0;  ///< added to the offsets
+  const list_entry* entries = nullptr;
+  std::size_t count = 0;
+};
+
+/// `steps` strides further on. Blocks lie inside the layout's checked bounds, but a sum on the way to one (levels far
+/// apart in both directions, the place after the last row) may not: it wraps.
+inline std::ptrdiff_t moved(std::ptrdiff_t offset, std::ptrdiff_t stride, std::size_t steps) noexcept {
+  return static_cast<std::ptrdiff_t>(static_cast<std::size_t>(offset) + static_cast<std::size_t>(stride) * steps);
+}
+
+/// Walks the blocks of a layout in order. Refers to the layout, which must outlive it. No allocation, no recursion.
+class cursor {
+ public:
+  explicit cursor(const Layout& layout, std::size_t from_byte = 0) noexcept;
+
+  /// Bytes from here to the end.
+  [[nodiscard]] std::size_t remaining() const noexcept { return remaining_; }
+
+  /// What is left of the present block; 0 bytes at the end.
+  [[nodiscard]] block front() const noexcept {
+    return {run_.offset + static_cast<std::ptrdiff_t>(skipped_), run_.bytes - skipped_};
+  }
+
+  /// The present run from the present block on. If `skipped()` is not 0, its first block has been begun.
+  [[nodiscard]] const block_run& run() const noexcept { return run_; }
+  [[nodiscard]] std::size_t skipped() const noexcept { return skipped_; }
+
+  /// At the beginning of a block of an irregular level: that block and those behind it in the same list, `first` being
+  /// a running sum of bytes. Else no blocks. Walking them needs nothing of the cursor.
+  [[nodiscard]] block_list irregular_blocks() const noexcept;
+  /// Moves over `count` of them, not 0, which have that many bytes.
+  void advance_irregular(std::size_t count, std::size_t bytes) noexcept;
+
+  /// Moves on inside the present block, at most to its end.
+  void advance_in_block(std::size_t bytes) noexcept {
+    RMA_ASSERT(bytes <= run_.bytes - skipped_);
+    skipped_ += bytes;
+    remaining_ -= bytes;
+    if (skipped_ == run_.bytes) {
+      skipped_ = 0;
+      drop_blocks(1);
+    }
+  }
+
+  /// Moves over whole blocks of the present run; none may have been begun.
+  void advance_blocks(std::size_t count) noexcept {
+    RMA_ASSERT(skipped_ == 0 && count <= run_.count);
+    remaining_ -= count * run_.bytes;
+    drop_blocks(count);
+  }
+
+  /// Moves on by any number of bytes up to `remaining()`.
+  void advance(std::size_t bytes) noexcept;
+
+ private:
+  void drop_blocks(std::size_t count) noexcept {
+    run_.count -= count;
+    run_.offset = moved(run_.offset, run_.stride, count);
+    if (run_.count == 0) next_run();
+  }
+  void next_run() noexcept;
+  void seek(std::size_t byte) noexcept;
+  /// The offset of the present copy at level k, given the origin of that level.
+  std::ptrdiff_t origin_below(std::size_t k) const noexcept;
+  bool step(std::size_t k) noexcept;
+  void load_run() noexcept;
+
+  block_run run_;
+  std::size_t skipped_ = 0;  ///< bytes of the run's first block that are behind us
+  std::size_t remaining_ = 0;
+  const layout_node* node_ = nullptr;
+  // For each level: where it begins, which copy is present, and of which entry. Only those of the node are set.
+  std::array<std::ptrdiff_t, layout_levels_max> origin_;
+  std::array<std::size_t, layout_levels_max> copy_;
+  std::array<std::size_t, layout_levels_max> entry_;
+};
+
+}  // namespace rma::detail

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The inside of a layout that is neither contiguous nor a simple vector.
+///
+/// Every layout has one inner layout, so that nesting is a chain: levels from the outermost to the innermost, each
+/// placing copies of what follows it, and at the end a block. No recursion is needed to walk, encode or check it.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "rma/error.hpp"
+#include "rma/layout.hpp"
+
+namespace rma::detail {
+
+/// Levels that a layout may have after simplification; cursors keep one position for each.
+inline constexpr std::size_t layout_levels_max = 16;
+
+/// One entry of an irregular level: copies first .. (first of the next entry) - 1 lie at `offset`, offset + step, ...
+struct list_entry {
+  std::ptrdiff_t offset;
+  std::size_t first;
+};
+
+/// Ends with a sentinel whose `first` is the number of copies.
+using entry_list = std::vector<list_entry>;
+
+/// Places copies of what follows. Without a list: copy i at i * stride. With one: see list_entry, step = stride.
+/// Where `inner_bytes` is 1 and it is the last level, the entries are themselves blocks, `first` counting bytes.
+struct layout_level {
+  std::size_t count = 0;        ///< copies
+  std::ptrdiff_t stride = 0;    ///< bytes
+  std::size_t inner_bytes = 0;  ///< data bytes of one copy
+  std::shared_ptr<const entry_list> list;
+};
+
+struct layout_node {
+  std::vector<layout_level> levels;  ///< outermost first
+  std::size_t block = 0;             ///< bytes of each innermost block; 0: the last level's entries are the blocks
+};
+
+/// What the rest of src/datatype may do with a Layout.
+struct layout_internals {
+  /// `inner` repeated as by a vector: copy i at i * stride bytes. Sets all but the extent.
+  static status repeat(Layout& layout, std::size_t count, std::ptrdiff_t stride);
+  /// Copies at each entry (offset, copies in `first`), `step` bytes apart within an entry. Sets all but the extent.
+  static status place(Layout& layout, std::vector<list_entry> entries, std::ptrdiff_t step);
+  static status shift(Layout& layout, std::ptrdiff_t by) noexcept;
+  /// This becomes one block of that many bytes at offset 0.
+  static status make_block(Layout& layout, std::size_t bytes) noexcept {
+    layout = Layout();
+    return layout.set_strided(1, bytes, 0) ? status::done : status::bad_size;
+  }
+  static void set_extent(Layout& layout, std::ptrdiff_t lower, std::size_t extent) noexcept {
+    layout.extent_lower_ = lower;
+    layout.extent_ = extent;
+  }
+
+  static const layout_node* node(const Layout& layout) noexcept { return layout.node_.get(); }
+  static std::size_t block(const Layout& layout) noexcept { return layout.block_; }
+  static std::ptrdiff_t stride(const Layout& layout) noexcept { return layout.stride_; }
+  static std::ptrdiff_t offset(const Layout& layout) noexcept { return layout.offset_; }
+
+ private:
+  static layout_node opened(const Layout& layout, std::size_t blocks);
+  static status adopt(Layout& layout, layout_node node);
+  static status widen_bounds(Layout& layout, std::ptrdiff_t least, std::ptrdiff_t most) noexcept;
+  static status place_simplified(Layout& layout, std::vector<list_entry>& entries, std::ptrdiff_t step, bool dense);
+};
+
+}  // namespace rma::detail

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What protocols may ask of a network. Shaped like reliable-connected verbs, since the papers' protocols are.
+///
+/// Peers are world ranks. A call returns `done` (over, no completion will come), `posted` (a completion with
+/// the caller's token will come from `poll`), `retry_queue_full` (nothing happened) or an error. Guarded by the
+/// progress lock of the runtime; nothing here blocks, allocates in steady state or throws.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "rma/error.hpp"
+
+namespace rma::fabric {
+
+/// What the completion of a write says.
+enum class write_completion : std::uint8_t {
+  local,   ///< the origin's buffer may be reused
+  acked,   ///< the target's adapter has it
+  placed,  ///< it is in the target's memory, visible to its processor
+};
+
+struct capabilities {
+  std::string_view name;
+  std::size_t gather_max = 1;
+  std::size_t scatter_max = 1;
+  std::size_t inline_bytes_max = 0;
+  std::size_t message_bytes_max = 0;
+  std::uint32_t outstanding_reads_max = 0;
+  write_completion write_means = write_completion::local;
+  bool in_order_placement = false;
+  bool write_with_immediate = false;
+  bool atomics = false;           ///< fetch_add and compare_swap of 64 bits, atomic to each other
+  bool atomics_with_cpu = false;  ///< and to the target's processor
+  bool one_sided = false;         ///< write and read need nothing of the target's processor
+  bool maps_memory = false;       ///< memory of library windows can be mapped
+};
+
+/// What a peer needs in order to reach a region of ours.
+struct region_key {
+  std::uint64_t address = 0;  ///< in the owner's process
+  std::uint64_t bytes = 0;
+  std::uint64_t key = 0;  ///< fabric's own
+};
+
+struct local_slice {
+  void* at = nullptr;
+  std::size_t bytes = 0;
+};
+
+struct remote_slice {
+  std::uint64_t address = 0;  ///< in the owner's process
+  std::size_t bytes = 0;
+};
+
+/// Receives what `poll` finds. Runs under the progress lock; must not call `poll`.
+class sink {
+ public:
+  virtual void on_completion(std::uint64_t token, status result) noexcept = 0;
+  virtual void on_message(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept = 0;
+  virtual void on_immediate(int source, std::uint32_t immediate) noexcept = 0;
+
+ protected:
+  ~sink() = default;
+};
+
+/// Message kinds below this are the fabric's own.
+inline constexpr std::uint16_t first_kind = 16;
+
+class network {
+ public:
+  virtual ~network() = default;
+
+  [[nodiscard]] virtual const capabilities& caps() const noexcept = 0;
+  [[nodiscard]] virtual bool reaches(int peer) const noexcept = 0;
+  /// Promises `peer` one message. True if it will handle that message before it leaves the library; then the caller
+  /// sends it at once, and the peer's handler calls `promise_kept`. False: nothing happened.
+  [[nodiscard]] virtual bool promise(int peer) noexcept = 0;
+  virtual void promise_kept() noexcept = 0;
+  /// True while this rank has been promised a message that it has not handled.
+  [[nodiscard]] virtual bool promised() const noexcept = 0;
+
+  virtual status register_region(void* at, std::size_t bytes, region_key& key) noexcept = 0;
+  virtual void deregister_region(const region_key& key) noexcept = 0;
+
+  virtual status write(int peer, std::span<const local_slice> from, const region_key& region,
+                       std::span<const remote_slice> to, std::uint64_t token) noexcept = 0;
+  virtual status write_with_immediate(int peer, std::span<const local_slice> from, const region_key& region,
+                                      remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept = 0;
+  virtual status read(int peer, std::span<const local_slice> to, const region_key& region,
+                      std::span<const remote_slice> from, std::uint64_t token) noexcept = 0;
+  virtual status fetch_add(int peer, const region_key& region, std::uint64_t address, std::uint64_t operand,
+                           std::uint64_t& old, std::uint64_t token) noexcept = 0;
+  virtual status compare_swap(int peer, const region_key& region, std::uint64_t address, std::uint64_t expected,
+                              std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept = 0;
+
+  /// A control message: header and payload are copied. `retry_queue_full` if there is no room now.
+  virtual status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
+                      std::span<const std::byte> payload) noexcept = 0;
+  /// The bulk channel: data go straight from the gather list into the receive posted by the peer, in order.
+  virtual status send_bulk(int peer, std::span<const local_slice> from, std::uint64_t token) noexcept = 0;
+  virtual status post_bulk_receive(int peer, std::span<const local_slice> to, std::uint64_t token) noexcept = 0;
+
+  /// True if `poll` would find something: asked before sleeping.
+  [[nodiscard]] virtual bool pending() noexcept = 0;
+  /// Hands at most `limit` events to `to`; returns how many.
+  virtual unsigned poll(sink& to, unsigned limit) noexcept = 0;
+};
+
+}  // namespace rma::fabric

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/shm/board.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "core/futex.hpp"
+#include "fabric/shm/fd_exchange.hpp"
+
+namespace rma::shm {
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t huge_bytes = std::size_t{2} << 20;
+constexpr std::size_t address_space_max = std::size_t{32} << 40;  // of 128 TiB that a process has
+
+std::size_t round_up(std::size_t n, std::size_t to) noexcept { return (n + to - 1) / to * to; }
+
+std::size_t machine_bytes() noexcept {
+  struct sysinfo info {};
+  ::sysinfo(&info);
+  return static_cast<std::size_t>(info.totalram) * info.mem_unit;
+}
+
+std::string link_target(const char* path) {
+  char text[256];
+  const auto n = ::readlink(path, text, sizeof text);
+  return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : std::string();
+}
+
+void init_liveness(pthread_mutex_t& mutex) noexcept {
+  pthread_mutexattr_t attributes;
+  pthread_mutexattr_init(&attributes);
+  pthread_mutexattr_setpshared(&attributes, PTHREAD_PROCESS_SHARED);
+  pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
+  pthread_mutex_init(&mutex, &attributes);
+  pthread_mutexattr_destroy(&attributes);
+}
+
+}  // namespace
+
+std::string node_identity(const std::string& virtual_node) {
+  std::string boot_id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
+  return fmt::format("{}/{}/{}/{}/{}", boot_id, link_target("/proc/self/ns/net"), link_target("/proc/self/ns/pid"),
+                     ::geteuid(), virtual_node);
+}
+
+board::board(boot::client& boot, const detail::settings& settings, std::vector<int> members, std::size_t me)
+    : members_(std::move(members)), me_(me), mapping_owner_(me) {
+  lay_out(settings);
+  const int timeout_ms = static_cast<int>(settings.number(detail::knob::boot_timeout_ms));
+  if (me_ == 0) {
+    make();
+    if (size() > 1) invite(boot, timeout_ms);
+  } else {
+    join(boot, timeout_ms);
+  }
+  enter();
+}
+
+board::~board() {
+  leave(false);
+  const bool last = slot(mapping_owner_).mapping_users.fetch_sub(1) == 1;
+  if (last) ::munmap(base_, total_bytes_);
+  ::close(fd_);
+}
+
+void board::lay_out(const detail::settings& settings) {
+  const std::size_t n = size();
+  const std::size_t sender_words = (n + 63) / 64;
+  rings_at_ = round_up(sizeof(rank_slot) + sender_words * sizeof(word64), page_bytes);
+  slot_bytes_ = round_up(rings_at_ + n * sizeof(ring_memory), page_bytes);
+  slots_at_ = page_bytes;
+  segments_at_ = round_up(slots_at_ + n * slot_bytes_, huge_bytes);
+  std::size_t wanted = settings.number(detail::knob::segment_bytes);
+  if (wanted == 0) wanted = std::min(machine_bytes(), address_space_max / n);
+  segment_bytes_ = round_up(std::max(wanted, huge_bytes), huge_bytes);
+  total_bytes_ = segments_at_ + n * segment_bytes_;
+}
+
+void board::make() {
+  fd_ = ::memfd_create("rma-node", MFD_CLOEXEC);
+  if (fd_ < 0 || ::ftruncate(fd_, static_cast<off_t>(total_bytes_)) != 0) {
+    throw Error(status::out_of_memory, fmt::format("cannot make {} bytes of shared memory for the node: {}; "
+                                                   "a smaller RMA_SEGMENT_BYTES may help",
+                                                   total_bytes_, std::strerror(errno)));
+  }
+  map();
+  for (std::size_t i = 0; i < size(); ++i) init_liveness(slot(i).liveness);
+}
+
+void board::map() {
+  void* const at = ::mmap(nullptr, total_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
+  if (at == MAP_FAILED) {
+    throw Error(status::out_of_memory, fmt::format("cannot map {} bytes of shared memory of the node: {}; a smaller "
+                                                   "RMA_SEGMENT_BYTES may help",
+                                                   total_bytes_, std::strerror(errno)));
+  }
+  base_ = static_cast<std::byte*>(at);
+  ::madvise(base_ + segments_at_, total_bytes_ - segments_at_, MADV_HUGEPAGE);
+  ::madvise(base_, total_bytes_, MADV_DONTDUMP);
+}
+
+void board::invite(boot::client& boot, int timeout_ms) {
+  fd_offer offer(fd_, {static_cast<std::uint32_t>(::getpid()), reinterpret_cast<std::uint64_t>(base_), total_bytes_});
+  if (!ok(boot.put(fmt::format("board/{}", members_[0]), offer.invitation()))) {
+    throw Error(status::peer_failed, "the job ended while its node's memory was being set up");
+  }
+  offer.serve(size() - 1, boot, timeout_ms);
+}
+
+void board::join(boot::client& boot, int timeout_ms) {
+  std::string where;
+  if (!ok(boot.get(fmt::format("board/{}", members_[0]), where))) {
+    throw Error(status::peer_failed, fmt::format("rank {} died before the node's memory was set up", members_[0]),
+                members_[0]);
+  }
+  const accepted_fd got = accept_fd(where, timeout_ms);
+  fd_ = got.fd;
+  if (got.owner.total_bytes != total_bytes_) {
+    throw Error(status::bad_boot, fmt::format("rank {} laid out {} bytes of node memory, this rank {}: the ranks of a "
+                                              "node need the same RMA_SEGMENT_BYTES and library version",
+                                              members_[0], got.owner.total_bytes, total_bytes_));
+  }
+  if (got.owner.pid == static_cast<std::uint32_t>(::getpid())) {  // a thread of the same process: one mapping
+    base_ = reinterpret_cast<std::byte*>(got.owner.base);
+    mapping_owner_ = 0;
+  } else {
+    map();
+  }
+}
+
+void board::enter() noexcept {
+  rank_slot& mine = slot(me_);
+  mine.pid = static_cast<std::uint32_t>(::getpid());
+  slot(mapping_owner_).mapping_users.fetch_add(1);
+  ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // the node's ranks read and write each other's windows
+  pthread_mutex_lock(&mine.liveness);
+  mine.state.store(static_cast<std::uint32_t>(presence::alive));
+}
+
+void board::leave(bool in_good_order) noexcept {
+  rank_slot& mine = slot(me_);
+  if (mine.state.load() != static_cast<std::uint32_t>(presence::alive)) return;
+  mine.state.store(static_cast<std::uint32_t>(in_good_order ? presence::left : presence::dead));
+  pthread_mutex_unlock(&mine.liveness);
+  for (std::size_t i = 0; i < size(); ++i) {
+    if (i != me_) ring_doorbell(i);
+  }
+}
+
+std::size_t board::index_of(int world_rank) const noexcept {
+  const auto at = std::lower_bound(members_.begin(), members_.end(), world_rank);
+  return at != members_.end() && *at == world_rank ? static_cast<std::size_t>(at - members_.begin()) : size();
+}
+
+status board::populate(std::size_t offset, std::size_t bytes) noexcept {
+  const int error = ::posix_fallocate(fd_, static_cast<off_t>(file_offset(offset)), static_cast<off_t>(bytes));
+  return error == 0 ? status::done : status::out_of_memory;
+}
+
+void board::depopulate(std::size_t offset, std::size_t bytes) noexcept {
+  ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(file_offset(offset)),
+              static_cast<off_t>(bytes));
+}
+
+presence board::look_at(std::size_t i) noexcept {
+  rank_slot& other = slot(i);
+  const auto state = static_cast<presence>(other.state.load());
+  if (state != presence::alive || i == me_) return state;
+  const int result = pthread_mutex_trylock(&other.liveness);
+  if (result == EBUSY) return presence::alive;
+  if (result == 0) {  // given back in good order just now
+    pthread_mutex_unlock(&other.liveness);
+    return static_cast<presence>(other.state.load());
+  }
+  other.state.store(static_cast<std::uint32_t>(presence::dead));
+  if (result == EOWNERDEAD) pthread_mutex_unlock(&other.liveness);  // not made consistent: stays unusable
+  return presence::dead;
+}
+
+void board::wake(word32& bell) noexcept {
+  if (bell.exchange(0) != 0) detail::futex_wake_all(bell);
+}
+
+}  // namespace rma::shm

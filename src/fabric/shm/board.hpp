@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The memory that the ranks of a node share: one memfd with a slot for each rank (liveness, doorbell, message
+/// rings) and a segment for each rank (library windows). The lowest rank of the node makes it and hands the
+/// file descriptor to the others over a Unix socket; no name in any file system, nothing left after a crash.
+///
+///   header | slot 0: doorbell, rings from each rank | slot 1 ... | segment 0 | segment 1 | ...
+///
+/// Pages are taken when touched, so that unused rings and segments cost address space only.
+#pragma once
+
+#include <pthread.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "boot/boot.hpp"
+#include "core/settings.hpp"
+#include "fabric/shm/ring.hpp"
+#include "rma/detail/word.hpp"
+#include "rma/error.hpp"
+
+namespace rma::shm {
+
+using detail::word32;
+using detail::word64;
+
+enum class presence : std::uint32_t { absent = 0, alive = 1, left = 2, dead = 3 };
+enum class whereabouts : std::uint32_t { outside = 0, spinning = 1, asleep = 2 };
+
+/// One rank as the others see it.
+struct rank_slot {
+  pthread_mutex_t liveness;  ///< robust, held while alive: the kernel reports its owner's death in 0.1 ms
+  word32 state;              ///< presence
+  std::uint32_t pid;
+  word32 mapping_users;           ///< ranks of this process that use this rank's mapping
+  alignas(64) word32 doorbell;    ///< 1: asleep; whoever has news for it sets 0 and wakes
+  alignas(64) word32 inside;      ///< whereabouts: does it run handlers now?
+  word32 promises;                ///< messages that it must handle before it goes back to the program
+  alignas(64) word64 senders[1];  ///< bit per rank that has ever sent to it; really (ranks+63)/64 words
+};
+
+/// This process's view of the node's memory.
+class board {
+ public:
+  /// Makes or joins the memory of `members` (world ranks of this node, ascending; `me` is an index).
+  /// Throws Error(out_of_memory, bad_boot, peer_failed).
+  board(boot::client& boot, const detail::settings& settings, std::vector<int> members, std::size_t me);
+  ~board();
+  board(const board&) = delete;
+  board& operator=(const board&) = delete;
+
+  [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
+  [[nodiscard]] std::size_t me() const noexcept { return me_; }
+  [[nodiscard]] const std::vector<int>& members() const noexcept { return members_; }
+  /// Index on the node of a world rank, or size() if it is elsewhere.
+  [[nodiscard]] std::size_t index_of(int world_rank) const noexcept;
+
+  [[nodiscard]] rank_slot& slot(std::size_t i) const noexcept {
+    return *reinterpret_cast<rank_slot*>(base_ + slots_at_ + i * slot_bytes_);
+  }
+  /// Messages from `from` to `to`.
+  [[nodiscard]] ring_memory& ring(std::size_t to, std::size_t from) const noexcept {
+    return *reinterpret_cast<ring_memory*>(base_ + slots_at_ + to * slot_bytes_ + rings_at_ +
+                                           from * sizeof(ring_memory));
+  }
+  [[nodiscard]] std::byte* segment(std::size_t i) const noexcept { return base_ + segments_at_ + i * segment_bytes_; }
+  [[nodiscard]] std::size_t segment_bytes() const noexcept { return segment_bytes_; }
+  [[nodiscard]] bool same_process(std::size_t i) const noexcept { return slot(i).pid == slot(me_).pid; }
+
+  /// The memfd, and where a place of this rank's segment lies in it.
+  [[nodiscard]] int descriptor() const noexcept { return fd_; }
+  [[nodiscard]] std::size_t file_offset(std::size_t offset) const noexcept {
+    return segments_at_ + me_ * segment_bytes_ + offset;
+  }
+
+  /// Takes memory for part of this rank's segment, zeroed. `out_of_memory` rather than a bus error later.
+  status populate(std::size_t offset, std::size_t bytes) noexcept;
+  /// Gives it back to the machine.
+  void depopulate(std::size_t offset, std::size_t bytes) noexcept;
+
+  /// Wakes rank `i` if it sleeps. The caller has put a full fence between its news and this call.
+  void ring_doorbell(std::size_t i) noexcept {
+    word32& bell = slot(i).doorbell;
+    if (bell.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      wake(bell);
+  }
+  /// Looks at the liveness word of rank `i`.
+  presence look_at(std::size_t i) noexcept;
+  /// This rank goes in good order (or not: then the others see a death).
+  void leave(bool in_good_order) noexcept;
+
+ private:
+  void lay_out(const detail::settings& settings);
+  void make();
+  void invite(boot::client& boot, int timeout_ms);
+  void join(boot::client& boot, int timeout_ms);
+  void map();
+  void enter() noexcept;
+  static void wake(word32& bell) noexcept;
+
+  std::vector<int> members_;
+  std::size_t me_;
+  int fd_ = -1;
+  std::byte* base_ = nullptr;
+  std::size_t slots_at_ = 0, slot_bytes_ = 0, rings_at_ = 0;
+  std::size_t segments_at_ = 0, segment_bytes_ = 0, total_bytes_ = 0;
+  std::size_t mapping_owner_ = 0;  ///< whose mapping this is: me, or a rank of the same process
+};
+
+/// What makes two ranks share memory: kernel, network and process name spaces, user, virtual node.
+std::string node_identity(const std::string& virtual_node);
+
+}  // namespace rma::shm

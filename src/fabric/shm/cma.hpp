@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Cross-memory attach: one system call copies between two processes' private memory (1.2 us and 12 GB/s, where
+/// a shared mapping gives 60).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "fabric/fabric.hpp"
+
+namespace rma::shm {
+
+enum class cma_direction : std::uint8_t { write, read };
+
+/// Copies between local memory and process `pid`; both lists have the same number of bytes.
+/// `peer_failed` if the process is gone, `not_supported` if the system forbids it, `out_of_window` if the
+/// range is not mapped there.
+status cma_copy(cma_direction direction, std::uint32_t pid, std::span<const fabric::local_slice> local,
+                std::span<const fabric::remote_slice> remote) noexcept;
+
+}  // namespace rma::shm

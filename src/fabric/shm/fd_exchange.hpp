@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Handing one file descriptor from one rank of a node to the others, over a Unix socket without a name in the
+/// file system. Who may have it: same user, and knows the token that only members of the job can read.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "boot/boot.hpp"
+
+namespace rma::shm {
+
+/// Where the descriptor's owner has it mapped, for ranks that are threads of the same process.
+struct mapping_owner {
+  std::uint32_t pid = 0;
+  std::uint64_t base = 0;
+  std::uint64_t total_bytes = 0;
+};
+
+/// The giving side.
+class fd_offer {
+ public:
+  fd_offer(int fd, mapping_owner owner);
+  ~fd_offer();
+  fd_offer(const fd_offer&) = delete;
+  fd_offer& operator=(const fd_offer&) = delete;
+
+  /// What the others need: socket name and token.
+  [[nodiscard]] const std::string& invitation() const noexcept { return invitation_; }
+  /// Serves until `count` ranks have it. Strangers and silent callers cost nothing. Throws Error on death or time-out.
+  void serve(std::size_t count, boot::client& boot, int timeout_ms);
+
+ private:
+  int fd_;
+  int listener_ = -1;
+  mapping_owner owner_;
+  std::string token_;
+  std::string invitation_;
+};
+
+struct accepted_fd {
+  int fd = -1;
+  mapping_owner owner;
+};
+
+/// The taking side. Throws Error.
+accepted_fd accept_fd(const std::string& invitation, int timeout_ms);
+
+}  // namespace rma::shm

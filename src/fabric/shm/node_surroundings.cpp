@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/shm/node_surroundings.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/clock.hpp"
+#include "core/futex.hpp"
+
+namespace rma::shm {
+
+node_surroundings::node_surroundings(board& node, std::size_t local_ranks)
+    : board_(node), reported_(node.size(), false) {
+  const auto cores = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  oversubscribed_ = std::max(local_ranks, node.size()) > cores;
+}
+
+std::int64_t node_surroundings::now_ns() noexcept { return detail::clock_ns(); }
+
+void node_surroundings::inside(bool yes) noexcept {
+  board_.slot(board_.me())
+      .inside.store(static_cast<std::uint32_t>(yes ? whereabouts::spinning : whereabouts::outside),
+                    std::memory_order_relaxed);
+}
+
+void node_surroundings::yield() noexcept { ::sched_yield(); }
+
+void node_surroundings::arm() noexcept {
+  rank_slot& mine = board_.slot(board_.me());
+  mine.inside.store(static_cast<std::uint32_t>(whereabouts::asleep), std::memory_order_relaxed);
+  mine.doorbell.exchange(1);  // a full fence: what others wrote before they looked at it is seen from here on
+}
+
+void node_surroundings::sleep(std::int64_t timeout_ns) noexcept {
+  detail::futex_wait(board_.slot(board_.me()).doorbell, 1, timeout_ns);
+  inside(true);
+}
+
+// The bell stays armed: another thread of this rank may sleep on it. The cost is one needless wake.
+void node_surroundings::retract() noexcept { inside(true); }
+
+void node_surroundings::ring(int world_rank) noexcept {
+  const auto index = board_.index_of(world_rank);
+  if (index < board_.size()) board_.ring_doorbell(index);
+}
+
+void node_surroundings::look_for_deaths(std::vector<int>& died) noexcept {
+  for (std::size_t i = 0; i < board_.size(); ++i) {
+    if (i == board_.me() || reported_[i] || board_.look_at(i) != presence::dead) continue;
+    reported_[i] = true;
+    died.push_back(board_.members()[i]);
+  }
+}
+
+bool node_surroundings::has_left(int world_rank) noexcept {
+  const auto index = board_.index_of(world_rank);
+  return index < board_.size() && board_.slot(index).state.load() == static_cast<std::uint32_t>(presence::left);
+}
+
+}  // namespace rma::shm

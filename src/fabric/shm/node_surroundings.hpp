@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Waiting on a real machine: the doorbell is a futex in the node's memory; deaths are seen by liveness words.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "fabric/shm/board.hpp"
+#include "fabric/surroundings.hpp"
+
+namespace rma::shm {
+
+class node_surroundings final : public detail::surroundings {
+ public:
+  /// `local_ranks`: ranks on this machine if the launcher said so, else 0.
+  node_surroundings(board& node, std::size_t local_ranks);
+
+  std::int64_t now_ns() noexcept override;
+  void compute(std::int64_t) noexcept override {}
+  void inside(bool yes) noexcept override;
+  void yield() noexcept override;
+  void arm() noexcept override;
+  void sleep(std::int64_t timeout_ns) noexcept override;
+  void retract() noexcept override;
+  void ring(int world_rank) noexcept override;
+  void look_for_deaths(std::vector<int>& died) noexcept override;
+  bool has_left(int world_rank) noexcept override;
+  bool oversubscribed() const noexcept override { return oversubscribed_; }
+
+ private:
+  board& board_;
+  std::vector<bool> reported_;
+  bool oversubscribed_;
+};
+
+}  // namespace rma::shm

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Promotion: private pages of the user are replaced, at the same address, by pages of this rank's segment, so that
+/// the node's ranks map them too. docs/decisions/0004-promotion.md says what that means for fork, madvise and free.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace rma::shm {
+
+class board;
+
+/// The whole pages around [at, at + bytes).
+struct page_range {
+  std::byte* at = nullptr;
+  std::size_t bytes = 0;
+};
+page_range pages_around(void* at, std::size_t bytes) noexcept;
+
+/// Why these pages cannot be promoted now, in one line; empty if they can.
+std::string promotion_obstacle(page_range pages);
+
+/// Copies the pages into the segment at `offset` (already populated) and maps them over the originals. Empty on
+/// success, else what went wrong; then everything is as before.
+std::string promote(board& node, page_range pages, std::size_t offset);
+
+/// The way back: private pages again, with the contents of now.
+void demote(board& node, page_range pages, std::size_t offset) noexcept;
+
+}  // namespace rma::shm

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Control path of the shm fabric: what it can do, regions.
+#include "fabric/shm/shm.hpp"
+
+#include <limits>
+
+namespace rma::shm {
+
+shm_fabric::shm_fabric(board& node) : board_(node), peers_(node.size()) {
+  caps_.name = "shm";
+  caps_.gather_max = std::numeric_limits<std::uint16_t>::max();
+  caps_.scatter_max = std::numeric_limits<std::uint16_t>::max();
+  caps_.inline_bytes_max = payload_max;
+  caps_.message_bytes_max = payload_max;
+  caps_.outstanding_reads_max = std::numeric_limits<std::uint32_t>::max();
+  caps_.write_means = fabric::write_completion::placed;
+  caps_.in_order_placement = true;
+  caps_.write_with_immediate = true;
+  caps_.atomics = true;
+  caps_.atomics_with_cpu = true;
+  caps_.one_sided = true;
+  caps_.maps_memory = true;
+}
+
+status shm_fabric::register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept {
+  key = {reinterpret_cast<std::uint64_t>(at), bytes, 0};
+  const std::byte* const mine = board_.segment(board_.me());
+  const auto* const first = static_cast<const std::byte*>(at);
+  // key: 1 + offset in the segment for memory that everybody maps, 0 for private memory
+  if (first >= mine && first + bytes <= mine + board_.segment_bytes()) {
+    key.key = 1 + static_cast<std::uint64_t>(first - mine);
+  }
+  return status::done;
+}
+
+void shm_fabric::deregister_region(const fabric::region_key&) noexcept {}
+
+}  // namespace rma::shm

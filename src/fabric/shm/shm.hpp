@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The fabric of one node: plain memory, message rings, cross-memory attach for what is not mapped.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/shm/board.hpp"
+
+namespace rma::shm {
+
+class shm_fabric final : public fabric::network {
+ public:
+  explicit shm_fabric(board& node);
+
+  [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return caps_; }
+  [[nodiscard]] bool reaches(int peer) const noexcept override { return board_.index_of(peer) < board_.size(); }
+  [[nodiscard]] bool promise(int peer) noexcept override;
+  void promise_kept() noexcept override;
+  [[nodiscard]] bool promised() const noexcept override;
+
+  status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override;
+  void deregister_region(const fabric::region_key& key) noexcept override;
+
+  status write(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
+               std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept override;
+  status write_with_immediate(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
+                              fabric::remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept override;
+  status read(int peer, std::span<const fabric::local_slice> to, const fabric::region_key& region,
+              std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept override;
+  status fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
+                   std::uint64_t& old, std::uint64_t token) noexcept override;
+  status compare_swap(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t expected,
+                      std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept override;
+  status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
+              std::span<const std::byte> payload) noexcept override;
+  status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
+  status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
+  unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
+
+  [[nodiscard]] board& node() noexcept { return board_; }
+
+  bool pending() noexcept override;
+
+ private:
+  using slices = std::span<const fabric::local_slice>;
+  struct receive {
+    std::vector<fabric::local_slice> to;
+    std::uint64_t token;
+  };
+  struct arrival {  ///< a bulk send that has no receive yet
+    std::vector<fabric::remote_slice> from;
+    std::uint64_t token;
+  };
+  struct peer_state {
+    std::optional<ring_writer> out;
+    std::optional<ring_reader> in;
+    std::deque<receive> receives;
+    std::deque<arrival> arrivals;
+  };
+
+  std::byte* mapped(std::size_t index, const fabric::region_key& region, std::uint64_t address,
+                    std::size_t bytes) const noexcept;
+  status copy(bool write, int peer, slices local, const fabric::region_key& region,
+              std::span<const fabric::remote_slice> remote) noexcept;
+  void open_new_rings() noexcept;
+  unsigned poll_ring(std::size_t index, fabric::sink& to, unsigned limit) noexcept;
+  void own_message(std::size_t index, std::uint16_t kind, std::span<const std::byte> payload,
+                   fabric::sink& to) noexcept;
+  void match_bulk(std::size_t index, fabric::sink& to) noexcept;
+
+  board& board_;
+  fabric::capabilities caps_;
+  std::vector<peer_state> peers_;                           ///< by index on the node
+  std::vector<std::uint32_t> active_;                       ///< who has ever sent to us: the rings that are polled
+  std::vector<std::pair<int, std::uint64_t>> acknowledge_;  ///< bulk sends that are over, to be told
+};
+
+}  // namespace rma::shm

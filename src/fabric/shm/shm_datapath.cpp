@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Data path of the shm fabric. Memory that is mapped is copied at once; private memory of another process goes
+/// by cross-memory attach; messages go through rings.
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstring>
+
+#include "fabric/shm/cma.hpp"
+#include "fabric/shm/shm.hpp"
+
+namespace rma::shm {
+namespace {
+
+/// The fabric's own messages.
+enum own_kind : std::uint16_t { kind_immediate = 1, kind_bulk = 2, kind_bulk_done = 3 };
+
+struct bulk_header {
+  std::uint64_t token;
+  std::uint64_t pieces;
+};
+
+template <class T>
+std::span<const std::byte> bytes_of(const T& value) noexcept {
+  return std::as_bytes(std::span<const T, 1>(&value, 1));
+}
+
+}  // namespace
+
+// The promise first, then the look: a rank that leaves does it the other way round, so that one of the two sees.
+bool shm_fabric::promise(int peer) noexcept {
+  rank_slot& other = board_.slot(board_.index_of(peer));
+  const auto spinning = static_cast<std::uint32_t>(whereabouts::spinning);
+  if (other.inside.load(std::memory_order_relaxed) != spinning) return false;
+  other.promises.fetch_add(1);
+  if (other.inside.load() == spinning) return true;
+  other.promises.fetch_sub(1);
+  return false;
+}
+
+void shm_fabric::promise_kept() noexcept { board_.slot(board_.me()).promises.fetch_sub(1); }
+
+bool shm_fabric::promised() const noexcept { return board_.slot(board_.me()).promises.load() != 0; }
+
+std::byte* shm_fabric::mapped(std::size_t index, const fabric::region_key& region, std::uint64_t address,
+                              std::size_t bytes) const noexcept {
+  if (address < region.address || address - region.address > region.bytes ||
+      bytes > region.bytes - (address - region.address)) {
+    return nullptr;
+  }
+  if (region.key != 0) return board_.segment(index) + (region.key - 1) + (address - region.address);
+  return board_.same_process(index) ? reinterpret_cast<std::byte*>(address) : nullptr;
+}
+
+status shm_fabric::copy(bool write, int peer, slices local, const fabric::region_key& region,
+                        std::span<const fabric::remote_slice> remote) noexcept {
+  const auto index = board_.index_of(peer);
+  if (region.key == 0 && !board_.same_process(index)) {
+    return cma_copy(write ? cma_direction::write : cma_direction::read, board_.slot(index).pid, local, remote);
+  }
+  std::size_t piece = 0;
+  std::size_t within = 0;
+  for (const auto& r : remote) {
+    std::byte* at = mapped(index, region, r.address, r.bytes);
+    if (at == nullptr) return status::out_of_window;
+    for (std::size_t left = r.bytes; left > 0;) {
+      const auto& l = local[piece];
+      const std::size_t take = std::min(left, l.bytes - within);
+      auto* const here = static_cast<std::byte*>(l.at) + within;
+      std::memmove(write ? at : here, write ? here : at, take);
+      at += take;
+      left -= take;
+      within += take;
+      if (within == l.bytes) {
+        ++piece;
+        within = 0;
+      }
+    }
+  }
+  return status::done;
+}
+
+status shm_fabric::write(int peer, slices from, const fabric::region_key& region,
+                         std::span<const fabric::remote_slice> to, std::uint64_t) noexcept {
+  return copy(true, peer, from, region, to);
+}
+
+status shm_fabric::read(int peer, slices to, const fabric::region_key& region,
+                        std::span<const fabric::remote_slice> from, std::uint64_t) noexcept {
+  return copy(false, peer, to, region, from);
+}
+
+status shm_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
+                                        fabric::remote_slice to, std::uint32_t immediate, std::uint64_t) noexcept {
+  // Room for the notification first: a write without it could not be taken back.
+  peer_state& p = peers_[board_.index_of(peer)];
+  if (!p.out) p.out.emplace(board_.ring(board_.index_of(peer), board_.me()));
+  if (p.out->reserve(sizeof immediate) == nullptr) return status::retry_queue_full;
+  const status s = copy(true, peer, from, region, {&to, 1});
+  return ok(s) ? send(peer, kind_immediate, bytes_of(immediate), {}) : s;
+}
+
+status shm_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
+                             std::uint64_t& old, std::uint64_t) noexcept {
+  auto* const at = reinterpret_cast<std::uint64_t*>(mapped(board_.index_of(peer), region, address, 8));
+  if (at == nullptr) return status::not_supported;
+  old = std::atomic_ref(*at).fetch_add(operand);
+  return status::done;
+}
+
+status shm_fabric::compare_swap(int peer, const fabric::region_key& region, std::uint64_t address,
+                                std::uint64_t expected, std::uint64_t desired, std::uint64_t& old,
+                                std::uint64_t) noexcept {
+  auto* const at = reinterpret_cast<std::uint64_t*>(mapped(board_.index_of(peer), region, address, 8));
+  if (at == nullptr) return status::not_supported;
+  old = expected;
+  std::atomic_ref(*at).compare_exchange_strong(old, desired);
+  return status::done;
+}
+
+status shm_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte> header,
+                        std::span<const std::byte> payload) noexcept {
+  const auto index = board_.index_of(peer);
+  peer_state& p = peers_[index];
+  if (!p.out) p.out.emplace(board_.ring(index, board_.me()));
+  std::byte* const room = p.out->reserve(header.size() + payload.size());
+  if (room == nullptr) return status::retry_queue_full;
+  std::memcpy(room, header.data(), header.size());
+  if (!payload.empty()) std::memcpy(room + header.size(), payload.data(), payload.size());
+  p.out->commit(header.size() + payload.size(), kind);
+  rank_slot& other = board_.slot(index);
+  const std::uint64_t bit = std::uint64_t{1} << (board_.me() % 64);
+  word64& senders = (&other.senders[0])[board_.me() / 64];
+  if ((senders.load(std::memory_order_relaxed) & bit) == 0) [[unlikely]]
+    senders.fetch_or(bit);
+  detail::full_fence();  // the message before the look at the sleeper
+  board_.ring_doorbell(index);
+  return status::done;
+}
+
+status shm_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcept {
+  const bulk_header header{token, from.size()};
+  std::vector<fabric::remote_slice> pieces;
+  pieces.reserve(from.size());
+  for (const auto& s : from) pieces.push_back({reinterpret_cast<std::uint64_t>(s.at), s.bytes});
+  const auto list = std::as_bytes(std::span(pieces));
+  if (sizeof header + list.size() > payload_max) return status::bad_size;
+  const status s = send(peer, kind_bulk, bytes_of(header), list);
+  return s == status::done ? status::posted : s;
+}
+
+status shm_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) noexcept {
+  peers_[board_.index_of(peer)].receives.push_back({{to.begin(), to.end()}, token});
+  return status::posted;
+}
+
+void shm_fabric::own_message(std::size_t index, std::uint16_t kind, std::span<const std::byte> payload,
+                             fabric::sink& to) noexcept {
+  if (kind == kind_immediate && payload.size() == sizeof(std::uint32_t)) {
+    std::uint32_t immediate = 0;
+    std::memcpy(&immediate, payload.data(), sizeof immediate);
+    to.on_immediate(board_.members()[index], immediate);
+  } else if (kind == kind_bulk_done && payload.size() == sizeof(std::uint64_t)) {
+    std::uint64_t token = 0;
+    std::memcpy(&token, payload.data(), sizeof token);
+    to.on_completion(token, status::done);
+  } else if (kind == kind_bulk && payload.size() >= sizeof(bulk_header)) {
+    bulk_header header{};
+    std::memcpy(&header, payload.data(), sizeof header);
+    const auto list = payload.subspan(sizeof header);
+    if (header.pieces != list.size() / sizeof(fabric::remote_slice)) return;
+    arrival a{std::vector<fabric::remote_slice>(header.pieces), header.token};
+    std::memcpy(a.from.data(), list.data(), list.size());
+    peers_[index].arrivals.push_back(std::move(a));
+  }
+}
+
+void shm_fabric::match_bulk(std::size_t index, fabric::sink& to) noexcept {
+  peer_state& p = peers_[index];
+  while (!p.arrivals.empty() && !p.receives.empty()) {
+    const arrival a = std::move(p.arrivals.front());
+    const receive r = std::move(p.receives.front());
+    p.arrivals.pop_front();
+    p.receives.pop_front();
+    const fabric::region_key anywhere{0, ~std::uint64_t{0}, 0};
+    const status s = copy(false, board_.members()[index], r.to, anywhere, a.from);
+    acknowledge_.emplace_back(board_.members()[index], a.token);
+    to.on_completion(r.token, s);
+  }
+  while (!acknowledge_.empty() &&
+         send(acknowledge_.back().first, kind_bulk_done, bytes_of(acknowledge_.back().second), {}) == status::done) {
+    acknowledge_.pop_back();
+  }
+}
+
+void shm_fabric::open_new_rings() noexcept {
+  for (std::size_t w = 0; w * 64 < board_.size(); ++w) {
+    std::uint64_t bits = (&board_.slot(board_.me()).senders[0])[w].load(std::memory_order_relaxed);
+    for (; bits != 0; bits &= bits - 1) {
+      const std::size_t index = w * 64 + static_cast<std::size_t>(__builtin_ctzll(bits));
+      if (peers_[index].in) continue;
+      peers_[index].in.emplace(board_.ring(board_.me(), index));
+      active_.push_back(static_cast<std::uint32_t>(index));
+    }
+  }
+}
+
+unsigned shm_fabric::poll_ring(std::size_t index, fabric::sink& to, unsigned limit) noexcept {
+  unsigned found = 0;
+  while (found < limit && peers_[index].in->poll([&](std::uint16_t kind, const std::byte* payload, std::size_t bytes) {
+    const std::span<const std::byte> data(payload, bytes);
+    if (kind >= fabric::first_kind) [[likely]] {
+      to.on_message(board_.members()[index], kind, data);
+    } else {
+      own_message(index, kind, data, to);
+    }
+  })) {
+    ++found;
+  }
+  if (peers_[index].in->take_gave_room()) {
+    detail::full_fence();
+    board_.ring_doorbell(index);
+  }
+  if (!peers_[index].arrivals.empty() || !acknowledge_.empty()) match_bulk(index, to);
+  return found;
+}
+
+unsigned shm_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
+  open_new_rings();
+  unsigned found = 0;
+  for (std::size_t i = 0; i < active_.size() && found < limit; ++i) found += poll_ring(active_[i], to, limit - found);
+  return found;
+}
+
+bool shm_fabric::pending() noexcept {
+  open_new_rings();
+  return std::any_of(active_.begin(), active_.end(), [&](std::uint32_t i) { return peers_[i].in->pending(); });
+}
+
+}  // namespace rma::shm

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/team_core.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "xfer/kernels.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr std::uint32_t tag_down = 1;
+constexpr std::uint32_t tag_up = 2;
+constexpr std::size_t nowhere = ~std::size_t{0};
+
+}  // namespace
+
+team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_id, std::vector<int> world_ranks,
+                     int my_rank, int team_size)
+    : rt(std::move(runtime)), id(team_id), rank(my_rank), size(team_size), members(std::move(world_ranks)) {
+  std::vector<std::pair<int, int>> here;  // (rank in team, index on node)
+  const auto& node = rt->board->members();
+  for (std::size_t i = 0; i < node.size(); ++i) {
+    if (members.empty()) {
+      here.emplace_back(node[i], static_cast<int>(i));
+      continue;
+    }
+    const auto at = std::find(members.begin(), members.end(), node[i]);
+    if (at != members.end()) here.emplace_back(static_cast<int>(at - members.begin()), static_cast<int>(i));
+  }
+  std::sort(here.begin(), here.end());
+  first = here.front().first;
+  mapped = here.back().first - first + 1;
+  places.assign(static_cast<std::size_t>(mapped), -1);
+  for (const auto& [r, index] : here) places[static_cast<std::size_t>(r - first)] = index;
+  one_node = static_cast<int>(here.size()) == size;
+}
+
+team_core::~team_core() {
+  if (!has_lines) return;
+  // The others may still be looking at our lines: the memory goes back when all have dropped the team.
+  word32& dropped =
+      reinterpret_cast<barrier_lines*>(rt->board->segment(static_cast<std::size_t>(place(0))) + lines_offset)->dropped;
+  dropped.fetch_add(1);
+  rt->dropped.push_back({&dropped, static_cast<std::uint32_t>(size), lines_offset, sizeof(barrier_lines), 0, 0});
+}
+
+void team_core::make_lines() {
+  if (!one_node || size == 1) return;
+  const placement at = allocate(sizeof(barrier_lines), sizeof(barrier_lines), 4096);
+  if (!ok(at.result)) throw Error(at.result, "no room in the segments for a team's barrier; raise RMA_SEGMENT_BYTES");
+  lines_offset = at.offset;
+  has_lines = true;
+  const auto lines = [&](int r) {
+    return reinterpret_cast<barrier_lines*>(rt->board->segment(static_cast<std::size_t>(place(r))) + lines_offset);
+  };
+  fast.attach(lines(rank), lines(0), lines(size == 2 ? 1 - rank : 0), static_cast<std::uint32_t>(size));
+}
+
+status team_core::lost_member() noexcept {
+  if (rt->ctx->deaths() == 0) return status::done;
+  for (int r = 0; r < size; ++r) {
+    if (!rt->ctx->dead(world_rank(r))) continue;
+    rt->ctx->blame(world_rank(r));
+    return status::peer_failed;
+  }
+  return status::done;
+}
+
+status team_core::gone_member() noexcept {
+  for (int r = first; r < first + mapped; ++r) {
+    if (place(r) < 0 || r == rank || !rt->ctx->gone(world_rank(r))) continue;
+    rt->ctx->blame(world_rank(r));
+    return status::peer_failed;
+  }
+  return lost_member();
+}
+
+void team_core::ring_all() noexcept {
+  for (int i = 0; i < mapped; ++i) {
+    if (places[static_cast<std::size_t>(i)] >= 0 && first + i != rank) {
+      rt->board->ring_doorbell(static_cast<std::size_t>(places[static_cast<std::size_t>(i)]));
+    }
+  }
+}
+
+// Binomial tree: the children of v (relative to the root) are v + 2^k for 2^k above v's lowest set bit's power.
+status team_core::broadcast(std::span<std::byte> data, int root) noexcept {
+  if (const status s = lost_member(); s != status::done) return s;
+  const std::uint64_t turn = ++sequence;
+  const int v = (rank - root + size) % size;
+  int bit = 1;
+  while (bit < size && (v & bit) == 0) bit <<= 1;
+  if (v != 0) {
+    const int parent = world_rank(((v - bit) + root) % size);
+    const status s = rt->mail->receive({id, turn, tag_down, parent}, data, [this]() noexcept { return lost_member(); });
+    if (s != status::done) return s;
+  }
+  for (int b = bit >> 1; b > 0; b >>= 1) {
+    if (v + b < size) rt->mail->send(world_rank((v + b + root) % size), id, turn, tag_down, data);
+  }
+  return status::done;
+}
+
+status team_core::reduce_to_first(void* data, std::size_t count, element type, operation op) noexcept {
+  const std::uint64_t turn = ++sequence;
+  const std::size_t bytes = count * bytes_of(type);
+  const auto combine = kernels_for_this_cpu().bulk[static_cast<std::size_t>(op)][static_cast<std::size_t>(type)];
+  if (combine == nullptr) return status::bad_type;
+  std::vector<std::byte> other(bytes);
+  for (int bit = 1; bit < size; bit <<= 1) {
+    if ((rank & bit) != 0) {
+      rt->mail->send(world_rank(rank - bit), id, turn, tag_up, {static_cast<const std::byte*>(data), bytes});
+      return status::done;
+    }
+    if (rank + bit >= size) continue;
+    const status s = rt->mail->receive({id, turn, tag_up, world_rank(rank + bit)}, other,
+                                       [this]() noexcept { return lost_member(); });
+    if (s != status::done) return s;
+    combine(data, other.data(), count);
+  }
+  return status::done;
+}
+
+status team_core::allreduce(void* data, std::size_t count, element type, operation op) noexcept {
+  if (const status s = lost_member(); s != status::done) return s;
+  if (!defined_for(op, type)) return status::bad_type;
+  if (size == 1) return status::done;
+  const status s = reduce_to_first(data, count, type, op);
+  return s != status::done ? s : broadcast({static_cast<std::byte*>(data), count * bytes_of(type)}, 0);
+}
+
+status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noexcept {
+  if (const status s = lost_member(); s != status::done) return s;
+  const std::uint64_t turn = ++sequence;
+  const std::size_t bytes = mine.size();
+  if (rank != 0) {
+    rt->mail->send(world_rank(0), id, turn, tag_up, mine);
+  } else {
+    std::memcpy(all, mine.data(), bytes);
+    for (int r = 1; r < size; ++r) {
+      const status s =
+          rt->mail->receive({id, turn, tag_up, world_rank(r)}, {all + static_cast<std::size_t>(r) * bytes, bytes},
+                            [this]() noexcept { return lost_member(); });
+      if (s != status::done) return s;
+    }
+  }
+  return broadcast({all, bytes * static_cast<std::size_t>(size)}, 0);
+}
+
+status team_core::barrier() noexcept {
+  if (has_lines && rt->intranode) {
+    return fast.arrive_and_wait(
+        *rt->ctx, [this]() noexcept { ring_all(); }, [this]() noexcept { return gone_member(); });
+  }
+  return message_barrier(id, sequence);
+}
+
+status team_core::message_barrier(std::uint64_t barrier_id, std::uint64_t& turn) noexcept {
+  if (const status s = lost_member(); s != status::done) return s;
+  ++turn;
+  std::byte token{};
+  for (int distance = 1; distance < size; distance <<= 1) {
+    const auto round = static_cast<std::uint32_t>(distance) << 2;
+    rt->mail->send(world_rank((rank + distance) % size), barrier_id, turn, round, {&token, 1});
+    const int from = world_rank((rank - distance + size) % size);
+    const status s =
+        rt->mail->receive({barrier_id, turn, round, from}, {&token, 1}, [this]() noexcept { return lost_member(); });
+    if (s != status::done) return s;
+  }
+  full_fence();
+  return status::done;
+}
+
+team_core::placement team_core::allocate(std::size_t bytes, std::size_t mine, std::size_t alignment) noexcept {
+  placement at;
+  for (std::size_t candidate = 0;;) {
+    const auto proposal = rt->segment.propose(bytes, candidate, alignment);
+    std::uint64_t highest = proposal.value_or(nowhere);
+    std::uint64_t lowest = highest;
+    at.result = allreduce_one(highest, max);
+    if (ok(at.result)) at.result = allreduce_one(lowest, min);
+    if (!ok(at.result)) return at;
+    if (highest == nowhere) {
+      at.result = status::out_of_memory;
+      return at;
+    }
+    if (highest == lowest) {
+      at.offset = highest;
+      break;
+    }
+    candidate = highest;
+  }
+  const status taken = rt->take(at.offset, mine);
+  std::int32_t worst = static_cast<std::int32_t>(taken);
+  at.result = allreduce_one(worst, min);
+  if (ok(at.result)) at.result = static_cast<status>(worst);
+  if (!ok(at.result) && ok(taken)) rt->give_back(at.offset, mine);
+  return at;
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a Team is made of, and the small collectives that set-up needs.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "channel/node_barrier.hpp"
+#include "rma/operation.hpp"
+#include "rma/team.hpp"
+#include "runtime/runtime_core.hpp"
+
+namespace rma::detail {
+
+struct team_core : std::enable_shared_from_this<team_core> {
+  std::shared_ptr<runtime_core> rt;
+  std::uint64_t id = 0;
+  int rank = 0;
+  int size = 0;
+  std::vector<int> members;  ///< world ranks; empty: the world itself
+  /// Members on this node lie in [first, first + mapped) of the team; `places[i]` is the index on the node of
+  /// member first + i, or -1 if that one is elsewhere.
+  int first = 0;
+  int mapped = 0;
+  std::vector<std::int32_t> places;
+  bool one_node = false;
+  std::uint64_t sequence = 0;    ///< collectives so far
+  std::uint64_t children = 0;    ///< teams and windows made so far
+  node_barrier fast;             ///< valid if one_node
+  std::size_t lines_offset = 0;  ///< of the barrier's lines, in every member's segment
+  bool has_lines = false;
+
+  team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_id, std::vector<int> world_ranks, int my_rank,
+            int team_size);
+  ~team_core();
+
+  [[nodiscard]] int world_rank(int r) const noexcept {
+    return members.empty() ? r : members[static_cast<std::size_t>(r)];
+  }
+  /// Index on this node of a member, or -1.
+  [[nodiscard]] int place(int r) const noexcept {
+    return r >= first && r < first + mapped ? places[static_cast<std::size_t>(r - first)] : -1;
+  }
+  /// `peer_failed` if a member is dead, and who is to blame.
+  status lost_member() noexcept;
+  /// The same for those who have left the job, too: for waits that need every member.
+  status gone_member() noexcept;
+  void ring_all() noexcept;
+
+  // Small collectives; world-wide trees of messages.
+  status broadcast(std::span<std::byte> data, int root) noexcept;
+  status reduce_to_first(void* data, std::size_t count, element type, operation op) noexcept;
+  status allreduce(void* data, std::size_t count, element type, operation op) noexcept;
+  status allgather(std::span<const std::byte> mine, std::byte* all) noexcept;
+  status barrier() noexcept;
+  /// Dissemination by messages, for any fabric; `barrier_id` and `turn` belong to the caller.
+  status message_barrier(std::uint64_t barrier_id, std::uint64_t& turn) noexcept;
+
+  template <class T>
+  status allreduce_one(T& value, operation op) noexcept {
+    return allreduce(&value, 1, element_of<T>, op);
+  }
+
+  /// Agrees on an offset that is free for `bytes` in every member's segment and takes `mine` bytes of it.
+  /// The same result on every member.
+  struct placement {
+    status result = status::done;
+    std::size_t offset = 0;
+  };
+  placement allocate(std::size_t bytes, std::size_t mine, std::size_t alignment) noexcept;
+  void make_lines();
+};
+
+/// Throws rma::Error for a failed team call.
+[[noreturn]] void raise_team(const team_core& team, const char* call, status code, const std::source_location& where);
+
+}  // namespace rma::detail

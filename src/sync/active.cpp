@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Active target epochs. Fence: complete what is under way, then a barrier (fence "imm-opt" of the dissertation where
+/// completion means placed at the target). Post/start/complete/wait: counters in the blocks of the ranks concerned,
+/// O(group), nothing global.
+///
+///   target:  post --(its count at each origin +1)-->            ... wait for |group| completions
+///   origin:  start waits for that count; operations; complete --(completions at each target +1)-->
+#include <algorithm>
+
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+namespace {
+
+status usable(const window_view& view) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  return core_of(view).failed ? status::window_failed : status::done;
+}
+
+status barrier(window_core& w) noexcept {
+  team_core& team = *w.team;
+  const auto failed = [&team]() noexcept { return team.gone_member(); };
+  if (team.one_node && w.intranode) {
+    if (const status s = team.lost_member(); s != status::done) return s;
+    return w.barrier.arrive_and_wait(
+        *w.ctx, [&team]() noexcept { team.ring_all(); }, failed);
+  }
+  return team.message_barrier(w.barrier_id, w.message_rounds);
+}
+
+status check_group(const window_core& w, const int* group, std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (group[i] < 0 || group[i] >= w.size()) return status::bad_rank;
+    if (std::find(group, group + i, group[i]) != group + i) return status::bad_argument;
+  }
+  return status::done;
+}
+
+std::uint32_t posts_from(window_core& w, int target) noexcept {
+  const std::size_t index = w.index_of(target);
+  if (w.block_of(target) != nullptr) return w.array<word32>(w.my_block(), w.layout.posts_at)[index].load();
+  const std::unique_lock guard(w.ctx->lock(), std::try_to_lock);
+  return guard ? w.far_posts[w.world_rank(target)] : 0;
+}
+
+status lost_in(window_core& w, const std::vector<int>& group) noexcept {
+  for (const int r : group) {
+    if (!w.ctx->gone(w.world_rank(r))) continue;
+    w.ctx->blame(w.world_rank(r));
+    return status::peer_failed;
+  }
+  return status::done;
+}
+
+void end_access(window_core& w) noexcept {
+  w.close_all();
+  w.access = access_epoch::none;
+  w.may_lock = 1;
+}
+
+}  // namespace
+
+status fence(window_view& view, assertion promises) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const bool fenced = w.access == access_epoch::fence || w.access == access_epoch::none;
+  if (!fenced || w.locks_open != 0 || w.exposed) return status::wrong_epoch;
+  // A broken promise is reported after the fence has done its work: the other ranks are in it, too.
+  const bool broken = has(promises, no_precede) && !w.dirty.empty();
+  if (const status s = complete_all(w); s != status::done) return s;
+  // Nothing before and nothing after: there is nothing to order.
+  if (!(has(promises, no_precede) && has(promises, no_succeed))) {
+    if (const status s = barrier(w); s != status::done) return s;
+  }
+  if (has(promises, no_succeed)) {
+    if (w.access == access_epoch::fence) end_access(w);
+  } else if (w.access == access_epoch::none) {
+    w.access = access_epoch::fence;
+    w.may_lock = 0;
+    w.open_all();
+  }
+  return broken ? status::wrong_epoch : status::done;
+}
+
+status post(window_view& view, const int* group, std::size_t count, assertion) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  if (w.exposed || w.access == access_epoch::lock_all || w.locks_open != 0) return status::wrong_epoch;
+  if (const status s = check_group(w, group, count); s != status::done) return s;
+  if (w.access == access_epoch::fence) {  // an empty fence epoch ends here, as at a lock
+    if (!w.dirty.empty()) return status::wrong_epoch;
+    end_access(w);
+  }
+  w.exposed = true;
+  w.exposure_group.assign(group, group + count);
+  w.completions_expected += count;
+  for (const int origin : w.exposure_group) {
+    if (w.team->place(origin) < 0) return status::unreachable;
+    notify(w, origin, counter_kind::post, 0);
+  }
+  return status::done;
+}
+
+status start(window_view& view, const int* group, std::size_t count, assertion) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  if (w.access == access_epoch::fence && w.dirty.empty()) end_access(w);
+  if (w.access != access_epoch::none || w.locks_open != 0) return status::wrong_epoch;
+  if (const status s = check_group(w, group, count); s != status::done) return s;
+  for (std::size_t i = 0; i < count; ++i) {
+    const int target = group[i];
+    const std::size_t index = w.index_of(target);
+    if (index >= w.starts.size()) return status::unreachable;
+    const std::uint32_t wanted = w.starts[index] + 1;
+    const int peer = w.world_rank(target);
+    const status s = w.ctx->wait_for_peer(
+        peer, [&]() noexcept { return static_cast<std::int32_t>(posts_from(w, target) - wanted) >= 0; });
+    if (s == status::peer_failed) w.ctx->blame(peer);
+    if (s != status::done) return s;
+    w.starts[index] = wanted;
+  }
+  w.access = access_epoch::start;
+  w.may_lock = 0;
+  w.access_group.assign(group, group + count);
+  for (const int target : w.access_group) {
+    if (target_view* const t = view_of(w, target)) window_core::open(*t);
+  }
+  return status::done;
+}
+
+status complete(window_view& view) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  if (w.access != access_epoch::start) return status::wrong_epoch;
+  const status s = complete_all(w);
+  for (const int target : w.access_group) {
+    if (target_view* const t = view_of(w, target)) window_core::close(*t);
+    notify(w, target, counter_kind::completion, 0);
+  }
+  w.access_group.clear();
+  w.access = access_epoch::none;
+  w.may_lock = 1;
+  return s;
+}
+
+status wait(window_view& view) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  if (!w.exposed) return status::wrong_epoch;
+  const word64& completions = w.my_block().completions;
+  const status s = w.ctx->wait_until([&]() noexcept { return completions.load() >= w.completions_expected; },
+                                     [&]() noexcept { return lost_in(w, w.exposure_group); });
+  if (s == status::done || s == status::peer_failed) w.exposed = false;
+  return s;
+}
+
+status test(window_view& view) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  if (!w.exposed) return status::wrong_epoch;
+  if (w.my_block().completions.load() < w.completions_expected) w.ctx->progress();
+  if (w.my_block().completions.load() < w.completions_expected) {
+    const status s = w.ctx->deaths() != 0 ? lost_in(w, w.exposure_group) : status::done;
+    return s == status::done ? status::not_yet : s;
+  }
+  w.exposed = false;
+  return status::done;
+}
+
+// ---- signals -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+bool take_signals(word64& signal, std::uint64_t count) noexcept {
+  std::uint64_t found = signal.load();
+  while (found >= count) {
+    if (signal.compare_exchange(found, found - count)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+status wait_signal(window_view& view, unsigned signal, std::uint64_t count, int from) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  if (signal >= w.hints.signals) return status::bad_argument;
+  if (from >= w.size()) return status::bad_rank;
+  word64& counter = w.array<word64>(w.my_block(), w.layout.signals_at)[signal];
+  return w.ctx->wait_until([&]() noexcept { return take_signals(counter, count); },
+                           [&]() noexcept {
+                             if (from < 0) return w.team->lost_member();
+                             if (!w.ctx->gone(w.world_rank(from))) return status::done;
+                             w.ctx->blame(w.world_rank(from));
+                             return status::peer_failed;
+                           });
+}
+
+status test_signal(window_view& view, unsigned signal, std::uint64_t count) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  if (signal >= w.hints.signals) return status::bad_argument;
+  word64& counter = w.array<word64>(w.my_block(), w.layout.signals_at)[signal];
+  if (take_signals(counter, count)) return status::done;
+  w.ctx->progress();
+  return take_signals(counter, count) ? status::done : status::not_yet;
+}
+
+std::uint64_t signal_value(const window_view& view, unsigned signal) noexcept {
+  if (is_freed(view)) return 0;
+  const window_core& w = core_of(view);
+  return signal < w.hints.signals ? w.array<word64>(w.my_block(), w.layout.signals_at)[signal].load() : 0;
+}
+
+}  // namespace rma::detail

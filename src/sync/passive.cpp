@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Passive target epochs: lock, lock_all, flush and their ends. The inlined halves are in window_ops.hpp.
+#include <algorithm>
+
+#include "sync/lock_cpu.hpp"
+#include "sync/lock_network.hpp"
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+namespace {
+
+status acquire(window_core& w, int target, lock_kind kind) noexcept {
+  if (w.team->place(target) < 0) return status::unreachable;
+  return w.intranode ? acquire_cpu(w, target, kind) : acquire_network(w, target, kind);
+}
+
+status release(window_core& w, int target, lock_kind kind) noexcept {
+  if (!w.intranode) return release_network(w, target, kind);
+  release_cpu(w, target, kind);
+  return status::done;
+}
+
+status usable(const window_view& view) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  return core_of(view).failed ? status::window_failed : status::done;
+}
+
+/// A fence epoch in which nothing is under way ends where a lock begins, as in MPI.
+status leave_fence(window_core& w) noexcept {
+  if (w.access == access_epoch::none) return status::done;
+  if (w.access != access_epoch::fence || !w.dirty.empty()) return status::wrong_epoch;
+  w.close_all();
+  w.access = access_epoch::none;
+  w.may_lock = 1;
+  return status::done;
+}
+
+status flush_one(window_core& w, int target) noexcept {
+  const status s = complete_target(w, target);
+  full_fence();
+  target_view* const t = view_of(w, target);
+  if (t != nullptr && t->held != 0) t->flushable = w.intranode ? 1 : 0;
+  return s;
+}
+
+bool open_towards(const window_core& w, int target) noexcept {
+  if (w.access == access_epoch::lock_all) return true;
+  const target_view* const t = view_of(w, target);
+  return t != nullptr && t->held != 0;
+}
+
+void close_target(window_core& w, int target) noexcept {
+  target_view& t = w.views[w.index_of(target)];
+  t.held = 0;
+  t.flushable = 0;
+  window_core::close(t);
+}
+
+}  // namespace
+
+status lock_slow(window_view& view, lock_kind kind, int target, assertion) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  if (target < 0 || target >= w.size()) return status::bad_rank;
+  if (const status s = leave_fence(w); s != status::done) return s;
+  if (open_towards(w, target)) return status::wrong_epoch;
+  if (const status s = acquire(w, target, kind); s != status::done) return s;
+  target_view& t = w.views[w.index_of(target)];
+  t.held = static_cast<std::uint8_t>(kind);
+  t.flushable = w.intranode ? 1 : 0;  // the inlined unlock needs the lock in memory
+  window_core::open(t);
+  ++w.locks_open;
+  return status::done;
+}
+
+status unlock_slow(window_view& view, int target) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  window_core& w = core_of(view);
+  if (target < 0 || target >= w.size()) return status::bad_rank;
+  target_view* const t = view_of(w, target);
+  if (t == nullptr || t->held == 0 || t->held == held_by_lock_all) return status::not_locked;
+  const auto kind = static_cast<lock_kind>(t->held);
+  const status flushed = complete_target(w, target);
+  close_target(w, target);
+  --w.locks_open;
+  const status released = release(w, target, kind);
+  return flushed != status::done ? flushed : released;
+}
+
+status lock_all(window_view& view, assertion) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  if (w.locks_open != 0 || w.access == access_epoch::lock_all) return status::wrong_epoch;
+  if (const status s = leave_fence(w); s != status::done) return s;
+  w.access = access_epoch::lock_all;
+  w.may_lock = 0;
+  return status::done;
+}
+
+status touch(window_core& w, int target) noexcept {
+  target_view* const t = view_of(w, target);
+  if (t == nullptr) return status::unreachable;
+  if (t->held != 0) return status::done;
+  if (const status s = acquire(w, target, lock_kind::shared); s != status::done) return s;
+  t->held = held_by_lock_all;
+  t->flushable = w.intranode ? 1 : 0;
+  window_core::open(*t);
+  w.touched.push_back(target);
+  return status::done;
+}
+
+status unlock_all(window_view& view) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  window_core& w = core_of(view);
+  if (w.access != access_epoch::lock_all) return status::not_locked;
+  status result = w.dirty.empty() ? status::done : complete_all(w);
+  for (const int target : w.touched) {
+    close_target(w, target);
+    const status s = release(w, target, lock_kind::shared);
+    if (result == status::done) result = s;
+  }
+  w.touched.clear();
+  w.access = access_epoch::none;
+  w.may_lock = 1;
+  return result;
+}
+
+status flush_slow(window_view& view, int target) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  if (target < 0 || target >= w.size()) return status::bad_rank;
+  return open_towards(w, target) ? flush_one(w, target) : status::wrong_epoch;
+}
+
+status flush_all(window_view& view) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  if (w.access != access_epoch::lock_all && w.locks_open == 0) return status::wrong_epoch;
+  status result = status::done;
+  while (!w.dirty.empty()) {
+    const status s = flush_one(w, w.dirty.back());
+    if (s != status::done) result = s;
+  }
+  full_fence();
+  return result;
+}
+
+// The handler protocol copies what goes out, so that only results are left to wait for; they come with the
+// acknowledgement that a flush waits for.
+status flush_local(window_view& view, int target) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  if (target < 0 || target >= w.size()) return status::bad_rank;
+  if (!open_towards(w, target)) return status::wrong_epoch;
+  const status s = complete_target(w, target);
+  if (target_view* const t = view_of(w, target); t != nullptr && t->held != 0) t->flushable = w.intranode ? 1 : 0;
+  return s;
+}
+
+status flush_local_all(window_view& view) noexcept { return flush_all(view); }
+
+status sync(window_view& view) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  full_fence();
+  return status::done;
+}
+
+void abandon_epoch(window_view& view, int target) noexcept {
+  if (is_freed(view)) return;
+  window_core& w = core_of(view);
+  w.failed = true;
+  w.may_lock = 0;
+  w.my_block().failed.store(1);
+  const auto let_go = [&w](int t) noexcept {
+    target_view& v = w.views[w.index_of(t)];
+    const auto kind =
+        v.held == static_cast<std::uint8_t>(lock_kind::exclusive) ? lock_kind::exclusive : lock_kind::shared;
+    const bool held = v.held != 0;
+    close_target(w, t);
+    if (held) (void)release(w, t, kind);
+  };
+  if (target >= 0 && view_of(w, target) != nullptr) {
+    if (w.views[w.index_of(target)].held != 0) --w.locks_open;
+    let_go(target);
+    return;
+  }
+  for (const int t : w.touched) let_go(t);
+  w.touched.clear();
+  w.access = access_epoch::none;
+}
+
+}  // namespace rma::detail

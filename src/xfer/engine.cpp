@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xfer/engine.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "datatype/copy.hpp"
+#include "xfer/protocols.hpp"
+#include "xfer/window_core.hpp"
+#include "xfer/wire.hpp"
+
+namespace rma::detail {
+
+engine::engine(context& ctx) : ctx_(ctx) {
+  ctx.set_handler(message::operation, &engine::on_operation, this);
+  ctx.set_handler(message::reply, &engine::on_reply, this);
+  ctx.set_handler(message::acknowledge, &engine::on_acknowledge, this);
+  ctx.set_handler(message::notify, &engine::on_notify, this);
+}
+
+std::uint64_t engine::window_id(const window_core& w) noexcept { return w.id; }
+
+request_node* engine::new_request(int rank, std::uint64_t operation) {
+  request_node* node = free_requests_;
+  if (node != nullptr) {
+    free_requests_ = node->next_free;
+  } else {
+    node = &requests_.emplace_back();
+  }
+  *node = {this, &ctx_.peer_of(rank), rank, operation, nullptr};
+  return node;
+}
+
+void engine::free_request(request_node* node) noexcept {
+  node->next_free = free_requests_;
+  free_requests_ = node;
+}
+
+std::uint64_t engine::new_ticket(void* at, const Layout& shape) {
+  if (free_ticket_ == 0) {
+    tickets_.emplace_back();
+    free_ticket_ = static_cast<std::uint32_t>(tickets_.size());
+  }
+  const std::uint32_t index = free_ticket_;
+  result_ticket& t = tickets_[index - 1];
+  free_ticket_ = t.next_free;
+  t.at = static_cast<std::byte*>(at);
+  t.shape = shape;
+  t.remaining = shape.bytes();
+  ++t.generation;
+  return (std::uint64_t{t.generation} << 32) | index;
+}
+
+void engine::on_operation(void* self, int source, std::span<const std::byte> payload) noexcept {
+  serve_operation(*static_cast<engine*>(self), source, payload);
+}
+
+void engine::on_reply(void* self, int, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<engine*>(self);
+  reply_header h{};
+  if (payload.size() < sizeof h) return;
+  std::memcpy(&h, payload.data(), sizeof h);
+  const auto data = payload.subspan(sizeof h);
+  const auto index = static_cast<std::uint32_t>(h.ticket);
+  if (index == 0 || index > me.tickets_.size()) return;
+  result_ticket& t = me.tickets_[index - 1];
+  if (t.generation != h.ticket >> 32 || data.size() > t.remaining || h.position + data.size() > t.shape.bytes()) return;
+  unpack(t.at, data.data(), t.shape, h.position, data.size());
+  t.remaining -= data.size();
+  if (t.remaining != 0) return;
+  t.shape = Layout();
+  t.next_free = me.free_ticket_;
+  me.free_ticket_ = index;
+}
+
+void engine::on_acknowledge(void* self, int source, std::span<const std::byte> payload) noexcept {
+  std::uint32_t count = 0;
+  if (payload.size() != sizeof count) return;
+  std::memcpy(&count, payload.data(), sizeof count);
+  auto& peer = static_cast<engine*>(self)->ctx_.peer_of(source);
+  peer.operations_done.store(peer.operations_done.load() + count);
+}
+
+void engine::on_notify(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<engine*>(self);
+  notify_header h{};
+  if (payload.size() != sizeof h) return;
+  std::memcpy(&h, payload.data(), sizeof h);
+  window_core* const w = me.find(h.window);
+  if (w == nullptr) return;
+  window_block& mine = w->my_block();
+  switch (static_cast<counter_kind>(h.kind)) {
+    case counter_kind::signal:
+      if (h.index < w->hints.signals) w->array<word64>(mine, w->layout.signals_at)[h.index].fetch_add(1);
+      break;
+    case counter_kind::completion: mine.completions.fetch_add(1); break;
+    case counter_kind::post: ++w->far_posts[source]; break;
+  }
+}
+
+// ---- requests --------------------------------------------------------------------------------------------------
+
+status request_state(request_node& node) noexcept {
+  if (node.peer->operations_done.load() >= node.operation) return status::done;
+  if (node.owner->ctx().deaths() != 0 && node.owner->ctx().gone(node.rank)) {
+    node.owner->ctx().blame(node.rank);
+    return status::peer_failed;
+  }
+  return status::not_yet;
+}
+
+namespace {
+
+void release(request_node*& node) noexcept {
+  engine& owner = *node->owner;
+  const std::lock_guard guard(owner.ctx().lock());
+  owner.free_request(std::exchange(node, nullptr));
+}
+
+}  // namespace
+
+status test_request(request_node*& node) noexcept {
+  status s = request_state(*node);
+  if (s == status::not_yet) {
+    node->owner->ctx().progress();
+    s = request_state(*node);
+  }
+  if (s != status::not_yet) release(node);
+  return s;
+}
+
+status wait_request(request_node*& node) noexcept {
+  request_node& n = *node;
+  const status s =
+      n.owner->ctx().wait_for_peer(n.rank, [&n]() noexcept { return n.peer->operations_done.load() >= n.operation; });
+  if (s == status::peer_failed) n.owner->ctx().blame(n.rank);
+  release(node);
+  return s;
+}
+
+void drop_request(request_node* node) noexcept { release(node); }
+
+}  // namespace rma::detail

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The general path of every operation: check it, choose a protocol, run it, raise its signal.
+#include <algorithm>
+#include <cstring>
+
+#include "rma/request.hpp"
+#include "xfer/protocols.hpp"
+#include "xfer/wire.hpp"
+
+namespace rma::detail {
+namespace {
+
+/// Above this many bytes one system call beats the messages (1.2 us against 2 x 55 ns and the copies).
+constexpr std::uint64_t handler_bytes_max = 2816;
+/// With more blocks the operation does not fit into one message.
+constexpr std::size_t handler_blocks_max = 64;
+
+bool access_allowed(const window_core& w, int target) noexcept {
+  switch (w.access) {
+    case access_epoch::fence: return true;
+    case access_epoch::lock_all: return true;
+    case access_epoch::start:
+      return std::find(w.access_group.begin(), w.access_group.end(), target) != w.access_group.end();
+    default: break;
+  }
+  const target_view* const t = view_of(w, target);
+  return t != nullptr && t->held != 0;
+}
+
+status check_atomic(window_core& w, const checked_operation& o) noexcept {
+  const operation_args& a = *o.args;
+  const std::uint64_t e = rma::bytes_of(a.type);
+  w.refused_op = a.op;
+  w.refused_type = a.type;
+  if (a.kind == call::compare_and_swap ? a.type > element::u64 : !defined_for(a.op, a.type)) return status::bad_type;
+  if (o.bytes % e != 0) return status::bad_type;
+  if (o.offset % std::min<std::uint64_t>(e, 8) != 0) return status::misaligned;
+  return status::done;
+}
+
+status shape(const window_core& w, const operation_args& a, checked_operation& o) noexcept {
+  o.args = &a;
+  o.contiguous = a.origin_layout == nullptr && a.target_layout == nullptr && a.result_layout == nullptr;
+  o.bytes = o.contiguous ? a.bytes : a.target_layout->bytes();
+  if (o.bytes > static_cast<std::uint64_t>(PTRDIFF_MAX)) return status::bad_size;
+  if (o.contiguous) {
+    o.origin = o.target = o.result = Layout::contiguous<std::byte>(o.bytes);
+  } else {
+    o.target = *a.target_layout;
+    o.origin = *a.origin_layout;
+    o.result = a.result_layout != nullptr ? *a.result_layout : Layout::contiguous<std::byte>(o.bytes);
+    const bool origin_counts = a.kind != call::get_accumulate || a.op != operation::no_op;
+    if ((origin_counts && o.origin.bytes() != o.bytes) || o.result.bytes() != o.bytes) return status::bad_size;
+  }
+  if (w.unit != 0 && a.displacement > static_cast<std::uint64_t>(PTRDIFF_MAX) / w.unit) return status::out_of_window;
+  o.offset = a.displacement * w.unit;
+  return status::done;
+}
+
+status check_range(const window_core& w, int target, const checked_operation& o) noexcept {
+  if (w.kind == call::create_dynamic) return status::done;  // its table knows
+  const window_block* const block = w.identity_of(target);
+  const std::uint64_t limit = block != nullptr ? block->bytes : ~std::uint64_t{0} >> 1;
+  const std::ptrdiff_t lower = o.target.lower();
+  const std::ptrdiff_t upper = o.target.upper();
+  if (lower < 0 && o.offset < static_cast<std::uint64_t>(-lower)) return status::out_of_window;
+  const std::uint64_t end = upper < 0 ? 0 : static_cast<std::uint64_t>(upper);
+  return o.offset > limit || end > limit - o.offset ? status::out_of_window : status::done;
+}
+
+status check(window_core& w, const operation_args& a, checked_operation& o) noexcept {
+  if (w.failed) return status::window_failed;
+  if (a.target < 0 || a.target >= w.size()) return status::bad_rank;
+  if (!access_allowed(w, a.target)) return status::wrong_epoch;
+  if (const status s = shape(w, a, o); s != status::done) return s;
+  if (o.bytes == 0) return status::done;
+  if (const status s = check_range(w, a.target, o); s != status::done) return s;
+  if (a.signal >= 0 && static_cast<unsigned>(a.signal) >= w.hints.signals) return status::bad_argument;
+  return o.atomic() ? check_atomic(w, o) : status::done;
+}
+
+/// The region that an operation on a dynamic window falls into, read from the target's table.
+status find_attached(const window_core& w, int target, const checked_operation& o,
+                     fabric::region_key& region) noexcept {
+  const window_block* const block = w.identity_of(target);
+  if (block == nullptr) return status::done;  // the target's handler knows
+  const std::byte* const segment = w.board->segment(static_cast<std::size_t>(w.team->place(target)));
+  const std::uint64_t first = o.offset + static_cast<std::uint64_t>(o.target.lower());
+  const std::uint64_t bytes = static_cast<std::uint64_t>(o.target.upper() - o.target.lower());
+  for (;;) {
+    const std::uint64_t version = block->table_version.load();
+    if ((version & 1) != 0) continue;
+    status found = status::out_of_window;
+    const auto* const table = reinterpret_cast<const attachment*>(segment + block->table_offset);
+    for (std::uint64_t i = 0; i < block->table_count; ++i) {
+      if (first < table[i].address || first - table[i].address > table[i].bytes) continue;
+      if (bytes > table[i].bytes - (first - table[i].address)) continue;
+      region = {table[i].address, table[i].bytes, 0};
+      found = status::done;
+      break;
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (block->table_version.load() == version) return found;
+  }
+}
+
+/// Where the target's memory is: in this process, or in a region that the fabric reaches.
+struct location {
+  bool mapped = false;
+  std::byte* base = nullptr;
+  fabric::region_key region;
+};
+
+status locate(const window_core& w, const checked_operation& o, location& at) noexcept {
+  const int target = o.args->target;
+  if (w.kind == call::create_dynamic) {
+    const int place = w.team->place(target);
+    at.mapped =
+        target == w.team->rank || (w.intranode && place >= 0 && w.board->same_process(static_cast<std::size_t>(place)));
+    return find_attached(w, target, o, at.region);  // base stays 0: offsets are addresses
+  }
+  const target_view* const t = view_of(w, target);
+  at.base = t != nullptr ? t->base : nullptr;
+  at.mapped = at.base != nullptr;
+  if (const window_block* const block = w.identity_of(target)) at.region = block->region;
+  return status::done;
+}
+
+/// The handler, if the target runs it now: one message that it is bound to handle before it leaves the library.
+bool prefers_handler(window_core& w, checked_operation& o) noexcept {
+  if (w.ctx->config().is(knob::user_memory, "handler")) return true;
+  if (w.ctx->config().is(knob::user_memory, "cma") || !w.intranode) return false;
+  if (o.bytes > handler_bytes_max || o.target.blocks() > handler_blocks_max) return false;
+  if (!o.contiguous && o.origin.blocks() > handler_blocks_max) return false;
+  o.promised = w.ctx->network().promise(w.world_rank(o.args->target));
+  return o.promised;
+}
+
+status run_remote(window_core& w, const fabric::region_key& region, checked_operation& o,
+                  request_node** request) noexcept {
+  if (o.atomic() || o.args->target == w.team->rank) return run_handler(w, o, request);
+  bool handler = false;
+  {
+    const std::lock_guard guard(w.ctx->lock());
+    handler = !w.ctx->network().caps().one_sided || prefers_handler(w, o);
+  }
+  if (handler) return run_handler(w, o, request);
+  const status s = run_fabric(w, region, o);
+  if (s == status::peer_failed) w.ctx->lost(w.world_rank(o.args->target));
+  return s == status::not_supported ? run_handler(w, o, request) : s;
+}
+
+}  // namespace
+
+status issue(window_view& view, const operation_args& a, request_node** request) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  window_core& w = core_of(view);
+  checked_operation o;
+  if (const status s = check(w, a, o); s != status::done) return s;
+  const int peer = w.world_rank(a.target);
+  if (w.ctx->deaths() != 0 && w.ctx->dead(peer)) {
+    w.ctx->blame(peer);
+    return status::peer_failed;
+  }
+  if (w.access == access_epoch::lock_all) {
+    if (const status s = touch(w, a.target); s != status::done) return s;
+  }
+  if (o.bytes != 0) {
+    location at;
+    if (const status s = locate(w, o, at); s != status::done) return s;
+    if (w.team->place(a.target) < 0) return status::unreachable;
+    const bool direct = at.mapped && (!o.atomic() || w.mode != accumulate_mode::handler);
+    const status s =
+        direct ? run_direct(w, w.views[w.index_of(a.target)], at.base, o) : run_remote(w, at.region, o, request);
+    if (!ok(s) || s == status::posted) return s;  // posted: the last message carries the signal
+    if (a.signal < 0) return s;
+  }
+  if (a.signal >= 0) notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
+  return status::done;
+}
+
+status issue_and_wait(window_view& view, const operation_args& a) noexcept {
+  request_node* node = nullptr;
+  const status s = issue(view, a, &node);
+  return node == nullptr ? (s == status::posted ? status::done : s) : wait_request(node);
+}
+
+void notify(window_core& w, int target, counter_kind kind, std::uint32_t index) noexcept {
+  window_block* const block = w.block_of(target);
+  if (block == nullptr) {
+    const std::lock_guard guard(w.ctx->lock());
+    if (target != w.team->rank) {
+      w.ctx->send_record(w.world_rank(target), message::notify,
+                         notify_header{w.id, static_cast<std::uint32_t>(kind), index});
+      return;
+    }
+  }
+  window_block& there = block != nullptr ? *block : w.my_block();
+  switch (kind) {
+    case counter_kind::signal: w.array<word64>(there, w.layout.signals_at)[index].fetch_add(1); break;
+    case counter_kind::completion: there.completions.fetch_add(1); break;
+    case counter_kind::post: {
+      word32& posts = w.array<word32>(there, w.layout.posts_at)[w.index_of(w.team->rank)];
+      posts.exchange(posts.load(std::memory_order_relaxed) + 1);
+      break;
+    }
+  }
+  w.ring(target);
+}
+
+}  // namespace rma::detail

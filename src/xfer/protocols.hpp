@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The ways to carry out one operation. `issue` has checked it and chooses.
+#pragma once
+
+#include <cstdint>
+
+#include "rma/layout.hpp"
+#include "xfer/engine.hpp"
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+
+/// A checked operation.
+struct checked_operation {
+  const operation_args* args = nullptr;
+  std::uint64_t offset = 0;  ///< bytes from the start of the target's part (dynamic: an address)
+  std::uint64_t bytes = 0;   ///< of data
+  Layout origin;             ///< shape of what the origin reads (a get: of where it writes)
+  Layout target;
+  Layout result;
+  bool contiguous = true;
+  bool promised = false;  ///< the target's handler waits for this one message
+  [[nodiscard]] bool fetches() const noexcept { return args->kind != call::put && args->kind != call::accumulate; }
+  [[nodiscard]] bool atomic() const noexcept { return args->kind != call::put && args->kind != call::get; }
+};
+
+/// direct: loads, stores and locked instructions on mapped memory, done when it returns.
+status run_direct(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept;
+
+/// handler: the target's handler does it; one or more messages.
+status run_handler(window_core& w, const checked_operation& o, request_node** request) noexcept;
+
+/// fabric: the network's own write and read. Puts and gets only.
+status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept;
+
+/// Atomic update of a contiguous range of mapped memory. `old` may be null; `from` may be null for no_op.
+status apply_range(window_core& w, target_view& t, std::byte* base, std::uint64_t offset, const void* from, void* old,
+                   std::uint64_t bytes, operation op, element type) noexcept;
+
+/// The same done by a handler, which owns the memory: nothing else is atomic to it but handlers.
+status apply_owned(std::byte* at, const void* from, void* old, std::uint64_t bytes, operation op,
+                   element type) noexcept;
+/// compare_and_swap by a handler.
+void swap_owned(std::byte* at, const void* compare, const void* desired, void* old, std::size_t bytes) noexcept;
+
+/// Serves one operation message at the target; the caller holds the progress lock.
+void serve_operation(engine& e, int source, std::span<const std::byte> payload) noexcept;
+
+/// Finds the memory of `bytes` at `offset` of this rank's part; null if it is not in the window.
+std::byte* local_range(const window_core& w, std::uint64_t offset, std::uint64_t bytes) noexcept;
+
+}  // namespace rma::detail

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A window as the library sees it: the view of the inlined calls, the shared blocks behind it, epoch state.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "channel/node_barrier.hpp"
+#include "fabric/fabric.hpp"
+#include "rma/detail/view.hpp"
+#include "rma/hints.hpp"
+#include "runtime/team_core.hpp"
+
+namespace rma::detail {
+
+/// What one rank publishes about its part of a window; at the same offset in every member's segment.
+/// Arrays of varying length follow, see `block_layout`.
+struct window_block {
+  std::uint64_t magic;  ///< of this window; anything else is not it
+  std::uint64_t bytes;  ///< of this rank's part
+  fabric::region_key region;
+  word32 failed;                     ///< this rank gave up on the window
+  word32 dropped;                    ///< at member 0: ranks that dropped their handle
+  std::uint32_t reachable;           ///< memory is mapped by the node's ranks
+  alignas(64) word64 table_version;  ///< dynamic: even while the table is stable
+  std::uint64_t table_offset;        ///< in the owner's segment
+  std::uint64_t table_count;
+  cpu_lock lock;
+  alignas(64) word64 completions;  ///< `complete` calls aimed here, ever
+  barrier_lines lines;
+};
+
+/// Where the arrays after a window_block lie, and the data of an allocated window.
+struct block_layout {
+  std::size_t signals_at = 0;  ///< word64 per signal
+  std::size_t posts_at = 0;    ///< word32 per mapped rank: its posts towards this rank
+  std::size_t records_at = 0;  ///< word<u8> per mapped rank: what this rank holds there
+  std::size_t waiters_at = 0;  ///< bits per mapped rank: who sleeps for this rank's lock
+  std::size_t stripes_at = 0;
+  std::size_t data_at = 0;
+  std::uint32_t stripes = 1;
+};
+
+/// A range attached to a dynamic window.
+struct attachment {
+  std::uint64_t address;
+  std::uint64_t bytes;
+};
+
+/// What the engine has under way towards one target of one window.
+struct target_state {
+  std::uint64_t last_operation = 0;  ///< number of the peer's last handler operation that was ours
+  word64 fabric_pending{};           ///< posted fabric operations
+  bool dirty = false;                ///< in window_core::dirty
+};
+
+enum class access_epoch : std::uint8_t { none, fence, start, lock_all };
+
+struct window_core : window_view {
+  std::shared_ptr<team_core> team;
+  context* ctx = nullptr;
+  shm::board* board = nullptr;
+  std::uint64_t id = 0;
+  call kind = call::allocate;
+  Hints hints;
+  std::size_t unit = 1;  ///< bytes per displacement
+  std::size_t element_bytes = 1;
+
+  std::size_t block_offset = 0;
+  std::size_t block_bytes = 0;  ///< taken of this rank's segment, data included
+  block_layout layout;
+  std::byte* local_base = nullptr;
+  std::uint64_t local_bytes = 0;
+  std::string promotion = "the window is not over user memory";  ///< why not promoted; empty if it is
+  std::uint64_t promoted_bytes = 0;
+  std::size_t promoted_offset = 0;
+  bool intranode = true;  ///< memory of the node's ranks may be used directly
+  bool all_mapped = false;
+  bool failed = false;
+  operation refused_op = operation::no_op;  ///< of the last bad_type, for its message
+  element refused_type = element::u8;
+  std::vector<attachment> attachments;  ///< dynamic, sorted by address
+  std::size_t table_offset = 0, table_bytes = 0;
+
+  access_epoch access = access_epoch::none;
+  bool exposed = false;             ///< between post and wait
+  std::vector<int> access_group;    ///< of start
+  std::vector<int> exposure_group;  ///< of post
+  std::uint64_t completions_expected = 0;
+  std::vector<std::uint32_t> starts;  ///< per mapped rank: posts used up
+  std::vector<int> touched;           ///< targets locked by lock_all
+  std::vector<int> dirty;             ///< targets with something under way
+  node_barrier barrier;
+  std::uint64_t message_rounds = 0;  ///< barriers by message
+  std::uint64_t barrier_id = 0;
+
+  std::vector<target_view> views;    ///< what window_view::targets points to
+  std::vector<target_state> states;  ///< per mapped rank
+  std::unordered_map<int, std::unique_ptr<target_state>> far_states;
+  std::unordered_map<int, std::uint32_t> far_posts;  ///< guarded by the progress lock
+
+  [[nodiscard]] int size() const noexcept { return team->size; }
+  [[nodiscard]] int world_rank(int target) const noexcept { return team->world_rank(target); }
+  [[nodiscard]] std::size_t index_of(int target) const noexcept { return static_cast<std::size_t>(target) - first; }
+  [[nodiscard]] target_state& state_of(int target);
+  /// The block of a member whose segment is mapped here; null elsewhere or with RMA_INTRANODE=off.
+  [[nodiscard]] window_block* block_of(int target) const noexcept;
+  /// What a member publishes about its part (size, region), however far its memory is; null if not known.
+  [[nodiscard]] const window_block* identity_of(int target) const noexcept {
+    const int place = team->place(target);
+    return place < 0 ? nullptr : block_at(place);
+  }
+  [[nodiscard]] window_block& my_block() const noexcept { return *block_at(team->place(team->rank)); }
+  [[nodiscard]] window_block* block_at(int place) const noexcept {
+    return reinterpret_cast<window_block*>(board->segment(static_cast<std::size_t>(place)) + block_offset);
+  }
+  template <class T>
+  [[nodiscard]] T* array(window_block& block, std::size_t at) const noexcept {
+    return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(&block) + at);
+  }
+  void ring(int target) const noexcept {
+    const int place = team->place(target);
+    if (place >= 0) board->ring_doorbell(static_cast<std::size_t>(place));
+  }
+
+  /// Opens or closes the inline path towards a mapped target.
+  static void open(target_view& t) noexcept {
+    t.limit = t.limit_open;
+    t.atomic_limit = t.atomic_limit_open;
+  }
+  static void close(target_view& t) noexcept {
+    t.limit = 0;
+    t.atomic_limit = 0;
+  }
+  void open_all() noexcept {
+    for (auto& t : views) open(t);
+  }
+  void close_all() noexcept {
+    for (auto& t : views) close(t);
+  }
+};
+
+inline window_core& core_of(window_view& view) noexcept { return static_cast<window_core&>(view); }
+inline const window_core& core_of(const window_view& view) noexcept { return static_cast<const window_core&>(view); }
+inline bool is_freed(const window_view& view) noexcept { return &view == &freed_window; }
+
+/// Promoted user memory becomes private again.
+void demote_memory(window_core& w) noexcept;
+/// Gives back what the window holds of this rank's segment.
+void release_window(window_core& w) noexcept;
+
+/// Completes everything under way towards `target` (fabric and handler operations). Used by flush and by closing calls.
+status complete_target(window_core& w, int target) noexcept;
+/// The same for all targets.
+status complete_all(window_core& w) noexcept;
+/// lock_all: takes the target's shared lock at its first use.
+status touch(window_core& w, int target) noexcept;
+/// Adds to a counter of the target's block, there or by message, and wakes it.
+enum class counter_kind : std::uint32_t { signal, completion, post };
+void notify(window_core& w, int target, counter_kind kind, std::uint32_t index) noexcept;
+
+}  // namespace rma::detail

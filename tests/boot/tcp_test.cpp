@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <catch2/catch.hpp>
+
+#include "boot/frame_link.hpp"
+#include "ranks.hpp"
+
+using namespace rma;
+using namespace rma::boot;
+using namespace rma::boot::test;
+
+namespace {
+
+/// A port that was free a moment ago.
+std::string free_address() {
+  boot_address where = parse_address("tcp://127.0.0.1:0");
+  const unique_fd listener = listen_at(where);
+  return to_text(where);
+}
+
+options tcp_options(const std::string& address, const std::string& key, int rank, int size) {
+  options how;
+  how.address = address;
+  how.rank = rank;
+  how.size = size;
+  how.key = key;
+  how.timeout_ms = 20000;
+  return how;
+}
+
+}  // namespace
+
+// Goal: rank 0 hosts the job, and the others may come earlier than it. Method: it is started last.
+TEST_CASE("tcp: a job without a launcher", "[boot][tcp]") {
+  const int size = 4;
+  const std::string address = free_address();
+  const std::string key = random_hex(32);
+  std::vector<std::future<bool>> working;
+  for (int rank = size - 1; rank >= 0; --rank) {
+    working.push_back(std::async(std::launch::async, [&, rank] {
+      const auto me = join(tcp_options(address, key, rank, size));
+      bool good = me->put("k" + std::to_string(rank), std::to_string(rank)) == status::done;
+      for (int other = 0; other < size; ++other) {
+        std::string value;
+        good = good && me->get("k" + std::to_string(other), value) == status::done && value == std::to_string(other);
+      }
+      good = good && me->fence() == status::done;
+      me->leave();
+      return good;
+    }));
+  }
+  for (auto& each : working) CHECK(each.get());
+}
+
+TEST_CASE("tcp: rank 0 leaving in good order is not its death", "[boot][tcp]") {
+  const std::string address = free_address();
+  const std::string key = random_hex(32);
+  auto zero = std::async(std::launch::async, [&] { return join(tcp_options(address, key, 0, 2)); });
+  const auto one = join(tcp_options(address, key, 1, 2));
+  auto host = zero.get();
+  host->leave();
+  host.reset();
+  CHECK(one->fence() != status::done);
+  std::vector<int> died;
+  CHECK(one->poll_events(died) == status::done);
+  CHECK(died.empty());
+  one->leave();
+}
+
+TEST_CASE("tcp: nobody listens", "[boot][tcp]") {
+  auto how = tcp_options(free_address(), random_hex(32), 1, 2);
+  how.timeout_ms = 200;
+  const auto [code, text] = join_error(how);
+  CHECK(code == status::bad_boot);
+  CHECK(contains(text, "nobody listens there (Connection refused) after 200 ms"));
+}
+
+TEST_CASE("tcp: the port is taken", "[boot][tcp]") {
+  boot_address where = parse_address("tcp://127.0.0.1:0");
+  const unique_fd listener = listen_at(where);
+  const auto [code, text] = join_error(tcp_options(to_text(where), random_hex(32), 0, 2));
+  CHECK(code == status::bad_boot);
+  CHECK(contains(text, "cannot listen at " + to_text(where) + ": Address already in use"));
+}
+
+TEST_CASE("tcp: a wrong key", "[boot][tcp]") {
+  const std::string address = free_address();
+  const std::string key = random_hex(32);
+  auto zero = std::async(std::launch::async, [&] { return join(tcp_options(address, key, 0, 2)); });
+  CHECK(contains(join_error(tcp_options(address, random_hex(32), 1, 2)).second, "the job key is wrong"));
+  const auto one = join(tcp_options(address, key, 1, 2));
+  const auto host = zero.get();
+  CHECK(host->size() == 2);
+}
+
+TEST_CASE("addresses are taken apart and put together", "[boot][tcp]") {
+  for (const char* text : {"local://name", "tcp://host.example:80", "tcp://[::1]:65535", "tcp://10.0.0.1:0"}) {
+    CHECK(to_text(parse_address(text)) == text);
+  }
+  for (const char* text : {"", "name", "local:/name", "tcp://host:", "tcp://host:x", "tcp://host:123456",
+                           "tcp://host:99999999999999999999"}) {
+    CAPTURE(text);
+    CHECK_THROWS_AS(parse_address(text), Error);
+  }
+}

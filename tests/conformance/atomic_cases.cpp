@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// Atomicity under contention, in every accumulate mode: exact totals, no torn elements, order of one origin kept.
+#include <algorithm>
+#include <complex>
+#include <cstdint>
+#include <numeric>
+#include <optional>
+
+#include "cases.hpp"
+#include "windows.hpp"
+
+namespace conformance {
+namespace {
+
+constexpr rma::accumulate_mode modes[] = {rma::accumulate_mode::element, rma::accumulate_mode::striped,
+                                          rma::accumulate_mode::handler};
+
+/// Runs `body(window)` once for each accumulate mode that this kind of window can have.
+template <class T, class Body>
+void each_mode(context& ctx, std::size_t count, Body body) {
+  for (const auto mode : modes) {
+    rma::Hints hints;
+    hints.accumulate = mode;
+    std::optional<test_window<T>> win;
+    try {
+      win.emplace(ctx, count, hints);
+    } catch (const rma::Error& e) {
+      if (e.code() != rma::status::not_supported) throw;
+      continue;
+    }
+    body(*win);
+    win->free();
+  }
+}
+
+// Goal: fetch_and_op hands out every number once, to whoever asks, from whatever rank.
+// Method: a ticket counter at the last rank; all tickets are collected at rank 0 and must be 0 ... n-1; each rank sees
+// its own rise. Break: take no stripe lock in the slow path of fetch_and_op.
+void tickets(context& ctx) {
+  each_mode<std::uint64_t>(ctx, 1, [&](test_window<std::uint64_t>& win) {
+    const std::size_t rounds = ctx.rounds(4000);
+    const int home = ctx.size() - 1;
+    std::vector<std::uint64_t> mine(rounds);
+    {
+      const auto hold = win->lock_all();
+      for (std::uint64_t& ticket : mine) ticket = win->fetch_and_op(std::uint64_t{1}, home, win.at(home, 0), rma::sum);
+    }
+    ctx.check(std::ranges::is_sorted(mine), "tickets of one rank do not rise");
+    const std::uint64_t total = rounds * static_cast<std::uint64_t>(ctx.size());
+    std::vector<std::uint8_t> taken(total, 0);
+    for (const std::uint64_t ticket : mine) {
+      if (ticket < total) taken[ticket] = 1;
+    }
+    ctx.world().allreduce(std::span(taken), rma::sum);
+    ctx.check(std::ranges::all_of(taken, [](std::uint8_t t) { return t == 1; }),
+              "a ticket is missing or was given twice");
+    ctx.world().barrier();
+    if (ctx.rank() == home) ctx.equal(win.local()[0], total, "tickets given");
+  });
+}
+
+template <class T>
+void swap_counter(context& ctx) {
+  each_mode<T>(ctx, 3, [&](test_window<T>& win) {
+    const std::size_t rounds = ctx.rounds(sizeof(T) == 1 ? 30 : 1000);
+    {
+      const auto hold = win->lock_all();
+      for (std::size_t i = 0; i < rounds; ++i) {
+        T expected = 0;
+        while (true) {
+          const T found = win->compare_and_swap(expected, static_cast<T>(expected + 1), 0, win.at(0, 1));
+          if (found == expected) break;
+          expected = found;
+        }
+      }
+    }
+    ctx.world().barrier();
+    if (ctx.rank() == 0) {
+      ctx.check(win.local()[1] == static_cast<T>(rounds * static_cast<std::size_t>(ctx.size())), "swaps are lost");
+      ctx.check(win.local()[0] == 0 && win.local()[2] == 0, "a neighbour of the swapped word changed");
+    }
+  });
+}
+
+// Goal: compare_and_swap is atomic for every width of integer, and touches its element only.
+// Method: counters kept by swap loops.
+void compare_and_swap_counters(context& ctx) {
+  swap_counter<std::uint8_t>(ctx);
+  swap_counter<std::int16_t>(ctx);
+  swap_counter<std::uint32_t>(ctx);
+  swap_counter<std::int64_t>(ctx);
+}
+
+// Goal: compare_and_swap returns what was there and writes only on equality, also by run-time type.
+void compare_and_swap_values(context& ctx) {
+  test_window<std::int32_t> win(ctx, 2);
+  win.local()[0] = 5;
+  win->fence();
+  const int to = ctx.right();
+  ctx.equal(win->compare_and_swap(4, 9, to, win.at(to, 0)), 5, "a swap that must not happen");
+  ctx.equal(win->compare_and_swap(5, -6, to, win.at(to, 0)), 5, "a swap that must happen");
+  ctx.equal(win->get(to, win.at(to, 0)), -6, "value after a swap");
+  const std::int32_t expected = -6;
+  const std::int32_t desired = 11;
+  std::int32_t old = 0;
+  ctx.expect(win->compare_and_swap_as(rma::element::i32, &expected, &desired, &old, to, win.at(to, 0)),
+             rma::status::done, "compare_and_swap_as");
+  ctx.equal(old, -6, "old value of compare_and_swap_as");
+  ctx.equal(win->get(to, win.at(to, 0)), 11, "value after compare_and_swap_as");
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+// Goal: single-element and bulk updates of the same words are atomic to each other, in every mode.
+// Method: half of the ranks add to 64 KiB at once, the other half to single words of it by fetch_and_op and
+// accumulate; with one rank both in turn. All totals are known. Break: update without the stripe's lock in the bulk
+// path, or without a locked instruction in element mode.
+void race_of_single_and_bulk(context& ctx) {
+  constexpr std::size_t words = 8192;
+  each_mode<std::uint64_t>(ctx, words, [&](test_window<std::uint64_t>& win) {
+    const std::size_t bulk_rounds = ctx.rounds(60);
+    const std::size_t single_rounds = ctx.rounds(20000);
+    const std::vector<std::uint64_t> ones(words, 1);
+    std::uint64_t added = 0;
+    {
+      const auto hold = win->lock_all();
+      if (ctx.rank() % 2 == 0) {
+        for (std::size_t i = 0; i < bulk_rounds; ++i) {
+          win->accumulate(std::span<const std::uint64_t>(ones), 0, win.at(0, 0), rma::sum);
+          added += words;
+        }
+      }
+      if (ctx.rank() % 2 == 1 || ctx.size() == 1) {
+        for (std::size_t i = 0; i < single_rounds; ++i) {
+          const std::size_t place = (i * 97) % words;
+          if (i % 3 == 0) {
+            win->accumulate(std::uint64_t{2}, 0, win.at(0, place), rma::sum);
+          } else {
+            (void)win->fetch_and_op(std::uint64_t{2}, 0, win.at(0, place), rma::sum);
+          }
+          added += 2;
+        }
+      }
+    }
+    const std::uint64_t wanted = ctx.world().allreduce(added, rma::sum);
+    if (ctx.rank() == 0) {
+      const std::uint64_t total = std::accumulate(win.local().begin(), win.local().end(), std::uint64_t{0});
+      ctx.equal(total, wanted, "total in mode " + std::to_string(static_cast<int>(win->atomicity())));
+    }
+  });
+}
+
+// Goal: spans of get_accumulate are atomic element by element, wherever they begin.
+// Method: overlapping spans of odd lengths at odd offsets, sums of ones; the sum of all fetched values of one word
+// must be 0 + 1 + ... + n-1.
+void overlapping_get_accumulates(context& ctx) {
+  constexpr std::size_t words = 700;
+  each_mode<std::int32_t>(ctx, words, [&](test_window<std::int32_t>& win) {
+    const std::size_t rounds = ctx.rounds(300);
+    const std::vector<std::int32_t> ones(words, 1);
+    std::vector<std::int64_t> fetched(words, 0);
+    std::vector<std::int64_t> touched(words, 0);
+    std::vector<std::int32_t> old(words);
+    {
+      auto hold = win->lock_all();
+      for (std::size_t i = 0; i < rounds; ++i) {
+        const std::size_t first = ctx.random()() % (words / 2);
+        const std::size_t n = 1 + ctx.random()() % (words - first - 1);
+        win->get_accumulate(std::span<const std::int32_t>(ones).first(n), std::span(old).first(n), 0, win.at(0, first),
+                            rma::sum);
+        hold.flush();
+        for (std::size_t k = 0; k < n; ++k) {
+          fetched[first + k] += old[k];
+          touched[first + k] += 1;
+        }
+      }
+    }
+    ctx.world().allreduce(std::span(fetched), rma::sum);
+    ctx.world().allreduce(std::span(touched), rma::sum);
+    for (std::size_t k = 0; k < words; ++k) {
+      if (ctx.rank() == 0 && win.local()[k] != touched[k]) ctx.fail("total of word " + std::to_string(k));
+      if (fetched[k] != touched[k] * (touched[k] - 1) / 2) ctx.fail("fetched values of word " + std::to_string(k));
+    }
+    ctx.world().barrier();
+  });
+}
+
+// Goal: no accumulate is ever seen half done, also for 16-byte elements.
+// Method: ranks replace complex numbers (x, x), whole ranges and single ones, while they read with no_op: both
+// halves are always equal. Break: copy 8 bytes at a time without the stripe's lock.
+void complex_is_not_torn(context& ctx) {
+  using number = std::complex<double>;
+  constexpr std::size_t count = 40;
+  each_mode<number>(ctx, count, [&](test_window<number>& win) {
+    const std::size_t rounds = ctx.rounds(2000);
+    std::vector<number> range(count);
+    std::vector<number> seen(count);
+    {
+      auto hold = win->lock_all();
+      for (std::size_t i = 0; i < rounds; ++i) {
+        const auto x = static_cast<double>(i * 8 + static_cast<std::size_t>(ctx.rank()));
+        if (i % 2 == 0) {
+          std::ranges::fill(range, number(x, x));
+          win->accumulate(std::span<const number>(range), 0, win.at(0, 0), rma::replace);
+        } else {
+          win->accumulate(number(x, x), 0, win.at(0, i % count), rma::replace);
+        }
+        win->get_accumulate({}, std::span(seen), 0, win.at(0, 0), rma::no_op);
+        const number one = win->fetch_and_op(number(), 0, win.at(0, (i * 7) % count), rma::no_op);
+        hold.flush();
+        for (const number& n : seen) {
+          if (n.real() != n.imag()) ctx.fail("half of a 16-byte element was seen");
+        }
+        if (one.real() != one.imag()) ctx.fail("half of a 16-byte element was fetched");
+      }
+    }
+    ctx.world().barrier();
+  });
+}
+
+// Goal: accumulates of one origin to one location take effect in the order in which they were called, whatever the
+// mixture of calls and sizes.
+// Method: each origin replaces its own word by rising numbers, by single, range, fetching and request calls in a
+// random order, while the target's other readers see them rise; the last number stays. Break: send small accumulates
+// past queued large ones.
+void order_of_one_origin(context& ctx) {
+  constexpr std::size_t stride = 600;  // a range around the word, larger than a cache line and a page
+  each_mode<std::uint64_t>(ctx, stride * static_cast<std::size_t>(ctx.size()), [&](test_window<std::uint64_t>& win) {
+    const std::size_t rounds = ctx.rounds(3000);
+    const std::size_t first = stride * static_cast<std::size_t>(ctx.rank());
+    const std::size_t other = stride * static_cast<std::size_t>(ctx.right());
+    std::vector<std::uint64_t> range(stride);
+    std::uint64_t last_seen = 0;
+    std::uint64_t old = 0;
+    {
+      auto hold = win->lock_all();
+      for (std::uint64_t i = 1; i <= rounds; ++i) {
+        const std::uint64_t kind = ctx.random()() % 4;
+        if (kind == 0) {
+          win->accumulate(i, 0, win.at(0, first), rma::replace);
+        } else if (kind == 1) {
+          hold.flush();  // `range` may still be read
+          std::ranges::fill(range, i);
+          const std::size_t n = 1 + ctx.random()() % stride;
+          win->accumulate(std::span<const std::uint64_t>(range).first(n), 0, win.at(0, first), rma::replace);
+        } else if (kind == 2) {
+          old = win->fetch_and_op(i, 0, win.at(0, first), rma::max);
+          if (old != i - 1) ctx.fail("an own update was overtaken: " + std::to_string(old));
+        } else {
+          win->rfetch_and_op(i, old, 0, win.at(0, first), rma::replace).wait();
+          if (old != i - 1) ctx.fail("an own update was overtaken by a request: " + std::to_string(old));
+        }
+        const std::uint64_t seen = win->fetch_and_op(std::uint64_t{0}, 0, win.at(0, other), rma::no_op);
+        if (ctx.size() > 1 && seen < last_seen) ctx.fail("numbers of another origin fell");
+        last_seen = seen;
+      }
+    }
+    ctx.world().barrier();
+    if (ctx.rank() == 0) {
+      for (std::size_t r = 0; r < static_cast<std::size_t>(ctx.size()); ++r) {
+        ctx.equal(win.local()[r * stride], static_cast<std::uint64_t>(rounds), "last number of an origin");
+      }
+    }
+    ctx.world().barrier();
+  });
+}
+
+// Goal: put and accumulate with layouts add element by element, too.
+void accumulate_with_layouts(context& ctx) {
+  constexpr std::size_t blocks = 50;
+  each_mode<double>(ctx, blocks * 4, [&](test_window<double>& win) {
+    const auto there = rma::Layout::vector<double>(blocks, 2, 4);
+    const auto here = rma::Layout::contiguous<double>(blocks * 2);
+    std::vector<double> add(blocks * 2);
+    std::iota(add.begin(), add.end(), 1.0);
+    const std::size_t rounds = ctx.rounds(50);
+    win->fence();
+    for (std::size_t i = 0; i < rounds; ++i) {
+      win->accumulate(add.data(), here, ctx.right(), win.at(ctx.right(), 1), there, rma::sum);
+      win->accumulate(add.data(), here, 0, win.at(0, 1), there, rma::sum);
+    }
+    win->fence();
+    const std::size_t times = rounds * (ctx.rank() == 0 ? static_cast<std::size_t>(ctx.size()) + 1 : 1);
+    for (std::size_t i = 0; i < blocks * 4; ++i) {
+      const bool selected = i % 4 == 1 || i % 4 == 2;
+      const double wanted = selected ? add[i / 4 * 2 + (i % 4 - 1)] * static_cast<double>(times) : 0.0;
+      if (win.local()[i] != wanted) ctx.fail("element " + std::to_string(i) + " of a strided accumulate");
+    }
+    win->fence(rma::no_succeed);
+  });
+}
+
+constexpr test_case table[] = {
+    {"atomic.tickets", tickets, each_kind},
+    {"atomic.compare_and_swap_counters", compare_and_swap_counters, each_kind},
+    {"atomic.compare_and_swap_values", compare_and_swap_values, each_kind},
+    {"atomic.race_of_single_and_bulk", race_of_single_and_bulk, each_kind},
+    {"atomic.overlapping_get_accumulates", overlapping_get_accumulates, each_kind},
+    {"atomic.complex_is_not_torn", complex_is_not_torn, each_kind},
+    {"atomic.order_of_one_origin", order_of_one_origin, each_kind},
+    {"atomic.accumulate_with_layouts", accumulate_with_layouts, each_kind},
+};
+
+}  // namespace
+
+std::span<const test_case> atomic_cases() noexcept { return table; }
+
+}  // namespace conformance

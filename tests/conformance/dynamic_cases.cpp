@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dynamic windows: memory attached and detached by its owner alone.
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "cases.hpp"
+#include "windows.hpp"
+
+namespace conformance {
+namespace {
+
+using dynamic_window = rma::Window<std::uint64_t>;
+
+// Goal: 150 attached regions per rank are all reachable, each by its own displacement.
+// Method: regions of different sizes; every rank puts into each region of its right neighbour.
+void many_regions(context& ctx) {
+  constexpr std::size_t regions = 150;
+  auto win = dynamic_window::create_dynamic(ctx.world());
+  std::vector<std::vector<std::uint64_t>> memory(regions);
+  std::array<std::uint64_t, regions> starts{};
+  for (std::size_t i = 0; i < regions; ++i) {
+    memory[i].resize(1 + i * 3);
+    starts[i] = win.attach(std::span(memory[i]));
+  }
+  const auto all = ctx.world().allgather(starts);
+  const auto& theirs = all[static_cast<std::size_t>(ctx.right())];
+  win.fence();
+  for (std::size_t i = 0; i < regions; ++i) {
+    const std::size_t last = i * 3;
+    win.put(tagged<std::uint64_t>(ctx.rank(), i), ctx.right(), theirs[i] + last * sizeof(std::uint64_t));
+  }
+  win.fence();
+  for (std::size_t i = 0; i < regions; ++i) {
+    ctx.equal(memory[i].back(), tagged<std::uint64_t>(ctx.left(), i), "last element of an attached region");
+  }
+  for (std::size_t i = 0; i < regions; ++i) win.detach(std::span(memory[i]));
+  win.free();
+}
+
+// Goal: what is detached cannot be reached any more, its neighbours can; what is attached again can.
+void detach_in_the_middle(context& ctx) {
+  auto win = dynamic_window::create_dynamic(ctx.world());
+  std::vector<std::uint64_t> memory(300, 5);
+  const std::span whole(memory);
+  std::array<std::uint64_t, 3> starts{};
+  for (std::size_t i = 0; i < 3; ++i) starts[i] = win.attach(whole.subspan(i * 100, 100));
+  const auto theirs = ctx.world().allgather(starts)[static_cast<std::size_t>(ctx.right())];
+  win.detach(whole.subspan(100, 100));
+  ctx.world().barrier();
+  std::uint64_t value = 0;
+  {
+    const auto hold = win.lock(rma::shared, ctx.right());
+    ctx.expect(win.try_get(value, ctx.right(), theirs[1]), rma::status::out_of_window, "get from detached memory");
+    ctx.expect(win.try_put(value, ctx.right(), theirs[1] + 99 * 8), rma::status::out_of_window,
+               "put to detached memory");
+    ctx.equal(win.get(ctx.right(), theirs[0]), std::uint64_t{5}, "region before the detached one");
+    ctx.equal(win.get(ctx.right(), theirs[2] + 99 * 8), std::uint64_t{5}, "region behind the detached one");
+  }
+  ctx.world().barrier();
+  const std::uint64_t again = win.attach(whole.subspan(100, 100));
+  const std::uint64_t there = ctx.world().allgather(again)[static_cast<std::size_t>(ctx.right())];
+  {
+    const auto hold = win.lock(rma::shared, ctx.right());
+    ctx.equal(win.get(ctx.right(), there + 50 * 8), std::uint64_t{5}, "region attached again");
+  }
+  ctx.world().barrier();
+  for (std::size_t i = 0; i < 3; ++i) win.detach(whole.subspan(i * 100, 100));
+  win.free();
+}
+
+// Goal: a range that begins in one region and ends behind it is refused, and nothing is written.
+void ranges_across_the_end(context& ctx) {
+  auto win = dynamic_window::create_dynamic(ctx.world());
+  std::vector<std::uint64_t> memory(100, 1);
+  const std::uint64_t there =
+      ctx.world().allgather(win.attach(std::span(memory).first(50)))[static_cast<std::size_t>(ctx.right())];
+  win.fence();
+  const std::vector<std::uint64_t> data(20, 9);
+  const std::span<const std::uint64_t> out(data);
+  ctx.expect(win.try_put(out, ctx.right(), there + 40 * 8), rma::status::out_of_window, "put across the end");
+  ctx.expect(win.try_put(out, ctx.right(), there - 8), rma::status::out_of_window, "put across the start");
+  ctx.check(rma::ok(win.try_put(out, ctx.right(), there + 30 * 8)), "put up to the end");
+  win.fence();
+  ctx.equal(std::accumulate(memory.begin(), memory.end(), std::uint64_t{0}), std::uint64_t{80 + 20 * 9},
+            "sum of the memory");
+  win.detach(std::span(memory).first(50));
+  win.free();
+}
+
+// Goal: attach and detach are local: a rank may do them while others work on its other regions.
+// Method: rank r attaches and detaches scratch regions all the time; all add to a counter region of rank 0.
+void attach_while_others_work(context& ctx) {
+  auto win = dynamic_window::create_dynamic(ctx.world());
+  std::vector<std::uint64_t> counter(1, 0);
+  const std::uint64_t start = win.attach(std::span(counter));
+  const std::uint64_t there = ctx.world().allgather(start).front();
+  const std::size_t rounds = ctx.rounds(500);
+  {
+    const auto hold = win.lock_all();
+    for (std::size_t i = 0; i < rounds; ++i) {
+      std::vector<std::uint64_t> scratch(16 + i % 50);
+      (void)win.attach(std::span(scratch));
+      win.accumulate(std::uint64_t{1}, 0, there, rma::sum);
+      win.detach(std::span(scratch));
+    }
+  }
+  ctx.world().barrier();
+  if (ctx.rank() == 0) {
+    ctx.equal(counter[0], static_cast<std::uint64_t>(ctx.size()) * rounds, "counter in an attached region");
+  }
+  win.detach(std::span(counter));
+  win.free();
+}
+
+// Goal: overlapping and unknown regions are refused as the header says.
+void attach_misuse(context& ctx) {
+  auto win = dynamic_window::create_dynamic(ctx.world(), {.name = "moving parts"});
+  std::vector<std::uint64_t> memory(64);
+  (void)win.attach(std::span(memory));
+  std::vector<std::uint64_t> other(8);
+  ctx.throws(rma::status::bad_argument, {"detach", "moving parts"}, [&] { win.detach(std::span(other)); });
+  win.detach(std::span(memory));
+  ctx.throws(rma::status::bad_argument, {"detach", "moving parts"}, [&] { win.detach(std::span(memory)); });
+  win.free();
+}
+
+constexpr test_case table[] = {
+    {"dynamic.many_regions", many_regions},
+    {"dynamic.detach_in_the_middle", detach_in_the_middle},
+    {"dynamic.ranges_across_the_end", ranges_across_the_end},
+    {"dynamic.attach_while_others_work", attach_while_others_work},
+    {"dynamic.attach_misuse", attach_misuse},
+};
+
+}  // namespace
+
+std::span<const test_case> dynamic_cases() noexcept { return table; }
+
+}  // namespace conformance

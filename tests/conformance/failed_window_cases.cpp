@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scopes left by an exception: the epoch is abandoned, the window is marked failed here, the others go on.
+#include <cstdint>
+#include <stdexcept>
+
+#include "cases.hpp"
+#include "windows.hpp"
+
+namespace conformance {
+namespace {
+
+using rma::status;
+
+/// Rank 0 leaves an epoch by an exception.
+template <class Open>
+void leave_by_exception(context& ctx, test_window<std::uint64_t>& win, Open open) {
+  bool caught = false;
+  try {
+    const auto hold = open();
+    win->put(std::uint64_t{1}, ctx.right(), win.at(ctx.right(), 0));
+    throw std::runtime_error("the program's own trouble");
+  } catch (const std::runtime_error&) {
+    caught = true;
+  }
+  ctx.check(caught, "the exception did not get out");
+}
+
+void refused_here(context& ctx, test_window<std::uint64_t>& win) {
+  std::uint64_t value = 0;
+  const int to = ctx.right();
+  ctx.expect(win->try_put(value, to, win.at(to, 1)), status::window_failed, "put on a failed window");
+  ctx.expect(win->try_get(value, to, win.at(to, 1)), status::window_failed, "get on a failed window");
+  ctx.expect(win->try_lock(rma::shared, to), status::window_failed, "lock on a failed window");
+  ctx.expect(win->try_lock_all(), status::window_failed, "lock_all on a failed window");
+  ctx.throws(status::window_failed, {"put", "torn", "free"}, [&] { win->put(value, to, win.at(to, 1)); });
+}
+
+/// The others use the same target under locks, then all free the window, then a new one works.
+void others_go_on(context& ctx, test_window<std::uint64_t>& win) {
+  if (ctx.rank() != 0) {
+    const int home = 1 % ctx.size();
+    for (int i = 0; i < 100; ++i) {
+      const auto hold = win->lock(rma::exclusive, home);
+      win->put(win->get(home, win.at(home, 2)) + 1, home, win.at(home, 2));
+    }
+  }
+  ctx.world().barrier();
+  if (ctx.rank() == 1) {
+    ctx.equal(win.local()[2], 100 * static_cast<std::uint64_t>(ctx.size() - 1), "updates of the others");
+  }
+  win.free();
+  test_window<std::uint64_t> next(ctx, 2);
+  next->fence();
+  next->put(std::uint64_t{3}, ctx.right(), next.at(ctx.right(), 0));
+  next->fence(rma::no_succeed);
+  ctx.equal(next.local()[0], std::uint64_t{3}, "put into the next window");
+  next.free();
+}
+
+// Goal: an exclusive lock left by an exception is given back without waiting, and only this rank's window is failed.
+void exclusive_lock(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 4, {.name = "torn"});
+  if (ctx.rank() == 0) {
+    leave_by_exception(ctx, win, [&] { return win->lock(rma::exclusive, ctx.right()); });
+    refused_here(ctx, win);
+  }
+  others_go_on(ctx, win);
+}
+
+// Goal: the same for lock_all.
+void lock_all(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 4, {.name = "torn"});
+  if (ctx.rank() == 0) {
+    leave_by_exception(ctx, win, [&] { return win->lock_all(); });
+    refused_here(ctx, win);
+  }
+  others_go_on(ctx, win);
+}
+
+// Goal: two scopes left by one exception give both locks back.
+void two_scopes(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 4, {.name = "torn"});
+  const int last = ctx.size() - 1;
+  if (ctx.rank() == 0) {
+    try {
+      const auto first = win->lock(rma::shared, 0);
+      const auto second = last == 0 ? rma::Epoch(nullptr, 0) : win->lock(rma::exclusive, last);
+      throw std::runtime_error("the program's own trouble");
+    } catch (const std::runtime_error&) {
+      refused_here(ctx, win);
+    }
+  }
+  others_go_on(ctx, win);
+}
+
+// Goal: an exception that is caught inside the scope does no harm to it.
+void caught_inside(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 4);
+  {
+    const auto hold = win->lock(rma::exclusive, ctx.right());
+    try {
+      win->put(std::uint64_t{1}, ctx.size(), 0);
+      ctx.fail("a put to nobody was taken");
+    } catch (const rma::Error&) {
+      win->put(std::uint64_t{5}, ctx.right(), win.at(ctx.right(), 0));
+    }
+  }
+  ctx.world().barrier();
+  ctx.equal(win.local()[0], std::uint64_t{5}, "put after an exception inside the scope");
+  {
+    const auto again = win->lock(rma::shared, ctx.right());
+    ctx.equal(win->get(ctx.right(), win.at(ctx.right(), 0)), std::uint64_t{5}, "get in the next epoch");
+  }
+  ctx.world().barrier();
+  win.free();
+}
+
+// Goal: a scope opened and closed while another exception is on its way (in a destructor) is a normal one.
+void opened_while_unwinding(context& ctx) {
+  struct writes_at_the_end {
+    context& ctx;
+    test_window<std::uint64_t>& win;
+    ~writes_at_the_end() {
+      const auto hold = win->lock(rma::exclusive, ctx.right());
+      win->put(std::uint64_t{8}, ctx.right(), win.at(ctx.right(), 1));
+    }
+  };
+  test_window<std::uint64_t> win(ctx, 4);
+  try {
+    const writes_at_the_end writer{ctx, win};
+    throw std::runtime_error("the program's own trouble");
+  } catch (const std::runtime_error&) {
+    ctx.world().barrier();
+  }
+  ctx.equal(win.local()[1], std::uint64_t{8}, "put from a destructor");
+  win->fence();
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+// Goal: windows and requests that are destroyed by unwinding, in the middle of a fence epoch, wait for nobody.
+void dropped_in_an_epoch(context& ctx) {
+  for (int i = 0; i < 20; ++i) {
+    try {
+      auto win = rma::Window<std::uint64_t>::allocate(ctx.world(), 1000);
+      win.fence();
+      const std::vector<std::uint64_t> data(1000, 1);
+      const rma::Request request = win.rput(std::span<const std::uint64_t>(data), ctx.right(), 0);
+      if (ctx.rank() == i % ctx.size()) throw std::runtime_error("the program's own trouble");
+    } catch (const std::runtime_error&) {
+      ctx.runtime().progress();
+    }
+  }
+}
+
+constexpr test_case table[] = {
+    {"failed_window.exclusive_lock", exclusive_lock, each_kind},
+    {"failed_window.lock_all", lock_all, each_kind},
+    {"failed_window.two_scopes", two_scopes, each_kind},
+    {"failed_window.caught_inside", caught_inside, each_kind},
+    {"failed_window.opened_while_unwinding", opened_while_unwinding, each_kind},
+    {"failed_window.dropped_in_an_epoch", dropped_in_an_epoch},
+};
+
+}  // namespace
+
+std::span<const test_case> failed_window_cases() noexcept { return table; }
+
+}  // namespace conformance

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+// put, get and accumulate with layouts on both sides, against an oracle that lists every byte.
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <string>
+
+#include "cases.hpp"
+#include "layout_shapes.hpp"
+#include "windows.hpp"
+
+namespace conformance {
+namespace {
+
+using byte_type = std::uint8_t;
+constexpr std::size_t part_bytes = std::size_t{1} << 18;
+constexpr byte_type untouched = 0x5a;
+
+/// Both sides with the same number of bytes: each repeated as often as the other needs.
+std::pair<shape, shape> balanced(const shape& a, const shape& b) {
+  const std::size_t common = std::gcd(a.bytes.size(), b.bytes.size());
+  return {repeated(b.bytes.size() / common, a), repeated(a.bytes.size() / common, b)};
+}
+
+/// Where a buffer that holds all bytes of `s` must have its address: `margin` bytes in front of the first one.
+std::size_t base_of(const shape& s, std::size_t margin) {
+  return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(margin) - std::min<std::ptrdiff_t>(0, s.first()));
+}
+
+/// Index of the byte at `offset` from `base`.
+std::size_t place(std::size_t base, std::ptrdiff_t offset) {
+  return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(base) + offset);
+}
+
+/// Puts with `here` and `there` into the right neighbour and looks at every byte of this rank's part.
+void check_put(context& ctx, test_window<byte_type>& win, const shape& here, const shape& there,
+               const std::string& name) {
+  const std::size_t margin = 24;
+  const std::size_t base_here = base_of(here, margin);
+  const std::size_t base_there = base_of(there, margin);
+  std::vector<byte_type> from(base_here + static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, here.end())) + margin);
+  fill_tagged(std::span(from), ctx.rank());
+  const std::size_t used = base_there + static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, there.end())) + margin;
+  const auto part = win.local().first(used);
+  std::ranges::fill(part, untouched);
+  win->fence();
+  win->put(from.data() + base_here, here.layout, ctx.right(), win.at(ctx.right(), base_there), there.layout);
+  win->fence();
+  std::vector<byte_type> wanted(used, untouched);
+  for (std::size_t k = 0; k < there.bytes.size(); ++k) {
+    wanted[place(base_there, there.bytes[k])] = tagged<byte_type>(ctx.left(), place(base_here, here.bytes[k]));
+  }
+  const auto wrong = std::ranges::mismatch(part, wanted).in1 - part.begin();
+  if (wrong != static_cast<std::ptrdiff_t>(used)) ctx.fail("put " + name + ": byte " + std::to_string(wrong));
+}
+
+/// Gets with `there` from the right neighbour into `here` and looks at every byte of the buffer.
+void check_get(context& ctx, test_window<byte_type>& win, const shape& here, const shape& there,
+               const std::string& name) {
+  const std::size_t margin = 24;
+  const std::size_t base_here = base_of(here, margin);
+  const std::size_t base_there = base_of(there, margin);
+  const std::size_t used = base_there + static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, there.end())) + margin;
+  fill_tagged(win.local().first(used), ctx.rank());
+  std::vector<byte_type> to(base_here + static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, here.end())) + margin,
+                            untouched);
+  std::vector<byte_type> wanted = to;
+  for (std::size_t k = 0; k < here.bytes.size(); ++k) {
+    wanted[place(base_here, here.bytes[k])] = tagged<byte_type>(ctx.right(), place(base_there, there.bytes[k]));
+  }
+  win->fence();
+  win->get(to.data() + base_here, here.layout, ctx.right(), win.at(ctx.right(), base_there), there.layout);
+  win->fence();
+  const auto wrong = std::ranges::mismatch(to, wanted).in1 - to.begin();
+  if (wrong != static_cast<std::ptrdiff_t>(to.size())) ctx.fail("get " + name + ": byte " + std::to_string(wrong));
+}
+
+struct named_shape {
+  const char* name;
+  shape what;
+};
+
+std::vector<named_shape> all_kinds() {
+  const shape word = row(4, 1);
+  const shape pair = row(8, 2);
+  return {
+      {"contiguous", row(4, 10)},
+      {"vector", strided(5, 2, 7, word)},
+      {"vector backwards", strided(4, 3, -5, word)},
+      {"indexed", listed({1, 4, 2}, {9, 0, 5}, word)},
+      {"indexed with equal blocks", listed(2, {12, 2, -3, 8}, word)},
+      {"subarray of 2", box({6, 9}, {3, 4}, {2, 1}, word)},
+      {"subarray of 3", box({4, 5, 6}, {2, 2, 3}, {1, 3, 0}, row(1, 3))},
+      {"nested vectors", strided(3, 2, 3, strided(2, 1, 3, pair))},
+      {"resized", repeated(5, resized(strided(2, 1, 2, word), -4, 40))},
+      {"shifted", moved(listed(1, {3, 1}, pair), -16)},
+      {"single byte", row(1, 1)},
+  };
+}
+
+// Goal: every kind of layout works on either side with every other.
+// Method: all pairs; both sides repeated until they have equally many bytes. Break: swap the two layouts of a get.
+void every_pair_of_kinds(context& ctx) {
+  test_window<byte_type> win(ctx, part_bytes);
+  const auto kinds = all_kinds();
+  const bool all = ctx.processor_for_each() && !thread_sanitizer;
+  for (std::size_t a = 0; a < kinds.size(); ++a) {
+    for (std::size_t b = 0; b < kinds.size(); ++b) {
+      if (!all && (a + 2 * b) % 3 != 0) continue;
+      const auto [here, there] = balanced(kinds[a].what, kinds[b].what);
+      const std::string name = std::string("from ") + kinds[a].name + " to " + kinds[b].name;
+      check_put(ctx, win, here, there, name);
+      check_get(ctx, win, here, there, name);
+    }
+  }
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+// Goal: random nested layouts move the right bytes, and say their own size and bounds rightly.
+// Method: the same random shapes on all ranks, from the case's seed.
+void random_nests(context& ctx) {
+  test_window<byte_type> win(ctx, part_bytes);
+  constexpr std::size_t granules[] = {1, 2, 4, 8};
+  const std::size_t rounds = std::max<std::size_t>(10, ctx.rounds(150));
+  for (std::size_t i = 0; i < rounds; ++i) {
+    random_shapes random(ctx.common_random(), granules[ctx.common_random()() % 4]);
+    const shape a = random.make(1 + static_cast<int>(ctx.common_random()() % 4));
+    const shape b = random.make(1 + static_cast<int>(ctx.common_random()() % 4));
+    const auto [here, there] = balanced(a, b);
+    if (here.extent > part_bytes / 2 || there.extent > part_bytes / 2) continue;
+    const std::string name = "random layout " + std::to_string(i);
+    for (const shape* s : {&here, &there}) {
+      ctx.equal(s->layout.bytes(), s->bytes.size(), name + ": bytes()");
+      ctx.equal(s->layout.extent(), s->extent, name + ": extent()");
+      ctx.equal(s->layout.lower(), s->first(), name + ": lower()");
+      ctx.equal(s->layout.upper(), s->end(), name + ": upper()");
+    }
+    check_put(ctx, win, here, there, name);
+    check_get(ctx, win, here, there, name);
+  }
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+// Goal: layouts of many blocks and of large blocks work: more than any gather list, buffer or pipeline stage.
+void many_and_large_blocks(context& ctx) {
+  test_window<byte_type> win(ctx, std::size_t{1} << 20);
+  const shape flat = row(8, 1);
+  const std::vector<std::pair<std::string, shape>> cases = {
+      {"20000 blocks of 8", strided(20000, 1, 3, flat)},
+      {"1000 blocks of 256", strided(1000, 32, 40, flat)},
+      {"7 blocks of 64 KiB", strided(7, 8192, 9000, flat)},
+      {"64 blocks of 8 ints", strided(64, 8, 16, row(4, 1))},
+  };
+  for (const auto& [name, s] : cases) {
+    const shape packed = row(8, s.bytes.size() / 8);
+    check_put(ctx, win, packed, s, name + " at the target");
+    check_put(ctx, win, s, packed, name + " at the origin");
+    check_get(ctx, win, packed, s, name + " at the target");
+    check_get(ctx, win, s, packed, name + " at the origin");
+  }
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+// Goal: a rank may put and get with layouts to itself.
+void to_self(context& ctx) {
+  auto win = rma::Window<std::int32_t>::allocate(ctx.world(), 100);
+  std::iota(win.local().begin(), win.local().end(), 0);
+  std::vector<std::int32_t> to(20, -1);
+  const auto column = rma::Layout::vector<std::int32_t>(10, 1, 10);
+  win.fence();
+  win.get(to.data(), rma::Layout::contiguous<std::int32_t>(10), ctx.rank(), 3, column);
+  win.fence();
+  for (int i = 0; i < 10; ++i) ctx.equal(to[static_cast<std::size_t>(i)], 10 * i + 3, "column of a matrix");
+  win.put(to.data(), rma::Layout::contiguous<std::int32_t>(10), ctx.rank(), 7, column);
+  win.fence(rma::no_succeed);
+  for (std::size_t i = 0; i < 10; ++i) ctx.equal(win[10 * i + 7], static_cast<std::int32_t>(10 * i + 3), "column put");
+  win.free();
+}
+
+// Goal: accumulate and get_accumulate follow layouts on all three sides, element by element.
+// Method: random layouts of whole words; all ranks add at once, so the totals are known; then one fetches with no_op.
+void random_accumulates(context& ctx) {
+  constexpr std::size_t words = part_bytes / 4;
+  test_window<std::uint32_t> win(ctx, words);
+  const std::size_t rounds = std::max<std::size_t>(5, ctx.rounds(60));
+  for (std::size_t i = 0; i < rounds; ++i) {
+    random_shapes random(ctx.common_random(), 4);
+    const auto [here, there] = balanced(random.make(2), random.make(3));
+    if (here.extent > part_bytes / 2 || there.extent > part_bytes / 2) continue;
+    const std::size_t base_here = base_of(here, 0) / 4;
+    const std::size_t base_there = base_of(there, 0) / 4;
+    std::vector<std::uint32_t> from(base_here + static_cast<std::size_t>(std::max<std::ptrdiff_t>(4, here.end())) / 4);
+    fill_tagged(std::span(from), 0, i);
+    std::ranges::fill(win.local(), 1U);
+    win->fence();
+    const auto ranks = static_cast<std::uint32_t>(ctx.size());
+    for (int to = 0; to < ctx.size(); ++to) {
+      win->accumulate(from.data() + base_here, here.layout, to, win.at(to, base_there), there.layout, rma::sum);
+    }
+    win->fence();
+    std::vector<std::uint32_t> wanted(words, 1U);
+    std::vector<std::uint32_t> back(from.size(), 0);
+    std::vector<std::uint32_t> wanted_back(from.size(), 0);
+    for (std::size_t k = 0; k < there.bytes.size(); k += 4) {
+      const std::size_t source = place(base_here, here.bytes[k] / 4);
+      const std::size_t target = place(base_there, there.bytes[k] / 4);
+      wanted[target] += ranks * from[source];
+      wanted_back[source] = wanted[target];
+    }
+    if (!std::ranges::equal(win.local(), wanted)) ctx.fail("sums with random layouts, round " + std::to_string(i));
+    win->fence();
+    ctx.check(rma::ok(win->get_accumulate_as(rma::element::u32, rma::no_op, from.data() + base_here, here.layout,
+                                             back.data() + base_here, here.layout, ctx.right(),
+                                             win.at(ctx.right(), base_there), there.layout)),
+              "get_accumulate_as with layouts");
+    win->fence();
+    if (back != wanted_back) ctx.fail("fetched with random layouts, round " + std::to_string(i));
+  }
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+// Goal: the untyped window takes bytes, run-time types and any layout.
+void untyped_windows(context& ctx) {
+  auto win = rma::Window<std::byte>::allocate(ctx.world(), 256);
+  win.fence();
+  const std::int16_t values[] = {1, 2, 3, 4};
+  const auto here = rma::Layout::contiguous<std::int16_t>(4);
+  const auto there = rma::Layout::vector<std::int16_t>(4, 1, 2);
+  const int to = ctx.right();
+  win.put(reinterpret_cast<const std::byte*>(values), here, to, 10, there);
+  win.fence();
+  ctx.check(rma::ok(win.accumulate_as(rma::element::i16, rma::prod, values, here, to, 10, there)), "accumulate_as");
+  win.fence();
+  std::int16_t squares[4] = {};
+  win.get(reinterpret_cast<std::byte*>(squares), here, to, 10, there);
+  win.fence();
+  for (int i = 0; i < 4; ++i)
+    ctx.equal(squares[i], static_cast<std::int16_t>((i + 1) * (i + 1)), "square by accumulate_as");
+  win.fence(rma::no_succeed);
+  win.free();
+}
+
+// Goal: layouts that do not fit are refused by name: unequal sizes, ranges that leave the window on either end.
+void refused(context& ctx) {
+  auto win = rma::Window<std::uint32_t>::allocate(ctx.world(), 100, {.name = "grid"});
+  std::vector<std::uint32_t> data(400);
+  const auto ten = rma::Layout::contiguous<std::uint32_t>(10);
+  const auto nine = rma::Layout::contiguous<std::uint32_t>(9);
+  const auto backwards = rma::Layout::vector<std::uint32_t>(10, 1, -2);
+  const auto wide = rma::Layout::vector<std::uint32_t>(10, 1, 12);
+  const int to = ctx.right();
+  win.fence();
+  ctx.expect(win.try_put(data.data(), ten, to, 0, nine), rma::status::bad_size, "put of unequal layouts");
+  ctx.expect(win.try_get(data.data(), nine, to, 0, ten), rma::status::bad_size, "get of unequal layouts");
+  ctx.expect(win.try_put(data.data(), ten, to, 17, backwards), rma::status::out_of_window, "put before the start");
+  ctx.check(rma::ok(win.try_put(data.data(), ten, to, 18, backwards)), "put down to the start");
+  ctx.expect(win.try_get(data.data(), ten, to, 0, wide), rma::status::out_of_window, "get behind the end");
+  ctx.throws(rma::status::out_of_window, {"put", "grid"}, [&] { win.put(data.data(), ten, to, 95, ten); });
+  ctx.throws(rma::status::bad_size, {"get", "grid"}, [&] { win.get(data.data(), ten, to, 0, nine); });
+  const auto empty = rma::Layout();
+  ctx.check(rma::ok(win.try_put(data.data(), empty, to, 0, empty)), "put of nothing");
+  win.fence(rma::no_succeed);
+  ctx.throws(rma::status::bad_size, {}, [] { (void)rma::Layout::contiguous<double>(static_cast<std::size_t>(-1)); });
+  ctx.throws(rma::status::bad_size, {}, [] { (void)rma::Layout::vector<int>(4, 1, PTRDIFF_MAX / 2); });
+  const std::size_t sizes[] = {4};
+  const std::size_t parts[] = {3};
+  const std::size_t starts[] = {2};
+  ctx.throws(rma::status::bad_size, {}, [&] { (void)rma::Layout::subarray<int>(sizes, parts, starts); });
+  win.free();
+}
+
+constexpr test_case table[] = {
+    {"layout.every_pair_of_kinds", every_pair_of_kinds, each_kind},
+    {"layout.random_nests", random_nests, each_kind},
+    {"layout.many_and_large_blocks", many_and_large_blocks, each_kind},
+    {"layout.to_self", to_self},
+    {"layout.random_accumulates", random_accumulates, each_kind},
+    {"layout.untyped_windows", untyped_windows},
+    {"layout.refused", refused},
+};
+
+}  // namespace
+
+std::span<const test_case> layout_cases() noexcept { return table; }
+
+}  // namespace conformance

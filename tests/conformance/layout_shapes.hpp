@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Layouts together with an oracle: the offset of every byte in order, and the extent, worked out by the plain rules
+/// of MPI's datatypes without looking at the library.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <vector>
+
+#include <rma/layout.hpp>
+
+namespace conformance {
+
+struct shape {
+  rma::Layout layout;
+  std::vector<std::ptrdiff_t> bytes;  ///< offset of each byte of data, in the order of the data
+  std::ptrdiff_t low = 0;             ///< where the extent begins
+  std::size_t extent = 0;
+
+  [[nodiscard]] std::ptrdiff_t first() const { return bytes.empty() ? 0 : std::ranges::min(bytes); }
+  [[nodiscard]] std::ptrdiff_t end() const { return bytes.empty() ? 0 : std::ranges::max(bytes) + 1; }
+};
+
+/// `count` bytes in a row, as elements of `granule` bytes.
+inline shape row(std::size_t granule, std::size_t count) {
+  shape s;
+  switch (granule) {
+    case 2: s.layout = rma::Layout::contiguous<std::uint16_t>(count); break;
+    case 4: s.layout = rma::Layout::contiguous<std::uint32_t>(count); break;
+    case 8: s.layout = rma::Layout::contiguous<double>(count); break;
+    default: s.layout = rma::Layout::contiguous<std::uint8_t>(count * granule); break;
+  }
+  s.extent = count * granule;
+  for (std::size_t i = 0; i < s.extent; ++i) s.bytes.push_back(static_cast<std::ptrdiff_t>(i));
+  return s;
+}
+
+/// Copies of `inner` at `places`, which count extents; a zero-length result is not meant.
+inline shape copies(const shape& inner, const std::vector<std::ptrdiff_t>& places, rma::Layout layout) {
+  shape s;
+  s.layout = std::move(layout);
+  const auto step = static_cast<std::ptrdiff_t>(inner.extent);
+  for (const std::ptrdiff_t place : places) {
+    for (const std::ptrdiff_t b : inner.bytes) s.bytes.push_back(place * step + b);
+  }
+  if (places.empty()) return s;
+  const std::ptrdiff_t least = std::ranges::min(places);
+  s.low = least * step + inner.low;
+  s.extent = static_cast<std::size_t>((std::ranges::max(places) - least + 1) * step);
+  return s;
+}
+
+inline shape repeated(std::size_t count, const shape& inner) {
+  std::vector<std::ptrdiff_t> places(count);
+  for (std::size_t i = 0; i < count; ++i) places[i] = static_cast<std::ptrdiff_t>(i);
+  return copies(inner, places, rma::Layout::contiguous(count, inner.layout));
+}
+
+inline shape strided(std::size_t count, std::size_t length, std::ptrdiff_t stride, const shape& inner) {
+  std::vector<std::ptrdiff_t> places;
+  for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t k = 0; k < length; ++k) {
+      places.push_back(static_cast<std::ptrdiff_t>(i) * stride + static_cast<std::ptrdiff_t>(k));
+    }
+  }
+  return copies(inner, places, rma::Layout::vector(count, length, stride, inner.layout));
+}
+
+inline shape listed(const std::vector<std::size_t>& lengths, const std::vector<std::ptrdiff_t>& offsets,
+                    const shape& inner) {
+  std::vector<std::ptrdiff_t> places;
+  for (std::size_t i = 0; i < offsets.size(); ++i) {
+    for (std::size_t k = 0; k < lengths[i]; ++k) places.push_back(offsets[i] + static_cast<std::ptrdiff_t>(k));
+  }
+  return copies(inner, places, rma::Layout::indexed(std::span(lengths), std::span(offsets), inner.layout));
+}
+
+inline shape listed(std::size_t length, const std::vector<std::ptrdiff_t>& offsets, const shape& inner) {
+  shape s = listed(std::vector<std::size_t>(offsets.size(), length), offsets, inner);
+  s.layout = rma::Layout::indexed(length, std::span(offsets), inner.layout);
+  return s;
+}
+
+/// A box in an array of up to three dimensions; the extent is the whole array.
+inline shape box(const std::vector<std::size_t>& sizes, const std::vector<std::size_t>& parts,
+                 const std::vector<std::size_t>& starts, const shape& inner) {
+  std::vector<std::ptrdiff_t> places = {0};
+  std::size_t cells = 1;
+  for (std::size_t d = 0; d < sizes.size(); ++d) {
+    cells *= sizes[d];
+    std::vector<std::ptrdiff_t> next;
+    for (const std::ptrdiff_t p : places) {
+      for (std::size_t k = 0; k < parts[d]; ++k) {
+        next.push_back(p * static_cast<std::ptrdiff_t>(sizes[d]) + static_cast<std::ptrdiff_t>(starts[d] + k));
+      }
+    }
+    places = next;
+  }
+  shape s =
+      copies(inner, places, rma::Layout::subarray(std::span(sizes), std::span(parts), std::span(starts), inner.layout));
+  s.low = inner.low;
+  s.extent = cells * inner.extent;
+  return s;
+}
+
+inline shape resized(const shape& inner, std::ptrdiff_t low, std::size_t extent) {
+  shape s = inner;
+  s.layout = rma::Layout::resized(inner.layout, low, extent);
+  s.low = low;
+  s.extent = extent;
+  return s;
+}
+
+inline shape moved(const shape& inner, std::ptrdiff_t by) {
+  shape s = inner;
+  s.layout = rma::Layout::shifted(inner.layout, by);
+  for (std::ptrdiff_t& b : s.bytes) b += by;
+  s.low += by;
+  return s;
+}
+
+/// A random nested layout whose bytes do not overlap; everything is a multiple of `granule`.
+class random_shapes {
+ public:
+  random_shapes(std::mt19937_64& random, std::size_t granule) : random_(&random), granule_(granule) {}
+
+  shape make(int depth) {
+    if (depth == 0) return row(granule_, 1 + below(5));
+    const shape inner = make(depth - 1);
+    switch (below(7)) {
+      case 0: return repeated(1 + below(4), inner);
+      case 1: return made_strided(inner);
+      case 2: return listed(1, offsets(1 + below(4), 1), inner);
+      case 3: return made_listed(inner);
+      case 4: return made_box(inner);
+      case 5: return made_resized(inner);
+      default: return moved(inner, static_cast<std::ptrdiff_t>(granule_) * (static_cast<std::ptrdiff_t>(below(9)) - 4));
+    }
+  }
+
+ private:
+  std::size_t below(std::size_t n) { return (*random_)() % n; }
+
+  shape made_strided(const shape& inner) {
+    const std::size_t length = 1 + below(3);
+    const auto stride = static_cast<std::ptrdiff_t>(length + below(4));
+    return strided(1 + below(4), length, below(3) == 0 ? -stride : stride, inner);
+  }
+  std::vector<std::ptrdiff_t> offsets(std::size_t count, std::size_t length) {
+    std::vector<std::ptrdiff_t> all;
+    auto next = static_cast<std::ptrdiff_t>(below(5)) - 2;
+    for (std::size_t i = 0; i < count; ++i) {
+      all.push_back(next);
+      next += static_cast<std::ptrdiff_t>(length + below(3));
+    }
+    std::ranges::shuffle(all, *random_);
+    return all;
+  }
+  shape made_listed(const shape& inner) {
+    const std::size_t count = 1 + below(4);
+    std::vector<std::size_t> lengths(count);
+    for (std::size_t& length : lengths) length = 1 + below(3);
+    return listed(lengths, offsets(count, 3), inner);
+  }
+  shape made_box(const shape& inner) {
+    const std::size_t dimensions = 1 + below(3);
+    std::vector<std::size_t> sizes(dimensions);
+    std::vector<std::size_t> parts(dimensions);
+    std::vector<std::size_t> starts(dimensions);
+    for (std::size_t d = 0; d < dimensions; ++d) {
+      sizes[d] = 1 + below(4);
+      parts[d] = 1 + below(sizes[d]);
+      starts[d] = below(sizes[d] - parts[d] + 1);
+    }
+    return box(sizes, parts, starts, inner);
+  }
+  shape made_resized(const shape& inner) {
+    const auto span = static_cast<std::size_t>(inner.end() - inner.first());
+    const auto low = inner.low + static_cast<std::ptrdiff_t>(granule_) * (static_cast<std::ptrdiff_t>(below(5)) - 2);
+    return resized(inner, low, span + granule_ * below(4));
+  }
+
+  std::mt19937_64* random_;
+  std::size_t granule_;
+};
+
+}  // namespace conformance

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Memory order: the store-buffering and message-passing litmus tests on puts, flushes and gets.
+//
+// Two ranks meet before each round, so that both are in its middle at the same time; the others wait. Break: remove
+// full_fence() from flush in detail/window_ops.hpp; store_buffering[allocated] then fails within one run.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <cstdio>
+
+#include "cases.hpp"
+#include "windows.hpp"
+
+namespace conformance {
+namespace {
+
+constexpr std::size_t line = 16;  // words between two variables: two cache lines
+
+std::uint64_t look(const test_window<std::uint64_t>& win, std::size_t i) {
+  return std::atomic_ref<std::uint64_t>(win.local()[i]).load(std::memory_order_acquire);
+}
+
+/// The two ranks of the test, and where their variables are.
+struct pair_of_ranks {
+  context& ctx;
+  test_window<std::uint64_t>& win;
+  int me;
+  int other;
+
+  /// Both have come to `round` when this returns.
+  void meet(std::uint64_t round) {
+    win->put(round, other, win.at(other, 0));
+    if (win->pointer_to(other) == nullptr) win->flush(other);
+    for (int spin = 0; spin < 2000 && look(win, 0) < round; ++spin) std::atomic_signal_fence(std::memory_order_seq_cst);
+    ctx.wait_until([&] { return look(win, 0) >= round; });
+  }
+};
+
+/// Rounds of litmus tests: 10^6 on mapped memory, fewer where every put is a message.
+std::size_t litmus_rounds(const context& ctx) {
+  const std::size_t normal = ctx.kind() == window_kind::allocated ? 1000000 : 20000;
+  return ctx.processor_for_each() ? ctx.rounds(normal) : ctx.rounds(normal / 10);
+}
+
+/// One batch of store-buffering rounds; true in `missed` where this rank did not see the other's put.
+void cross(pair_of_ranks& pair, std::uint64_t first, std::span<std::uint8_t> missed) {
+  test_window<std::uint64_t>& win = pair.win;
+  for (std::uint64_t round = first; round < first + missed.size(); ++round) {
+    const int to = round % 2 == 1 ? pair.other : pair.me;
+    const int from = 1 - to;
+    pair.meet(round);
+    win->put(round, to, win.at(to, line));
+    win->flush(to);
+    missed[round - first] = win->get(from, win.at(from, line)) < round ? 1 : 0;
+  }
+}
+
+// Goal: put, flush, get (the flush orders them): of two ranks that do this crosswise, at least one sees the other.
+// Method: x lies at rank 1, y at rank 0; in odd rounds each writes the other's variable and reads its own, in even
+// rounds the other way round. Values rise, so nothing needs to be reset. 10^6 rounds take 0.1 s if both ranks run; on
+// a crowded machine, where each meeting may cost a time slice, 20 s are enough and the number of rounds is said.
+void store_buffering(context& ctx) {
+  rma::Team both = ctx.world().split(ctx.rank() < 2 ? 0 : -1, ctx.rank());
+  if (ctx.rank() < 2) {
+    const std::size_t rounds = litmus_rounds(ctx);
+    test_window<std::uint64_t> win(both, ctx.kind(), 4 * line);
+    ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+    pair_of_ranks pair{ctx, win, both.rank(), 1 - both.rank()};
+    const auto begin = ctx.runtime().now();
+    std::size_t done = 0;
+    while (done < rounds) {
+      std::vector<std::uint8_t> missed(std::min<std::size_t>(20000, rounds - done), 0);
+      cross(pair, done + 1, missed);
+      done += missed.size();
+      both.allreduce(std::span(missed), rma::sum);
+      const auto failures = std::ranges::count(missed, std::uint8_t{2});
+      if (failures > 0)
+        ctx.fail(std::to_string(failures) + " of " + std::to_string(missed.size()) + " rounds saw neither put");
+      const std::int64_t spent = both.allreduce(std::int64_t{(ctx.runtime().now() - begin).count()}, rma::max);
+      if (spent > 20'000'000'000 && done < rounds) {
+        if (both.rank() == 0) std::printf("litmus: %zu rounds of %zu\n", done, rounds);
+        break;
+      }
+    }
+    win->unlock_all();
+    win.free();
+  }
+  ctx.world().barrier();
+}
+
+// Goal: put of data, flush, put of a flag: who gets the flag, then the data, gets the new data.
+// Method: rank 0 publishes rising numbers without waiting; rank 1 follows. The flag lies at the reader or the writer.
+void message_passing(context& ctx) {
+  rma::Team both = ctx.world().split(ctx.rank() < 2 ? 0 : -1, ctx.rank());
+  if (ctx.rank() < 2) {
+    const std::size_t rounds = litmus_rounds(ctx) / 2;
+    for (const int home : {0, 1}) {
+      test_window<std::uint64_t> win(both, ctx.kind(), 4 * line);
+      ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+      std::uint64_t failures = 0;
+      if (both.rank() == 0) {
+        for (std::uint64_t round = 1; round <= rounds; ++round) {
+          win->put(round, 1, win.at(1, line));
+          win->flush(1);
+          win->put(round, home, win.at(home, 2 * line));
+        }
+        win->flush_all();
+      } else {
+        ctx.wait_until([&] {
+          const std::uint64_t flag = win->get(home, win.at(home, 2 * line));
+          win->flush(home);
+          if (win->get(1, win.at(1, line)) < flag) ++failures;
+          return flag == rounds;
+        });
+      }
+      ctx.check(failures == 0, std::to_string(failures) + " flags came before their data");
+      win->unlock_all();
+      win.free();
+    }
+  }
+  ctx.world().barrier();
+}
+
+// Goal: the same for data of many words, which may be written by other instructions than single values.
+// Method: 16 KiB of the same rising number; the reader's copy has no older one than the flag. Not under the thread
+// sanitizer, to which reading a range while it is written is a race.
+void message_passing_of_ranges(context& ctx) {
+  if (thread_sanitizer) context::skip("the thread sanitizer does not know fences");
+  constexpr std::size_t count = 2048;
+  rma::Team both = ctx.world().split(ctx.rank() < 2 ? 0 : -1, ctx.rank());
+  if (ctx.rank() < 2) {
+    const std::size_t rounds = litmus_rounds(ctx) / 50;
+    test_window<std::uint64_t> win(both, ctx.kind(), count + 2 * line);
+    ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+    std::vector<std::uint64_t> data(count);
+    std::uint64_t failures = 0;
+    if (both.rank() == 0) {
+      for (std::uint64_t round = 1; round <= rounds; ++round) {
+        std::ranges::fill(data, round);
+        win->put(std::span<const std::uint64_t>(data), 1, win.at(1, line));
+        win->flush(1);
+        win->put(round, 1, win.at(1, 0));
+      }
+      win->flush(1);
+    } else {
+      ctx.wait_until([&] {
+        const std::uint64_t flag = win->get(1, win.at(1, 0));
+        win->flush(1);
+        win->get(std::span(data), 1, win.at(1, line));
+        win->flush(1);
+        if (std::ranges::any_of(data, [&](std::uint64_t v) { return v < flag; })) ++failures;
+        return flag == rounds;
+      });
+    }
+    ctx.check(failures == 0, std::to_string(failures) + " flags came before their range");
+    win->unlock_all();
+    win.free();
+  }
+  ctx.world().barrier();
+}
+
+// Goal: one location never goes back in time for a reader, and updates by several writers are seen in one order.
+// Method: all ranks but the last add to one word; the last reads it by get, as all others see it by fetch_and_op.
+void coherence(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 1);
+  const std::size_t rounds = ctx.rounds(20000);
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  const std::uint64_t total = rounds * static_cast<std::uint64_t>(ctx.size() - 1);
+  std::uint64_t last = 0;
+  if (ctx.rank() == ctx.size() - 1) {
+    ctx.wait_until([&] {
+      const std::uint64_t seen = win->fetch_and_op(std::uint64_t{0}, 0, win.at(0, 0), rma::no_op);
+      if (seen < last) ctx.fail("a word went back in time");
+      last = seen;
+      return seen == total;
+    });
+  } else {
+    for (std::size_t i = 0; i < rounds; ++i) {
+      const std::uint64_t seen = win->fetch_and_op(std::uint64_t{1}, 0, win.at(0, 0), rma::sum);
+      if (i > 0 && seen <= last) ctx.fail("an update was ordered before an earlier one");
+      last = seen;
+    }
+  }
+  win->unlock_all();
+  win.free();
+}
+
+// Goal: the lock orders memory, too: what was put or stored under it is seen by the next holder, by get or by load.
+void lock_hands_over(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 4 * line);
+  const std::size_t rounds = ctx.rounds(3000);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    const auto hold = win->lock(rma::exclusive, 0);
+    const std::uint64_t a = win->get(0, win.at(0, 0));
+    const std::uint64_t b = win->get(0, win.at(0, 3 * line));
+    if (a != b) ctx.fail("the lock came before what was put under it");
+    if (ctx.rank() == 0) {
+      win.local()[0] = a + 1;
+      win.local()[3 * line] = a + 1;
+    } else {
+      win->put(a + 1, 0, win.at(0, 0));
+      win->put(a + 1, 0, win.at(0, 3 * line));
+    }
+  }
+  ctx.world().barrier();
+  if (ctx.rank() == 0)
+    ctx.equal(win.local()[0], rounds * static_cast<std::uint64_t>(ctx.size()), "turns under the lock");
+  win.free();
+}
+
+constexpr test_case table[] = {
+    {"litmus.store_buffering", store_buffering, each_kind, 2},
+    {"litmus.message_passing", message_passing, each_kind, 2},
+    {"litmus.message_passing_of_ranges", message_passing_of_ranges, each_kind, 2},
+    {"litmus.coherence", coherence, each_kind, 2},
+    {"litmus.lock_hands_over", lock_hands_over, each_kind},
+};
+
+}  // namespace
+
+std::span<const test_case> litmus_cases() noexcept { return table; }
+
+}  // namespace conformance

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wrong arguments: each is refused with its code by the try_ form and with a message that names call, window, rank and
+// value by the other; nothing is written and the window works on.
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include "cases.hpp"
+#include "windows.hpp"
+
+namespace conformance {
+namespace {
+
+using rma::status;
+using words = std::span<const std::uint64_t>;
+constexpr std::size_t count = 100;
+constexpr std::size_t far_away = std::numeric_limits<std::size_t>::max();
+
+// Goal: every operation refuses a range that is not inside the target's part, and touches nothing.
+void out_of_range(context& ctx) {
+  test_window<std::uint64_t> win(ctx, count, {.name = "halo"});
+  const int to = ctx.right();
+  std::uint64_t value = 7;
+  std::vector<std::uint64_t> ten(10, 7);
+  const words out(ten);
+  const std::span in(ten);
+  win->fence();
+  for (const std::size_t at : {count, count + 1, far_away, far_away - 8, far_away / 8, far_away / 8 + 1}) {
+    const std::string text = " at " + std::to_string(at);
+    ctx.expect(win->try_put(value, to, at), status::out_of_window, "put of a value" + text);
+    ctx.expect(win->try_get(value, to, at), status::out_of_window, "get of a value" + text);
+    ctx.expect(win->try_accumulate(value, to, at, rma::sum), status::out_of_window, "accumulate" + text);
+    ctx.expect(win->try_fetch_and_op(value, value, to, at, rma::sum), status::out_of_window, "fetch_and_op" + text);
+    ctx.expect(win->try_compare_and_swap(value, value, value, to, at), status::out_of_window,
+               "compare_and_swap" + text);
+  }
+  for (const std::size_t at : {count - 9, count, far_away, far_away - 3, far_away / 8 - 2}) {
+    const std::string text = " at " + std::to_string(at);
+    ctx.expect(win->try_put(out, to, at), status::out_of_window, "put of a range" + text);
+    ctx.expect(win->try_get(in, to, at), status::out_of_window, "get of a range" + text);
+    ctx.expect(win->try_accumulate(out, to, at, rma::sum), status::out_of_window, "accumulate of a range" + text);
+    ctx.expect(win->try_get_accumulate(out, in, to, at, rma::sum), status::out_of_window, "get_accumulate" + text);
+    rma::Request request;
+    ctx.expect(win->try_rput(out, to, at, request), status::out_of_window, "rput" + text);
+    ctx.expect(win->try_rget(in, to, at, request), status::out_of_window, "rget" + text);
+  }
+  win->fence();
+  ctx.check(std::ranges::all_of(win.local(), [](std::uint64_t v) { return v == 0; }), "a refused operation wrote");
+  win->fence();
+  win->put(value, to, win.at(to, count - 1));
+  win->fence(rma::no_succeed);
+  ctx.equal(win.local()[count - 1], value, "the last element after refused operations");
+  win.free();
+}
+
+// Goal: the message says which call, which window, which rank, where, and how large the target's part is.
+void messages_name_everything(context& ctx) {
+  test_window<std::uint64_t> win(ctx, count, {.name = "halo"});
+  const int to = ctx.right();
+  const std::string rank = "rank " + std::to_string(to);
+  std::uint64_t value = 7;
+  std::vector<std::uint64_t> ten(10);
+  win->fence();
+  const auto bad = status::out_of_window;
+  ctx.throws(bad, {"put", "halo", rank, "4711", "100"}, [&] { win->put(value, to, 4711); });
+  ctx.throws(bad, {"put", "halo", rank, "95", "10", "100"}, [&] { win->put(words(ten), to, 95); });
+  ctx.throws(bad, {"get", "halo", rank, "100"}, [&] { (void)win->get(to, count); });
+  ctx.throws(bad, {"get", "halo", rank, "95"}, [&] { win->get(std::span(ten), to, 95); });
+  ctx.throws(bad, {"accumulate", "halo", rank}, [&] { win->accumulate(value, to, 101, rma::sum); });
+  ctx.throws(bad, {"fetch_and_op", "halo", rank}, [&] { (void)win->fetch_and_op(value, to, 101, rma::sum); });
+  ctx.throws(bad, {"compare_and_swap", "halo", rank}, [&] { (void)win->compare_and_swap(value, value, to, 101); });
+  ctx.throws(bad, {"get_accumulate", "halo", rank},
+             [&] { win->get_accumulate(words(ten), std::span(ten), to, 91, rma::sum); });
+  ctx.throws(status::bad_rank, {"put", "halo", std::to_string(ctx.size())}, [&] { win->put(value, ctx.size(), 0); });
+  try {
+    win->put(value, to, 4711);
+  } catch (const rma::Error& e) {
+    ctx.equal(e.rank(), to, "rank of the error");
+    ctx.check(std::string(e.where().file_name()).ends_with("misuse_cases.cpp"), "the error does not say where");
+    ctx.check(std::string(e.what()).find('\n') == std::string::npos, "the message has several lines");
+  }
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+// Goal: ranks outside the team are refused by everything that takes one.
+void bad_ranks(context& ctx) {
+  test_window<std::uint64_t> win(ctx, count);
+  std::uint64_t value = 0;
+  std::vector<std::uint64_t> ten(10);
+  for (const int to :
+       {-1, -2, ctx.size(), ctx.size() + 1, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()}) {
+    win->fence();
+    const std::string text = " to rank " + std::to_string(to);
+    ctx.expect(win->try_put(value, to, 0), status::bad_rank, "put" + text);
+    ctx.expect(win->try_get(value, to, 0), status::bad_rank, "get" + text);
+    ctx.expect(win->try_put(words(ten), to, 0), status::bad_rank, "range put" + text);
+    ctx.expect(win->try_get(std::span(ten), to, 0), status::bad_rank, "range get" + text);
+    ctx.expect(win->try_accumulate(value, to, 0, rma::sum), status::bad_rank, "accumulate" + text);
+    ctx.expect(win->try_fetch_and_op(value, value, to, 0, rma::sum), status::bad_rank, "fetch_and_op" + text);
+    ctx.expect(win->try_compare_and_swap(value, value, value, to, 0), status::bad_rank, "compare_and_swap" + text);
+    win->fence(rma::no_succeed);
+    ctx.expect(win->try_lock(rma::shared, to), status::bad_rank, "lock" + text);
+    const int group[] = {to};
+    ctx.expect(win->try_post(group), status::bad_rank, "post" + text);
+    ctx.expect(win->try_start(group), status::bad_rank, "start" + text);
+    ctx.check(win->pointer_to(to) == nullptr, "pointer_to" + text);
+  }
+  const int twice[] = {0, 0};
+  ctx.expect(win->try_post(twice), status::bad_argument, "post to a rank twice");
+  ctx.expect(win->try_start(twice), status::bad_argument, "start to a rank twice");
+  ctx.throws(status::bad_rank, {}, [&] { (void)ctx.world().world_rank(ctx.size()); });
+  win.free();
+}
+
+// Goal: sizes that do not belong together, or that overflow, are refused.
+void bad_sizes(context& ctx) {
+  test_window<std::uint64_t> win(ctx, count, {.name = "sizes"});
+  const int to = ctx.right();
+  std::vector<std::uint64_t> ten(10);
+  std::vector<std::uint64_t> nine(9);
+  win->fence();
+  ctx.expect(win->try_get_accumulate(words(ten), std::span(nine), to, win.at(to, 0), rma::sum), status::bad_size,
+             "get_accumulate of unequal ranges");
+  ctx.throws(status::bad_size, {"get_accumulate", "sizes"},
+             [&] { (void)win->rget_accumulate(words(nine), std::span(ten), to, win.at(to, 0), rma::sum); });
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+// Goal: windows that cannot be are refused on every rank alike, with what was asked, and the next one works.
+void impossible_windows(context& ctx) {
+  using window = rma::Window<std::uint64_t>;
+  ctx.throws(status::bad_size, {"allocate"}, [&] { (void)window::allocate(ctx.world(), far_away / 4); });
+  ctx.throws(status::out_of_memory, {"allocate"}, [&] { (void)window::allocate(ctx.world(), std::size_t{1} << 50); });
+  const std::size_t mine = ctx.rank() == ctx.size() - 1 ? std::size_t{1} << 50 : 10;
+  ctx.throws(status::out_of_memory, {"allocate"}, [&] { (void)window::allocate(ctx.world(), mine); });
+  rma::Hints hints;
+  hints.accumulate = rma::accumulate_mode::device;
+  ctx.throws(status::not_supported, {"device"}, [&] { (void)window::allocate(ctx.world(), 10, hints); });
+  auto win = window::allocate(ctx.world(), 10);
+  win.fence();
+  win.put(std::uint64_t{3}, ctx.right(), 9);
+  win.fence();
+  ctx.equal(win[9], std::uint64_t{3}, "put into a window after impossible ones");
+  win.free();
+}
+
+// Goal: operators that the element type does not have are refused at run time where the compiler could not.
+void operators_without_meaning(context& ctx) {
+  test_window<double> win(ctx, count, {.name = "real"});
+  const int to = ctx.right();
+  const std::vector<double> ten(10, 1.0);
+  std::vector<double> old(10);
+  win->fence();
+  for (const rma::operation op : {rma::operation::land, rma::operation::lor, rma::operation::lxor, rma::operation::band,
+                                  rma::operation::bor, rma::operation::bxor}) {
+    const std::string text = " " + std::string(rma::name_of(op)) + " of double";
+    ctx.expect(win->try_accumulate(std::span<const double>(ten), to, win.at(to, 0), op), status::bad_type,
+               "accumulate" + text);
+    ctx.expect(win->try_get_accumulate(std::span<const double>(ten), std::span(old), to, win.at(to, 0), op),
+               status::bad_type, "get_accumulate" + text);
+  }
+  ctx.throws(status::bad_type, {"accumulate", "real", "bxor", "f64"},
+             [&] { win->accumulate(std::span<const double>(ten), to, win.at(to, 0), rma::bxor); });
+  win->fence();
+  ctx.check(std::ranges::all_of(win.local(), [](double v) { return v == 0; }), "a refused operator wrote");
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+// Goal: untyped windows refuse what is not aligned, not whole, or has no meaning for the type.
+void untyped_misuse(context& ctx) {
+  test_window<std::byte> win(ctx, 256, {.name = "raw"});
+  const int to = ctx.right();
+  std::uint64_t value = 1;
+  std::uint64_t old = 0;
+  const double real = 1;
+  double real_old = 0;
+  const auto one = rma::Layout::contiguous<std::uint64_t>(1);
+  const auto part = rma::Layout::contiguous<std::uint8_t>(12);
+  win->fence();
+  for (const std::size_t off : {1U, 2U, 4U, 7U, 33U}) {
+    const std::uint64_t at = win.at(to, off);
+    const std::string text = " of 8 bytes at " + std::to_string(off);
+    ctx.expect(win->fetch_and_op_as(rma::element::u64, rma::sum, &value, &old, to, at), status::misaligned,
+               "fetch_and_op" + text);
+    ctx.expect(win->compare_and_swap_as(rma::element::u64, &value, &value, &old, to, at), status::misaligned,
+               "compare_and_swap" + text);
+    ctx.expect(win->accumulate_as(rma::element::u64, rma::sum, &value, one, to, at, one), status::misaligned,
+               "accumulate" + text);
+  }
+  const std::uint64_t at = win.at(to, 0);
+  ctx.expect(win->fetch_and_op_as(rma::element::f64, rma::band, &real, &real_old, to, at), status::bad_type,
+             "band of a double");
+  ctx.expect(win->fetch_and_op_as(rma::element::c64, rma::max, &real, &real_old, to, at), status::bad_type,
+             "max of a complex");
+  ctx.expect(win->compare_and_swap_as(rma::element::f64, &real, &real, &real_old, to, at), status::bad_type,
+             "compare_and_swap of doubles");
+  ctx.check(!rma::ok(win->accumulate_as(rma::element::u64, rma::sum, &value, part, to, at, part)),
+            "accumulate of one and a half elements was taken");
+  ctx.check(rma::ok(win->fetch_and_op_as(rma::element::u64, rma::sum, &value, &old, to, win.at(to, 8))),
+            "an aligned one");
+  win->fence(rma::no_succeed);
+  ctx.equal(old, std::uint64_t{0}, "old value of the aligned one");
+  win.free();
+}
+
+// Goal: settings that do not exist, and values that a setting does not have, are refused with the valid ones.
+// Method: a second runtime, a job of this rank alone, with a Config.
+void unknown_settings(context& ctx) {
+  const auto with = [](const char* name, const char* value) {
+    rma::Config config;
+    config.environment = false;
+    config.settings[name] = value;
+    const rma::Runtime runtime(config);
+  };
+  ctx.throws(status::bad_setting, {"RMA_NO_SUCH_THING", "RMA_PROGRESS_THREAD"},
+             [&] { with("RMA_NO_SUCH_THING", "1"); });
+  ctx.throws(status::bad_setting, {"RMA_ACCUMULATE_MODE", "sideways", "element", "striped", "handler"},
+             [&] { with("RMA_ACCUMULATE_MODE", "sideways"); });
+  ctx.throws(status::bad_setting, {"RMA_PROGRESS_THREAD", "perhaps"}, [&] { with("RMA_PROGRESS_THREAD", "perhaps"); });
+  ctx.throws(status::bad_setting, {"RMA_SPIN_US", "-3"}, [&] { with("RMA_SPIN_US", "-3"); });
+  ctx.throws(status::bad_setting, {"RMA_SEGMENT_BYTES", "12Q"}, [&] { with("RMA_SEGMENT_BYTES", "12Q"); });
+}
+
+// Goal: a launcher's parameters that make no sense are refused, not waited for.
+void senseless_boot(context& ctx) {
+  const auto with = [](const rma::Config& config) { const rma::Runtime runtime(config); };
+  ctx.throws(status::bad_boot, {"carrier-pigeon"}, [&] {
+    with({.environment = false, .boot = "carrier-pigeon://roof", .rank = 0, .size = 2, .key = "0123456789abcdef0123"});
+  });
+  ctx.throws(status::bad_boot, {"4"}, [&] {
+    with({.environment = false, .boot = "local://nobody-there", .rank = 4, .size = 4, .key = "0123456789abcdef0123"});
+  });
+  ctx.throws(status::bad_boot, {}, [&] { with({.environment = false, .rank = 0, .size = 2}); });
+}
+
+constexpr kind_set displaced_kinds = each_kind & ~only(window_kind::dynamic);
+
+constexpr test_case table[] = {
+    {"misuse.out_of_range", out_of_range, displaced_kinds},
+    {"misuse.messages_name_everything", messages_name_everything, displaced_kinds},
+    {"misuse.bad_ranks", bad_ranks, each_kind},
+    {"misuse.bad_sizes", bad_sizes, each_kind},
+    {"misuse.impossible_windows", impossible_windows},
+    {"misuse.operators_without_meaning", operators_without_meaning, each_kind},
+    {"misuse.untyped_misuse", untyped_misuse, each_kind},
+    {"misuse.unknown_settings", unknown_settings},
+    {"misuse.senseless_boot", senseless_boot},
+};
+
+}  // namespace
+
+std::span<const test_case> misuse_cases() noexcept { return table; }
+
+}  // namespace conformance

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every operator on every element type, through every call that takes them.
+#include <algorithm>
+#include <complex>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "cases.hpp"
+#include "windows.hpp"
+
+namespace conformance {
+namespace {
+
+template <class T>
+inline constexpr bool is_complex = false;
+template <class T>
+inline constexpr bool is_complex<std::complex<T>> = true;
+
+/// What an operator does, written down once more.
+template <rma::operation Op, class T>
+T apply_plain(T a, T b) {
+  using rma::operation;
+  if constexpr (Op == operation::sum) return static_cast<T>(a + b);
+  if constexpr (Op == operation::prod) return static_cast<T>(a * b);
+  if constexpr (Op == operation::min) return b < a ? b : a;
+  if constexpr (Op == operation::max) return a < b ? b : a;
+  if constexpr (Op == operation::land) return static_cast<T>(a != 0 && b != 0);
+  if constexpr (Op == operation::lor) return static_cast<T>(a != 0 || b != 0);
+  if constexpr (Op == operation::lxor) return static_cast<T>((a != 0) != (b != 0));
+  if constexpr (Op == operation::band) return static_cast<T>(a & b);
+  if constexpr (Op == operation::bor) return static_cast<T>(a | b);
+  if constexpr (Op == operation::bxor) return static_cast<T>(a ^ b);
+  if constexpr (Op == operation::replace) return b;
+  if constexpr (Op == operation::no_op) return a;
+}
+
+/// Small whole numbers, so that sums and products are exact in every type and order.
+template <class T>
+T operand(int rank, std::size_t i) {
+  const auto x = static_cast<int>((static_cast<std::size_t>(rank) * 13 + i * 5) % 7);
+  if constexpr (is_complex<T>) {
+    using part = typename T::value_type;
+    constexpr int re[] = {1, 0, -1, 0};
+    return T(static_cast<part>(re[x % 4]), static_cast<part>(re[(x + 3) % 4]));  // powers of i
+  } else if constexpr (std::is_unsigned_v<T>) {
+    return static_cast<T>(x);
+  } else {
+    return static_cast<T>(x - 3);
+  }
+}
+
+template <class T, class Visit, std::size_t... Index>
+void visit_operators(Visit visit, std::index_sequence<Index...>) {
+  const auto one = [&]<rma::operation Op>(rma::operation_tag<Op> tag) {
+    if constexpr (rma::defined_for(Op, rma::element_of<T>)) visit(tag);
+  };
+  (one(rma::operation_tag<static_cast<rma::operation>(Index)>{}), ...);
+}
+
+/// Calls `visit(operation_tag<Op>{})` for each operator that is defined for T.
+template <class T, class Visit>
+void each_operator(Visit visit) {
+  visit_operators<T>(visit, std::make_index_sequence<rma::operation_count>{});
+}
+
+template <class T, rma::operation Op>
+std::string title(const char* call) {
+  return std::string(call) + " " + std::string(rma::name_of(Op)) + " of " +
+         std::string(rma::name_of(rma::element_of<T>));
+}
+
+constexpr std::size_t length = 33;
+
+/// One call of each form by one origin on the right neighbour: old values and results against apply_plain.
+template <class T, rma::operation Op>
+void single_origin(context& ctx, test_window<T>& win) {
+  const int to = ctx.right();
+  std::vector<T> add(length);
+  for (std::size_t i = 0; i < length; ++i) {
+    win.local()[i] = operand<T>(ctx.rank(), i + 1);
+    add[i] = operand<T>(ctx.rank(), i);
+  }
+  win->fence();
+  std::vector<T> old(length, T{});
+  win->get_accumulate(std::span<const T>(add), std::span(old), to, win.at(to, 0), Op);
+  win->fence();
+  bool right_old = true;
+  bool right_new = true;
+  for (std::size_t i = 0; i < length; ++i) {
+    right_old = right_old && old[i] == operand<T>(to, i + 1);
+    right_new =
+        right_new && win.local()[i] == apply_plain<Op>(operand<T>(ctx.rank(), i + 1), operand<T>(ctx.left(), i));
+  }
+  ctx.check(right_old, "old values of " + title<T, Op>("get_accumulate"));
+  ctx.check(right_new, "result of " + title<T, Op>("get_accumulate"));
+  win->fence();
+
+  const T before = operand<T>(ctx.rank(), 4);
+  win.local()[0] = before;
+  win.local()[1] = before;
+  win.local()[2] = before;
+  win->fence();
+  const T found = win->fetch_and_op(operand<T>(ctx.rank(), 2), to, win.at(to, 0), rma::operation_tag<Op>{});
+  win->accumulate(operand<T>(ctx.rank(), 2), to, win.at(to, 1), rma::operation_tag<Op>{});
+  const T one = operand<T>(ctx.rank(), 2);
+  T found_as{};
+  ctx.check(rma::ok(win->fetch_and_op_as(rma::element_of<T>, Op, &one, &found_as, to, win.at(to, 2))),
+            "fetch_and_op_as");
+  win->fence();
+  ctx.check(found == operand<T>(to, 4) && found_as == found, "old value of " + title<T, Op>("fetch_and_op"));
+  const T wanted = apply_plain<Op>(before, operand<T>(ctx.left(), 2));
+  ctx.check(win.local()[0] == wanted, "result of " + title<T, Op>("fetch_and_op"));
+  ctx.check(win.local()[1] == wanted, "result of " + title<T, Op>("accumulate"));
+  ctx.check(win.local()[2] == wanted, "result of " + title<T, Op>("fetch_and_op_as"));
+  win->fence();
+}
+
+/// All ranks accumulate into all ranks at once; commutative operators leave one possible result.
+template <class T, rma::operation Op>
+void all_origins(context& ctx, test_window<T>& win) {
+  if constexpr (Op != rma::operation::replace) {
+    std::vector<T> wanted(length);
+    std::vector<T> add(length);
+    for (std::size_t i = 0; i < length; ++i) {
+      win.local()[i] = operand<T>(9, i);
+      wanted[i] = operand<T>(9, i);
+      add[i] = operand<T>(ctx.rank(), i);
+      for (int r = 0; r < ctx.size(); ++r) wanted[i] = apply_plain<Op>(wanted[i], operand<T>(r, i));
+    }
+    win->fence();
+    for (int step = 0; step < ctx.size(); ++step) {
+      const int to = (ctx.rank() + step) % ctx.size();
+      win->accumulate(std::span<const T>(add), to, win.at(to, 0), Op);
+    }
+    win->fence();
+    ctx.check(std::ranges::equal(win.local().first(length), wanted), "all-to-all " + title<T, Op>("accumulate"));
+    win->fence();
+  }
+}
+
+template <class T>
+void operators_of(context& ctx) {
+  test_window<T> win(ctx, length);
+  each_operator<T>([&]<rma::operation Op>(rma::operation_tag<Op>) {
+    single_origin<T, Op>(ctx, win);
+    all_origins<T, Op>(ctx, win);
+  });
+  win.free();
+}
+
+// Goal: the operators of MPI on the integers, through accumulate, get_accumulate and fetch_and_op, typed and by
+// run-time element type. Break: swap min and max in the slow path.
+void small_integers(context& ctx) {
+  operators_of<std::int8_t>(ctx);
+  operators_of<std::uint8_t>(ctx);
+  operators_of<std::int16_t>(ctx);
+  operators_of<std::uint16_t>(ctx);
+}
+
+void large_integers(context& ctx) {
+  operators_of<std::int32_t>(ctx);
+  operators_of<std::uint32_t>(ctx);
+  operators_of<std::int64_t>(ctx);
+  operators_of<std::uint64_t>(ctx);
+}
+
+void floating_point(context& ctx) {
+  operators_of<float>(ctx);
+  operators_of<double>(ctx);
+}
+
+void complex_numbers(context& ctx) {
+  operators_of<std::complex<float>>(ctx);
+  operators_of<std::complex<double>>(ctx);
+}
+
+// Goal: replace by many origins leaves, element by element, what one of them wrote; no_op reads without writing.
+void replace_and_read(context& ctx) {
+  constexpr std::size_t count = 3000;
+  test_window<std::uint64_t> win(ctx, count);
+  std::vector<std::uint64_t> mine(count);
+  fill_tagged(std::span(mine), ctx.rank());
+  win->fence();
+  win->accumulate(std::span<const std::uint64_t>(mine), 0, win.at(0, 0), rma::replace);
+  win->fence();
+  std::vector<std::uint64_t> seen(count);
+  win->get_accumulate({}, std::span(seen), 0, win.at(0, 0), rma::no_op);
+  win->fence();
+  for (std::size_t i = 0; i < count; ++i) {
+    bool known = false;
+    for (int r = 0; r < ctx.size(); ++r) known = known || seen[i] == tagged<std::uint64_t>(r, i);
+    if (!known) ctx.fail("element " + std::to_string(i) + " is what nobody wrote");
+  }
+  if (ctx.rank() == 0) ctx.check(std::ranges::equal(win.local(), seen), "no_op changed the window");
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+constexpr test_case table[] = {
+    {"operators.small_integers", small_integers, each_kind},
+    {"operators.large_integers", large_integers, each_kind},
+    {"operators.floating_point", floating_point, each_kind},
+    {"operators.complex_numbers", complex_numbers, each_kind},
+    {"operators.replace_and_read", replace_and_read, each_kind},
+};
+
+}  // namespace
+
+std::span<const test_case> operator_cases() noexcept { return table; }
+
+}  // namespace conformance

@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0
+// put and get of values and ranges, of every size that may change the protocol.
+#include <algorithm>
+#include <cstdint>
+
+#include "cases.hpp"
+#include "windows.hpp"
+
+namespace conformance {
+namespace {
+
+/// One below, on and above powers of two: where inline data, eager buffers, cross-memory attach and pipelines
+/// begin and end.
+std::vector<std::size_t> sizes_around_limits() {
+  std::vector<std::size_t> sizes = {0, 1, 2, 3, 4, 5, 7, 8, 9, 12};
+  for (std::size_t power = 16; power <= std::size_t{1} << 20; power *= 2) {
+    sizes.insert(sizes.end(), {power - 1, power, power + 1});
+  }
+  sizes.push_back((std::size_t{3} << 20) + 5);
+  return sizes;
+}
+
+using byte_type = std::uint8_t;
+constexpr std::size_t guard = 64;
+constexpr byte_type untouched = 0xa5;
+
+// Goal: a put of any size writes its bytes, all of them and nothing else, at any alignment, to others and to self.
+// Method: put of tagged bytes with a random offset into a window of a constant byte; then the whole surroundings are
+// looked at by the target. Break: copy one byte too few in the slow path of put.
+void put_sizes(context& ctx) {
+  const auto sizes = sizes_around_limits();
+  test_window<byte_type> win(ctx, sizes.back() + 4 * guard);
+  std::ranges::fill(win.local(), untouched);
+  std::vector<byte_type> from(sizes.back());
+  win->fence();
+  for (const std::size_t n : sizes) {
+    const std::size_t shift = guard + ctx.common_random()() % guard;
+    const bool self = ctx.common_random()() % 4 == 0;
+    const int target = self ? ctx.rank() : ctx.right();
+    const int writer = self ? ctx.rank() : ctx.left();
+    fill_tagged(std::span(from).first(n), ctx.rank(), n);
+    win->put(std::span<const byte_type>(from).first(n), target, win.at(target, shift));
+    win->fence();
+    const std::span<const byte_type> part = win.local().subspan(shift - guard, n + 2 * guard);
+    ctx.equal(first_untagged(part.subspan(guard, n), writer, n), n,
+              "first wrong byte of a put of " + std::to_string(n));
+    const bool clean = std::ranges::all_of(part.first(guard), [](byte_type b) { return b == untouched; }) &&
+                       std::ranges::all_of(part.last(guard), [](byte_type b) { return b == untouched; });
+    ctx.check(clean, "bytes beside a put of " + std::to_string(n) + " were written");
+    std::ranges::fill(win.local().subspan(shift, n), untouched);
+    win->fence();
+  }
+  win.free();
+}
+
+// Goal: a get of any size reads its bytes and writes nothing beside the buffer.
+void get_sizes(context& ctx) {
+  const auto sizes = sizes_around_limits();
+  test_window<byte_type> win(ctx, sizes.back() + guard);
+  fill_tagged(win.local(), ctx.rank());
+  std::vector<byte_type> to(sizes.back() + 2 * guard);
+  win->fence();
+  for (const std::size_t n : sizes) {
+    const std::size_t shift = ctx.common_random()() % guard;
+    const int target = ctx.common_random()() % 4 == 0 ? ctx.rank() : ctx.right();
+    std::ranges::fill(to, untouched);
+    win->get(std::span(to).subspan(guard, n), target, win.at(target, shift));
+    win->fence();
+    const std::span<const byte_type> part = std::span<const byte_type>(to).first(n + 2 * guard);
+    ctx.equal(first_untagged(part.subspan(guard, n), target, 0, shift), n,
+              "first wrong byte of a get of " + std::to_string(n));
+    const bool clean = std::ranges::all_of(part.first(guard), [](byte_type b) { return b == untouched; }) &&
+                       std::ranges::all_of(part.last(guard), [](byte_type b) { return b == untouched; });
+    ctx.check(clean, "bytes beside a get of " + std::to_string(n) + " were written");
+  }
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+template <class T>
+void values_of(context& ctx) {
+  test_window<T> win(ctx, 40);
+  win->fence();
+  for (std::size_t i = 0; i < 40; ++i) {
+    win->put(tagged<T>(ctx.rank(), i), ctx.right(), win.at(ctx.right(), i));
+  }
+  win->fence();
+  ctx.equal(first_untagged(std::span<const T>(win.local()), ctx.left()), std::size_t{40}, "values put");
+  for (std::size_t i = 0; i < 40; ++i) {
+    const T seen = win->get(ctx.right(), win.at(ctx.right(), i));
+    if (!(seen == tagged<T>(ctx.rank(), i))) ctx.fail("value got at " + std::to_string(i));
+  }
+  win->fence();
+  win.free();
+}
+
+// Goal: single values of every element type arrive as they are.
+void values(context& ctx) {
+  values_of<std::int8_t>(ctx);
+  values_of<std::uint16_t>(ctx);
+  values_of<std::int32_t>(ctx);
+  values_of<std::uint64_t>(ctx);
+  values_of<float>(ctx);
+  values_of<double>(ctx);
+}
+
+// Goal: everyone can put to everyone in one epoch; no byte gets lost when all talk at once.
+// Method: blocks of random size, the same on all ranks, to all targets, in a random order of targets.
+void all_to_all(context& ctx) {
+  const auto ranks = static_cast<std::size_t>(ctx.size());
+  constexpr std::size_t slot = 40000;
+  test_window<std::uint32_t> win(ctx, slot * ranks);
+  std::vector<std::uint32_t> from(slot * ranks);
+  for (std::size_t round = 0; round < 4; ++round) {
+    const std::size_t count = 1 + ctx.common_random()() % slot;
+    win->fence();
+    std::vector<int> order(ranks);
+    for (std::size_t i = 0; i < ranks; ++i) order[i] = static_cast<int>(i);
+    std::ranges::shuffle(order, ctx.random());
+    for (const int target : order) {
+      const auto block = std::span(from).subspan(static_cast<std::size_t>(target) * slot, count);
+      fill_tagged(block, ctx.rank(), static_cast<std::uint64_t>(target) + 100 * round);
+      win->put(std::span<const std::uint32_t>(block), target,
+               win.at(target, slot * static_cast<std::size_t>(ctx.rank())));
+    }
+    win->fence();
+    for (int r = 0; r < ctx.size(); ++r) {
+      const std::span<const std::uint32_t> block = win.local().subspan(slot * static_cast<std::size_t>(r), count);
+      ctx.equal(first_untagged(block, r, static_cast<std::uint64_t>(ctx.rank()) + 100 * round), count,
+                "block of a rank");
+    }
+  }
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+// Goal: the origin's buffer may be used again after flush_local, and the old contents arrive.
+// Method: the same buffer for 50 puts of 20 KiB, overwritten after each flush_local.
+void buffer_reuse(context& ctx) {
+  constexpr std::size_t count = 2500;
+  test_window<std::uint64_t> win(ctx, 50 * count);
+  std::vector<std::uint64_t> buffer(count);
+  {
+    const auto hold = win->lock(rma::shared, ctx.right());
+    for (std::size_t i = 0; i < 50; ++i) {
+      fill_tagged(std::span(buffer), ctx.rank(), i);
+      win->put(std::span<const std::uint64_t>(buffer), ctx.right(), win.at(ctx.right(), i * count));
+      win->flush_local(ctx.right());
+      std::ranges::fill(buffer, 0);
+    }
+  }
+  ctx.world().barrier();
+  for (std::size_t i = 0; i < 50; ++i) {
+    const std::span<const std::uint64_t> part = win.local().subspan(i * count, count);
+    ctx.equal(first_untagged(part, ctx.left(), i), count, "put number " + std::to_string(i));
+  }
+  win.free();
+}
+
+// Goal: many small puts and gets in one epoch, to random places of random targets, all take effect.
+// Method: every rank owns a slice of each target's window, so that no two write the same word; an oracle is kept.
+void random_small(context& ctx) {
+  const auto ranks = static_cast<std::size_t>(ctx.size());
+  constexpr std::size_t slice = 64;
+  test_window<std::uint64_t> win(ctx, slice * ranks);
+  std::vector<std::uint64_t> oracle(slice * ranks, 0);
+  const std::size_t first = slice * static_cast<std::size_t>(ctx.rank());
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  const std::size_t rounds = ctx.rounds(20000);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    const std::size_t target = ctx.random()() % ranks;
+    const std::size_t place = ctx.random()() % slice;
+    const int to = static_cast<int>(target);
+    if (ctx.random()() % 2 == 0) {
+      const std::uint64_t value = ctx.random()();
+      win->put(value, to, win.at(to, first + place));
+      oracle[target * slice + place] = value;
+    } else {
+      win->flush(to);
+      const std::uint64_t seen = win->get(to, win.at(to, first + place));
+      if (seen != oracle[target * slice + place]) ctx.fail("a get after a flush missed an own put");
+    }
+  }
+  win->unlock_all();
+  win.free();
+}
+
+// Goal: gets of one epoch read the values from before it where nobody writes, in any number.
+// Method: 3000 outstanding span gets of 8 bytes to 1 KiB, all completed by one flush_all.
+void many_outstanding_gets(context& ctx) {
+  constexpr std::size_t count = 4096;
+  test_window<std::uint32_t> win(ctx, count);
+  fill_tagged(win.local(), ctx.rank());
+  ctx.world().barrier();
+  const std::size_t rounds = std::max<std::size_t>(100, ctx.rounds(3000));
+  std::vector<std::vector<std::uint32_t>> results(rounds);
+  std::vector<std::pair<int, std::size_t>> asked(rounds);
+  {
+    auto hold = win->lock_all();
+    for (std::size_t i = 0; i < rounds; ++i) {
+      const std::size_t n = 2 + ctx.random()() % 255;
+      asked[i] = {static_cast<int>(ctx.random()() % static_cast<std::uint64_t>(ctx.size())),
+                  ctx.random()() % (count - n)};
+      results[i].resize(n);
+      win->get(std::span(results[i]), asked[i].first, win.at(asked[i].first, asked[i].second));
+    }
+    hold.flush();
+    for (std::size_t i = 0; i < rounds; ++i) {
+      const std::span<const std::uint32_t> got(results[i]);
+      if (first_untagged(got, asked[i].first, 0, asked[i].second) != got.size()) ctx.fail("get " + std::to_string(i));
+    }
+  }
+  ctx.world().barrier();
+  win.free();
+}
+
+// Goal: the exception-free forms do the same and say done or posted.
+void try_forms(context& ctx) {
+  test_window<double> win(ctx, 8);
+  ctx.expect(win->try_fence(), rma::status::done, "try_fence");
+  const std::vector<double> data = {1.0, 2.0, 3.0};
+  ctx.expect(win->try_put(4.5, ctx.right(), win.at(ctx.right(), 0)), rma::status::done, "try_put of a value");
+  ctx.check(rma::ok(win->try_put(std::span<const double>(data), ctx.right(), win.at(ctx.right(), 1))),
+            "try_put of a span");
+  ctx.expect(win->try_fence(), rma::status::done, "try_fence");
+  double value = 0;
+  std::vector<double> back(3);
+  ctx.expect(win->try_get(value, ctx.right(), win.at(ctx.right(), 0)), rma::status::done, "try_get of a value");
+  ctx.check(rma::ok(win->try_get(std::span(back), ctx.right(), win.at(ctx.right(), 1))), "try_get of a span");
+  ctx.expect(win->try_fence(rma::no_succeed), rma::status::done, "try_fence");
+  ctx.check(value == 4.5 && back == data, "values of the exception-free forms");
+  ctx.expect(win->try_lock(rma::shared, 0), rma::status::done, "try_lock");
+  ctx.expect(win->try_flush(0), rma::status::done, "try_flush");
+  ctx.expect(win->try_flush_local(0), rma::status::done, "try_flush_local");
+  ctx.expect(win->try_flush_all(), rma::status::done, "try_flush_all");
+  ctx.expect(win->try_flush_local_all(), rma::status::done, "try_flush_local_all");
+  ctx.expect(win->try_sync(), rma::status::done, "try_sync");
+  ctx.expect(win->try_unlock(0), rma::status::done, "try_unlock");
+  ctx.expect(win->try_lock_all(), rma::status::done, "try_lock_all");
+  ctx.expect(win->try_unlock_all(), rma::status::done, "try_unlock_all");
+  win.free();
+}
+
+constexpr test_case table[] = {
+    {"put.sizes", put_sizes, each_kind},
+    {"get.sizes", get_sizes, each_kind},
+    {"put_get.values", values, each_kind},
+    {"put_get.all_to_all", all_to_all, each_kind},
+    {"put_get.buffer_reuse", buffer_reuse, each_kind},
+    {"put_get.random_small", random_small, each_kind},
+    {"put_get.many_outstanding_gets", many_outstanding_gets, each_kind},
+    {"put_get.try_forms", try_forms, each_kind},
+};
+
+}  // namespace
+
+std::span<const test_case> put_get_cases() noexcept { return table; }
+
+}  // namespace conformance

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests: the end of single operations.
+#include <algorithm>
+#include <cstdint>
+#include <fstream>
+#include <numeric>
+#include <string>
+
+#include "cases.hpp"
+#include "windows.hpp"
+
+namespace conformance {
+namespace {
+
+using words = std::span<const std::uint64_t>;
+
+// Goal: each request form does what its plain form does; after wait the origin's buffers are free and results there.
+void each_form(context& ctx) {
+  constexpr std::size_t count = 3000;
+  test_window<std::uint64_t> win(ctx, count);
+  const int to = ctx.right();
+  std::vector<std::uint64_t> buffer(count);
+  std::vector<std::uint64_t> result(count);
+  const auto here = rma::Layout::contiguous<std::uint64_t>(count);
+  {
+    const auto hold = win->lock(rma::exclusive, to);
+    fill_tagged(std::span(buffer), ctx.rank());
+    win->rput(words(buffer), to, win.at(to, 0)).wait();
+    std::ranges::fill(buffer, 1);
+    win->flush(to);
+    win->rget(std::span(result), to, win.at(to, 0)).wait();
+    ctx.equal(first_untagged(words(result), ctx.rank()), count, "rput and rget");
+    win->raccumulate(words(buffer), to, win.at(to, 0), rma::sum).wait();
+    std::ranges::fill(buffer, 5);
+    win->rget_accumulate(words(buffer), std::span(result), to, win.at(to, 0), rma::replace).wait();
+    bool added = true;
+    for (std::size_t i = 0; i < count; ++i) added = added && result[i] == tagged<std::uint64_t>(ctx.rank(), i) + 1;
+    ctx.check(added, "raccumulate and rget_accumulate");
+    std::uint64_t old = 0;
+    win->rfetch_and_op(std::uint64_t{2}, old, to, win.at(to, 9), rma::sum).wait();
+    ctx.equal(old, std::uint64_t{5}, "old value of rfetch_and_op");
+    win->flush(to);
+    win->rget(result.data(), here, to, win.at(to, 0), here).wait();
+    ctx.equal(result[9], std::uint64_t{7}, "result of rfetch_and_op");
+    win->rput(buffer.data(), here, to, win.at(to, 0), here).wait();
+  }
+  ctx.world().barrier();
+  win.free();
+}
+
+// Goal: test turns true and stays true; a finished, an empty and a moved-from request are done.
+void test_until_done(context& ctx) {
+  constexpr std::size_t count = 100000;
+  test_window<std::uint64_t> win(ctx, count);
+  fill_tagged(win.local(), ctx.rank());
+  ctx.world().barrier();
+  const int to = ctx.right();
+  std::vector<std::uint64_t> result(count);
+  {
+    const auto hold = win->lock(rma::shared, to);
+    rma::Request request = win->rget(std::span(result), to, win.at(to, 0));
+    ctx.wait_until([&] { return request.test(); });
+    ctx.check(request.test() && !request.pending(), "a finished request is not done");
+    ctx.equal(first_untagged(words(result), to), count, "first wrong element of rget");
+    request.wait();
+    rma::Request empty;
+    ctx.check(empty.test() && !empty.pending(), "an empty request is not done");
+    rma::Request first = win->rget(std::span(result), to, win.at(to, 0));
+    rma::Request second = std::move(first);
+    ctx.check(first.test(), "a moved-from request is not done");  // NOLINT: that is what is tested
+    second.wait();
+    ctx.expect(second.try_wait(), rma::status::done, "try_wait of a finished request");
+    ctx.expect(second.try_test(), rma::status::done, "try_test of a finished request");
+  }
+  ctx.world().barrier();
+  win.free();
+}
+
+// Goal: wait_any names each pending request once; then there is none left and all results are in place.
+void wait_any_names_each_once(context& ctx) {
+  constexpr std::size_t count = 40;
+  constexpr std::size_t each = 700;
+  test_window<std::uint64_t> win(ctx, count * each);
+  fill_tagged(win.local(), ctx.rank());
+  ctx.world().barrier();
+  std::vector<std::uint64_t> result(count * each);
+  std::vector<rma::Request> requests(count);
+  std::vector<int> named(count, 0);
+  {
+    const auto hold = win->lock_all();
+    for (std::size_t i = 0; i < count; ++i) {
+      requests[i] = win->rget(std::span(result).subspan(i * each, each), ctx.right(), win.at(ctx.right(), i * each));
+    }
+    for (std::size_t i = rma::wait_any(requests); i < count; i = rma::wait_any(requests)) {
+      named[i] += 1;
+      if (named[i] > 1) break;
+    }
+  }
+  ctx.check(std::ranges::none_of(named, [](int n) { return n > 1; }), "wait_any named a request twice");
+  ctx.check(std::ranges::none_of(requests, [](const rma::Request& r) { return r.pending(); }), "a request is pending");
+  ctx.equal(first_untagged(words(result), ctx.right()), result.size(), "first wrong element");
+  ctx.world().barrier();
+  win.free();
+}
+
+// Goal: wait_all and test_all end all; a mixture with empty ones is fine.
+void wait_all_and_test_all(context& ctx) {
+  constexpr std::size_t count = 200;
+  test_window<std::uint64_t> win(ctx, count * static_cast<std::size_t>(ctx.size()));
+  const std::size_t first = count * static_cast<std::size_t>(ctx.rank());
+  std::vector<std::uint64_t> values(count);
+  std::vector<rma::Request> requests(2 * count);
+  {
+    const auto hold = win->lock_all();
+    for (std::size_t i = 0; i < count; ++i) {
+      values[i] = tagged<std::uint64_t>(ctx.rank(), i);
+      requests[2 * i] = win->rput(words(values).subspan(i, 1), 0, win.at(0, first + i));
+    }
+    rma::wait_all(requests);
+    std::ranges::fill(values, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      requests[2 * i] = win->rput(words(values).subspan(i, 1), ctx.right(), win.at(ctx.right(), first + i));
+    }
+    ctx.wait_until([&] { return rma::test_all(requests); });
+    ctx.expect(rma::try_wait_all(requests), rma::status::done, "try_wait_all of finished requests");
+    rma::wait_all({});
+    ctx.check(rma::test_all({}), "test_all of none");
+  }
+  ctx.world().barrier();
+  if (ctx.rank() == 0 && ctx.size() > 1) {
+    for (int r = 0; r < ctx.size(); ++r) {
+      if (r == ctx.left()) continue;  // it wrote zeros here later
+      const words part = words(win.local()).subspan(count * static_cast<std::size_t>(r), count);
+      ctx.equal(first_untagged(part, r), count, "values of a rank");
+    }
+  }
+  ctx.world().barrier();
+  win.free();
+}
+
+// Goal: a request that is dropped does not stop its operation: flush completes it.
+void dropped_requests(context& ctx) {
+  constexpr std::size_t count = 500;
+  test_window<std::uint64_t> win(ctx, count);
+  std::vector<std::uint64_t> values(count);
+  fill_tagged(std::span(values), ctx.rank());
+  {
+    const auto hold = win->lock(rma::shared, ctx.right());
+    for (std::size_t i = 0; i < count; ++i) {
+      (void)win->rput(words(values).subspan(i, 1), ctx.right(), win.at(ctx.right(), i));
+    }
+    win->flush(ctx.right());
+  }
+  ctx.world().barrier();
+  ctx.equal(first_untagged(words(win.local()), ctx.left()), count, "puts whose requests were dropped");
+  win.free();
+}
+
+std::size_t resident_kib() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return std::stoul(line.substr(6));
+  }
+  return 0;
+}
+
+/// `count` puts and gets of single words, all outstanding at once.
+void outstanding(context& ctx, test_window<std::uint64_t>& win, std::span<std::uint64_t> values,
+                 std::vector<rma::Request>& requests) {
+  const int to = ctx.size() - 1;
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (i % 2 == 0) {
+      requests[i] = win->rput(words(values).subspan(i, 1), to, win.at(to, i));
+    } else {
+      requests[i] = win->rget(values.subspan(i, 1), to, win.at(to, i));
+    }
+  }
+  rma::wait_all(requests);
+  win->flush(to);
+}
+
+// Goal: 10^6 outstanding requests work, and their memory is used again by the next million.
+// Method: rank 0 does it three times; after the first its memory does not grow. Break: do not put finished nodes back.
+void million_outstanding(context& ctx) {
+  const bool all = ctx.size() <= 2 && (ctx.kind() == window_kind::allocated || ctx.kind() == window_kind::created);
+  const std::size_t count = std::max<std::size_t>(10000, ctx.rounds(all ? 1000000 : 200000));
+  test_window<std::uint64_t> win(ctx, ctx.rank() == ctx.size() - 1 ? count : 0);
+  if (ctx.rank() == ctx.size() - 1) fill_tagged(win.local(), ctx.rank());
+  ctx.world().barrier();
+  if (ctx.rank() == 0) {
+    std::vector<std::uint64_t> values(count);
+    std::vector<rma::Request> requests(count);
+    std::size_t first_kib = 0;
+    const auto hold = win->lock_all();
+    for (std::size_t turn = 0; turn < 3; ++turn) {
+      for (std::size_t i = 0; i < count; i += 2) values[i] = tagged<std::uint64_t>(0, i, turn);
+      outstanding(ctx, win, values, requests);
+      if (turn == 0) first_kib = resident_kib();
+      bool right = true;
+      for (std::size_t i = 1; i < count; i += 2) right = right && values[i] == tagged<std::uint64_t>(ctx.size() - 1, i);
+      ctx.check(right, "gets of a million");
+    }
+    const std::size_t last_kib = resident_kib();
+    if (!ctx.threads()) {
+      ctx.check(last_kib <= first_kib + first_kib / 10 + 4096,
+                "memory grew from " + std::to_string(first_kib) + " to " + std::to_string(last_kib) + " KiB");
+    }
+  }
+  ctx.world().barrier();
+  if (ctx.rank() == ctx.size() - 1) {
+    bool right = true;
+    for (std::size_t i = 0; i < count; i += 2) right = right && win.local()[i] == tagged<std::uint64_t>(0, i, 2);
+    ctx.check(right, "puts of a million");
+  }
+  win.free();
+}
+
+constexpr test_case table[] = {
+    {"request.each_form", each_form, each_kind},
+    {"request.test_until_done", test_until_done, each_kind},
+    {"request.wait_any_names_each_once", wait_any_names_each_once, each_kind},
+    {"request.wait_all_and_test_all", wait_all_and_test_all, each_kind},
+    {"request.dropped_requests", dropped_requests, each_kind},
+    {"request.million_outstanding", million_outstanding, each_kind},
+};
+
+}  // namespace
+
+std::span<const test_case> request_cases() noexcept { return table; }
+
+}  // namespace conformance

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a runtime says about itself and its job.
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <string>
+
+#include "cases.hpp"
+
+namespace conformance {
+namespace {
+
+// Goal: every rank has its own number, and all agree on how many there are.
+// Method: allgather of the ranks; the result must be 0 ... size-1.
+void identity(context& ctx) {
+  rma::Runtime& rt = ctx.runtime();
+  ctx.equal(rt.rank(), ctx.rank(), "rank in the world");
+  ctx.equal(rt.size(), ctx.size(), "size of the world");
+  const std::vector<int> all = ctx.world().allgather(rt.rank());
+  ctx.equal(all.size(), static_cast<std::size_t>(rt.size()), "members of an allgather");
+  for (int r = 0; r < rt.size(); ++r) ctx.equal(all[static_cast<std::size_t>(r)], r, "member of an allgather");
+}
+
+// Goal: now() never runs backwards, here or across a barrier.
+// Method: 1000 readings; then each rank's reading before a barrier against the others' after it (ranks of one machine
+// share the clock).
+void clock_is_monotonic(context& ctx) {
+  auto last = ctx.runtime().now();
+  for (int i = 0; i < 1000; ++i) {
+    const auto next = ctx.runtime().now();
+    if (next < last) ctx.fail("now() ran backwards");
+    last = next;
+  }
+  if (!ctx.world().one_node()) return;
+  const auto before = ctx.world().allgather(ctx.runtime().now().count());
+  const auto after = ctx.runtime().now().count();
+  for (const auto b : before) ctx.check(b <= after, "a time before an allgather is later than the time after it");
+}
+
+// Goal: every setting is listed once, with a value, an origin and a summary.
+void settings_are_listed(context& ctx) {
+  std::set<std::string> names;
+  for (const rma::Setting& s : ctx.runtime().settings()) {
+    ctx.check(names.insert(s.name).second, "setting " + s.name + " is listed twice");
+    ctx.check(s.name.starts_with("RMA_"), "setting " + s.name + " is no RMA_ variable");
+    ctx.check(s.origin == "default" || s.origin == "environment" || s.origin == "config",
+              "origin of " + s.name + " is " + s.origin);
+    ctx.check(!s.summary.empty(), "setting " + s.name + " has no summary");
+  }
+  for (const char* name : {"RMA_PROGRESS_THREAD", "RMA_ACCUMULATE_MODE", "RMA_PROMOTE", "RMA_BOOT"}) {
+    ctx.check(names.contains(name), std::string("setting ") + name + " is missing");
+  }
+  ctx.check(!ctx.runtime().fabrics().empty(), "no fabric is listed");
+}
+
+// Goal: the job key is a secret: no report shows it.
+void key_is_not_shown(context& ctx) {
+  for (const rma::Setting& s : ctx.runtime().settings()) {
+    if (s.name == "RMA_KEY") ctx.check(s.value.empty() || s.value == "(set)", "the job key is shown");
+  }
+}
+
+// Goal: counters have distinct names and never fall.
+// Method: read them, do some work that needs the engine, read them again.
+void counters_never_fall(context& ctx) {
+  const auto before = ctx.runtime().counters();
+  auto win = rma::Window<int>::allocate(ctx.world(), 16);
+  win.fence();
+  std::vector<int> values(16, ctx.rank());
+  win.accumulate(std::span<const int>(values), ctx.right(), 0, rma::sum);
+  win.fence();
+  win.free();
+  const auto after = ctx.runtime().counters();
+  std::set<std::string> names;
+  for (const rma::Counter& a : after) {
+    ctx.check(names.insert(a.name).second, "counter " + a.name + " is listed twice");
+    for (const rma::Counter& b : before) {
+      if (a.name == b.name) ctx.check(a.value >= b.value, "counter " + a.name + " fell");
+    }
+  }
+}
+
+// Goal: progress() never blocks and may be called at any time; compute() is harmless; nobody is dead.
+void idle_calls(context& ctx) {
+  for (int i = 0; i < 1000; ++i) ctx.runtime().progress();
+  ctx.runtime().compute(std::chrono::microseconds(5));
+  ctx.check(ctx.runtime().failed_ranks().empty(), "a rank is said to be dead");
+  ctx.check(!rma::version().empty(), "the library has no version");
+}
+
+constexpr test_case table[] = {
+    {"runtime.identity", identity},
+    {"runtime.clock_is_monotonic", clock_is_monotonic},
+    {"runtime.settings_are_listed", settings_are_listed},
+    {"runtime.key_is_not_shown", key_is_not_shown},
+    {"runtime.counters_never_fall", counters_never_fall},
+    {"runtime.idle_calls", idle_calls},
+};
+
+}  // namespace
+
+std::span<const test_case> runtime_cases() noexcept { return table; }
+
+}  // namespace conformance

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Notified operations: a signal at the target is raised when the data are there.
+#include <algorithm>
+#include <cstdint>
+
+#include "cases.hpp"
+#include "windows.hpp"
+
+namespace conformance {
+namespace {
+
+using words = std::span<const std::uint64_t>;
+
+// Goal: after wait_signal plain loads see the whole notified put; sizes from none to large; the target needs no epoch.
+// Method: a ring with two signals: "data are there" forward, "I have read them" backward. Break: raise the signal
+// before the copy.
+void put_ring(context& ctx) {
+  constexpr std::size_t count = 20000;
+  test_window<std::uint64_t> win(ctx, count);
+  std::vector<std::uint64_t> from(count);
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  const std::size_t rounds = ctx.rounds(500);
+  for (std::size_t round = 1; round <= rounds; ++round) {
+    const std::size_t n = round % 17 == 0 ? count : ctx.common_random()() % (round % 5 == 0 ? 3000 : 40);
+    fill_tagged(std::span(from).first(n), ctx.rank(), round);
+    win->put_signal(words(from).first(n), ctx.right(), win.at(ctx.right(), 0), 3);
+    win->wait_signal(3, 1, ctx.left());
+    if (first_untagged(words(win.local()).first(n), ctx.left(), round) != n) {
+      ctx.fail("a signal came before its " + std::to_string(n) + " words");
+    }
+    win->put_signal({}, ctx.left(), win.at(ctx.left(), 0), 7);
+    win->wait_signal(7, 1, ctx.right());
+    win->flush_local(ctx.right());
+  }
+  ctx.equal(win->signal_value(3), std::uint64_t{0}, "signals left over");
+  win->unlock_all();
+  win.free();
+}
+
+// Goal: signals count: many raised by many ranks are taken away in any portions.
+void counts_add_up(context& ctx) {
+  const auto ranks = static_cast<std::size_t>(ctx.size());
+  constexpr std::size_t each = 100;
+  test_window<std::uint64_t> win(ctx, ranks * each);
+  const auto first = each * static_cast<std::size_t>(ctx.rank());
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  for (std::size_t i = 0; i < each; ++i) {
+    const std::uint64_t value = tagged<std::uint64_t>(ctx.rank(), i);
+    win->put_signal(words(&value, 1), 0, win.at(0, first + i), 15);
+    win->flush_local(0);
+  }
+  if (ctx.rank() == 0) {
+    win->wait_signal(15, each);
+    std::size_t taken = each;
+    while (taken + 7 <= ranks * each) {
+      ctx.wait_until([&] { return win->test_signal(15, 7); });
+      taken += 7;
+    }
+    win->wait_signal(15, ranks * each - taken);
+    ctx.check(!win->test_signal(15), "more signals than were raised");
+    for (int r = 0; r < ctx.size(); ++r) {
+      const words part = words(win.local()).subspan(each * static_cast<std::size_t>(r), each);
+      ctx.equal(first_untagged(part, r), each, "data of a rank after all its signals");
+    }
+  }
+  win->unlock_all();
+  ctx.world().barrier();
+  win.free();
+}
+
+// Goal: the signals of a window do not mix with each other, nor with those of another window; a hint gives more.
+void many_signals(context& ctx) {
+  rma::Hints hints;
+  hints.signals = 200;
+  test_window<std::uint64_t> a(ctx, 1, hints);
+  test_window<std::uint64_t> b(ctx, 1);
+  ctx.expect(a->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(b->try_lock_all(), rma::status::done, "lock_all");
+  for (unsigned s = 0; s < 200; s += 3) {
+    for (unsigned times = 0; times <= s % 4; ++times) a->put_signal({}, ctx.right(), a.at(ctx.right(), 0), s);
+  }
+  b->put_signal({}, ctx.right(), b.at(ctx.right(), 0), 0);
+  a->flush(ctx.right());
+  b->flush(ctx.right());
+  for (unsigned s = 199; s-- > 0;) {
+    if (s % 3 == 0) a->wait_signal(s, s % 4 + 1);
+  }
+  b->wait_signal(0);
+  ctx.world().barrier();
+  for (unsigned s = 0; s < 200; ++s) ctx.equal(a->signal_value(s), std::uint64_t{0}, "a signal that nobody raised");
+  a->unlock_all();
+  b->unlock_all();
+  a.free();
+  b.free();
+}
+
+// Goal: get_signal tells the target that its data have been read: it may overwrite them.
+// Method: rank 0 publishes a new generation only after all readers' signals; each read is of one generation.
+void get_tells_the_target(context& ctx) {
+  constexpr std::size_t count = 3000;
+  test_window<std::uint64_t> win(ctx, count);
+  std::vector<std::uint64_t> to(count);
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  const auto readers = static_cast<std::uint64_t>(ctx.size() - 1);
+  const std::size_t rounds = ctx.rounds(200);
+  for (std::size_t round = 1; round <= rounds; ++round) {
+    if (ctx.rank() == 0) {
+      std::ranges::fill(win.local(), round);
+      win->sync();
+      for (int r = 1; r < ctx.size(); ++r) win->put_signal({}, r, win.at(r, 0), 1);
+      win->wait_signal(2, readers);
+    } else {
+      win->wait_signal(1, 1, 0);
+      win->get_signal(std::span(to), 0, win.at(0, 0), 2);
+      win->flush(0);
+      if (std::ranges::any_of(to, [&](std::uint64_t v) { return v != round; })) ctx.fail("a read mixes generations");
+    }
+  }
+  win->unlock_all();
+  win.free();
+}
+
+// Goal: after the signals of accumulate_signal the sum is complete.
+void accumulate_then_signal(context& ctx) {
+  constexpr std::size_t count = 700;
+  test_window<std::int64_t> win(ctx, count);
+  const std::vector<std::int64_t> ones(count, 1);
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  const std::size_t rounds = ctx.rounds(100);
+  for (std::size_t round = 1; round <= rounds; ++round) {
+    win->accumulate_signal(std::span<const std::int64_t>(ones), 0, win.at(0, 0), rma::sum, 4);
+    win->flush_local(0);
+    if (ctx.rank() == 0) {
+      win->wait_signal(4, static_cast<std::uint64_t>(ctx.size()));
+      const std::int64_t wanted = static_cast<std::int64_t>(round) * ctx.size();
+      if (std::ranges::any_of(win.local(), [&](std::int64_t v) { return v != wanted; }))
+        ctx.fail("sum after the signals");
+    }
+    ctx.world().barrier();
+  }
+  win->unlock_all();
+  win.free();
+}
+
+// Goal: a rank may signal itself.
+void to_self(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 4);
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  const std::vector<std::uint64_t> data = {1, 2, 3, 4};
+  for (int i = 0; i < 100; ++i) {
+    win->put_signal(words(data), ctx.rank(), win.at(ctx.rank(), 0), 0);
+    win->wait_signal(0, 1, ctx.rank());
+  }
+  ctx.check(std::ranges::equal(win.local(), data), "a put to self with a signal");
+  ctx.check(!win->test_signal(0), "a signal to self too many");
+  win->unlock_all();
+  win.free();
+}
+
+// Goal: notified puts work in fence and start epochs, too.
+void in_other_epochs(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 2);
+  const std::uint64_t value = 41;
+  win->fence();
+  win->put_signal(words(&value, 1), ctx.right(), win.at(ctx.right(), 0), 0);
+  win->wait_signal(0, 1, ctx.left());
+  ctx.equal(win.local()[0], value, "a notified put between fences");
+  win->fence(rma::no_succeed);
+  const int left[] = {ctx.left()};
+  const int right[] = {ctx.right()};
+  win->post(left);
+  win->start(right);
+  win->put_signal(words(&value, 1), ctx.right(), win.at(ctx.right(), 1), 1);
+  win->wait_signal(1, 1, ctx.left());
+  ctx.equal(win.local()[1], value, "a notified put between start and complete");
+  win->complete();
+  win->wait();
+  win.free();
+}
+
+// Goal: a signal that the window does not have is refused by name.
+void unknown_signals(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 2, {.name = "bell"});
+  const std::uint64_t value = 1;
+  win->fence();
+  ctx.throws(rma::status::bad_argument, {"put", "bell", "16"},
+             [&] { win->put_signal(words(&value, 1), ctx.right(), win.at(ctx.right(), 0), 16); });
+  ctx.throws(rma::status::bad_argument, {"wait_signal", "bell", "16"}, [&] { win->wait_signal(16); });
+  ctx.throws(rma::status::bad_argument, {"test_signal", "bell", "99"}, [&] { (void)win->test_signal(99); });
+  ctx.expect(win->try_wait_signal(0, 1, ctx.size()), rma::status::bad_rank, "wait_signal from nobody");
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
+constexpr test_case table[] = {
+    {"signal.put_ring", put_ring, each_kind},
+    {"signal.counts_add_up", counts_add_up, each_kind},
+    {"signal.many_signals", many_signals, each_kind},
+    {"signal.get_tells_the_target", get_tells_the_target, each_kind, 2},
+    {"signal.accumulate_then_signal", accumulate_then_signal, each_kind},
+    {"signal.to_self", to_self, each_kind},
+    {"signal.in_other_epochs", in_other_epochs, each_kind},
+    {"signal.unknown_signals", unknown_signals, each_kind},
+};
+
+}  // namespace
+
+std::span<const test_case> signal_cases() noexcept { return table; }
+
+}  // namespace conformance

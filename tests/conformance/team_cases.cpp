@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// Teams and their collectives.
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <complex>
+#include <cstdint>
+#include <cstdio>
+#include <type_traits>
+
+#include "cases.hpp"
+#include "windows.hpp"
+
+namespace conformance {
+namespace {
+
+// Goal: a team's members know their numbers in the team and in the world; copies are the same team.
+void world_is_everyone(context& ctx) {
+  rma::Team& world = ctx.world();
+  for (int r = 0; r < world.size(); ++r) ctx.equal(world.world_rank(r), r, "world rank of a member of the world");
+  rma::Team copy = world;
+  copy.barrier();
+  ctx.equal(copy.rank(), world.rank(), "rank in a copy");
+}
+
+// Goal: split gives each colour a team, in the order of the keys.
+// Method: colours by rank % 3, keys that reverse the order; checked through world ranks on all members.
+void split_by_colour_and_key(context& ctx) {
+  const int colour = ctx.rank() % 3;
+  rma::Team part = ctx.world().split(colour, -ctx.rank());
+  int members = 0;
+  for (int r = colour; r < ctx.size(); r += 3) ++members;
+  ctx.equal(part.size(), members, "members of a colour");
+  ctx.equal(part.world_rank(part.rank()), ctx.rank(), "this rank in the new team");
+  for (int r = 1; r < part.size(); ++r) {
+    ctx.check(part.world_rank(r) < part.world_rank(r - 1), "keys do not order the new team");
+  }
+  const int total = part.allreduce(ctx.rank(), rma::sum);
+  int wanted = 0;
+  for (int r = colour; r < ctx.size(); r += 3) wanted += r;
+  ctx.equal(total, wanted, "sum over the colour");
+}
+
+// Goal: equal keys keep the order of the ranks; a negative colour is a team of one.
+void split_ties_and_loners(context& ctx) {
+  rma::Team same = ctx.world().split(7, 0);
+  ctx.equal(same.size(), ctx.size(), "size with one colour");
+  ctx.equal(same.rank(), ctx.rank(), "rank with equal keys");
+  rma::Team alone = ctx.world().split(ctx.rank() == 0 ? 0 : -1, 0);
+  ctx.equal(alone.size(), 1, "size of a loner's team");
+  alone.barrier();
+  ctx.equal(alone.allreduce(5, rma::sum), 5, "allreduce of one rank");
+}
+
+// Goal: teams of teams work, and many teams can live and die.
+// Method: halves recursively down to one rank, 20 times; each level is checked by an allreduce.
+void splits_of_splits(context& ctx) {
+  const std::size_t rounds = ctx.rounds(20);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    rma::Team team = ctx.world();
+    while (team.size() > 1) {
+      const int half = team.size() / 2;
+      const bool low = team.rank() < half;
+      const int wanted = low ? half : team.size() - half;
+      team = team.split(low ? 0 : 1, team.rank());
+      ctx.equal(team.allreduce(1, rma::sum), wanted, "members of a half");
+    }
+  }
+}
+
+// Goal: node() has the ranks that share memory, and only those.
+void node_shares_memory(context& ctx) {
+  rma::Team node = ctx.world().node();
+  for (int r = 0; r < node.size(); ++r) {
+    ctx.check(ctx.world().shares_memory(node.world_rank(r)) == node.shares_memory(r), "team and world disagree");
+  }
+  bool all = true;
+  for (int r = 0; r < ctx.size(); ++r) all = all && (r == ctx.rank() || ctx.world().shares_memory(r));
+  ctx.equal(ctx.world().one_node(), all, "one_node() of the world");
+  ctx.check(!all || node.size() == ctx.size(), "all share memory, but node() is smaller than the world");
+}
+
+// Goal: shrink of a team without dead members has the same members.
+void shrink_of_the_living(context& ctx) {
+  rma::Team same = ctx.world().shrink();
+  ctx.equal(same.size(), ctx.size(), "members of a shrunk healthy team");
+  ctx.equal(same.rank(), ctx.rank(), "rank in a shrunk healthy team");
+  same.barrier();
+}
+
+// Goal: nobody leaves a barrier before everybody has entered it, and what was written before is seen after.
+// Method: each rank counts up its own word (plain memory of a window) before each barrier; after it, everyone's word
+// must have reached the round. Break: return from Team::barrier without waiting.
+void barrier_separates(context& ctx) {
+  auto win = rma::Window<std::uint64_t>::allocate(ctx.world(), 8);
+  const auto hold = win.lock_all();
+  const std::size_t rounds = ctx.rounds(2000);
+  for (std::uint64_t i = 1; i <= rounds; ++i) {
+    win.put(i, ctx.rank(), 0);
+    win.flush(ctx.rank());
+    ctx.world().barrier();
+    for (int r = 0; r < ctx.size(); ++r) {
+      const std::uint64_t seen = win.get(r, 0);
+      if (seen != i) ctx.fail("rank " + std::to_string(r) + " was seen in another round");
+    }
+    ctx.expect(ctx.world().try_barrier(), rma::status::done, "try_barrier");
+  }
+}
+
+// Goal: broadcast carries any size from any root.
+// Method: sizes from 0 to 3 MiB (+-1 around powers of two), roots in turn; contents tagged by root and size.
+void broadcast_sizes(context& ctx) {
+  int root = 0;
+  for (const std::size_t base : {0U, 1U, 64U, 4096U, 65536U, 1048576U, 3145728U}) {
+    for (const int step : {-1, 0, 1}) {
+      if (base == 0 && step < 0) continue;
+      const std::size_t bytes = base + static_cast<std::size_t>(step);
+      std::vector<unsigned char> data(bytes, 0xee);
+      if (ctx.rank() == root) fill_tagged(std::span(data), root, bytes);
+      ctx.world().broadcast(std::span(data), root);
+      ctx.equal(first_untagged(std::span<const unsigned char>(data), root, bytes), bytes, "first wrong byte");
+      root = (root + 1) % ctx.size();
+    }
+  }
+}
+
+template <class T>
+T part_of(int rank, std::size_t i) {
+  return static_cast<T>(static_cast<std::int8_t>((static_cast<std::size_t>(rank) * 7 + i * 3) % 5 + 1));
+}
+
+template <class T>
+T combine(rma::operation op, T a, T b) {
+  using rma::operation;
+  if (op == operation::sum) return static_cast<T>(a + b);
+  if (op == operation::prod) return static_cast<T>(a * b);
+  if (op == operation::replace) return b;
+  if (op == operation::no_op) return a;
+  if constexpr (std::is_arithmetic_v<T>) {
+    if (op == operation::min) return std::min(a, b);
+    if (op == operation::max) return std::max(a, b);
+  }
+  if constexpr (std::is_integral_v<T>) {
+    switch (op) {
+      case operation::land: return static_cast<T>(a != 0 && b != 0);
+      case operation::lor: return static_cast<T>(a != 0 || b != 0);
+      case operation::lxor: return static_cast<T>((a != 0) != (b != 0));
+      case operation::band: return static_cast<T>(a & b);
+      case operation::bor: return static_cast<T>(a | b);
+      default: return static_cast<T>(a ^ b);
+    }
+  }
+  return a;
+}
+
+template <class T>
+void allreduce_of(context& ctx) {
+  for (std::size_t o = 0; o < rma::operation_count; ++o) {
+    const auto op = static_cast<rma::operation>(o);
+    if (!rma::defined_for(op, rma::element_of<T>)) continue;
+    if (op == rma::operation::replace || op == rma::operation::no_op) continue;
+    std::vector<T> data(37);
+    std::vector<T> wanted(37);
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      data[i] = part_of<T>(ctx.rank(), i);
+      wanted[i] = part_of<T>(0, i);
+      for (int r = 1; r < ctx.size(); ++r) wanted[i] = combine(op, wanted[i], part_of<T>(r, i));
+    }
+    ctx.world().allreduce(std::span(data), op);
+    ctx.check(data == wanted, std::string("allreduce ") + std::string(rma::name_of(op)) + " of " +
+                                  std::string(rma::name_of(rma::element_of<T>)));
+  }
+}
+
+// Goal: allreduce is right for every operator and element type.
+// Method: small whole numbers, so that no order of combination loses anything; against a loop over the ranks.
+void allreduce_operators(context& ctx) {
+  allreduce_of<std::int8_t>(ctx);
+  allreduce_of<std::int16_t>(ctx);
+  allreduce_of<std::int32_t>(ctx);
+  allreduce_of<std::int64_t>(ctx);
+  allreduce_of<std::uint8_t>(ctx);
+  allreduce_of<std::uint16_t>(ctx);
+  allreduce_of<std::uint32_t>(ctx);
+  allreduce_of<std::uint64_t>(ctx);
+  allreduce_of<float>(ctx);
+  allreduce_of<double>(ctx);
+  allreduce_of<std::complex<float>>(ctx);
+  allreduce_of<std::complex<double>>(ctx);
+}
+
+// Goal: all members get the same bits, even where the order of additions changes the sum.
+// Method: numbers of very different sizes; the results are compared bit by bit. 100k elements: larger than any slot.
+void allreduce_same_bits(context& ctx) {
+  std::vector<double> data(100000);
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    data[i] = std::ldexp(static_cast<double>(tagged<std::uint32_t>(ctx.rank(), i)), static_cast<int>(i % 80) - 40);
+  }
+  ctx.world().allreduce(std::span(data), rma::sum);
+  std::uint64_t digest = 0;
+  for (const double d : data) digest = digest * 1099511628211U + std::bit_cast<std::uint64_t>(d);
+  for (const std::uint64_t other : ctx.world().allgather(digest)) ctx.equal(other, digest, "bits of the sums");
+}
+
+struct record {
+  int rank;
+  char text[60];
+  bool operator==(const record&) const = default;
+};
+
+// Goal: allgather has everyone's value in rank order, also for structs and for values of several KiB.
+void allgather_structs(context& ctx) {
+  record mine{ctx.rank(), {}};
+  std::snprintf(mine.text, sizeof(mine.text), "I am %d", ctx.rank());
+  const auto all = ctx.world().allgather(mine);
+  ctx.equal(all.size(), static_cast<std::size_t>(ctx.size()), "members");
+  for (int r = 0; r < ctx.size(); ++r) {
+    record wanted{r, {}};
+    std::snprintf(wanted.text, sizeof(wanted.text), "I am %d", r);
+    ctx.check(all[static_cast<std::size_t>(r)] == wanted, "record of a member");
+  }
+  std::array<std::uint64_t, 3000> big{};
+  big.fill(static_cast<std::uint64_t>(ctx.rank()));
+  const auto bigs = ctx.world().allgather(big);
+  for (int r = 0; r < ctx.size(); ++r) {
+    const auto& one = bigs[static_cast<std::size_t>(r)];
+    ctx.check(std::ranges::all_of(one, [&](std::uint64_t v) { return v == static_cast<std::uint64_t>(r); }),
+              "big value");
+  }
+}
+
+// Goal: collectives of different kinds do not mix, whoever is late.
+// Method: a random sequence, the same everywhere, of all collectives on two teams; ranks stall at random by progress.
+void random_sequence(context& ctx) {
+  rma::Team other = ctx.world().split(0, ctx.size() - ctx.rank());
+  const std::size_t rounds = ctx.rounds(400);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    const std::uint64_t what = ctx.common_random()() % 8;
+    rma::Team& team = what >= 4 ? other : ctx.world();
+    for (std::uint64_t stall = ctx.random()() % 50; stall > 0; --stall) ctx.runtime().progress();
+    const int root = static_cast<int>(ctx.common_random()() % static_cast<std::uint64_t>(ctx.size()));
+    std::uint64_t value = static_cast<std::uint64_t>(team.rank()) + i;
+    if (what % 4 == 0) {
+      team.barrier();
+    } else if (what % 4 == 1) {
+      team.broadcast(std::span(&value, 1), root);
+      ctx.equal(value, static_cast<std::uint64_t>(root) + i, "broadcast in a sequence");
+    } else if (what % 4 == 2) {
+      ctx.equal(team.allreduce(value, rma::max), static_cast<std::uint64_t>(team.size() - 1) + i,
+                "allreduce in a sequence");
+    } else {
+      const auto all = team.allgather(value);
+      ctx.equal(all.back(), static_cast<std::uint64_t>(team.size() - 1) + i, "allgather in a sequence");
+    }
+  }
+}
+
+constexpr test_case table[] = {
+    {"team.world_is_everyone", world_is_everyone},         {"team.split_by_colour_and_key", split_by_colour_and_key},
+    {"team.split_ties_and_loners", split_ties_and_loners}, {"team.splits_of_splits", splits_of_splits},
+    {"team.node_shares_memory", node_shares_memory},       {"team.shrink_of_the_living", shrink_of_the_living},
+    {"team.barrier_separates", barrier_separates},         {"team.broadcast_sizes", broadcast_sizes},
+    {"team.allreduce_operators", allreduce_operators},     {"team.allreduce_same_bits", allreduce_same_bits},
+    {"team.allgather_structs", allgather_structs},         {"team.random_sequence", random_sequence},
+};
+
+}  // namespace
+
+std::span<const test_case> team_cases() noexcept { return table; }
+
+}  // namespace conformance

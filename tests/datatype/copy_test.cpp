@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: copy, pack and unpack move exactly the described bytes, from any byte on, in any pieces, and touch no others.
+// Method: random layouts, random bytes, the oracle's list of offsets.
+#include "datatype/copy.hpp"
+
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "datatype/oracle.hpp"
+#include "datatype/rows.hpp"
+
+using namespace rma;
+using namespace rma::test;
+
+namespace {
+
+/// A layout whose blocks do not overlap, so that unpacking has one outcome.
+pair_of_both random_target(random_engine& random) {
+  for (;;) {
+    pair_of_both made = random_layout(random, between(random, 1, 5));
+    if (!made.plain.bytes.empty() && !overlaps_itself(made.plain)) return made;
+  }
+}
+
+/// A layout of the same number of bytes.
+pair_of_both random_partner(random_engine& random, std::size_t bytes) {
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    pair_of_both inner = random_layout(random, between(random, 1, 3));
+    if (inner.plain.bytes.empty() || bytes % inner.plain.bytes.size() != 0) continue;
+    const std::size_t count = bytes / inner.plain.bytes.size();
+    return {Layout::contiguous(count, inner.layout), oracle_of_blocks(inner.plain, {count}, {0})};
+  }
+  return {Layout::contiguous<char>(bytes), oracle_of_blocks(oracle_of_element(1), {bytes}, {0})};
+}
+
+}  // namespace
+
+TEST_CASE("copy between random shapes", "[datatype][copy]") {
+  random_engine random = engine_of_this_run();
+  for (int round = 0; round < 3000; ++round) {
+    CAPTURE(round);
+    const pair_of_both to = random_target(random);
+    const pair_of_both from = random_partner(random, to.plain.bytes.size());
+    arena src(from.layout);
+    fill_randomly(src.all(), random);
+    arena dst(to.layout, 0xee);
+    arena expected = dst;
+    const auto data = data_of(src, from.plain);
+    for (std::size_t i = 0; i < data.size(); ++i) expected.at(to.plain.bytes[i]) = data[i];
+    detail::copy(dst.base(), to.layout, src.base(), from.layout);
+    REQUIRE(dst.all() == expected.all());
+    std::size_t seen = 0;
+    detail::for_each_pair(to.layout, from.layout, [&](std::ptrdiff_t d, std::ptrdiff_t s, std::size_t bytes) {
+      for (std::size_t i = 0; i < bytes; ++i, ++seen) {
+        const auto n = static_cast<std::ptrdiff_t>(i);
+        if (to.plain.bytes[seen] != d + n || from.plain.bytes[seen] != s + n) FAIL("wrong pair");
+      }
+    });
+    REQUIRE(seen == data.size());
+  }
+}
+
+TEST_CASE("pack and unpack at every cut", "[datatype][copy]") {
+  random_engine random = engine_of_this_run();
+  for (int round = 0; round < 300; ++round) {
+    CAPTURE(round);
+    const pair_of_both shape = random_target(random);
+    arena memory(shape.layout);
+    fill_randomly(memory.all(), random);
+    const auto data = data_of(memory, shape.plain);
+    const std::size_t cut_step = data.size() > 200 ? data.size() / 100 : 1;
+    for (std::size_t cut = 0; cut <= data.size(); cut += cut_step) {
+      std::vector<unsigned char> packed(data.size());
+      detail::pack(packed.data() + cut, memory.base(), shape.layout, cut, data.size() - cut);
+      detail::pack(packed.data(), memory.base(), shape.layout, 0, cut);
+      REQUIRE(packed == data);
+      arena back(shape.layout, 0xee);
+      arena expected = back;
+      for (const std::ptrdiff_t at : shape.plain.bytes) expected.at(at) = memory.at(at);
+      detail::unpack(back.base(), data.data() + cut, shape.layout, cut, data.size() - cut);
+      detail::unpack(back.base(), data.data(), shape.layout, 0, cut);
+      REQUIRE(back.all() == expected.all());
+    }
+  }
+}
+
+TEST_CASE("a kept position resumes in random pieces", "[datatype][copy][cursor]") {
+  random_engine random = engine_of_this_run();
+  for (int round = 0; round < 1500; ++round) {
+    CAPTURE(round);
+    const pair_of_both shape = random_target(random);
+    arena memory(shape.layout);
+    fill_randomly(memory.all(), random);
+    const auto data = data_of(memory, shape.plain);
+    std::vector<unsigned char> packed(data.size());
+    arena back(shape.layout, 0xee);
+    detail::cursor out(shape.layout);
+    detail::cursor in(shape.layout);
+    for (std::size_t done = 0; done < data.size();) {
+      const auto piece = between<std::size_t>(random, 1, std::min<std::size_t>(data.size() - done, 40));
+      REQUIRE(out.remaining() == data.size() - done);
+      const detail::cursor sought(shape.layout, done);
+      REQUIRE(sought.front().offset == shape.plain.bytes[done]);
+      REQUIRE(sought.front().offset == out.front().offset);
+      REQUIRE(sought.front().bytes == out.front().bytes);
+      detail::pack(packed.data() + done, memory.base(), out, piece);
+      detail::unpack(back.base(), data.data() + done, in, piece);
+      done += piece;
+    }
+    REQUIRE(packed == data);
+    REQUIRE(data_of(back, shape.plain) == data);
+    REQUIRE(out.front().bytes == 0);
+  }
+}
+
+TEST_CASE("advance goes where single steps go", "[datatype][cursor]") {
+  random_engine random = engine_of_this_run();
+  for (int round = 0; round < 500; ++round) {
+    CAPTURE(round);
+    const pair_of_both shape = random_target(random);
+    const auto& bytes = shape.plain.bytes;
+    const auto first = between<std::size_t>(random, 0, bytes.size());
+    const auto second = between<std::size_t>(random, first, bytes.size());
+    detail::cursor at(shape.layout);
+    at.advance(first);
+    at.advance(second - first);
+    REQUIRE(at.remaining() == bytes.size() - second);
+    if (second < bytes.size()) REQUIRE(at.front().offset == bytes[second]);
+  }
+}
+
+TEST_CASE("rows of every small size and stride", "[datatype][rows]") {
+  random_engine random = engine_of_this_run();
+  for (std::size_t bytes = 1; bytes <= 300; ++bytes) {
+    const auto rows = between<std::size_t>(random, 0, 11);
+    const std::size_t dst_stride = bytes + between<std::size_t>(random, 0, 9);
+    const std::size_t src_stride = bytes + between<std::size_t>(random, 0, 9);
+    std::vector<unsigned char> src(12 * src_stride + 1), dst(12 * dst_stride + 1, 0xee);
+    fill_randomly(src, random);
+    std::vector<unsigned char> expected = dst;
+    for (std::size_t i = 0; i < rows; ++i) std::memcpy(&expected[1 + i * dst_stride], &src[1 + i * src_stride], bytes);
+    detail::copy_rows(reinterpret_cast<std::byte*>(dst.data() + 1), static_cast<std::ptrdiff_t>(dst_stride),
+                      reinterpret_cast<const std::byte*>(src.data() + 1), static_cast<std::ptrdiff_t>(src_stride),
+                      bytes, rows);
+    CAPTURE(bytes, rows);
+    REQUIRE(dst == expected);
+  }
+}

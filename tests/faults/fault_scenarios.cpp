@@ -1,0 +1,267 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the victim is when it dies, and where the others are.
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "fault_stage.hpp"
+
+namespace faults {
+namespace {
+
+// ---- the victim holds a lock; the others wait for it --------------------------------------------------------------
+
+/// After its waiters were told, the lock must be free again, and no update under it be lost.
+void lock_again(stage& on, int home) {
+  for (int i = 0; i < 10; ++i) {
+    const auto hold = on.window.lock(rma::exclusive, home);
+    on.window.put(on.window.get(home, 9) + 1, home, 9);
+  }
+}
+
+void wait_for_lock(stage& on) {
+  on.world.barrier();  // the victim holds it
+  on.ready(on.victim);
+  on.must_be_told("lock", [&] { on.window.lock(rma::exclusive, on.home).unlock(); });
+  lock_again(on, on.home);
+}
+
+void hold_exclusive(stage& on) {
+  const auto hold = on.window.lock(rma::exclusive, on.home);
+  on.window.put(std::uint64_t{1}, on.home, 0);
+  on.world.barrier();
+  on.wait_asleep(on.survivors());
+  on.die();
+}
+
+void hold_shared(stage& on) {
+  const auto hold = on.window.lock(rma::shared, on.home);
+  on.world.barrier();
+  on.wait_asleep(on.survivors());
+  on.die();
+}
+
+void hold_all(stage& on) {
+  const auto hold = on.window.lock_all();
+  on.window.put(std::uint64_t{1}, on.home, 0);
+  on.world.barrier();
+  on.wait_asleep(on.survivors());
+  on.die();
+}
+
+void hold_own(stage& on) {
+  const auto hold = on.window.lock(rma::exclusive, on.rank());
+  on.world.barrier();
+  on.wait_asleep(on.survivors());
+  on.die();
+}
+
+void wait_for_lock_of_victim(stage& on) {
+  on.world.barrier();
+  on.ready(on.victim);
+  on.must_be_told("lock", [&] { on.window.lock(rma::exclusive, on.victim).unlock(); });
+}
+
+void hold_created(stage& on) {
+  const auto hold = on.created.lock(rma::exclusive, on.home);
+  on.created.put(std::uint64_t{1}, on.home, 0);
+  on.world.barrier();
+  on.wait_asleep(on.survivors());
+  on.die();
+}
+
+void wait_for_lock_of_created(stage& on) {
+  on.world.barrier();
+  on.ready(on.victim);
+  on.must_be_told("lock", [&] { on.created.lock(rma::exclusive, on.home).unlock(); });
+}
+
+// ---- collectives: the victim is inside, or the others are -----------------------------------------------------------
+
+void inside_fence(stage& on) {
+  on.window.fence();
+  on.window.put(std::uint64_t{1}, on.home, 1);
+  on.ready(on.killer);
+  on.window.fence();
+}
+
+/// The victim has already come to this fence, so it may still succeed; the next one cannot.
+void fence_with_dead(stage& on) {
+  on.window.fence();
+  if (on.rank() == on.killer) on.kill_asleep();
+  on.must_be_told("fence", [&] {
+    on.window.fence();
+    on.window.fence();
+  });
+}
+
+void inside_barrier(stage& on) {
+  on.ready(on.killer);
+  on.world.barrier();
+}
+
+void barrier_with_dead(stage& on) {
+  if (on.rank() == on.killer) on.kill_asleep();
+  on.must_be_told("barrier", [&] {
+    on.world.barrier();
+    on.world.barrier();
+  });
+}
+
+/// The others sleep in a call; the victim is elsewhere.
+void die_outside(stage& on) {
+  on.wait_asleep(on.survivors());
+  on.die();
+}
+
+void sleep_in_fence(stage& on) {
+  on.ready(on.victim);
+  on.must_be_told("fence", [&] { on.window.fence(); });
+}
+
+void sleep_in_barrier(stage& on) {
+  on.ready(on.victim);
+  on.must_be_told("barrier", [&] { on.world.barrier(); });
+}
+
+void sleep_in_allreduce(stage& on) {
+  on.ready(on.victim);
+  on.must_be_told("allreduce", [&] { (void)on.world.allreduce(1, rma::sum); });
+}
+
+void sleep_in_allocate(stage& on) {
+  on.ready(on.victim);
+  on.must_be_told("allocate", [&] { (void)rma::Window<int>::allocate(on.world, 100); });
+}
+
+// ---- the others wait for something that only the victim can do
+// --------------------------------------------------------
+
+void sleep_for_signal(stage& on) {
+  on.ready(on.victim);
+  on.must_be_told("wait_signal", [&] { on.window.wait_signal(2, 1, on.victim); });
+}
+
+void sleep_for_any_signal(stage& on) {
+  on.ready(on.victim);
+  on.must_be_told("wait_signal", [&] { on.window.wait_signal(2); });
+}
+
+void sleep_in_start(stage& on) {
+  const int group[] = {on.victim};
+  on.ready(on.victim);
+  on.must_be_told("start", [&] { on.window.start(group); });
+}
+
+void sleep_in_wait(stage& on) {
+  const int group[] = {on.victim};
+  on.window.post(group);
+  on.ready(on.victim);
+  on.must_be_told("wait", [&] { on.window.wait(); });
+}
+
+void die_while_started(stage& on) {
+  const std::vector<int> group = on.survivors();
+  on.window.start(group);
+  for (const int r : group) on.window.put(std::uint64_t{5}, r, 0);
+  on.wait_asleep(group);
+  on.die();
+}
+
+// ---- operations
+// -------------------------------------------------------------------------------------------------------
+
+/// Memory of the victim's own: it is gone with the victim, so that operations on it must fail.
+void read_created(stage& on) {
+  if (on.created.try_lock_all() != rma::status::done) on.wrong("lock_all of the created window");
+  if (on.rank() == on.killer) on.kill_now();
+  std::vector<std::uint64_t> to(1000);
+  on.must_be_told("get", [&] {
+    while (true) {
+      (void)on.created.get(on.victim, 3);
+      on.created.get(std::span(to), on.victim, 0);
+      on.created.flush(on.victim);
+    }
+  });
+  (void)on.created.try_unlock_all();
+}
+
+void serve_until_killed(stage& on) {
+  while (true) on.runtime.progress();
+}
+
+// ---- ends that nobody sent
+// --------------------------------------------------------------------------------------------
+
+void exit_early(stage& on) {
+  on.wait_asleep(on.survivors());
+  report("killed rank=" + std::to_string(on.rank()) + " at=" + std::to_string(monotonic_ns()));
+  ::_exit(0);
+}
+
+void exit_normally_but_early(stage& on) {
+  on.wait_asleep(on.survivors());
+  report("killed rank=" + std::to_string(on.rank()) + " at=" + std::to_string(monotonic_ns()));
+  std::exit(3);
+}
+
+/// Not a std::exception, so that main does not catch it.
+struct uncaught {};
+
+void throw_out_of_main(stage& on) {
+  on.wait_asleep(on.survivors());
+  report("killed rank=" + std::to_string(on.rank()) + " at=" + std::to_string(monotonic_ns()));
+  throw uncaught{};
+}
+
+void abort_job(stage& on) {
+  on.wait_asleep(on.survivors());
+  on.runtime.abort(7, "the reactor is too hot");
+}
+
+void sleep_until_aborted(stage& on) {
+  on.ready(on.victim);
+  on.world.barrier();
+  on.wrong("a barrier that cannot end has ended");
+}
+
+constexpr scenario table[] = {
+    {"lock_exclusive", hold_exclusive, wait_for_lock},
+    {"lock_shared", hold_shared, wait_for_lock},
+    {"lock_all", hold_all, wait_for_lock},
+    {"lock_own", hold_own, wait_for_lock_of_victim},
+    {"lock_created", hold_created, wait_for_lock_of_created},
+    {"inside_fence", inside_fence, fence_with_dead},
+    {"outside_fence", die_outside, sleep_in_fence},
+    {"inside_barrier", inside_barrier, barrier_with_dead},
+    {"outside_barrier", die_outside, sleep_in_barrier},
+    {"allreduce", die_outside, sleep_in_allreduce},
+    {"allocate", die_outside, sleep_in_allocate},
+    {"signal", die_outside, sleep_for_signal},
+    {"any_signal", die_outside, sleep_for_any_signal},
+    {"start", die_outside, sleep_in_start},
+    {"wait", die_while_started, sleep_in_wait},
+    {"read_created", serve_until_killed, read_created},
+    {"storm", storm_until_killed, storm_until_death},
+    {"exit_early", exit_early, sleep_in_barrier},
+    {"exit_with_status", exit_normally_but_early, sleep_in_barrier},
+    {"throw", throw_out_of_main, sleep_in_barrier},
+    {"abort", abort_job, sleep_until_aborted},
+};
+
+}  // namespace
+
+const scenario* find_scenario(std::string_view name) {
+  for (const scenario& s : table) {
+    if (s.name == name) return &s;
+  }
+  return nullptr;
+}
+
+std::string scenario_names() {
+  std::string all;
+  for (const scenario& s : table) all += std::string(s.name) + "\n";
+  return all;
+}
+
+}  // namespace faults

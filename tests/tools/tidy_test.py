@@ -1,0 +1,133 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""tidy_test.py TIDY.py: each rule finds what it should and nothing else, in small trees made for the purpose."""
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TIDY = ""
+SPDX = "// SPDX-License-Identifier: Apache-2.0\n"
+LISTED = "# SPDX-License-Identifier: Apache-2.0\ntarget_sources(rma PRIVATE a.cpp)\n"
+
+
+def body(lines):
+    return "  step();\n" * lines
+
+
+class Tidy(unittest.TestCase):
+    def run_on(self, files):
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in files.items():
+                os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as file:
+                    file.write(text)
+            result = subprocess.run([sys.executable, TIDY, root], capture_output=True, text=True, check=False)
+        self.assertEqual(result.stderr, "")
+        lines = result.stdout.splitlines()
+        self.assertRegex(lines[-1], r"^tidy: \d+ findings in \d+ files$")
+        self.assertEqual(result.returncode, 1 if lines[:-1] else 0)
+        return lines[:-1]
+
+    def rules(self, path, text):
+        found = self.run_on({path: text})
+        return [line.split(": ")[1] for line in found]
+
+    def test_clean(self):
+        self.assertEqual(self.run_on({"src/boot/a.cpp": SPDX + "int one() { return 1; }\n",
+                                      "src/boot/CMakeLists.txt": LISTED, "README.md": "# rma\n"}), [])
+
+    def test_spdx(self):
+        self.assertEqual(self.rules("include/rma/a.hpp", "int one();\n"), ["spdx"])
+        self.assertEqual(self.rules("scripts/run", "#!/bin/sh\ntrue\n"), ["spdx"])
+        self.assertEqual(self.rules("scripts/run", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\ntrue\n"), [])
+
+    def test_file_length(self):
+        self.assertEqual(self.rules("tests/a.hpp", SPDX + "int x;\n" * 599), [])
+        self.assertEqual(self.rules("tests/a.hpp", SPDX + "int x;\n" * 600), ["file-length"])
+
+    def test_whitespace_and_columns(self):
+        self.assertEqual(self.rules("a.hpp", SPDX + "int a; \n"), ["whitespace"])
+        self.assertEqual(self.rules("a.hpp", SPDX + "\tint a;\n"), ["whitespace"])
+        self.assertEqual(self.rules("a.hpp", SPDX + "int a;"), ["whitespace"])
+        self.assertEqual(self.rules("a.hpp", SPDX + "/" * 120 + "\n"), [])
+        self.assertEqual(self.rules("a.hpp", SPDX + "/" * 121 + "\n"), ["line-length"])
+        self.assertEqual(self.rules("a.md", "x" * 200 + "\n"), [])
+
+    def test_function_length(self):
+        for before in ("void f() {\n", "static int f(int a,\n", "template <class T>\n  requires (sizeof(T) > 4)\n",
+                       "struct s {\n  int b = 3;\n  int c{4};\n\n  void f() const noexcept {\n",
+                       "namespace a::b {\nnamespace {\ns::s() : a_{1}, b_(2), c_{f(3)} {\n",
+                       "TEST_CASE(\"a { b\", \"[x]\") {\n", "auto f() -> int {\n", "s& operator()(int x) & {\n"):
+            opened = before if before.endswith("{\n") else before + "int b) {\n" * (before.count("(") > 0)
+            opened = opened.replace("> 4)\n" + "int b) {", "> 4)\nvoid f(T t) {")
+            head = opened.count("\n") if not opened.startswith(("struct", "namespace")) else 1
+            closed = "}\n" * (opened.count("{") - opened.count("}") - opened.count("\"a {"))
+            fits, long = SPDX + opened + body(70 - head - 1) + closed, SPDX + opened + body(70 - head) + closed
+            self.assertEqual(self.rules("a.hpp", fits), [], opened)
+            self.assertEqual(self.rules("a.hpp", long), ["function-length"], opened)
+
+    def test_not_a_function(self):
+        for text in ("struct s {\n" + "  int a;\n" * 100 + "};\n",
+                     "namespace n {\n" + "int a();\n" * 100 + "}\n",
+                     "constexpr int table[] = {\n" + "  1,\n" * 100 + "};\n",
+                     "enum class [[nodiscard]] e : char {\n" + "  a,\n" * 100 + "};\n",
+                     "struct alignas(64) s {\n" + "  int a;\n" * 100 + "};\n",
+                     "template <class T> requires (f<T>())\nstruct s {\n" + "  int a;\n" * 100 + "};\n"):
+            self.assertEqual(self.rules("a.hpp", SPDX + text), [], text[:40])
+
+    def test_text_does_not_confuse_braces(self):
+        text = "void f() { g(\"}{{\", '{', 1'000, R\"x(}}\")x\"); /* { */ }  // {\n#define open {\n"
+        self.assertEqual(self.rules("a.hpp", SPDX + text + "int a;\n" * 100), [])
+
+    def test_banned_words(self):
+        for text, found in (("// TO" "DO: later\n", 1), ("thread_local int a;\n", 1), ("// no thread_local\n", 0),
+                            ("volatile int a;\n", 1), ("void f() { asm volatile(\"pause\"); }\n", 0),
+                            ("void f() { puts(\"volatile\"); }\n", 0),
+                            ("// tidy: allow(banned-word) a device register\nvolatile int a;\n", 0)):
+            self.assertEqual(self.rules("include/rma/a.hpp", SPDX + text), ["banned-word"] * found, text)
+        sleep = SPDX + "void f() { std::this_thread::sleep_for(1s); }\n"
+        self.assertEqual(self.rules("tests/a.hpp", sleep), ["banned-word"])
+        self.assertEqual(self.rules("examples/a.hpp", sleep), [])
+
+    def test_include_direction(self):
+        for path, included, found in (
+                ("src/xfer/a.hpp", "channel/b.hpp", 0), ("src/channel/a.hpp", "xfer/b.hpp", 1),
+                ("src/boot/a.hpp", "core/b.hpp", 0), ("src/core/a.hpp", "boot/b.hpp", 1),
+                ("src/runtime/a.hpp", "xfer/b.hpp", 0), ("src/sync/a.hpp", "runtime/b.hpp", 0),
+                ("src/runtime/a.hpp", "sync/b.hpp", 1), ("src/api/a.hpp", "sync/b.hpp", 0),
+                ("src/sync/a.hpp", "coll/b.hpp", 1), ("src/datatype/a.hpp", "channel/b.hpp", 1),
+                ("src/fabric/shm/a.hpp", "fabric/fabric.hpp", 0), ("src/fabric/shm/a.hpp", "fabric/sim/b.hpp", 1),
+                ("src/fabric/a.hpp", "fabric/sim/b.hpp", 0), ("src/fabric/shm/a.hpp", "boot/b.hpp", 0),
+                ("src/armci/a.hpp", "sync/b.hpp", 1), ("src/armci/a.hpp", "rma/b.hpp", 0),
+                ("include/rma/a.hpp", "core/b.hpp", 1), ("examples/a.hpp", "core/b.hpp", 1),
+                ("tests/core/a.hpp", "sync/b.hpp", 0), ("tools/a.hpp", "boot/b.hpp", 0)):
+            self.assertEqual(self.rules(path, f'{SPDX}#include "{included}"\n'), ["include-direction"] * found,
+                             f"{path} {included}")
+
+    def test_foreign_headers(self):
+        for path, included, found in (
+                ("src/fabric/verbs/a.hpp", "infiniband/verbs.h", 0), ("src/xfer/a.hpp", "infiniband/verbs.h", 1),
+                ("src/boot/a.hpp", "pmix.h", 0), ("src/sync/a.hpp", "ucp/api/ucp.h", 1),
+                ("include/rma/a.hpp", "boost/intrusive/slist.hpp", 1), ("src/core/a.hpp", "fmt/format.h", 0)):
+            self.assertEqual(self.rules(path, f"{SPDX}#include <{included}>\n"), ["foreign-header"] * found, path)
+
+    def test_listed_in_cmake(self):
+        source = SPDX + "int a();\n"
+        found = self.run_on({"src/boot/b.cpp": source, "src/boot/CMakeLists.txt": LISTED})
+        self.assertEqual([line.split(": ")[:2] for line in found], [["src/boot/b.cpp:1", "listed-in-cmake"]])
+        self.assertEqual(self.run_on({"src/xfer/sub/a.cpp": source, "src/xfer/CMakeLists.txt":
+                                      LISTED.replace("a.cpp", "sub/a.cpp")}), [])
+        self.assertEqual(len(self.run_on({"src/boot/a.cpp": source, "src/boot/CMakeLists.txt":
+                                          LISTED.replace("a.cpp", "aa.cpp")})), 1)
+
+    def test_python_functions(self):
+        head = "# SPDX-License-Identifier: Apache-2.0\ndef f():\n"
+        self.assertEqual(self.rules("a.py", head + "    f()\n" * 69), [])
+        self.assertEqual(self.rules("a.py", head + "    f()\n" * 70), ["function-length"])
+
+
+if __name__ == "__main__":
+    TIDY = sys.argv.pop()
+    unittest.main()

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// rma-info: what this library is, what it can do here, and every setting with its value and where that came from.
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "rma/rma.hpp"
+
+namespace {
+
+void print_settings(const rma::Runtime& rt) {
+  fmt::print("\nsettings (environment, or rma::Config::settings)\n");
+  for (const rma::Setting& s : rt.settings()) {
+    fmt::print("  {:<22} = {:<10} [{}]\n  {:<22}   {}\n  {:<22}   values: {}\n", s.name,
+               s.value.empty() ? "(empty)" : s.value, s.origin, "", s.summary, "", s.choices);
+  }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Prints the library's version, its fabrics with their capabilities, and all settings.");
+  app.set_version_flag("--version", std::string(rma::version()));
+  CLI11_PARSE(app, argc, argv);
+  try {
+    rma::Runtime rt;
+    if (rt.rank() == 0) {
+      fmt::print("rma {}\nranks {}, on this node {}\n\nfabrics\n", rma::version(), rt.size(),
+                 rt.world().one_node() ? rt.size() : -1);
+      for (const std::string& f : rt.fabrics()) fmt::print("  {}\n", f);
+      print_settings(rt);
+    }
+    rt.world().barrier();
+  } catch (const rma::Error& e) {
+    fmt::print(stderr, "rma-info: {}\n", e.what());
+    return 2;
+  }
+  return 0;
+}

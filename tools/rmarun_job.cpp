@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Starting the ranks and waiting for events. What follows from them is in rmarun_verdict.cpp.
+#include "rmarun_job.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+
+#include "boot/digest.hpp"
+
+namespace rma::launcher {
+
+namespace {
+
+using boot::boot_clock;
+
+constexpr int key_bytes = 32;
+constexpr int id_bytes = 12;
+constexpr int last_reap_ms = 5000;
+constexpr std::array handled = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
+
+boot_clock::duration seconds(double count) {
+  // A century is as good as never, and does not overflow.
+  return std::chrono::duration_cast<boot_clock::duration>(std::chrono::duration<double>(std::min(count, 3e9)));
+}
+
+}  // namespace
+
+job::job(const settings& asked)
+    : asked_(asked),
+      id_("rma-" + boot::random_hex(id_bytes)),
+      key_(boot::random_hex(key_bytes)),
+      guardian_(id_),
+      server_({.size = asked.ranks, .key = key_}),
+      pids_(static_cast<std::size_t>(asked.ranks), -1) {}
+
+int job::run() {
+  prepare_process();
+  // Orphans of ranks become our children instead of init's: they can be found and killed at the end.
+  (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  if (asked_.timeout_s > 0) timeout_at_ = boot_clock::now() + seconds(asked_.timeout_s);
+  if (start_ranks()) {
+    server_.start();
+    if (asked_.tag_output) output_.start();
+  }
+  while (running_ > 0) wait_for_events();
+  clean_up();
+  return verdict_.value_or(0);
+}
+
+void job::prepare_process() {
+  // A connection and perhaps two pipes per rank are more than the usual soft limit; the ranks get that one back.
+  if (::getrlimit(RLIMIT_NOFILE, &inherited_.open_files) == 0) {
+    rlimit most = inherited_.open_files;
+    most.rlim_cur = most.rlim_max;
+    (void)::setrlimit(RLIMIT_NOFILE, &most);
+  }
+  sigset_t ours;
+  sigemptyset(&ours);
+  for (const int number : handled) sigaddset(&ours, number);
+  (void)::sigprocmask(SIG_BLOCK, &ours, &inherited_.mask);
+  struct sigaction plain {};
+  plain.sa_handler = SIG_DFL;
+  (void)::sigaction(SIGCHLD, &plain, nullptr);  // if it was ignored, the ends of ranks would go unseen
+  plain.sa_handler = SIG_IGN;
+  (void)::sigaction(SIGPIPE, &plain, &inherited_.on_pipe);
+  signals_.reset(::signalfd(-1, &ours, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+std::vector<std::string> job::changes_for(int rank) const {
+  std::vector<std::string> changes;
+  for (const std::string& each : asked_.exports) {
+    if (each.find('=') != std::string::npos) changes.push_back(each);  // a name alone is inherited anyway
+  }
+  const char* outer = std::getenv(job_variable);
+  const std::string path = outer != nullptr ? std::string(outer) + "/" + id_ : id_;
+  changes.push_back(fmt::format("{}={}", job_variable, path));
+  changes.push_back("RMA_BOOT=" + server_.address());
+  changes.push_back("RMA_KEY=" + key_);
+  changes.push_back(fmt::format("RMA_SIZE={}", asked_.ranks));
+  changes.push_back(fmt::format("RMA_LOCAL_RANKS={}", asked_.ranks));
+  changes.push_back(fmt::format("RMA_RANK={}", rank));
+  // Blocks of equal size, give or take one.
+  const auto node = static_cast<long long>(rank) * asked_.nodes / asked_.ranks;
+  changes.push_back(asked_.nodes > 0 ? fmt::format("RMA_NODE=node{}", node) : "RMA_NODE=");
+  return changes;
+}
+
+/// False if not all could be started; the job is then being ended.
+bool job::start_ranks() {
+  std::optional<core_binding> binding;
+  if (asked_.bind_core) binding.emplace();
+  if (binding && binding->cores() == 0) say("--bind core: the cores of this machine cannot be found out; not bound");
+  if (binding && binding->cores() > 0 && binding->cores() < asked_.ranks) {
+    say(fmt::format("--bind core: {} ranks share {} cores", asked_.ranks, binding->cores()));
+  }
+  const boot::unique_fd nothing{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
+  const boot::unique_fd typed = input_.open();
+  for (int rank = 0; rank < asked_.ranks; ++rank) {
+    tagged_output::ends tagged;
+    if (asked_.tag_output) tagged = output_.add(rank);
+    const auto environment = environment_with(changes_for(rank));
+    const int input = rank > 0 ? nothing.get() : typed ? typed.get() : STDIN_FILENO;
+    const start_outcome outcome = start_process({.rank = rank,
+                                                 .command = asked_.command,
+                                                 .environment = environment,
+                                                 .stdin_fd = input,
+                                                 .stdout_fd = tagged.out ? tagged.out.get() : STDOUT_FILENO,
+                                                 .stderr_fd = tagged.err ? tagged.err.get() : STDERR_FILENO,
+                                                 .inherited = inherited_,
+                                                 .binding = binding ? &*binding : nullptr});
+    if (outcome.error != 0) {
+      say(fmt::format("cannot start '{}': {}", asked_.command.front(), boot::error_text(outcome.error)));
+      begin_end(outcome.error == ENOENT ? exit_not_found : exit_cannot_execute);
+      return false;
+    }
+    pids_[static_cast<std::size_t>(rank)] = outcome.pid;
+    ++running_;
+  }
+  return true;
+}
+
+void job::wait_for_events() {
+  std::vector<pollfd> watched = {{signals_.get(), POLLIN, 0}, {ends_itself() ? server_.abort_fd() : -1, POLLIN, 0}};
+  const std::size_t fixed = watched.size();
+  input_.watch(watched);
+  const int ready = ::poll(watched.data(), watched.size(), wait_ms());
+  if (ready > 0) {
+    if (watched[1].revents != 0) on_abort();
+    if (watched[0].revents != 0) on_signals();
+    input_.serve(watched[fixed], watched[fixed + 1]);
+  }
+  on_deadlines();
+}
+
+int job::wait_ms() const {
+  const auto next = std::min(ends_itself() ? timeout_at_ : boot_clock::time_point::max(), phase_until_);
+  return next == boot_clock::time_point::max() ? -1 : boot::ms_until(next);
+}
+
+void job::on_signals() {
+  signalfd_siginfo news;
+  while (::read(signals_.get(), &news, sizeof news) == static_cast<ssize_t>(sizeof news)) {
+    on_signal(static_cast<int>(news.ssi_signo));
+  }
+}
+
+void job::on_signal(int number) {
+  switch (number) {
+    case SIGCHLD: return reap();
+    case SIGTSTP:
+      signal_ranks(SIGTSTP);
+      (void)::raise(SIGSTOP);
+      return;
+    case SIGCONT: signal_ranks(SIGCONT); return input_.wake();
+    case SIGINT:
+    case SIGTERM: ++end_requests_; break;
+    default: break;
+  }
+  // Whoever presses Ctrl-C a third time has waited long enough.
+  constexpr int end_requests_max = 3;
+  signal_ranks(end_requests_ >= end_requests_max ? SIGKILL : number);
+}
+
+void job::reap() {
+  for (;;) {
+    int wait_status = 0;
+    const pid_t pid = ::waitpid(-1, &wait_status, WNOHANG);
+    if (pid < 0 && errno == EINTR) continue;
+    if (pid <= 0) return;
+    const auto at = std::find(pids_.begin(), pids_.end(), pid);
+    if (at == pids_.end()) continue;  // an orphan of a rank
+    *at = -1;
+    --running_;
+    on_end(static_cast<int>(at - pids_.begin()), pid, wait_status);
+  }
+}
+
+void job::signal_ranks(int number) const {
+  for (const pid_t pid : pids_) {
+    if (pid > 0) (void)::kill(-pid, number);
+  }
+}
+
+/// All ranks have ended. What they started has not, perhaps; and the server must outlive none of them.
+void job::clean_up() {
+  const auto until = boot_clock::now() + std::chrono::milliseconds(last_reap_ms);
+  const auto others = [this] {
+    std::vector<pid_t> left = children();
+    std::erase(left, guardian_.pid());
+    return left;
+  };
+  for (auto left = others(); !left.empty() && boot_clock::now() < until; left = others()) {
+    kill_marked(id_);
+    for (const pid_t pid : others()) (void)::kill(pid, SIGKILL);
+    for (const pid_t pid : left) (void)::waitpid(pid, nullptr, 0);
+  }
+  guardian_.dismiss();
+  server_.stop();
+  // From here on only output can take time, and a signal may end that.
+  (void)::sigprocmask(SIG_SETMASK, &inherited_.mask, nullptr);
+  output_.finish();
+}
+
+}  // namespace rma::launcher

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "rmarun_options.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+
+#ifndef RMA_VERSION
+#define RMA_VERSION "unknown"
+#endif
+
+namespace rma::launcher {
+
+namespace {
+
+constexpr const char* usage = R"(Starts a program as several ranks on this machine.
+
+  rmarun -n 4 ./app args...                  four ranks
+  rmarun -n 4 --nodes 2 ./app                as if on two machines: ranks 0, 1 and ranks 2, 3
+  rmarun -n 4 --timeout 60 --tag-output ./app
+
+Standard input goes to rank 0. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to all ranks; at the third INT or TERM
+they are killed. When a rank fails, the others are ended and rmarun exits as that rank did: with its status, or with
+128 + the signal's number. Other statuses: 124 after --timeout, 127 if the program is not found, 126 if it cannot be
+executed, 2 for a mistake in the command line.)";
+
+constexpr std::array<std::string_view, 7> reserved = {"RMA_BOOT", "RMA_RANK", "RMA_SIZE",       "RMA_KEY",
+                                                      "RMA_NODE", "RMA_JOB",  "RMA_LOCAL_RANKS"};
+
+/// CLI11 knows nothing of the program and its arguments.
+class usage_formatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App*, std::string) const override {
+    return "Usage: rmarun [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n";
+  }
+};
+
+void declare(CLI::App& app, settings& out, std::string& bind) {
+  app.set_version_flag("--version", "rmarun " RMA_VERSION);
+  app.add_option("-n,--ranks", out.ranks, "How many ranks to start")
+      ->check(CLI::Range(1, 1 << 20))
+      ->capture_default_str();
+  app.add_option("--nodes", out.nodes, "Divide the ranks, in blocks, among so many virtual nodes")
+      ->check(CLI::Range(1, 1 << 20));
+  app.add_option("--bind", bind, "core: bind rank i to core i (modulo their number); none: let them wander")
+      ->check(CLI::IsMember({"core", "none"}))
+      ->capture_default_str();
+  app.add_option("--timeout", out.timeout_s, "End the job after so many seconds")->check(CLI::PositiveNumber);
+  app.add_flag("--keep-going", out.keep_going, "When a rank fails, let the others go on");
+  app.add_flag("--tag-output", out.tag_output, "Begin each line of output with the rank that wrote it: 'RANK| '");
+  app.add_option("-x", out.exports, "NAME=VALUE or NAME: give the ranks this environment variable; may be repeated")
+      ->allow_extra_args(false);
+}
+
+/// What is wrong with settings that are each fine by themselves; "" if nothing.
+std::string contradiction(const settings& asked, bool separated) {
+  if (asked.command.empty()) return "which program? See rmarun --help";
+  const std::string& first = asked.command.front();
+  if (!separated && first.starts_with('-')) return fmt::format("unknown option '{}'; see rmarun --help", first);
+  if (asked.nodes > asked.ranks) {
+    return fmt::format("--nodes {} is more than the {} ranks; every node needs one", asked.nodes, asked.ranks);
+  }
+  for (const std::string& each : asked.exports) {
+    const std::string name = each.substr(0, each.find('='));
+    if (name.empty()) return fmt::format("-x {}: the name is missing", each);
+    if (std::find(reserved.begin(), reserved.end(), name) != reserved.end()) {
+      return fmt::format("-x {}: rmarun itself sets {}", each, name);
+    }
+    if (each == name && std::getenv(name.c_str()) == nullptr) {
+      return fmt::format("-x {0}: not set here; set it, or write -x {0}=VALUE", name);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
+  CLI::App app(usage, "rmarun");
+  app.formatter(std::make_shared<usage_formatter>());
+  std::string bind = "none";
+  declare(app, out, bind);
+  app.prefix_command();  // what follows the program's name is the program's
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& shown) {
+    return app.exit(shown);
+  } catch (const CLI::ParseError& error) {
+    say(error.what());
+    return exit_usage;
+  }
+  out.bind_core = bind == "core";
+  out.command = app.remaining();
+  bool separated = false;
+  if (!out.command.empty() && out.command.front() == "--") {
+    out.command.erase(out.command.begin());
+    separated = true;
+  }
+  if (const std::string wrong = contradiction(out, separated); !wrong.empty()) {
+    say(wrong);
+    return exit_usage;
+  }
+  return std::nullopt;
+}
+
+void say(const std::string& text) {
+  const std::string line = "rmarun: " + text + "\n";
+  (void)!::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace rma::launcher

@@ -1,0 +1,276 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Style ratchet: tidy.py [ROOT]. Prints one line per finding, `path:line: rule: what`, and exits with 1 if any.
+
+Rules: spdx, file-length, function-length, whitespace, line-length, banned-word, include-direction, foreign-header,
+listed-in-cmake. A line is excused by a comment `tidy: allow(<rule>) <why>` on it or on the line above it.
+"""
+import ast
+import os
+import re
+import subprocess
+import sys
+
+LINES_PER_FILE = 600
+LINES_PER_FUNCTION = 70
+COLUMNS = 120
+
+CPP = (".cpp", ".hpp", ".h", ".cc")
+SCRIPTS = (".py", ".sh", ".cmake", "CMakeLists.txt")
+TEXT = CPP + SCRIPTS + (".md", ".txt", ".json", ".in")
+SKIPPED_FOLDERS = {".git", "build", "__pycache__", ".cache"}
+
+# Banned in C++: (where, pattern, also in comments, why).
+BANNED = [
+    ("", re.compile(r"\b(TODO|FIXME|XXX)\b"), True, "finish it or leave it out"),
+    ("", re.compile(r"\bthread_local\b"), False, "all state hangs off a Runtime"),
+    ("", re.compile(r"(?<!asm )(?<!__asm__ )\bvolatile\b"), False, "use std::atomic"),
+    ("tests/", re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep) ?\("), False, "wait for the event itself"),
+]
+
+# A layer may include itself and any lower number. `core` is the base that all may include; `runtime` holds the shared
+# records (runtime, team) beside `xfer`, which fills them; `api` implements the public API on all of them.
+LAYERS = {"core": 0, "boot": 1, "fabric": 2, "channel": 3, "datatype": 3, "runtime": 4, "xfer": 4, "sync": 5,
+          "p2p": 5, "coll": 5, "api": 6, "armci": 7}
+# Headers of other libraries that stay in their own folders.
+FOREIGN = [
+    (re.compile(r"(infiniband|rdma)/"), "src/fabric/verbs/"),
+    (re.compile(r"(ucp|uct|ucs|ucm)/"), "src/fabric/ucx/"),
+    (re.compile(r"pmix"), "src/boot/"),
+]
+FOREIGN_FREE = ("tests/", "perf/peers/", "tools/")
+NOT_IN_PUBLIC_HEADERS = re.compile(r"(boost|fmt|CLI|openssl)/|hwloc")
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+ALLOW = re.compile(r"tidy: allow\(([a-z-]+)\)")
+COMMENT_OR_LITERAL = re.compile(
+    r'R"(?P<delim>[^ ()\\\t\n]*)\((?:.|\n)*?\)(?P=delim)"'
+    r'|"(?:\\.|[^"\\\n])*"'
+    r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'"
+    r"|//[^\n]*"
+    r"|/\*(?:.|\n)*?\*/")
+TYPE_OR_NAMESPACE = re.compile(
+    r"^(inline\s+|export\s+)*(template\b.*[>)]\s*)*(namespace|class|struct|union|enum|extern|concept)\b", re.DOTALL)
+INITIALISER_LIST = re.compile(r"\)[^()]*[^:]:[^:]", re.DOTALL)
+
+
+class Source:
+    """One file, and what was found in it."""
+
+    def __init__(self, root, path):
+        self.path = path
+        with open(os.path.join(root, path), encoding="utf-8", errors="replace", newline="") as file:
+            self.text = file.read()
+        self.lines = self.text.split("\n")
+        self.findings = []
+
+    def is_cpp(self):
+        return self.path.endswith(CPP)
+
+    def is_code(self):
+        return self.path.endswith(CPP + SCRIPTS) or self.text.startswith("#!")
+
+    def report(self, line, rule, what):
+        nearby = self.lines[max(0, line - 2):line]
+        if not any(rule in ALLOW.findall(text) for text in nearby):
+            self.findings.append((line, rule, what))
+
+
+def without_comments(text):
+    """The code with comments and the insides of literals blanked; line numbers stay."""
+    def blank(match):
+        found = match.group(0)
+        lines = "\n" * found.count("\n")
+        return lines if found.startswith(("//", "/*")) else '""' + lines
+    return COMMENT_OR_LITERAL.sub(blank, text)
+
+
+def without_preprocessor(code):
+    """The code with directives blanked; line numbers stay."""
+    return re.sub(r"^[ \t]*#(?:[^\n\\]|\\.|\\\n)*", lambda match: "\n" * match.group(0).count("\n"), code,
+                  flags=re.MULTILINE)
+
+
+def closing_brace(code, opening):
+    depth = 0
+    for position in range(opening, len(code)):
+        if code[position] == "{":
+            depth += 1
+        elif code[position] == "}":
+            depth -= 1
+            if depth == 0:
+                return position
+    return len(code) - 1
+
+
+def functions(code):
+    """Yields (first line, last line) of every function body outside other functions; `code` has no comments."""
+    header_start = 0
+    position = 0
+    while position < len(code):
+        char = code[position]
+        if char in ";}":
+            header_start = position + 1
+        elif char == "{":
+            header = re.sub(r"^(\s|(public|private|protected)\s*:)*", "", code[header_start:position])
+            if TYPE_OR_NAMESPACE.match(header):
+                header_start = position + 1
+            else:
+                end = closing_brace(code, position)
+                in_initialisers = INITIALISER_LIST.search(header) and re.search(r"[\w>]$", header)
+                if not in_initialisers:
+                    if "(" in header:
+                        first = code.count("\n", 0, position - len(header)) + 1
+                        yield first, code.count("\n", 0, end) + 1
+                    header_start = end + 1
+                position = end
+        position += 1
+
+
+def check_text(source):
+    if source.text and not source.text.endswith("\n"):
+        source.report(len(source.lines), "whitespace", "no newline at the end of the file")
+    for number, line in enumerate(source.lines, 1):
+        if "\t" in line:
+            source.report(number, "whitespace", "tab")
+        if line != line.rstrip():
+            source.report(number, "whitespace", "trailing space")
+        if source.is_code() and len(line) > COLUMNS:
+            source.report(number, "line-length", f"{len(line)} columns, {COLUMNS} allowed")
+    if source.is_code():
+        if not any("SPDX-License-Identifier: Apache-2.0" in line for line in source.lines[:3]):
+            source.report(1, "spdx", "no SPDX-License-Identifier line in the first three lines")
+        length = len(source.lines) - 1
+        if length > LINES_PER_FILE:
+            source.report(1, "file-length", f"{length} lines, {LINES_PER_FILE} allowed")
+
+
+def check_function_lengths(source, code):
+    spans = []
+    if source.is_cpp():
+        spans = functions(without_preprocessor(code))
+    elif source.path.endswith(".py"):
+        spans = [(node.lineno, node.end_lineno) for node in ast.walk(ast.parse(source.text))
+                 if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
+    for first, last in spans:
+        length = last - first + 1
+        if length > LINES_PER_FUNCTION:
+            source.report(first, "function-length", f"{length} lines, {LINES_PER_FUNCTION} allowed")
+
+
+def check_banned_words(source, code):
+    for where, pattern, in_comments, why in BANNED:
+        if source.path.startswith(where):
+            for number, line in enumerate((source.text if in_comments else code).split("\n"), 1):
+                if match := pattern.search(line):
+                    source.report(number, "banned-word", f"{match.group(0)}: {why}")
+
+
+def layer_of(path):
+    return path.split("/")[0] if path.split("/")[0] in LAYERS else None
+
+
+def sibling_fabrics(path, included):
+    mine, theirs = path.split("/"), included.split("/")
+    return mine[:2] == ["src", "fabric"] and len(mine) > 3 and len(theirs) > 2 and mine[2] != theirs[1]
+
+
+def include_error(path, included):
+    """Why this file may not include that internal header, or None."""
+    target = layer_of(included)
+    if target is None:
+        return None
+    if path.startswith(("include/", "examples/", "perf/")):
+        return "only the public API may be used here"
+    if not path.startswith("src/"):
+        return None
+    layer = layer_of(path[len("src/"):])
+    if layer == "armci" and target != "armci":
+        return "armci uses the public API only"
+    if {layer, target} == {"runtime", "xfer"}:
+        return None
+    if layer is None or layer == target:
+        return "one fabric may not know another" if layer == "fabric" and sibling_fabrics(path, included) else None
+    return None if LAYERS[target] < LAYERS[layer] else f"{layer} may not include {target}"
+
+
+def check_includes(source):
+    for number, line in enumerate(source.lines, 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        included = match.group(2)
+        if error := include_error(source.path, included):
+            source.report(number, "include-direction", f"{included}: {error}")
+        if source.path.startswith("include/") and NOT_IN_PUBLIC_HEADERS.match(included):
+            source.report(number, "foreign-header", f"{included} in a public header")
+        for pattern, home in FOREIGN:
+            if match.group(1) == "<" and pattern.match(included) and not source.path.startswith((home, *FOREIGN_FREE)):
+                source.report(number, "foreign-header", f"{included} outside {home}")
+
+
+def check_listed_in_cmake(source, cmake_files):
+    if not (source.path.startswith("src/") and source.path.endswith(".cpp")):
+        return
+    folder = os.path.dirname(source.path)
+    while folder:
+        listed = cmake_files.get(folder + "/CMakeLists.txt", "")
+        name = re.escape(os.path.relpath(source.path, folder))
+        if re.search(rf"(?<![\w./-]){name}(?![\w.-])", listed):
+            return
+        folder = os.path.dirname(folder)
+    source.report(1, "listed-in-cmake", "no CMakeLists.txt names this file: it is never compiled")
+
+
+def check(source, cmake_files):
+    code = without_comments(source.text) if source.is_cpp() else source.text
+    check_text(source)
+    check_function_lengths(source, code)
+    if source.is_cpp():
+        check_banned_words(source, code)
+        check_includes(source)
+        check_listed_in_cmake(source, cmake_files)
+    return source.findings
+
+
+def files_below(root):
+    """What git tracks or would track; without git, everything outside build folders."""
+    listing = None
+    if os.path.exists(os.path.join(root, ".git")):
+        try:
+            listing = subprocess.run(["git", "-C", root, "ls-files", "-co", "--exclude-standard", "-z"],
+                                     capture_output=True, text=True, check=True).stdout.split("\0")
+        except (OSError, subprocess.CalledProcessError):
+            pass
+    if listing is None:
+        listing = []
+        for folder, folders, names in os.walk(root):
+            folders[:] = [name for name in folders if name not in SKIPPED_FOLDERS]
+            listing += [os.path.relpath(os.path.join(folder, name), root) for name in names]
+    return sorted(path for path in set(listing) if path and os.path.isfile(os.path.join(root, path)))
+
+
+def is_checked(root, path):
+    if path.endswith(TEXT):
+        return True
+    if os.path.splitext(path)[1]:
+        return False
+    with open(os.path.join(root, path), "rb") as file:
+        return file.read(2) == b"#!"
+
+
+def main():
+    root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
+    sources = [Source(root, path) for path in files_below(root) if is_checked(root, path)]
+    cmake_files = {source.path: source.text for source in sources if source.path.endswith("CMakeLists.txt")}
+    count = 0
+    for source in sources:
+        for line, rule, what in sorted(check(source, cmake_files)):
+            print(f"{source.path}:{line}: {rule}: {what}")
+            count += 1
+    print(f"tidy: {count} findings in {len(sources)} files")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
