@@ -3,7 +3,8 @@
 /// The scope of a passive epoch: what `Window::lock` and `Window::lock_all` return.
 #pragma once
 
-#include <exception>
+#include <cxxabi.h>
+
 #include <source_location>
 #include <utility>
 
@@ -11,19 +12,39 @@
 
 namespace rma {
 
+namespace detail {
+
+/// Says whether an exception has been thrown since it was made. std::uncaught_exceptions() looks the thread's state up
+/// at each call; this does it once (Itanium C++ ABI, 2.2.2).
+class exception_watch {
+ public:
+  exception_watch() noexcept : now_(&reinterpret_cast<state*>(abi::__cxa_get_globals())->uncaught), before_(*now_) {}
+  [[nodiscard]] bool thrown() const noexcept { return *now_ > before_; }
+
+ private:
+  struct state {
+    void* caught;
+    unsigned int uncaught;
+  };
+  const unsigned int* now_;
+  unsigned int before_;
+};
+
+}  // namespace detail
+
 /// Closes a passive epoch when the scope ends. Left by an exception, it abandons the epoch: the lock is given
 /// back without waiting for anything and the window is marked failed.
+/// Threads    belongs to the thread that opened it
 class [[nodiscard]] Epoch {
  public:
-  Epoch(detail::window_view* view, int target) noexcept
-      : view_(view), target_(target), exceptions_(std::uncaught_exceptions()) {}
+  Epoch(detail::window_view* view, int target) noexcept : view_(view), target_(target) {}
   Epoch(Epoch&& other) noexcept
       : view_(std::exchange(other.view_, nullptr)), target_(other.target_), exceptions_(other.exceptions_) {}
   Epoch& operator=(Epoch&&) = delete;
   ~Epoch() {
     if (view_ == nullptr) return;
     detail::window_view* const view = view_;
-    if (std::uncaught_exceptions() > exceptions_ || !ok(close())) detail::abandon_epoch(*view, target_);
+    if (exceptions_.thrown() || !ok(close())) detail::abandon_epoch(*view, target_);
   }
 
   /// Completes what was issued to the target (all targets for lock_all), here and there, and stays in the epoch.
@@ -47,7 +68,7 @@ class [[nodiscard]] Epoch {
   }
   detail::window_view* view_;
   int target_;
-  int exceptions_;
+  detail::exception_watch exceptions_;
 };
 
 }  // namespace rma

@@ -515,9 +515,7 @@ class Window {
     detail::require(*view_, detail::call::lock_all, s, -1, 0, 0, where);
     return Epoch(view_, -1);
   }
-  [[nodiscard]] status try_lock_all(assertion promises = assertion::none) noexcept {
-    return detail::lock_all(*view_, promises);
-  }
+  [[nodiscard]] status try_lock_all(assertion = assertion::none) noexcept { return detail::lock_all(*view_); }
   void unlock_all(source where = source::current()) {
     const status s = try_unlock_all();
     detail::require(*view_, detail::call::unlock_all, s, -1, 0, 0, where);

@@ -3,10 +3,13 @@
 
 #include <algorithm>
 
+#include "rma/detail/window_ops.hpp"
+
 namespace rma::detail {
 namespace {
 
 constexpr unsigned tries_before_listing = 64;
+constexpr std::uint16_t rebias_after_max = 4096;
 constexpr std::uint8_t record_recovered = 0x80;
 
 /// The bits of the ranks that sleep for one target's lock.
@@ -40,13 +43,38 @@ class waiter_list {
   std::size_t count_;
 };
 
-bool try_take(word64& state, lock_kind kind, std::uint64_t tag) noexcept {
-  std::uint64_t found = state.load(std::memory_order_relaxed);
-  for (;;) {
-    const std::uint64_t wanted = lock_taken(found, kind, tag);
-    if (wanted == 0) return false;
-    if (state.compare_exchange(found, wanted)) return true;
+void ring_writer(window_core& w, std::uint64_t state) noexcept {
+  if ((state & lock_writer) == 0 || (state & lock_waiters) == 0) return;
+  const std::size_t holder = w.board->index_of(static_cast<int>((state & ~lock_writer) >> 32));
+  if (holder < w.board->size()) w.board->ring_doorbell(holder);
+}
+
+/// An attempt that came too late: no hold, but the record says so, and a writer may have seen it and sleep.
+void take_back(window_core& w, target_view& t) noexcept {
+  if (t.record->load(std::memory_order_relaxed) == 0) return;
+  t.record->exchange(0);
+  ring_writer(w, t.lock->state.load());
+}
+
+/// A counted shared lock after enough others without a writer in between: from now on readers have their records again.
+bool restore_bias(target_view& t) noexcept {
+  constexpr auto hold = static_cast<std::uint8_t>(lock_kind::shared);
+  t.counted_locks = 0;
+  if (!take_shared(t)) return false;
+  if (t.rebias_after < rebias_after_max) t.rebias_after *= 2;  // each time costs the next writer a search
+  if (t.record->load(std::memory_order_relaxed) == hold) t.lock->state.fetch_and(~lock_counted);
+  return true;
+}
+
+/// True once no reader's record says that it holds the target's lock. The caller is the writer, so none comes in.
+bool readers_gone(window_core& w, int target) noexcept {
+  for (int r = static_cast<int>(w.first); r < static_cast<int>(w.first + w.mapped); ++r) {
+    window_block* const theirs = w.block_of(r);
+    if (theirs == nullptr) continue;
+    if (w.array<word<std::uint8_t>>(*theirs, w.layout.records_at)[w.index_of(target)].load() == shared_biased)
+      return false;
   }
+  return true;
 }
 
 void wake_next(window_core& w, int target) noexcept {
@@ -78,14 +106,15 @@ bool recover_from(window_core& w, int target, int dead) noexcept {
   const bool exclusive = (found & 0xf) == static_cast<std::uint8_t>(lock_kind::exclusive);
   if (found == 0) return false;
   if ((found & record_recovered) != 0 || w.ctx->config().is(knob::lock_recovery, "off")) return true;
+  w.views[w.index_of(target)].lock->recoveries.fetch_add(1);  // first: who gets the lock then sees it
+  const auto settled = static_cast<std::uint8_t>(found | record_recovered);
   if (exclusive) {
     std::uint64_t held = state.load();
     while ((held & ~lock_waiters) == lock_tag(static_cast<std::uint32_t>(w.world_rank(dead)))) {
-      if (state.compare_exchange(held, held & lock_waiters)) break;
+      if (state.compare_exchange(held, lock_released(held, lock_kind::exclusive))) break;
     }
-    record.compare_exchange(found, static_cast<std::uint8_t>(found | record_recovered));
-  } else if ((found & record_unsure) == 0 &&
-             record.compare_exchange(found, static_cast<std::uint8_t>(found | record_recovered))) {
+    record.compare_exchange(found, settled);
+  } else if ((found & record_unsure) == 0 && record.compare_exchange(found, settled) && (found & record_biased) == 0) {
     state.fetch_sub(1);
   }
   w.team->ring_all();
@@ -95,7 +124,7 @@ bool recover_from(window_core& w, int target, int dead) noexcept {
 /// The members whose hold on the target's lock was given back before: their death is no news for who comes now.
 std::vector<int> settled(const window_core& w, int target) {
   std::vector<int> found;
-  if (w.ctx->deaths() == 0) return found;
+  if (w.views[w.index_of(target)].lock->recoveries.load() == 0) return found;
   for (int r = static_cast<int>(w.first); r < static_cast<int>(w.first + w.mapped); ++r) {
     window_block* const block = w.block_of(r);
     if (block == nullptr) continue;
@@ -105,78 +134,125 @@ std::vector<int> settled(const window_core& w, int target) {
   return found;
 }
 
-/// One rank's wait for one lock.
+/// One rank's wait for one lock. A writer takes the word, then waits for the readers that it found by their records.
 class waiting {
  public:
   waiting(window_core& w, int target, lock_kind kind) noexcept
       : w_(w),
         target_(target),
         kind_(kind),
-        state_(w.views[w.index_of(target)].lock->state),
+        view_(w.views[w.index_of(target)]),
         list_(w, target),
+        recoveries_(view_.lock->recoveries.load()),
         settled_(settled(w, target)) {}
 
   bool ready() noexcept {
-    if (try_take(state_, kind_, w_.my_lock_tag)) return true;
+    if (step()) return true;
     if (++tries_ < tries_before_listing) return false;
     list_.set(w_.index_of(w_.team->rank));  // before the last look: who unlocks after it sees the list
-    if ((state_.load() & lock_waiters) == 0) state_.fetch_or(lock_waiters);
-    return try_take(state_, kind_, w_.my_lock_tag);
+    word64& state = view_.lock->state;
+    if ((state.load() & lock_waiters) == 0) state.fetch_or(lock_waiters);
+    return step();
   }
   status failed() noexcept {
     for (int r = static_cast<int>(w_.first); r < static_cast<int>(w_.first + w_.mapped); ++r) {
       if (w_.team->place(r) < 0 || r == w_.team->rank || !w_.ctx->gone(w_.world_rank(r))) continue;
-      const bool recovered = recover_from(w_, target_, r);
-      if (!recovered || std::find(settled_.begin(), settled_.end(), r) != settled_.end()) continue;
-      w_.ctx->blame(w_.world_rank(r));
-      return status::peer_failed;
+      if (recover_from(w_, target_, r) && is_news(r)) return blame(r);
+    }
+    return status::done;
+  }
+  /// After the lock was got: another waiter may have given a dead rank's hold back; it is news for this one, too.
+  status missed() noexcept {
+    if (view_.lock->recoveries.load() == recoveries_) return status::done;
+    for (const int r : settled(w_, target_)) {
+      if (is_news(r)) return blame(r);
     }
     return status::done;
   }
   void leave_list() noexcept {
     if (tries_ >= tries_before_listing) list_.clear(w_.index_of(w_.team->rank));
   }
+  /// True if the word is taken, although the wait has not ended.
+  [[nodiscard]] bool has_word() const noexcept { return draining_; }
 
  private:
+  bool step() noexcept {
+    if (kind_ == lock_kind::shared) {
+      if (view_.counted_locks >= view_.rebias_after ? restore_bias(view_) : take_shared(view_)) return true;
+      take_back(w_, view_);
+      return false;
+    }
+    if (!draining_ && !take_word()) return false;
+    if (draining_ && !readers_gone(w_, target_)) return false;
+    draining_ = false;
+    return true;
+  }
+  bool take_word() noexcept {
+    std::uint64_t found = view_.lock->state.load(std::memory_order_relaxed);
+    view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive) | record_unsure);
+    do {
+      if ((found & (lock_writer | lock_readers)) != 0) {
+        view_.record->store(0);
+        return false;
+      }
+    } while (!view_.lock->state.compare_exchange(found, w_.my_lock_tag | (found & lock_waiters)));
+    view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive));
+    draining_ = (found & lock_counted) == 0;
+    view_.counted_locks = 0;
+    return true;
+  }
+  [[nodiscard]] bool is_news(int r) const noexcept {
+    return std::find(settled_.begin(), settled_.end(), r) == settled_.end();
+  }
+  status blame(int r) noexcept {
+    w_.ctx->blame(w_.world_rank(r));
+    return status::peer_failed;
+  }
+
   window_core& w_;
   int target_;
   lock_kind kind_;
-  word64& state_;
+  target_view& view_;
   waiter_list list_;
-  std::vector<int> settled_;
+  std::uint32_t recoveries_;
+  std::vector<int> settled_;  ///< whose hold was given back before
   unsigned tries_ = 0;
+  bool draining_ = false;
 };
 
 }  // namespace
 
 status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
-  target_view& t = w.views[w.index_of(target)];
-  t.record->store(static_cast<std::uint8_t>(kind) | record_unsure);
-  status s = status::done;
-  if (!try_take(t.lock->state, kind, w.my_lock_tag)) {
-    waiting wait(w, target, kind);
-    s = w.ctx->wait_until([&]() noexcept { return wait.ready(); }, [&]() noexcept { return wait.failed(); });
-    wait.leave_list();
-    // Another waiter may have given the dead rank's hold back before this one looked: it is news for this one, too.
-    if (s == status::done && w.ctx->deaths() != 0 && wait.failed() != status::done) {
-      release_cpu(w, target, kind);
-      return status::peer_failed;
-    }
-    // Others that may share it, or that this rank's place in the list kept from being woken, get their turn.
-    if ((s != status::done || kind == lock_kind::shared) && (t.lock->state.load() & lock_waiters) != 0)
-      wake_next(w, target);
-  }
-  t.record->store(s == status::done ? static_cast<std::uint8_t>(kind) : 0);
+  take_back(w, w.views[w.index_of(target)]);
+  waiting wait(w, target, kind);
+  status s = w.ctx->wait_until([&]() noexcept { return wait.ready(); }, [&]() noexcept { return wait.failed(); });
+  wait.leave_list();
+  const bool got = s == status::done;
+  if (got) s = wait.missed();
+  if (s != status::done && (got || wait.has_word())) release_cpu(w, target, kind);
+  // Others that may share it, or that this rank's place in the list kept from being woken, get their turn.
+  if ((s != status::done || kind == lock_kind::shared) &&
+      (w.views[w.index_of(target)].lock->state.load() & lock_waiters) != 0)
+    wake_next(w, target);
   return s;
 }
 
 void release_cpu(window_core& w, int target, lock_kind kind) noexcept {
   target_view& t = w.views[w.index_of(target)];
+  if (t.record->load(std::memory_order_relaxed) == shared_biased) {
+    take_back(w, t);
+    return;
+  }
   t.record->store(static_cast<std::uint8_t>(kind) | record_unsure);
   std::uint64_t found = t.lock->state.load();
   while (!t.lock->state.compare_exchange(found, lock_released(found, kind))) {}
   t.record->store(0);
   if ((found & lock_waiters) != 0) wake_next(w, target);
+}
+
+void wake_writer(window_view& view, int target) noexcept {
+  window_core& w = core_of(view);
+  ring_writer(w, w.views[w.index_of(target)].lock->state.load());
 }
 
 }  // namespace rma::detail

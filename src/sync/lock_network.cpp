@@ -3,13 +3,27 @@
 
 #include <algorithm>
 
-#include "sync/lock_cpu.hpp"
-
 namespace rma::detail {
 namespace {
 
 constexpr std::int64_t pause_first_ns = 1'000;
 constexpr std::int64_t pause_max_ns = 1'000'000;
+
+/// What the state word becomes if `kind` takes it, or 0 if it cannot now. All shared holders are counted.
+constexpr std::uint64_t lock_taken(std::uint64_t state, lock_kind kind, std::uint64_t tag) noexcept {
+  if ((state & lock_writer) != 0) return 0;
+  if (kind == lock_kind::shared) return state + 1;
+  return (state & lock_readers) == 0 ? tag : 0;
+}
+
+constexpr std::uint64_t lock_given_back(std::uint64_t state, lock_kind kind) noexcept {
+  return kind == lock_kind::shared ? state - 1 : 0;
+}
+
+static_assert(lock_taken(0, lock_kind::exclusive, lock_tag(3)) == lock_tag(3));
+static_assert(lock_taken(2, lock_kind::exclusive, lock_tag(3)) == 0);
+static_assert(lock_taken(2, lock_kind::shared, lock_tag(3)) == 3);
+static_assert(lock_taken(lock_tag(1), lock_kind::shared, lock_tag(3)) == 0);
 
 /// One remote compare-and-swap on the target's lock word.
 status swap(window_core& w, int target, std::uint64_t expected, std::uint64_t desired, std::uint64_t& old) noexcept {
@@ -73,7 +87,7 @@ status release_network(window_core& w, int target, lock_kind kind) noexcept {
   std::uint64_t found = kind == lock_kind::exclusive ? w.my_lock_tag : 1;
   for (;;) {
     const status s =
-        step(w, target, found, [kind](std::uint64_t state) noexcept { return lock_released(state, kind); });
+        step(w, target, found, [kind](std::uint64_t state) noexcept { return lock_given_back(state, kind); });
     if (s != status::not_yet) return s;
   }
 }

@@ -2,7 +2,9 @@
 /// \file
 /// Passive target epochs: lock, lock_all, flush and their ends. The inlined halves are in window_ops.hpp.
 #include <algorithm>
+#include <utility>
 
+#include "rma/detail/window_ops.hpp"
 #include "sync/lock_cpu.hpp"
 #include "sync/lock_network.hpp"
 #include "xfer/window_core.hpp"
@@ -36,6 +38,39 @@ status leave_fence(window_core& w) noexcept {
   return status::done;
 }
 
+void close_target(window_core& w, int target) noexcept {
+  target_view& t = w.views[w.index_of(target)];
+  t.held = 0;
+  t.flushable = 0;
+  window_core::close(t);
+}
+
+int rank_of(const window_core& w, const target_view& t) noexcept {
+  return static_cast<int>(w.first) + static_cast<int>(&t - w.targets);
+}
+
+/// The end of a lock_all epoch. In memory one fence serves all targets.
+status let_go_of_all(window_core& w) noexcept {
+  status result = status::done;
+  target_view* const first = std::exchange(w.used_first, nullptr);
+  for (target_view* t = first; t != nullptr; t = t->used_next) {
+    t->held = 0;
+    t->flushable = 0;
+    window_core::close(*t);
+    if (t->record->load(std::memory_order_relaxed) == shared_biased) {
+      t->record->store(0);
+    } else if (const status s = release(w, rank_of(w, *t), lock_kind::shared); s != status::done) {
+      result = s;
+    }
+  }
+  full_fence();  // what was done before the look at who waits
+  for (target_view* t = first; t != nullptr; t = t->used_next) {
+    if (t->lock != nullptr && (t->lock->state.load(std::memory_order_relaxed) & lock_waiters) != 0) [[unlikely]]
+      wake_writer(w, rank_of(w, *t));
+  }
+  return result;
+}
+
 status flush_one(window_core& w, int target) noexcept {
   const status s = complete_target(w, target);
   full_fence();
@@ -48,13 +83,6 @@ bool open_towards(const window_core& w, int target) noexcept {
   if (w.access == access_epoch::lock_all) return true;
   const target_view* const t = view_of(w, target);
   return t != nullptr && t->held != 0;
-}
-
-void close_target(window_core& w, int target) noexcept {
-  target_view& t = w.views[w.index_of(target)];
-  t.held = 0;
-  t.flushable = 0;
-  window_core::close(t);
 }
 
 }  // namespace
@@ -88,7 +116,7 @@ status unlock_slow(window_view& view, int target) noexcept {
   return flushed != status::done ? flushed : released;
 }
 
-status lock_all(window_view& view, assertion) noexcept {
+status lock_all_slow(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
   if (w.locks_open != 0 || w.access == access_epoch::lock_all) return status::wrong_epoch;
@@ -103,24 +131,17 @@ status touch(window_core& w, int target) noexcept {
   if (t == nullptr) return status::unreachable;
   if (t->held != 0) return status::done;
   if (const status s = acquire(w, target, lock_kind::shared); s != status::done) return s;
-  t->held = held_by_lock_all;
-  t->flushable = w.intranode ? 1 : 0;
-  window_core::open(*t);
-  w.touched.push_back(target);
+  use_target(w, *t);
   return status::done;
 }
 
-status unlock_all(window_view& view) noexcept {
+status unlock_all_slow(window_view& view) noexcept {
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
   if (w.access != access_epoch::lock_all) return status::not_locked;
   status result = w.dirty.empty() ? status::done : complete_all(w);
-  for (const int target : w.touched) {
-    close_target(w, target);
-    const status s = release(w, target, lock_kind::shared);
-    if (result == status::done) result = s;
-  }
-  w.touched.clear();
+  const status released = let_go_of_all(w);
+  if (result == status::done) result = released;
   w.access = access_epoch::none;
   w.may_lock = 1;
   return result;
@@ -172,21 +193,15 @@ void abandon_epoch(window_view& view, int target) noexcept {
   w.failed = true;
   w.may_lock = 0;
   w.my_block().failed.store(1);
-  const auto let_go = [&w](int t) noexcept {
-    target_view& v = w.views[w.index_of(t)];
-    const auto kind =
-        v.held == static_cast<std::uint8_t>(lock_kind::exclusive) ? lock_kind::exclusive : lock_kind::shared;
-    const bool held = v.held != 0;
-    close_target(w, t);
-    if (held) (void)release(w, t, kind);
-  };
   if (target >= 0 && view_of(w, target) != nullptr) {
-    if (w.views[w.index_of(target)].held != 0) --w.locks_open;
-    let_go(target);
+    const std::uint8_t held = w.views[w.index_of(target)].held;
+    close_target(w, target);
+    if (held == 0) return;
+    --w.locks_open;
+    (void)release(w, target, static_cast<lock_kind>(held));
     return;
   }
-  for (const int t : w.touched) let_go(t);
-  w.touched.clear();
+  (void)let_go_of_all(w);
   w.access = access_epoch::none;
 }
 

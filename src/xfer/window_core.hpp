@@ -59,8 +59,6 @@ struct target_state {
   bool dirty = false;                ///< in window_core::dirty
 };
 
-enum class access_epoch : std::uint8_t { none, fence, start, lock_all };
-
 struct window_core : window_view {
   std::shared_ptr<team_core> team;
   context* ctx = nullptr;
@@ -87,13 +85,11 @@ struct window_core : window_view {
   std::vector<attachment> attachments;  ///< dynamic, sorted by address
   std::size_t table_offset = 0, table_bytes = 0;
 
-  access_epoch access = access_epoch::none;
   bool exposed = false;             ///< between post and wait
   std::vector<int> access_group;    ///< of start
   std::vector<int> exposure_group;  ///< of post
   std::uint64_t completions_expected = 0;
   std::vector<std::uint32_t> starts;  ///< per mapped rank: posts used up
-  std::vector<int> touched;           ///< targets locked by lock_all
   std::vector<int> dirty;             ///< targets with something under way
   node_barrier barrier;
   std::uint64_t message_rounds = 0;  ///< barriers by message

@@ -60,9 +60,10 @@ def per_call(fewer, more):
     """{wrapper without prefix: instructions of one call}"""
     counts = {}
     for function, (calls, cost) in more.items():
-        # A compiler may have made a copy for constant arguments: name.constprop.0
+        # A compiler may have made a copy for constant arguments: name.constprop.0. What it moved out of the way
+        # (name.cold) is part of the function itself.
         name = function.split(".")[0]
-        if name.startswith(PREFIX):
+        if name.startswith(PREFIX) and ".cold" not in function:
             calls_before, cost_before = fewer.get(function, (0, 0))
             counts[name[len(PREFIX):]] = (cost - cost_before) / (calls - calls_before)
     return counts

@@ -33,16 +33,25 @@ struct alignas(64) stripe_lock {
 /// The lock of one rank's part of a window. See src/sync/lock_cpu.hpp for its bits.
 struct alignas(64) cpu_lock {
   word64 state;
+  word32 recoveries;  ///< holds of dead ranks that were given back
 };
-inline constexpr std::uint64_t lock_readers = 0x7fff'ffff;             ///< how many hold it shared
+inline constexpr std::uint64_t lock_readers = 0x3fff'ffff;             ///< how many hold it shared, counted here
+inline constexpr std::uint64_t lock_counted = std::uint64_t{1} << 30;  ///< shared holders must be counted here
 inline constexpr std::uint64_t lock_waiters = std::uint64_t{1} << 31;  ///< somebody sleeps for it
 inline constexpr std::uint64_t lock_writer = std::uint64_t{1} << 63;   ///< held exclusively, by the rank in bits 32..62
-constexpr std::uint64_t lock_tag(std::uint32_t holder) noexcept { return lock_writer | (std::uint64_t{holder} << 32); }
+/// Exclusively held by world rank `holder`.
+constexpr std::uint64_t lock_tag(std::uint32_t holder) noexcept {
+  return lock_writer | lock_counted | (std::uint64_t{holder} << 32);
+}
 
-/// What a rank writes down about the locks that it takes, for the survivors of its death. Marked `unsure` while the
-/// lock word may or may not say the same.
+/// What a rank writes down about the locks that it takes: a lock_kind, for the survivors of its death. Marked `unsure`
+/// while the lock word may or may not say the same; marked `biased` if the record itself is the hold.
 inline constexpr std::uint8_t record_unsure = 0x10;
+inline constexpr std::uint8_t record_biased = 0x20;
+inline constexpr std::uint8_t shared_biased = static_cast<std::uint8_t>(lock_kind::shared) | record_biased;
 inline constexpr std::uint8_t held_by_lock_all = 4;
+
+enum class access_epoch : std::uint8_t { none, fence, start, lock_all };
 
 /// One target whose memory is mapped here.
 struct alignas(64) target_view {
@@ -56,6 +65,9 @@ struct alignas(64) target_view {
   word<std::uint8_t>* record = nullptr;  ///< what I hold there, for survivors to read if I die
   std::uint8_t held = 0;                 ///< lock_kind that this rank holds by lock(), 0 none
   std::uint8_t flushable = 0;            ///< a passive epoch is open and the engine has nothing under way
+  std::uint16_t counted_locks = 0;       ///< shared locks that were counted in the lock word since its bias changed
+  std::uint16_t rebias_after = 16;       ///< so many of them, and the lock is biased towards readers again
+  target_view* used_next = nullptr;      ///< see window_view::used_first
 };
 
 /// The part of a window that the inlined calls see. Fixed at creation, but for limits and epoch state.
@@ -67,8 +79,10 @@ struct window_view {
   std::uint32_t my_stripe_tag = 0;  ///< value of a stripe that this rank holds
   std::uint32_t stripe_mask = 0;
   accumulate_mode mode = accumulate_mode::handler;
-  std::uint8_t may_lock = 0;     ///< no epoch other than lock() is open
-  std::uint32_t locks_open = 0;  ///< targets locked by lock()
+  std::uint8_t may_lock = 0;  ///< no epoch other than lock() is open
+  access_epoch access = access_epoch::none;
+  std::uint32_t locks_open = 0;       ///< targets locked by lock()
+  target_view* used_first = nullptr;  ///< those that this lock_all epoch has locked, linked by used_next
 };
 
 /// log2 of the bytes that one stripe guards.
@@ -140,8 +154,10 @@ status wait(window_view& window) noexcept;
 status test(window_view& window) noexcept;
 status lock_slow(window_view& window, lock_kind kind, int target, assertion promises) noexcept;
 status unlock_slow(window_view& window, int target) noexcept;
-status lock_all(window_view& window, assertion promises) noexcept;
-status unlock_all(window_view& window) noexcept;
+status lock_all_slow(window_view& window) noexcept;
+status unlock_all_slow(window_view& window) noexcept;
+/// A shared holder let go and saw that somebody sleeps for the lock.
+[[gnu::cold]] void wake_writer(window_view& window, int target) noexcept;
 status flush_slow(window_view& window, int target) noexcept;
 status flush_all(window_view& window) noexcept;
 status flush_local(window_view& window, int target) noexcept;

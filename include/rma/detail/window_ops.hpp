@@ -188,22 +188,40 @@ inline bool fast_swap(const window_view& window, const T& expected, const T& des
       });
 }
 
+/// A shared lock (src/sync/lock_cpu.hpp). While the lock is biased towards readers, this rank's record is the hold, and
+/// no line is written by two ranks; else holders are counted in the lock word. After false the record may say that this
+/// rank holds it; the slow path takes that back.
+inline bool take_shared(target_view& t) noexcept {
+  std::uint64_t found = t.lock->state.load(std::memory_order_relaxed);
+  if ((found & lock_counted) == 0) {
+    t.record->exchange(shared_biased);  // before the look: a writer does it the other way round
+    return (t.lock->state.load() & lock_counted) == 0;
+  }
+  if ((found & lock_writer) != 0 || t.counted_locks >= t.rebias_after) return false;
+  ++t.counted_locks;
+  constexpr auto hold = static_cast<std::uint8_t>(lock_kind::shared);
+  t.record->store(hold | record_unsure);  // before the lock: a survivor must find it
+  if (!t.lock->state.compare_exchange(found, found + 1)) return false;
+  t.record->store(hold);
+  return true;
+}
+
+inline bool take_exclusive(const window_view& window, target_view& t) noexcept {
+  constexpr auto hold = static_cast<std::uint8_t>(lock_kind::exclusive);
+  t.record->store(hold | record_unsure);
+  std::uint64_t free = lock_counted;
+  if (!t.lock->state.compare_exchange(free, window.my_lock_tag)) return false;
+  t.record->store(hold);
+  return true;
+}
+
 inline bool fast_lock(window_view& window, lock_kind kind, int target) noexcept {
   target_view* const t = view_of(window, target);
   if (t == nullptr || t->lock == nullptr || t->held != 0 || window.may_lock == 0) [[unlikely]]
     return false;
-  const auto hold = static_cast<std::uint8_t>(kind);
-  t->record->store(hold | record_unsure);  // before the lock: a survivor must find it
-  std::uint64_t found = 0;
-  std::uint64_t wanted = window.my_lock_tag;
-  if (kind == lock_kind::shared) {
-    found = t->lock->state.load(std::memory_order_relaxed) & (lock_waiters - 1);
-    wanted = found + 1;
-  }
-  if (!t->lock->state.compare_exchange(found, wanted)) [[unlikely]]
+  if (!(kind == lock_kind::shared ? take_shared(*t) : take_exclusive(window, *t))) [[unlikely]]
     return false;
-  t->record->store(hold);
-  t->held = hold;
+  t->held = static_cast<std::uint8_t>(kind);
   t->limit = t->limit_open;
   t->atomic_limit = t->atomic_limit_open;
   t->flushable = 1;
@@ -211,27 +229,74 @@ inline bool fast_lock(window_view& window, lock_kind kind, int target) noexcept 
   return true;
 }
 
+/// Gives a lock back. False: nothing happened, the slow path must do it.
+inline bool let_go(window_view& window, target_view& t, int target) noexcept {
+  std::uint64_t found = window.my_lock_tag;
+  std::uint64_t wanted = lock_counted;
+  if (t.held == static_cast<std::uint8_t>(lock_kind::shared)) {
+    if (t.record->load(std::memory_order_relaxed) == shared_biased) {
+      t.record->exchange(0);  // orders what was done before the look
+      if ((t.lock->state.load(std::memory_order_relaxed) & lock_waiters) != 0) [[unlikely]]
+        wake_writer(window, target);
+      return true;
+    }
+    found = t.lock->state.load(std::memory_order_relaxed) & ~lock_waiters;
+    wanted = found - 1;
+  }
+  t.record->store(t.held | record_unsure);
+  if (!t.lock->state.compare_exchange(found, wanted)) [[unlikely]]
+    return false;
+  t.record->store(0);
+  return true;
+}
+
 inline bool fast_unlock(window_view& window, int target) noexcept {
   target_view* const t = view_of(window, target);
-  if (t == nullptr || t->flushable == 0) [[unlikely]]
+  if (t == nullptr || t->flushable == 0 || t->held == held_by_lock_all) [[unlikely]]
     return false;
-  std::uint64_t found = window.my_lock_tag;
-  std::uint64_t wanted = 0;
-  if (t->held == static_cast<std::uint8_t>(lock_kind::shared)) {
-    found = t->lock->state.load(std::memory_order_relaxed) & (lock_waiters - 1);
-    wanted = found - 1;
-  } else if (t->held != static_cast<std::uint8_t>(lock_kind::exclusive)) [[unlikely]] {
+  if (!let_go(window, *t, target)) [[unlikely]]
     return false;
-  }
-  t->record->store(t->held | record_unsure);
-  if (!t->lock->state.compare_exchange(found, wanted)) [[unlikely]]
-    return false;
-  t->record->store(0);
   t->held = 0;
   t->limit = 0;
   t->atomic_limit = 0;
   t->flushable = 0;
   --window.locks_open;
+  return true;
+}
+
+/// lock_all holds the target from now on.
+inline void use_target(window_view& window, target_view& t) noexcept {
+  t.held = held_by_lock_all;
+  t.flushable = t.lock != nullptr ? 1 : 0;
+  t.limit = t.limit_open;
+  t.atomic_limit = t.atomic_limit_open;
+  t.used_next = window.used_first;
+  window.used_first = &t;
+}
+
+/// lock_all: takes the target's lock if it is mapped and this is its first use. True if it did.
+inline bool open_at_first_use(window_view& window, int target) noexcept {
+  if (window.access != access_epoch::lock_all) return false;
+  target_view* const t = view_of(window, target);
+  if (t == nullptr || t->lock == nullptr || t->held != 0 || !take_shared(*t)) return false;
+  use_target(window, *t);
+  return true;
+}
+
+inline bool fast_lock_all(window_view& window) noexcept {
+  if (window.may_lock == 0 || window.locks_open != 0) [[unlikely]]
+    return false;
+  window.access = access_epoch::lock_all;
+  window.may_lock = 0;
+  return true;
+}
+
+/// An epoch that used no target.
+inline bool fast_unlock_all(window_view& window) noexcept {
+  if (window.access != access_epoch::lock_all || window.used_first != nullptr) [[unlikely]]
+    return false;
+  window.access = access_epoch::none;
+  window.may_lock = 1;
   return true;
 }
 
@@ -251,6 +316,12 @@ inline status lock(window_view& window, lock_kind kind, int target, assertion pr
 inline status unlock(window_view& window, int target) noexcept {
   return fast_unlock(window, target) ? status::done : unlock_slow(window, target);
 }
+inline status lock_all(window_view& window) noexcept {
+  return fast_lock_all(window) ? status::done : lock_all_slow(window);
+}
+inline status unlock_all(window_view& window) noexcept {
+  return fast_unlock_all(window) ? status::done : unlock_all_slow(window);
+}
 inline status flush(window_view& window, int target) noexcept {
   return fast_flush(window, target) ? status::done : flush_slow(window, target);
 }
@@ -267,11 +338,13 @@ inline void require(const window_view& window, call what, status s, int target, 
 template <class T>
 [[gnu::noinline]] void put_or_raise(window_view& window, T value, int target, std::uint64_t at,
                                     std::source_location where) {
+  if (open_at_first_use(window, target) && fast_put(window, value, target, at)) return;
   require(window, call::put, issue_and_wait(window, put_args(&value, sizeof(T), target, at)), target, at, 1, where);
 }
 template <class T>
 [[gnu::noinline]] T get_or_raise(window_view& window, int target, std::uint64_t at, std::source_location where) {
   T value{};
+  if (open_at_first_use(window, target) && fast_get(window, value, target, at)) return value;
   require(window, call::get, issue_and_wait(window, get_args(&value, sizeof(T), target, at)), target, at, 1, where);
   return value;
 }
