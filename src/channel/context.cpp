@@ -10,14 +10,14 @@ namespace {
 
 constexpr unsigned events_per_round = 64;
 constexpr std::int64_t look_around_every_ns = 100'000'000;  // deaths are news within 2 s
-constexpr unsigned yields_before_sleep = 8;                 // when cores are short: a yield is cheaper than a futex
+constexpr unsigned rounds_before_sleep = 16;  // of 16 yields, when cores are short: a yield is cheaper than a futex
 
 }  // namespace
 
 context::context(const settings& s, boot::client& boot, fabric::network& network, surroundings& around)
     : settings_(s), boot_(boot), network_(network), around_(around) {
   const bool crowded = around.oversubscribed();
-  first_spins_ = crowded ? 32 : 256;
+  first_spins_ = crowded ? 4 : 256;
   spin_ns_ = crowded ? 0 : static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000;
 }
 
@@ -97,8 +97,12 @@ status context::wait_slow(condition ready, judge failed) noexcept {
         break;
       }
     }
-    if (found == 0 && (++turn & 15) != 0 && spin_ns_ != 0) {  // the clock costs more than a look at the rings
-      spin_pause();
+    if (found == 0 && (++turn & 15) != 0) {  // the clock costs more than a look at the rings
+      if (spin_ns_ != 0) {
+        spin_pause();
+      } else {
+        around_.yield();
+      }
       continue;
     }
     const std::int64_t now = around_.now_ns();
@@ -108,7 +112,7 @@ status context::wait_slow(condition ready, judge failed) noexcept {
       idle_rounds = 0;
     } else if (now - idle_since_ns < spin_ns_) {
       spin_pause();
-    } else if (spin_ns_ == 0 && idle_rounds++ < yields_before_sleep) {
+    } else if (spin_ns_ == 0 && idle_rounds++ < rounds_before_sleep) {
       around_.yield();
     } else if (sleep(ready)) {
       break;

@@ -76,6 +76,36 @@ void readers_and_writers(context& ctx) {
   win.free();
 }
 
+// Goal: the same when writers are so rare that readers get the lock by their records, and lose that again.
+// Method: as above, one epoch in 200 is a writer's; readers that stay make the writer wait for them.
+// Break: let the writer in without looking at the readers' records.
+void rare_writers(context& ctx) {
+  constexpr std::size_t apart = 10000;
+  test_window<std::uint64_t> win(ctx, apart + 1);
+  const std::size_t rounds = ctx.rounds(200000);
+  std::uint64_t written = 0;
+  for (std::size_t i = 0; i < rounds; ++i) {
+    const std::uint64_t what = ctx.random()() % 200;
+    if (what == 0) {
+      const auto hold = win->lock(rma::exclusive, 0);
+      const std::uint64_t next = win->get(0, win.at(0, 0)) + 1;
+      win->put(next, 0, win.at(0, 0));
+      for (int k = 0; k < 20; ++k) (void)win->get(0, win.at(0, 1));
+      win->put(next, 0, win.at(0, apart));
+      ++written;
+    } else {
+      const auto hold = what % 2 == 1 ? win->lock_all() : win->lock(rma::shared, 0);
+      const std::uint64_t a = win->get(0, win.at(0, 0));
+      for (std::uint64_t k = 0; k < what % 32; ++k) (void)win->get(0, win.at(0, 1));
+      const std::uint64_t b = win->get(0, win.at(0, apart));
+      if (a != b) ctx.fail("a reader saw half of an update");
+    }
+  }
+  const std::uint64_t total = ctx.world().allreduce(written, rma::sum);
+  if (ctx.rank() == 0) ctx.equal(win.local()[apart], total, "updates of all writers");
+  win.free();
+}
+
 // Goal: a rank may hold several targets, shared and exclusive mixed, and release them in any order.
 void several_targets(context& ctx) {
   test_window<std::uint64_t> win(ctx, 2);
@@ -251,6 +281,7 @@ constexpr test_case table[] = {
     {"lock.exclusive_counters", exclusive_counters, each_kind},
     {"lock.owner_locks_itself", owner_locks_itself, each_kind},
     {"lock.readers_and_writers", readers_and_writers, each_kind},
+    {"lock.rare_writers", rare_writers, only(window_kind::allocated)},
     {"lock.several_targets", several_targets, each_kind},
     {"lock.flush_completes", flush_completes, each_kind},
     {"lock.sync_publishes_stores", sync_publishes_stores, each_kind},
