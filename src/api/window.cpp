@@ -84,8 +84,8 @@ void drop_window(window_view* view) noexcept {
   if (place >= 0) {
     word32& dropped = w.block_at(place)->dropped;
     dropped.fetch_add(1);
-    w.team->rt->dropped.push_back(
-        {&dropped, static_cast<std::uint32_t>(w.size()), w.block_offset, w.block_bytes, w.table_offset, w.table_bytes});
+    w.team->rt->dropped.push_back({&dropped, static_cast<std::uint32_t>(w.size()), w.team->rank == 0, w.block_offset,
+                                   w.block_bytes, w.table_offset, w.table_bytes});
   }
   delete &w;
 }

@@ -214,7 +214,8 @@ void promote_memory(window_core& w) {
 /// Windows whose every member has dropped its handle are given back here, where all members come by.
 void reap_dropped(runtime_core& rt) {
   std::erase_if(rt.dropped, [&rt](const dropped_window& w) {
-    if (w.dropped->load() != w.members) return false;
+    if (w.dropped->load() < w.members + (w.at_home ? w.members - 1 : 0)) return false;
+    if (!w.at_home) w.dropped->fetch_add(1);
     rt.give_back(w.table_offset, w.table_bytes);
     rt.give_back(w.block_offset, w.block_bytes);
     return true;

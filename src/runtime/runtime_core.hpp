@@ -23,8 +23,9 @@ namespace rma::detail {
 
 /// What is left of a window whose handle is gone here but perhaps not everywhere.
 struct dropped_window {
-  const word32* dropped;  ///< at member 0: how many have dropped it
+  word32* dropped;  ///< at member 0: how many have dropped it, and how many of the others have given it back
   std::uint32_t members;
+  bool at_home;  ///< this rank is member 0: its memory, and with it the word, goes last
   std::size_t block_offset, block_bytes;
   std::size_t table_offset, table_bytes;
 };

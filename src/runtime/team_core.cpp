@@ -42,7 +42,8 @@ team_core::~team_core() {
   word32& dropped =
       reinterpret_cast<barrier_lines*>(rt->board->segment(static_cast<std::size_t>(place(0))) + lines_offset)->dropped;
   dropped.fetch_add(1);
-  rt->dropped.push_back({&dropped, static_cast<std::uint32_t>(size), lines_offset, sizeof(barrier_lines), 0, 0});
+  rt->dropped.push_back(
+      {&dropped, static_cast<std::uint32_t>(size), rank == 0, lines_offset, sizeof(barrier_lines), 0, 0});
 }
 
 void team_core::make_lines() {
