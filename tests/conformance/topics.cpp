@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cases.hpp"
+
+namespace conformance {
+
+std::vector<std::span<const test_case>> all_topics() {
+  return {runtime_cases(), team_cases(),         window_cases(),       dynamic_cases(), put_get_cases(),
+          layout_cases(),  huge_cases(),         operator_cases(),     atomic_cases(),  request_cases(),
+          fence_cases(),   pscw_cases(),         lock_cases(),         signal_cases(),  litmus_cases(),
+          misuse_cases(),  epoch_misuse_cases(), failed_window_cases()};
+}
+
+}  // namespace conformance
