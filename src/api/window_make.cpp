@@ -180,7 +180,7 @@ status choose_mode(window_core& w, const window_plan& plan) {
   w.mode = !w.all_mapped                          ? accumulate_mode::handler
            : wished == accumulate_mode::automatic ? accumulate_mode::striped
                                                   : wished;
-  const bool forced = !w.ctx->config().text(knob::trace).empty() || w.unit != w.element_bytes;
+  const bool forced = w.trace != nullptr || w.unit != w.element_bytes;
   for (std::size_t i = 0; i < w.views.size(); ++i) {
     target_view& v = w.views[i];
     if (v.base == nullptr || forced) continue;
@@ -253,6 +253,8 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   const std::size_t natural = plan.kind == call::create_dynamic ? 1 : plan.element_bytes;
   w->unit = hints.displacement_unit != 0 ? hints.displacement_unit : natural;
   w->intranode = team.rt->intranode;
+  w->trace = team.rt->trace.get();
+  w->inline_sync = w->intranode && w->trace == nullptr ? 1 : 0;
   w->local_bytes = plan.count * plan.element_bytes;
   return w;
 }
@@ -324,7 +326,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
     w->barrier.attach(lines(team.rank), lines(0), lines(team.size == 2 ? 1 - team.rank : 0),
                       static_cast<std::uint32_t>(team.size));
   }
-  w->may_lock = 1;
+  w->may_lock = w->inline_sync;
   return w.release();
 }
 

@@ -44,8 +44,8 @@ constexpr definition table[] = {
      "who makes atomic operations atomic, where the window's hints do not say"},
     {"RMA_LOCK_RECOVERY", "on", form::words, "on|off",
      "a dead rank's lock: on frees it after its waiters got peer_failed, off keeps failing"},
-    {"RMA_TRACE", "", form::text, "file name, %r is the rank",
-     "Chrome/Perfetto trace of the operations and the protocols chosen"},
+    {"RMA_TRACE", "", form::text, "file name, %r is the rank; without %r the rank is appended",
+     "one Chrome/Perfetto trace per rank: every call on a window, the protocol chosen and why; slows everything down"},
 };
 static_assert(std::size(table) == static_cast<std::size_t>(knob::count_));
 

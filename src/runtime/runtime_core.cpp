@@ -67,6 +67,12 @@ std::size_t position(const std::vector<int>& members, int rank) {
   throw Error(status::bad_boot, "the launcher's list of nodes does not contain this rank");
 }
 
+// Before the job is joined: a file that cannot be written ends this rank while nobody waits for it.
+std::unique_ptr<trace_file> open_trace(const settings& s) {
+  const std::string& name = s.text(knob::trace);
+  return name.empty() ? nullptr : std::make_unique<trace_file>(name, static_cast<int>(s.number(knob::rank)));
+}
+
 std::unique_ptr<shm::board> make_board(boot::client& boot, const settings& s) {
   std::vector<int> members = find_node(boot, shm::node_identity(s.text(knob::node)));
   const std::size_t me = position(members, boot.rank());
@@ -77,6 +83,7 @@ std::unique_ptr<shm::board> make_board(boot::client& boot, const settings& s) {
 
 runtime_core::runtime_core(const Config& wanted)
     : config(wanted),
+      trace(open_trace(config)),
       boot(boot::join(boot_options(config))),
       board(make_board(*boot, config)),
       around(std::make_unique<shm::node_surroundings>(*board, config.number(knob::local_ranks))),

@@ -12,6 +12,7 @@
 #include "channel/context.hpp"
 #include "channel/mailbox.hpp"
 #include "core/settings.hpp"
+#include "core/trace.hpp"
 #include "fabric/shm/board.hpp"
 #include "fabric/shm/node_surroundings.hpp"
 #include "fabric/shm/segment.hpp"
@@ -36,6 +37,7 @@ struct runtime_core {
   ~runtime_core();
 
   settings config;
+  std::unique_ptr<trace_file> trace;  ///< null without RMA_TRACE
   std::unique_ptr<boot::client> boot;
   std::unique_ptr<shm::board> board;
   std::unique_ptr<shm::node_surroundings> around;

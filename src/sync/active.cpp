@@ -8,6 +8,7 @@
 ///   origin:  start waits for that count; operations; complete --(completions at each target +1)-->
 #include <algorithm>
 
+#include "xfer/trace_scope.hpp"
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
@@ -56,7 +57,7 @@ status lost_in(window_core& w, const std::vector<int>& group) noexcept {
 void end_access(window_core& w) noexcept {
   w.close_all();
   w.access = access_epoch::none;
-  w.may_lock = 1;
+  w.may_lock = w.inline_sync;
 }
 
 }  // namespace
@@ -64,6 +65,7 @@ void end_access(window_core& w) noexcept {
 status fence(window_view& view, assertion promises) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::fence);
   const bool fenced = w.access == access_epoch::fence || w.access == access_epoch::none;
   if (!fenced || w.locks_open != 0 || w.exposed) return status::wrong_epoch;
   // A broken promise is reported after the fence has done its work: the other ranks are in it, too.
@@ -86,6 +88,7 @@ status fence(window_view& view, assertion promises) noexcept {
 status post(window_view& view, const int* group, std::size_t count, assertion) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::post);
   if (w.exposed || w.access == access_epoch::lock_all || w.locks_open != 0) return status::wrong_epoch;
   if (const status s = check_group(w, group, count); s != status::done) return s;
   if (w.access == access_epoch::fence) {  // an empty fence epoch ends here, as at a lock
@@ -105,6 +108,7 @@ status post(window_view& view, const int* group, std::size_t count, assertion) n
 status start(window_view& view, const int* group, std::size_t count, assertion) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::start);
   if (w.access == access_epoch::fence && w.dirty.empty()) end_access(w);
   if (w.access != access_epoch::none || w.locks_open != 0) return status::wrong_epoch;
   if (const status s = check_group(w, group, count); s != status::done) return s;
@@ -132,6 +136,7 @@ status start(window_view& view, const int* group, std::size_t count, assertion) 
 status complete(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::complete);
   if (w.access != access_epoch::start) return status::wrong_epoch;
   const status s = complete_all(w);
   for (const int target : w.access_group) {
@@ -140,13 +145,14 @@ status complete(window_view& view) noexcept {
   }
   w.access_group.clear();
   w.access = access_epoch::none;
-  w.may_lock = 1;
+  w.may_lock = w.inline_sync;
   return s;
 }
 
 status wait(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::wait);
   if (!w.exposed) return status::wrong_epoch;
   const word64& completions = w.my_block().completions;
   const status s = w.ctx->wait_until([&]() noexcept { return completions.load() >= w.completions_expected; },
@@ -158,6 +164,7 @@ status wait(window_view& view) noexcept {
 status test(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::test);
   if (!w.exposed) return status::wrong_epoch;
   if (w.my_block().completions.load() < w.completions_expected) w.ctx->progress();
   if (w.my_block().completions.load() < w.completions_expected) {
@@ -185,6 +192,7 @@ bool take_signals(word64& signal, std::uint64_t count) noexcept {
 status wait_signal(window_view& view, unsigned signal, std::uint64_t count, int from) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::wait_signal, from);
   if (signal >= w.hints.signals) return status::bad_argument;
   if (from >= w.size()) return status::bad_rank;
   word64& counter = w.array<word64>(w.my_block(), w.layout.signals_at)[signal];
@@ -200,6 +208,7 @@ status wait_signal(window_view& view, unsigned signal, std::uint64_t count, int 
 status test_signal(window_view& view, unsigned signal, std::uint64_t count) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::test_signal);
   if (signal >= w.hints.signals) return status::bad_argument;
   word64& counter = w.array<word64>(w.my_block(), w.layout.signals_at)[signal];
   if (take_signals(counter, count)) return status::done;

@@ -7,6 +7,7 @@
 #include "rma/detail/window_ops.hpp"
 #include "sync/lock_cpu.hpp"
 #include "sync/lock_network.hpp"
+#include "xfer/trace_scope.hpp"
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
@@ -34,7 +35,7 @@ status leave_fence(window_core& w) noexcept {
   if (w.access != access_epoch::fence || !w.dirty.empty()) return status::wrong_epoch;
   w.close_all();
   w.access = access_epoch::none;
-  w.may_lock = 1;
+  w.may_lock = w.inline_sync;
   return status::done;
 }
 
@@ -75,7 +76,7 @@ status flush_one(window_core& w, int target) noexcept {
   const status s = complete_target(w, target);
   full_fence();
   target_view* const t = view_of(w, target);
-  if (t != nullptr && t->held != 0) t->flushable = w.intranode ? 1 : 0;
+  if (t != nullptr && t->held != 0) t->flushable = w.inline_sync;
   return s;
 }
 
@@ -90,13 +91,14 @@ bool open_towards(const window_core& w, int target) noexcept {
 status lock_slow(window_view& view, lock_kind kind, int target, assertion) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::lock, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (const status s = leave_fence(w); s != status::done) return s;
   if (open_towards(w, target)) return status::wrong_epoch;
   if (const status s = acquire(w, target, kind); s != status::done) return s;
   target_view& t = w.views[w.index_of(target)];
   t.held = static_cast<std::uint8_t>(kind);
-  t.flushable = w.intranode ? 1 : 0;  // the inlined unlock needs the lock in memory
+  t.flushable = w.inline_sync;
   window_core::open(t);
   ++w.locks_open;
   return status::done;
@@ -105,6 +107,7 @@ status lock_slow(window_view& view, lock_kind kind, int target, assertion) noexc
 status unlock_slow(window_view& view, int target) noexcept {
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::unlock, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   target_view* const t = view_of(w, target);
   if (t == nullptr || t->held == 0 || t->held == held_by_lock_all) return status::not_locked;
@@ -119,6 +122,7 @@ status unlock_slow(window_view& view, int target) noexcept {
 status lock_all_slow(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::lock_all);
   if (w.locks_open != 0 || w.access == access_epoch::lock_all) return status::wrong_epoch;
   if (const status s = leave_fence(w); s != status::done) return s;
   w.access = access_epoch::lock_all;
@@ -138,18 +142,20 @@ status touch(window_core& w, int target) noexcept {
 status unlock_all_slow(window_view& view) noexcept {
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::unlock_all);
   if (w.access != access_epoch::lock_all) return status::not_locked;
   status result = w.dirty.empty() ? status::done : complete_all(w);
   const status released = let_go_of_all(w);
   if (result == status::done) result = released;
   w.access = access_epoch::none;
-  w.may_lock = 1;
+  w.may_lock = w.inline_sync;
   return result;
 }
 
 status flush_slow(window_view& view, int target) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::flush, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   return open_towards(w, target) ? flush_one(w, target) : status::wrong_epoch;
 }
@@ -157,6 +163,7 @@ status flush_slow(window_view& view, int target) noexcept {
 status flush_all(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::flush_all);
   if (w.access != access_epoch::lock_all && w.locks_open == 0) return status::wrong_epoch;
   status result = status::done;
   while (!w.dirty.empty()) {
@@ -172,10 +179,11 @@ status flush_all(window_view& view) noexcept {
 status flush_local(window_view& view, int target) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const trace_scope traced(w, call::flush_local, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (!open_towards(w, target)) return status::wrong_epoch;
   const status s = complete_target(w, target);
-  if (target_view* const t = view_of(w, target); t != nullptr && t->held != 0) t->flushable = w.intranode ? 1 : 0;
+  if (target_view* const t = view_of(w, target); t != nullptr && t->held != 0) t->flushable = w.inline_sync;
   return s;
 }
 
@@ -183,6 +191,7 @@ status flush_local_all(window_view& view) noexcept { return flush_all(view); }
 
 status sync(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
+  const trace_scope traced(core_of(view), call::sync);
   full_fence();
   return status::done;
 }

@@ -6,6 +6,7 @@
 
 #include "rma/request.hpp"
 #include "xfer/protocols.hpp"
+#include "xfer/trace_scope.hpp"
 #include "xfer/wire.hpp"
 
 namespace rma::detail {
@@ -129,26 +130,38 @@ status locate(const window_core& w, const checked_operation& o, location& at) no
 
 /// The handler, if the target runs it now: one message that it is bound to handle before it leaves the library.
 bool prefers_handler(window_core& w, checked_operation& o) noexcept {
+  o.choose("handler", "RMA_USER_MEMORY=handler");
   if (w.ctx->config().is(knob::user_memory, "handler")) return true;
+  o.choose("fabric", w.intranode ? "RMA_USER_MEMORY=cma" : "RMA_INTRANODE=off");
   if (w.ctx->config().is(knob::user_memory, "cma") || !w.intranode) return false;
+  o.choose("fabric", "too much for one message");
   if (o.bytes > handler_bytes_max || o.target.blocks() > handler_blocks_max) return false;
   if (!o.contiguous && o.origin.blocks() > handler_blocks_max) return false;
   o.promised = w.ctx->network().promise(w.world_rank(o.args->target));
+  if (o.promised) {
+    o.choose("handler", "the target is inside the library and bound to answer");
+  } else {
+    o.choose("fabric", "the target computes");
+  }
   return o.promised;
 }
 
 status run_remote(window_core& w, const fabric::region_key& region, checked_operation& o,
                   request_node** request) noexcept {
+  o.choose("handler", o.atomic() ? "the handlers own atomicity" : "this rank's own memory");
   if (o.atomic() || o.args->target == w.team->rank) return run_handler(w, o, request);
   bool handler = false;
   {
     const std::lock_guard guard(w.ctx->lock());
+    o.choose("handler", "the fabric's writes need the target");
     handler = !w.ctx->network().caps().one_sided || prefers_handler(w, o);
   }
   if (handler) return run_handler(w, o, request);
   const status s = run_fabric(w, region, o);
   if (s == status::peer_failed) w.ctx->lost(w.world_rank(o.args->target));
-  return s == status::not_supported ? run_handler(w, o, request) : s;
+  if (s != status::not_supported) return s;
+  o.choose("handler", "the fabric refused");
+  return run_handler(w, o, request);
 }
 
 }  // namespace
@@ -157,6 +170,7 @@ status issue(window_view& view, const operation_args& a, request_node** request)
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
   checked_operation o;
+  const trace_scope traced(w, a, o);
   if (const status s = check(w, a, o); s != status::done) return s;
   const int peer = w.world_rank(a.target);
   if (w.ctx->deaths() != 0 && w.ctx->dead(peer)) {
@@ -166,11 +180,13 @@ status issue(window_view& view, const operation_args& a, request_node** request)
   if (w.access == access_epoch::lock_all) {
     if (const status s = touch(w, a.target); s != status::done) return s;
   }
+  if (o.bytes == 0) o.choose("none", "no data");
   if (o.bytes != 0) {
     location at;
     if (const status s = locate(w, o, at); s != status::done) return s;
     if (w.team->place(a.target) < 0) return status::unreachable;
     const bool direct = at.mapped && (!o.atomic() || w.mode != accumulate_mode::handler);
+    o.choose("direct", "the target's memory is mapped");
     const status s =
         direct ? run_direct(w, w.views[w.index_of(a.target)], at.base, o) : run_remote(w, at.region, o, request);
     if (!ok(s) || s == status::posted) return s;  // posted: the last message carries the signal

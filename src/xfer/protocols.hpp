@@ -20,7 +20,13 @@ struct checked_operation {
   Layout target;
   Layout result;
   bool contiguous = true;
-  bool promised = false;  ///< the target's handler waits for this one message
+  bool promised = false;          ///< the target's handler waits for this one message
+  const char* protocol = "none";  ///< for the trace: what carries it out, and why
+  const char* why = "refused";
+  void choose(const char* chosen, const char* reason) noexcept {
+    protocol = chosen;
+    why = reason;
+  }
   [[nodiscard]] bool fetches() const noexcept { return args->kind != call::put && args->kind != call::accumulate; }
   [[nodiscard]] bool atomic() const noexcept { return args->kind != call::put && args->kind != call::get; }
 };

@@ -18,6 +18,8 @@
 
 namespace rma::detail {
 
+class trace_file;
+
 /// What one rank publishes about its part of a window; at the same offset in every member's segment.
 /// Arrays of varying length follow, see `block_layout`.
 struct window_block {
@@ -63,6 +65,7 @@ struct window_core : window_view {
   std::shared_ptr<team_core> team;
   context* ctx = nullptr;
   shm::board* board = nullptr;
+  trace_file* trace = nullptr;  ///< null: nothing is traced
   std::uint64_t id = 0;
   call kind = call::allocate;
   Hints hints;

@@ -11,18 +11,6 @@
 namespace conformance {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool address_sanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-constexpr bool address_sanitizer = true;
-#else
-constexpr bool address_sanitizer = false;
-#endif
-#else
-constexpr bool address_sanitizer = false;
-#endif
-
 constexpr std::size_t sanitizer_divisor = thread_sanitizer ? 50 : address_sanitizer ? 20 : 1;
 
 constexpr std::size_t failures_kept = 5;

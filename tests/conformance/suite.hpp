@@ -40,6 +40,19 @@ inline constexpr bool thread_sanitizer = false;
 inline constexpr bool thread_sanitizer = false;
 #endif
 
+/// True if the address sanitizer watches: it keeps freed memory for a while, so that a process grows.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool address_sanitizer = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+inline constexpr bool address_sanitizer = true;
+#else
+inline constexpr bool address_sanitizer = false;
+#endif
+#else
+inline constexpr bool address_sanitizer = false;
+#endif
+
 /// Ways to get a window; what holds for one must hold for all.
 enum class window_kind : std::uint8_t { none, allocated, created, promoted, dynamic };
 inline constexpr std::size_t window_kind_count = 5;

@@ -79,7 +79,8 @@ struct window_view {
   std::uint32_t my_stripe_tag = 0;  ///< value of a stripe that this rank holds
   std::uint32_t stripe_mask = 0;
   accumulate_mode mode = accumulate_mode::handler;
-  std::uint8_t may_lock = 0;  ///< no epoch other than lock() is open
+  std::uint8_t may_lock = 0;     ///< no epoch other than lock() is open
+  std::uint8_t inline_sync = 0;  ///< locks and flushes may be inlined: they are in memory, and nothing is traced
   access_epoch access = access_epoch::none;
   std::uint32_t locks_open = 0;       ///< targets locked by lock()
   target_view* used_first = nullptr;  ///< those that this lock_all epoch has locked, linked by used_next

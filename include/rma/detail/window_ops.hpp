@@ -267,7 +267,7 @@ inline bool fast_unlock(window_view& window, int target) noexcept {
 /// lock_all holds the target from now on.
 inline void use_target(window_view& window, target_view& t) noexcept {
   t.held = held_by_lock_all;
-  t.flushable = t.lock != nullptr ? 1 : 0;
+  t.flushable = window.inline_sync;
   t.limit = t.limit_open;
   t.atomic_limit = t.atomic_limit_open;
   t.used_next = window.used_first;
@@ -293,7 +293,7 @@ inline bool fast_lock_all(window_view& window) noexcept {
 
 /// An epoch that used no target.
 inline bool fast_unlock_all(window_view& window) noexcept {
-  if (window.access != access_epoch::lock_all || window.used_first != nullptr) [[unlikely]]
+  if (window.access != access_epoch::lock_all || window.used_first != nullptr || window.inline_sync == 0) [[unlikely]]
     return false;
   window.access = access_epoch::none;
   window.may_lock = 1;

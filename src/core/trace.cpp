@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/trace.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <iterator>
+
+#include "rma/error.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr std::size_t buffer_bytes = std::size_t{64} << 10;
+constexpr std::int64_t write_every_ns = 100'000'000;
+
+void append_escaped(std::string& to, std::string_view text) {
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      to += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      fmt::format_to(std::back_inserter(to), "\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      to += c;
+    }
+  }
+}
+
+/// Nanoseconds as the format's microseconds, without rounding.
+std::string micros(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
+
+}  // namespace
+
+std::string trace_file_name(std::string_view pattern, int rank) {
+  std::string name(pattern);
+  const auto at = name.find("%r");
+  if (at == std::string::npos) return fmt::format("{}.{}", name, rank);
+  return name.replace(at, 2, std::to_string(rank));
+}
+
+trace_file::trace_file(const std::string& pattern, int rank)
+    : name_(trace_file_name(pattern, rank)),
+      rank_(rank),
+      fd_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+  if (fd_ < 0) {
+    throw Error(status::bad_setting,
+                fmt::format("RMA_TRACE={}: cannot write {}: {}", pattern, name_, std::strerror(errno)));
+  }
+  buffer_.reserve(2 * buffer_bytes);
+  buffer_ =
+      fmt::format("[\n{{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":{0},\"args\":{{\"name\":\"rank {0}\"}}}}", rank);
+  write();
+}
+
+trace_file::~trace_file() {
+  buffer_ += "\n]\n";
+  write();
+  if (fd_ >= 0) ::close(fd_);
+}
+
+void trace_file::add(const trace_event& e) noexcept {
+  const std::lock_guard guard(lock_);
+  if (fd_ < 0) return;
+  fmt::format_to(std::back_inserter(buffer_),
+                 ",\n{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}", e.call, rank_,
+                 ::gettid(), micros(e.begin_ns), micros(e.end_ns - e.begin_ns));
+  buffer_ += ",\"args\":{\"window\":\"";
+  append_escaped(buffer_, e.window);
+  fmt::format_to(std::back_inserter(buffer_), "\",\"target\":{},\"bytes\":{},\"protocol\":\"{}\",\"why\":\"{}\"}}}}",
+                 e.target, e.bytes, e.protocol, e.why);
+  if (buffer_.size() < buffer_bytes && e.end_ns - written_ns_ < write_every_ns) return;
+  written_ns_ = e.end_ns;
+  write();
+}
+
+// A trace that cannot be written ends; the program goes on.
+void trace_file::write() noexcept {
+  for (std::size_t done = 0; fd_ >= 0 && done < buffer_.size();) {
+    const auto n = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) {
+      std::fprintf(stderr, "rma: rank %d: the trace %s ends here: %s\n", rank_, name_.c_str(), std::strerror(errno));
+      ::close(fd_);
+      fd_ = -1;
+      break;
+    }
+    done += static_cast<std::size_t>(n);
+  }
+  buffer_.clear();
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The trace of one rank: a file in Chrome's and Perfetto's JSON format, one complete event per public call.
+///
+/// Times are those of the runtime's clock, so that the files of a node's ranks, loaded together, line up. What has not
+/// been written when the process is killed: at most the calls of its last 0.1 s inside the library. The closing bracket
+/// is missing then, which the viewers allow.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+namespace rma::detail {
+
+/// One call.
+struct trace_event {
+  std::string_view call;
+  std::string_view window;
+  int target = -1;  ///< rank in the window's team; -1: the call has none
+  std::uint64_t bytes = 0;
+  std::string_view protocol;
+  std::string_view why;
+  std::int64_t begin_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+/// The name with %r replaced by the rank; without %r the rank is appended: trace.json.3.
+std::string trace_file_name(std::string_view pattern, int rank);
+
+/// All calls are safe from any thread.
+class trace_file {
+ public:
+  /// Throws Error(bad_setting) if the file cannot be made.
+  trace_file(const std::string& pattern, int rank);
+  trace_file(const trace_file&) = delete;
+  trace_file& operator=(const trace_file&) = delete;
+  ~trace_file();
+
+  void add(const trace_event& event) noexcept;
+
+ private:
+  void write() noexcept;
+
+  std::mutex lock_;
+  std::string name_;
+  std::string buffer_;
+  int rank_;
+  int fd_;
+  std::int64_t written_ns_ = 0;  ///< end of the newest event that is in the file
+};
+
+}  // namespace rma::detail

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xfer/trace_scope.hpp"
+
+#include "core/names.hpp"
+#include "core/trace.hpp"
+
+namespace rma::detail {
+namespace {
+
+/// What carries an epoch call out, and why.
+void explain(trace_event& e, const window_core& w, call what, bool under_way) noexcept {
+  const bool memory = w.intranode && w.team->one_node;
+  switch (what) {
+    case call::lock:
+    case call::unlock:
+    case call::lock_all:
+    case call::unlock_all:
+      e.protocol = w.intranode ? "cpu" : "network";
+      e.why = w.intranode ? "the lock words are mapped" : "RMA_INTRANODE=off";
+      break;
+    case call::flush:
+    case call::flush_all:
+    case call::flush_local:
+    case call::flush_local_all:
+    case call::sync:
+      e.protocol = under_way ? "acknowledgement" : "memory fence";
+      e.why = under_way ? "operations were under way" : "nothing was under way";
+      break;
+    default:
+      e.protocol = memory ? "memory" : "messages";
+      e.why = memory ? "one node" : w.intranode ? "the team spans nodes" : "RMA_INTRANODE=off";
+  }
+}
+
+}  // namespace
+
+void trace_scope::begin() noexcept {
+  under_way_ = !w_.dirty.empty();
+  begin_ns_ = w_.ctx->around().now_ns();
+}
+
+void trace_scope::end() noexcept {
+  trace_event e;
+  e.begin_ns = begin_ns_;
+  e.end_ns = w_.ctx->around().now_ns();
+  e.call = name_of(what_);
+  e.window = w_.hints.name;
+  e.target = target_;
+  if (operation_ != nullptr) {
+    e.bytes = operation_->bytes;
+    e.protocol = operation_->protocol;
+    e.why = operation_->why;
+  } else {
+    explain(e, w_, what_, under_way_);
+  }
+  w_.trace->add(e);
+}
+
+}  // namespace rma::detail

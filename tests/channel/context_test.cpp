@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: messages arrive in order even if there was no room for them, and every wait ends: by what it waits for, by a
+// death, by the end of the job.
+// Method: two contexts in one thread; what the other rank does happens while this one would sleep.
+#include "channel/context.hpp"
+
+#include <catch2/catch.hpp>
+#include <cstring>
+
+#include "channel/fakes.hpp"
+
+using namespace rma;
+using namespace rma::detail;
+using rma::test::fake_pair;
+
+namespace {
+
+/// Keeps the numbers that come in.
+struct numbers {
+  explicit numbers(context& ctx, message kind = message::notify) { ctx.set_handler(kind, &numbers::take, this); }
+  static void take(void* self, int source, std::span<const std::byte> payload) noexcept {
+    auto& me = *static_cast<numbers*>(self);
+    std::uint32_t number = 0;
+    if (payload.size() != sizeof number) return;
+    std::memcpy(&number, payload.data(), sizeof number);
+    me.came.push_back(number);
+    me.source = source;
+  }
+  std::vector<std::uint32_t> came;
+  int source = -1;
+};
+
+void send(context& ctx, int to, std::uint32_t number, message kind = message::notify) {
+  const std::lock_guard guard(ctx.lock());
+  ctx.send_record(to, kind, number);
+}
+
+std::vector<std::uint32_t> first_numbers(std::uint32_t count) {
+  std::vector<std::uint32_t> all;
+  for (std::uint32_t i = 0; i < count; ++i) all.push_back(i);
+  return all;
+}
+
+constexpr auto nothing_fails = []() noexcept { return status::done; };
+
+}  // namespace
+
+TEST_CASE("messages that find no room wait and stay in order", "[channel][context]") {
+  fake_pair two;
+  numbers at_b(two.b.ctx);
+  for (std::uint32_t i = 0; i < 50; ++i) send(two.a.ctx, 1, i);
+  CHECK(two.a.ctx.value(counter::messages_sent) == 50);
+  CHECK(two.a.ctx.value(counter::sends_queued) == 50 - two.a.net.room);
+  while (two.b.ctx.progress() != 0) {
+    const auto had = at_b.came.size();
+    // A later message must not overtake those that wait, although there is room again.
+    if (had < 40) send(two.a.ctx, 1, static_cast<std::uint32_t>(50 + had / 4 - 1));
+    two.a.ctx.progress();
+  }
+  auto expected = first_numbers(static_cast<std::uint32_t>(at_b.came.size()));
+  CHECK(at_b.came == expected);
+  CHECK(at_b.came.size() >= 50);
+  CHECK(at_b.source == 0);
+}
+
+TEST_CASE("messages of no known kind are dropped", "[channel][context]") {
+  fake_pair two;
+  numbers at_b(two.b.ctx);
+  const std::byte byte{1};
+  REQUIRE(two.a.net.send(1, 0xffff, {}, {&byte, 1}) == status::done);
+  REQUIRE(two.a.net.send(1, static_cast<std::uint16_t>(message::reply), {}, {&byte, 1}) == status::done);
+  send(two.a.ctx, 1, 7);
+  while (two.b.ctx.progress() != 0) {}
+  CHECK(at_b.came == std::vector<std::uint32_t>{7});
+  CHECK(two.b.ctx.value(counter::messages_received) == 3);
+}
+
+TEST_CASE("operations done in one round are acknowledged by one message", "[channel][context]") {
+  fake_pair two;
+  numbers acknowledged(two.a.ctx, message::acknowledge);
+  struct server {
+    context* ctx;
+    static void serve(void* self, int source, std::span<const std::byte>) noexcept {
+      static_cast<server*>(self)->ctx->owe(source);
+    }
+  } at_b{&two.b.ctx};
+  two.b.ctx.set_handler(message::operation, &server::serve, &at_b);
+  for (std::uint32_t i = 0; i < 3; ++i) send(two.a.ctx, 1, i, message::operation);
+  two.b.ctx.progress();
+  send(two.a.ctx, 1, 3, message::operation);
+  two.b.ctx.progress();
+  two.b.ctx.progress();
+  two.a.ctx.progress();
+  CHECK(acknowledged.came == std::vector<std::uint32_t>{3, 1});
+}
+
+TEST_CASE("a wait ends when what it waits for comes while it sleeps", "[channel][context]") {
+  fake_pair two;
+  numbers at_a(two.a.ctx);
+  two.a.around.on_sleep = [&] { send(two.b.ctx, 0, 5); };
+  const status s = two.a.ctx.wait_for_message([&]() noexcept { return !at_a.came.empty(); }, nothing_fails);
+  CHECK(s == status::done);
+  CHECK(two.a.around.sleeps == 1);
+  CHECK_FALSE(two.a.around.is_inside);
+}
+
+TEST_CASE("news between the last look and the sleep are not slept over", "[channel][context]") {
+  fake_pair two;
+  bool ready = false;
+  SECTION("in memory") {
+    two.a.around.on_arm = [&] { ready = true; };
+    CHECK(two.a.ctx.wait_until([&]() noexcept { return ready; }, nothing_fails) == status::done);
+  }
+  SECTION("by message") {
+    numbers at_a(two.a.ctx);
+    two.a.around.on_arm = [&] { send(two.b.ctx, 0, 5); };
+    CHECK(two.a.ctx.wait_until([&]() noexcept { return !at_a.came.empty(); }, nothing_fails) == status::done);
+  }
+  CHECK(two.a.around.sleeps == 0);
+  CHECK(two.a.around.retracts == 1);
+}
+
+TEST_CASE("the predicate is not called again after it was true", "[channel][context]") {
+  fake_pair two;
+  int tries = 0;
+  int taken = 0;
+  const status s = two.a.ctx.wait_until(
+      [&]() noexcept {
+        if (++tries < 1000) return false;
+        ++taken;
+        return true;
+      },
+      nothing_fails);
+  CHECK(s == status::done);
+  CHECK(taken == 1);
+  CHECK(tries == 1000);
+}
+
+TEST_CASE("a death ends the waits that depend on it, and the job is told", "[channel][context]") {
+  fake_pair two;
+  SECTION("seen by this rank") {
+    two.a.around.on_sleep = [&] { two.a.around.dying = {1}; };
+    CHECK(two.a.ctx.wait_for_peer(1, []() noexcept { return false; }) == status::peer_failed);
+    CHECK(two.a.boot.reported == std::vector<int>{1});
+  }
+  SECTION("told by the job") {
+    two.a.around.on_sleep = [&] { two.a.boot.dying = {1}; };
+    CHECK(two.a.ctx.wait_for_peer(1, []() noexcept { return false; }) == status::peer_failed);
+    CHECK(two.a.boot.reported.empty());
+  }
+  SECTION("seen by the fabric") {
+    two.a.around.on_sleep = [&] { two.a.ctx.lost(1); };
+    CHECK(two.a.ctx.wait_for_peer(1, []() noexcept { return false; }) == status::peer_failed);
+    CHECK(two.a.boot.reported == std::vector<int>{1});
+    CHECK(two.a.ctx.last_failed() == 1);
+  }
+  SECTION("seen twice") {
+    two.a.around.dying = {1};
+    two.a.boot.dying = {1};
+    CHECK(two.a.ctx.wait_for_peer(1, []() noexcept { return false; }) == status::peer_failed);
+    two.a.ctx.lost(1);
+  }
+  CHECK(two.a.ctx.dead(1));
+  CHECK(two.a.ctx.gone(1));
+  CHECK(two.a.ctx.deaths() == 1);
+  CHECK(two.a.ctx.dead_ranks() == std::vector<int>{1});
+  CHECK_FALSE(two.a.ctx.dead(0));
+}
+
+TEST_CASE("who left in good order is gone and not dead", "[channel][context]") {
+  fake_pair two;
+  two.a.around.on_sleep = [&] { two.a.around.left = {1}; };
+  CHECK(two.a.ctx.wait_for_peer(1, []() noexcept { return false; }) == status::peer_failed);
+  CHECK(two.a.ctx.gone(1));
+  CHECK_FALSE(two.a.ctx.dead(1));
+}
+
+TEST_CASE("a message that came before its sender's death counts", "[channel][context]") {
+  fake_pair two;
+  numbers at_a(two.a.ctx);
+  const status s = two.a.ctx.wait_for_message([&]() noexcept { return !at_a.came.empty(); },
+                                              [&]() noexcept {
+                                                send(two.b.ctx, 0, 5);
+                                                return status::peer_failed;
+                                              });
+  CHECK(s == status::done);
+}
+
+TEST_CASE("the end of the job ends every wait", "[channel][context]") {
+  fake_pair two;
+  two.a.around.on_sleep = [&] { two.a.boot.job = status::job_aborted; };
+  CHECK(two.a.ctx.wait_until([]() noexcept { return false; }, nothing_fails) == status::job_aborted);
+  CHECK_FALSE(two.a.around.is_inside);
+}
+
+TEST_CASE("a promised message is handled before the rank leaves the library", "[channel][context]") {
+  fake_pair two;
+  struct server {
+    rma::test::fake_network* net;
+    int served = 0;
+    static void serve(void* self, int, std::span<const std::byte>) noexcept {
+      ++static_cast<server*>(self)->served;
+      static_cast<server*>(self)->net->promise_kept();
+    }
+  } at_a{&two.a.net};
+  two.a.ctx.set_handler(message::operation, &server::serve, &at_a);
+  bool ready = false;
+  SECTION("the message comes") {
+    two.a.around.on_arm = [&] {
+      two.a.net.promises = 1;
+      send(two.b.ctx, 0, 1, message::operation);
+      ready = true;
+    };
+    CHECK(two.a.ctx.wait_until([&]() noexcept { return ready; }, nothing_fails) == status::done);
+    CHECK(at_a.served == 1);
+    CHECK_FALSE(two.a.net.promised());
+  }
+  SECTION("its sender died: the wait ends all the same") {
+    two.a.around.on_arm = [&] {
+      two.a.net.promises = 1;
+      ready = true;
+    };
+    CHECK(two.a.ctx.wait_until([&]() noexcept { return ready; }, nothing_fails) == status::done);
+    CHECK(at_a.served == 0);
+  }
+}
+
+TEST_CASE("what waits for room is sent at the end, for a while, and not to the dead", "[channel][context]") {
+  fake_pair two;
+  numbers at_b(two.b.ctx);
+  for (std::uint32_t i = 0; i < 20; ++i) send(two.a.ctx, 1, i);
+  SECTION("the other reads") {
+    two.a.around.on_sleep = [&] { two.b.ctx.progress(); };
+    two.a.ctx.drain();
+    while (two.b.ctx.progress() != 0) {}
+    CHECK(at_b.came == first_numbers(20));
+  }
+  SECTION("the other reads no more") {
+    two.a.ctx.drain();  // comes back
+    CHECK(two.a.around.sleeps > 0);
+  }
+  SECTION("the other is gone") {
+    two.a.around.left = {1};
+    two.a.ctx.drain();
+    CHECK(two.a.around.sleeps == 0);
+  }
+}
+
+TEST_CASE("progress leaves the work to who is at it", "[channel][context]") {
+  fake_pair two;
+  numbers at_b(two.b.ctx);
+  send(two.a.ctx, 1, 1);
+  {
+    const std::lock_guard busy(two.b.ctx.lock());
+    unsigned found = 1;
+    std::thread([&] { found = two.b.ctx.progress(); }).join();
+    CHECK(found == 0);
+  }
+  CHECK(at_b.came.empty());
+  CHECK(two.b.ctx.progress() == 1);
+}

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Two progress contexts in one thread: a network of queues, surroundings whose time passes when somebody looks at it,
+/// and a job that says what the test wants.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "channel/context.hpp"
+#include "rma/config.hpp"
+
+namespace rma::test {
+
+class fake_network final : public fabric::network {
+ public:
+  explicit fake_network(int rank) : rank_(rank) {
+    caps_.name = "fake";
+    caps_.message_bytes_max = 256;
+  }
+  void connect(int peer, fake_network& to) { peers_[peer] = &to; }
+
+  std::size_t room = 4;  ///< messages of each sender that wait at a receiver, at most
+  unsigned promises = 0;
+
+  const fabric::capabilities& caps() const noexcept override { return caps_; }
+  bool reaches(int peer) const noexcept override { return peers_.contains(peer); }
+  bool promise(int) noexcept override { return false; }
+  void promise_kept() noexcept override { --promises; }
+  bool promised() const noexcept override { return promises != 0; }
+  status register_region(void*, std::size_t, fabric::region_key&) noexcept override { return status::not_supported; }
+  void deregister_region(const fabric::region_key&) noexcept override {}
+  status write(int, std::span<const fabric::local_slice>, const fabric::region_key&,
+               std::span<const fabric::remote_slice>, std::uint64_t) noexcept override {
+    return status::not_supported;
+  }
+  status write_with_immediate(int, std::span<const fabric::local_slice>, const fabric::region_key&,
+                              fabric::remote_slice, std::uint32_t, std::uint64_t) noexcept override {
+    return status::not_supported;
+  }
+  status read(int, std::span<const fabric::local_slice>, const fabric::region_key&,
+              std::span<const fabric::remote_slice>, std::uint64_t) noexcept override {
+    return status::not_supported;
+  }
+  status fetch_add(int, const fabric::region_key&, std::uint64_t, std::uint64_t, std::uint64_t&,
+                   std::uint64_t) noexcept override {
+    return status::not_supported;
+  }
+  status compare_swap(int, const fabric::region_key&, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t&,
+                      std::uint64_t) noexcept override {
+    return status::not_supported;
+  }
+  status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
+              std::span<const std::byte> payload) noexcept override {
+    auto& queue = peers_.at(peer)->incoming_[rank_];
+    if (queue.size() >= room) return status::retry_queue_full;
+    message m{kind, {header.begin(), header.end()}};
+    m.bytes.insert(m.bytes.end(), payload.begin(), payload.end());
+    queue.push_back(std::move(m));
+    return status::done;
+  }
+  status send_bulk(int, std::span<const fabric::local_slice>, std::uint64_t) noexcept override {
+    return status::not_supported;
+  }
+  status post_bulk_receive(int, std::span<const fabric::local_slice>, std::uint64_t) noexcept override {
+    return status::not_supported;
+  }
+  bool pending() noexcept override {
+    return std::ranges::any_of(incoming_, [](const auto& from) { return !from.second.empty(); });
+  }
+  unsigned poll(fabric::sink& to, unsigned limit) noexcept override {
+    unsigned found = 0;
+    for (auto& [source, queue] : incoming_) {
+      for (; !queue.empty() && found < limit; ++found) {
+        const message m = std::move(queue.front());
+        queue.pop_front();
+        to.on_message(source, m.kind, m.bytes);
+      }
+    }
+    return found;
+  }
+
+ private:
+  struct message {
+    std::uint16_t kind;
+    std::vector<std::byte> bytes;
+  };
+  int rank_;
+  fabric::capabilities caps_;
+  std::map<int, fake_network*> peers_;
+  std::map<int, std::deque<message>> incoming_;
+};
+
+class fake_surroundings final : public detail::surroundings {
+ public:
+  std::function<void()> on_arm, on_sleep;
+  std::vector<int> dying;
+  std::set<int> left;
+  int sleeps = 0, retracts = 0;
+  bool is_inside = false;
+
+  std::int64_t now_ns() noexcept override { return now_ns_ += 1'000'000; }
+  void compute(std::int64_t) noexcept override {}
+  void inside(bool yes) noexcept override { is_inside = yes; }
+  void yield() noexcept override {}
+  void arm() noexcept override {
+    if (on_arm) on_arm();
+  }
+  void sleep(std::int64_t timeout_ns) noexcept override {
+    ++sleeps;
+    now_ns_ += timeout_ns;
+    if (on_sleep) on_sleep();
+  }
+  void retract() noexcept override { ++retracts; }
+  void ring(int) noexcept override {}
+  void look_for_deaths(std::vector<int>& died) noexcept override {
+    died.insert(died.end(), dying.begin(), dying.end());
+    dying.clear();
+  }
+  bool has_left(int rank) noexcept override { return left.contains(rank); }
+  bool oversubscribed() const noexcept override { return false; }
+
+ private:
+  std::int64_t now_ns_ = 1'000'000'000'000;
+};
+
+class fake_boot final : public boot::client {
+ public:
+  explicit fake_boot(int rank) : rank_(rank) {}
+  std::vector<int> dying, reported;
+  status job = status::done;
+
+  int rank() const noexcept override { return rank_; }
+  int size() const noexcept override { return 2; }
+  status put(std::string_view, std::string_view) override { return status::done; }
+  status get(std::string_view, std::string&) override { return status::done; }
+  status fence() override { return status::done; }
+  void abort(int, std::string_view) noexcept override {}
+  void leave() noexcept override {}
+  void report_death(int rank) noexcept override { reported.push_back(rank); }
+  int event_fd() const noexcept override { return -1; }
+  status poll_events(std::vector<int>& died) override {
+    died.insert(died.end(), dying.begin(), dying.end());
+    dying.clear();
+    return job;
+  }
+
+ private:
+  int rank_;
+};
+
+/// One rank.
+struct fake_rank {
+  explicit fake_rank(int rank) : boot(rank), net(rank), ctx(config, boot, net, around) {}
+
+  detail::settings config{Config{.environment = false}};
+  fake_boot boot;
+  fake_network net;
+  fake_surroundings around;
+  detail::context ctx;
+};
+
+struct fake_pair {
+  fake_pair() {
+    a.net.connect(1, b.net);
+    b.net.connect(0, a.net);
+  }
+  fake_rank a{0};
+  fake_rank b{1};
+};
+
+}  // namespace rma::test

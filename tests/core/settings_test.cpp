@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a setting has the value that was given last in the order default, environment, Config, hint; what is not a
+// setting or not a value of it is an error that lists what would be.
+#include "core/settings.hpp"
+
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "rma/rma.hpp"
+
+using namespace rma;
+using rma::detail::knob;
+using rma::detail::settings;
+
+namespace {
+
+/// A variable of the environment until the end of the scope.
+class variable {
+ public:
+  variable(const char* name, const char* value) : name_(name) {
+    if (const char* const now = std::getenv(name)) before_ = now;
+    ::setenv(name, value, 1);
+  }
+  ~variable() {
+    if (before_) {
+      ::setenv(name_, before_->c_str(), 1);
+    } else {
+      ::unsetenv(name_);
+    }
+  }
+  variable(const variable&) = delete;
+  variable& operator=(const variable&) = delete;
+
+ private:
+  const char* name_;
+  std::optional<std::string> before_;
+};
+
+Config with(std::map<std::string, std::string> values, bool environment = false) {
+  Config config;
+  config.environment = environment;
+  config.settings = std::move(values);
+  return config;
+}
+
+/// The code and the text of what reading the settings throws.
+std::pair<status, std::string> refusal(const Config& config) {
+  try {
+    const settings s(config);
+    return {status::done, ""};
+  } catch (const Error& e) {
+    return {e.code(), e.what()};
+  }
+}
+
+Setting listed(const settings& s, std::string_view name) {
+  const auto all = s.list();
+  const auto at = std::find_if(all.begin(), all.end(), [&](const Setting& each) { return each.name == name; });
+  REQUIRE(at != all.end());
+  return *at;
+}
+
+bool names(const std::string& text, std::initializer_list<std::string_view> words) {
+  return std::all_of(words.begin(), words.end(), [&](auto word) { return text.find(word) != std::string::npos; });
+}
+
+}  // namespace
+
+TEST_CASE("without anything the defaults hold", "[core][settings]") {
+  const settings s(with({}));
+  CHECK(s.number(knob::boot_timeout_ms) == 60000);
+  CHECK(s.is(knob::user_memory, "auto"));
+  CHECK(s.on(knob::intranode));
+  CHECK_FALSE(s.on(knob::progress_thread));
+  CHECK(listed(s, "RMA_SPIN_US").origin == "default");
+  for (const Setting& each : s.list()) {
+    CAPTURE(each.name);
+    CHECK_FALSE(each.choices.empty());
+    CHECK_FALSE(each.summary.empty());
+  }
+}
+
+TEST_CASE("Config wins over the environment, which wins over the default", "[core][settings]") {
+  const variable spin("RMA_SPIN_US", "7");
+  const variable promote("RMA_PROMOTE", "1");
+  const settings s(with({{"RMA_SPIN_US", "9"}}, true));
+  CHECK(s.number(knob::spin_us) == 9);
+  CHECK(listed(s, "RMA_SPIN_US").origin == "config");
+  CHECK(s.on(knob::promote));
+  CHECK(listed(s, "RMA_PROMOTE").origin == "environment");
+  const settings closed(with({}, false));
+  CHECK(closed.number(knob::spin_us) == 20);
+  CHECK_FALSE(closed.on(knob::promote));
+}
+
+TEST_CASE("the members of Config win over its list", "[core][settings]") {
+  Config config = with({{"RMA_RANK", "5"}, {"RMA_SIZE", "9"}, {"RMA_NODE", "listed"}});
+  config.rank = 1;
+  config.size = 2;
+  config.node = "member";
+  const settings s(config);
+  CHECK(s.number(knob::rank) == 1);
+  CHECK(s.number(knob::size) == 2);
+  CHECK(s.is(knob::node, "member"));
+}
+
+TEST_CASE("a hint wins over the setting", "[core][settings]") {
+  Config config = with({{"RMA_ACCUMULATE_MODE", "element"}, {"RMA_SEGMENT_BYTES", "64M"}});
+  Runtime runtime(config);
+  Team world = runtime.world();
+  const detail::window_plan plan{detail::call::allocate, nullptr, 8, 8, 8};
+  detail::window_view* const by_setting = detail::make_window(world, plan, {});
+  detail::window_view* const by_hint = detail::make_window(world, plan, {.accumulate = accumulate_mode::striped});
+  CHECK(by_setting->mode == accumulate_mode::element);
+  CHECK(by_hint->mode == accumulate_mode::striped);
+  CHECK(detail::free_window(by_setting) == status::done);
+  CHECK(detail::free_window(by_hint) == status::done);
+}
+
+TEST_CASE("an unknown name is an error that lists the settings", "[core][settings]") {
+  const auto [code, text] = refusal(with({{"RMA_USER_MEMROY", "auto"}}));
+  CHECK(code == status::bad_setting);
+  CAPTURE(text);
+  CHECK(names(text, {"RMA_USER_MEMROY", "config", "RMA_USER_MEMORY", "RMA_TRACE", "rma-info"}));
+
+  const variable wrong("RMA_NO_SUCH_THING", "1");
+  const auto [environment_code, environment_text] = refusal(with({}, true));
+  CHECK(environment_code == status::bad_setting);
+  CAPTURE(environment_text);
+  CHECK(names(environment_text, {"RMA_NO_SUCH_THING", "environment", "RMA_SPIN_US"}));
+  CHECK(refusal(with({}, false)).first == status::done);
+}
+
+TEST_CASE("an unknown value is an error that lists the valid ones", "[core][settings]") {
+  const std::pair<const char*, const char*> wrong[] = {{"RMA_USER_MEMORY", "always"},   {"RMA_USER_MEMORY", ""},
+                                                       {"RMA_USER_MEMORY", "auto|cma"}, {"RMA_USER_MEMORY", "aut"},
+                                                       {"RMA_PROGRESS_THREAD", "on"},   {"RMA_INTRANODE", "0"},
+                                                       {"RMA_ACCUMULATE_MODE", "x"}};
+  for (const auto& [name, value] : wrong) {
+    CAPTURE(name, value);
+    const auto [code, text] = refusal(with({{name, value}}));
+    CAPTURE(text);
+    CHECK(code == status::bad_setting);
+    CHECK(names(text, {name, "config"}));
+    // Every choice that the list promises is in the message, and is accepted.
+    const settings defaults(with({}));
+    const Setting known = listed(defaults, name);
+    CHECK(text.find(known.choices) != std::string::npos);
+    for (std::size_t at = 0; at <= known.choices.size();) {
+      const auto cut = std::min(known.choices.find('|', at), known.choices.size());
+      CHECK(refusal(with({{name, known.choices.substr(at, cut - at)}})).first == status::done);
+      at = cut + 1;
+    }
+  }
+}
+
+TEST_CASE("numbers and sizes", "[core][settings]") {
+  CHECK(settings(with({{"RMA_SEGMENT_BYTES", "12345"}})).number(knob::segment_bytes) == 12345);
+  CHECK(settings(with({{"RMA_SEGMENT_BYTES", "3K"}})).number(knob::segment_bytes) == 3 << 10);
+  CHECK(settings(with({{"RMA_SEGMENT_BYTES", "3M"}})).number(knob::segment_bytes) == 3 << 20);
+  CHECK(settings(with({{"RMA_SEGMENT_BYTES", "3G"}})).number(knob::segment_bytes) == std::uint64_t{3} << 30);
+  CHECK(settings(with({{"RMA_SEGMENT_BYTES", "3T"}})).number(knob::segment_bytes) == std::uint64_t{3} << 40);
+  for (const char* const wrong :
+       {"", "-1", "1.5", "1KB", "1k", "G", " 1", "1 ", "0x10", "18446744073709551616", "17179869184G"}) {
+    CAPTURE(wrong);
+    CHECK(refusal(with({{"RMA_SEGMENT_BYTES", wrong}})).first == status::bad_setting);
+  }
+  CHECK(refusal(with({{"RMA_SPIN_US", "1K"}})).first == status::bad_setting);  // a number, not a size
+}
+
+TEST_CASE("the job key is not shown", "[core][settings]") {
+  Config config = with({});
+  config.key = "a key that nobody should read";
+  const settings s(config);
+  CHECK(s.is(knob::key, "a key that nobody should read"));
+  CHECK(listed(s, "RMA_KEY").value == "(set)");
+  CHECK(listed(settings(with({})), "RMA_KEY").value.empty());
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a trace is one JSON array at the end of the program, whatever the windows are called, and a rank that is killed
+// leaves all but its last 0.1 s of calls.
+// Method: files read back line by line; a forked child that ends without destructors. What a viewer makes of whole
+// files is trace_test.py's.
+#include "core/trace.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "rma/error.hpp"
+
+using namespace rma;
+using namespace rma::detail;
+
+namespace {
+
+/// A folder of the test's own.
+class folder {
+ public:
+  folder() {
+    std::string name = (std::filesystem::temp_directory_path() / "rma-trace-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~folder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  folder(const folder&) = delete;
+  folder& operator=(const folder&) = delete;
+  [[nodiscard]] std::string operator/(const char* name) const { return (path_ / name).string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::vector<std::string> lines_of(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
+
+trace_event event_at(std::int64_t ms) {
+  trace_event e;
+  e.call = "put";
+  e.window = "table";
+  e.target = 3;
+  e.bytes = 64;
+  e.protocol = "direct";
+  e.why = "the target's memory is mapped";
+  e.begin_ns = ms * 1'000'000 + 5;
+  e.end_ns = e.begin_ns + 1'250;
+  return e;
+}
+
+}  // namespace
+
+TEST_CASE("the name of a rank's file", "[core][trace]") {
+  CHECK(trace_file_name("t.json", 3) == "t.json.3");
+  CHECK(trace_file_name("t.%r.json", 12) == "t.12.json");
+  CHECK(trace_file_name("%r", 0) == "0");
+  CHECK(trace_file_name("/a/%r/t", 7) == "/a/7/t");
+}
+
+TEST_CASE("a file of whole lines, closed at the end", "[core][trace]") {
+  const folder here;
+  {
+    trace_file trace(here / "t", 2);
+    trace.add(event_at(1));
+    trace_event odd = event_at(2);
+    odd.window = "quote \" backslash \\ line\nend";
+    trace.add(odd);
+  }
+  const auto lines = lines_of(here / "t.2");
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0] == "[");
+  CHECK(lines[1] == R"({"name":"process_name","ph":"M","pid":2,"args":{"name":"rank 2"}},)");
+  const std::string args = R"("target":3,"bytes":64,"protocol":"direct","why":"the target's memory is mapped"}})";
+  const std::string thread = std::to_string(::gettid());
+  CHECK(lines[2] == R"({"name":"put","ph":"X","pid":2,"tid":)" + thread +
+                        R"(,"ts":1000.005,"dur":1.250,"args":{"window":"table",)" + args + ",");
+  CHECK(lines[3] == R"({"name":"put","ph":"X","pid":2,"tid":)" + thread +
+                        R"(,"ts":2000.005,"dur":1.250,"args":{"window":"quote \" backslash \\ line\u000aend",)" + args);
+  CHECK(lines[4] == "]");
+}
+
+TEST_CASE("a killed rank's trace lacks only the last 0.1 s", "[core][trace]") {
+  const folder here;
+  constexpr int events = 1000;  // one a millisecond
+  const std::string path = here / "t";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    trace_file trace(path, 0);
+    for (int i = 0; i < events; ++i) trace.add(event_at(1000 + i));
+    ::_exit(0);  // no destructor, as by a signal
+  }
+  int how = 0;
+  REQUIRE(::waitpid(child, &how, 0) == child);
+  const auto lines = lines_of(path + ".0");
+  CHECK(lines.size() >= 2 + events - 101);
+  CHECK(lines.size() < 2 + events);
+  // Cut between two events: a closing bracket makes it whole.
+  CHECK(lines.back().ends_with("}}"));
+}
+
+TEST_CASE("more calls than the buffer holds are written at once", "[core][trace]") {
+  const folder here;
+  trace_file trace(here / "t", 0);
+  for (int i = 0; i < 5000; ++i) trace.add(event_at(1));
+  CHECK(std::filesystem::file_size(here / "t.0") > 100 * 5000 / 2);
+}
+
+TEST_CASE("a file that cannot be written is an error that names it", "[core][trace]") {
+  try {
+    const trace_file trace("/no/such/folder/t", 4);
+    FAIL("it was made");
+  } catch (const Error& e) {
+    CHECK(e.code() == status::bad_setting);
+    const std::string text = e.what();
+    CHECK(text.find("RMA_TRACE=/no/such/folder/t") != std::string::npos);
+    CHECK(text.find("/no/such/folder/t.4") != std::string::npos);
+  }
+}
+
+TEST_CASE("a full disk ends the trace and not the program", "[core][trace]") {
+  if (::access("/dev/full", W_OK) != 0) return;
+  const folder here;
+  std::filesystem::create_symlink("/dev/full", here / "t.0");
+  trace_file trace(here / "t", 0);
+  for (int i = 0; i < 5000; ++i) trace.add(event_at(i));
+  SUCCEED();
+}

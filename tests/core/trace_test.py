@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""trace_test.py --rmarun PATH --examples FOLDER: runs examples with RMA_TRACE and reads what they leave.
+
+Goal: every rank leaves a JSON file in which every call on a window is one complete event that says what carried it out
+and why; with tracing on no call takes the inlined way past the trace; the program's results stay the same.
+Method: examples whose calls can be counted, with several settings.
+Break: leave limits or inline_sync of a traced window as they are otherwise.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+RANKS = 3
+PROTOCOLS = {"direct", "handler", "fabric", "none", "cpu", "network", "memory", "messages", "memory fence",
+             "acknowledgement"}
+ARGS = {"window", "target", "bytes", "protocol", "why"}
+
+
+class Failed(Exception):
+    pass
+
+
+def run(options, example, folder, **settings):
+    """The events of every rank."""
+    environment = dict(os.environ, RMA_TRACE=os.path.join(folder, "t.%r.json"), **settings)
+    command = [options.rmarun, "-n", str(RANKS), "--timeout", "50", os.path.join(options.examples, example)]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    shown = " ".join(f"{key}={value}" for key, value in settings.items())
+    replay = f"RMA_TRACE=t.%r.json {shown} {' '.join(command)}"
+    if done.returncode != 0:
+        raise Failed(f"{replay}\nended with {done.returncode}:\n{done.stdout}{done.stderr}")
+    ranks = []
+    for rank in range(RANKS):
+        with open(os.path.join(folder, f"t.{rank}.json"), encoding="utf-8") as file:
+            try:
+                events = json.load(file)
+            except ValueError as error:
+                raise Failed(f"{replay}\nfile of rank {rank}: {error}") from error
+        check_events(events, rank, replay)
+        ranks.append(events[1:])
+    return ranks, replay
+
+
+def check_events(events, rank, replay):
+    if events[0]["ph"] != "M" or events[0]["args"]["name"] != f"rank {rank}":
+        raise Failed(f"{replay}\nrank {rank} does not begin with its name: {events[0]}")
+    for event in events[1:]:
+        args = event["args"]
+        good = (event["ph"] == "X" and event["pid"] == rank and event["ts"] > 0 and event["dur"] >= 0
+                and set(args) == ARGS and args["protocol"] in PROTOCOLS and args["why"]
+                and -1 <= args["target"] < RANKS)
+        if not good:
+            raise Failed(f"{replay}\nrank {rank}: {event}")
+
+
+def count(ranks, name, **wanted):
+    """How many events of that call have these args, in all files."""
+    return sum(event["name"] == name and all(event["args"][key] == value for key, value in wanted.items())
+               for events in ranks for event in events)
+
+
+def expect(replay, what, found, wanted):
+    if found != wanted:
+        raise Failed(f"{replay}\n{what}: {found}, not {wanted}")
+
+
+def expect_some(replay, what, found):
+    if found == 0:
+        raise Failed(f"{replay}\n{what}: none")
+
+
+def test_locks_and_atomics(options, folder):
+    ranks, replay = run(options, "05_hash_table", folder)
+    for name in ("lock_all", "unlock_all"):
+        expect(replay, name, count(ranks, name, protocol="cpu"), RANKS)
+    accumulates = count(ranks, "accumulate", protocol="direct", bytes=8)
+    expect_some(replay, "accumulate by the direct protocol", accumulates)
+    swaps = count(ranks, "compare_and_swap", protocol="direct", bytes=8)
+    if swaps < accumulates:
+        raise Failed(f"{replay}\n{swaps} compare_and_swap for {accumulates} accumulate")
+    # Each number is counted once: none of the accumulates went past the trace.
+    with open(os.path.join(options.expected, "05_hash_table.txt"), encoding="utf-8") as file:
+        expect(replay, "accumulates", accumulates, int(file.read().split()[0]))
+
+
+def test_handler_when_forced(options, folder):
+    ranks, replay = run(options, "05_hash_table", folder, RMA_ACCUMULATE_MODE="handler")
+    expect_some(replay, "accumulate by handler",
+                count(ranks, "accumulate", protocol="handler", why="the handlers own atomicity"))
+    expect(replay, "accumulate by memory", count(ranks, "accumulate", protocol="direct"), 0)
+
+
+def test_put_get(options, folder):
+    ranks, replay = run(options, "02_put_get", folder)
+    for name in ("put", "get", "fence", "lock", "unlock"):
+        expect_some(replay, name, count(ranks, name))
+    expect(replay, "lock and unlock", count(ranks, "lock") - count(ranks, "unlock"), 0)
+    ranks, replay = run(options, "02_put_get", folder, RMA_INTRANODE="off")
+    expect_some(replay, "put by the fabric", count(ranks, "put", protocol="fabric", why="RMA_INTRANODE=off"))
+    expect_some(replay, "fence by messages", count(ranks, "fence", protocol="messages"))
+    expect_some(replay, "lock by the network", count(ranks, "lock", protocol="network"))
+
+
+def test_user_memory(options, folder):
+    for setting, protocol in (("handler", "handler"), ("cma", "fabric")):
+        ranks, replay = run(options, "07_user_memory", folder, RMA_USER_MEMORY=setting)
+        found = count(ranks, "put", protocol=protocol, why=f"RMA_USER_MEMORY={setting}")
+        found += count(ranks, "get", protocol=protocol, why=f"RMA_USER_MEMORY={setting}")
+        expect_some(replay, f"operations because of RMA_USER_MEMORY={setting}", found)
+
+
+def test_signals(options, folder):
+    ranks, replay = run(options, "06_notified_ring", folder)
+    expect_some(replay, "wait_signal", count(ranks, "wait_signal", protocol="memory"))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rmarun", required=True)
+    parser.add_argument("--examples", required=True)
+    parser.add_argument("--expected", required=True)
+    options = parser.parse_args()
+    tests = [test for name, test in sorted(globals().items()) if name.startswith("test_")]
+    failed = 0
+    for test in tests:
+        with tempfile.TemporaryDirectory(prefix="rma-trace-") as folder:
+            try:
+                test(options, folder)
+                print(f"ok {test.__name__}")
+            except Failed as why:
+                failed += 1
+                print(f"FAILED {test.__name__}: {why}")
+    print(f"{len(tests) - failed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
