@@ -2,6 +2,7 @@
 #include "channel/context.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/assert.hpp"
 
@@ -10,7 +11,9 @@ namespace {
 
 constexpr unsigned events_per_round = 64;
 constexpr std::int64_t look_around_every_ns = 100'000'000;  // deaths are news within 2 s
-constexpr unsigned rounds_before_sleep = 16;  // of 16 yields, when cores are short: a yield is cheaper than a futex
+constexpr unsigned turns_per_clock = 16;                    // the clock costs more than a look at the rings
+constexpr unsigned clocks_before_sleep = 16;                // when cores are short: a yield is cheaper than a futex
+constexpr std::uint32_t knocks_per_wake = 8;                // a wake costs as much as some system calls that copy
 
 }  // namespace
 
@@ -49,23 +52,41 @@ void context::send_waiting() noexcept {
   });
 }
 
-context::peer& context::peer_of(int rank) noexcept {
+context::peer& context::find_peer(int rank) noexcept {
   auto& p = peers_[rank];
   if (p == nullptr) p = std::make_unique<peer>();
+  last_rank_ = rank;
+  last_peer_ = p.get();
   return *p;
+}
+
+fabric::prospect context::promise(int to, std::size_t bytes) noexcept {
+  peer& p = peer_of(to);
+  if (!p.waiting.empty()) return fabric::prospect::no_room;  // these come first
+  const fabric::prospect found = network_.promise(to, bytes);
+  if (found == fabric::prospect::asleep && spin_ns_ != 0 && ++p.knocks % knocks_per_wake == 0) {
+    full_fence();
+    around_.ring(to);
+  }
+  return found;
 }
 
 void context::owe(int source) noexcept {
   if (peer_of(source).owed++ == 0) owed_.push_back(source);
 }
 
+// What finds no room stays owed, and grows.
 void context::acknowledge() noexcept {
-  for (const int rank : owed_) {
+  std::erase_if(owed_, [&](int rank) {
     peer& p = peer_of(rank);
-    send_record(rank, message::acknowledge, p.owed);
+    if (p.owed == 0) return true;  // paid with an answer
+    const auto kind = static_cast<std::uint16_t>(message::acknowledge);
+    const auto bytes = std::as_bytes(std::span(&p.owed, 1));
+    if (!p.waiting.empty() || network_.send(rank, kind, bytes, {}) != status::done) return gone(rank);
+    count(counter::messages_sent);
     p.owed = 0;
-  }
-  owed_.clear();
+    return true;
+  });
 }
 
 unsigned context::progress() noexcept {
@@ -79,7 +100,8 @@ unsigned context::progress() noexcept {
 
 status context::wait_slow(condition ready, judge failed) noexcept {
   around_.inside(true);
-  std::int64_t idle_since_ns = around_.now_ns();
+  std::int64_t idle_since_ns = 0;
+  bool busy = true;  // since the clock was looked at
   unsigned idle_rounds = 0;
   unsigned turn = 0;
   std::uint32_t news_seen = ~std::uint32_t{0};
@@ -97,25 +119,26 @@ status context::wait_slow(condition ready, judge failed) noexcept {
         break;
       }
     }
-    if (found == 0 && (++turn & 15) != 0) {  // the clock costs more than a look at the rings
-      if (spin_ns_ != 0) {
-        spin_pause();
-      } else {
-        around_.yield();
-      }
+    if (found != 0) {
+      busy = true;
+      idle_rounds = 0;
+    }
+    if (++turn % turns_per_clock != 0) {
+      if (found == 0 && spin_ns_ != 0) spin_pause();
+      if (found == 0 && spin_ns_ == 0) around_.yield();
       continue;
     }
     const std::int64_t now = around_.now_ns();
     look_around(now);
-    if (found != 0) {
-      idle_since_ns = now;
-      idle_rounds = 0;
-    } else if (now - idle_since_ns < spin_ns_) {
+    if (std::exchange(busy, false)) idle_since_ns = now;
+    if (now - idle_since_ns < spin_ns_) {
       spin_pause();
-    } else if (spin_ns_ == 0 && idle_rounds++ < rounds_before_sleep) {
+    } else if (spin_ns_ == 0 && idle_rounds++ < clocks_before_sleep) {
       around_.yield();
     } else if (sleep(ready)) {
       break;
+    } else {
+      busy = true;  // whoever woke it may have more
     }
   }
   leave_library();
@@ -127,7 +150,7 @@ status context::wait_slow(condition ready, judge failed) noexcept {
 void context::leave_library() noexcept {
   around_.inside(false);
   full_fence();
-  for (std::int64_t until_ns = 0; network_.promised();) {
+  for (std::int64_t until_ns = 0; promised();) {
     (void)progress();
     const std::int64_t now = around_.now_ns();
     if (until_ns == 0) until_ns = now + look_around_every_ns;
@@ -136,8 +159,14 @@ void context::leave_library() noexcept {
   }
 }
 
+bool context::promised() noexcept {
+  const std::lock_guard guard(lock_);
+  return network_.promised();
+}
+
+// Everything that waits for room.
 std::size_t context::waiting_messages() noexcept {
-  std::size_t n = 0;
+  std::size_t n = owed_.size();
   for (const int rank : waiting_) n += peer_of(rank).waiting.size();
   return n;
 }
@@ -151,13 +180,14 @@ bool context::sleep(condition ready) noexcept {
   }
   bool news = false;
   {
-    const std::unique_lock guard(lock_, std::try_to_lock);
-    if (guard) {
-      count(counter::sleeps);
-      const std::size_t before = waiting_messages();
-      if (before != 0) send_waiting();
-      news = network_.pending() || waiting_messages() != before;
+    const std::lock_guard guard(lock_);  // whoever has it is about to finish, and may have missed what came meanwhile
+    count(counter::sleeps);
+    const std::size_t before = waiting_messages();
+    if (before != 0) {
+      acknowledge();
+      send_waiting();
     }
+    news = network_.pending() || network_.promised() || waiting_messages() != before;
   }
   if (news) {
     around_.retract();
@@ -191,7 +221,7 @@ void context::drain() noexcept {
   (void)wait_for_message(
       [&]() noexcept {
         const std::lock_guard guard(lock_);
-        return waiting_.empty() || around_.now_ns() > until_ns;
+        return (waiting_.empty() && owed_.empty()) || around_.now_ns() > until_ns;
       },
       []() noexcept { return status::done; });
 }

@@ -15,6 +15,7 @@
 #include <span>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "boot/boot.hpp"
@@ -59,6 +60,7 @@ class context final : public fabric::sink {
     std::uint64_t operations_sent = 0;  ///< handler operations, counted by message
     word64 operations_done{};           ///< of these, acknowledged
     std::uint32_t owed = 0;             ///< its operations that are done here and not acknowledged
+    std::uint32_t knocks = 0;           ///< messages that were not promised because it slept
     struct queued {
       std::uint16_t kind;
       std::vector<std::byte> bytes;
@@ -86,9 +88,14 @@ class context final : public fabric::sink {
   void send_record(int to, message kind, const Header& header, std::span<const std::byte> payload = {}) noexcept {
     send(to, kind, {reinterpret_cast<const std::byte*>(&header), sizeof header}, payload);
   }
-  [[nodiscard]] peer& peer_of(int rank) noexcept;
-  /// The handler of an operation is done: the origin gets to know at the end of this round.
+  [[nodiscard]] peer& peer_of(int rank) noexcept { return rank == last_rank_ ? *last_peer_ : find_peer(rank); }
+  /// Promises a message of at most `bytes`, see fabric::network. A peer that sleeps through a series of these is woken:
+  /// messages are cheaper than what the caller will do instead.
+  [[nodiscard]] fabric::prospect promise(int to, std::size_t bytes) noexcept;
+  /// The handler of an operation is done: the origin gets to know at the end of this round, or by an answer before.
   void owe(int source) noexcept;
+  /// What is owed to `source` and goes with the answer that is sent to it now.
+  [[nodiscard]] std::uint32_t pay(int source) noexcept { return std::exchange(peer_of(source).owed, 0); }
   void count(counter c, std::uint64_t n = 1) noexcept { counters_[static_cast<std::size_t>(c)] += n; }
   [[nodiscard]] std::uint64_t value(counter c) const noexcept { return counters_[static_cast<std::size_t>(c)]; }
 
@@ -165,6 +172,8 @@ class context final : public fabric::sink {
   status wait_slow(condition ready, judge failed) noexcept;
   bool sleep(condition ready) noexcept;
   void leave_library() noexcept;
+  peer& find_peer(int rank) noexcept;
+  bool promised() noexcept;
   std::size_t waiting_messages() noexcept;
   void look_around(std::int64_t now_ns) noexcept;
   void acknowledge() noexcept;
@@ -177,6 +186,8 @@ class context final : public fabric::sink {
   std::mutex lock_;
   std::array<registered, static_cast<std::size_t>(message::count_)> handlers_{};
   std::unordered_map<int, std::unique_ptr<peer>> peers_;
+  int last_rank_ = -1;  ///< the peer that was asked for last
+  peer* last_peer_ = nullptr;
   std::vector<int> owed_;     ///< peers with owed != 0
   std::vector<int> waiting_;  ///< peers with queued messages
   std::array<std::uint64_t, static_cast<std::size_t>(counter::count_)> counters_{};

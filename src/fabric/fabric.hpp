@@ -67,6 +67,14 @@ class sink {
   ~sink() = default;
 };
 
+/// Whether a peer will handle the next message to it before it leaves the library.
+enum class prospect : std::uint8_t {
+  certain,  ///< it waits for the message, which must follow at once
+  no_room,  ///< it would, but there is no room for the message now
+  asleep,   ///< it is in the library but sleeps
+  none,
+};
+
 /// Message kinds below this are the fabric's own.
 inline constexpr std::uint16_t first_kind = 16;
 
@@ -76,12 +84,11 @@ class network {
 
   [[nodiscard]] virtual const capabilities& caps() const noexcept = 0;
   [[nodiscard]] virtual bool reaches(int peer) const noexcept = 0;
-  /// Promises `peer` one message. True if it will handle that message before it leaves the library; then the caller
-  /// sends it at once, and the peer's handler calls `promise_kept`. False: nothing happened.
-  [[nodiscard]] virtual bool promise(int peer) noexcept = 0;
-  virtual void promise_kept() noexcept = 0;
-  /// True while this rank has been promised a message that it has not handled.
-  [[nodiscard]] virtual bool promised() const noexcept = 0;
+  /// Promises `peer` one message of at most `bytes`, if it is `certain` to handle it before it leaves the library. Then
+  /// the caller sends it at once, waiting for nothing in between. Else nothing happened.
+  [[nodiscard]] virtual prospect promise(int peer, std::size_t bytes) noexcept = 0;
+  /// True while this rank has been promised a message that it has not handled. Asked before it leaves or sleeps.
+  [[nodiscard]] virtual bool promised() noexcept = 0;
 
   virtual status register_region(void* at, std::size_t bytes, region_key& key) noexcept = 0;
   virtual void deregister_region(const region_key& key) noexcept = 0;

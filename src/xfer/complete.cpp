@@ -25,13 +25,9 @@ status complete_target(window_core& w, int target) noexcept {
   target_state& state = w.state_of(target);
   if (!state.dirty) return status::done;
   const int peer = w.world_rank(target);
-  context::peer* p = nullptr;
-  {
-    const std::lock_guard guard(w.ctx->lock());
-    p = &w.ctx->peer_of(peer);
-  }
   const status s = w.ctx->wait_for_peer(peer, [&]() noexcept {
-    return p->operations_done.load() >= state.last_operation && state.fabric_pending.load() == 0;
+    return (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation) &&
+           state.fabric_pending.load() == 0;
   });
   if (s == status::peer_failed) w.ctx->blame(peer);
   state.dirty = false;

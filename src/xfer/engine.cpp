@@ -16,6 +16,8 @@ engine::engine(context& ctx) : ctx_(ctx) {
   ctx.set_handler(message::reply, &engine::on_reply, this);
   ctx.set_handler(message::acknowledge, &engine::on_acknowledge, this);
   ctx.set_handler(message::notify, &engine::on_notify, this);
+  if (ctx.config().is(knob::user_memory, "handler")) forced_ = user_memory::handler;
+  if (ctx.config().is(knob::user_memory, "cma")) forced_ = user_memory::cma;
 }
 
 std::uint64_t engine::window_id(const window_core& w) noexcept { return w.id; }
@@ -36,7 +38,7 @@ void engine::free_request(request_node* node) noexcept {
   free_requests_ = node;
 }
 
-std::uint64_t engine::new_ticket(void* at, const Layout& shape) {
+std::uint64_t engine::new_ticket(void* at, std::uint64_t bytes, const Layout* shape) {
   if (free_ticket_ == 0) {
     tickets_.emplace_back();
     free_ticket_ = static_cast<std::uint32_t>(tickets_.size());
@@ -45,8 +47,10 @@ std::uint64_t engine::new_ticket(void* at, const Layout& shape) {
   result_ticket& t = tickets_[index - 1];
   free_ticket_ = t.next_free;
   t.at = static_cast<std::byte*>(at);
-  t.shape = shape;
-  t.remaining = shape.bytes();
+  t.contiguous = shape == nullptr;
+  if (shape != nullptr) t.shape = *shape;
+  t.bytes = bytes;
+  t.arrived = 0;
   ++t.generation;
   return (std::uint64_t{t.generation} << 32) | index;
 }
@@ -55,22 +59,32 @@ void engine::on_operation(void* self, int source, std::span<const std::byte> pay
   serve_operation(*static_cast<engine*>(self), source, payload);
 }
 
-void engine::on_reply(void* self, int, std::span<const std::byte> payload) noexcept {
+void engine::take_result(std::uint64_t ticket, std::span<const std::byte> data) noexcept {
+  const auto index = static_cast<std::uint32_t>(ticket);
+  if (index == 0 || index > tickets_.size()) return;
+  result_ticket& t = tickets_[index - 1];
+  if (t.generation != ticket >> 32 || data.size() > t.bytes - t.arrived) return;
+  if (t.contiguous) {
+    std::memcpy(t.at + t.arrived, data.data(), data.size());
+  } else {
+    unpack(t.at, data.data(), t.shape, t.arrived, data.size());
+  }
+  t.arrived += data.size();
+  if (t.arrived != t.bytes) return;
+  if (!t.contiguous) t.shape = Layout();
+  ++t.generation;  // what else comes for it is not for its next user
+  t.next_free = free_ticket_;
+  free_ticket_ = index;
+}
+
+void engine::on_reply(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
   reply_header h{};
   if (payload.size() < sizeof h) return;
   std::memcpy(&h, payload.data(), sizeof h);
-  const auto data = payload.subspan(sizeof h);
-  const auto index = static_cast<std::uint32_t>(h.ticket);
-  if (index == 0 || index > me.tickets_.size()) return;
-  result_ticket& t = me.tickets_[index - 1];
-  if (t.generation != h.ticket >> 32 || data.size() > t.remaining || h.position + data.size() > t.shape.bytes()) return;
-  unpack(t.at, data.data(), t.shape, h.position, data.size());
-  t.remaining -= data.size();
-  if (t.remaining != 0) return;
-  t.shape = Layout();
-  t.next_free = me.free_ticket_;
-  me.free_ticket_ = index;
+  me.take_result(h.ticket, payload.subspan(sizeof h));
+  auto& peer = me.ctx_.peer_of(source);
+  peer.operations_done.store(peer.operations_done.load(std::memory_order_relaxed) + h.done);
 }
 
 void engine::on_acknowledge(void* self, int source, std::span<const std::byte> payload) noexcept {
@@ -78,7 +92,7 @@ void engine::on_acknowledge(void* self, int source, std::span<const std::byte> p
   if (payload.size() != sizeof count) return;
   std::memcpy(&count, payload.data(), sizeof count);
   auto& peer = static_cast<engine*>(self)->ctx_.peer_of(source);
-  peer.operations_done.store(peer.operations_done.load() + count);
+  peer.operations_done.store(peer.operations_done.load(std::memory_order_relaxed) + count);
 }
 
 void engine::on_notify(void* self, int source, std::span<const std::byte> payload) noexcept {

@@ -67,9 +67,13 @@ status run_fabric(window_core& w, const fabric::region_key& region, const checke
   const std::uint64_t there = (w.kind == call::create_dynamic ? 0 : region.address) + o.offset;
   target_state& state = w.state_of(target);
   piece_list pieces(w, region, o, state);
-  for_each_pair(o.target, o.origin, [&](std::ptrdiff_t at, std::ptrdiff_t local, std::size_t bytes) {
-    pieces.add(here + local, there + static_cast<std::uint64_t>(at), bytes);
-  });
+  if (o.contiguous) {
+    pieces.add(here, there, o.bytes);
+  } else {
+    for_each_pair(o.target, o.origin, [&](std::ptrdiff_t at, std::ptrdiff_t local, std::size_t bytes) {
+      pieces.add(here + local, there + static_cast<std::uint64_t>(at), bytes);
+    });
+  }
   const status s = pieces.flush();
   {
     const std::lock_guard guard(w.ctx->lock());

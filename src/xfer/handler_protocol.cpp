@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "datatype/copy.hpp"
 #include "xfer/protocols.hpp"
@@ -17,109 +18,139 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::size_t blocks_max = 64;
+constexpr std::size_t pieces_max = 64;
 constexpr std::size_t message_max = 4096;
+constexpr unsigned looks_for_room = 1000;  ///< a target that makes no room for so long is dead or has lost its core
 constexpr std::size_t queued_max = 16384;  ///< messages that wait for room before the origin waits, too
 
-/// Fills messages and sends them. The caller holds the progress lock.
-class message_writer {
+/// Makes the messages of an operation, one after the other.
+class message_maker {
  public:
-  message_writer(window_core& w, const checked_operation& o, std::uint64_t ticket) noexcept
-      : w_(w), o_(o), peer_(w.ctx->peer_of(w.world_rank(o.args->target))), ticket_(ticket) {
-    carries_data_ = o.args->kind == call::put || (o.atomic() && o.args->origin != nullptr);
+  message_maker(const window_core& w, const checked_operation& o) noexcept
+      : o_(o),
+        carries_data_(o.args->kind == call::put || (o.atomic() && o.args->origin != nullptr)),
+        unit_(o.atomic() ? rma::bytes_of(o.args->type) : 1) {
+    if (!o.contiguous) {
+      target_.emplace(o.target);
+      source_.emplace(o.origin);
+    }
+    head_.window = w.id;
+    head_.kind = o.args->kind;
+    head_.op = o.args->op;
+    head_.type = o.args->type;
   }
 
-  /// A block of the target with the data for it (null where none go out).
-  void add(std::uint64_t offset, const std::byte* data, std::uint64_t bytes) noexcept {
-    const std::uint64_t unit = o_.atomic() ? rma::bytes_of(o_.args->type) : 1;
-    while (bytes > 0) {
-      const std::uint64_t part = std::min(bytes, room() / unit * unit);
-      if (part == 0 || blocks_ == blocks_max) {
-        send(false);
-        continue;
-      }
-      block_[blocks_++] = {offset, part};
-      if (carries_data_) {
-        std::memcpy(data_.data() + used_, data, part);
-        data += part;
-      }
-      used_ += part;
-      offset += part;
-      bytes -= part;
+  /// The next message; true if it is the last one.
+  bool make() noexcept {
+    head_.pieces = 0;
+    const std::uint64_t first = made_;
+    if (o_.contiguous) {
+      make_contiguous();
+    } else {
+      while (made_ < o_.bytes && head_.pieces < pieces_max && add_rows(room(made_ - first))) continue;
     }
+    const bool last = made_ == o_.bytes;
+    head_.signal = last ? o_.args->signal : -1;
+    if (carries_data_ && o_.args->kind != call::compare_and_swap) take_data(first);
+    return last;
   }
-  /// compare_and_swap: both values.
-  void add_swap(std::uint64_t offset, const void* compare, const void* desired, std::uint64_t bytes) noexcept {
-    block_[blocks_++] = {offset, bytes};
-    std::memcpy(data_.data(), compare, bytes);
-    std::memcpy(data_.data() + bytes, desired, bytes);
-    used_ = 2 * bytes;
+  /// Header and pieces of the message that was made, and the data after them.
+  std::span<const std::byte> head(std::uint64_t ticket) noexcept {
+    head_.ticket = ticket;
+    std::memcpy(front_.data(), &head_, sizeof head_);
+    std::memcpy(front_.data() + sizeof head_, pieces_.data(), head_.pieces * sizeof(target_rows));
+    return {front_.data(), sizeof head_ + head_.pieces * sizeof(target_rows)};
   }
-  void finish() noexcept { send(true); }
+  [[nodiscard]] std::span<const std::byte> data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return sizeof head_ + head_.pieces * sizeof(target_rows) + data_.size();
+  }
 
  private:
-  [[nodiscard]] std::uint64_t room() const noexcept {
-    const std::size_t fixed =
-        sizeof(operation_header) + (blocks_ + 1) * sizeof(block_range) + sizeof(message_header_space);
-    return fixed + used_ >= message_max ? 0 : message_max - fixed - used_;
+  /// For data, of the message and of its answer, with one piece more and so much in it.
+  [[nodiscard]] std::uint64_t room(std::uint64_t used) const noexcept {
+    const std::size_t fixed = sizeof head_ + (head_.pieces + std::size_t{1}) * sizeof(target_rows);
+    return fixed + used >= message_max ? 0 : (message_max - fixed - used) / unit_ * unit_;
   }
-  void send(bool last) noexcept {
-    operation_header h{};
-    h.window = w_.id;
-    h.ticket = ticket_;
-    h.position = position_;
-    h.blocks = static_cast<std::uint32_t>(blocks_);
-    h.data_bytes = static_cast<std::uint32_t>(carries_data_ ? used_ : 0);
-    h.signal = last ? o_.args->signal : -1;
-    h.kind = o_.args->kind;
-    h.op = o_.args->op;
-    h.type = o_.args->type;
-    h.promised = last && o_.promised ? 1 : 0;
-    std::memcpy(head_.data(), &h, sizeof h);
-    std::memcpy(head_.data() + sizeof h, block_.data(), blocks_ * sizeof(block_range));
-    ++peer_.operations_sent;
-    w_.ctx->send(w_.world_rank(o_.args->target), message::operation,
-                 std::span<const std::byte>(head_.data(), sizeof h + blocks_ * sizeof(block_range)),
-                 std::span<const std::byte>(data_.data(), h.data_bytes));
-    position_ += used_;
-    used_ = 0;
-    blocks_ = 0;
+  void make_contiguous() noexcept {
+    const std::uint64_t part = std::min(o_.bytes - made_, room(0));
+    pieces_[head_.pieces++] = {o_.offset + made_, 0, static_cast<std::uint32_t>(part), 1};
+    made_ += part;
+    if (o_.args->kind != call::compare_and_swap) return;
+    std::memcpy(packed_.data(), o_.args->compare, part);
+    std::memcpy(packed_.data() + part, o_.args->origin, part);
+    data_ = {packed_.data(), 2 * part};
+  }
+  /// The target's next rows, or as much of one as there is room for; false if there is none.
+  bool add_rows(std::uint64_t room) noexcept {
+    const block_run run = target_->run();
+    const block front = target_->front();
+    target_rows& piece = pieces_[head_.pieces];
+    if (target_->skipped() == 0 && run.bytes <= room) {
+      const std::size_t rows = rows_within(room, run.bytes, run.count);
+      piece = {o_.offset + static_cast<std::uint64_t>(run.offset), run.stride, static_cast<std::uint32_t>(run.bytes),
+               static_cast<std::uint32_t>(rows)};
+      target_->advance_blocks(rows);
+    } else {
+      const std::uint64_t part = std::min<std::uint64_t>(front.bytes, room);
+      if (part == 0) return false;
+      piece = {o_.offset + static_cast<std::uint64_t>(front.offset), 0, static_cast<std::uint32_t>(part), 1};
+      target_->advance_in_block(part);
+    }
+    ++head_.pieces;
+    made_ += std::uint64_t{piece.bytes} * piece.rows;
+    return true;
+  }
+  /// The origin's data from byte `first` on.
+  void take_data(std::uint64_t first) noexcept {
+    const auto* const from = static_cast<const std::byte*>(o_.args->origin);
+    const std::size_t bytes = made_ - first;
+    if (o_.contiguous || o_.origin.is_contiguous()) {
+      data_ = {from + o_.origin.lower() + first, bytes};
+    } else {
+      pack(packed_.data(), from, *source_, bytes);
+      data_ = {packed_.data(), bytes};
+    }
   }
 
-  struct message_header_space {
-    std::uint64_t fabric;
-    std::uint64_t reply[2];
-  };
-  window_core& w_;
   const checked_operation& o_;
-  context::peer& peer_;
-  std::uint64_t ticket_;
-  std::uint64_t position_ = 0;
-  std::uint64_t used_ = 0;
-  std::size_t blocks_ = 0;
   bool carries_data_;
-  std::array<block_range, blocks_max> block_;
-  std::array<std::byte, message_max> data_;
-  std::array<std::byte, sizeof(operation_header) + blocks_max * sizeof(block_range)> head_;
+  std::uint64_t unit_;
+  std::uint64_t made_ = 0;  ///< bytes of the operation that are in messages
+  operation_header head_{};
+  std::optional<cursor> target_;
+  std::optional<cursor> source_;
+  std::span<const std::byte> data_;
+  std::array<target_rows, pieces_max> pieces_;
+  std::array<std::byte, message_max> packed_;
+  std::array<std::byte, sizeof(operation_header) + pieces_max * sizeof(target_rows)> front_;
 };
 
-void write_messages(message_writer& out, const checked_operation& o) noexcept {
-  const operation_args& a = *o.args;
-  const auto* const from = static_cast<const std::byte*>(a.origin);
-  if (a.kind == call::compare_and_swap) {
-    out.add_swap(o.offset, a.compare, a.origin, o.bytes);
-  } else if (o.contiguous) {
-    out.add(o.offset, from, o.bytes);
-  } else if (a.kind == call::get || from == nullptr) {
-    for_each_block(o.target, [&](std::ptrdiff_t at, std::size_t bytes) {
-      out.add(o.offset + static_cast<std::uint64_t>(at), nullptr, bytes);
-    });
-  } else {
-    for_each_pair(o.target, o.origin, [&](std::ptrdiff_t at, std::ptrdiff_t source, std::size_t bytes) {
-      out.add(o.offset + static_cast<std::uint64_t>(at), from + source, bytes);
-    });
+/// Where what comes back goes; 0: nothing does.
+std::uint64_t ticket_for(window_core& w, const checked_operation& o) {
+  if (!o.fetches()) return 0;
+  const Layout* const shape = o.contiguous ? nullptr : o.args->kind == call::get ? &o.origin : &o.result;
+  return w.team->rt->ops->new_ticket(o.args->result, o.bytes, shape);
+}
+
+void send(window_core& w, int to, context::peer& peer, message_maker& made, std::uint64_t ticket) noexcept {
+  ++peer.operations_sent;
+  w.ctx->send(to, message::operation, made.head(ticket), made.data());
+}
+
+/// The operation has been sent: whoever flushes or asks for the request waits for it.
+void keep_track(window_core& w, const checked_operation& o, context::peer& peer, request_node** request) noexcept {
+  const int target = o.args->target;
+  target_state& state = w.state_of(target);
+  w.ctx->count(counter::operations_handler);
+  state.peer = &peer;
+  state.last_operation = peer.operations_sent;
+  if (!state.dirty) {
+    state.dirty = true;
+    w.dirty.push_back(target);
   }
-  out.finish();
+  if (target_view* const t = view_of(w, target)) t->flushable = 0;
+  if (request != nullptr) *request = w.team->rt->ops->new_request(w.world_rank(target), state.last_operation);
 }
 
 /// This rank's own part, when handlers own it: the same, without messages.
@@ -128,10 +159,12 @@ status run_own(window_core& w, const checked_operation& o) noexcept {
   const operation_args& a = *o.args;
   std::vector<std::byte> from(a.origin != nullptr && a.kind != call::get ? o.bytes : 0);
   std::vector<std::byte> old(o.fetches() ? o.bytes : 0);
-  if (!from.empty()) pack(from.data(), a.origin, o.origin, 0, o.bytes);
+  const Layout flat = Layout::contiguous<std::byte>(o.bytes);
+  const auto shape = [&](const Layout& given) -> const Layout& { return o.contiguous ? flat : given; };
+  if (!from.empty()) pack(from.data(), a.origin, shape(o.origin), 0, o.bytes);
   std::uint64_t done = 0;
   status result = status::done;
-  for_each_block(o.target, [&](std::ptrdiff_t at, std::size_t bytes) {
+  for_each_block(shape(o.target), [&](std::ptrdiff_t at, std::size_t bytes) {
     std::byte* const place = local_range(w, o.offset + static_cast<std::uint64_t>(at), bytes);
     if (place == nullptr) {
       result = status::out_of_window;
@@ -148,48 +181,60 @@ status run_own(window_core& w, const checked_operation& o) noexcept {
     }
     done += bytes;
   });
-  if (!old.empty()) unpack(a.result, old.data(), a.kind == call::get ? o.origin : o.result, 0, o.bytes);
+  if (!old.empty()) unpack(a.result, old.data(), shape(a.kind == call::get ? o.origin : o.result), 0, o.bytes);
   return result;
 }
 
-void wait_for_room(window_core& w, int peer) noexcept {
-  context::peer* p = nullptr;
-  {
-    const std::lock_guard guard(w.ctx->lock());
-    p = &w.ctx->peer_of(peer);
-    if (p->waiting.size() < queued_max) return;
-  }
-  (void)w.ctx->wait_for_peer(peer, [&]() noexcept {
+/// Until the queue of messages to the peer is no longer than that.
+status wait_for_room(window_core& w, int to, context::peer& peer, std::size_t queued) noexcept {
+  const status s = w.ctx->wait_for_peer(to, [&]() noexcept {
     const std::unique_lock guard(w.ctx->lock(), std::try_to_lock);
-    return guard.owns_lock() && p->waiting.size() < queued_max / 2;
+    return guard.owns_lock() && peer.waiting.size() <= queued;
   });
+  if (s == status::peer_failed) w.ctx->blame(to);
+  return s;
 }
 
 }  // namespace
 
 status run_handler(window_core& w, const checked_operation& o, request_node** request) noexcept {
-  const int target = o.args->target;
-  if (target == w.team->rank) return run_own(w, o);
-  const int peer = w.world_rank(target);
-  target_state& state = w.state_of(target);
-  {
-    const std::lock_guard guard(w.ctx->lock());
-    w.ctx->count(counter::operations_handler);
-    engine& e = *w.team->rt->ops;
-    const Layout& shape = o.args->kind == call::get ? o.origin : o.result;
-    const std::uint64_t ticket = o.fetches() ? e.new_ticket(o.args->result, shape) : 0;
-    message_writer out(w, o, ticket);
-    write_messages(out, o);
-    state.last_operation = w.ctx->peer_of(peer).operations_sent;
-    if (!state.dirty) {
-      state.dirty = true;
-      w.dirty.push_back(target);
-    }
-    if (request != nullptr) *request = e.new_request(peer, state.last_operation);
+  if (o.args->target == w.team->rank) return run_own(w, o);
+  const int to = w.world_rank(o.args->target);
+  message_maker made(w, o);
+  std::unique_lock guard(w.ctx->lock());
+  context::peer& peer = w.ctx->peer_of(to);
+  const std::uint64_t ticket = ticket_for(w, o);
+  bool last = false;
+  while (!last) {
+    last = made.make();
+    send(w, to, peer, made, ticket);
   }
-  if (target_view* const t = view_of(w, target)) t->flushable = 0;
-  wait_for_room(w, peer);
+  keep_track(w, o, peer, request);
+  const bool full = peer.waiting.size() > queued_max;
+  guard.unlock();
+  if (full) (void)wait_for_room(w, to, peer, queued_max / 2);
   return status::posted;
+}
+
+status run_promised(window_core& w, const checked_operation& o, request_node** request) noexcept {
+  if (o.bytes > message_max) return status::not_supported;
+  message_maker made(w, o);
+  if (!made.make()) return status::not_supported;
+  const int to = w.world_rank(o.args->target);
+  for (unsigned i = 0; i < looks_for_room; ++i) {
+    std::unique_lock guard(w.ctx->lock());
+    context::peer& peer = w.ctx->peer_of(to);
+    const fabric::prospect target = w.ctx->promise(to, made.bytes());
+    if (target == fabric::prospect::certain) {
+      send(w, to, peer, made, ticket_for(w, o));
+      keep_track(w, o, peer, request);
+      return status::posted;
+    }
+    if (target != fabric::prospect::no_room) return status::not_supported;
+    guard.unlock();
+    if (w.ctx->progress() == 0) spin_pause();
+  }
+  return status::not_supported;
 }
 
 }  // namespace rma::detail

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "datatype/rows.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/wire.hpp"
 
@@ -14,68 +15,91 @@ namespace {
 
 struct incoming {
   operation_header head;
-  std::span<const std::byte> blocks;
+  std::span<const std::byte> pieces;
   std::span<const std::byte> data;
+};
+
+/// A piece, found in this rank's memory.
+struct local_rows {
+  std::byte* first;
+  std::ptrdiff_t stride;
+  std::size_t bytes;
+  std::size_t rows;
 };
 
 bool parse(std::span<const std::byte> payload, incoming& in) noexcept {
   if (payload.size() < sizeof in.head) return false;
   std::memcpy(&in.head, payload.data(), sizeof in.head);
-  const std::size_t list = std::size_t{in.head.blocks} * sizeof(block_range);
-  const std::size_t rest = payload.size() - sizeof in.head;
-  if (list > rest || in.head.data_bytes != rest - list) return false;
-  in.blocks = payload.subspan(sizeof in.head, list);
+  const std::size_t list = std::size_t{in.head.pieces} * sizeof(target_rows);
+  if (list > payload.size() - sizeof in.head) return false;
+  in.pieces = payload.subspan(sizeof in.head, list);
   in.data = payload.subspan(sizeof in.head + list);
   return static_cast<std::size_t>(in.head.op) < operation_count &&
          static_cast<std::size_t>(in.head.type) < element_count;
 }
 
-block_range block_at(const incoming& in, std::size_t i) noexcept {
-  block_range b{};
-  std::memcpy(&b, in.blocks.data() + i * sizeof b, sizeof b);
-  return b;
+/// False if the piece leaves this rank's part.
+bool find_rows(const window_core& w, const target_rows& piece, local_rows& at) noexcept {
+  std::int64_t last = 0;
+  if (piece.rows == 0 || __builtin_mul_overflow(piece.stride, std::int64_t{piece.rows} - 1, &last)) return false;
+  const std::uint64_t below = last < 0 ? std::uint64_t{0} - static_cast<std::uint64_t>(last) : 0;
+  const std::uint64_t span = (last < 0 ? below : static_cast<std::uint64_t>(last)) + piece.bytes;
+  if (below > piece.offset) return false;
+  std::byte* const lowest = local_range(w, piece.offset - below, span);
+  if (lowest == nullptr) return false;
+  at = {lowest + below, piece.stride, piece.bytes, piece.rows};
+  return true;
 }
 
-/// Does one block; appends what was fetched. False if the message lies.
-bool serve_block(const window_core& w, const incoming& in, const block_range& b, std::uint64_t done,
-                 std::byte* fetched) noexcept {
-  std::byte* const place = local_range(w, b.offset, b.bytes);
-  if (place == nullptr) return false;
+/// Does one piece; appends what was fetched. False if the message lies.
+bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, std::byte* fetched) noexcept {
+  const std::size_t bytes = at.bytes * at.rows;
+  const auto row = static_cast<std::ptrdiff_t>(at.bytes);
   const bool carries = !in.data.empty();
   const std::byte* const from = carries ? in.data.data() + done : nullptr;
-  switch (in.head.kind) {
-    case call::put:
-      if (!carries || done + b.bytes > in.data.size()) return false;
-      std::memcpy(place, from, b.bytes);
-      return true;
-    case call::get: std::memcpy(fetched + done, place, b.bytes); return true;
-    case call::compare_and_swap:
-      if (in.data.size() != 2 * b.bytes) return false;
-      swap_owned(place, in.data.data(), in.data.data() + b.bytes, fetched, b.bytes);
-      return true;
-    default:
-      if ((carries && done + b.bytes > in.data.size()) || (!carries && in.head.op != operation::no_op)) return false;
-      if (!defined_for(in.head.op, in.head.type) || b.bytes % bytes_of(in.head.type) != 0) return false;
-      return ok(
-          apply_owned(place, from, in.head.ticket != 0 ? fetched + done : nullptr, b.bytes, in.head.op, in.head.type));
+  if (in.head.kind == call::compare_and_swap) {
+    if (at.rows != 1 || in.data.size() != 2 * bytes) return false;
+    swap_owned(at.first, in.data.data(), in.data.data() + bytes, fetched, bytes);
+    return true;
   }
+  if (carries && done + bytes > in.data.size()) return false;
+  if (in.head.kind == call::put) {
+    if (carries) copy_rows(at.first, at.stride, from, row, at.bytes, at.rows);
+    return carries;
+  }
+  if (in.head.kind == call::get) {
+    copy_rows(fetched + done, row, at.first, at.stride, at.bytes, at.rows);
+    return true;
+  }
+  if (!carries && in.head.op != operation::no_op) return false;
+  if (!defined_for(in.head.op, in.head.type) || at.bytes % bytes_of(in.head.type) != 0) return false;
+  std::byte* const old = in.head.ticket != 0 ? fetched + done : nullptr;
+  for (std::size_t i = 0; i < at.rows; ++i) {
+    const std::size_t behind = i * at.bytes;
+    (void)apply_owned(at.first + static_cast<std::ptrdiff_t>(i) * at.stride, carries ? from + behind : nullptr,
+                      old != nullptr ? old + behind : nullptr, at.bytes, in.head.op, in.head.type);
+  }
+  return true;
 }
 
 void serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
   std::array<std::byte, 4096> fetched;
   std::uint64_t done = 0;
-  for (std::size_t i = 0; i < in.head.blocks; ++i) {
-    const block_range b = block_at(in, i);
-    if (b.bytes > fetched.size() - done) return;
-    if (!serve_block(w, in, b, done, fetched.data())) return;
-    done += b.bytes;
-  }
-  if (in.head.ticket != 0) {
-    e.ctx().send_record(source, message::reply, reply_header{in.head.ticket, in.head.position},
-                        std::span(fetched.data(), done));
+  for (std::size_t i = 0; i < in.head.pieces; ++i) {
+    target_rows piece{};
+    std::memcpy(&piece, in.pieces.data() + i * sizeof piece, sizeof piece);
+    const std::uint64_t bytes = std::uint64_t{piece.bytes} * piece.rows;
+    local_rows at{};
+    if (bytes > fetched.size() - done || !find_rows(w, piece, at)) return;
+    if (!serve_rows(in, at, done, fetched.data())) return;
+    done += bytes;
   }
   if (in.head.signal >= 0 && static_cast<unsigned>(in.head.signal) < w.hints.signals) {
     w.array<word64>(w.my_block(), w.layout.signals_at)[in.head.signal].fetch_add(1);
+  }
+  if (in.head.ticket != 0) {
+    e.ctx().send_record(source, message::reply, reply_header{in.head.ticket, e.ctx().pay(source)},
+                        std::span(fetched.data(), done));
   }
 }
 
@@ -84,9 +108,7 @@ void serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
 void serve_operation(engine& e, int source, std::span<const std::byte> payload) noexcept {
   e.ctx().owe(source);
   incoming in{};
-  const bool whole = parse(payload, in);
-  if (in.head.promised != 0) e.ctx().network().promise_kept();
-  if (!whole) return;
+  if (!parse(payload, in)) return;
   window_core* const w = e.find(in.head.window);
   if (w != nullptr) serve(e, *w, source, in);
 }

@@ -12,11 +12,6 @@
 namespace rma::detail {
 namespace {
 
-/// Above this many bytes one system call beats the messages (1.2 us against 2 x 55 ns and the copies).
-constexpr std::uint64_t handler_bytes_max = 2816;
-/// With more blocks the operation does not fit into one message.
-constexpr std::size_t handler_blocks_max = 64;
-
 bool access_allowed(const window_core& w, int target) noexcept {
   switch (w.access) {
     case access_epoch::fence: return true;
@@ -45,9 +40,7 @@ status shape(const window_core& w, const operation_args& a, checked_operation& o
   o.contiguous = a.origin_layout == nullptr && a.target_layout == nullptr && a.result_layout == nullptr;
   o.bytes = o.contiguous ? a.bytes : a.target_layout->bytes();
   if (o.bytes > static_cast<std::uint64_t>(PTRDIFF_MAX)) return status::bad_size;
-  if (o.contiguous) {
-    o.origin = o.target = o.result = Layout::contiguous<std::byte>(o.bytes);
-  } else {
+  if (!o.contiguous) {
     o.target = *a.target_layout;
     o.origin = *a.origin_layout;
     o.result = a.result_layout != nullptr ? *a.result_layout : Layout::contiguous<std::byte>(o.bytes);
@@ -63,8 +56,8 @@ status check_range(const window_core& w, int target, const checked_operation& o)
   if (w.kind == call::create_dynamic) return status::done;  // its table knows
   const window_block* const block = w.identity_of(target);
   const std::uint64_t limit = block != nullptr ? block->bytes : ~std::uint64_t{0} >> 1;
-  const std::ptrdiff_t lower = o.target.lower();
-  const std::ptrdiff_t upper = o.target.upper();
+  const std::ptrdiff_t lower = o.lower();
+  const std::ptrdiff_t upper = o.upper();
   if (lower < 0 && o.offset < static_cast<std::uint64_t>(-lower)) return status::out_of_window;
   const std::uint64_t end = upper < 0 ? 0 : static_cast<std::uint64_t>(upper);
   return o.offset > limit || end > limit - o.offset ? status::out_of_window : status::done;
@@ -87,8 +80,8 @@ status find_attached(const window_core& w, int target, const checked_operation& 
   const window_block* const block = w.identity_of(target);
   if (block == nullptr) return status::done;  // the target's handler knows
   const std::byte* const segment = w.board->segment(static_cast<std::size_t>(w.team->place(target)));
-  const std::uint64_t first = o.offset + static_cast<std::uint64_t>(o.target.lower());
-  const std::uint64_t bytes = static_cast<std::uint64_t>(o.target.upper() - o.target.lower());
+  const std::uint64_t first = o.offset + static_cast<std::uint64_t>(o.lower());
+  const std::uint64_t bytes = static_cast<std::uint64_t>(o.upper() - o.lower());
   for (;;) {
     const std::uint64_t version = block->table_version.load();
     if ((version & 1) != 0) continue;
@@ -128,35 +121,20 @@ status locate(const window_core& w, const checked_operation& o, location& at) no
   return status::done;
 }
 
-/// The handler, if the target runs it now: one message that it is bound to handle before it leaves the library.
-bool prefers_handler(window_core& w, checked_operation& o) noexcept {
-  o.choose("handler", "RMA_USER_MEMORY=handler");
-  if (w.ctx->config().is(knob::user_memory, "handler")) return true;
-  o.choose("fabric", w.intranode ? "RMA_USER_MEMORY=cma" : "RMA_INTRANODE=off");
-  if (w.ctx->config().is(knob::user_memory, "cma") || !w.intranode) return false;
-  o.choose("fabric", "too much for one message");
-  if (o.bytes > handler_bytes_max || o.target.blocks() > handler_blocks_max) return false;
-  if (!o.contiguous && o.origin.blocks() > handler_blocks_max) return false;
-  o.promised = w.ctx->network().promise(w.world_rank(o.args->target));
-  if (o.promised) {
-    o.choose("handler", "the target is inside the library and bound to answer");
-  } else {
-    o.choose("fabric", "the target computes");
-  }
-  return o.promised;
-}
-
 status run_remote(window_core& w, const fabric::region_key& region, checked_operation& o,
                   request_node** request) noexcept {
   o.choose("handler", o.atomic() ? "the handlers own atomicity" : "this rank's own memory");
   if (o.atomic() || o.args->target == w.team->rank) return run_handler(w, o, request);
-  bool handler = false;
-  {
-    const std::lock_guard guard(w.ctx->lock());
-    o.choose("handler", "the fabric's writes need the target");
-    handler = !w.ctx->network().caps().one_sided || prefers_handler(w, o);
+  const user_memory forced = w.team->rt->ops->forced();
+  const bool one_sided = w.ctx->network().caps().one_sided;
+  o.choose("handler", one_sided ? "RMA_USER_MEMORY=handler" : "the fabric's writes need the target");
+  if (forced == user_memory::handler || !one_sided) return run_handler(w, o, request);
+  o.choose("fabric", w.intranode ? "RMA_USER_MEMORY=cma" : "RMA_INTRANODE=off");
+  if (forced == user_memory::automatic && w.intranode) {
+    o.choose("handler", "the target is inside the library and bound to answer");
+    if (const status s = run_promised(w, o, request); s != status::not_supported) return s;
+    o.choose("fabric", "the target computes, or it is too much for one message");
   }
-  if (handler) return run_handler(w, o, request);
   const status s = run_fabric(w, region, o);
   if (s == status::peer_failed) w.ctx->lost(w.world_rank(o.args->target));
   if (s != status::not_supported) return s;
@@ -197,6 +175,10 @@ status issue(window_view& view, const operation_args& a, request_node** request)
 }
 
 status issue_and_wait(window_view& view, const operation_args& a) noexcept {
+  if (a.kind == call::put) {  // what was put is in messages, or there
+    const status s = issue(view, a, nullptr);
+    return s == status::posted ? status::done : s;
+  }
   request_node* node = nullptr;
   const status s = issue(view, a, &node);
   return node == nullptr ? (s == status::posted ? status::done : s) : wait_request(node);

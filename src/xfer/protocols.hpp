@@ -16,16 +16,20 @@ struct checked_operation {
   const operation_args* args = nullptr;
   std::uint64_t offset = 0;  ///< bytes from the start of the target's part (dynamic: an address)
   std::uint64_t bytes = 0;   ///< of data
+  bool contiguous = true;    ///< everywhere; then the layouts are empty
   Layout origin;             ///< shape of what the origin reads (a get: of where it writes)
   Layout target;
   Layout result;
-  bool contiguous = true;
-  bool promised = false;          ///< the target's handler waits for this one message
   const char* protocol = "none";  ///< for the trace: what carries it out, and why
   const char* why = "refused";
   void choose(const char* chosen, const char* reason) noexcept {
     protocol = chosen;
     why = reason;
+  }
+  /// The target's bytes lie in [offset + lower, offset + upper).
+  [[nodiscard]] std::ptrdiff_t lower() const noexcept { return target.lower(); }
+  [[nodiscard]] std::ptrdiff_t upper() const noexcept {
+    return contiguous ? static_cast<std::ptrdiff_t>(bytes) : target.upper();
   }
   [[nodiscard]] bool fetches() const noexcept { return args->kind != call::put && args->kind != call::accumulate; }
   [[nodiscard]] bool atomic() const noexcept { return args->kind != call::put && args->kind != call::get; }
@@ -36,6 +40,10 @@ status run_direct(window_core& w, target_view& t, std::byte* base, const checked
 
 /// handler: the target's handler does it; one or more messages.
 status run_handler(window_core& w, const checked_operation& o, request_node** request) noexcept;
+
+/// The same if it takes one message only, and the target is certain to handle it before it leaves the library;
+/// else `not_supported`.
+status run_promised(window_core& w, const checked_operation& o, request_node** request) noexcept;
 
 /// fabric: the network's own write and read. Puts and gets only.
 status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept;

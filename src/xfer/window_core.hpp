@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "channel/context.hpp"
 #include "channel/node_barrier.hpp"
 #include "fabric/fabric.hpp"
 #include "rma/detail/view.hpp"
@@ -56,6 +57,7 @@ struct attachment {
 
 /// What the engine has under way towards one target of one window.
 struct target_state {
+  context::peer* peer = nullptr;     ///< null until a handler operation went there
   std::uint64_t last_operation = 0;  ///< number of the peer's last handler operation that was ours
   word64 fabric_pending{};           ///< posted fabric operations
   bool dirty = false;                ///< in window_core::dirty

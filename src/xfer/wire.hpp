@@ -2,9 +2,12 @@
 /// \file
 /// What the handler protocol puts on the wire. An operation is one or more messages:
 ///
-///   operation_header | block_range ... | data        origin -> target
+///   operation_header | target_rows ... | data        origin -> target
 ///   reply_header | data                              target -> origin, if something comes back
 ///   count                                            target -> origin, acknowledges so many messages
+///
+/// Messages between two ranks arrive in order, so that none says which piece of its operation it is. An update of one
+/// word fits into one cache line of the shm fabric, with that fabric's header of 8 bytes.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +18,28 @@ namespace rma::detail {
 
 struct operation_header {
   std::uint64_t window;
-  std::uint64_t ticket;    ///< of the origin, comes back with the data; 0: nothing comes back
-  std::uint64_t position;  ///< of the first byte in the packed operation
-  std::uint32_t blocks;
-  std::uint32_t data_bytes;
-  std::int32_t signal;  ///< raised after this message, -1: none
+  std::uint64_t ticket;  ///< of the origin, comes back with the data; 0: nothing comes back
+  std::int32_t signal;   ///< raised after this message, -1: none
+  std::uint8_t pieces;   ///< target_rows that follow
   call kind;
   operation op;
   element type;
-  std::uint8_t promised;  ///< the target stays in the library for it
 };
+static_assert(sizeof(operation_header) == 24);
 
-/// A piece of the target's part: bytes from its start (dynamic windows: an address).
-struct block_range {
+/// A piece of the target's part: equal rows at equal distances. The first is so many bytes from the part's start
+/// (dynamic windows: an address).
+struct target_rows {
   std::uint64_t offset;
-  std::uint64_t bytes;
+  std::int64_t stride;
+  std::uint32_t bytes;  ///< of each row
+  std::uint32_t rows;
 };
+static_assert(sizeof(target_rows) == 24);
 
 struct reply_header {
   std::uint64_t ticket;
-  std::uint64_t position;
+  std::uint64_t done;  ///< messages that this one acknowledges
 };
 
 struct notify_header {

@@ -39,7 +39,6 @@ struct rank_slot {
   word32 mapping_users;           ///< ranks of this process that use this rank's mapping
   alignas(64) word32 doorbell;    ///< 1: asleep; whoever has news for it sets 0 and wakes
   alignas(64) word32 inside;      ///< whereabouts: does it run handlers now?
-  word32 promises;                ///< messages that it must handle before it goes back to the program
   alignas(64) word64 senders[1];  ///< bit per rank that has ever sent to it; really (ranks+63)/64 words
 };
 

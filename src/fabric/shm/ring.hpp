@@ -2,10 +2,13 @@
 /// \file
 /// One sender's messages to one receiver: a ring of cache lines in shared memory.
 ///
-/// A message is a header and its payload on consecutive lines. The sender fills them and stores the header's
-/// stamp last; the receiver sees the stamp, handles the message in place, clears the first word of each of its
-/// lines (so that old payload is never taken for a stamp) and now and then publishes how far it is. No line is
-/// written by both sides but in turn, and a small message crosses as one line.
+/// A message is a header and its payload on consecutive lines. The sender fills them, clears the stamp of the place
+/// where the next header will be (so that old payload is never taken for one) and stores this header's stamp last; the
+/// receiver sees the stamp, handles the message in place, and now and then publishes how far it is. The receiver writes
+/// no line of a message, and a small message crosses as one line.
+///
+/// A promise is the number of messages that the sender will have sent for certain: the receiver stays until it has
+/// handled as many.
 #pragma once
 
 #include <cstddef>
@@ -31,8 +34,9 @@ static_assert(sizeof(message_header) == 8);
 
 struct ring_memory {
   alignas(64) detail::word64 consumed;  ///< lines that the receiver has given back, ever
+  alignas(64) detail::word64 promised;  ///< messages that the receiver may count on, ever; the sender's
   alignas(64) std::byte lines[ring_lines][line_bytes];
-  std::byte unused[7 * line_bytes];
+  std::byte unused[6 * line_bytes];
 };
 static_assert(sizeof(ring_memory) == 16384);
 
@@ -43,31 +47,49 @@ class ring_writer {
     credit_ = position_;
   }
 
+  /// Room for messages of at most this size?
+  [[nodiscard]] bool has_room(std::size_t payload_bytes) noexcept {
+    const std::uint32_t lines = lines_of(payload_bytes);
+    return room_for(padding_before(lines) + lines);
+  }
   /// Room for a message, or null: try again after the receiver has made progress. Fill it, then `commit`.
   std::byte* reserve(std::size_t payload_bytes) noexcept {
-    const auto lines =
-        static_cast<std::uint32_t>((sizeof(message_header) + payload_bytes + line_bytes - 1) / line_bytes);
-    const auto at = static_cast<std::uint32_t>(position_ % ring_lines);
-    const std::uint32_t padding = at + lines > ring_lines ? ring_lines - at : 0;
+    const std::uint32_t lines = lines_of(payload_bytes);
+    const std::uint32_t padding = padding_before(lines);
     if (!room_for(padding + lines)) return nullptr;
     if (padding != 0) publish(padding, 0, 0);
-    return header() + sizeof(message_header);
+    return memory_->lines[position_ % ring_lines] + sizeof(message_header);
   }
   void commit(std::size_t payload_bytes, std::uint16_t kind) noexcept {
-    const auto lines =
-        static_cast<std::uint32_t>((sizeof(message_header) + payload_bytes + line_bytes - 1) / line_bytes);
-    publish(lines, kind, payload_bytes);
+    publish(lines_of(payload_bytes), kind, payload_bytes);
+    ++sent_;
   }
 
+  /// One more message will come. Follow it by a full fence, and then by the message or `take_back`.
+  void promise() noexcept { memory_->promised.store(promised_ = sent_ + 1, std::memory_order_relaxed); }
+  void take_back() noexcept { memory_->promised.store(promised_ = sent_, std::memory_order_relaxed); }
+  /// Was the last message promised?
+  [[nodiscard]] bool was_promised() const noexcept { return promised_ == sent_; }
+
  private:
-  std::byte* header() const noexcept { return memory_->lines[position_ % ring_lines]; }
+  static std::uint32_t lines_of(std::size_t payload_bytes) noexcept {
+    return static_cast<std::uint32_t>((sizeof(message_header) + payload_bytes + line_bytes - 1) / line_bytes);
+  }
+  std::uint32_t padding_before(std::uint32_t lines) const noexcept {
+    const auto at = static_cast<std::uint32_t>(position_ % ring_lines);
+    return at + lines > ring_lines ? ring_lines - at : 0;
+  }
+  message_header& header_at(std::uint64_t position) const noexcept {
+    return *reinterpret_cast<message_header*>(memory_->lines[position % ring_lines]);
+  }
   bool room_for(std::uint32_t lines) noexcept {
-    if (position_ + lines - credit_ <= ring_lines) return true;
+    if (position_ + lines - credit_ < ring_lines) return true;  // one line more: the next header's
     credit_ = memory_->consumed.load();
-    return position_ + lines - credit_ <= ring_lines;
+    return position_ + lines - credit_ < ring_lines;
   }
   void publish(std::uint32_t lines, std::uint16_t kind, std::size_t payload_bytes) noexcept {
-    auto& h = *reinterpret_cast<message_header*>(header());
+    header_at(position_ + lines).stamp.store(0, std::memory_order_relaxed);
+    message_header& h = header_at(position_);
     h.lines = static_cast<std::uint16_t>(lines);
     h.kind = kind;
     h.stamp.store(static_cast<std::uint32_t>(payload_bytes + 1));
@@ -77,6 +99,8 @@ class ring_writer {
   ring_memory* memory_;
   std::uint64_t position_;  ///< lines written, ever
   std::uint64_t credit_;    ///< what `consumed` was when last read
+  std::uint64_t sent_ = 0;  ///< messages
+  std::uint64_t promised_ = ~std::uint64_t{0};
 };
 
 /// The receiver's end. Guarded by its progress lock.
@@ -86,6 +110,9 @@ class ring_reader {
 
   /// True if a message is waiting.
   [[nodiscard]] bool pending() const noexcept { return header()->stamp.load() != 0; }
+
+  /// True while a promised message has not been handled.
+  [[nodiscard]] bool promised() const noexcept { return memory_->promised.load() > handled_; }
 
   /// True once after room was given back: a sender may be asleep for it.
   bool take_gave_room() noexcept { return std::exchange(gave_room_, false); }
@@ -104,6 +131,7 @@ class ring_reader {
     }
     const std::uint16_t lines = h->lines;
     handle(h->kind, reinterpret_cast<std::byte*>(h) + sizeof(message_header), std::size_t{stamp} - 1);
+    ++handled_;
     consume(lines);
     return true;
   }
@@ -114,10 +142,6 @@ class ring_reader {
   }
   void consume(std::uint32_t lines) noexcept {
     RMA_ASSERT(lines >= 1 && lines <= ring_lines);
-    for (std::uint32_t i = 0; i < lines; ++i) {
-      reinterpret_cast<message_header*>(memory_->lines[(position_ + i) % ring_lines])
-          ->stamp.store(0, std::memory_order_relaxed);
-    }
     position_ += lines;
     unpublished_ += lines;
     if (unpublished_ >= ring_lines / 4) {
@@ -129,6 +153,7 @@ class ring_reader {
 
   ring_memory* memory_;
   std::uint64_t position_;
+  std::uint64_t handled_ = 0;  ///< messages
   std::uint32_t unpublished_ = 0;
   bool gave_room_ = false;
 };

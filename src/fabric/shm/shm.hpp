@@ -19,9 +19,8 @@ class shm_fabric final : public fabric::network {
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return caps_; }
   [[nodiscard]] bool reaches(int peer) const noexcept override { return board_.index_of(peer) < board_.size(); }
-  [[nodiscard]] bool promise(int peer) noexcept override;
-  void promise_kept() noexcept override;
-  [[nodiscard]] bool promised() const noexcept override;
+  [[nodiscard]] fabric::prospect promise(int peer, std::size_t bytes) noexcept override;
+  [[nodiscard]] bool promised() noexcept override;
 
   status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override;
   void deregister_region(const fabric::region_key& key) noexcept override;
@@ -67,6 +66,7 @@ class shm_fabric final : public fabric::network {
                     std::size_t bytes) const noexcept;
   status copy(bool write, int peer, slices local, const fabric::region_key& region,
               std::span<const fabric::remote_slice> remote) noexcept;
+  ring_writer& ring_to(std::size_t index) noexcept;
   void open_new_rings() noexcept;
   unsigned poll_ring(std::size_t index, fabric::sink& to, unsigned limit) noexcept;
   void own_message(std::size_t index, std::uint16_t kind, std::span<const std::byte> payload,

@@ -28,20 +28,39 @@ std::span<const std::byte> bytes_of(const T& value) noexcept {
 
 }  // namespace
 
-// The promise first, then the look: a rank that leaves does it the other way round, so that one of the two sees.
-bool shm_fabric::promise(int peer) noexcept {
-  rank_slot& other = board_.slot(board_.index_of(peer));
-  const auto spinning = static_cast<std::uint32_t>(whereabouts::spinning);
-  if (other.inside.load(std::memory_order_relaxed) != spinning) return false;
-  other.promises.fetch_add(1);
-  if (other.inside.load() == spinning) return true;
-  other.promises.fetch_sub(1);
-  return false;
+// The ring to a rank, which polls it from the first time on that this was asked for.
+ring_writer& shm_fabric::ring_to(std::size_t index) noexcept {
+  peer_state& p = peers_[index];
+  if (!p.out) [[unlikely]] {
+    p.out.emplace(board_.ring(index, board_.me()));
+    word64& senders = (&board_.slot(index).senders[0])[board_.me() / 64];
+    senders.fetch_or(std::uint64_t{1} << (board_.me() % 64));
+  }
+  return *p.out;
 }
 
-void shm_fabric::promise_kept() noexcept { board_.slot(board_.me()).promises.fetch_sub(1); }
+// The promise first, then the look: a rank that leaves or sleeps does it the other way round, so that one of the two
+// sees.
+fabric::prospect shm_fabric::promise(int peer, std::size_t bytes) noexcept {
+  const auto index = board_.index_of(peer);
+  const word32& inside = board_.slot(index).inside;
+  const auto seen = static_cast<whereabouts>(inside.load(std::memory_order_relaxed));
+  if (seen != whereabouts::spinning) {
+    return seen == whereabouts::asleep ? fabric::prospect::asleep : fabric::prospect::none;
+  }
+  ring_writer& out = ring_to(index);
+  if (!out.has_room(bytes)) return fabric::prospect::no_room;
+  out.promise();
+  detail::full_fence();
+  if (static_cast<whereabouts>(inside.load()) == whereabouts::spinning) return fabric::prospect::certain;
+  out.take_back();
+  return fabric::prospect::none;
+}
 
-bool shm_fabric::promised() const noexcept { return board_.slot(board_.me()).promises.load() != 0; }
+bool shm_fabric::promised() noexcept {
+  open_new_rings();
+  return std::any_of(active_.begin(), active_.end(), [&](std::uint32_t i) { return peers_[i].in->promised(); });
+}
 
 std::byte* shm_fabric::mapped(std::size_t index, const fabric::region_key& region, std::uint64_t address,
                               std::size_t bytes) const noexcept {
@@ -94,9 +113,7 @@ status shm_fabric::read(int peer, slices to, const fabric::region_key& region,
 status shm_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
                                         fabric::remote_slice to, std::uint32_t immediate, std::uint64_t) noexcept {
   // Room for the notification first: a write without it could not be taken back.
-  peer_state& p = peers_[board_.index_of(peer)];
-  if (!p.out) p.out.emplace(board_.ring(board_.index_of(peer), board_.me()));
-  if (p.out->reserve(sizeof immediate) == nullptr) return status::retry_queue_full;
+  if (!ring_to(board_.index_of(peer)).has_room(sizeof immediate)) return status::retry_queue_full;
   const status s = copy(true, peer, from, region, {&to, 1});
   return ok(s) ? send(peer, kind_immediate, bytes_of(immediate), {}) : s;
 }
@@ -122,19 +139,14 @@ status shm_fabric::compare_swap(int peer, const fabric::region_key& region, std:
 status shm_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte> header,
                         std::span<const std::byte> payload) noexcept {
   const auto index = board_.index_of(peer);
-  peer_state& p = peers_[index];
-  if (!p.out) p.out.emplace(board_.ring(index, board_.me()));
-  std::byte* const room = p.out->reserve(header.size() + payload.size());
+  ring_writer& out = ring_to(index);
+  std::byte* const room = out.reserve(header.size() + payload.size());
   if (room == nullptr) return status::retry_queue_full;
   std::memcpy(room, header.data(), header.size());
   if (!payload.empty()) std::memcpy(room + header.size(), payload.data(), payload.size());
-  p.out->commit(header.size() + payload.size(), kind);
-  rank_slot& other = board_.slot(index);
-  const std::uint64_t bit = std::uint64_t{1} << (board_.me() % 64);
-  word64& senders = (&other.senders[0])[board_.me() / 64];
-  if ((senders.load(std::memory_order_relaxed) & bit) == 0) [[unlikely]]
-    senders.fetch_or(bit);
-  detail::full_fence();  // the message before the look at the sleeper
+  out.commit(header.size() + payload.size(), kind);
+  if (out.was_promised()) return status::done;  // it does not sleep before it has handled it
+  detail::full_fence();                         // the message before the look at the sleeper
   board_.ring_doorbell(index);
   return status::done;
 }
