@@ -33,6 +33,8 @@ enum class message : std::uint16_t {
   operation,                     ///< put, get, accumulate, ... run by the target's handler
   reply,                         ///< data that come back
   acknowledge,                   ///< so many operations are done
+  share,                         ///< do your half of a large copy
+  refuse,                        ///< it could not be done
   count_
 };
 
@@ -60,6 +62,7 @@ class context final : public fabric::sink {
     std::uint64_t operations_sent = 0;  ///< handler operations, counted by message
     word64 operations_done{};           ///< of these, acknowledged
     std::uint32_t owed = 0;             ///< its operations that are done here and not acknowledged
+    word32 refusals{};                  ///< halves of copies that it could not do
     std::uint32_t knocks = 0;           ///< messages that were not promised because it slept
     struct queued {
       std::uint16_t kind;

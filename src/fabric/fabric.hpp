@@ -36,6 +36,7 @@ struct capabilities {
   bool atomics = false;           ///< fetch_add and compare_swap of 64 bits, atomic to each other
   bool atomics_with_cpu = false;  ///< and to the target's processor
   bool one_sided = false;         ///< write and read need nothing of the target's processor
+  bool copies_by_cpu = false;     ///< write and read are copies by this processor, over when they return
   bool maps_memory = false;       ///< memory of library windows can be mapped
 };
 

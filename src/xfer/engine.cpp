@@ -15,6 +15,8 @@ engine::engine(context& ctx) : ctx_(ctx) {
   ctx.set_handler(message::operation, &engine::on_operation, this);
   ctx.set_handler(message::reply, &engine::on_reply, this);
   ctx.set_handler(message::acknowledge, &engine::on_acknowledge, this);
+  ctx.set_handler(message::share, &engine::on_share, this);
+  ctx.set_handler(message::refuse, &engine::on_refuse, this);
   ctx.set_handler(message::notify, &engine::on_notify, this);
   if (ctx.config().is(knob::user_memory, "handler")) forced_ = user_memory::handler;
   if (ctx.config().is(knob::user_memory, "cma")) forced_ = user_memory::cma;
@@ -93,6 +95,15 @@ void engine::on_acknowledge(void* self, int source, std::span<const std::byte> p
   std::memcpy(&count, payload.data(), sizeof count);
   auto& peer = static_cast<engine*>(self)->ctx_.peer_of(source);
   peer.operations_done.store(peer.operations_done.load(std::memory_order_relaxed) + count);
+}
+
+void engine::on_share(void* self, int source, std::span<const std::byte> payload) noexcept {
+  serve_share(*static_cast<engine*>(self), source, payload);
+}
+
+void engine::on_refuse(void* self, int source, std::span<const std::byte>) noexcept {
+  word32& refusals = static_cast<engine*>(self)->ctx_.peer_of(source).refusals;
+  refusals.store(refusals.load(std::memory_order_relaxed) + 1);
 }
 
 void engine::on_notify(void* self, int source, std::span<const std::byte> payload) noexcept {

@@ -82,6 +82,8 @@ class engine {
   static void on_operation(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_reply(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_acknowledge(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static void on_share(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static void on_refuse(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_notify(void* self, int source, std::span<const std::byte> payload) noexcept;
 
   context& ctx_;

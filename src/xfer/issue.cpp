@@ -133,7 +133,9 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
   if (forced == user_memory::automatic && w.intranode) {
     o.choose("handler", "the target is inside the library and bound to answer");
     if (const status s = run_promised(w, o, request); s != status::not_supported) return s;
-    o.choose("fabric", "the target computes, or it is too much for one message");
+    o.choose("shared", "the target is inside the library and copies its half");
+    if (const status s = run_shared(w, region, o); s != status::not_supported) return s;
+    o.choose("fabric", "the target computes");
   }
   const status s = run_fabric(w, region, o);
   if (s == status::peer_failed) w.ctx->lost(w.world_rank(o.args->target));

@@ -45,6 +45,10 @@ status run_handler(window_core& w, const checked_operation& o, request_node** re
 /// else `not_supported`.
 status run_promised(window_core& w, const checked_operation& o, request_node** request) noexcept;
 
+/// shared: a large contiguous put or get, of which the target copies the second half while the origin copies the first;
+/// done when it returns. `not_supported` if the target is not certain to take part: nothing happened.
+status run_shared(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept;
+
 /// fabric: the network's own write and read. Puts and gets only.
 status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept;
 
@@ -60,6 +64,9 @@ void swap_owned(std::byte* at, const void* compare, const void* desired, void* o
 
 /// Serves one operation message at the target; the caller holds the progress lock.
 void serve_operation(engine& e, int source, std::span<const std::byte> payload) noexcept;
+
+/// The same for the target's half of a shared copy.
+void serve_share(engine& e, int source, std::span<const std::byte> payload) noexcept;
 
 /// Finds the memory of `bytes` at `offset` of this rank's part; null if it is not in the window.
 std::byte* local_range(const window_core& w, std::uint64_t offset, std::uint64_t bytes) noexcept;

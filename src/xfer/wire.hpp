@@ -5,6 +5,7 @@
 ///   operation_header | target_rows ... | data        origin -> target
 ///   reply_header | data                              target -> origin, if something comes back
 ///   count                                            target -> origin, acknowledges so many messages
+///   share_header                                     origin -> target, acknowledged after the copy
 ///
 /// Messages between two ranks arrive in order, so that none says which piece of its operation it is. An update of one
 /// word fits into one cache line of the shm fabric, with that fabric's header of 8 bytes.
@@ -40,6 +41,15 @@ static_assert(sizeof(target_rows) == 24);
 struct reply_header {
   std::uint64_t ticket;
   std::uint64_t done;  ///< messages that this one acknowledges
+};
+
+/// A copy that the target makes between its part of the window and the origin's memory.
+struct share_header {
+  std::uint64_t window;
+  std::uint64_t offset;   ///< of the target's part
+  std::uint64_t address;  ///< in the origin's process
+  std::uint64_t bytes;
+  std::uint64_t is_put;
 };
 
 struct notify_header {

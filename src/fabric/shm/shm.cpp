@@ -20,6 +20,7 @@ shm_fabric::shm_fabric(board& node) : board_(node), peers_(node.size()) {
   caps_.atomics = true;
   caps_.atomics_with_cpu = true;
   caps_.one_sided = true;
+  caps_.copies_by_cpu = true;
   caps_.maps_memory = true;
 }
 
