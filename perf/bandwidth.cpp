@@ -25,37 +25,40 @@ perf::point point_of(const char* metric, std::size_t bytes) {
   return {metric, bytes, perf::unit::gbs, batch};
 }
 
-void put(perf::bench& b, window& win, std::size_t bytes, std::span<const std::uint64_t> from) {
-  const std::size_t words = bytes / word;
-  const std::size_t batch = perf::operations_per_flush(bytes);
-  b.points.origin(point_of("put", bytes), [&](std::uint64_t n) {
-    for (std::uint64_t i = 0; i < n; ++i) {
-      for (std::size_t k = 0; k < batch; ++k) {
-        if (words == 1) {
-          win.put(from[k], target, k);
-        } else {
-          win.put(from.subspan(k * words, words), target, k * words);
-        }
-      }
-      win.flush(target);
+// What lies between two flushes. Arguments by value, as the loops of a program have them: what is captured by reference
+// would be read again after every store.
+
+void put_batch(window& win, std::span<const std::uint64_t> from, std::size_t words, std::size_t batch) {
+  for (std::size_t k = 0; k < batch; ++k) {
+    if (words == 1) {
+      win.put(from[k], target, k);
+    } else {
+      win.put(from.subspan(k * words, words), target, k * words);
     }
+  }
+  win.flush(target);
+}
+
+void get_batch(window& win, std::span<std::uint64_t> to, std::size_t words, std::size_t batch) {
+  for (std::size_t k = 0; k < batch; ++k) {
+    if (words == 1) {
+      to[k] = win.get(target, k);
+    } else {
+      win.get(to.subspan(k * words, words), target, k * words);
+    }
+  }
+  win.flush(target);
+}
+
+void put(perf::bench& b, window& win, std::size_t bytes, std::span<const std::uint64_t> from) {
+  b.points.origin(point_of("put", bytes), [&](std::uint64_t n) {
+    for (; n > 0; --n) put_batch(win, from, bytes / word, perf::operations_per_flush(bytes));
   });
 }
 
 void get(perf::bench& b, window& win, std::size_t bytes, std::span<std::uint64_t> to) {
-  const std::size_t words = bytes / word;
-  const std::size_t batch = perf::operations_per_flush(bytes);
   b.points.origin(point_of("get", bytes), [&](std::uint64_t n) {
-    for (std::uint64_t i = 0; i < n; ++i) {
-      for (std::size_t k = 0; k < batch; ++k) {
-        if (words == 1) {
-          to[k] = win.get(target, k);
-        } else {
-          win.get(to.subspan(k * words, words), target, k * words);
-        }
-      }
-      win.flush(target);
-    }
+    for (; n > 0; --n) get_batch(win, to, bytes / word, perf::operations_per_flush(bytes));
   });
 }
 

@@ -33,6 +33,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "rma/detail/copy.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "rma/epoch.hpp"
 #include "rma/epoch_scope.hpp"
@@ -165,7 +166,7 @@ class Window {
   }
   [[nodiscard]] status try_put(std::span<const T> from, int target, std::size_t at) noexcept {
     if (std::byte* const to = detail::fast_range(*view_, from.size(), sizeof(T), target, at)) [[likely]] {
-      std::memmove(to, from.data(), from.size_bytes());
+      detail::copy_bytes(to, from.data(), from.size_bytes());
       return status::done;
     }
     return detail::issue(*view_, detail::put_args(from.data(), from.size_bytes(), target, at), nullptr);
@@ -219,7 +220,7 @@ class Window {
   }
   [[nodiscard]] status try_get(std::span<T> to, int target, std::size_t at) noexcept {
     if (const std::byte* const from = detail::fast_range(*view_, to.size(), sizeof(T), target, at)) [[likely]] {
-      std::memmove(to.data(), from, to.size_bytes());
+      detail::copy_bytes(to.data(), from, to.size_bytes());
       return status::done;
     }
     return detail::issue(*view_, detail::get_args(to.data(), to.size_bytes(), target, at), nullptr);

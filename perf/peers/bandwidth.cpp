@@ -19,33 +19,31 @@ perf::point point_of(const char* metric, std::size_t bytes) {
   return {metric, bytes, perf::unit::gbs, batch};
 }
 
-void put(perf::bench& b, MPI_Win win, std::size_t bytes, const std::vector<std::uint64_t>& from) {
-  const std::size_t words = bytes / word;
+void put_batch(MPI_Win win, const std::uint64_t* from, std::size_t words, std::size_t batch) {
   const int count = static_cast<int>(words);
-  const std::size_t batch = perf::operations_per_flush(bytes);
+  for (std::size_t k = 0; k < batch; ++k) {
+    MPI_Put(from + k * words, count, MPI_UINT64_T, target, static_cast<MPI_Aint>(k * words), count, MPI_UINT64_T, win);
+  }
+  MPI_Win_flush(target, win);
+}
+
+void get_batch(MPI_Win win, std::uint64_t* to, std::size_t words, std::size_t batch) {
+  const int count = static_cast<int>(words);
+  for (std::size_t k = 0; k < batch; ++k) {
+    MPI_Get(to + k * words, count, MPI_UINT64_T, target, static_cast<MPI_Aint>(k * words), count, MPI_UINT64_T, win);
+  }
+  MPI_Win_flush(target, win);
+}
+
+void put(perf::bench& b, MPI_Win win, std::size_t bytes, const std::vector<std::uint64_t>& from) {
   b.points.origin(point_of("put", bytes), [&](std::uint64_t n) {
-    for (std::uint64_t i = 0; i < n; ++i) {
-      for (std::size_t k = 0; k < batch; ++k) {
-        MPI_Put(from.data() + k * words, count, MPI_UINT64_T, target, static_cast<MPI_Aint>(k * words), count,
-                MPI_UINT64_T, win);
-      }
-      MPI_Win_flush(target, win);
-    }
+    for (; n > 0; --n) put_batch(win, from.data(), bytes / word, perf::operations_per_flush(bytes));
   });
 }
 
 void get(perf::bench& b, MPI_Win win, std::size_t bytes, std::vector<std::uint64_t>& to) {
-  const std::size_t words = bytes / word;
-  const int count = static_cast<int>(words);
-  const std::size_t batch = perf::operations_per_flush(bytes);
   b.points.origin(point_of("get", bytes), [&](std::uint64_t n) {
-    for (std::uint64_t i = 0; i < n; ++i) {
-      for (std::size_t k = 0; k < batch; ++k) {
-        MPI_Get(to.data() + k * words, count, MPI_UINT64_T, target, static_cast<MPI_Aint>(k * words), count,
-                MPI_UINT64_T, win);
-      }
-      MPI_Win_flush(target, win);
-    }
+    for (; n > 0; --n) get_batch(win, to.data(), bytes / word, perf::operations_per_flush(bytes));
   });
 }
 

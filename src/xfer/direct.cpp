@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "datatype/copy.hpp"
+#include "rma/detail/copy.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "xfer/kernels.hpp"
 #include "xfer/protocols.hpp"
@@ -164,14 +165,14 @@ status run_direct(window_core& w, target_view& t, std::byte* base, const checked
   switch (a.kind) {
     case call::put:
       if (o.contiguous) {
-        std::memmove(at, a.origin, o.bytes);
+        copy_bytes(at, a.origin, o.bytes);
       } else {
         copy(at, o.target, a.origin, o.origin);
       }
       return status::done;
     case call::get:
       if (o.contiguous) {
-        std::memmove(a.result, at, o.bytes);
+        copy_bytes(a.result, at, o.bytes);
       } else {
         copy(a.result, o.origin, at, o.target);
       }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: copy, pack and unpack move exactly the described bytes, from any byte on, in any pieces, and touch no others.
-// Method: random layouts, random bytes, the oracle's list of offsets.
+// Method: random layouts, random bytes, the oracle's list of offsets; for contiguous copies every small size, and
+// places that overlap or have (nearly) the same offset in their pages.
 #include "datatype/copy.hpp"
 
 #include <array>
@@ -9,6 +10,7 @@
 
 #include "datatype/oracle.hpp"
 #include "datatype/rows.hpp"
+#include "rma/detail/copy.hpp"
 
 using namespace rma;
 using namespace rma::test;
@@ -34,7 +36,53 @@ pair_of_both random_partner(random_engine& random, std::size_t bytes) {
   return {Layout::contiguous<char>(bytes), oracle_of_blocks(oracle_of_element(1), {bytes}, {0})};
 }
 
+/// Moves `bytes` from one place of `memory` to another, by copy_bytes and byte by byte through a third place.
+bool moves_like_bytes(std::vector<unsigned char> memory, std::size_t to, std::size_t from, std::size_t bytes) {
+  std::vector<unsigned char> expected = memory;
+  for (std::size_t i = 0; i < bytes; ++i) expected[to + i] = memory[from + i];
+  detail::copy_bytes(memory.data() + to, memory.data() + from, bytes);
+  return memory == expected;
+}
+
 }  // namespace
+
+TEST_CASE("contiguous copies of every small size and of large ones", "[datatype][copy]") {
+  random_engine random = engine_of_this_run();
+  std::vector<unsigned char> memory(3000);
+  fill_randomly(memory, random);
+  for (std::size_t bytes = 0; bytes <= 1100; ++bytes) {
+    CAPTURE(bytes);
+    REQUIRE(moves_like_bytes(memory, 1500 + bytes % 67, bytes % 37, bytes));
+  }
+  constexpr std::size_t page = 4096;
+  memory.resize(page * 12);
+  fill_randomly(memory, random);
+  for (const std::size_t bytes : {page - 1, page, page + 33, 4 * page + 5}) {
+    for (const std::size_t apart : {0, 1, 16, 32, 2048, 4080, 4095}) {
+      const auto first = between<std::size_t>(random, 0, 70);
+      CAPTURE(bytes, apart, first);
+      REQUIRE(moves_like_bytes(memory, first + 5 * page + apart, first, bytes));
+      REQUIRE(moves_like_bytes(memory, first, first + 5 * page + apart, bytes));
+    }
+  }
+  memory.resize((std::size_t{17} << 20) + 100);  // longer than what is copied by our own loops
+  fill_randomly(memory, random);
+  REQUIRE(moves_like_bytes(memory, (std::size_t{8} << 20) + 51, 3, (std::size_t{8} << 20) + 40));
+}
+
+TEST_CASE("contiguous copies whose ends overlap", "[datatype][copy]") {
+  random_engine random = engine_of_this_run();
+  std::vector<unsigned char> memory(12000);
+  fill_randomly(memory, random);
+  for (const std::size_t bytes : {1, 2, 3, 5, 8, 13, 16, 31, 33, 64, 65, 100, 128, 129, 200, 333, 1000, 5000}) {
+    for (const std::size_t apart : {0, 1, 3, 8, 16, 31, 32, 64, 100, 127, 128, 300, 4096}) {
+      CAPTURE(bytes, apart);
+      const auto first = between<std::size_t>(random, 0, 70);
+      REQUIRE(moves_like_bytes(memory, first, first + apart, bytes));
+      REQUIRE(moves_like_bytes(memory, first + apart, first, bytes));
+    }
+  }
+}
 
 TEST_CASE("copy between random shapes", "[datatype][copy]") {
   random_engine random = engine_of_this_run();
