@@ -195,3 +195,31 @@ TEST_CASE("rows of every small size and stride", "[datatype][rows]") {
     REQUIRE(dst == expected);
   }
 }
+
+TEST_CASE("rows a page apart", "[datatype][rows]") {
+  constexpr std::size_t page = 4096;
+  constexpr std::size_t rows_max = 19;
+  random_engine random = engine_of_this_run();
+  std::vector<unsigned char> src((rows_max + 2) * page);
+  fill_randomly(src, random);
+  for (const std::size_t bytes : {1, 2, 4, 7, 8, 16, 24, 32, 33, 64, 65, 128, 200, 256, 300, 2048}) {
+    for (int round = 0; round < 12; ++round) {
+      const auto rows = between<std::size_t>(random, 0, rows_max);
+      const std::size_t dst_stride = round % 3 == 1 ? bytes : page;
+      const std::size_t src_stride = round % 3 == 2 ? bytes : page;
+      const auto dst_at = between<std::size_t>(random, 0, 70);
+      const std::size_t src_at =
+          round % 2 == 0 ? dst_at + static_cast<std::size_t>(round) : between<std::size_t>(random, 0, page);
+      std::vector<unsigned char> dst((rows_max + 2) * page, 0xee);
+      std::vector<unsigned char> expected = dst;
+      for (std::size_t i = 0; i < rows * bytes; ++i) {
+        expected[dst_at + i / bytes * dst_stride + i % bytes] = src[src_at + i / bytes * src_stride + i % bytes];
+      }
+      detail::copy_rows(reinterpret_cast<std::byte*>(dst.data() + dst_at), static_cast<std::ptrdiff_t>(dst_stride),
+                        reinterpret_cast<const std::byte*>(src.data() + src_at),
+                        static_cast<std::ptrdiff_t>(src_stride), bytes, rows);
+      CAPTURE(bytes, rows, round, dst_at, src_at);
+      REQUIRE(dst == expected);
+    }
+  }
+}
