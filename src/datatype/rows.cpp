@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "datatype/rows.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 
@@ -49,7 +50,6 @@ void move_lanes(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src,
 #if defined(__x86_64__)
 using wide_lane __attribute__((vector_size(32), aligned(1), may_alias)) = unsigned char;
 
-/// Of strided rows every store may miss the first cache: one of 32 bytes takes half the time of two.
 template <std::size_t Lanes>
 [[gnu::target("avx2")]] void move_wide_lanes(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src,
                                              std::ptrdiff_t src_stride, std::size_t /*bytes*/,
@@ -65,11 +65,6 @@ template <std::size_t Lanes>
 #endif
 
 row_mover mover_of(std::size_t bytes) noexcept {
-#if defined(__x86_64__)
-  if ((bytes == 32 || bytes == 64) && __builtin_cpu_supports("avx2") != 0) {
-    return bytes == 32 ? move_wide_lanes<1> : move_wide_lanes<2>;
-  }
-#endif
   switch (bytes) {
     case 1: return move_integers<std::uint8_t>;
     case 2: return move_integers<std::uint16_t>;
@@ -84,47 +79,64 @@ row_mover mover_of(std::size_t bytes) noexcept {
   }
 }
 
-/// Rows that are moved together below.
-constexpr std::size_t group = 4;
-/// Addresses that far apart go to the same few places of the first cache.
-constexpr std::ptrdiff_t page = 4096;
-constexpr std::size_t staged_bytes_max = 64;
-constexpr std::size_t paced_bytes_max = 256;
+row_mover wide_mover_of(std::size_t bytes) noexcept {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx2") != 0) {
+    switch (bytes) {
+      case 32: return move_wide_lanes<1>;
+      case 64: return move_wide_lanes<2>;
+      case 128: return move_wide_lanes<4>;
+      case 256: return move_wide_lanes<8>;
+      default: break;
+    }
+  }
+#endif
+  return mover_of(bytes);
+}
 
-/// Nothing below begins before all above has been done. Its only use here is that little is under way at a time.
+/// Rows this far apart share a few places of the first cache, and loads from one look like stores to another.
+constexpr std::ptrdiff_t page = 4096;
+
+/// Nothing after it begins before everything ahead of it is done, stores on their way to the cache excepted.
 void wait_for_loads() noexcept {
 #if defined(__x86_64__)
   __builtin_ia32_lfence();
 #endif
 }
 
-/// Through a place of our own. Left to itself the processor fetches the lines of so many rows ahead that they push each
-/// other out of the first cache before they are used.
-void move_staged(row_mover move, std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src,
-                 std::ptrdiff_t src_stride, std::size_t bytes, std::size_t rows) noexcept {
-  alignas(64) std::byte stage[group * staged_bytes_max];
+/// Rows in both directions through a place of our own. Left to itself the processor fetches the lines of so many rows
+/// ahead that they push each other out of the first cache before they are used.
+/// Group: rows that are moved at once. Waits: at most that many are under way.
+template <std::size_t StageBytes, std::size_t Group, bool Waits>
+void move_staged(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
+                 std::size_t bytes, std::size_t rows) noexcept {
+  const row_mover move = wide_mover_of(bytes);
+  const auto in_groups = [move, bytes](std::byte* to, std::ptrdiff_t to_stride, const std::byte* from,
+                                       std::ptrdiff_t from_stride, std::size_t count) noexcept {
+    for (std::size_t n = 0; count > 0; count -= n) {
+      n = std::min(count, Group);
+      move(to, to_stride, from, from_stride, bytes, n);
+      to += static_cast<std::ptrdiff_t>(n) * to_stride;
+      from += static_cast<std::ptrdiff_t>(n) * from_stride;
+      if constexpr (Waits) wait_for_loads();
+    }
+  };
+  alignas(64) std::byte stage[StageBytes];
   const auto stage_stride = static_cast<std::ptrdiff_t>(bytes);
   for (std::size_t n = 0; rows > 0; rows -= n) {
-    n = rows < group ? rows : group;
-    move(stage, stage_stride, src, src_stride, bytes, n);
-    move(dst, dst_stride, stage, stage_stride, bytes, n);
+    n = std::min(rows, StageBytes / bytes);
+    in_groups(stage, stage_stride, src, src_stride, n);
+    in_groups(dst, dst_stride, stage, stage_stride, n);
     src += static_cast<std::ptrdiff_t>(n) * src_stride;
     dst += static_cast<std::ptrdiff_t>(n) * dst_stride;
   }
 }
 
-/// The same where moreover each load waits for the stores under way, since it looks like one of theirs: same offset in
-/// the page.
-void move_paced(row_mover move, std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src,
-                std::ptrdiff_t src_stride, std::size_t bytes, std::size_t rows) noexcept {
-  for (std::size_t n = 0; rows > 0; rows -= n) {
-    n = rows < group ? rows : group;
-    move(dst, dst_stride, src, src_stride, bytes, n);
-    wait_for_loads();
-    src += static_cast<std::ptrdiff_t>(n) * src_stride;
-    dst += static_cast<std::ptrdiff_t>(n) * dst_stride;
-  }
-}
+/// Beyond, a row by itself keeps the caches busy.
+constexpr std::size_t waiting_bytes_max = 256;
+constexpr std::size_t staged_bytes_max = 64;
+/// With fewer rows there is nothing to gain.
+constexpr std::size_t staged_rows_min = 9;
 
 bool same_page_offsets(const std::byte* a, const std::byte* b, std::size_t bytes) noexcept {
   const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(a) - reinterpret_cast<std::uintptr_t>(b);
@@ -135,15 +147,21 @@ bool same_page_offsets(const std::byte* a, const std::byte* b, std::size_t bytes
 
 void copy_rows(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                std::size_t bytes, std::size_t rows) noexcept {
-  const row_mover move = mover_of(bytes);
   const bool dst_collides = dst_stride % page == 0;
   const bool src_collides = src_stride % page == 0;
-  if (rows <= 2 * group || !(dst_collides || src_collides)) return move(dst, dst_stride, src, src_stride, bytes, rows);
-  if (dst_collides && src_collides && bytes <= paced_bytes_max && same_page_offsets(dst, src, bytes)) {
-    return move_paced(move, dst, dst_stride, src, src_stride, bytes, rows);
+  if (bytes <= waiting_bytes_max && rows >= staged_rows_min && (dst_collides || src_collides)) {
+    // Each load would wait for all stores under way: long phases of loads only and of stores only.
+    if (dst_collides && src_collides && same_page_offsets(dst, src, bytes)) {
+      return move_staged<2048, 8, true>(dst, dst_stride, src, src_stride, bytes, rows);
+    }
+    if (bytes <= staged_bytes_max) {
+      return move_staged<4 * staged_bytes_max, 4, false>(dst, dst_stride, src, src_stride, bytes, rows);
+    }
   }
-  if (bytes <= staged_bytes_max) return move_staged(move, dst, dst_stride, src, src_stride, bytes, rows);
-  move(dst, dst_stride, src, src_stride, bytes, rows);
+  // Stores of 32 bytes take half the time of twice as many, but longer rows fill the queue with them faster than lines
+  // that push each other out arrive.
+  const bool wide = bytes <= staged_bytes_max || !(dst_collides || src_collides);
+  (wide ? wide_mover_of(bytes) : mover_of(bytes))(dst, dst_stride, src, src_stride, bytes, rows);
 }
 
 }  // namespace rma::detail
