@@ -5,6 +5,7 @@
 // full_fence() from flush in detail/window_ops.hpp; store_buffering[allocated] then fails within one run.
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 
@@ -19,6 +20,22 @@ constexpr std::size_t line = 16;  // words between two variables: two cache line
 std::uint64_t look(const test_window<std::uint64_t>& win, std::size_t i) {
   return std::atomic_ref<std::uint64_t>(win.local()[i]).load(std::memory_order_acquire);
 }
+
+/// Enough is enough: on a crowded machine each meeting of two ranks may cost a time slice, and then the rounds that
+/// this much time allows must do. How many they were is said.
+class patience {
+ public:
+  explicit patience(context& ctx) : runtime_(ctx.runtime()), begin_(runtime_.now()) {}
+  [[nodiscard]] bool over() const { return runtime_.now() - begin_ > std::chrono::seconds(3); }
+  static void tell(std::uint64_t done, std::uint64_t wanted) {
+    std::printf("litmus: %llu rounds of %llu\n", static_cast<unsigned long long>(done),
+                static_cast<unsigned long long>(wanted));
+  }
+
+ private:
+  rma::Runtime& runtime_;
+  std::chrono::nanoseconds begin_;
+};
 
 /// The two ranks of the test, and where their variables are.
 struct pair_of_ranks {
@@ -57,8 +74,7 @@ void cross(pair_of_ranks& pair, std::uint64_t first, std::span<std::uint8_t> mis
 
 // Goal: put, flush, get (the flush orders them): of two ranks that do this crosswise, at least one sees the other.
 // Method: x lies at rank 1, y at rank 0; in odd rounds each writes the other's variable and reads its own, in even
-// rounds the other way round. Values rise, so nothing needs to be reset. 10^6 rounds take 0.1 s if both ranks run; on
-// a crowded machine, where each meeting may cost a time slice, 20 s are enough and the number of rounds is said.
+// rounds the other way round. Values rise, so nothing needs to be reset. 10^6 rounds take 0.1 s if both ranks run.
 void store_buffering(context& ctx) {
   rma::Team both = ctx.world().split(ctx.rank() < 2 ? 0 : -1, ctx.rank());
   if (ctx.rank() < 2) {
@@ -66,19 +82,18 @@ void store_buffering(context& ctx) {
     test_window<std::uint64_t> win(both, ctx.kind(), 4 * line);
     ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
     pair_of_ranks pair{ctx, win, both.rank(), 1 - both.rank()};
-    const auto begin = ctx.runtime().now();
+    const patience time(ctx);
     std::size_t done = 0;
-    while (done < rounds) {
-      std::vector<std::uint8_t> missed(std::min<std::size_t>(20000, rounds - done), 0);
+    for (std::size_t batch = 100; done < rounds; batch = std::min<std::size_t>(2 * batch, 20000)) {
+      std::vector<std::uint8_t> missed(std::min(batch, rounds - done), 0);
       cross(pair, done + 1, missed);
       done += missed.size();
       both.allreduce(std::span(missed), rma::sum);
       const auto failures = std::ranges::count(missed, std::uint8_t{2});
       if (failures > 0)
         ctx.fail(std::to_string(failures) + " of " + std::to_string(missed.size()) + " rounds saw neither put");
-      const std::int64_t spent = both.allreduce(std::int64_t{(ctx.runtime().now() - begin).count()}, rma::max);
-      if (spent > 20'000'000'000 && done < rounds) {
-        if (both.rank() == 0) std::printf("litmus: %zu rounds of %zu\n", done, rounds);
+      if (done < rounds && both.allreduce(time.over() ? 1 : 0, rma::max) != 0) {
+        if (both.rank() == 0) patience::tell(done, rounds);
         break;
       }
     }
@@ -95,11 +110,16 @@ void message_passing(context& ctx) {
   if (ctx.rank() < 2) {
     const std::size_t rounds = litmus_rounds(ctx) / 2;
     for (const int home : {0, 1}) {
+      const patience time(ctx);
       test_window<std::uint64_t> win(both, ctx.kind(), 4 * line);
       ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
       std::uint64_t failures = 0;
       if (both.rank() == 0) {
         for (std::uint64_t round = 1; round <= rounds; ++round) {
+          if (round < rounds && round % 64 == 0 && time.over()) {
+            patience::tell(round, rounds);
+            round = rounds;  // the reader waits for this one
+          }
           win->put(round, 1, win.at(1, line));
           win->flush(1);
           win->put(round, home, win.at(home, 2 * line));
@@ -134,8 +154,13 @@ void message_passing_of_ranges(context& ctx) {
     ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
     std::vector<std::uint64_t> data(count);
     std::uint64_t failures = 0;
+    const patience time(ctx);
     if (both.rank() == 0) {
       for (std::uint64_t round = 1; round <= rounds; ++round) {
+        if (round < rounds && round % 16 == 0 && time.over()) {
+          patience::tell(round, rounds);
+          round = rounds;
+        }
         std::ranges::fill(data, round);
         win->put(std::span<const std::uint64_t>(data), 1, win.at(1, line));
         win->flush(1);
