@@ -31,9 +31,9 @@ class fake_network final : public fabric::network {
 
   const fabric::capabilities& caps() const noexcept override { return caps_; }
   bool reaches(int peer) const noexcept override { return peers_.contains(peer); }
-  bool promise(int) noexcept override { return false; }
-  void promise_kept() noexcept override { --promises; }
-  bool promised() const noexcept override { return promises != 0; }
+  fabric::prospect promise(int, std::size_t) noexcept override { return fabric::prospect::none; }
+  void promise_kept() noexcept { --promises; }
+  bool promised() noexcept override { return promises != 0; }
   status register_region(void*, std::size_t, fabric::region_key&) noexcept override { return status::not_supported; }
   void deregister_region(const fabric::region_key&) noexcept override {}
   status write(int, std::span<const fabric::local_slice>, const fabric::region_key&,
