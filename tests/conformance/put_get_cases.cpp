@@ -77,6 +77,76 @@ void get_sizes(context& ctx) {
   win.free();
 }
 
+// Goal: the same to a target that waits in the library from beginning to end, and so may take part in copies.
+// Method: rank 0 puts each size, flushes, gets it back; the others sit in a barrier.
+void waiting_targets(context& ctx) {
+  const auto sizes = sizes_around_limits();
+  test_window<byte_type> win(ctx, sizes.back() + 2 * guard);
+  std::ranges::fill(win.local(), untouched);
+  std::vector<byte_type> from(sizes.back());
+  std::vector<byte_type> to(sizes.back() + 2 * guard);
+  ctx.world().barrier();
+  if (ctx.rank() == 0) ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  for (const std::size_t n : sizes) {
+    if (ctx.rank() != 0) break;
+    const int target = 1 % ctx.size();
+    const std::size_t shift = guard + ctx.random()() % guard;
+    fill_tagged(std::span(from).first(n), target, n);
+    win->put(std::span<const byte_type>(from).first(n), target, win.at(target, shift));
+    win->flush(target);
+    win->get(std::span(to).first(n + 2), target, win.at(target, shift - 1));
+    win->flush(target);
+    const std::span<const byte_type> back = std::span<const byte_type>(to).subspan(1, n);
+    ctx.equal(first_untagged(back, target, n), n, "first wrong byte of " + std::to_string(n));
+    ctx.check(to[0] == untouched && to[n + 1] == untouched, "bytes beside " + std::to_string(n) + " changed");
+    std::fill(to.begin(), to.begin() + static_cast<std::ptrdiff_t>(n), untouched);
+    win->put(std::span<const byte_type>(to).first(n), target, win.at(target, shift));
+    win->flush(target);
+  }
+  if (ctx.rank() == 0) win->unlock_all();
+  ctx.world().barrier();
+  win.free();
+}
+
+// Goal: a stream of puts loses nothing while its target enters and leaves the library all the time.
+// Method: rank 0 puts values, sometimes with a signal and sometimes flushed; the others wait for each signal, and for
+// random times compute. Break: let a target leave without a look at its promised messages.
+void target_comes_and_goes(context& ctx) {
+  constexpr std::size_t words = 512;
+  test_window<std::uint64_t> win(ctx, words);
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  const std::size_t rounds = ctx.rounds(300);
+  for (std::size_t round = 1; round <= rounds; ++round) {
+    if (ctx.rank() != 0) {
+      win->wait_signal(2, 1, 0);
+      volatile std::uint64_t work = 0;
+      for (std::uint64_t i = ctx.random()() % 20000; i > 0; --i) work = work + i;
+      continue;
+    }
+    for (int target = 1; target < ctx.size(); ++target) {
+      const std::size_t puts = ctx.random()() % words;
+      for (std::size_t i = 0; i < puts; ++i) win->put(tagged<std::uint64_t>(target, i), target, win.at(target, i));
+      if (round % 3 == 0) win->flush(target);
+      if (puts != 0 && round % 3 == 0) {
+        const std::uint64_t last = win->get(target, win.at(target, puts - 1));
+        ctx.equal(last, tagged<std::uint64_t>(target, puts - 1), "value after its flush");
+      }
+      win->put_signal({}, target, win.at(target, 0), 2);
+    }
+  }
+  if (ctx.rank() == 0) {
+    for (int target = 1; target < ctx.size(); ++target) {
+      for (std::size_t i = 0; i < words; ++i) win->put(tagged<std::uint64_t>(target, i), target, win.at(target, i));
+    }
+  }
+  win->unlock_all();
+  win->fence();
+  if (ctx.rank() != 0) {
+    ctx.equal(first_untagged(std::span<const std::uint64_t>(win.local()), ctx.rank()), words, "words put");
+  }
+  win.free();
+}
+
 template <class T>
 void values_of(context& ctx) {
   test_window<T> win(ctx, 40);
@@ -244,6 +314,8 @@ void try_forms(context& ctx) {
 constexpr test_case table[] = {
     {"put.sizes", put_sizes, each_kind},
     {"get.sizes", get_sizes, each_kind},
+    {"put_get.waiting_targets", waiting_targets, each_kind},
+    {"put_get.target_comes_and_goes", target_comes_and_goes, each_kind},
     {"put_get.values", values, each_kind},
     {"put_get.all_to_all", all_to_all, each_kind},
     {"put_get.buffer_reuse", buffer_reuse, each_kind},
