@@ -45,10 +45,17 @@ status publish_table(window_core& w) {
     mine.table_version.fetch_add(1);
     full_fence();
   }
-  std::memcpy(w.board->segment(w.board->me()) + w.table_offset, w.attachments.data(),
-              w.attachments.size() * sizeof(attachment));
-  mine.table_offset = w.table_offset;
-  mine.table_count = w.attachments.size();
+  const auto set = [](std::uint64_t& word, std::uint64_t value) noexcept {  // others may be reading it now
+    store_value(reinterpret_cast<std::byte*>(&word), value);
+  };
+  auto* at = reinterpret_cast<attachment*>(w.board->segment(w.board->me()) + w.table_offset);
+  for (const attachment& each : w.attachments) {
+    set(at->address, each.address);
+    set(at->bytes, each.bytes);
+    ++at;
+  }
+  set(mine.table_offset, w.table_offset);
+  set(mine.table_count, w.attachments.size());
   mine.table_version.fetch_add(1);
   return status::done;
 }

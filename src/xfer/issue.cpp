@@ -74,6 +74,11 @@ status check(window_core& w, const operation_args& a, checked_operation& o) noex
   return o.atomic() ? check_atomic(w, o) : status::done;
 }
 
+/// Read while its owner may be changing it; whether it did is looked at afterwards.
+std::uint64_t shared_value(const std::uint64_t& word) noexcept {
+  return load_value<std::uint64_t>(reinterpret_cast<const std::byte*>(&word));
+}
+
 /// The region that an operation on a dynamic window falls into, read from the target's table.
 status find_attached(const window_core& w, int target, const checked_operation& o,
                      fabric::region_key& region) noexcept {
@@ -86,11 +91,13 @@ status find_attached(const window_core& w, int target, const checked_operation& 
     const std::uint64_t version = block->table_version.load();
     if ((version & 1) != 0) continue;
     status found = status::out_of_window;
-    const auto* const table = reinterpret_cast<const attachment*>(segment + block->table_offset);
-    for (std::uint64_t i = 0; i < block->table_count; ++i) {
-      if (first < table[i].address || first - table[i].address > table[i].bytes) continue;
-      if (bytes > table[i].bytes - (first - table[i].address)) continue;
-      region = {table[i].address, table[i].bytes, 0};
+    const auto* const table = reinterpret_cast<const attachment*>(segment + shared_value(block->table_offset));
+    const std::uint64_t count = shared_value(block->table_count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const attachment range{shared_value(table[i].address), shared_value(table[i].bytes)};
+      if (first < range.address || first - range.address > range.bytes) continue;
+      if (bytes > range.bytes - (first - range.address)) continue;
+      region = {range.address, range.bytes, 0};
       found = status::done;
       break;
     }
