@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // RandomAccess (GUPS): every rank xors pseudo-random words into tables spread over all ranks, by accumulate. A lock for
-// each update, and a flush for each 64 updates of a lock_all epoch; with the default atomicity and with `element`.
+// each update, and a flush for each 64 updates of a lock_all epoch. Atomicity `element`, as in the example: all updates
+// are of single words; and `striped`, which a window without hints has.
 // Every update counts: the same stream a second time must give back the table.
 #include <string>
 
@@ -54,10 +55,9 @@ void measure(perf::bench& b, window& win, const std::string& metric, kernel upda
 
 int main(int argc, char** argv) {
   return perf::run(argc, argv, "RandomAccess by accumulate", 1, [](perf::bench& b) {
-    for (const bool element : {false, true}) {
-      rma::Hints hints;
-      if (element) hints.accumulate = rma::accumulate_mode::element;
-      const std::string suffix = element ? "_element" : "";
+    for (const bool striped : {false, true}) {
+      const rma::Hints hints{.accumulate = striped ? rma::accumulate_mode::striped : rma::accumulate_mode::element};
+      const std::string suffix = striped ? "_striped" : "";
       auto win = window::allocate(b.world, perf::table_words, hints);
       measure(b, win, "random_access_lock" + suffix, locked);
       measure(b, win, "random_access_flush" + suffix, flushed);

@@ -22,6 +22,9 @@ namespace {
 constexpr std::uint64_t magic_base = 0x726d612d77696e00ULL;
 constexpr std::size_t stripes_max = 256;
 constexpr unsigned signals_max = 1U << 20;
+/// Library memory begins in the middle of a page: users' large buffers begin at the start of one, and copies between
+/// equal offsets in pages make loads wait for stores (docs/decisions/0007-copies.md).
+constexpr std::size_t colour_bytes = 2048;
 constexpr std::size_t huge_bytes = std::size_t{2} << 20;
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
@@ -56,7 +59,7 @@ block_layout lay_out(std::size_t mapped, std::size_t signals, std::size_t bytes,
   l.stripes_at = line(l.waiters_at + (mapped + 63) / 64 * sizeof(word64));
   l.data_at = l.stripes_at + l.stripes * sizeof(stripe_lock);
   const std::size_t grain = with_data ? (bytes >= huge_bytes ? huge_bytes : 4096) : 64;
-  l.data_at = (l.data_at + grain - 1) / grain * grain;
+  l.data_at = (l.data_at + grain - 1) / grain * grain + (with_data ? colour_bytes : 0);
   return l;
 }
 

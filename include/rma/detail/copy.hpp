@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Copies of contiguous bytes whose number is known only at run time. docs/decisions/0006-copies.md says why not
+/// Copies of contiguous bytes whose number is known only at run time. docs/decisions/0007-copies.md says why not
 /// memcpy.
 #pragma once
 
