@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/bytes.hpp"
 #include "datatype/copy.hpp"
-#include "rma/detail/copy.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "xfer/kernels.hpp"
 #include "xfer/protocols.hpp"
@@ -158,36 +158,6 @@ status apply_range(window_core& w, target_view& t, std::byte* base, std::uint64_
   }
   return apply_striped(w, t, base, offset, from, old, bytes, op, type);
 }
-
-namespace {
-
-template <class T>
-bool is_word(const std::byte* at, std::uint64_t bytes) noexcept {
-  return bytes == sizeof(T) && reinterpret_cast<std::uintptr_t>(at) % sizeof(T) == 0;
-}
-
-// A single aligned word is stored and loaded in one access, as by the inlined calls: others may look at it now.
-void store_bytes(std::byte* at, const void* from, std::uint64_t bytes) noexcept {
-  const auto word = [&]<class T>(T value) noexcept {
-    std::memcpy(&value, from, sizeof value);
-    store_value(at, value);
-  };
-  if (is_word<std::uint64_t>(at, bytes)) return word(std::uint64_t{});
-  if (is_word<std::uint32_t>(at, bytes)) return word(std::uint32_t{});
-  copy_bytes(at, from, bytes);
-}
-
-void load_bytes(void* to, const std::byte* at, std::uint64_t bytes) noexcept {
-  const auto word = [&]<class T>(T value) noexcept {
-    value = load_value<T>(at);
-    std::memcpy(to, &value, sizeof value);
-  };
-  if (is_word<std::uint64_t>(at, bytes)) return word(std::uint64_t{});
-  if (is_word<std::uint32_t>(at, bytes)) return word(std::uint32_t{});
-  copy_bytes(to, at, bytes);
-}
-
-}  // namespace
 
 status run_direct(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept {
   const operation_args& a = *o.args;

@@ -38,7 +38,7 @@ status receive(mailbox& box, const mailbox::address& from, std::vector<std::byte
 }  // namespace
 
 TEST_CASE("letters of any size arrive whole", "[channel][mailbox]") {
-  const std::size_t bytes = GENERATE(0, 1, 215, 216, 217, 256, 1000, 100000);
+  const std::size_t bytes = GENERATE(0U, 1U, 215U, 216U, 217U, 256U, 1000U, 100000U);
   CAPTURE(bytes);
   pair_of_mailboxes two;
   const auto sent = data_of(bytes, 1);
@@ -51,14 +51,14 @@ TEST_CASE("letters of any size arrive whole", "[channel][mailbox]") {
 TEST_CASE("letters are found by team, sequence, tag and sender, whatever came first", "[channel][mailbox]") {
   pair_of_mailboxes two;
   unsigned salt = 0;
-  for (std::uint64_t team : {1, 2}) {
-    for (std::uint64_t sequence : {1, 2}) {
+  for (std::uint64_t team : {1U, 2U}) {
+    for (std::uint64_t sequence : {1U, 2U}) {
       for (std::uint32_t tag : {1U, 2U}) two.at_a.send(1, team, sequence, tag, data_of(300, salt++));
     }
   }
   two.at_b.send(0, 1, 1, 1, data_of(300, 100));
-  for (std::uint64_t team : {2, 1}) {
-    for (std::uint64_t sequence : {2, 1}) {
+  for (std::uint64_t team : {2U, 1U}) {
+    for (std::uint64_t sequence : {2U, 1U}) {
       for (std::uint32_t tag : {2U, 1U}) {
         std::vector<std::byte> came(300);
         REQUIRE(receive(two.at_b, {team, sequence, tag, 0}, came) == status::done);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/bytes.hpp"
 #include "fabric/shm/cma.hpp"
 #include "fabric/shm/shm.hpp"
 
@@ -87,7 +88,11 @@ status shm_fabric::copy(bool write, int peer, slices local, const fabric::region
       const auto& l = local[piece];
       const std::size_t take = std::min(left, l.bytes - within);
       auto* const here = static_cast<std::byte*>(l.at) + within;
-      std::memmove(write ? at : here, write ? here : at, take);
+      if (write) {
+        detail::store_bytes(at, here, take);
+      } else {
+        detail::load_bytes(here, at, take);
+      }
       at += take;
       left -= take;
       within += take;
