@@ -12,7 +12,7 @@ namespace {
 constexpr unsigned events_per_round = 64;
 constexpr std::int64_t look_around_every_ns = 100'000'000;  // deaths are news within 2 s
 constexpr unsigned turns_per_clock = 16;                    // the clock costs more than a look at the rings
-constexpr unsigned clocks_before_sleep = 16;                // when cores are short: a yield is cheaper than a futex
+constexpr unsigned clocks_before_sleep = 64;                // when cores are short: a yield is cheaper than a futex
 constexpr std::uint32_t knocks_per_wake = 8;                // a wake costs as much as some system calls that copy
 
 }  // namespace
@@ -20,7 +20,7 @@ constexpr std::uint32_t knocks_per_wake = 8;                // a wake costs as m
 context::context(const settings& s, boot::client& boot, fabric::network& network, surroundings& around)
     : settings_(s), boot_(boot), network_(network), around_(around) {
   const bool crowded = around.oversubscribed();
-  first_spins_ = crowded ? 4 : 256;
+  first_spins_ = crowded ? 1 : 256;
   spin_ns_ = crowded ? 0 : static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000;
 }
 

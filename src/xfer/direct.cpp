@@ -102,23 +102,23 @@ status fetch_shapes(window_core& w, target_view& t, std::byte* base, const check
   const operation_args& a = *o.args;
   std::vector<std::byte> from(o.bytes);
   std::vector<std::byte> old(o.bytes);
-  if (a.origin != nullptr) pack(from.data(), a.origin, o.origin, 0, o.bytes);
+  if (a.origin != nullptr) pack(from.data(), a.origin, *o.origin, 0, o.bytes);
   std::uint64_t done = 0;
   status result = status::done;
-  for_each_block(o.target, [&](std::ptrdiff_t at, std::size_t bytes) {
+  for_each_block(*o.target, [&](std::ptrdiff_t at, std::size_t bytes) {
     const status s = apply_range(w, t, base, o.offset + static_cast<std::uint64_t>(at), from.data() + done,
                                  old.data() + done, bytes, a.op, a.type);
     if (s != status::done) result = s;
     done += bytes;
   });
-  unpack(a.result, old.data(), o.result, 0, o.bytes);
+  unpack(a.result, old.data(), *o.result, 0, o.bytes);
   return result;
 }
 
 status accumulate_shapes(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept {
   status result = status::done;
   const auto* const from = static_cast<const std::byte*>(o.args->origin);
-  for_each_pair(o.target, o.origin, [&](std::ptrdiff_t at, std::ptrdiff_t source, std::size_t bytes) {
+  for_each_pair(*o.target, *o.origin, [&](std::ptrdiff_t at, std::ptrdiff_t source, std::size_t bytes) {
     const status s = apply_range(w, t, base, o.offset + static_cast<std::uint64_t>(at), from + source, nullptr, bytes,
                                  o.args->op, o.args->type);
     if (s != status::done) result = s;
@@ -167,14 +167,14 @@ status run_direct(window_core& w, target_view& t, std::byte* base, const checked
       if (o.contiguous) {
         store_bytes(at, a.origin, o.bytes);
       } else {
-        copy(at, o.target, a.origin, o.origin);
+        copy(at, *o.target, a.origin, *o.origin);
       }
       return status::done;
     case call::get:
       if (o.contiguous) {
         load_bytes(a.result, at, o.bytes);
       } else {
-        copy(a.result, o.origin, at, o.target);
+        copy(a.result, *o.origin, at, *o.target);
       }
       return status::done;
     case call::accumulate:

@@ -70,7 +70,7 @@ status run_fabric(window_core& w, const fabric::region_key& region, const checke
   if (o.contiguous) {
     pieces.add(here, there, o.bytes);
   } else {
-    for_each_pair(o.target, o.origin, [&](std::ptrdiff_t at, std::ptrdiff_t local, std::size_t bytes) {
+    for_each_pair(*o.target, *o.origin, [&](std::ptrdiff_t at, std::ptrdiff_t local, std::size_t bytes) {
       pieces.add(here + local, there + static_cast<std::uint64_t>(at), bytes);
     });
   }

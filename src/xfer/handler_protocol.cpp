@@ -31,8 +31,8 @@ class message_maker {
         carries_data_(o.args->kind == call::put || (o.atomic() && o.args->origin != nullptr)),
         unit_(o.atomic() ? rma::bytes_of(o.args->type) : 1) {
     if (!o.contiguous) {
-      target_.emplace(o.target);
-      source_.emplace(o.origin);
+      target_.emplace(*o.target);
+      source_.emplace(*o.origin);
     }
     head_.window = w.id;
     head_.kind = o.args->kind;
@@ -105,8 +105,8 @@ class message_maker {
   void take_data(std::uint64_t first) noexcept {
     const auto* const from = static_cast<const std::byte*>(o_.args->origin);
     const std::size_t bytes = made_ - first;
-    if (o_.contiguous || o_.origin.is_contiguous()) {
-      data_ = {from + o_.origin.lower() + first, bytes};
+    if (o_.contiguous || o_.origin->is_contiguous()) {
+      data_ = {from + (o_.contiguous ? 0 : o_.origin->lower()) + first, bytes};
     } else {
       pack(packed_.data(), from, *source_, bytes);
       data_ = {packed_.data(), bytes};
@@ -129,7 +129,7 @@ class message_maker {
 /// Where what comes back goes; 0: nothing does.
 std::uint64_t ticket_for(window_core& w, const checked_operation& o) {
   if (!o.fetches()) return 0;
-  const Layout* const shape = o.contiguous ? nullptr : o.args->kind == call::get ? &o.origin : &o.result;
+  const Layout* const shape = o.contiguous ? nullptr : o.args->kind == call::get ? o.origin : o.result;
   return w.team->rt->ops->new_ticket(o.args->result, o.bytes, shape);
 }
 
@@ -160,7 +160,7 @@ status run_own(window_core& w, const checked_operation& o) noexcept {
   std::vector<std::byte> from(a.origin != nullptr && a.kind != call::get ? o.bytes : 0);
   std::vector<std::byte> old(o.fetches() ? o.bytes : 0);
   const Layout flat = Layout::contiguous<std::byte>(o.bytes);
-  const auto shape = [&](const Layout& given) -> const Layout& { return o.contiguous ? flat : given; };
+  const auto shape = [&](const Layout* given) -> const Layout& { return o.contiguous ? flat : *given; };
   if (!from.empty()) pack(from.data(), a.origin, shape(o.origin), 0, o.bytes);
   std::uint64_t done = 0;
   status result = status::done;

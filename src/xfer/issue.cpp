@@ -41,11 +41,13 @@ status shape(const window_core& w, const operation_args& a, checked_operation& o
   o.bytes = o.contiguous ? a.bytes : a.target_layout->bytes();
   if (o.bytes > static_cast<std::uint64_t>(PTRDIFF_MAX)) return status::bad_size;
   if (!o.contiguous) {
-    o.target = *a.target_layout;
-    o.origin = *a.origin_layout;
-    o.result = a.result_layout != nullptr ? *a.result_layout : Layout::contiguous<std::byte>(o.bytes);
+    o.target = a.target_layout;
+    o.origin = a.origin_layout;
+    o.result = a.result_layout;
+    if (o.result == nullptr && a.kind == call::get_accumulate) return status::bad_argument;
     const bool origin_counts = a.kind != call::get_accumulate || a.op != operation::no_op;
-    if ((origin_counts && o.origin.bytes() != o.bytes) || o.result.bytes() != o.bytes) return status::bad_size;
+    if (origin_counts && o.origin->bytes() != o.bytes) return status::bad_size;
+    if (o.result != nullptr && o.result->bytes() != o.bytes) return status::bad_size;
   }
   if (w.unit != 0 && a.displacement > static_cast<std::uint64_t>(PTRDIFF_MAX) / w.unit) return status::out_of_window;
   o.offset = a.displacement * w.unit;

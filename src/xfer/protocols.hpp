@@ -14,22 +14,22 @@ namespace rma::detail {
 /// A checked operation.
 struct checked_operation {
   const operation_args* args = nullptr;
-  std::uint64_t offset = 0;  ///< bytes from the start of the target's part (dynamic: an address)
-  std::uint64_t bytes = 0;   ///< of data
-  bool contiguous = true;    ///< everywhere; then the layouts are empty
-  Layout origin;             ///< shape of what the origin reads (a get: of where it writes)
-  Layout target;
-  Layout result;
-  const char* protocol = "none";  ///< for the trace: what carries it out, and why
+  std::uint64_t offset = 0;        ///< bytes from the start of the target's part (dynamic: an address)
+  std::uint64_t bytes = 0;         ///< of data
+  bool contiguous = true;          ///< everywhere; then the layouts are null
+  const Layout* origin = nullptr;  ///< shape of what the origin reads (a get: of where it writes)
+  const Layout* target = nullptr;
+  const Layout* result = nullptr;  ///< of get_accumulate; else null
+  const char* protocol = "none";   ///< for the trace: what carries it out, and why
   const char* why = "refused";
   void choose(const char* chosen, const char* reason) noexcept {
     protocol = chosen;
     why = reason;
   }
   /// The target's bytes lie in [offset + lower, offset + upper).
-  [[nodiscard]] std::ptrdiff_t lower() const noexcept { return target.lower(); }
+  [[nodiscard]] std::ptrdiff_t lower() const noexcept { return contiguous ? 0 : target->lower(); }
   [[nodiscard]] std::ptrdiff_t upper() const noexcept {
-    return contiguous ? static_cast<std::ptrdiff_t>(bytes) : target.upper();
+    return contiguous ? static_cast<std::ptrdiff_t>(bytes) : target->upper();
   }
   [[nodiscard]] bool fetches() const noexcept { return args->kind != call::put && args->kind != call::accumulate; }
   [[nodiscard]] bool atomic() const noexcept { return args->kind != call::put && args->kind != call::get; }

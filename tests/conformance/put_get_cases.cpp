@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // put and get of values and ranges, of every size that may change the protocol.
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 
 #include "cases.hpp"
@@ -119,8 +120,8 @@ void target_comes_and_goes(context& ctx) {
   for (std::size_t round = 1; round <= rounds; ++round) {
     if (ctx.rank() != 0) {
       win->wait_signal(2, 1, 0);
-      volatile std::uint64_t work = 0;
-      for (std::uint64_t i = ctx.random()() % 20000; i > 0; --i) work = work + i;
+      std::uint64_t work = 0;
+      for (std::uint64_t i = ctx.random()() % 20000; i > 0; --i) std::atomic_ref(work).store(i);
       continue;
     }
     for (int target = 1; target < ctx.size(); ++target) {

@@ -164,15 +164,19 @@ std::size_t resident_kib() {
   return 0;
 }
 
-/// `count` puts and gets of single words, all outstanding at once.
+constexpr std::size_t million_turns = 5;
+
+bool is_got(std::size_t i) noexcept { return i % 4 == 3; }
+
+/// `count` updates and gets of single words, all outstanding at once.
 void outstanding(context& ctx, test_window<std::uint64_t>& win, std::span<std::uint64_t> values,
                  std::vector<rma::Request>& requests) {
   const int to = ctx.size() - 1;
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (i % 2 == 0) {
-      requests[i] = win->rput(words(values).subspan(i, 1), to, win.at(to, i));
-    } else {
+    if (is_got(i)) {
       requests[i] = win->rget(values.subspan(i, 1), to, win.at(to, i));
+    } else {
+      requests[i] = win->raccumulate(words(values).subspan(i, 1), to, win.at(to, i), rma::operation::replace);
     }
   }
   rma::wait_all(requests);
@@ -180,7 +184,9 @@ void outstanding(context& ctx, test_window<std::uint64_t>& win, std::span<std::u
 }
 
 // Goal: 10^6 outstanding requests work, and their memory is used again by the next million.
-// Method: rank 0 does it three times; after the first its memory does not grow. Break: do not put finished nodes back.
+// Method: rank 0 does it five times. The updates are outstanding each time; how many of the gets are depends on how
+// fast the target is. So memory may still grow after the first time, but by less than 64 bytes for each of a million;
+// what is not used again would be 140. Break: do not put finished nodes back.
 void million_outstanding(context& ctx) {
   const bool all = ctx.size() <= 2 && (ctx.kind() == window_kind::allocated || ctx.kind() == window_kind::created);
   const std::size_t count = std::max<std::size_t>(10000, ctx.rounds(all ? 1000000 : 200000));
@@ -192,25 +198,26 @@ void million_outstanding(context& ctx) {
     std::vector<rma::Request> requests(count);
     std::size_t first_kib = 0;
     const auto hold = win->lock_all();
-    for (std::size_t turn = 0; turn < 3; ++turn) {
-      for (std::size_t i = 0; i < count; i += 2) values[i] = tagged<std::uint64_t>(0, i, turn);
+    for (std::size_t turn = 0; turn < million_turns; ++turn) {
+      for (std::size_t i = 0; i < count; ++i) values[i] = is_got(i) ? 0 : tagged<std::uint64_t>(0, i, turn);
       outstanding(ctx, win, values, requests);
       if (turn == 0) first_kib = resident_kib();
       bool right = true;
-      for (std::size_t i = 1; i < count; i += 2) right = right && values[i] == tagged<std::uint64_t>(ctx.size() - 1, i);
+      for (std::size_t i = 3; i < count; i += 4) right = right && values[i] == tagged<std::uint64_t>(ctx.size() - 1, i);
       ctx.check(right, "gets of a million");
     }
     const std::size_t last_kib = resident_kib();
     if (!ctx.threads()) {
-      ctx.check(last_kib <= first_kib + first_kib / 10 + 4096,
+      ctx.check(last_kib <= first_kib + count / 16 + 8192,
                 "memory grew from " + std::to_string(first_kib) + " to " + std::to_string(last_kib) + " KiB");
     }
   }
   ctx.world().barrier();
   if (ctx.rank() == ctx.size() - 1) {
     bool right = true;
-    for (std::size_t i = 0; i < count; i += 2) right = right && win.local()[i] == tagged<std::uint64_t>(0, i, 2);
-    ctx.check(right, "puts of a million");
+    for (std::size_t i = 0; i < count; i += 2)
+      right = right && win.local()[i] == tagged<std::uint64_t>(0, i, million_turns - 1);
+    ctx.check(right, "updates of a million");
   }
   win.free();
 }
