@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <exception>
 #include <mutex>
+#include <regex>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -96,6 +97,7 @@ int main(int argc, char** argv) {
       return 0;
     }
     if (how.threads > 0) {
+      const std::regex once(how.pattern);  // fills the locale's tables, which libstdc++ does not let threads do at once
       return conformance::run_as_threads(how.threads, how.settings, [&](rma::Runtime& runtime) {
         return conformance::run_suite(runtime, how, guard);
       });
