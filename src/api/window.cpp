@@ -147,7 +147,9 @@ bool one_sided(const window_view& view, call kind, int target) noexcept {
   if (target == w.team->rank) return true;
   const target_view* const t = view_of(w, target);
   const bool memory = t != nullptr && t->base != nullptr;
-  if (kind == call::put || kind == call::get) return memory || w.ctx->network().caps().one_sided;
+  if (kind == call::put || kind == call::get) {
+    return memory || (w.ctx->network().caps().one_sided && w.team->rt->ops->forced() != user_memory::handler);
+  }
   return memory && w.mode != accumulate_mode::handler;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <thread>
 
 #include "cases.hpp"
 #include "windows.hpp"
@@ -109,30 +110,37 @@ void waiting_targets(context& ctx) {
   win.free();
 }
 
-// Goal: a stream of puts loses nothing while its target enters and leaves the library all the time.
-// Method: rank 0 puts values, sometimes with a signal and sometimes flushed; the others wait for each signal, and for
-// random times compute. Break: let a target leave without a look at its promised messages.
+// Goal: a stream of puts loses nothing, and is not held up, while its target enters and leaves the library.
+// Method: rank 0 puts values, sends a signal in between, and flushes; the target waits for the signal and then computes
+// without a call of the library, if puts do not need it, until rank 0 has flushed. Break: let a target leave without a
+// look at its promised messages.
 void target_comes_and_goes(context& ctx) {
   constexpr std::size_t words = 512;
   test_window<std::uint64_t> win(ctx, words);
+  auto flushed = rma::Window<std::uint64_t>::allocate(ctx.world(), 1);
+  const int other = ctx.rank() == 0 ? 1 % ctx.size() : 0;
+  const bool leaves = win->one_sided(rma::detail::call::put, other);
   ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
-  const std::size_t rounds = ctx.rounds(300);
+  ctx.expect(flushed.try_lock_all(), rma::status::done, "lock_all");
+  const std::size_t rounds = ctx.rounds(1000);
   for (std::size_t round = 1; round <= rounds; ++round) {
     if (ctx.rank() != 0) {
       win->wait_signal(2, 1, 0);
-      std::uint64_t work = 0;
-      for (std::uint64_t i = ctx.random()() % 20000; i > 0; --i) std::atomic_ref(work).store(i);
+      const std::atomic_ref<std::uint64_t> reached(flushed.local()[0]);
+      while (leaves && reached.load(std::memory_order_acquire) < round) std::this_thread::yield();
       continue;
     }
     for (int target = 1; target < ctx.size(); ++target) {
       const std::size_t puts = ctx.random()() % words;
-      for (std::size_t i = 0; i < puts; ++i) win->put(tagged<std::uint64_t>(target, i), target, win.at(target, i));
-      if (round % 3 == 0) win->flush(target);
-      if (puts != 0 && round % 3 == 0) {
-        const std::uint64_t last = win->get(target, win.at(target, puts - 1));
-        ctx.equal(last, tagged<std::uint64_t>(target, puts - 1), "value after its flush");
+      const std::size_t before = ctx.random()() % 20;
+      for (std::size_t i = 0; i < puts; ++i) {
+        if (i == before) win->put_signal({}, target, win.at(target, 0), 2);
+        win->put(tagged<std::uint64_t>(target, i), target, win.at(target, i));
       }
-      win->put_signal({}, target, win.at(target, 0), 2);
+      if (before >= puts) win->put_signal({}, target, win.at(target, 0), 2);
+      win->flush(target);
+      flushed.put(std::uint64_t{round}, target, 0);
+      flushed.flush(target);
     }
   }
   if (ctx.rank() == 0) {
@@ -140,11 +148,13 @@ void target_comes_and_goes(context& ctx) {
       for (std::size_t i = 0; i < words; ++i) win->put(tagged<std::uint64_t>(target, i), target, win.at(target, i));
     }
   }
+  flushed.unlock_all();
   win->unlock_all();
-  win->fence();
+  ctx.world().barrier();
   if (ctx.rank() != 0) {
     ctx.equal(first_untagged(std::span<const std::uint64_t>(win.local()), ctx.rank()), words, "words put");
   }
+  flushed.free();
   win.free();
 }
 
