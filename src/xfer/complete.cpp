@@ -35,6 +35,16 @@ status complete_target(window_core& w, int target) noexcept {
   return s;
 }
 
+status complete_promised(window_core& w, int target) noexcept {
+  const target_state& state = w.state_of(target);
+  if (state.peer == nullptr || state.peer->operations_done.load() >= state.last_promised) return status::done;
+  const int peer = w.world_rank(target);
+  const status s =
+      w.ctx->wait_for_peer(peer, [&]() noexcept { return state.peer->operations_done.load() >= state.last_promised; });
+  if (s == status::peer_failed) w.ctx->blame(peer);
+  return s;
+}
+
 status complete_all(window_core& w) noexcept {
   status result = status::done;
   while (!w.dirty.empty()) {

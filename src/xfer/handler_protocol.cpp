@@ -20,7 +20,8 @@ namespace {
 
 constexpr std::size_t pieces_max = 64;
 constexpr std::size_t message_max = 4096;
-constexpr unsigned looks_for_room = 1000;  ///< a target that makes no room for so long is dead or has lost its core
+constexpr unsigned looks_for_room = 200;  ///< a target that makes no room for so long is dead or has lost its core
+constexpr std::uint64_t sends_per_look = 64;
 constexpr std::size_t queued_max = 16384;  ///< messages that wait for room before the origin waits, too
 
 /// Makes the messages of an operation, one after the other.
@@ -185,6 +186,11 @@ status run_own(window_core& w, const checked_operation& o) noexcept {
   return result;
 }
 
+/// Now and then while a program only sends: what comes back must not fill its ring and then the target's memory.
+void look_for_answers(window_core& w, std::uint64_t sent) noexcept {
+  if (sent % sends_per_look == 0) (void)w.ctx->progress();
+}
+
 /// Until the queue of messages to the peer is no longer than that.
 status wait_for_room(window_core& w, int to, context::peer& peer, std::size_t queued) noexcept {
   const status s = w.ctx->wait_for_peer(to, [&]() noexcept {
@@ -211,7 +217,9 @@ status run_handler(window_core& w, const checked_operation& o, request_node** re
   }
   keep_track(w, o, peer, request);
   const bool full = peer.waiting.size() > queued_max;
+  const std::uint64_t sent = peer.operations_sent;
   guard.unlock();
+  look_for_answers(w, sent);
   if (full) (void)wait_for_room(w, to, peer, queued_max / 2);
   return status::posted;
 }
@@ -228,6 +236,10 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
     if (target == fabric::prospect::certain) {
       send(w, to, peer, made, ticket_for(w, o));
       keep_track(w, o, peer, request);
+      const std::uint64_t sent = peer.operations_sent;
+      w.state_of(o.args->target).last_promised = sent;
+      guard.unlock();
+      look_for_answers(w, sent);
       return status::posted;
     }
     if (target != fabric::prospect::no_room) return status::not_supported;

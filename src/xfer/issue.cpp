@@ -142,6 +142,8 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
   if (forced == user_memory::automatic && w.intranode) {
     o.choose("handler", "the target is inside the library and bound to answer");
     if (const status s = run_promised(w, o, request); s != status::not_supported) return s;
+    // Puts of one origin to one place take effect in order, whatever way each goes.
+    if (const status s = complete_promised(w, o.args->target); s != status::done) return s;
     o.choose("shared", "the target is inside the library and copies its half");
     if (const status s = run_shared(w, region, o); s != status::not_supported) return s;
     o.choose("fabric", "the target computes");

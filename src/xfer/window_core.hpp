@@ -59,6 +59,7 @@ struct attachment {
 struct target_state {
   context::peer* peer = nullptr;     ///< null until a handler operation went there
   std::uint64_t last_operation = 0;  ///< number of the peer's last handler operation that was ours
+  std::uint64_t last_promised = 0;   ///< of these, the last that the target is bound to handle
   word64 fabric_pending{};           ///< posted fabric operations
   bool dirty = false;                ///< in window_core::dirty
 };
@@ -157,7 +158,9 @@ void release_window(window_core& w) noexcept;
 
 /// Completes everything under way towards `target` (fabric and handler operations). Used by flush and by closing calls.
 status complete_target(window_core& w, int target) noexcept;
-/// The same for all targets.
+/// Waits for the operations under way that the target is bound to handle: what goes another way must not overtake them.
+status complete_promised(window_core& w, int target) noexcept;
+/// The same as complete_target for all targets.
 status complete_all(window_core& w) noexcept;
 /// lock_all: takes the target's shared lock at its first use.
 status touch(window_core& w, int target) noexcept;

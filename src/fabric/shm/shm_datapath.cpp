@@ -60,7 +60,10 @@ fabric::prospect shm_fabric::promise(int peer, std::size_t bytes) noexcept {
 
 bool shm_fabric::promised() noexcept {
   open_new_rings();
-  return std::any_of(active_.begin(), active_.end(), [&](std::uint32_t i) { return peers_[i].in->promised(); });
+  const auto alive = static_cast<std::uint32_t>(presence::alive);
+  return std::any_of(active_.begin(), active_.end(), [&](std::uint32_t i) {
+    return peers_[i].in->promised() && board_.slot(i).state.load() == alive;  // the dead keep no promises
+  });
 }
 
 std::byte* shm_fabric::mapped(std::size_t index, const fabric::region_key& region, std::uint64_t address,
