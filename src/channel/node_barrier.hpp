@@ -37,6 +37,10 @@ class node_barrier {
   /// Memory: everything before the call happens before everything after it, on all members.
   template <class RingAll, class Failed>
   status arrive_and_wait(context& ctx, RingAll&& ring_all, Failed&& failed) noexcept {
+    // Who gave up a round has arrived in it. To arrive again would stand in for the rank that is missing.
+    if (broken_) [[unlikely]] {
+      if (const status s = failed(); s != status::done) return s;
+    }
     const std::uint64_t round = ++round_;
     if (size_ == 1) {
       full_fence();
@@ -45,22 +49,29 @@ class node_barrier {
     if (size_ == 2) {
       mine_->arrival.exchange(round);
       ring_all();
-      return ctx.wait_until([&]() noexcept { return other_->arrival.load() >= round; }, failed);
+      return settle(ctx.wait_until([&]() noexcept { return other_->arrival.load() >= round; }, failed));
     }
     if (first_->arrival.fetch_add(1) + 1 == round * size_) {
       first_->release.exchange(round);
       ring_all();
       return status::done;
     }
-    return ctx.wait_until([&]() noexcept { return first_->release.load() >= round; }, failed);
+    return settle(ctx.wait_until([&]() noexcept { return first_->release.load() >= round; }, failed));
   }
 
  private:
+  status settle(status s) noexcept {
+    if (s != status::done) [[unlikely]]
+      broken_ = true;
+    return s;
+  }
+
   barrier_lines* mine_ = nullptr;
   barrier_lines* first_ = nullptr;
   barrier_lines* other_ = nullptr;
   std::uint32_t size_ = 1;
   std::uint64_t round_ = 0;
+  bool broken_ = false;  ///< this rank has given up a round
 };
 
 }  // namespace rma::detail
