@@ -7,6 +7,7 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <initializer_list>
 
 #include "datatype/oracle.hpp"
 #include "datatype/rows.hpp"
@@ -16,6 +17,8 @@ using namespace rma;
 using namespace rma::test;
 
 namespace {
+
+using sizes = std::initializer_list<std::size_t>;
 
 /// A layout whose blocks do not overlap, so that unpacking has one outcome.
 pair_of_both random_target(random_engine& random) {
@@ -58,7 +61,7 @@ TEST_CASE("contiguous copies of every small size and of large ones", "[datatype]
   memory.resize(page * 12);
   fill_randomly(memory, random);
   for (const std::size_t bytes : {page - 1, page, page + 33, 4 * page + 5}) {
-    for (const std::size_t apart : {0, 1, 16, 32, 2048, 4080, 4095}) {
+    for (const std::size_t apart : sizes{0, 1, 16, 32, 2048, 4080, 4095}) {
       const auto first = between<std::size_t>(random, 0, 70);
       CAPTURE(bytes, apart, first);
       REQUIRE(moves_like_bytes(memory, first + 5 * page + apart, first, bytes));
@@ -74,8 +77,8 @@ TEST_CASE("contiguous copies whose ends overlap", "[datatype][copy]") {
   random_engine random = engine_of_this_run();
   std::vector<unsigned char> memory(12000);
   fill_randomly(memory, random);
-  for (const std::size_t bytes : {1, 2, 3, 5, 8, 13, 16, 31, 33, 64, 65, 100, 128, 129, 200, 333, 1000, 5000}) {
-    for (const std::size_t apart : {0, 1, 3, 8, 16, 31, 32, 64, 100, 127, 128, 300, 4096}) {
+  for (const std::size_t bytes : sizes{1, 2, 3, 5, 8, 13, 16, 31, 33, 64, 65, 100, 128, 129, 200, 333, 1000, 5000}) {
+    for (const std::size_t apart : sizes{0, 1, 3, 8, 16, 31, 32, 64, 100, 127, 128, 300, 4096}) {
       CAPTURE(bytes, apart);
       const auto first = between<std::size_t>(random, 0, 70);
       REQUIRE(moves_like_bytes(memory, first, first + apart, bytes));
@@ -202,7 +205,7 @@ TEST_CASE("rows a page apart", "[datatype][rows]") {
   random_engine random = engine_of_this_run();
   std::vector<unsigned char> src((rows_max + 2) * page);
   fill_randomly(src, random);
-  for (const std::size_t bytes : {1, 2, 4, 7, 8, 16, 24, 32, 33, 64, 65, 128, 200, 256, 300, 2048}) {
+  for (const std::size_t bytes : sizes{1, 2, 4, 7, 8, 16, 24, 32, 33, 64, 65, 128, 200, 256, 300, 2048}) {
     for (int round = 0; round < 12; ++round) {
       const auto rows = between<std::size_t>(random, 0, rows_max);
       const std::size_t dst_stride = round % 3 == 1 ? bytes : page;
