@@ -15,6 +15,7 @@ namespace {
 using byte_type = std::uint8_t;
 constexpr std::size_t part_bytes = std::size_t{1} << 18;
 constexpr byte_type untouched = 0x5a;
+constexpr std::size_t margin = 24;  ///< bytes around what a test uses, to see what it must not touch
 
 /// Both sides with the same number of bytes: each repeated as often as the other needs.
 std::pair<shape, shape> balanced(const shape& a, const shape& b) {
@@ -22,9 +23,14 @@ std::pair<shape, shape> balanced(const shape& a, const shape& b) {
   return {repeated(b.bytes.size() / common, a), repeated(a.bytes.size() / common, b)};
 }
 
-/// Where a buffer that holds all bytes of `s` must have its address: `margin` bytes in front of the first one.
-std::size_t base_of(const shape& s, std::size_t margin) {
-  return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(margin) - std::min<std::ptrdiff_t>(0, s.first()));
+/// Where a buffer that holds all bytes of `s` must have its address: `before` bytes in front of the first one.
+std::size_t base_of(const shape& s, std::size_t before = margin) {
+  return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(before) - std::min<std::ptrdiff_t>(0, s.first()));
+}
+
+/// Bytes of a part that holds `s` with margins. Its extent may be less: blocks may lie outside of it.
+std::size_t room_for(const shape& s) {
+  return base_of(s) + static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, s.end())) + margin;
 }
 
 /// Index of the byte at `offset` from `base`.
@@ -35,12 +41,11 @@ std::size_t place(std::size_t base, std::ptrdiff_t offset) {
 /// Puts with `here` and `there` into the right neighbour and looks at every byte of this rank's part.
 void check_put(context& ctx, test_window<byte_type>& win, const shape& here, const shape& there,
                const std::string& name) {
-  const std::size_t margin = 24;
-  const std::size_t base_here = base_of(here, margin);
-  const std::size_t base_there = base_of(there, margin);
-  std::vector<byte_type> from(base_here + static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, here.end())) + margin);
+  const std::size_t base_here = base_of(here);
+  const std::size_t base_there = base_of(there);
+  std::vector<byte_type> from(room_for(here));
   fill_tagged(std::span(from), ctx.rank());
-  const std::size_t used = base_there + static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, there.end())) + margin;
+  const std::size_t used = room_for(there);
   const auto part = win.local().first(used);
   std::ranges::fill(part, untouched);
   win->fence();
@@ -57,13 +62,11 @@ void check_put(context& ctx, test_window<byte_type>& win, const shape& here, con
 /// Gets with `there` from the right neighbour into `here` and looks at every byte of the buffer.
 void check_get(context& ctx, test_window<byte_type>& win, const shape& here, const shape& there,
                const std::string& name) {
-  const std::size_t margin = 24;
-  const std::size_t base_here = base_of(here, margin);
-  const std::size_t base_there = base_of(there, margin);
-  const std::size_t used = base_there + static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, there.end())) + margin;
+  const std::size_t base_here = base_of(here);
+  const std::size_t base_there = base_of(there);
+  const std::size_t used = room_for(there);
   fill_tagged(win.local().first(used), ctx.rank());
-  std::vector<byte_type> to(base_here + static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, here.end())) + margin,
-                            untouched);
+  std::vector<byte_type> to(room_for(here), untouched);
   std::vector<byte_type> wanted = to;
   for (std::size_t k = 0; k < here.bytes.size(); ++k) {
     wanted[place(base_here, here.bytes[k])] = tagged<byte_type>(ctx.right(), place(base_there, there.bytes[k]));
@@ -128,7 +131,7 @@ void random_nests(context& ctx) {
     const shape a = random.make(1 + static_cast<int>(ctx.common_random()() % 4));
     const shape b = random.make(1 + static_cast<int>(ctx.common_random()() % 4));
     const auto [here, there] = balanced(a, b);
-    if (here.extent > part_bytes / 2 || there.extent > part_bytes / 2) continue;
+    if (room_for(here) > part_bytes || room_for(there) > part_bytes) continue;
     const std::string name = "random layout " + std::to_string(i);
     for (const shape* s : {&here, &there}) {
       ctx.equal(s->layout.bytes(), s->bytes.size(), name + ": bytes()");
@@ -189,7 +192,7 @@ void random_accumulates(context& ctx) {
   for (std::size_t i = 0; i < rounds; ++i) {
     random_shapes random(ctx.common_random(), 4);
     const auto [here, there] = balanced(random.make(2), random.make(3));
-    if (here.extent > part_bytes / 2 || there.extent > part_bytes / 2) continue;
+    if (room_for(here) > part_bytes || room_for(there) > part_bytes) continue;
     const std::size_t base_here = base_of(here, 0) / 4;
     const std::size_t base_there = base_of(there, 0) / 4;
     std::vector<std::uint32_t> from(base_here + static_cast<std::size_t>(std::max<std::ptrdiff_t>(4, here.end())) / 4);

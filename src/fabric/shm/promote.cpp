@@ -47,8 +47,7 @@ class signals_blocked {
 };
 
 /// Whole pages hold the neighbours of the user's range, too; among them what the address sanitizer forbids to read.
-__attribute__((no_sanitize("address"))) void copy_pages(std::byte* to, const std::byte* from,
-                                                        std::size_t bytes) noexcept {
+[[gnu::no_sanitize_address]] void copy_pages(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   using any_word [[gnu::may_alias]] = std::uint64_t;
   for (std::size_t i = 0; i < bytes / sizeof(any_word); ++i) {
     reinterpret_cast<any_word*>(to)[i] = reinterpret_cast<const any_word*>(from)[i];
