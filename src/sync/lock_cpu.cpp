@@ -165,7 +165,9 @@ class waiting {
   status missed() noexcept {
     if (view_.lock->recoveries.load() == recoveries_) return status::done;
     for (const int r : settled(w_, target_)) {
-      if (is_news(r)) return blame(r);
+      if (!is_news(r)) continue;
+      w_.ctx->lost(w_.world_rank(r));  // this rank may not have heard of the death
+      return status::peer_failed;
     }
     return status::done;
   }
