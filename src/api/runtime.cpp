@@ -74,12 +74,18 @@ std::vector<Counter> Runtime::counters() const {
 std::vector<Setting> Runtime::settings() const { return core_->config.list(); }
 
 std::vector<std::string> Runtime::fabrics() const {
-  const fabric::capabilities& c = core_->network->caps();
-  return {
-      fmt::format("{}: ranks {}, maps memory {}, one-sided {}, atomics {}, write completion {}, in-order placement {}, "
-                  "gather {}, scatter {}, message {} bytes",
-                  c.name, core_->board->size(), c.maps_memory, c.one_sided, c.atomics, name_of(c.write_means),
-                  c.in_order_placement, c.gather_max, c.scatter_max, c.message_bytes_max)};
+  std::vector<std::string> lines;
+  for (const fabric::network* each : {core_->where.node.get(), core_->where.wide.get()}) {
+    if (each == nullptr) continue;
+    const fabric::capabilities& c = each->caps();
+    const bool node = each == core_->where.node.get();
+    lines.push_back(fmt::format(
+        "{}: ranks {}, maps memory {}, one-sided {}, atomics {}, write completion {}, in-order placement {}, "
+        "gather {}, scatter {}, message {} bytes",
+        c.name, node ? core_->board->size() : static_cast<std::size_t>(size()), c.maps_memory, c.one_sided, c.atomics,
+        name_of(c.write_means), c.in_order_placement, c.gather_max, c.scatter_max, c.message_bytes_max));
+  }
+  return lines;
 }
 
 }  // namespace rma

@@ -148,7 +148,8 @@ bool one_sided(const window_view& view, call kind, int target) noexcept {
   const target_view* const t = view_of(w, target);
   const bool memory = t != nullptr && t->base != nullptr;
   if (kind == call::put || kind == call::get) {
-    return memory || (w.ctx->network().caps().one_sided && w.team->rt->ops->forced() != user_memory::handler);
+    return memory || (w.ctx->network_of(w.world_rank(target)).caps().one_sided &&
+                      w.team->rt->ops->forced() != user_memory::handler);
   }
   return memory && w.mode != accumulate_mode::handler;
 }

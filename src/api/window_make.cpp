@@ -121,7 +121,7 @@ void publish(window_core& w) {
   window_block& mine = w.my_block();
   mine.magic = magic_base ^ w.id;
   mine.bytes = w.local_bytes;
-  (void)w.ctx->network().register_region(w.local_base, w.local_bytes, mine.region);
+  (void)w.ctx->node().register_region(w.local_base, w.local_bytes, mine.region);
   const bool in_segment = w.kind == call::allocate || w.kind == call::allocate_shared || w.promoted_bytes != 0;
   if (w.promoted_bytes != 0) {
     mine.region.key = 1 + w.promoted_offset + (reinterpret_cast<std::uintptr_t>(w.local_base) % 4096);
@@ -247,7 +247,7 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   auto w = std::make_unique<window_core>();
   w->team = handle.shared_core();
   w->ctx = team.rt->ctx.get();
-  w->board = team.rt->board.get();
+  w->board = team.rt->board;
   w->kind = plan.kind;
   w->hints = hints;
   w->id = mix(team.id, ++team.children);

@@ -11,18 +11,20 @@ namespace {
 
 constexpr unsigned events_per_round = 64;
 constexpr std::int64_t look_around_every_ns = 100'000'000;  // deaths are news within 2 s
-constexpr unsigned turns_per_clock = 16;                    // the clock costs more than a look at the rings
-constexpr unsigned clocks_before_sleep = 64;                // when cores are short: a yield is cheaper than a futex
 constexpr std::uint32_t knocks_per_wake = 8;                // a wake costs as much as some system calls that copy
 
 }  // namespace
 
-context::context(const settings& s, boot::client& boot, fabric::network& network, surroundings& around)
-    : settings_(s), boot_(boot), network_(network), around_(around) {
-  const bool crowded = around.oversubscribed();
-  first_spins_ = crowded ? 1 : 256;
-  spin_ns_ = crowded ? 0 : static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000;
-}
+context::context(const settings& s, boot::client& boot, fabric::network& node, surroundings& around,
+                 fabric::network* wide)
+    : settings_(s),
+      boot_(boot),
+      node_(node),
+      wide_(wide),
+      around_(around),
+      near_(s.on(knob::intranode)),
+      accounts_(around.keeps_accounts()),
+      patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)) {}
 
 context::~context() { stop_progress_thread(); }
 
@@ -30,8 +32,8 @@ void context::send(int to, message kind, std::span<const std::byte> header,
                    std::span<const std::byte> payload) noexcept {
   peer& p = peer_of(to);
   count(counter::messages_sent);
-  if (p.waiting.empty()) {
-    if (network_.send(to, static_cast<std::uint16_t>(kind), header, payload) == status::done) return;
+  if (p.waiting_count() == 0) {
+    if (p.network->send(to, static_cast<std::uint16_t>(kind), header, payload) == status::done) return;
     waiting_.push_back(to);
   }
   count(counter::sends_queued);
@@ -43,18 +45,27 @@ void context::send(int to, message kind, std::span<const std::byte> header,
 void context::send_waiting() noexcept {
   std::erase_if(waiting_, [&](int rank) {
     peer& p = peer_of(rank);
-    while (!p.waiting.empty()) {
-      const auto& m = p.waiting.front();
-      if (network_.send(rank, m.kind, m.bytes, {}) != status::done) return gone(rank);
-      p.waiting.pop_front();
+    for (; p.waiting_count() != 0; ++p.waiting_first) {
+      const auto& m = p.waiting[p.waiting_first];
+      if (p.network->send(rank, m.kind, m.bytes, {}) == status::done) continue;
+      if (p.waiting_first > p.waiting.size() / 2) {  // moved once in a while, not once for each
+        p.waiting.erase(p.waiting.begin(), p.waiting.begin() + static_cast<std::ptrdiff_t>(p.waiting_first));
+        p.waiting_first = 0;
+      }
+      return gone(rank);
     }
+    p.waiting.clear();
+    p.waiting_first = 0;
     return true;
   });
 }
 
 context::peer& context::find_peer(int rank) noexcept {
   auto& p = peers_[rank];
-  if (p == nullptr) p = std::make_unique<peer>();
+  if (p == nullptr) {
+    p = std::make_unique<peer>();
+    p->network = &network_of(rank);
+  }
   last_rank_ = rank;
   last_peer_ = p.get();
   return *p;
@@ -62,9 +73,9 @@ context::peer& context::find_peer(int rank) noexcept {
 
 fabric::prospect context::promise(int to, std::size_t bytes) noexcept {
   peer& p = peer_of(to);
-  if (!p.waiting.empty()) return fabric::prospect::no_room;  // these come first
-  const fabric::prospect found = network_.promise(to, bytes);
-  if (found == fabric::prospect::asleep && spin_ns_ != 0 && ++p.knocks % knocks_per_wake == 0) {
+  if (p.waiting_count() != 0) return fabric::prospect::no_room;  // these come first
+  const fabric::prospect found = p.network->promise(to, bytes);
+  if (found == fabric::prospect::asleep && patience_.spin_ns != 0 && ++p.knocks % knocks_per_wake == 0) {
     full_fence();
     around_.ring(to);
   }
@@ -82,7 +93,7 @@ void context::acknowledge() noexcept {
     if (p.owed == 0) return true;  // paid with an answer
     const auto kind = static_cast<std::uint16_t>(message::acknowledge);
     const auto bytes = std::as_bytes(std::span(&p.owed, 1));
-    if (!p.waiting.empty() || network_.send(rank, kind, bytes, {}) != status::done) return gone(rank);
+    if (p.waiting_count() != 0 || p.network->send(rank, kind, bytes, {}) != status::done) return gone(rank);
     count(counter::messages_sent);
     p.owed = 0;
     return true;
@@ -90,11 +101,17 @@ void context::acknowledge() noexcept {
 }
 
 unsigned context::progress() noexcept {
-  const std::unique_lock guard(lock_, std::try_to_lock);
+  std::unique_lock guard(lock_, std::try_to_lock);
   if (!guard) return 0;  // somebody else is at it
-  const unsigned found = network_.poll(*this, events_per_round);
+  unsigned found = node_.poll(*this, events_per_round);
+  if (wide_ != nullptr) found += wide_->poll(*this, events_per_round);
   if (!owed_.empty()) acknowledge();
   if (!waiting_.empty()) send_waiting();
+  if (accounts_) [[unlikely]] {
+    guard.unlock();
+    around_.charge(work::poll, found);
+    around_.settle();
+  }
   return found;
 }
 
@@ -123,17 +140,17 @@ status context::wait_slow(condition ready, judge failed) noexcept {
       busy = true;
       idle_rounds = 0;
     }
-    if (++turn % turns_per_clock != 0) {
-      if (found == 0 && spin_ns_ != 0) spin_pause();
-      if (found == 0 && spin_ns_ == 0) around_.yield();
+    if (++turn % patience_.turns_per_look != 0) {
+      if (found == 0 && patience_.spin_ns != 0) spin_pause();
+      if (found == 0 && patience_.spin_ns == 0) around_.yield();
       continue;
     }
     const std::int64_t now = around_.now_ns();
     look_around(now);
     if (std::exchange(busy, false)) idle_since_ns = now;
-    if (now - idle_since_ns < spin_ns_) {
+    if (now - idle_since_ns < patience_.spin_ns) {
       spin_pause();
-    } else if (spin_ns_ == 0 && idle_rounds++ < clocks_before_sleep) {
+    } else if (patience_.spin_ns == 0 && idle_rounds++ < patience_.looks_before_sleep) {
       around_.yield();
     } else if (sleep(ready)) {
       break;
@@ -161,13 +178,13 @@ void context::leave_library() noexcept {
 
 bool context::promised() noexcept {
   const std::lock_guard guard(lock_);
-  return network_.promised();
+  return node_.promised();
 }
 
 // Everything that waits for room.
 std::size_t context::waiting_messages() noexcept {
   std::size_t n = owed_.size();
-  for (const int rank : waiting_) n += peer_of(rank).waiting.size();
+  for (const int rank : waiting_) n += peer_of(rank).waiting_count();
   return n;
 }
 
@@ -187,7 +204,8 @@ bool context::sleep(condition ready) noexcept {
       acknowledge();
       send_waiting();
     }
-    news = network_.pending() || network_.promised() || waiting_messages() != before;
+    news =
+        node_.pending() || node_.promised() || (wide_ != nullptr && wide_->pending()) || waiting_messages() != before;
   }
   if (news) {
     around_.retract();
@@ -243,6 +261,11 @@ void context::lost(int rank) noexcept {
   deaths_.fetch_add(1);
 }
 
+status context::look_up(std::string_view key, std::string& value) noexcept {
+  const std::lock_guard guard(news_lock_);  // the client is for one thread at a time
+  return boot_.get(key, value);
+}
+
 std::vector<int> context::dead_ranks() {
   const std::lock_guard guard(news_lock_);
   return dead_;
@@ -254,12 +277,14 @@ void context::on_message(int source, std::uint16_t kind, std::span<const std::by
   handlers_[kind].run(handlers_[kind].self, source, payload);
 }
 
-void context::on_completion(std::uint64_t, status) noexcept {}
+void context::on_completion(std::uint64_t token, status result) noexcept {
+  if (completed_ != nullptr) completed_(completed_self_, token, result);
+}
 
 void context::on_immediate(int, std::uint32_t) noexcept {}
 
 void context::start_progress_thread() {
-  progress_thread_ = std::thread([this] {
+  progress_thread_ = around_.start([this] {
     while (stopping_.load() == 0) {
       (void)wait_until([this]() noexcept { return stopping_.load() != 0; }, []() noexcept { return status::done; });
       if (aborted_.load() != 0) return;
@@ -268,11 +293,12 @@ void context::start_progress_thread() {
 }
 
 void context::stop_progress_thread() noexcept {
-  if (!progress_thread_.joinable()) return;
+  if (progress_thread_ == nullptr) return;
   stopping_.store(1);
   full_fence();
   around_.ring(rank());
-  progress_thread_.join();
+  progress_thread_->join();
+  progress_thread_ = nullptr;
 }
 
 }  // namespace rma::detail

@@ -13,7 +13,8 @@
 #include <memory>
 #include <mutex>
 #include <span>
-#include <thread>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -59,25 +60,37 @@ class context final : public fabric::sink {
 
   /// Per-peer state, made when the peer is first used.
   struct peer {
-    std::uint64_t operations_sent = 0;  ///< handler operations, counted by message
-    word64 operations_done{};           ///< of these, acknowledged
-    std::uint32_t owed = 0;             ///< its operations that are done here and not acknowledged
-    word32 refusals{};                  ///< halves of copies that it could not do
-    std::uint32_t knocks = 0;           ///< messages that were not promised because it slept
+    fabric::network* network = nullptr;  ///< that leads there
+    std::uint64_t operations_sent = 0;   ///< handler operations, counted by message
+    word64 operations_done{};            ///< of these, acknowledged
+    std::uint32_t owed = 0;              ///< its operations that are done here and not acknowledged
+    word32 refusals{};                   ///< halves of copies that it could not do
+    std::uint32_t knocks = 0;            ///< messages that were not promised because it slept
     struct queued {
       std::uint16_t kind;
       std::vector<std::byte> bytes;
     };
-    std::deque<queued> waiting;  ///< messages that found no room
+    std::vector<queued> waiting;    ///< messages that found no room
+    std::size_t waiting_first = 0;  ///< of these, the first that has not been sent
+    [[nodiscard]] std::size_t waiting_count() const noexcept { return waiting.size() - waiting_first; }
   };
 
-  context(const settings& s, boot::client& boot, fabric::network& network, surroundings& around);
+  /// `node` reaches the ranks of this node, `wide` (may be null) every rank, this one included.
+  context(const settings& s, boot::client& boot, fabric::network& node, surroundings& around,
+          fabric::network* wide = nullptr);
   ~context();
 
   [[nodiscard]] int rank() const noexcept { return boot_.rank(); }
   [[nodiscard]] int size() const noexcept { return boot_.size(); }
   [[nodiscard]] const settings& config() const noexcept { return settings_; }
-  [[nodiscard]] fabric::network& network() const noexcept { return network_; }
+  /// The fabric that reaches the ranks whose memory is used directly.
+  [[nodiscard]] fabric::network& node() const noexcept { return node_; }
+  /// The fabric between nodes; null if there is none.
+  [[nodiscard]] fabric::network* wide() const noexcept { return wide_; }
+  /// The one that leads to this rank.
+  [[nodiscard]] fabric::network& network_of(int rank) const noexcept {
+    return wide_ == nullptr || (near_ && node_.reaches(rank)) ? node_ : *wide_;
+  }
   [[nodiscard]] surroundings& around() const noexcept { return around_; }
   [[nodiscard]] std::mutex& lock() noexcept { return lock_; }
 
@@ -99,6 +112,11 @@ class context final : public fabric::sink {
   void owe(int source) noexcept;
   /// What is owed to `source` and goes with the answer that is sent to it now.
   [[nodiscard]] std::uint32_t pay(int source) noexcept { return std::exchange(peer_of(source).owed, 0); }
+  /// Who is told that a posted operation of a fabric is over.
+  void set_completion(void (*run)(void* self, std::uint64_t token, status result) noexcept, void* self) noexcept {
+    completed_ = run;
+    completed_self_ = self;
+  }
   void count(counter c, std::uint64_t n = 1) noexcept { counters_[static_cast<std::size_t>(c)] += n; }
   [[nodiscard]] std::uint64_t value(counter c) const noexcept { return counters_[static_cast<std::size_t>(c)]; }
 
@@ -114,7 +132,7 @@ class context final : public fabric::sink {
   /// it is not called again after it was true.
   template <class Ready, class Failed>
   status wait_until(Ready&& ready, Failed&& failed) noexcept {
-    for (unsigned i = 0; i < first_spins_; ++i) {
+    for (unsigned i = 0; i < patience_.first_spins; ++i) {
       if (ready()) return status::done;
       spin_pause();
     }
@@ -148,6 +166,9 @@ class context final : public fabric::sink {
   /// The rank that the last peer_failed of this thread's wait was about, for messages. -1 if none.
   [[nodiscard]] int last_failed() const noexcept { return last_failed_.load(std::memory_order_relaxed); }
   void blame(int rank) noexcept { last_failed_.store(rank, std::memory_order_relaxed); }
+
+  /// A value that a rank has put into the job's store before its last fence.
+  status look_up(std::string_view key, std::string& value) noexcept;
 
   void start_progress_thread();
   void stop_progress_thread() noexcept;
@@ -184,8 +205,11 @@ class context final : public fabric::sink {
 
   const settings& settings_;
   boot::client& boot_;
-  fabric::network& network_;
+  fabric::network& node_;
+  fabric::network* wide_;
   surroundings& around_;
+  bool near_;  ///< ranks of the node are reached through `node_` although `wide_` would reach them, too
+  bool accounts_;
   std::mutex lock_;
   std::array<registered, static_cast<std::size_t>(message::count_)> handlers_{};
   std::unordered_map<int, std::unique_ptr<peer>> peers_;
@@ -194,8 +218,9 @@ class context final : public fabric::sink {
   std::vector<int> owed_;     ///< peers with owed != 0
   std::vector<int> waiting_;  ///< peers with queued messages
   std::array<std::uint64_t, static_cast<std::size_t>(counter::count_)> counters_{};
-  unsigned first_spins_;
-  std::int64_t spin_ns_;
+  patience patience_;
+  void (*completed_)(void* self, std::uint64_t token, status result) noexcept = nullptr;
+  void* completed_self_ = nullptr;
   std::mutex news_lock_;  ///< of dead_ and the boot client's events
   std::vector<int> dead_;
   word32 deaths_{};
@@ -204,7 +229,7 @@ class context final : public fabric::sink {
   std::atomic<std::int64_t> looked_ns_ = 0;
   std::atomic<int> last_failed_ = -1;
   word32 stopping_{};
-  std::thread progress_thread_;
+  std::unique_ptr<companion> progress_thread_;
 };
 
 }  // namespace rma::detail

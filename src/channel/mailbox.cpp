@@ -19,7 +19,7 @@ mailbox::mailbox(context& ctx) : ctx_(ctx) { ctx.set_handler(message::collect, &
 
 void mailbox::send(int to, std::uint64_t team, std::uint64_t sequence, std::uint32_t tag,
                    std::span<const std::byte> data) noexcept {
-  const std::size_t piece = ctx_.network().caps().message_bytes_max - sizeof(header);
+  const std::size_t piece = ctx_.network_of(to).caps().message_bytes_max - sizeof(header);
   std::size_t offset = 0;
   do {
     const auto part = data.subspan(offset, std::min(piece, data.size() - offset));

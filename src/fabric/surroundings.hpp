@@ -5,9 +5,29 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <vector>
 
 namespace rma::detail {
+
+/// How a wait passes its time.
+struct patience {
+  unsigned first_spins = 1;          ///< looks at the condition before the fabric is driven
+  unsigned turns_per_look = 16;      ///< turns between two looks at the clock, which costs more than one at the rings
+  std::int64_t spin_ns = 0;          ///< without news, before it sleeps
+  unsigned looks_before_sleep = 64;  ///< if spin_ns is 0: yields, cheaper than a sleep where cores are short
+};
+
+/// What costs a rank's processor time that virtual time must show.
+enum class work : std::uint8_t { copy, poll, handler };
+
+/// A second thread of a rank.
+class companion {
+ public:
+  virtual ~companion() = default;
+  virtual void join() noexcept = 0;
+};
 
 class surroundings {
  public:
@@ -31,8 +51,17 @@ class surroundings {
   virtual void look_for_deaths(std::vector<int>& died) noexcept = 0;
   /// True if this rank has left in good order.
   [[nodiscard]] virtual bool has_left(int world_rank) noexcept = 0;
-  /// True if there are more ranks than cores here: spinning keeps others from running.
-  [[nodiscard]] virtual bool oversubscribed() const noexcept = 0;
+  /// `spin_ns` is what the user wants where cores suffice.
+  [[nodiscard]] virtual patience waits(std::int64_t spin_ns) const noexcept = 0;
+  [[nodiscard]] virtual std::unique_ptr<companion> start(std::function<void()> run) = 0;
+
+  /// True if time is virtual: then everything that takes a processor's time has to be charged, calls that could be
+  /// inlined must not be, and memory of another rank is touched by library functions only.
+  [[nodiscard]] virtual bool keeps_accounts() const noexcept { return false; }
+  /// This rank's processor has done that. Time passes at `settle` or at the next wait.
+  virtual void charge(work, std::uint64_t /*bytes*/) noexcept {}
+  /// Lets the others live through what this rank was charged. Not under the progress lock.
+  virtual void settle() noexcept {}
 };
 
 }  // namespace rma::detail

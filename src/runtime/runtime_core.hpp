@@ -8,15 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "boot/boot.hpp"
 #include "channel/context.hpp"
 #include "channel/mailbox.hpp"
 #include "core/settings.hpp"
 #include "core/trace.hpp"
-#include "fabric/shm/board.hpp"
-#include "fabric/shm/node_surroundings.hpp"
+#include "fabric/place.hpp"
 #include "fabric/shm/segment.hpp"
-#include "fabric/shm/shm.hpp"
 #include "rma/config.hpp"
 #include "xfer/engine.hpp"
 
@@ -38,10 +35,10 @@ struct runtime_core {
 
   settings config;
   std::unique_ptr<trace_file> trace;  ///< null without RMA_TRACE
-  std::unique_ptr<boot::client> boot;
-  std::unique_ptr<shm::board> board;
-  std::unique_ptr<shm::node_surroundings> around;
-  std::unique_ptr<shm::shm_fabric> network;
+  fabric::place where;
+  boot::client* boot;
+  shm::board* board;
+  surroundings* around;
   std::unique_ptr<context> ctx;
   std::unique_ptr<mailbox> mail;
   std::unique_ptr<engine> ops;
@@ -49,7 +46,14 @@ struct runtime_core {
   bool intranode = true;  ///< ranks of a node use each other's memory
   int exceptions = 0;     ///< under way when the runtime was made
   std::vector<dropped_window> dropped;
+  std::unordered_map<int, fabric::region_key> segment_keys;  ///< of ranks on other nodes that were used
 
+  void publish_segment();
+  /// What reaches the segment of a rank through the wide fabric.
+  status segment_of(int world_rank, fabric::region_key& key) noexcept;
+  /// Ranks whose memory this rank uses directly: those of its node, or itself alone with RMA_INTRANODE=off and a
+  /// fabric that does it instead. Positions are indices on the board.
+  [[nodiscard]] bool near(int world_rank) const noexcept;
   /// Takes and gives back parts of this rank's segment. `take` populates the pages.
   status take(std::size_t offset, std::size_t bytes) noexcept;
   void give_back(std::size_t offset, std::size_t bytes) noexcept;

@@ -21,6 +21,7 @@ team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_i
   std::vector<std::pair<int, int>> here;  // (rank in team, index on node)
   const auto& node = rt->board->members();
   for (std::size_t i = 0; i < node.size(); ++i) {
+    if (!rt->near(node[i])) continue;
     if (members.empty()) {
       here.emplace_back(node[i], static_cast<int>(i));
       continue;

@@ -34,7 +34,8 @@ status swap(window_core& w, int target, std::uint64_t expected, std::uint64_t de
   // The segment is one region: its key says where it starts for everybody.
   const fabric::region_key region{0, w.board->segment_bytes(), 1};
   const std::lock_guard guard(w.ctx->lock());
-  return w.ctx->network().compare_swap(w.world_rank(target), region, offset, expected, desired, old, 0);
+  return w.ctx->network_of(w.world_rank(target))
+      .compare_swap(w.world_rank(target), region, offset, expected, desired, old, 0);
 }
 
 /// Changes the word by `change(found)` (0: not now). True if done.

@@ -31,9 +31,9 @@ class piece_list {
     status s = status::retry_queue_full;
     while (s == status::retry_queue_full) {
       const std::lock_guard guard(w_.ctx->lock());
-      s = o_.args->kind == call::put ? w_.ctx->network().write(peer, local, region_, remote, token)
-                                     : w_.ctx->network().read(peer, local, region_, remote, token);
-      if (s == status::retry_queue_full) w_.ctx->network().poll(*w_.ctx, 16);
+      s = o_.args->kind == call::put ? w_.ctx->network_of(peer).write(peer, local, region_, remote, token)
+                                     : w_.ctx->network_of(peer).read(peer, local, region_, remote, token);
+      if (s == status::retry_queue_full) w_.ctx->network_of(peer).poll(*w_.ctx, 16);
     }
     count_ = 0;
     if (s == status::posted) {

@@ -195,7 +195,7 @@ void look_for_answers(window_core& w, std::uint64_t sent) noexcept {
 status wait_for_room(window_core& w, int to, context::peer& peer, std::size_t queued) noexcept {
   const status s = w.ctx->wait_for_peer(to, [&]() noexcept {
     const std::unique_lock guard(w.ctx->lock(), std::try_to_lock);
-    return guard.owns_lock() && peer.waiting.size() <= queued;
+    return guard.owns_lock() && peer.waiting_count() <= queued;
   });
   if (s == status::peer_failed) w.ctx->blame(to);
   return s;
@@ -216,7 +216,7 @@ status run_handler(window_core& w, const checked_operation& o, request_node** re
     send(w, to, peer, made, ticket);
   }
   keep_track(w, o, peer, request);
-  const bool full = peer.waiting.size() > queued_max;
+  const bool full = peer.waiting_count() > queued_max;
   const std::uint64_t sent = peer.operations_sent;
   guard.unlock();
   look_for_answers(w, sent);

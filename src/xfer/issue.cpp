@@ -135,7 +135,7 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
   o.choose("handler", o.atomic() ? "the handlers own atomicity" : "this rank's own memory");
   if (o.atomic() || o.args->target == w.team->rank) return run_handler(w, o, request);
   const user_memory forced = w.team->rt->ops->forced();
-  const bool one_sided = w.ctx->network().caps().one_sided;
+  const bool one_sided = w.ctx->network_of(w.world_rank(o.args->target)).caps().one_sided;
   o.choose("handler", one_sided ? "RMA_USER_MEMORY=handler" : "the fabric's writes need the target");
   if (forced == user_memory::handler || !one_sided) return run_handler(w, o, request);
   o.choose("fabric", w.intranode ? "RMA_USER_MEMORY=cma" : "RMA_INTRANODE=off");

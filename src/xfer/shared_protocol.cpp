@@ -69,7 +69,8 @@ bool ask(window_core& w, const checked_operation& o, std::uint64_t first, std::u
 }  // namespace
 
 status run_shared(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept {
-  if (!o.contiguous || o.bytes < shared_bytes_min || !w.ctx->network().caps().copies_by_cpu) {
+  if (!o.contiguous || o.bytes < shared_bytes_min ||
+      !w.ctx->network_of(w.world_rank(o.args->target)).caps().copies_by_cpu) {
     return status::not_supported;
   }
   const int to = w.world_rank(o.args->target);
@@ -104,7 +105,7 @@ void serve_share(engine& e, int source, std::span<const std::byte> payload) noex
     const fabric::local_slice here{place, h.bytes};
     const fabric::remote_slice there{h.address, h.bytes};
     const fabric::region_key region{h.address, h.bytes, 0};
-    fabric::network& network = e.ctx().network();
+    fabric::network& network = e.ctx().network_of(source);
     s = h.is_put != 0 ? network.read(source, {&here, 1}, region, {&there, 1}, 0)
                       : network.write(source, {&here, 1}, region, {&there, 1}, 0);
   }

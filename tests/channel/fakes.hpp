@@ -124,7 +124,8 @@ class fake_surroundings final : public detail::surroundings {
     dying.clear();
   }
   bool has_left(int rank) noexcept override { return left.contains(rank); }
-  bool oversubscribed() const noexcept override { return false; }
+  detail::patience waits(std::int64_t spin_ns) const noexcept override { return {256, 16, spin_ns, 64}; }
+  std::unique_ptr<detail::companion> start(std::function<void()>) override { return nullptr; }
 
  private:
   std::int64_t now_ns_ = 1'000'000'000'000;

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <thread>
+#include <utility>
 
 #include "core/clock.hpp"
 #include "core/futex.hpp"
@@ -15,6 +17,22 @@ node_surroundings::node_surroundings(board& node, std::size_t local_ranks)
     : board_(node), reported_(node.size(), false) {
   const auto cores = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
   oversubscribed_ = std::max(local_ranks, node.size()) > cores;
+}
+
+detail::patience node_surroundings::waits(std::int64_t spin_ns) const noexcept {
+  detail::patience p;
+  p.first_spins = oversubscribed_ ? 1 : 256;
+  p.spin_ns = oversubscribed_ ? 0 : spin_ns;
+  return p;
+}
+
+std::unique_ptr<detail::companion> node_surroundings::start(std::function<void()> run) {
+  struct thread final : detail::companion {
+    explicit thread(std::function<void()> f) : running(std::move(f)) {}
+    void join() noexcept override { running.join(); }
+    std::thread running;
+  };
+  return std::make_unique<thread>(std::move(run));
 }
 
 std::int64_t node_surroundings::now_ns() noexcept { return detail::clock_ns(); }

@@ -26,12 +26,13 @@ class node_surroundings final : public detail::surroundings {
   void ring(int world_rank) noexcept override;
   void look_for_deaths(std::vector<int>& died) noexcept override;
   bool has_left(int world_rank) noexcept override;
-  bool oversubscribed() const noexcept override { return oversubscribed_; }
+  detail::patience waits(std::int64_t spin_ns) const noexcept override;
+  std::unique_ptr<detail::companion> start(std::function<void()> run) override;
 
  private:
   board& board_;
   std::vector<bool> reported_;
-  bool oversubscribed_;
+  bool oversubscribed_;  ///< more ranks than cores: spinning keeps others from running
 };
 
 }  // namespace rma::shm

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Where a rank runs: the job it belongs to, the memory of its node, what its waits stand on, and the fabrics that
+/// reach the others. The one function that knows which kinds of these there are.
+#pragma once
+
+#include <memory>
+
+#include "boot/boot.hpp"
+#include "core/settings.hpp"
+#include "fabric/fabric.hpp"
+#include "fabric/shm/board.hpp"
+#include "fabric/surroundings.hpp"
+
+namespace rma::fabric {
+
+/// Members in order of construction; destroyed the other way round.
+struct place {
+  std::unique_ptr<boot::client> boot;
+  std::unique_ptr<shm::board> board;
+  std::unique_ptr<detail::surroundings> around;
+  std::unique_ptr<network> node;  ///< the ranks of this node
+  std::unique_ptr<network> wide;  ///< all ranks; null if the job has one node or nothing leads to the others
+};
+
+/// Joins the job that the settings name. Throws rma::Error.
+place find_place(const detail::settings& settings);
+
+/// Throws rma::Error: the job ended while it started.
+[[noreturn]] void raise_job_ended(status s);
+
+}  // namespace rma::fabric
