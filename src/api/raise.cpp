@@ -47,8 +47,9 @@ std::string epoch_remedy(const window_core& w, call what, int target) {
 }
 
 std::uint64_t size_at(const window_core& w, int target) noexcept {
-  const window_block* const block = w.identity_of(target);
-  return block != nullptr ? block->bytes / w.unit : 0;
+  if (!w.is_far(target)) return w.identity_of(target)->identity.bytes / w.unit;
+  const auto far = w.far_targets.find(target);
+  return far == w.far_targets.end() ? 0 : far->second->bytes / w.unit;
 }
 
 std::string remedy(const window_core& w, call what, status code, int target, std::uint64_t displacement,

@@ -20,7 +20,10 @@ bool idle(const window_core& w) noexcept {
 
 void forget(window_core& w) noexcept {
   const std::lock_guard guard(w.ctx->lock());
-  w.team->rt->ops->remove(w);
+  engine& e = *w.team->rt->ops;
+  e.remove(w);
+  for (const target_state& state : w.states) e.forget(state);
+  for (const auto& [target, far] : w.far_targets) e.forget(*far);
 }
 
 /// Puts the list of attached ranges where the others can read it. Readers that meet a change look again.
@@ -38,11 +41,11 @@ status publish_table(window_core& w) {
     offset = *place;
     std::swap(offset, w.table_offset);
     const std::size_t before = std::exchange(w.table_bytes, room);
-    mine.table_version.fetch_add(1);
+    mine.table.version.fetch_add(1);
     full_fence();
     if (before != 0) rt.give_back(offset, before);
   } else {
-    mine.table_version.fetch_add(1);
+    mine.table.version.fetch_add(1);
     full_fence();
   }
   const auto set = [](std::uint64_t& word, std::uint64_t value) noexcept {  // others may be reading it now
@@ -54,9 +57,9 @@ status publish_table(window_core& w) {
     set(at->bytes, each.bytes);
     ++at;
   }
-  set(mine.table_offset, w.table_offset);
-  set(mine.table_count, w.attachments.size());
-  mine.table_version.fetch_add(1);
+  set(mine.table.offset, w.table_offset);
+  set(mine.table.count, w.attachments.size());
+  mine.table.version.fetch_add(1);
   return status::done;
 }
 
@@ -84,6 +87,9 @@ void drop_window(window_view* view) noexcept {
   for (std::uint32_t i = 0; i < w.mapped; ++i) {
     if (w.views[i].held != 0)
       abandon_epoch(w, w.views[i].held == held_by_lock_all ? -1 : static_cast<int>(w.first + i));
+  }
+  for (const auto& [target, far] : w.far_targets) {
+    if (far->held != 0) abandon_epoch(w, far->held == held_by_lock_all ? -1 : target);
   }
   forget(w);
   demote_memory(w);  // the user may give that memory back after this
@@ -146,7 +152,7 @@ bool one_sided(const window_view& view, call kind, int target) noexcept {
   const window_core& w = core_of(view);
   if (target == w.team->rank) return true;
   const target_view* const t = view_of(w, target);
-  const bool memory = t != nullptr && t->base != nullptr;
+  const bool memory = !w.is_far(target) && t != nullptr && t->base != nullptr;
   if (kind == call::put || kind == call::get) {
     return memory || (w.ctx->network_of(w.world_rank(target)).caps().one_sided &&
                       w.team->rt->ops->forced() != user_memory::handler);

@@ -119,12 +119,20 @@ void raise_plan(const team_core& team, const window_plan& plan, const Hints& hin
 
 void publish(window_core& w) {
   window_block& mine = w.my_block();
-  mine.magic = magic_base ^ w.id;
-  mine.bytes = w.local_bytes;
+  mine.identity.magic = magic_base ^ w.id;
+  mine.identity.bytes = w.local_bytes;
   (void)w.ctx->node().register_region(w.local_base, w.local_bytes, mine.region);
   const bool in_segment = w.kind == call::allocate || w.kind == call::allocate_shared || w.promoted_bytes != 0;
   if (w.promoted_bytes != 0) {
     mine.region.key = 1 + w.promoted_offset + (reinterpret_cast<std::uintptr_t>(w.local_base) % 4096);
+  }
+  if (w.ctx->wide() != nullptr) {
+    const bool library = w.kind == call::allocate || w.kind == call::allocate_shared;
+    mine.identity.wide = w.team->rt->segment_keys[w.ctx->rank()];
+    mine.identity.wide.address = reinterpret_cast<std::uint64_t>(w.local_base);
+    mine.identity.wide.bytes = w.local_bytes;
+    mine.identity.wide_reachable = library || w.local_bytes == 0 ||
+                                   ok(w.ctx->wide()->register_region(w.local_base, w.local_bytes, mine.identity.wide));
   }
   mine.reachable = in_segment || w.local_bytes == 0 ? 1 : 0;
 }
@@ -149,14 +157,14 @@ void attach_targets(window_core& w, const window_plan& plan) {
     target_view& v = w.views[i];
     v.record = records + i;
     v.stripes = w.array<stripe_lock>(block, w.layout.stripes_at);
-    if (w.intranode) v.lock = &block.lock;
+    if (w.intranode && !w.spans_nodes) v.lock = &block.lock;
     if (plan.kind == call::create_dynamic) continue;
     const bool same = w.board->same_process(static_cast<std::size_t>(place));
     if (self || (w.intranode && same)) {
       v.base = reinterpret_cast<std::byte*>(block.region.address);
     } else if (w.intranode && block.reachable != 0) {
-      v.base = block.bytes == 0 ? reinterpret_cast<std::byte*>(&block)
-                                : w.board->segment(static_cast<std::size_t>(place)) + (block.region.key - 1);
+      v.base = block.identity.bytes == 0 ? reinterpret_cast<std::byte*>(&block)
+                                         : w.board->segment(static_cast<std::size_t>(place)) + (block.region.key - 1);
     }
   }
 }
@@ -183,12 +191,12 @@ status choose_mode(window_core& w, const window_plan& plan) {
   w.mode = !w.all_mapped                          ? accumulate_mode::handler
            : wished == accumulate_mode::automatic ? accumulate_mode::striped
                                                   : wished;
-  const bool forced = w.trace != nullptr || w.unit != w.element_bytes;
+  const bool forced = w.trace != nullptr || w.unit != w.element_bytes || w.team->rt->around->keeps_accounts();
   for (std::size_t i = 0; i < w.views.size(); ++i) {
     target_view& v = w.views[i];
     if (v.base == nullptr || forced) continue;
     const window_block& block = *w.block_at(w.team->places[i]);
-    v.limit_open = block.bytes / w.element_bytes;
+    v.limit_open = block.identity.bytes / w.element_bytes;
     const bool aligned = reinterpret_cast<std::uintptr_t>(v.base) % plan.element_alignment == 0;
     v.atomic_limit_open = w.mode != accumulate_mode::handler && aligned ? v.limit_open : 0;
   }
@@ -257,7 +265,9 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   w->unit = hints.displacement_unit != 0 ? hints.displacement_unit : natural;
   w->intranode = team.rt->intranode;
   w->trace = team.rt->trace.get();
-  w->inline_sync = w->intranode && w->trace == nullptr ? 1 : 0;
+  w->spans_nodes = !team.one_node && w->ctx->wide() != nullptr;
+  const bool inlined = w->trace == nullptr && !team.rt->around->keeps_accounts();
+  w->inline_sync = w->intranode && !w->spans_nodes && inlined ? 1 : 0;
   w->local_bytes = plan.count * plan.element_bytes;
   return w;
 }

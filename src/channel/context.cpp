@@ -10,6 +10,7 @@ namespace rma::detail {
 namespace {
 
 constexpr unsigned events_per_round = 64;
+constexpr std::int64_t never_ns = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t look_around_every_ns = 100'000'000;  // deaths are news within 2 s
 constexpr std::uint32_t knocks_per_wake = 8;                // a wake costs as much as some system calls that copy
 
@@ -115,7 +116,7 @@ unsigned context::progress() noexcept {
   return found;
 }
 
-status context::wait_slow(condition ready, judge failed) noexcept {
+status context::wait_slow(condition ready, judge failed, std::int64_t until_ns) noexcept {
   around_.inside(true);
   std::int64_t idle_since_ns = 0;
   bool busy = true;  // since the clock was looked at
@@ -152,7 +153,7 @@ status context::wait_slow(condition ready, judge failed) noexcept {
       spin_pause();
     } else if (patience_.spin_ns == 0 && idle_rounds++ < patience_.looks_before_sleep) {
       around_.yield();
-    } else if (sleep(ready)) {
+    } else if (sleep(ready, until_ns)) {
       break;
     } else {
       busy = true;  // whoever woke it may have more
@@ -189,7 +190,7 @@ std::size_t context::waiting_messages() noexcept {
 }
 
 // True if `ready` was met.
-bool context::sleep(condition ready) noexcept {
+bool context::sleep(condition ready, std::int64_t until_ns) noexcept {
   around_.arm();
   if (ready()) {
     around_.retract();
@@ -210,7 +211,9 @@ bool context::sleep(condition ready) noexcept {
   if (news) {
     around_.retract();
   } else {
-    around_.sleep(look_around_every_ns);
+    const std::int64_t left_ns =
+        until_ns == never_ns ? never_ns : std::max<std::int64_t>(until_ns - around_.now_ns(), 0);
+    around_.sleep(std::min(look_around_every_ns, left_ns));
   }
   return false;
 }

@@ -9,7 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -142,16 +142,21 @@ class context final : public fabric::sink {
   template <class Ready, class Failed>
   status wait_for_message(Ready&& ready, Failed&& failed) noexcept {
     if (ready()) return status::done;
-    const condition until{const_cast<void*>(static_cast<const void*>(&ready)),
-                          [](void* f) noexcept { return (*static_cast<std::remove_reference_t<Ready>*>(f))(); }};
-    const judge lost{const_cast<void*>(static_cast<const void*>(&failed)),
-                     [](void* f) noexcept { return (*static_cast<std::remove_reference_t<Failed>*>(f))(); }};
-    return wait_slow(until, lost);
+    return wait_slow(condition_of(ready), judge_of(failed), std::numeric_limits<std::int64_t>::max());
   }
   /// For a wait that only this rank's own handlers and the peer decide.
   template <class Ready>
   status wait_for_peer(int peer_rank, Ready&& ready) noexcept {
     return wait_for_message(ready, [&]() noexcept { return gone(peer_rank) ? status::peer_failed : status::done; });
+  }
+
+  /// Passes so much time; `peer_failed` or the like if `failed` says so meanwhile.
+  template <class Failed>
+  status pause(std::int64_t time_ns, Failed&& failed) noexcept {
+    const std::int64_t until_ns = around_.now_ns() + time_ns;
+    const auto over = [&]() noexcept { return around_.now_ns() >= until_ns; };
+    const condition until = condition_of(over);
+    return wait_slow(until, judge_of(failed), until_ns);
   }
 
   // ---- deaths -----------------------------------------------------------------------------------------------
@@ -193,8 +198,19 @@ class context final : public fabric::sink {
     void* self = nullptr;
   };
 
-  status wait_slow(condition ready, judge failed) noexcept;
-  bool sleep(condition ready) noexcept;
+  template <class Ready>
+  static condition condition_of(Ready& ready) noexcept {
+    return {const_cast<void*>(static_cast<const void*>(&ready)),
+            [](void* f) noexcept { return (*static_cast<Ready*>(f))(); }};
+  }
+  template <class Failed>
+  static judge judge_of(Failed& failed) noexcept {
+    return {const_cast<void*>(static_cast<const void*>(&failed)),
+            [](void* f) noexcept { return (*static_cast<Failed*>(f))(); }};
+  }
+  /// `until_ns`: when `ready` has to be asked again at the latest.
+  status wait_slow(condition ready, judge failed, std::int64_t until_ns) noexcept;
+  bool sleep(condition ready, std::int64_t until_ns) noexcept;
   void leave_library() noexcept;
   peer& find_peer(int rank) noexcept;
   bool promised() noexcept;

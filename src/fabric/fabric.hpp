@@ -2,6 +2,10 @@
 /// \file
 /// What protocols may ask of a network. Shaped like reliable-connected verbs, since the papers' protocols are.
 ///
+/// Order: a read, an atomic or a message to a peer takes effect there after all writes that were posted to it before
+/// (a message: if the capabilities say so); nothing else is ordered. What was posted ends, if only by an error: the
+/// completion of everything towards a peer that dies comes with `peer_failed`.
+///
 /// Peers are world ranks. A call returns `done` (over, no completion will come), `posted` (a completion with
 /// the caller's token will come from `poll`), `retry_queue_full` (nothing happened) or an error. Guarded by the
 /// progress lock of the runtime; nothing here blocks, allocates in steady state or throws.
@@ -28,10 +32,13 @@ struct capabilities {
   std::size_t gather_max = 1;
   std::size_t scatter_max = 1;
   std::size_t inline_bytes_max = 0;
+  std::size_t remote_slices_max = 1;                 ///< pieces at the peer of one write or read
+  std::size_t transfer_bytes_max = ~std::size_t{0};  ///< of one write or read
   std::size_t message_bytes_max = 0;
   std::uint32_t outstanding_reads_max = 0;
   write_completion write_means = write_completion::local;
   bool in_order_placement = false;
+  bool messages_after_writes = false;  ///< a message is handled when the writes posted before it are in memory
   bool write_with_immediate = false;
   bool atomics = false;           ///< fetch_add and compare_swap of 64 bits, atomic to each other
   bool atomics_with_cpu = false;  ///< and to the target's processor

@@ -38,9 +38,15 @@ status check_group(const window_core& w, const int* group, std::size_t count) no
   return status::done;
 }
 
+/// How many of the target's posts this rank has used up.
+std::uint32_t& starts_of(window_core& w, int target) noexcept {
+  return w.is_far(target) ? w.far(target).starts : w.starts[w.index_of(target)];
+}
+
 std::uint32_t posts_from(window_core& w, int target) noexcept {
   const std::size_t index = w.index_of(target);
-  if (w.block_of(target) != nullptr) return w.array<word32>(w.my_block(), w.layout.posts_at)[index].load();
+  if (!w.is_far(target) && w.block_of(target) != nullptr)
+    return w.array<word32>(w.my_block(), w.layout.posts_at)[index].load();
   const std::unique_lock guard(w.ctx->lock(), std::try_to_lock);
   return guard ? w.far_posts[w.world_rank(target)] : 0;
 }
@@ -99,7 +105,7 @@ status post(window_view& view, const int* group, std::size_t count, assertion) n
   w.exposure_group.assign(group, group + count);
   w.completions_expected += count;
   for (const int origin : w.exposure_group) {
-    if (w.team->place(origin) < 0) return status::unreachable;
+    if (w.is_far(origin) && w.ctx->wide() == nullptr) return status::unreachable;
     notify(w, origin, counter_kind::post, 0);
   }
   return status::done;
@@ -114,15 +120,14 @@ status start(window_view& view, const int* group, std::size_t count, assertion) 
   if (const status s = check_group(w, group, count); s != status::done) return s;
   for (std::size_t i = 0; i < count; ++i) {
     const int target = group[i];
-    const std::size_t index = w.index_of(target);
-    if (index >= w.starts.size()) return status::unreachable;
-    const std::uint32_t wanted = w.starts[index] + 1;
+    if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
+    const std::uint32_t wanted = starts_of(w, target) + 1;
     const int peer = w.world_rank(target);
     const status s = w.ctx->wait_for_peer(
         peer, [&]() noexcept { return static_cast<std::int32_t>(posts_from(w, target) - wanted) >= 0; });
     if (s == status::peer_failed) w.ctx->blame(peer);
     if (s != status::done) return s;
-    w.starts[index] = wanted;
+    starts_of(w, target) = wanted;
   }
   w.access = access_epoch::start;
   w.may_lock = 0;

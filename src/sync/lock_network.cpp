@@ -2,6 +2,9 @@
 #include "sync/lock_network.hpp"
 
 #include <algorithm>
+#include <cstddef>
+
+#include "xfer/remote.hpp"
 
 namespace rma::detail {
 namespace {
@@ -25,70 +28,73 @@ static_assert(lock_taken(2, lock_kind::exclusive, lock_tag(3)) == 0);
 static_assert(lock_taken(2, lock_kind::shared, lock_tag(3)) == 3);
 static_assert(lock_taken(lock_tag(1), lock_kind::shared, lock_tag(3)) == 0);
 
-/// One remote compare-and-swap on the target's lock word.
-status swap(window_core& w, int target, std::uint64_t expected, std::uint64_t desired, std::uint64_t& old) noexcept {
-  const std::size_t place = static_cast<std::size_t>(w.team->place(target));
-  const std::byte* const segment = w.board->segment(place);
-  auto* const block = w.block_at(static_cast<int>(place));
-  const auto offset = static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(&block->lock.state) - segment);
-  // The segment is one region: its key says where it starts for everybody.
-  const fabric::region_key region{0, w.board->segment_bytes(), 1};
-  const std::lock_guard guard(w.ctx->lock());
-  return w.ctx->network_of(w.world_rank(target))
-      .compare_swap(w.world_rank(target), region, offset, expected, desired, old, 0);
-}
+/// The lock word of one target, as the fabric reaches it. On the fabric between nodes the ranks of this node and this
+/// rank itself take the same way as everybody: one owner of its atomicity.
+class lock_word {
+ public:
+  lock_word(window_core& w, int target) noexcept : w_(w), rank_(w.world_rank(target)) {
+    constexpr std::size_t in_block = offsetof(window_block, lock) + offsetof(cpu_lock, state);
+    if (w.ctx->wide() != nullptr) {
+      result_ = w.team->rt->segment_of(rank_, region_);
+      address_ = region_.address + w.block_offset + in_block;
+      wide_ = w.ctx->wide();
+    } else {
+      region_ = {0, w.board->segment_bytes(), 1};  // the segment is one region: its key says where it starts
+      address_ = w.block_offset + in_block;
+    }
+  }
+  /// One remote compare-and-swap. `done` if it hit; `found` is what was there.
+  status swap(std::uint64_t& found, std::uint64_t wanted) noexcept {
+    if (result_ != status::done) return result_;
+    std::uint64_t old = 0;
+    const status s = remote_swap(*w_.team->rt->ops, wide_ != nullptr ? *wide_ : w_.ctx->node(), rank_, region_,
+                                 address_, found, wanted, old);
+    if (s != status::done) return s;
+    const bool hit = old == found;
+    found = old;
+    return hit ? status::done : status::not_yet;
+  }
 
-/// Changes the word by `change(found)` (0: not now). True if done.
-template <class Change>
-status step(window_core& w, int target, std::uint64_t& found, Change&& change) noexcept {
-  const std::uint64_t wanted = change(found);
-  if (wanted == found) return status::not_yet;
-  std::uint64_t old = 0;
-  const status s = swap(w, target, found, wanted, old);
-  if (s != status::done) return s;
-  const bool hit = old == found;
-  found = old;
-  return hit ? status::done : status::not_yet;
+ private:
+  window_core& w_;
+  int rank_;
+  fabric::network* wide_ = nullptr;
+  fabric::region_key region_;
+  std::uint64_t address_ = 0;
+  status result_ = status::done;
+};
+
+/// `peer_failed` if the holder that was seen, or the target, is gone.
+status lost(window_core& w, int target, std::uint64_t found) noexcept {
+  const int holder = (found & lock_writer) != 0 ? static_cast<int>((found & ~lock_writer) >> 32) : -1;
+  const bool holder_lost = holder >= 0 && w.ctx->gone(holder);
+  if (!holder_lost && !w.ctx->gone(w.world_rank(target))) return status::done;
+  w.ctx->blame(holder_lost ? holder : w.world_rank(target));
+  return status::peer_failed;
 }
 
 }  // namespace
 
 status acquire_network(window_core& w, int target, lock_kind kind) noexcept {
+  lock_word word(w, target);
   std::uint64_t found = 0;
-  std::int64_t pause_ns = pause_first_ns;
-  std::int64_t next_ns = 0;
-  status s = status::not_yet;
-  const auto ready = [&]() noexcept {
-    const std::int64_t now = w.ctx->around().now_ns();
-    if (now < next_ns) return false;
-    const std::uint64_t before = found;
-    s = step(w, target, found, [&](std::uint64_t state) noexcept {
-      const std::uint64_t taken = lock_taken(state, kind, w.my_lock_tag);
-      return taken == 0 ? state : taken;
-    });
-    if (s == status::not_yet && lock_taken(before, kind, w.my_lock_tag) == 0) {
-      std::uint64_t old = 0;
-      if (swap(w, target, 0, 0, old) == status::done) found = old;  // a look at the word
-      next_ns = now + pause_ns;
-      pause_ns = std::min(2 * pause_ns, pause_max_ns);
-    }
-    return s != status::not_yet;
-  };
-  const auto failed = [&]() noexcept {
-    const int holder = static_cast<int>((found & ~lock_writer) >> 32);
-    const bool lost = ((found & lock_writer) != 0 && w.ctx->gone(holder)) || w.ctx->gone(w.world_rank(target));
-    if (lost) w.ctx->blame((found & lock_writer) != 0 && w.ctx->gone(holder) ? holder : w.world_rank(target));
-    return lost ? status::peer_failed : status::done;
-  };
-  const status waited = w.ctx->wait_until(ready, failed);
-  return waited == status::done ? s : waited;
+  for (std::int64_t pause_ns = pause_first_ns;;) {
+    const std::uint64_t wanted = lock_taken(found, kind, w.my_lock_tag);
+    status s = word.swap(found, wanted != 0 ? wanted : found);  // what cannot be taken is looked at
+    if (wanted != 0 && s != status::not_yet) return s;
+    if (s != status::done && s != status::not_yet) return s;
+    if (lock_taken(found, kind, w.my_lock_tag) != 0) continue;
+    s = w.ctx->pause(pause_ns, [&]() noexcept { return lost(w, target, found); });
+    if (s != status::done) return s;
+    pause_ns = std::min(2 * pause_ns, pause_max_ns);
+  }
 }
 
 status release_network(window_core& w, int target, lock_kind kind) noexcept {
+  lock_word word(w, target);
   std::uint64_t found = kind == lock_kind::exclusive ? w.my_lock_tag : 1;
   for (;;) {
-    const status s =
-        step(w, target, found, [kind](std::uint64_t state) noexcept { return lock_given_back(state, kind); });
+    const status s = word.swap(found, lock_given_back(found, kind));
     if (s != status::not_yet) return s;
   }
 }

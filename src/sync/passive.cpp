@@ -7,6 +7,7 @@
 #include "rma/detail/window_ops.hpp"
 #include "sync/lock_cpu.hpp"
 #include "sync/lock_network.hpp"
+#include "xfer/remote.hpp"
 #include "xfer/trace_scope.hpp"
 #include "xfer/window_core.hpp"
 
@@ -14,12 +15,12 @@ namespace rma::detail {
 namespace {
 
 status acquire(window_core& w, int target, lock_kind kind) noexcept {
-  if (w.team->place(target) < 0) return status::unreachable;
-  return w.intranode ? acquire_cpu(w, target, kind) : acquire_network(w, target, kind);
+  if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
+  return w.intranode && !w.spans_nodes ? acquire_cpu(w, target, kind) : acquire_network(w, target, kind);
 }
 
 status release(window_core& w, int target, lock_kind kind) noexcept {
-  if (!w.intranode) return release_network(w, target, kind);
+  if (!w.intranode || w.spans_nodes) return release_network(w, target, kind);
   release_cpu(w, target, kind);
   return status::done;
 }
@@ -40,6 +41,10 @@ status leave_fence(window_core& w) noexcept {
 }
 
 void close_target(window_core& w, int target) noexcept {
+  if (w.is_far(target)) {
+    w.far(target).held = 0;
+    return;
+  }
   target_view& t = w.views[w.index_of(target)];
   t.held = 0;
   t.flushable = 0;
@@ -53,6 +58,10 @@ int rank_of(const window_core& w, const target_view& t) noexcept {
 /// The end of a lock_all epoch. In memory one fence serves all targets.
 status let_go_of_all(window_core& w) noexcept {
   status result = status::done;
+  for (const int target : std::exchange(w.far_used, {})) {
+    w.far(target).held = 0;
+    if (const status s = release(w, target, lock_kind::shared); s != status::done) result = s;
+  }
   target_view* const first = std::exchange(w.used_first, nullptr);
   for (target_view* t = first; t != nullptr; t = t->used_next) {
     t->held = 0;
@@ -81,9 +90,7 @@ status flush_one(window_core& w, int target) noexcept {
 }
 
 bool open_towards(const window_core& w, int target) noexcept {
-  if (w.access == access_epoch::lock_all) return true;
-  const target_view* const t = view_of(w, target);
-  return t != nullptr && t->held != 0;
+  return w.access == access_epoch::lock_all || w.held(target) != 0;
 }
 
 }  // namespace
@@ -96,11 +103,15 @@ status lock_slow(window_view& view, lock_kind kind, int target, assertion) noexc
   if (const status s = leave_fence(w); s != status::done) return s;
   if (open_towards(w, target)) return status::wrong_epoch;
   if (const status s = acquire(w, target, kind); s != status::done) return s;
+  ++w.locks_open;
+  if (w.is_far(target)) {
+    w.far(target).held = static_cast<std::uint8_t>(kind);
+    return status::done;
+  }
   target_view& t = w.views[w.index_of(target)];
   t.held = static_cast<std::uint8_t>(kind);
   t.flushable = w.inline_sync;
   window_core::open(t);
-  ++w.locks_open;
   return status::done;
 }
 
@@ -109,9 +120,10 @@ status unlock_slow(window_view& view, int target) noexcept {
   window_core& w = core_of(view);
   const trace_scope traced(w, call::unlock, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
-  target_view* const t = view_of(w, target);
-  if (t == nullptr || t->held == 0 || t->held == held_by_lock_all) return status::not_locked;
-  const auto kind = static_cast<lock_kind>(t->held);
+  const std::uint8_t held = w.held(target);
+  if (held == 0 || held == held_by_lock_all) return status::not_locked;
+  const auto kind = static_cast<lock_kind>(held);
+  ask_placed(w, target);
   const status flushed = complete_target(w, target);
   close_target(w, target);
   --w.locks_open;
@@ -131,11 +143,14 @@ status lock_all_slow(window_view& view) noexcept {
 }
 
 status touch(window_core& w, int target) noexcept {
-  target_view* const t = view_of(w, target);
-  if (t == nullptr) return status::unreachable;
-  if (t->held != 0) return status::done;
+  if (w.held(target) != 0) return status::done;
   if (const status s = acquire(w, target, lock_kind::shared); s != status::done) return s;
-  use_target(w, *t);
+  if (w.is_far(target)) {
+    w.far(target).held = held_by_lock_all;
+    w.far_used.push_back(target);
+  } else {
+    use_target(w, w.views[w.index_of(target)]);
+  }
   return status::done;
 }
 
@@ -166,6 +181,7 @@ status flush_all(window_view& view) noexcept {
   const trace_scope traced(w, call::flush_all);
   if (w.access != access_epoch::lock_all && w.locks_open == 0) return status::wrong_epoch;
   status result = status::done;
+  for (const int target : w.dirty) ask_placed(w, target);  // all at once, then wait
   while (!w.dirty.empty()) {
     const status s = flush_one(w, w.dirty.back());
     if (s != status::done) result = s;
@@ -202,8 +218,8 @@ void abandon_epoch(window_view& view, int target) noexcept {
   w.failed = true;
   w.may_lock = 0;
   w.my_block().failed.store(1);
-  if (target >= 0 && view_of(w, target) != nullptr) {
-    const std::uint8_t held = w.views[w.index_of(target)].held;
+  if (target >= 0) {
+    const std::uint8_t held = w.held(target);
     close_target(w, target);
     if (held == 0) return;
     --w.locks_open;

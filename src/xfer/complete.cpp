@@ -3,16 +3,21 @@
 /// Waiting for what the engine has under way.
 #include <algorithm>
 
+#include "xfer/remote.hpp"
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
 
-target_state& window_core::state_of(int target) {
-  const std::size_t index = index_of(target);
-  if (index < states.size()) return states[index];
-  auto& state = far_states[target];
-  if (state == nullptr) state = std::make_unique<target_state>();
-  return *state;
+far_target& window_core::far(int target) {
+  auto& found = far_targets[target];
+  if (found == nullptr) found = std::make_unique<far_target>();
+  return *found;
+}
+
+std::uint8_t window_core::held(int target) const noexcept {
+  if (!is_far(target)) return views[index_of(target)].held;
+  const auto at = far_targets.find(target);
+  return at == far_targets.end() ? std::uint8_t{0} : at->second->held;
 }
 
 window_block* window_core::block_of(int target) const noexcept {
@@ -25,10 +30,16 @@ status complete_target(window_core& w, int target) noexcept {
   target_state& state = w.state_of(target);
   if (!state.dirty) return status::done;
   const int peer = w.world_rank(target);
-  const status s = w.ctx->wait_for_peer(peer, [&]() noexcept {
+  const bool far = w.is_far(target);
+  status s = w.ctx->wait_for_peer(peer, [&]() noexcept {
+    if (far && static_cast<far_target&>(state).unplaced) ask_placed(w, target);
     return (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation) &&
-           state.fabric_pending.load() == 0;
+           state.fabric_pending.load() == 0 && !(far && static_cast<far_target&>(state).unplaced);
   });
+  if (s == status::done && state.fabric_failed.load() != 0) {
+    s = static_cast<status>(-static_cast<int>(state.fabric_failed.load()));
+    state.fabric_failed.store(0);
+  }
   if (s == status::peer_failed) w.ctx->blame(peer);
   state.dirty = false;
   std::erase(w.dirty, target);
@@ -47,6 +58,7 @@ status complete_promised(window_core& w, int target) noexcept {
 
 status complete_all(window_core& w) noexcept {
   status result = status::done;
+  for (const int target : w.dirty) ask_placed(w, target);  // all at once, then wait
   while (!w.dirty.empty()) {
     const status s = complete_target(w, w.dirty.back());
     if (s != status::done) result = s;

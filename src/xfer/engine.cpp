@@ -18,26 +18,92 @@ engine::engine(context& ctx) : ctx_(ctx) {
   ctx.set_handler(message::share, &engine::on_share, this);
   ctx.set_handler(message::refuse, &engine::on_refuse, this);
   ctx.set_handler(message::notify, &engine::on_notify, this);
+  ctx.set_completion(&engine::on_completion, this);
   if (ctx.config().is(knob::user_memory, "handler")) forced_ = user_memory::handler;
   if (ctx.config().is(knob::user_memory, "cma")) forced_ = user_memory::cma;
 }
 
 std::uint64_t engine::window_id(const window_core& w) noexcept { return w.id; }
 
-request_node* engine::new_request(int rank, std::uint64_t operation) {
-  request_node* node = free_requests_;
-  if (node != nullptr) {
-    free_requests_ = node->next_free;
-  } else {
-    node = &requests_.emplace_back();
-  }
-  *node = {this, &ctx_.peer_of(rank), rank, operation, nullptr};
+request_node* engine::take_request() {
+  request_node* const node = free_requests_;
+  if (node == nullptr) return &requests_.emplace_back();
+  free_requests_ = node->next_free;
   return node;
 }
 
+request_node* engine::new_request(int rank, std::uint64_t operation) {
+  request_node* const node = take_request();
+  *node = {this, &ctx_.peer_of(rank), rank, operation, nullptr, nullptr};
+  return node;
+}
+
+request_node* engine::new_request(int rank, posted_operation* posted) {
+  request_node* const node = take_request();
+  *node = {this, nullptr, rank, 0, posted, nullptr};
+  return node;
+}
+
+// A request that is dropped before its time leaves the operation to itself.
 void engine::free_request(request_node* node) noexcept {
+  if (posted_operation* const op = std::exchange(node->posted, nullptr); op != nullptr) {
+    if (op->over.load() != 0) {
+      free_posted(op);
+    } else {
+      op->detached = true;
+    }
+  }
   node->next_free = free_requests_;
   free_requests_ = node;
+}
+
+posted_operation* engine::new_posted() {
+  posted_operation* op = free_posted_;
+  if (op != nullptr) {
+    free_posted_ = op->next_free;
+  } else {
+    op = &posted_.emplace_back();
+  }
+  op->pieces = 1;
+  op->detached = false;
+  op->result = status::done;
+  op->over.store(0);
+  op->state = nullptr;
+  return op;
+}
+
+void engine::free_posted(posted_operation* op) noexcept {
+  op->next_free = free_posted_;
+  free_posted_ = op;
+}
+
+void engine::end_piece(posted_operation& op, status result) noexcept {
+  if (result != status::done) op.result = result;
+  if (--op.pieces != 0) return;
+  if (op.state != nullptr) {
+    if (op.result != status::done)
+      op.state->fabric_failed.store(static_cast<std::uint32_t>(-static_cast<int>(op.result)));
+    op.state->fabric_pending.fetch_sub(1);
+  }
+  op.over.store(1);
+  if (op.detached) free_posted(&op);
+}
+
+void engine::on_completion(void* self, std::uint64_t token, status result) noexcept {
+  static_cast<engine*>(self)->end_piece(*reinterpret_cast<posted_operation*>(token), result);
+}
+
+void engine::forget(const target_state& state) noexcept {
+  if (state.fabric_pending.load() == 0) return;
+  for (posted_operation& op : posted_) {
+    if (op.state == &state) op.state = nullptr;
+  }
+}
+
+status engine::wait_posted(posted_operation& op) noexcept {
+  const status s =
+      ctx_.wait_for_message([&op]() noexcept { return op.over.load() != 0; }, []() noexcept { return status::done; });
+  return s == status::done ? op.result : s;
 }
 
 std::uint64_t engine::new_ticket(void* at, std::uint64_t bytes, const Layout* shape) {
@@ -126,6 +192,7 @@ void engine::on_notify(void* self, int source, std::span<const std::byte> payloa
 // ---- requests --------------------------------------------------------------------------------------------------
 
 status request_state(request_node& node) noexcept {
+  if (node.posted != nullptr) return node.posted->over.load() != 0 ? node.posted->result : status::not_yet;
   if (node.peer->operations_done.load() >= node.operation) return status::done;
   if (node.owner->ctx().deaths() != 0 && node.owner->ctx().gone(node.rank)) {
     node.owner->ctx().blame(node.rank);
@@ -156,6 +223,12 @@ status test_request(request_node*& node) noexcept {
 
 status wait_request(request_node*& node) noexcept {
   request_node& n = *node;
+  if (n.posted != nullptr) {
+    const status s = n.owner->wait_posted(*n.posted);
+    if (s == status::peer_failed) n.owner->ctx().blame(n.rank);
+    release(node);
+    return s;
+  }
   const status s =
       n.owner->ctx().wait_for_peer(n.rank, [&n]() noexcept { return n.peer->operations_done.load() >= n.operation; });
   if (s == status::peer_failed) n.owner->ctx().blame(n.rank);

@@ -21,12 +21,30 @@ namespace rma::detail {
 struct window_core;
 class engine;
 
-/// An operation that somebody may wait for: over when the peer has acknowledged its last message.
+struct target_state;
+
+/// What a posted operation of a fabric has to end: in one or more pieces.
+struct posted_operation {
+  std::uint32_t pieces = 0;      ///< not over yet, and one more while they are being posted
+  bool detached = false;         ///< nobody looks at it: given back when it is over
+  status result = status::done;  ///< the worst of its pieces
+  word32 over{};
+  target_state* state = nullptr;  ///< whose fabric_pending counts it, if any
+  std::uint64_t value = 0;        ///< where the old value of an atomic goes
+  std::vector<std::byte> copy;    ///< of what goes out, where the origin's memory may change meanwhile
+  posted_operation* next_free = nullptr;
+};
+
+inline std::uint64_t token_of(posted_operation& op) noexcept { return reinterpret_cast<std::uint64_t>(&op); }
+
+/// An operation that somebody may wait for: over when the peer has acknowledged its last message, or when what was
+/// posted to a fabric is.
 struct request_node {
   engine* owner = nullptr;
   context::peer* peer = nullptr;
   int rank = -1;  ///< of the peer, in the world
   std::uint64_t operation = 0;
+  posted_operation* posted = nullptr;  ///< instead of the two
   request_node* next_free = nullptr;
 };
 
@@ -71,12 +89,27 @@ class engine {
 
   // ---- operations under way; the caller holds the progress lock ------------------------------------------------
   request_node* new_request(int rank, std::uint64_t operation);
+  request_node* new_request(int rank, posted_operation* posted);
   void free_request(request_node* node) noexcept;
+  /// Nothing of it is under way yet: one piece, detached or not as its user says before the first one is posted.
+  posted_operation* new_posted();
+  void free_posted(posted_operation* op) noexcept;
+  /// Posting is over: if all pieces are, so is the operation.
+  void end_posting(posted_operation& op) noexcept { end_piece(op, status::done); }
+  /// Operations towards a target of a window that goes away.
+  void forget(const target_state& state) noexcept;
   /// `shape` is null where the result is contiguous.
   std::uint64_t new_ticket(void* at, std::uint64_t bytes, const Layout* shape);
   [[nodiscard]] std::size_t requests_made() const noexcept { return requests_.size(); }
 
+  // ---- without the lock ----------------------------------------------------------------------------------------
+  /// Blocks until the operation is over; its result.
+  status wait_posted(posted_operation& op) noexcept;
+
  private:
+  void end_piece(posted_operation& op, status result) noexcept;
+  request_node* take_request();
+  static void on_completion(void* self, std::uint64_t token, status result) noexcept;
   static std::uint64_t window_id(const window_core& w) noexcept;
   void take_result(std::uint64_t ticket, std::span<const std::byte> data) noexcept;
   static void on_operation(void* self, int source, std::span<const std::byte> payload) noexcept;
@@ -93,6 +126,8 @@ class engine {
   std::unordered_map<std::uint64_t, window_core*> windows_;
   std::deque<request_node> requests_;  ///< grows to the largest number outstanding; reused after that
   request_node* free_requests_ = nullptr;
+  std::deque<posted_operation> posted_;  ///< the same
+  posted_operation* free_posted_ = nullptr;
   std::deque<result_ticket> tickets_;
   std::uint32_t free_ticket_ = 0;  ///< index + 1
 };

@@ -6,6 +6,7 @@
 
 #include "rma/request.hpp"
 #include "xfer/protocols.hpp"
+#include "xfer/remote.hpp"
 #include "xfer/trace_scope.hpp"
 #include "xfer/wire.hpp"
 
@@ -20,8 +21,7 @@ bool access_allowed(const window_core& w, int target) noexcept {
       return std::find(w.access_group.begin(), w.access_group.end(), target) != w.access_group.end();
     default: break;
   }
-  const target_view* const t = view_of(w, target);
-  return t != nullptr && t->held != 0;
+  return w.held(target) != 0;
 }
 
 status check_atomic(window_core& w, const checked_operation& o) noexcept {
@@ -54,10 +54,14 @@ status shape(const window_core& w, const operation_args& a, checked_operation& o
   return status::done;
 }
 
-status check_range(const window_core& w, int target, const checked_operation& o) noexcept {
+status check_range(window_core& w, int target, const checked_operation& o) noexcept {
+  far_target* far = nullptr;
+  if (w.is_far(target)) {
+    if (w.ctx->wide() == nullptr) return status::unreachable;
+    if (const status s = find_far(w, target, far); s != status::done) return s;
+  }
   if (w.kind == call::create_dynamic) return status::done;  // its table knows
-  const window_block* const block = w.identity_of(target);
-  const std::uint64_t limit = block != nullptr ? block->bytes : ~std::uint64_t{0} >> 1;
+  const std::uint64_t limit = far != nullptr ? far->bytes : w.identity_of(target)->identity.bytes;
   const std::ptrdiff_t lower = o.lower();
   const std::ptrdiff_t upper = o.upper();
   if (lower < 0 && o.offset < static_cast<std::uint64_t>(-lower)) return status::out_of_window;
@@ -81,42 +85,61 @@ std::uint64_t shared_value(const std::uint64_t& word) noexcept {
   return load_value<std::uint64_t>(reinterpret_cast<const std::byte*>(&word));
 }
 
+bool lies_in(const attachment& range, std::uint64_t first, std::uint64_t bytes) noexcept {
+  return first >= range.address && first - range.address <= range.bytes &&
+         bytes <= range.bytes - (first - range.address);
+}
+
+/// The same on another node: whatever it is, the target's handler does it.
+status find_far_attached(window_core& w, int target, std::uint64_t first, std::uint64_t bytes) noexcept {
+  far_target& far = w.far(target);
+  if (const status s = find_far_table(w, target, far); s != status::done) return s;
+  const bool found =
+      std::any_of(far.table.begin(), far.table.end(), [&](const attachment& a) { return lies_in(a, first, bytes); });
+  return found ? status::done : status::out_of_window;
+}
+
 /// The region that an operation on a dynamic window falls into, read from the target's table.
-status find_attached(const window_core& w, int target, const checked_operation& o,
-                     fabric::region_key& region) noexcept {
-  const window_block* const block = w.identity_of(target);
-  if (block == nullptr) return status::done;  // the target's handler knows
-  const std::byte* const segment = w.board->segment(static_cast<std::size_t>(w.team->place(target)));
+status find_attached(window_core& w, int target, const checked_operation& o, fabric::region_key& region) noexcept {
   const std::uint64_t first = o.offset + static_cast<std::uint64_t>(o.lower());
   const std::uint64_t bytes = static_cast<std::uint64_t>(o.upper() - o.lower());
+  if (w.is_far(target)) return find_far_attached(w, target, first, bytes);
+  const window_block* const block = w.identity_of(target);
+  const std::byte* const segment = w.board->segment(static_cast<std::size_t>(w.team->place(target)));
   for (;;) {
-    const std::uint64_t version = block->table_version.load();
+    const std::uint64_t version = block->table.version.load();
     if ((version & 1) != 0) continue;
     status found = status::out_of_window;
-    const auto* const table = reinterpret_cast<const attachment*>(segment + shared_value(block->table_offset));
-    const std::uint64_t count = shared_value(block->table_count);
+    const auto* const table = reinterpret_cast<const attachment*>(segment + shared_value(block->table.offset));
+    const std::uint64_t count = shared_value(block->table.count);
     for (std::uint64_t i = 0; i < count; ++i) {
       const attachment range{shared_value(table[i].address), shared_value(table[i].bytes)};
-      if (first < range.address || first - range.address > range.bytes) continue;
-      if (bytes > range.bytes - (first - range.address)) continue;
+      if (!lies_in(range, first, bytes)) continue;
       region = {range.address, range.bytes, 0};
       found = status::done;
       break;
     }
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (block->table_version.load() == version) return found;
+    if (block->table.version.load() == version) return found;
   }
 }
 
 /// Where the target's memory is: in this process, or in a region that the fabric reaches.
 struct location {
   bool mapped = false;
+  bool registered = true;  ///< the fabric reaches it without the target's help
   std::byte* base = nullptr;
   fabric::region_key region;
 };
 
-status locate(const window_core& w, const checked_operation& o, location& at) noexcept {
+status locate(window_core& w, const checked_operation& o, location& at) noexcept {
   const int target = o.args->target;
+  if (w.is_far(target)) {
+    const far_target& far = w.far(target);
+    at.registered = far.reachable && w.kind != call::create_dynamic;
+    at.region = far.region;
+    if (w.kind != call::create_dynamic) return status::done;
+  }
   if (w.kind == call::create_dynamic) {
     const int place = w.team->place(target);
     at.mapped =
@@ -128,6 +151,20 @@ status locate(const window_core& w, const checked_operation& o, location& at) no
   at.mapped = at.base != nullptr;
   if (const window_block* const block = w.identity_of(target)) at.region = block->region;
   return status::done;
+}
+
+/// A target on another node.
+status run_far(window_core& w, const location& at, checked_operation& o, request_node** request) noexcept {
+  o.choose("handler", "the handlers own atomicity");
+  if (o.atomic()) return run_handler(w, o, request);
+  o.choose("handler", "RMA_USER_MEMORY=handler");
+  if (w.team->rt->ops->forced() == user_memory::handler) return run_handler(w, o, request);
+  o.choose("handler", "the target's memory is not registered");
+  if (!at.registered) return run_handler(w, o, request);
+  o.choose("handler", "the fabric's writes need the target");
+  if (!w.ctx->wide()->caps().one_sided) return run_handler(w, o, request);
+  o.choose("fabric", "the target is on another node");
+  return run_fabric(w, at.region, o, request);
 }
 
 status run_remote(window_core& w, const fabric::region_key& region, checked_operation& o,
@@ -148,7 +185,7 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
     if (const status s = run_shared(w, region, o); s != status::not_supported) return s;
     o.choose("fabric", "the target computes");
   }
-  const status s = run_fabric(w, region, o);
+  const status s = run_fabric(w, region, o, request);
   if (s == status::peer_failed) w.ctx->lost(w.world_rank(o.args->target));
   if (s != status::not_supported) return s;
   o.choose("handler", "the fabric refused");
@@ -175,11 +212,12 @@ status issue(window_view& view, const operation_args& a, request_node** request)
   if (o.bytes != 0) {
     location at;
     if (const status s = locate(w, o, at); s != status::done) return s;
-    if (w.team->place(a.target) < 0) return status::unreachable;
+    const bool far = w.is_far(a.target);
     const bool direct = at.mapped && (!o.atomic() || w.mode != accumulate_mode::handler);
     o.choose("direct", "the target's memory is mapped");
-    const status s =
-        direct ? run_direct(w, w.views[w.index_of(a.target)], at.base, o) : run_remote(w, at.region, o, request);
+    const status s = far      ? run_far(w, at, o, request)
+                     : direct ? run_direct(w, w.views[w.index_of(a.target)], at.base, o)
+                              : run_remote(w, at.region, o, request);
     if (!ok(s) || s == status::posted) return s;  // posted: the last message carries the signal
     if (a.signal < 0) return s;
   }
@@ -188,8 +226,10 @@ status issue(window_view& view, const operation_args& a, request_node** request)
 }
 
 status issue_and_wait(window_view& view, const operation_args& a) noexcept {
-  if (a.kind == call::put) {  // what was put is in messages, or there
-    const status s = issue(view, a, nullptr);
+  if (a.kind == call::put) {  // what was put is in messages, in a copy, or there
+    operation_args by_value = a;
+    by_value.by_value = true;
+    const status s = issue(view, by_value, nullptr);
     return s == status::posted ? status::done : s;
   }
   request_node* node = nullptr;

@@ -50,7 +50,8 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
 status run_shared(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept;
 
 /// fabric: the network's own write and read. Puts and gets only.
-status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept;
+status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,
+                  request_node** request) noexcept;
 
 /// Atomic update of a contiguous range of mapped memory. `old` may be null; `from` may be null for no_op.
 status apply_range(window_core& w, target_view& t, std::byte* base, std::uint64_t offset, const void* from, void* old,

@@ -38,7 +38,7 @@ status copy_here(window_core& w, const fabric::region_key& region, const checked
   part.args = &args;
   part.offset += first;
   part.bytes = bytes;
-  const status s = run_fabric(w, region, part);
+  const status s = run_fabric(w, region, part, nullptr);
   if (s == status::peer_failed) w.ctx->lost(w.world_rank(args.target));
   return s;
 }

@@ -21,18 +21,30 @@ namespace rma::detail {
 
 class trace_file;
 
+/// What ranks of other nodes read, once.
+struct window_identity {
+  std::uint64_t magic;           ///< of this window; anything else is not it
+  std::uint64_t bytes;           ///< of this rank's part
+  fabric::region_key wide;       ///< of this rank's part, for the fabric between nodes
+  std::uint64_t wide_reachable;  ///< 0: only by this rank's handler
+};
+
+/// Of a dynamic window: where the list of attached ranges is.
+struct table_head {
+  word64 version;        ///< even while the table is stable
+  std::uint64_t offset;  ///< in the owner's segment
+  std::uint64_t count;
+};
+
 /// What one rank publishes about its part of a window; at the same offset in every member's segment.
 /// Arrays of varying length follow, see `block_layout`.
 struct window_block {
-  std::uint64_t magic;  ///< of this window; anything else is not it
-  std::uint64_t bytes;  ///< of this rank's part
-  fabric::region_key region;
-  word32 failed;                     ///< this rank gave up on the window
-  word32 dropped;                    ///< at member 0: ranks that dropped their handle
-  std::uint32_t reachable;           ///< memory is mapped by the node's ranks
-  alignas(64) word64 table_version;  ///< dynamic: even while the table is stable
-  std::uint64_t table_offset;        ///< in the owner's segment
-  std::uint64_t table_count;
+  window_identity identity;
+  fabric::region_key region;  ///< of this rank's part, for the node's ranks
+  word32 failed;              ///< this rank gave up on the window
+  word32 dropped;             ///< at member 0: ranks that dropped their handle
+  std::uint32_t reachable;    ///< memory is mapped by the node's ranks
+  alignas(64) table_head table;
   cpu_lock lock;
   alignas(64) word64 completions;  ///< `complete` calls aimed here, ever
   barrier_lines lines;
@@ -61,7 +73,23 @@ struct target_state {
   std::uint64_t last_operation = 0;  ///< number of the peer's last handler operation that was ours
   std::uint64_t last_promised = 0;   ///< of these, the last that the target is bound to handle
   word64 fabric_pending{};           ///< posted fabric operations
+  word32 fabric_failed{};            ///< minus the status of one of them that failed; guarded by the progress lock
   bool dirty = false;                ///< in window_core::dirty
+};
+
+/// A target whose memory is not mapped because it is on another node.
+struct far_target : target_state {
+  bool known = false;          ///< its identity was read: bytes, region, reachable
+  bool reachable = false;      ///< by the fabric, not only by its handler
+  bool unplaced = false;       ///< writes went there whose completion does not say that they are in its memory
+  std::uint8_t held = 0;       ///< lock_kind that this rank holds, 0 none
+  std::uint32_t starts = 0;    ///< posts used up
+  std::uint64_t bytes = 0;     ///< of its part
+  fabric::region_key region;   ///< of its part
+  fabric::region_key segment;  ///< bytes 0: not asked for yet
+  std::uint64_t block_address = 0;
+  std::uint64_t table_version = ~std::uint64_t{0};
+  std::vector<attachment> table;  ///< as it was at that version
 };
 
 struct window_core : window_view {
@@ -83,7 +111,8 @@ struct window_core : window_view {
   std::string promotion = "the window is not over user memory";  ///< why not promoted; empty if it is
   std::uint64_t promoted_bytes = 0;
   std::size_t promoted_offset = 0;
-  bool intranode = true;  ///< memory of the node's ranks may be used directly
+  bool intranode = true;     ///< memory of the node's ranks may be used directly
+  bool spans_nodes = false;  ///< some members' memory is not mapped: locks are the fabric's
   bool all_mapped = false;
   bool failed = false;
   operation refused_op = operation::no_op;  ///< of the last bad_type, for its message
@@ -103,13 +132,18 @@ struct window_core : window_view {
 
   std::vector<target_view> views;    ///< what window_view::targets points to
   std::vector<target_state> states;  ///< per mapped rank
-  std::unordered_map<int, std::unique_ptr<target_state>> far_states;
+  std::unordered_map<int, std::unique_ptr<far_target>> far_targets;
+  std::vector<int> far_used;                         ///< locked by this lock_all epoch
   std::unordered_map<int, std::uint32_t> far_posts;  ///< guarded by the progress lock
 
   [[nodiscard]] int size() const noexcept { return team->size; }
   [[nodiscard]] int world_rank(int target) const noexcept { return team->world_rank(target); }
   [[nodiscard]] std::size_t index_of(int target) const noexcept { return static_cast<std::size_t>(target) - first; }
-  [[nodiscard]] target_state& state_of(int target);
+  [[nodiscard]] bool is_far(int target) const noexcept { return team->place(target) < 0; }
+  [[nodiscard]] far_target& far(int target);
+  [[nodiscard]] target_state& state_of(int target) { return is_far(target) ? far(target) : states[index_of(target)]; }
+  /// The lock_kind that this rank holds there, 0 none.
+  [[nodiscard]] std::uint8_t held(int target) const noexcept;
   /// The block of a member whose segment is mapped here; null elsewhere or with RMA_INTRANODE=off.
   [[nodiscard]] window_block* block_of(int target) const noexcept;
   /// What a member publishes about its part (size, region), however far its memory is; null if not known.

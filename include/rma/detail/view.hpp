@@ -139,6 +139,7 @@ struct operation_args {
   const Layout* result_layout = nullptr;  ///< shape of `result` of get_accumulate
   const Layout* target_layout = nullptr;  ///< shape at the target, from the displacement on
   int signal = -1;                        ///< raised at the target when the data are there
+  bool by_value = false;                  ///< `origin` is gone when the call returns
 };
 
 /// The general path: checks, chooses a protocol, starts it. `done` or `posted` on success. With `request`, it

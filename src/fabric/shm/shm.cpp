@@ -8,6 +8,8 @@
 namespace rma::shm {
 
 shm_fabric::shm_fabric(board& node) : board_(node), peers_(node.size()) {
+  caps_.remote_slices_max = 64;
+  caps_.messages_after_writes = true;
   caps_.name = "shm";
   caps_.gather_max = std::numeric_limits<std::uint16_t>::max();
   caps_.scatter_max = std::numeric_limits<std::uint16_t>::max();

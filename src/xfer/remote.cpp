@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xfer/remote.hpp"
+
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+namespace {
+
+/// Posts until there is room, waits until it is over, and hands the result to `take`. `post(operation)` is
+/// called under the lock.
+template <class Post, class Take>
+status post_and_wait(engine& e, int rank, Post&& post, Take&& take) noexcept {
+  context& ctx = e.ctx();
+  posted_operation* op = nullptr;
+  status s = status::retry_queue_full;
+  const auto try_to_post = [&]() noexcept {
+    const std::lock_guard guard(ctx.lock());
+    if (op == nullptr) op = e.new_posted();
+    s = post(*op);
+    return s != status::retry_queue_full;
+  };
+  if (!try_to_post()) {
+    const status waited = ctx.wait_for_peer(rank, try_to_post);
+    if (waited != status::done) s = waited;
+  }
+  if (s == status::posted) s = e.wait_posted(*op);  // never given up: the fabric ends every operation, by an error too
+  const std::lock_guard guard(ctx.lock());
+  if (s == status::done) take(*op);
+  if (s == status::job_aborted) {
+    op->detached = true;  // it may still be under way
+  } else {
+    e.free_posted(op);
+  }
+  return s;
+}
+
+/// The place of this window's block in the target's process.
+status find_block(window_core& w, int target, far_target& far) noexcept {
+  if (far.segment.bytes != 0) return status::done;
+  const status s = w.team->rt->segment_of(w.world_rank(target), far.segment);
+  if (s == status::done) far.block_address = far.segment.address + w.block_offset;
+  return s;
+}
+
+}  // namespace
+
+status remote_read(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
+                   std::uint64_t address, void* into, std::size_t bytes) noexcept {
+  const fabric::local_slice here{into, bytes};
+  const fabric::remote_slice there{address, bytes};
+  return post_and_wait(
+      e, world_rank,
+      [&](posted_operation& op) noexcept {
+        return network.read(world_rank, {&here, 1}, region, {&there, 1}, token_of(op));
+      },
+      [](posted_operation&) noexcept {});
+}
+
+status remote_swap(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
+                   std::uint64_t address, std::uint64_t expected, std::uint64_t desired, std::uint64_t& old) noexcept {
+  return post_and_wait(
+      e, world_rank,
+      [&](posted_operation& op) noexcept {
+        return network.compare_swap(world_rank, region, address, expected, desired, op.value, token_of(op));
+      },
+      [&](posted_operation& op) noexcept { old = op.value; });
+}
+
+status find_far(window_core& w, int target, far_target*& found) noexcept {
+  far_target& far = w.far(target);
+  found = &far;
+  if (far.known) [[likely]]
+    return status::done;
+  if (const status s = find_block(w, target, far); s != status::done) return s;
+  window_identity it{};
+  const status s = remote_read(*w.team->rt->ops, *w.ctx->wide(), w.world_rank(target), far.segment, far.block_address,
+                               &it, sizeof it);
+  if (s != status::done) return s;
+  if (it.magic != w.my_block().identity.magic) return status::window_freed;
+  far.bytes = it.bytes;
+  far.region = it.wide;
+  far.reachable = it.wide_reachable != 0;
+  far.known = true;
+  return status::done;
+}
+
+// Read as the ranks of the node do: a version before and after, and once more if it has changed. The tables of a
+// target change seldom, so that only the version is asked for again.
+status find_far_table(window_core& w, int target, far_target& far) noexcept {
+  engine& e = *w.team->rt->ops;
+  const int rank = w.world_rank(target);
+  const auto read_head = [&](table_head& head) noexcept {
+    return remote_read(e, *w.ctx->wide(), rank, far.segment, far.block_address + offsetof(window_block, table), &head,
+                       sizeof head);
+  };
+  for (;;) {
+    table_head head{};
+    if (const status s = read_head(head); s != status::done) return s;
+    const std::uint64_t version = head.version.load();
+    if ((version & 1) != 0) continue;
+    if (version == far.table_version) return status::done;
+    std::vector<attachment> table(head.count);
+    if (head.count != 0) {
+      const status s = remote_read(e, *w.ctx->wide(), rank, far.segment, far.segment.address + head.offset,
+                                   table.data(), table.size() * sizeof(attachment));
+      if (s != status::done) return s;
+      if (const status again = read_head(head); again != status::done) return again;
+      if (head.version.load() != version) continue;
+    }
+    far.table = std::move(table);
+    far.table_version = version;
+    return status::done;
+  }
+}
+
+// A read that follows the writes finds them in place, and no other rank's writes: it needs no region but the block's.
+void ask_placed(window_core& w, int target) noexcept {
+  if (w.team->place(target) >= 0) return;
+  far_target& far = w.far(target);
+  if (!far.unplaced) return;
+  far.unplaced = false;
+  engine& e = *w.team->rt->ops;
+  const int rank = w.world_rank(target);
+  if (find_block(w, target, far) != status::done) return;
+  const std::lock_guard guard(w.ctx->lock());
+  posted_operation& op = *e.new_posted();
+  op.state = &far;
+  const fabric::local_slice here{&op.value, sizeof op.value};
+  const fabric::remote_slice there{far.block_address, sizeof op.value};
+  const status s = w.ctx->wide()->read(rank, {&here, 1}, far.segment, {&there, 1}, token_of(op));
+  if (s == status::posted) {
+    far.fabric_pending.fetch_add(1);
+    op.detached = true;
+    return;
+  }
+  far.unplaced = s == status::retry_queue_full;  // asked again when there is room
+  e.free_posted(&op);
+}
+
+}  // namespace rma::detail
