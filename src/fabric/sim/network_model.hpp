@@ -7,19 +7,30 @@
 ///
 /// Knows nodes and bytes only: no ranks, no data. The owner of the data is told when each packet leaves the source's
 /// memory and when it is in the target's.
+///
+/// Engines. A node's DMA engines read memory; each works on one transfer at a time, in order, packet by packet. A
+/// packet that came in is written by a receive engine or, where there are none, takes its turn with the packets going
+/// out. Transfers between two nodes always use the same engines and links, so they keep their order.
+///
+/// Links. One packet per direction at a time, in the order in which packets are ready. Virtual cut-through: a packet's
+/// head goes on to the next router while its tail is still on the link; one event per packet and link.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
+#include <vector>
 
 #include "fabric/sim/event_queue.hpp"
+#include "fabric/sim/parameters.hpp"
+#include "fabric/sim/topology.hpp"
 
 namespace rma::sim {
 
 /// Number of a transfer, the caller's own.
 using transfer_id = std::uint64_t;
 
-/// What the model tells the owner of the data. Called while virtual time is that of the event.
+/// What the model tells the owner of the data. Called while virtual time is that of the event; may post.
 class transfer_sink {
  public:
   /// Bytes [first, first + bytes) have been read from the source's memory.
@@ -28,6 +39,8 @@ class transfer_sink {
   virtual void on_arrival(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept = 0;
   /// The control packet that says so is back at the source.
   virtual void on_acknowledgement(transfer_id id) noexcept = 0;
+  /// The adapter's atomic unit has done what serve_atomic() asked for.
+  virtual void on_atomic(transfer_id) noexcept {}
 
  protected:
   ~transfer_sink() = default;
@@ -36,9 +49,177 @@ class transfer_sink {
 struct transfer {
   transfer_id id = 0;
   int from_node = 0;
-  int to_node = 0;           ///< may be the same: loop-back through the adapter
-  std::uint64_t bytes = 0;   ///< 0: a control packet, no DMA at either end; one arrival of 0 bytes
-  bool acknowledged = true;  ///< a control packet comes back
+  int to_node = 0;            ///< may be the same: loop-back through the adapter
+  std::uint64_t bytes = 0;    ///< 0: a control packet, no DMA at either end; one arrival of 0 bytes
+  bool acknowledged = true;   ///< a control packet comes back
+  bool from_adapter = false;  ///< posted by the adapter itself (the answer to a read): nothing crosses the bus for it
+  bool to_adapter = false;    ///< for the adapter itself (the request of a read or an atomic): not written to memory
+};
+
+/// What a link did so far.
+struct link_use {
+  std::uint64_t bytes = 0;  ///< on the wire, headers too
+  std::uint64_t packets = 0;
+  time_ps busy_ps = 0;
+  time_ps waiting_ps = 0;      ///< of all packets together, from being ready to being sent
+  time_ps waiting_max_ps = 0;  ///< of one packet
+};
+
+/// What a DMA engine did so far.
+struct engine_use {
+  std::uint64_t bytes_out = 0;
+  std::uint64_t bytes_in = 0;
+  std::uint64_t packets_out = 0;
+  std::uint64_t packets_in = 0;
+  std::uint64_t transfers = 0;
+  time_ps busy_ps = 0;
+  time_ps waiting_ps = 0;       ///< of packets that came in, and of transfers for the engine
+  std::uint32_t queue_max = 0;  ///< transfers that wait, at most
+};
+
+class network_model {
+ public:
+  /// Errors     Error(bad_setting): finite buffers in a torus, whose rings would deadlock
+  network_model(event_queue& events, const parameters& with, const topology& over, transfer_sink& sink);
+  network_model(const network_model&) = delete;
+  network_model& operator=(const network_model&) = delete;
+
+  /// The processor (or the adapter) posts a transfer at that time, which is not before now.
+  void post(const transfer& what, time_ps when_ps);
+  /// A request reaches a node's atomic unit at that time; on_atomic() follows when its turn is over.
+  void serve_atomic(int node, transfer_id id, time_ps when_ps);
+
+  /// No packet starts on that link in [from, until); those that would, wait.
+  void set_link_down(link_id link, time_ps from_ps, time_ps until_ps);
+  /// Every packet is delayed at its last link by up to max, drawn from the seed. `keep_order`: packets of one (source,
+  /// target) pair still arrive in order.
+  void set_jitter(time_ps max_ps, std::uint64_t seed, bool keep_order);
+
+  [[nodiscard]] const parameters& constants() const noexcept { return with_; }
+  [[nodiscard]] const topology& over() const noexcept { return over_; }
+  /// The longest transfer that can be posted.
+  [[nodiscard]] std::uint64_t bytes_max() const noexcept { return control * with_.packet_payload_bytes; }
+  /// Posted and not yet finished.
+  [[nodiscard]] std::uint64_t transfers_open() const noexcept { return open_; }
+  /// Links crossed by packets so far.
+  [[nodiscard]] std::uint64_t hops() const noexcept;
+
+  [[nodiscard]] const link_use& use_of(link_id link) const noexcept { return ports_[link].use; }
+  [[nodiscard]] unsigned engines_per_node() const noexcept { return engines_per_node_; }
+  [[nodiscard]] const engine_use& use_of(int node, unsigned which) const noexcept {
+    return engines_[static_cast<unsigned>(node) * engines_per_node_ + which].use;
+  }
+
+ private:
+  // What an event is about: a transfer's number in flights_, a packet's number in it, a link's number in its path.
+  static constexpr unsigned hop_bits = 10;
+  static constexpr unsigned packet_bits = 26;
+  static constexpr std::uint32_t control = (1U << packet_bits) - 1;  // the acknowledgement's packet number
+  static constexpr std::uint32_t none = 0xFFFFFFFF;
+  static constexpr std::uint64_t pack(std::uint32_t flight, std::uint32_t packet, std::uint32_t hop) noexcept {
+    return std::uint64_t{flight} << (packet_bits + hop_bits) | std::uint64_t{packet} << hop_bits | hop;
+  }
+  static constexpr std::uint32_t flight_of(std::uint64_t data) noexcept {
+    return static_cast<std::uint32_t>(data >> (packet_bits + hop_bits));
+  }
+  static constexpr std::uint32_t packet_of(std::uint64_t data) noexcept {
+    return static_cast<std::uint32_t>(data >> hop_bits) & control;
+  }
+  static constexpr std::uint32_t hop_of(std::uint64_t data) noexcept {
+    return static_cast<std::uint32_t>(data) & ((1U << hop_bits) - 1);
+  }
+
+  struct flight {
+    transfer_id id;
+    std::uint64_t bytes;
+    time_ps entered_ps;
+    std::uint32_t from, to;
+    std::uint32_t packets;
+    std::uint32_t arrived;
+    std::uint32_t next;  // in an engine's queue, or of those that are free
+    std::uint16_t hops;
+    bool acknowledged, from_adapter, to_adapter;
+  };
+  struct alignas(64) port {
+    time_ps busy_until_ps = 0;
+    link_use use{};
+    std::uint32_t outages = none;  // in outages_
+  };
+  struct outage {
+    time_ps from_ps, until_ps;
+    std::uint32_t next;
+  };
+  struct engine {
+    time_ps busy_until_ps = 0;
+    time_ps last_entry_ps = 0;
+    std::uint32_t current = none;  // the transfer it reads
+    std::uint32_t packet = 0;      // of it, next
+    std::uint32_t first = none;    // transfers that wait
+    std::uint32_t last = none;
+    std::uint32_t waiting = 0;
+    engine_use use{};
+  };
+
+  template <void (network_model::*Member)(std::uint64_t) noexcept>
+  static void run(void* self, std::uint64_t data) noexcept {
+    (static_cast<network_model*>(self)->*Member)(data);
+  }
+  template <void (network_model::*Member)(std::uint64_t) noexcept>
+  void at(time_ps when_ps, std::uint64_t data) {
+    events_.at(when_ps, &run<Member>, this, data);
+  }
+  /// The same, without an event if that is now.
+  template <void (network_model::*Member)(std::uint64_t) noexcept>
+  void at_or_now(time_ps when_ps, std::uint64_t data) {
+    when_ps == events_.now_ps() ? (this->*Member)(data) : at<Member>(when_ps, data);
+  }
+
+  // A transfer's way, in order.
+  void doorbell(std::uint64_t flight) noexcept;
+  void enter(std::uint64_t flight) noexcept;
+  void read_next(std::uint32_t at) noexcept;
+  void departed(std::uint64_t at) noexcept;
+  void hop(std::uint64_t packet) noexcept;
+  void reached_adapter(std::uint64_t packet) noexcept;
+  void placed(std::uint64_t packet) noexcept;
+  void acknowledged(std::uint64_t flight) noexcept;
+  void atomic_done(std::uint64_t id) noexcept { sink_.on_atomic(id); }
+
+  [[nodiscard]] std::uint32_t new_flight();
+  void finish(std::uint32_t flight) noexcept;
+  [[nodiscard]] std::uint32_t sending_engine(const flight& f) const noexcept;
+  [[nodiscard]] std::uint32_t receiving_engine(const flight& f) const noexcept;
+  [[nodiscard]] std::uint32_t bytes_of(const flight& f, std::uint32_t packet) const noexcept;
+  [[nodiscard]] std::uint32_t wire_bytes_of(const flight& f, std::uint32_t packet) const noexcept;
+  [[nodiscard]] time_ps engine_time(std::uint32_t bytes) const noexcept;
+  void find_route(std::uint32_t flight, std::uint32_t from, std::uint32_t to) noexcept;
+  [[nodiscard]] time_ps after_outages(const port& at, time_ps start_ps) const noexcept;
+  [[nodiscard]] time_ps jittered(const flight& f, bool is_control, time_ps arrival_ps) noexcept;
+
+  event_queue& events_;
+  const parameters with_;
+  const topology over_;
+  transfer_sink& sink_;
+  // derived from the constants
+  const time_ps router_delay_ps_;
+  const double link_ps_per_byte_;
+  const double router_ps_per_byte_;
+  const std::uint32_t engines_per_node_;
+  const std::size_t path_stride_;
+
+  std::vector<flight> flights_{};
+  std::vector<link_id> paths_{};  // path_stride_ per flight
+  std::uint32_t free_flight_ = none;
+  std::uint64_t open_ = 0;
+  std::vector<port> ports_;
+  std::vector<engine> engines_;
+  std::vector<time_ps> atomic_busy_until_ps_;
+
+  std::vector<outage> outages_{};
+  time_ps jitter_max_ps_ = 0;
+  std::uint64_t jitter_state_ = 0;
+  bool jitter_keeps_order_ = true;
+  std::unordered_map<std::uint64_t, time_ps> last_arrival_ps_{};  // by pair, only with jitter
 };
 
 }  // namespace rma::sim
