@@ -12,7 +12,6 @@
 #include <iterator>
 #include <numeric>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "rma/error.hpp"
@@ -20,7 +19,15 @@
 namespace rma::sim {
 namespace {
 
-using member = std::variant<double parameters::*, time_ps parameters::*, std::uint64_t parameters::*>;
+/// Where a value goes: one of the three is set, and the unit says which.
+struct member {
+  constexpr member(double parameters::*at) : speed(at) {}
+  constexpr member(time_ps parameters::*at) : time(at) {}
+  constexpr member(std::uint64_t parameters::*at) : number(at) {}
+  double parameters::*speed = nullptr;
+  time_ps parameters::*time = nullptr;
+  std::uint64_t parameters::*number = nullptr;
+};
 
 struct description {
   std::string_view name;
@@ -189,14 +196,12 @@ class parser {
       wrong(fmt::format("{} = {} {} is out of range, it goes from {} to {}", what.name, value, unit, what.least,
                         what.most));
     }
-    if (const auto* speed = std::get_if<double parameters::*>(&what.at)) {
-      read_.** speed = value;
-    } else if (const auto* time = std::get_if<time_ps parameters::*>(&what.at)) {
-      read_.** time = static_cast<time_ps>(value * 1000.0 + 0.5);
-    } else {
-      if (value != std::floor(value)) wrong(fmt::format("{} = {} {} is not a whole number", what.name, value, unit));
-      read_.*std::get<std::uint64_t parameters::*>(what.at) = static_cast<std::uint64_t>(value);
+    if (what.at.number != nullptr && value != std::floor(value)) {
+      wrong(fmt::format("{} = {} {} is not a whole number", what.name, value, unit));
     }
+    if (what.at.speed != nullptr) read_.*what.at.speed = value;
+    if (what.at.time != nullptr) read_.*what.at.time = static_cast<time_ps>(value * 1000.0 + 0.5);
+    if (what.at.number != nullptr) read_.*what.at.number = static_cast<std::uint64_t>(value);
   }
 
   std::string_view text_;
@@ -230,14 +235,9 @@ parameters load_parameters(std::string_view preset_or_path) {
 std::string to_text(const parameters& of) {
   std::string text;
   for (const description& what : descriptions) {
-    double value = 0;
-    if (const auto* speed = std::get_if<double parameters::*>(&what.at)) {
-      value = of.**speed;
-    } else if (const auto* time = std::get_if<time_ps parameters::*>(&what.at)) {
-      value = static_cast<double>(of.**time) / 1000.0;
-    } else {
-      value = static_cast<double>(of.*std::get<std::uint64_t parameters::*>(what.at));
-    }
+    const double value = what.at.speed != nullptr  ? of.*what.at.speed
+                         : what.at.time != nullptr ? static_cast<double>(of.*what.at.time) / 1000.0
+                                                   : static_cast<double>(of.*what.at.number);
     text += fmt::format("{} = {} {}  # {}\n", what.name, value, what.unit, what.meaning);
   }
   return text;
