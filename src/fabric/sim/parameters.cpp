@@ -43,7 +43,7 @@ constexpr double gbs_least = 0.001;
 constexpr double gbs_most = 1e6;
 
 using p = parameters;
-constexpr std::array descriptions{
+constexpr description descriptions[] = {
     description{"link_bandwidth", "GB/s", &p::link_bandwidth_gbs, gbs_least, gbs_most,
                 "one direction of a link, bytes on the wire"},
     description{"switch_throughput", "GB/s", &p::switch_throughput_gbs, gbs_least, gbs_most,
@@ -139,7 +139,7 @@ class parser {
         read(setting);
       }
     }
-    for (std::size_t i = 0; i < descriptions.size(); ++i) {
+    for (std::size_t i = 0; i < std::size(descriptions); ++i) {
       if (!set_[i] && !based_) {
         refuse(fmt::format("{}: {} is missing ({} in {}); `base = <preset>` as the first line supplies what is not set",
                            origin_, descriptions[i].name, descriptions[i].meaning, descriptions[i].unit));
@@ -159,12 +159,13 @@ class parser {
     const auto name = trimmed(setting.substr(0, equals));
     const auto value = trimmed(setting.substr(equals + 1));
     if (name == "base") return start_from(value);
-    const auto* found = std::find_if(descriptions.begin(), descriptions.end(), [&](auto& d) { return d.name == name; });
-    if (found == descriptions.end()) {
+    const auto* found =
+        std::find_if(std::begin(descriptions), std::end(descriptions), [&](auto& d) { return d.name == name; });
+    if (found == std::end(descriptions)) {
       wrong(fmt::format("unknown parameter '{}'", name) +
             advice(name, descriptions, [](const auto& d) { return d.name; }));
     }
-    bool& was_set = set_[static_cast<std::size_t>(found - descriptions.begin())];
+    bool& was_set = set_[static_cast<std::size_t>(found - std::begin(descriptions))];
     if (std::exchange(was_set, true)) wrong(fmt::format("{} is set twice", name));
     store(*found, value);
   }
@@ -207,7 +208,7 @@ class parser {
   std::string_view text_;
   std::string_view origin_;
   parameters read_{};
-  std::array<bool, descriptions.size()> set_{};
+  std::array<bool, std::size(descriptions)> set_{};
   bool based_ = false;
   int line_ = 0;
 };
