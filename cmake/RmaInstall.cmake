@@ -16,7 +16,7 @@ install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rmaConfig.cmake ${CMAKE_CURRENT_BINARY
 # Who links the archive must link what it needs; a shared library carries that itself.
 if(rma_library_type STREQUAL STATIC_LIBRARY)
   set(rma_pc_requires "libcrypto fmt")
-  set(rma_pc_libs -pthread)
+  set(rma_pc_libs "-pthread -lboost_context")
 endif()
 if(RMA_ASSERTS)
   set(rma_pc_cflags -DRMA_ASSERTS=1)

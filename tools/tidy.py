@@ -171,8 +171,10 @@ def layer_of(path):
 
 
 def sibling_fabrics(path, included):
+    """One fabric may not know another; but the nodes of the simulator are made of shared memory."""
     mine, theirs = path.split("/"), included.split("/")
-    return mine[:2] == ["src", "fabric"] and len(mine) > 3 and len(theirs) > 2 and mine[2] != theirs[1]
+    siblings = mine[:2] == ["src", "fabric"] and len(mine) > 3 and len(theirs) > 2 and mine[2] != theirs[1]
+    return siblings and (mine[2], theirs[1]) != ("sim", "shm")
 
 
 def include_error(path, included):
@@ -189,6 +191,8 @@ def include_error(path, included):
         return "armci uses the public API only"
     if {layer, target} == {"runtime", "xfer"}:
         return None
+    if layer != "fabric" and included.startswith("fabric/sim/"):
+        return "nothing above the fabrics may know of the simulator"
     if layer is None or layer == target:
         return "one fabric may not know another" if layer == "fabric" and sibling_fabrics(path, included) else None
     return None if LAYERS[target] < LAYERS[layer] else f"{layer} may not include {target}"

@@ -29,7 +29,7 @@ const char* name_of(fabric::write_completion c) noexcept {
 
 }  // namespace
 
-Runtime::Runtime(int&, char**) : Runtime(Config{}) {}
+Runtime::Runtime(int& argc, char** argv) : Runtime(fabric::started_as(argc, argv)) {}
 
 Runtime::Runtime(const Config& config) : core_(start(config)) {
   auto team =

@@ -191,7 +191,7 @@ status choose_mode(window_core& w, const window_plan& plan) {
   w.mode = !w.all_mapped                          ? accumulate_mode::handler
            : wished == accumulate_mode::automatic ? accumulate_mode::striped
                                                   : wished;
-  const bool forced = w.trace != nullptr || w.unit != w.element_bytes || w.team->rt->around->keeps_accounts();
+  const bool forced = w.watched || w.unit != w.element_bytes;
   for (std::size_t i = 0; i < w.views.size(); ++i) {
     target_view& v = w.views[i];
     if (v.base == nullptr || forced) continue;
@@ -266,8 +266,8 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   w->intranode = team.rt->intranode;
   w->trace = team.rt->trace.get();
   w->spans_nodes = !team.one_node && w->ctx->wide() != nullptr;
-  const bool inlined = w->trace == nullptr && !team.rt->around->keeps_accounts();
-  w->inline_sync = w->intranode && !w->spans_nodes && inlined ? 1 : 0;
+  w->watched = w->trace != nullptr || team.rt->around->keeps_accounts();
+  w->inline_sync = w->intranode && !w->spans_nodes && !w->watched ? 1 : 0;
   w->local_bytes = plan.count * plan.element_bytes;
   return w;
 }

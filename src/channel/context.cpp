@@ -278,6 +278,8 @@ void context::on_message(int source, std::uint16_t kind, std::span<const std::by
   count(counter::messages_received);
   if (kind >= handlers_.size() || handlers_[kind].run == nullptr) return;  // nothing of ours: drop it
   handlers_[kind].run(handlers_[kind].self, source, payload);
+  if (accounts_) [[unlikely]]
+    around_.charge(work::handler, payload.size());
 }
 
 void context::on_completion(std::uint64_t token, status result) noexcept {

@@ -4,11 +4,15 @@
 #include <fmt/format.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "fabric/shm/node_surroundings.hpp"
 #include "fabric/shm/shm.hpp"
+#include "fabric/sim/run.hpp"
+#include "fabric/sim/sim_boot.hpp"
+#include "fabric/sim/sim_surroundings.hpp"
 
 namespace rma::fabric {
 
@@ -78,9 +82,40 @@ std::unique_ptr<shm::board> make_board(boot::client& boot, const settings& s) {
   return std::make_unique<shm::board>(boot, s, std::move(members), me);
 }
 
+place simulated_place(const settings& s) {
+  const sim::handle me = sim::parse_handle(s.text(knob::boot));
+  auto boot = std::make_unique<sim::sim_client>(*me.job, me.rank);
+  shm::landlord& host = *boot;
+  place at;
+  std::vector<int> members = me.job->ranks_of(me.job->node_of(me.rank));
+  const std::size_t mine = position(members, me.rank);
+  at.board = std::make_unique<shm::board>(host, s, std::move(members), mine);
+  at.around = std::make_unique<sim::sim_surroundings>(*boot, *at.board);
+  at.node = std::make_unique<shm::shm_fabric>(*at.board);
+  at.boot = std::move(boot);
+  return at;
+}
+
 }  // namespace
 
+Config started_as(int& argc, char** argv) {
+  Config how;
+  int kept = argc > 0 ? 1 : 0;
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word(argv[i]);
+    if (word.starts_with(sim::handle_argument)) {
+      how = sim::config_of(word.substr(sim::handle_argument.size()));
+    } else {
+      argv[kept++] = argv[i];
+    }
+  }
+  if (kept < argc) argv[kept] = nullptr;
+  argc = kept;
+  return how;
+}
+
 place find_place(const settings& s) {
+  if (s.text(knob::boot).starts_with(sim::handle_prefix)) return simulated_place(s);
   place at;
   at.boot = boot::join(boot_options(s));
   at.board = make_board(*at.boot, s);

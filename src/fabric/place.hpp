@@ -23,6 +23,9 @@ struct place {
   std::unique_ptr<network> wide;  ///< all ranks; null if the job has one node or nothing leads to the others
 };
 
+/// What a launcher that starts no processes says in a reserved argument, which is taken out of the command line.
+Config started_as(int& argc, char** argv);
+
 /// Joins the job that the settings name. Throws rma::Error.
 place find_place(const detail::settings& settings);
 

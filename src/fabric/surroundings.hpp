@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 namespace rma::detail {
@@ -62,6 +63,10 @@ class surroundings {
   virtual void charge(work, std::uint64_t /*bytes*/) noexcept {}
   /// Lets the others live through what this rank was charged. Not under the progress lock.
   virtual void settle() noexcept {}
+  /// The program is in this public call from here on (the text stays), until it leaves it: then time passes, so that a
+  /// program that calls again and again sees what the others do.
+  virtual void enter(std::string_view /*call*/, int /*target*/) noexcept {}
+  virtual void leave() noexcept {}
 };
 
 }  // namespace rma::detail

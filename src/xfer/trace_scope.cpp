@@ -35,11 +35,14 @@ void explain(trace_event& e, const window_core& w, call what, bool under_way) no
 }  // namespace
 
 void trace_scope::begin() noexcept {
+  w_.ctx->around().enter(name_of(what_), target_);
   under_way_ = !w_.dirty.empty();
   begin_ns_ = w_.ctx->around().now_ns();
 }
 
 void trace_scope::end() noexcept {
+  w_.ctx->around().leave();
+  if (w_.trace == nullptr) return;
   trace_event e;
   e.begin_ns = begin_ns_;
   e.end_ns = w_.ctx->around().now_ns();

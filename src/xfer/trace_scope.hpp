@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One public call in the trace (RMA_TRACE): from the making of the scope to its end.
+/// One public call in the trace (RMA_TRACE) and in virtual time: from the making of the scope to its end.
 #pragma once
 
 #include "xfer/protocols.hpp"
@@ -8,12 +8,12 @@
 
 namespace rma::detail {
 
-/// Costs one test where nothing is traced.
+/// Costs one test where nothing is traced and time is real.
 class trace_scope {
  public:
   /// A call of an epoch; its protocol follows from the window.
   trace_scope(const window_core& w, call what, int target = -1) noexcept : w_(w), what_(what), target_(target) {
-    if (w.trace != nullptr) [[unlikely]]
+    if (w.watched) [[unlikely]]
       begin();
   }
   /// An operation; `o` says at the end what was chosen.
@@ -24,7 +24,7 @@ class trace_scope {
   trace_scope(const trace_scope&) = delete;
   trace_scope& operator=(const trace_scope&) = delete;
   ~trace_scope() {
-    if (w_.trace != nullptr) [[unlikely]]
+    if (w_.watched) [[unlikely]]
       end();
   }
 

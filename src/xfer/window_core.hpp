@@ -97,6 +97,7 @@ struct window_core : window_view {
   context* ctx = nullptr;
   shm::board* board = nullptr;
   trace_file* trace = nullptr;  ///< null: nothing is traced
+  bool watched = false;         ///< no call is inlined: all are traced, or cost virtual time
   std::uint64_t id = 0;
   call kind = call::allocate;
   Hints hints;

@@ -22,7 +22,8 @@ namespace {
 
 constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t huge_bytes = std::size_t{2} << 20;
-constexpr std::size_t address_space_max = std::size_t{32} << 40;  // of 128 TiB that a process has
+constexpr std::size_t address_space_max = std::size_t{32} << 40;    // of 128 TiB that a process has
+constexpr std::size_t hosted_segment_bytes = std::size_t{1} << 30;  // thousands of ranks share one address space
 
 std::size_t round_up(std::size_t n, std::size_t to) noexcept { return (n + to - 1) / to * to; }
 
@@ -58,7 +59,7 @@ std::string node_identity(const std::string& virtual_node) {
 
 board::board(boot::client& boot, const detail::settings& settings, std::vector<int> members, std::size_t me)
     : members_(std::move(members)), me_(me), mapping_owner_(me) {
-  lay_out(settings);
+  lay_out(settings, std::min(machine_bytes(), address_space_max / size()));
   const int timeout_ms = static_cast<int>(settings.number(detail::knob::boot_timeout_ms));
   if (me_ == 0) {
     make();
@@ -69,14 +70,26 @@ board::board(boot::client& boot, const detail::settings& settings, std::vector<i
   enter();
 }
 
+board::board(landlord& host, const detail::settings& settings, std::vector<int> members, std::size_t me)
+    : members_(std::move(members)), me_(me), host_(&host), mapping_owner_(me) {
+  lay_out(settings, hosted_segment_bytes);
+  base_ = host.memory(total_bytes_);
+  slot(me_).pid = static_cast<std::uint32_t>(::getpid());
+  slot(me_).state.store(static_cast<std::uint32_t>(presence::alive));
+}
+
 board::~board() {
   leave(false);
+  if (host_ != nullptr) {
+    host_->give_back();
+    return;
+  }
   const bool last = slot(mapping_owner_).mapping_users.fetch_sub(1) == 1;
   if (last) ::munmap(base_, total_bytes_);
   ::close(fd_);
 }
 
-void board::lay_out(const detail::settings& settings) {
+void board::lay_out(const detail::settings& settings, std::size_t segment_otherwise) {
   const std::size_t n = size();
   const std::size_t sender_words = (n + 63) / 64;
   rings_at_ = round_up(sizeof(rank_slot) + sender_words * sizeof(word64), page_bytes);
@@ -84,7 +97,7 @@ void board::lay_out(const detail::settings& settings) {
   slots_at_ = page_bytes;
   segments_at_ = round_up(slots_at_ + n * slot_bytes_, huge_bytes);
   std::size_t wanted = settings.number(detail::knob::segment_bytes);
-  if (wanted == 0) wanted = std::min(machine_bytes(), address_space_max / n);
+  if (wanted == 0) wanted = segment_otherwise;
   segment_bytes_ = round_up(std::max(wanted, huge_bytes), huge_bytes);
   total_bytes_ = segments_at_ + n * segment_bytes_;
 }
@@ -154,7 +167,7 @@ void board::leave(bool in_good_order) noexcept {
   rank_slot& mine = slot(me_);
   if (mine.state.load() != static_cast<std::uint32_t>(presence::alive)) return;
   mine.state.store(static_cast<std::uint32_t>(in_good_order ? presence::left : presence::dead));
-  pthread_mutex_unlock(&mine.liveness);
+  if (host_ == nullptr) pthread_mutex_unlock(&mine.liveness);
   for (std::size_t i = 0; i < size(); ++i) {
     if (i != me_) ring_doorbell(i);
   }
@@ -166,11 +179,16 @@ std::size_t board::index_of(int world_rank) const noexcept {
 }
 
 status board::populate(std::size_t offset, std::size_t bytes) noexcept {
+  if (host_ != nullptr) return status::done;  // zero, and taken when touched
   const int error = ::posix_fallocate(fd_, static_cast<off_t>(file_offset(offset)), static_cast<off_t>(bytes));
   return error == 0 ? status::done : status::out_of_memory;
 }
 
 void board::depopulate(std::size_t offset, std::size_t bytes) noexcept {
+  if (host_ != nullptr) {
+    ::madvise(segment(me_) + offset, bytes, MADV_DONTNEED);
+    return;
+  }
   ::fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(file_offset(offset)),
               static_cast<off_t>(bytes));
 }
@@ -179,6 +197,11 @@ presence board::look_at(std::size_t i) noexcept {
   rank_slot& other = slot(i);
   const auto state = static_cast<presence>(other.state.load());
   if (state != presence::alive || i == me_) return state;
+  if (host_ != nullptr) {
+    if (host_->alive(members_[i])) return presence::alive;
+    other.state.store(static_cast<std::uint32_t>(presence::dead));
+    return presence::dead;
+  }
   const int result = pthread_mutex_trylock(&other.liveness);
   if (result == EBUSY) return presence::alive;
   if (result == 0) {  // given back in good order just now
@@ -190,8 +213,14 @@ presence board::look_at(std::size_t i) noexcept {
   return presence::dead;
 }
 
-void board::wake(word32& bell) noexcept {
-  if (bell.exchange(0) != 0) detail::futex_wake_all(bell);
+void board::wake(std::size_t i) noexcept {
+  word32& bell = slot(i).doorbell;
+  if (bell.exchange(0) == 0) return;
+  if (host_ != nullptr) {
+    host_->wake(members_[i]);
+  } else {
+    detail::futex_wake_all(bell);
+  }
 }
 
 }  // namespace rma::shm

@@ -42,12 +42,28 @@ struct rank_slot {
   alignas(64) word64 senders[1];  ///< bit per rank that has ever sent to it; really (ranks+63)/64 words
 };
 
+/// Who makes a node's memory and knows of its ranks where no kernel does: all of them run in one thread.
+class landlord {
+ public:
+  /// The same for all ranks of the node, zero at first. Throws Error(out_of_memory, bad_boot).
+  virtual std::byte* memory(std::size_t bytes) = 0;
+  virtual void give_back() noexcept = 0;
+  virtual bool alive(int world_rank) noexcept = 0;
+  /// Ends the sleep of a rank whose doorbell was armed.
+  virtual void wake(int world_rank) noexcept = 0;
+
+ protected:
+  ~landlord() = default;
+};
+
 /// This process's view of the node's memory.
 class board {
  public:
   /// Makes or joins the memory of `members` (world ranks of this node, ascending; `me` is an index).
   /// Throws Error(out_of_memory, bad_boot, peer_failed).
   board(boot::client& boot, const detail::settings& settings, std::vector<int> members, std::size_t me);
+  /// The same in memory of `host`'s. Throws Error(out_of_memory, bad_boot).
+  board(landlord& host, const detail::settings& settings, std::vector<int> members, std::size_t me);
   ~board();
   board(const board&) = delete;
   board& operator=(const board&) = delete;
@@ -70,7 +86,7 @@ class board {
   [[nodiscard]] std::size_t segment_bytes() const noexcept { return segment_bytes_; }
   [[nodiscard]] bool same_process(std::size_t i) const noexcept { return slot(i).pid == slot(me_).pid; }
 
-  /// The memfd, and where a place of this rank's segment lies in it.
+  /// The memfd (-1 if a landlord has the memory), and where a place of this rank's segment lies in it.
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
   [[nodiscard]] std::size_t file_offset(std::size_t offset) const noexcept {
     return segments_at_ + me_ * segment_bytes_ + offset;
@@ -83,9 +99,8 @@ class board {
 
   /// Wakes rank `i` if it sleeps. The caller has put a full fence between its news and this call.
   void ring_doorbell(std::size_t i) noexcept {
-    word32& bell = slot(i).doorbell;
-    if (bell.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      wake(bell);
+    if (slot(i).doorbell.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      wake(i);
   }
   /// Looks at the liveness word of rank `i`.
   presence look_at(std::size_t i) noexcept;
@@ -93,16 +108,17 @@ class board {
   void leave(bool in_good_order) noexcept;
 
  private:
-  void lay_out(const detail::settings& settings);
+  void lay_out(const detail::settings& settings, std::size_t segment_otherwise);
   void make();
   void invite(boot::client& boot, int timeout_ms);
   void join(boot::client& boot, int timeout_ms);
   void map();
   void enter() noexcept;
-  static void wake(word32& bell) noexcept;
+  void wake(std::size_t i) noexcept;
 
   std::vector<int> members_;
   std::size_t me_;
+  landlord* host_ = nullptr;
   int fd_ = -1;
   std::byte* base_ = nullptr;
   std::size_t slots_at_ = 0, slot_bytes_ = 0, rings_at_ = 0;

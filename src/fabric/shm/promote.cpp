@@ -117,6 +117,7 @@ std::string promotion_obstacle(page_range pages) {
 }
 
 std::string promote(board& node, page_range pages, std::size_t offset) {
+  if (node.descriptor() < 0) return "the memory of a simulated node is no file that could be mapped";
   if (std::string why = promotion_obstacle(pages); !why.empty()) return why;
   const signals_blocked guard;
   for (std::size_t done = 0; done < pages.bytes; done += chunk_bytes) {

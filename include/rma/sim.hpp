@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Jobs of simulated ranks inside this process: each rank is a fiber, and time is virtual.
+///
+/// \code
+/// auto out = rma::sim::run({.ranks = 4}, [](rma::Runtime& rt) {
+///   rt.world().barrier();
+/// });
+/// \endcode
+///
+/// The same program, library calls and protocols as elsewhere. `Runtime::now` is virtual time, `Runtime::compute` lets
+/// it pass, and every call of the library takes some. A run depends on its Config only: the same one gives the same
+/// result, to the picosecond. Ranks share one thread: a loop that waits for memory to change without a call of the
+/// library never ends.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "rma/config.hpp"
+#include "rma/runtime.hpp"
+
+namespace rma::sim {
+
+/// A rank that dies: it stops wherever it is at that moment of virtual time.
+struct Kill {
+  int rank = 0;
+  std::chrono::nanoseconds at{};
+};
+
+/// A simulated job. Everything has a default.
+struct Config {
+  int ranks = 1;
+  /// Ranks that share a node's memory; 0: all of them.
+  int ranks_per_node = 0;
+  /// Of everything that is drawn by chance.
+  std::uint64_t seed = 1;
+  /// Of each rank; memory is taken when touched.
+  std::size_t stack_bytes = std::size_t{256} << 10;
+  /// Of each rank's runtime, by their variable's name: {"RMA_PROGRESS_THREAD", "1"}.
+  std::map<std::string, std::string> settings{};
+  /// What connects the nodes, and what the parts of the machine can do; empty: the default.
+  std::string topology{};
+  std::string parameters{};
+  std::vector<Kill> kills{};
+  /// Virtual time after which the run ends; 0: none.
+  std::chrono::nanoseconds limit{};
+};
+
+/// How a rank ended.
+enum class Fate : std::uint8_t {
+  stuck,     ///< it did not: the run ended before
+  finished,  ///< its main function returned
+  threw,     ///< an exception came out of its main function
+  killed,    ///< as Config::kills said
+};
+
+/// What became of one rank.
+struct RankOutcome {
+  Fate fate = Fate::stuck;
+  /// Of its main function.
+  int exit_code = 0;
+  /// What the exception said.
+  std::string error{};
+  /// When it ended.
+  std::chrono::nanoseconds end{};
+  /// What its processor did until then.
+  std::chrono::nanoseconds computing{}, posting{}, waiting{}, copying{}, handling{}, polling{};
+};
+
+/// What became of a job.
+struct Outcome {
+  std::vector<RankOutcome> ranks{};
+  /// Virtual time at the end.
+  std::chrono::nanoseconds time{};
+  /// Things that happened in it, one after the other: what a run costs real time.
+  std::uint64_t events = 0;
+  /// Empty, or why the run ended before its ranks did, and what each of them waits for, one line each.
+  std::string stuck{};
+  /// Runtime::abort: its exit code and text.
+  bool aborted = false;
+  int abort_code = 0;
+  std::string abort_message{};
+
+  /// Every rank's main function returned 0.
+  [[nodiscard]] bool ok() const noexcept;
+  /// What a launcher would end with: the code of an abort, 2 if ranks are stuck, else the first that is not 0.
+  [[nodiscard]] int exit_code() const noexcept;
+  /// One line for each rank that did not return 0, and the report of those that are stuck; empty if all is well.
+  [[nodiscard]] std::string text() const;
+};
+
+/// Runs a job whose ranks make their runtimes from the configuration that they are given.
+///
+/// Shape      one caller; ranks run inside the call
+/// Completes  all ranks: each has ended, died, or is stuck
+/// Memory     plain: everything that ranks wrote is there
+/// Units      nanoseconds of virtual time
+/// Errors     throws Error(bad_argument, bad_setting, out_of_memory) for a job that cannot be made; what happens inside
+///            is in the Outcome. A rank that dies or is stuck leaves its objects undestroyed.
+/// Threads    any; ranks run in the caller's thread and must not leave it
+/// Cost       a switch between ranks takes 0.1 us; a rank takes its stack, as far as touched
+/// Source     none
+/// See        src/fabric/sim/world.hpp · tests/fabric/sim/run_test.cpp
+Outcome run_ranks(const Config& job, const std::function<int(const rma::Config& start)>& rank_main);
+
+/// The same for a program's main function, which gets `arguments` and makes its runtime from them: rma-sim's way.
+/// The first argument is the program's name.
+Outcome run_program(const Config& job, const std::vector<std::string>& arguments,
+                    const std::function<int(int argc, char** argv)>& program);
+
+/// The same for functions that want a runtime.
+inline Outcome run(const Config& job, const std::function<void(Runtime&)>& rank_main) {
+  return run_ranks(job, [&rank_main](const rma::Config& start) {
+    Runtime runtime(start);
+    rank_main(runtime);
+    return 0;
+  });
+}
+
+}  // namespace rma::sim

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A function with a stack of its own, which runs until it suspends itself.
+///
+/// Many of them share one thread. A fiber that will not be resumed any more may be destroyed: its memory is freed, but
+/// its stack is not unwound. That is what the death of a process looks like: locks stay taken.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+namespace rma::sim {
+
+/// Pages below a guard page: a stack that overflows ends the process instead of writing into its neighbour.
+class stack_memory {
+ public:
+  /// Throws Error(out_of_memory). Rounded up to whole pages; only those that are touched are taken.
+  explicit stack_memory(std::size_t bytes);
+  ~stack_memory();
+  stack_memory(const stack_memory&) = delete;
+  stack_memory& operator=(const stack_memory&) = delete;
+
+  [[nodiscard]] std::byte* bottom() const noexcept { return bottom_; }
+  [[nodiscard]] std::byte* top() const noexcept { return bottom_ + bytes_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+  /// What lies on the stack is in use for ever: objects that only it refers to are not reported as leaks.
+  void abandon() noexcept { abandoned_ = true; }
+
+ private:
+  std::byte* bottom_;
+  std::size_t bytes_;
+  bool abandoned_ = false;
+};
+
+/// Resumed and destroyed by the thread that made it.
+class fiber {
+ public:
+  /// `run` must not throw. Throws Error(out_of_memory).
+  fiber(std::size_t stack_bytes, std::function<void()> run);
+  ~fiber();
+  fiber(const fiber&) = delete;
+  fiber& operator=(const fiber&) = delete;
+
+  /// Runs it until it suspends or ends. Exceptions under way belong to the fiber in which they were thrown.
+  void resume() noexcept;
+  /// From inside: goes back to whoever resumed it.
+  void suspend() noexcept;
+  [[nodiscard]] bool finished() const noexcept { return finished_; }
+
+ private:
+  struct switches;
+  /// What the C++ runtime keeps for a thread (Itanium C++ ABI, 2.2.2).
+  struct exceptions {
+    void* caught = nullptr;
+    unsigned int uncaught = 0;
+  };
+  void swap_exceptions() noexcept;
+  void leave_for_ever() noexcept;
+
+  stack_memory stack_;
+  std::function<void()> run_;
+  void* inside_ = nullptr;   ///< where it goes on
+  void* outside_ = nullptr;  ///< where whoever resumed it goes on
+  exceptions others_;        ///< while it runs: of whoever resumed it; else its own
+  bool finished_ = false;
+  // What the sanitizers need to know; unused without them.
+  void* outside_fake_stack_ = nullptr;
+  void* inside_fake_stack_ = nullptr;
+  const void* outside_bottom_ = nullptr;
+  std::size_t outside_bytes_ = 0;
+  void* inside_history_ = nullptr;
+  void* outside_history_ = nullptr;
+};
+
+}  // namespace rma::sim

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How a rank is told which simulated job it belongs to: text that stands where an address of the boot layer would,
+/// `sim://WORLD-RANK-CHECK`. It means something only in the process that made it.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "fabric/sim/world.hpp"
+
+namespace rma::sim {
+
+inline constexpr std::string_view handle_prefix = "sim://";
+/// The launcher's argument of a program, taken out by its runtime.
+inline constexpr std::string_view handle_argument = "--rma-sim=";
+
+struct handle {
+  world* job = nullptr;
+  int rank = 0;
+};
+
+std::string make_handle(world& job, int rank);
+
+/// Throws Error(bad_boot) for text that make_handle has not made here.
+handle parse_handle(std::string_view text);
+
+}  // namespace rma::sim

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the ranks of a simulated job share from the making of their runtimes to their end: a key-value store, fences
+/// and the memory of each node. A rank that makes a second runtime takes part in the next meeting.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "fabric/sim/world.hpp"
+#include "rma/error.hpp"
+
+namespace rma::sim {
+
+class meeting {
+ public:
+  explicit meeting(world& job);
+  ~meeting();
+  meeting(const meeting&) = delete;
+  meeting& operator=(const meeting&) = delete;
+
+  /// Until all ranks have come. `peer_failed` if one will not.
+  status join(int rank);
+  void put(std::string_view key, std::string_view value);
+  /// Waits for the key; `peer_failed` if more ranks died than the caller knows of.
+  status get(int rank, std::string_view key, std::string& value, std::size_t deaths_known);
+  /// Waits for all ranks. `peer_failed` if one is dead or has left.
+  status fence(int rank);
+  void leave(int rank);
+  [[nodiscard]] bool has_left(int rank) const noexcept { return left_[static_cast<std::size_t>(rank)] != 0; }
+
+  /// The memory of a node, zero at first. Throws Error(out_of_memory, bad_boot).
+  std::byte* memory(int node, std::size_t bytes);
+  /// A rank of that node needs it no more.
+  void give_back(int node) noexcept;
+
+ private:
+  struct mapping {
+    std::byte* at = nullptr;
+    std::size_t bytes = 0;
+    int users = 0;
+  };
+  /// Parks the rank until `ready()` or `lost()`.
+  status wait(int rank, std::string_view call, const std::function<bool()>& ready, const std::function<bool()>& lost);
+  void wake_all(std::vector<int>& ranks) noexcept;
+
+  world& job_;
+  std::map<std::string, std::string, std::less<>> values_;
+  std::map<std::string, std::vector<int>, std::less<>> askers_;
+  int joined_ = 0;
+  std::vector<char> came_;
+  std::vector<char> left_;
+  int any_left_ = 0;
+  int arrived_ = 0;
+  std::size_t fences_ = 0;
+  std::vector<int> waiting_;  ///< in join or fence
+  std::vector<mapping> nodes_;
+};
+
+}  // namespace rma::sim

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/sim/sim_surroundings.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace rma::sim {
+namespace {
+
+constexpr time_ps ps_per_ns = 1000;
+constexpr time_ps call_ps = 5000;  ///< of a public call, besides what it does: so much that no loop stands still
+
+}  // namespace
+
+sim_surroundings::sim_surroundings(sim_client& boot, shm::board& node)
+    : boot_(boot), job_(boot.job()), rank_(boot.rank()), board_(node) {}
+
+// To spin would cost real time and find nothing: what others do is done while this rank sleeps.
+detail::patience sim_surroundings::waits(std::int64_t) const noexcept {
+  detail::patience p;
+  p.first_spins = 1;
+  p.turns_per_look = 1;
+  p.spin_ns = 0;
+  p.looks_before_sleep = 0;
+  return p;
+}
+
+std::int64_t sim_surroundings::now_ns() noexcept { return job_.local_time_ps(rank_) / ps_per_ns; }
+
+void sim_surroundings::compute(std::int64_t work_ns) noexcept {
+  if (work_ns <= 0) return;
+  job_.got_on(rank_);
+  job_.charge(rank_, work_ns * ps_per_ns, activity::compute);
+  job_.settle(rank_);
+}
+
+void sim_surroundings::show(shm::whereabouts where) noexcept {
+  board_.slot(board_.me()).inside.store(static_cast<std::uint32_t>(where), std::memory_order_relaxed);
+}
+
+void sim_surroundings::inside(bool yes) noexcept {
+  show(yes ? shm::whereabouts::spinning : shm::whereabouts::outside);
+  if (!yes) job_.got_on(rank_);
+}
+
+void sim_surroundings::yield() noexcept {
+  job_.charge(rank_, job_.options().machine.poll_time_ps, activity::poll);
+  job_.yield(rank_);
+}
+
+void sim_surroundings::arm() noexcept {
+  show(shm::whereabouts::asleep);
+  board_.slot(board_.me()).doorbell.store(1);
+  job_.arm(rank_);
+}
+
+void sim_surroundings::sleep(std::int64_t timeout_ns) noexcept {
+  job_.park(rank_, job_.local_time_ps(rank_) + timeout_ns * ps_per_ns);
+  show(shm::whereabouts::spinning);
+}
+
+void sim_surroundings::retract() noexcept { show(shm::whereabouts::spinning); }
+
+void sim_surroundings::ring(int world_rank) noexcept {
+  const auto index = board_.index_of(world_rank);
+  if (index < board_.size()) board_.ring_doorbell(index);
+}
+
+void sim_surroundings::look_for_deaths(std::vector<int>& died) noexcept {
+  (void)boot_.poll_events(died);
+  for (const int rank : died) {  // marks them on the board
+    if (const auto index = board_.index_of(rank); index < board_.size()) (void)board_.look_at(index);
+  }
+}
+
+bool sim_surroundings::has_left(int world_rank) noexcept { return boot_.has_left(world_rank); }
+
+std::unique_ptr<detail::companion> sim_surroundings::start(std::function<void()> run) {
+  struct second_fiber final : detail::companion {
+    second_fiber(world& where, std::size_t which) : job(where), number(which) {}
+    void join() noexcept override { job.join(number); }
+    world& job;
+    std::size_t number;
+  };
+  return std::make_unique<second_fiber>(job_, job_.spawn(rank_, std::move(run)));
+}
+
+void sim_surroundings::charge(detail::work what, std::uint64_t bytes) noexcept {
+  const parameters& machine = job_.options().machine;
+  const time_ps copied = time_of(bytes, machine.copy_bandwidth_gbs);
+  switch (what) {
+    case detail::work::copy: return job_.charge(rank_, machine.copy_latency_ps + copied, activity::copy);
+    case detail::work::poll: return job_.charge(rank_, machine.poll_time_ps, activity::poll);
+    case detail::work::handler: return job_.charge(rank_, machine.handler_time_ps + copied, activity::handler);
+  }
+}
+
+void sim_surroundings::settle() noexcept { job_.settle(rank_); }
+
+void sim_surroundings::enter(std::string_view call, int target) noexcept { job_.enter_call(call, target); }
+
+void sim_surroundings::leave() noexcept {
+  job_.enter_call({}, -1);
+  job_.charge(rank_, call_ps + job_.options().machine.library_overhead_ps, activity::post);
+  job_.settle(rank_);
+}
+
+}  // namespace rma::sim

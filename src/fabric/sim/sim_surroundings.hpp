@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Waiting in virtual time: a rank that sleeps lets the others run, and what its processor does is charged.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "fabric/shm/board.hpp"
+#include "fabric/sim/sim_boot.hpp"
+#include "fabric/surroundings.hpp"
+
+namespace rma::sim {
+
+class sim_surroundings final : public detail::surroundings {
+ public:
+  sim_surroundings(sim_client& boot, shm::board& node);
+
+  std::int64_t now_ns() noexcept override;
+  void compute(std::int64_t work_ns) noexcept override;
+  void inside(bool yes) noexcept override;
+  void yield() noexcept override;
+  void arm() noexcept override;
+  void sleep(std::int64_t timeout_ns) noexcept override;
+  void retract() noexcept override;
+  void ring(int world_rank) noexcept override;
+  void look_for_deaths(std::vector<int>& died) noexcept override;
+  bool has_left(int world_rank) noexcept override;
+  detail::patience waits(std::int64_t spin_ns) const noexcept override;
+  std::unique_ptr<detail::companion> start(std::function<void()> run) override;
+
+  bool keeps_accounts() const noexcept override { return true; }
+  void charge(detail::work what, std::uint64_t bytes) noexcept override;
+  void settle() noexcept override;
+  void enter(std::string_view call, int target) noexcept override;
+  void leave() noexcept override;
+
+ private:
+  void show(shm::whereabouts where) noexcept;
+
+  sim_client& boot_;
+  world& job_;
+  int rank_;
+  shm::board& board_;
+};
+
+}  // namespace rma::sim

@@ -1,0 +1,361 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/sim/world.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <utility>
+
+#include "core/assert.hpp"
+#include "fabric/sim/meeting.hpp"
+#include "rma/error.hpp"
+
+namespace rma::sim {
+namespace {
+
+/// Sleeps that end by time alone, until a rank counts as stuck. The longest wait of the library for a time of its own,
+/// that of a runtime which goes, takes 20 sleeps.
+constexpr unsigned fruitless_max = 25;
+constexpr std::size_t lines_max = 64;  ///< of a report
+
+std::size_t at(int rank) noexcept { return static_cast<std::size_t>(rank); }
+
+const world_options& checked(const world_options& o) {
+  if (o.ranks < 1) throw Error(status::bad_argument, fmt::format("a simulated job of {} ranks", o.ranks));
+  if (o.ranks_per_node < 0) throw Error(status::bad_argument, fmt::format("{} ranks per node", o.ranks_per_node));
+  if (o.stack_bytes < 16384)
+    throw Error(status::bad_argument, fmt::format("stacks of {} bytes; at least 16384 are needed", o.stack_bytes));
+  return o;
+}
+
+}  // namespace
+
+world::world(const world_options& options)
+    : options_(checked(options)),
+      per_node_(options.ranks_per_node == 0 ? options.ranks : std::min(options.ranks_per_node, options.ranks)),
+      nodes_((options.ranks + per_node_ - 1) / per_node_),
+      strands_of_(at(options.ranks)),
+      lost_(at(options.ranks), 0),
+      records_(at(options.ranks)),
+      turns_(at(options.ranks), 0),
+      watches_(at(options.ranks), 0),
+      inside_(at(options.ranks), 0),
+      thread_(static_cast<std::uint64_t>(::gettid())) {}
+
+world::~world() { RMA_ASSERT(current_ == nullptr); }
+
+bool world::same_thread() const noexcept { return thread_ == static_cast<std::uint64_t>(::gettid()); }
+
+std::vector<int> world::ranks_of(int node) const {
+  std::vector<int> ranks;
+  for (int r = node * per_node_; r < std::min((node + 1) * per_node_, size()); ++r) ranks.push_back(r);
+  return ranks;
+}
+
+meeting& world::meeting_of(std::size_t turn) {
+  while (meetings_.size() <= turn) meetings_.push_back(std::make_unique<meeting>(*this));
+  return *meetings_[turn];
+}
+
+// ---- the run --------------------------------------------------------------------------------------------------------
+
+world::strand& world::add_strand(int rank, bool main, std::function<void()> run) {
+  strand& s = strands_.emplace_back();
+  s.rank = rank;
+  s.main = main;
+  s.number = strands_.size() - 1;
+  try {
+    s.body = std::make_unique<fiber>(options_.stack_bytes, std::move(run));
+  } catch (...) {
+    strands_.pop_back();
+    throw;
+  }
+  strands_of_[at(rank)].push_back(s.number);
+  ++hopeful_;
+  return s;
+}
+
+void world::run(const std::function<int(int rank)>& main) {
+  for (int r = 0; r < size(); ++r) {
+    strand& s = add_strand(r, true, [this, r, &main] {
+      strand& self = *current_;
+      try {
+        const int code = main(r);
+        end_main(self, fate::finished, code, {});
+      } catch (const std::exception& e) {
+        end_main(self, fate::threw, 1, e.what());
+      } catch (...) {
+        end_main(self, fate::threw, 1, "an exception that is no std::exception");
+      }
+    });
+    resume_at(s, 0);
+    ++living_;
+  }
+  while (living_ > 0 && !aborted_ && step()) ++steps_;
+}
+
+// One event or time-out. False: the run is over, and why is in the report.
+bool world::step() {
+  const time_ps event_ps = events_.next_ps();
+  const time_ps timer_ps = timers_.empty() ? never_ps : timers_.front().when_ps;
+  if (std::min(event_ps, timer_ps) > options_.limit_ps) {
+    report("the time is up");
+    return false;
+  }
+  if (event_ps == never_ps && (hopeful_ == 0 || timer_ps == never_ps)) {
+    report("deadlock, nothing can happen any more");
+    return false;
+  }
+  if (event_ps <= timer_ps) return events_.run_one();
+  events_.advance(timer_ps);
+  pop_timer();
+  return true;
+}
+
+void world::resume(strand& s) noexcept {
+  if (s.ended) return;
+  strand* const before = std::exchange(current_, &s);
+  s.body->resume();
+  current_ = before;
+}
+
+void world::resume_at(strand& s, time_ps when_ps) noexcept {
+  events_.at(
+      when_ps,
+      [](void* self, std::uint64_t number) noexcept {
+        auto& w = *static_cast<world*>(self);
+        w.resume(w.strands_[number]);
+      },
+      this, s.number);
+}
+
+void world::suspend() noexcept { current_->body->suspend(); }
+
+// ---- time -----------------------------------------------------------------------------------------------------------
+
+time_ps world::local_time_ps(int rank) const noexcept {
+  const strand& s = running() == rank ? *current_ : strands_[strands_of_[at(rank)].front()];
+  return std::max(events_.now_ps(), s.busy_until_ps) + s.owes_ps;
+}
+
+void world::charge(int rank, time_ps work_ps, activity what) noexcept {
+  strand& s = running() == rank ? *current_ : strands_[strands_of_[at(rank)].front()];
+  s.owes_ps += work_ps;
+  records_[at(rank)].spent_ps[static_cast<std::size_t>(what)] += work_ps;
+}
+
+// A switch costs more than a look: if nothing lies before that time, it passes at once.
+void world::let_pass(strand& s, time_ps until_ps) noexcept {
+  if (events_.next_ps() > until_ps && (timers_.empty() || timers_.front().when_ps > until_ps) &&
+      until_ps <= options_.limit_ps) {
+    events_.advance(until_ps);
+    return;
+  }
+  s.busy_until_ps = until_ps;
+  resume_at(s, until_ps);
+  suspend();
+}
+
+void world::settle([[maybe_unused]] int rank) noexcept {
+  RMA_ASSERT(running() == rank);
+  strand& s = *current_;
+  while (s.owes_ps != 0) let_pass(s, events_.now_ps() + std::exchange(s.owes_ps, 0));
+}
+
+void world::yield(int rank) noexcept {
+  settle(rank);
+  let_pass(*current_, events_.now_ps());
+}
+
+void world::arm([[maybe_unused]] int rank) noexcept {
+  RMA_ASSERT(running() == rank);
+  current_->woken = false;
+}
+
+void world::park(int rank, time_ps until_ps) noexcept {
+  settle(rank);
+  strand& s = *current_;
+  if (std::exchange(s.woken, false)) return;
+  const time_ps since_ps = events_.now_ps();
+  s.parked = true;
+  s.deadline_ps = until_ps;
+  set_timer(s);
+  judge(s);
+  suspend();
+  s.woken = false;
+  records_[at(rank)].spent_ps[static_cast<std::size_t>(activity::wait)] += events_.now_ps() - since_ps;
+}
+
+void world::wake(int rank) noexcept {
+  const time_ps when_ps = current_ == nullptr ? events_.now_ps() : local_time_ps(current_->rank);
+  if (when_ps == events_.now_ps()) return wake_now(rank);
+  events_.at(
+      when_ps,
+      [](void* self, std::uint64_t whom) noexcept { static_cast<world*>(self)->wake_now(static_cast<int>(whom)); },
+      this, static_cast<std::uint64_t>(rank));
+}
+
+void world::wake_now(int rank) noexcept {
+  for (const std::size_t number : strands_of_[at(rank)]) {
+    strand& s = strands_[number];
+    s.woken = true;
+    s.fruitless = 0;
+    if (!std::exchange(s.parked, false)) continue;
+    judge(s);
+    resume_at(s, events_.now_ps() + options_.machine.wake_time_ps);
+  }
+}
+
+void world::got_on([[maybe_unused]] int rank) noexcept {
+  RMA_ASSERT(running() == rank);
+  current_->fruitless = 0;
+}
+
+void world::enter_call(std::string_view call, int target) noexcept {
+  RMA_ASSERT(current_ != nullptr);
+  current_->call = call;
+  current_->target = target;
+}
+
+// ---- time-outs: a fiber has one entry in the heap, which is moved when it turns out to be too early -----------------
+
+void world::set_timer(strand& s) noexcept {
+  if (s.deadline_ps >= s.timer_ps) return;
+  s.timer_ps = s.deadline_ps;
+  timers_.push_back({s.timer_ps, s.number});
+  std::push_heap(timers_.begin(), timers_.end(), std::greater<>());
+}
+
+void world::pop_timer() noexcept {
+  std::pop_heap(timers_.begin(), timers_.end(), std::greater<>());
+  const timer t = timers_.back();
+  timers_.pop_back();
+  strand& s = strands_[t.strand];
+  if (t.when_ps != s.timer_ps) return;  // it has an earlier one, or had
+  s.timer_ps = never_ps;
+  if (!s.parked || s.ended) return;
+  if (s.deadline_ps > t.when_ps) return set_timer(s);
+  s.parked = false;
+  ++s.fruitless;
+  judge(s);
+  resume(s);
+}
+
+// Keeps the count of those for whom something may still happen.
+void world::judge(strand& s) noexcept {
+  const bool hopeless = s.ended || (s.parked && (s.deadline_ps == never_ps || s.fruitless >= fruitless_max));
+  if (hopeless == s.hopeless) return;
+  s.hopeless = hopeless;
+  hopeful_ += hopeless ? -std::size_t{1} : std::size_t{1};
+}
+
+// ---- fibers ---------------------------------------------------------------------------------------------------------
+
+std::size_t world::spawn(int rank, std::function<void()> run) {
+  strand& s = add_strand(rank, false, [this, run = std::move(run)] {
+    strand& self = *current_;
+    run();
+    self.ended = true;
+    judge(self);
+    wake_now(self.rank);
+  });
+  resume_at(s, local_time_ps(rank));
+  return s.number;
+}
+
+void world::join(std::size_t companion) noexcept {
+  const int rank = strands_[companion].rank;
+  while (!strands_[companion].ended) park(rank, never_ps);
+}
+
+// ---- deaths and ends ------------------------------------------------------------------------------------------------
+
+bool world::active(int rank) const noexcept { return records_[at(rank)].what == fate::running; }
+
+// No fiber of the rank runs again. What they have on their stacks stays as it is.
+void world::stop(int rank) noexcept {
+  for (const std::size_t number : strands_of_[at(rank)]) {
+    strands_[number].ended = true;
+    judge(strands_[number]);
+  }
+}
+
+void world::end_main(strand& s, fate what, int code, std::string error) noexcept {
+  rank_record& r = records_[at(s.rank)];
+  r.what = what;
+  r.exit_code = code;
+  r.error = std::move(error);
+  r.ended_ps = local_time_ps(s.rank);
+  --living_;
+  stop(s.rank);
+  if (what == fate::killed || inside_[at(s.rank)] != 0) announce(s.rank);
+  tell_watchers();
+}
+
+void world::kill(int rank) noexcept {
+  if (!active(rank)) return;
+  end_main(strands_[strands_of_[at(rank)].front()], fate::killed, 1, {});
+  if (running() == rank) suspend();
+}
+
+void world::kill_at(int rank, time_ps when_ps) {
+  events_.at(
+      when_ps, [](void* self, std::uint64_t whom) noexcept { static_cast<world*>(self)->kill(static_cast<int>(whom)); },
+      this, static_cast<std::uint64_t>(rank));
+}
+
+void world::announce(int rank) noexcept {
+  if (std::exchange(lost_[at(rank)], 1) != 0) return;
+  deaths_.push_back(rank);
+  tell_watchers();
+}
+
+void world::abort(int code, std::string_view message) noexcept {
+  if (!aborted_) {
+    aborted_ = true;
+    abort_code_ = code;
+    abort_message_ = message;
+  }
+  if (current_ != nullptr) suspend();
+}
+
+void world::exit_rank(int code) noexcept {
+  RMA_ASSERT(current_ != nullptr);
+  end_main(*current_, fate::finished, code, {});
+  suspend();
+  std::abort();  // nobody resumes it
+}
+
+void world::watch_ends(int rank, bool yes) { watches_[at(rank)] = yes ? 1 : 0; }
+
+void world::tell_watchers() noexcept {
+  for (int r = 0; r < size(); ++r) {
+    if (watches_[at(r)] != 0) wake(r);
+  }
+}
+
+// ---- reports --------------------------------------------------------------------------------------------------------
+
+std::string world::describe(int rank) const {
+  const strand& s = strands_[strands_of_[at(rank)].front()];
+  const std::string_view call = s.call.empty() ? std::string_view("no call of the library") : s.call;
+  const std::string target = s.target < 0 ? std::string() : fmt::format(" (target {})", s.target);
+  return fmt::format("rank {} {} {}{}", rank, s.parked ? "waits in" : "is in", call, target);
+}
+
+void world::report(std::string_view why) {
+  deadlock_ = fmt::format("{} at {}.{:09} s of virtual time", why, events_.now_ps() / 1'000'000'000'000,
+                          events_.now_ps() / 1000 % 1'000'000'000);
+  std::size_t lines = 0;
+  for (int r = 0; r < size(); ++r) {
+    if (!active(r)) continue;
+    if (++lines <= lines_max) deadlock_ += fmt::format("\n  {}", describe(r));
+  }
+  if (lines > lines_max) deadlock_ += fmt::format("\n  and {} more ranks", lines - lines_max);
+}
+
+}  // namespace rma::sim
