@@ -93,6 +93,7 @@ void drop_window(window_view* view) noexcept {
   }
   forget(w);
   demote_memory(w);  // the user may give that memory back after this
+  unregister_memory(w);
   const int place = w.team->place(0);
   if (place >= 0) {
     word32& dropped = w.block_at(place)->dropped;

@@ -241,9 +241,18 @@ void demote_memory(window_core& w) noexcept {
   w.team->rt->give_back(w.promoted_offset, std::exchange(w.promoted_bytes, 0));
 }
 
+void unregister_memory(window_core& w) noexcept {
+  window_identity& mine = w.my_block().identity;
+  if (w.ctx->wide() == nullptr || w.kind != call::create || w.local_bytes == 0 || mine.wide_reachable == 0) return;
+  mine.wide_reachable = 0;
+  const std::lock_guard guard(w.ctx->lock());
+  w.ctx->wide()->deregister_region(mine.wide);
+}
+
 void release_window(window_core& w) noexcept {
   runtime_core& rt = *w.team->rt;
   demote_memory(w);
+  unregister_memory(w);
   if (w.table_bytes != 0) rt.give_back(w.table_offset, w.table_bytes);
   rt.give_back(w.block_offset, w.block_bytes);
 }

@@ -12,6 +12,7 @@
 #include "fabric/shm/shm.hpp"
 #include "fabric/sim/run.hpp"
 #include "fabric/sim/sim_boot.hpp"
+#include "fabric/sim/sim_fabric.hpp"
 #include "fabric/sim/sim_surroundings.hpp"
 
 namespace rma::fabric {
@@ -92,6 +93,7 @@ place simulated_place(const settings& s) {
   at.board = std::make_unique<shm::board>(host, s, std::move(members), mine);
   at.around = std::make_unique<sim::sim_surroundings>(*boot, *at.board);
   at.node = std::make_unique<shm::shm_fabric>(*at.board);
+  if (me.job->nodes() > 1) at.wide = std::make_unique<sim::sim_fabric>(boot->round().network(), me.rank);
   at.boot = std::move(boot);
   return at;
 }

@@ -188,6 +188,8 @@ inline bool is_freed(const window_view& view) noexcept { return &view == &freed_
 
 /// Promoted user memory becomes private again.
 void demote_memory(window_core& w) noexcept;
+/// Nobody reaches the window's user memory through the fabric between nodes any more.
+void unregister_memory(window_core& w) noexcept;
 /// Gives back what the window holds of this rank's segment.
 void release_window(window_core& w) noexcept;
 

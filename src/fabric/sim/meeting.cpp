@@ -8,6 +8,9 @@
 #include <cstring>
 #include <utility>
 
+#include "fabric/sim/sim_fabric.hpp"
+#include "fabric/sim/wire.hpp"
+
 namespace rma::sim {
 
 meeting::meeting(world& job)
@@ -103,6 +106,14 @@ void meeting::leave(int rank) {
   if (std::exchange(left_[static_cast<std::size_t>(rank)], 1) != 0) return;
   ++any_left_;
   if (arrived_ != 0) wake_all(waiting_);
+}
+
+wire& meeting::network() {
+  if (network_ == nullptr) {
+    const world_options& o = job_.options();
+    network_ = std::make_unique<wire>(job_, o.machine, topology(o.topology, job_.nodes()), o.today, o.seed);
+  }
+  return *network_;
 }
 
 std::byte* meeting::memory(int node, std::size_t bytes) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@
 #include "rma/error.hpp"
 
 namespace rma::sim {
+
+class wire;
 
 class meeting {
  public:
@@ -33,6 +36,8 @@ class meeting {
   void leave(int rank);
   [[nodiscard]] bool has_left(int rank) const noexcept { return left_[static_cast<std::size_t>(rank)] != 0; }
 
+  /// What connects the nodes; made when it is first asked for. Throws Error(bad_setting, bad_argument).
+  wire& network();
   /// The memory of a node, zero at first. Throws Error(out_of_memory, bad_boot).
   std::byte* memory(int node, std::size_t bytes);
   /// A rank of that node needs it no more.
@@ -59,6 +64,7 @@ class meeting {
   std::size_t fences_ = 0;
   std::vector<int> waiting_;  ///< in join or fence
   std::vector<mapping> nodes_;
+  std::unique_ptr<wire> network_;
 };
 
 }  // namespace rma::sim

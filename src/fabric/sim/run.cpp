@@ -24,6 +24,8 @@ world_options options_of(const Config& job) {
   o.seed = job.seed;
   o.stack_bytes = job.stack_bytes;
   o.settings = job.settings;
+  if (!job.topology.empty()) o.topology = job.topology;
+  if (job.faults) o.today = storm(job.seed);
   o.machine = load_parameters(job.parameters.empty() ? default_machine : std::string_view(job.parameters));
   if (job.limit.count() < 0) throw Error(status::bad_argument, "a limit of virtual time below zero");
   if (job.limit.count() > 0) o.limit_ps = job.limit.count() * 1000;

@@ -41,6 +41,7 @@ class sim_client final : public boot::client, public shm::landlord {
   void wake(int world_rank) noexcept override { job_.wake(world_rank); }
 
   [[nodiscard]] world& job() noexcept { return job_; }
+  [[nodiscard]] meeting& round() noexcept { return meeting_; }
   /// In good order, whichever node it was on.
   [[nodiscard]] bool has_left(int rank) const noexcept { return meeting_.has_left(rank); }
 

@@ -23,6 +23,7 @@
 #include "fabric/sim/event_queue.hpp"
 #include "fabric/sim/fiber.hpp"
 #include "fabric/sim/parameters.hpp"
+#include "fabric/sim/weather.hpp"
 
 namespace rma::sim {
 
@@ -40,6 +41,8 @@ struct world_options {
   std::size_t stack_bytes = std::size_t{256} << 10;
   time_ps limit_ps = never_ps;                    ///< the run ends there
   parameters machine{};                           ///< load_parameters(default_machine) or others
+  std::string topology = "fat-tree";              ///< of the nodes
+  weather today = calm();                         ///< of the network between them
   std::map<std::string, std::string> settings{};  ///< of every rank's runtime
 };
 

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/sim/sim_fabric.hpp"
+
+#include <utility>
+
+namespace rma::sim {
+
+using slices = std::span<const fabric::local_slice>;
+
+sim_fabric::sim_fabric(wire& shared, int rank) : wire_(shared), rank_(rank) { wire_.join(rank, *this); }
+
+sim_fabric::~sim_fabric() { wire_.leave(rank_); }
+
+// The first one is the segment of the library, without which there is no runtime: it never fails.
+status sim_fabric::register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept {
+  if (!regions_.empty() && wire_.refuses_registration()) return status::not_supported;
+  key = {reinterpret_cast<std::uint64_t>(at), bytes, next_key_++};
+  regions_[key.key] = {key.address, bytes};
+  return status::done;
+}
+
+bool sim_fabric::has_registered(std::uint64_t key, std::uint64_t address, std::uint64_t bytes) const noexcept {
+  const auto found = regions_.find(key);
+  if (found == regions_.end() || address < found->second.address) return false;
+  const std::uint64_t offset = address - found->second.address;
+  return offset <= found->second.bytes && bytes <= found->second.bytes - offset;
+}
+
+wire::order sim_fabric::begin(wire::kind what, int peer, std::uint64_t token,
+                              const fabric::region_key& region) const noexcept {
+  wire::order o;
+  o.what = what;
+  o.origin = rank_;
+  o.target = peer;
+  o.token = token;
+  o.region = region;
+  return o;
+}
+
+status sim_fabric::write(int peer, slices from, const fabric::region_key& region,
+                         std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept {
+  wire::order o = begin(wire::kind::write, peer, token, region);
+  o.local = from;
+  o.remote = to;
+  return wire_.post(o);
+}
+
+status sim_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
+                                        fabric::remote_slice to, std::uint32_t immediate,
+                                        std::uint64_t token) noexcept {
+  wire::order o = begin(wire::kind::write, peer, token, region);
+  o.local = from;
+  o.remote = {&to, 1};
+  o.immediate = immediate;
+  return wire_.post(o);
+}
+
+status sim_fabric::read(int peer, slices to, const fabric::region_key& region,
+                        std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept {
+  wire::order o = begin(wire::kind::read, peer, token, region);
+  o.local = to;
+  o.remote = from;
+  return wire_.post(o);
+}
+
+status sim_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
+                             std::uint64_t& old, std::uint64_t token) noexcept {
+  const fabric::remote_slice word{address, sizeof old};
+  wire::order o = begin(wire::kind::fetch_add, peer, token, region);
+  o.remote = {&word, 1};
+  o.operand = operand;
+  o.old = &old;
+  return wire_.post(o);
+}
+
+status sim_fabric::compare_swap(int peer, const fabric::region_key& region, std::uint64_t address,
+                                std::uint64_t expected, std::uint64_t desired, std::uint64_t& old,
+                                std::uint64_t token) noexcept {
+  const fabric::remote_slice word{address, sizeof old};
+  wire::order o = begin(wire::kind::compare_swap, peer, token, region);
+  o.remote = {&word, 1};
+  o.operand = desired;
+  o.expected = expected;
+  o.old = &old;
+  return wire_.post(o);
+}
+
+status sim_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte> header,
+                        std::span<const std::byte> payload) noexcept {
+  wire::order o = begin(wire::kind::message, peer, 0, {});
+  o.message_kind = kind;
+  o.header = header;
+  o.payload = payload;
+  return wire_.post(o);
+}
+
+status sim_fabric::send_bulk(int, slices, std::uint64_t) noexcept { return status::not_supported; }
+status sim_fabric::post_bulk_receive(int, slices, std::uint64_t) noexcept { return status::not_supported; }
+
+unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
+  unsigned found = 0;
+  for (; found < limit && !arrivals_.empty(); ++found) {
+    const arrival a = std::move(arrivals_.front());
+    arrivals_.pop_front();
+    switch (a.what) {
+      case arrival_kind::completion: to.on_completion(a.value, a.result); break;
+      case arrival_kind::immediate: to.on_immediate(a.source, static_cast<std::uint32_t>(a.value)); break;
+      case arrival_kind::message:
+        --messages_waiting_;
+        to.on_message(a.source, a.kind, a.bytes);
+        break;
+    }
+  }
+  return found;
+}
+
+void sim_fabric::end_one() noexcept {
+  --under_way_;
+  if (std::exchange(refused_, false)) wire_.job().wake(rank_);
+}
+
+void sim_fabric::put(arrival&& a) {
+  arrivals_.push_back(std::move(a));
+  wire_.job().wake(rank_);
+}
+
+void sim_fabric::put_completion(std::uint64_t token, status result) {
+  put({arrival_kind::completion, result, 0, -1, token, {}});
+}
+
+void sim_fabric::put_message(int source, std::uint16_t kind, std::vector<std::byte>&& bytes) {
+  ++messages_waiting_;
+  put({arrival_kind::message, status::done, kind, source, 0, std::move(bytes)});
+}
+
+void sim_fabric::put_immediate(int source, std::uint32_t immediate) {
+  put({arrival_kind::immediate, status::done, 0, source, immediate, {}});
+}
+
+}  // namespace rma::sim

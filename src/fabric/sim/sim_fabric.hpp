@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One rank's adapter in the simulated network (src/fabric/sim/wire.hpp): what it has registered, and what has come.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/sim/wire.hpp"
+
+namespace rma::sim {
+
+class sim_fabric final : public fabric::network {
+ public:
+  sim_fabric(wire& shared, int rank);
+  ~sim_fabric() override;
+
+  [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return wire_.today().caps; }
+  [[nodiscard]] bool reaches(int peer) const noexcept override { return peer >= 0 && peer < wire_.job().size(); }
+  [[nodiscard]] fabric::prospect promise(int, std::size_t) noexcept override { return fabric::prospect::none; }
+  [[nodiscard]] bool promised() noexcept override { return false; }
+
+  status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override;
+  void deregister_region(const fabric::region_key& key) noexcept override { regions_.erase(key.key); }
+
+  status write(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
+               std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept override;
+  status write_with_immediate(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
+                              fabric::remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept override;
+  status read(int peer, std::span<const fabric::local_slice> to, const fabric::region_key& region,
+              std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept override;
+  status fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
+                   std::uint64_t& old, std::uint64_t token) noexcept override;
+  status compare_swap(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t expected,
+                      std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept override;
+  status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
+              std::span<const std::byte> payload) noexcept override;
+  status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
+  status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
+
+  bool pending() noexcept override { return !arrivals_.empty(); }
+  unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
+
+  // ---- of the wire ------------------------------------------------------------------------------------------
+  [[nodiscard]] bool has_registered(std::uint64_t key, std::uint64_t address, std::uint64_t bytes) const noexcept;
+  [[nodiscard]] std::uint32_t under_way() const noexcept { return under_way_; }
+  [[nodiscard]] std::uint32_t messages_waiting() const noexcept { return messages_waiting_; }
+  void begin_one() noexcept { ++under_way_; }
+  /// A place in the send queue is free.
+  void end_one() noexcept;
+  void refused() noexcept { refused_ = true; }
+  void put_completion(std::uint64_t token, status result);
+  void put_message(int source, std::uint16_t kind, std::vector<std::byte>&& bytes);
+  void put_immediate(int source, std::uint32_t immediate);
+
+ private:
+  enum class arrival_kind : std::uint8_t { completion, message, immediate };
+  struct arrival {
+    arrival_kind what;
+    status result;
+    std::uint16_t kind;
+    int source;
+    std::uint64_t value;  ///< token or immediate
+    std::vector<std::byte> bytes;
+  };
+  struct range {
+    std::uint64_t address;
+    std::uint64_t bytes;
+  };
+  void put(arrival&& a);
+  [[nodiscard]] wire::order begin(wire::kind what, int peer, std::uint64_t token,
+                                  const fabric::region_key& region) const noexcept;
+
+  wire& wire_;
+  int rank_;
+  std::uint32_t under_way_ = 0;
+  std::uint32_t messages_waiting_ = 0;
+  bool refused_ = false;  ///< a post since the last free place
+  std::uint64_t next_key_ = 1;
+  std::map<std::uint64_t, range> regions_;
+  std::deque<arrival> arrivals_;
+};
+
+}  // namespace rma::sim

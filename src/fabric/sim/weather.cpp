@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/sim/weather.hpp"
+
+#include <initializer_list>
+
+namespace rma::sim {
+namespace {
+
+constexpr time_ps us = 1'000'000;
+constexpr std::size_t message_bytes = 4096;
+
+}  // namespace
+
+weather calm() {
+  weather w;
+  w.caps.name = "sim";
+  w.caps.gather_max = 30;
+  w.caps.scatter_max = 30;
+  w.caps.inline_bytes_max = 0;
+  w.caps.message_bytes_max = message_bytes;
+  w.caps.transfer_bytes_max = std::size_t{1} << 30;
+  w.caps.outstanding_reads_max = 16;
+  w.caps.write_means = fabric::write_completion::placed;
+  w.caps.in_order_placement = true;
+  w.caps.messages_after_writes = true;
+  w.caps.write_with_immediate = true;
+  w.caps.atomics = true;
+  w.caps.one_sided = true;
+  w.receiver_not_ready_ps = 10 * us;
+  return w;
+}
+
+weather storm(std::uint64_t seed) {
+  using fabric::write_completion;
+  dice d(seed);
+  weather w = calm();
+  w.caps.write_means = d.one_of({write_completion::local, write_completion::acked, write_completion::placed});
+  w.caps.in_order_placement = d.one_in(2);
+  w.caps.messages_after_writes = d.one_in(2);
+  w.caps.gather_max = d.one_of<std::size_t>({1, 2, 30});
+  w.caps.remote_slices_max = d.one_of<std::size_t>({1, 1, 4});
+  w.caps.transfer_bytes_max = d.one_of<std::size_t>({256, 4096, std::size_t{1} << 30});
+  w.caps.one_sided = !d.one_in(6);
+  w.send_queue = d.one_of<std::uint32_t>({1, 2, 7, 64, 1024});
+  w.receive_queue = d.one_of<std::uint32_t>({1, 3, 16, 1024});
+  w.receiver_not_ready_ps = static_cast<time_ps>(1 + d.below(50)) * us;
+  w.placement_delay_max_ps =
+      w.caps.write_means == write_completion::placed ? 0 : static_cast<time_ps>(d.below(20)) * us;
+  w.jitter_max_ps = static_cast<time_ps>(d.one_of<std::uint64_t>({0, 1, 10, 100})) * us;
+  w.refused_one_in = d.one_of<std::uint32_t>({0, 2, 5});
+  w.outages = static_cast<std::uint32_t>(d.below(4));
+  w.outage_ps = static_cast<time_ps>(1 + d.below(500)) * us;
+  w.outages_until_ps = 20'000 * us;
+  return w;
+}
+
+}  // namespace rma::sim

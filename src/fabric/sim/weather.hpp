@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What may go differently from run to run within the contract of the fabric, and what may go wrong: drawn from a seed.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+
+#include "fabric/fabric.hpp"
+#include "fabric/sim/event_queue.hpp"
+
+namespace rma::sim {
+
+/// Numbers that depend on the seed alone.
+class dice {
+ public:
+  explicit dice(std::uint64_t seed) noexcept : state_(seed) {}
+  std::uint64_t roll() noexcept {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15ULL;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+    return z ^ (z >> 31);
+  }
+  /// 0 ... sides-1
+  std::uint64_t below(std::uint64_t sides) noexcept { return sides == 0 ? 0 : roll() % sides; }
+  bool one_in(std::uint64_t n) noexcept { return n != 0 && below(n) == 0; }
+  template <class T>
+  T one_of(std::initializer_list<T> all) noexcept {
+    return all.begin()[below(all.size())];
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+/// The fabric's promises, and its limits.
+struct weather {
+  fabric::capabilities caps;
+  std::uint32_t send_queue = 1024;     ///< operations of one rank that are under way, at most
+  std::uint32_t receive_queue = 1024;  ///< messages that wait for one rank, at most
+  time_ps receiver_not_ready_ps = 0;   ///< until a message that found no room is offered again
+  time_ps placement_delay_max_ps = 0;  ///< of a write that is acknowledged before it is in memory
+  time_ps jitter_max_ps = 0;           ///< of a packet
+  std::uint32_t refused_one_in = 0;    ///< registrations of user memory that fail; 0: none
+  std::uint32_t outages = 0;           ///< links that go down for a while
+  time_ps outage_ps = 0;               ///< how long, at most
+  time_ps outages_until_ps = 0;        ///< they begin before that
+};
+
+/// A network that keeps every promise that a network can make.
+weather calm();
+/// Everything drawn: the least that the contract of the fabric allows, and all that may go wrong in it.
+weather storm(std::uint64_t seed);
+
+}  // namespace rma::sim

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/sim/wire.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "fabric/sim/sim_fabric.hpp"
+
+namespace rma::sim {
+namespace {
+
+constexpr std::uint64_t request_bytes = 0;  // a control packet
+
+}  // namespace
+
+wire::wire(world& job, const parameters& constants, const topology& over, const weather& today, std::uint64_t seed)
+    : job_(job),
+      weather_(today),
+      dice_(seed),
+      model_(job.events(), constants, over, *this),
+      fabrics_(static_cast<std::size_t>(job.size()), nullptr) {
+  if (weather_.jitter_max_ps != 0) model_.set_jitter(weather_.jitter_max_ps, seed, weather_.caps.in_order_placement);
+  for (std::uint32_t i = 0; i < weather_.outages; ++i) {
+    const auto link = static_cast<link_id>(dice_.below(over.links()));
+    const auto from_ps = static_cast<time_ps>(dice_.below(static_cast<std::uint64_t>(weather_.outages_until_ps)));
+    const auto for_ps = static_cast<time_ps>(dice_.below(static_cast<std::uint64_t>(weather_.outage_ps)));
+    model_.set_link_down(link, from_ps, from_ps + for_ps);
+  }
+}
+
+void wire::join(int rank, sim_fabric& fabric) { fabrics_[static_cast<std::size_t>(rank)] = &fabric; }
+
+void wire::leave(int rank) noexcept { fabrics_[static_cast<std::size_t>(rank)] = nullptr; }
+
+std::uint32_t wire::take() {
+  if (free_.empty()) {
+    flights_.emplace_back();
+    return static_cast<std::uint32_t>(flights_.size() - 1);
+  }
+  const std::uint32_t index = free_.back();
+  free_.pop_back();
+  return index;
+}
+
+void wire::release(std::uint32_t index) noexcept {
+  if (--at(index).holds == 0) free_.push_back(index);
+}
+
+void wire::fill(flight& f, const order& o) {
+  f.what = o.what;
+  f.back = f.told = false;
+  f.has_immediate = o.immediate.has_value();
+  f.immediate = o.immediate.value_or(0);
+  f.origin = o.origin;
+  f.target = o.target;
+  f.token = o.token;
+  f.region = o.region;
+  f.local.assign(o.local.begin(), o.local.end());
+  f.remote.assign(o.remote.begin(), o.remote.end());
+  f.operand = o.operand;
+  f.expected = o.expected;
+  f.old = o.old;
+  f.message_kind = o.message_kind;
+  f.arrived = 0;
+  f.holds = 0;
+  f.result = status::done;
+  f.data.assign(o.header.begin(), o.header.end());
+  f.data.insert(f.data.end(), o.payload.begin(), o.payload.end());
+  f.bytes = f.data.size();
+  for (const auto& each : f.remote) f.bytes += each.bytes;
+  if (o.what == kind::write || o.what == kind::read) f.data.resize(f.bytes);
+}
+
+status wire::post(const order& o) {
+  sim_fabric& from = *fabrics_[static_cast<std::size_t>(o.origin)];
+  if (from.under_way() >= weather_.send_queue) {
+    from.refused();
+    return status::retry_queue_full;
+  }
+  from.begin_one();
+  const std::uint32_t index = take();
+  flight& f = at(index);
+  fill(f, o);
+  f.number = stream_of(between(o.origin, o.target), f).posted++;
+  job_.charge(o.origin, model_.constants().post_time_ps, activity::post);
+  send(index, job_.local_time_ps(o.origin));
+  return o.what == kind::message ? status::done : status::posted;
+}
+
+// The identity of a transfer is the flight's number, the lowest bit says that it is the answer.
+void wire::send(std::uint32_t index, time_ps when_ps) {
+  flight& f = at(index);
+  transfer t;
+  t.id = std::uint64_t{index} << 1 | (f.back ? 1 : 0);
+  t.from_node = job_.node_of(f.back ? f.target : f.origin);
+  t.to_node = job_.node_of(f.back ? f.origin : f.target);
+  const bool request = !f.back && f.what != kind::write && f.what != kind::message;
+  const bool word = f.back && f.what != kind::read;
+  t.bytes = request || word ? request_bytes : f.bytes;
+  t.from_adapter = f.back;
+  t.to_adapter = request || word;
+  t.acknowledged = f.what == kind::write && weather_.caps.write_means != fabric::write_completion::local;
+  f.holds += t.acknowledged ? 2U : 1U;
+  model_.post(t, when_ps);
+}
+
+// ---- memory ----------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Runs `copy(address, offset, bytes)` for the part [first, first + bytes) of a list of pieces.
+template <class Pieces, class Address, class Copy>
+void for_part(const Pieces& pieces, std::uint64_t first, std::uint64_t bytes, Address&& address, Copy&& copy) {
+  std::uint64_t begin = 0;
+  for (const auto& piece : pieces) {
+    const std::uint64_t from = std::max(first, begin);
+    const std::uint64_t to = std::min(first + bytes, begin + piece.bytes);
+    if (from < to) copy(address(piece) + (from - begin), from, to - from);
+    begin += piece.bytes;
+  }
+}
+
+std::byte* here(const fabric::local_slice& s) noexcept { return static_cast<std::byte*>(s.at); }
+std::byte* there(const fabric::remote_slice& s) noexcept { return reinterpret_cast<std::byte*>(s.address); }
+
+}  // namespace
+
+void wire::copy_out(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept {
+  const auto copy = [&](const std::byte* from, std::uint64_t at, std::uint64_t n) {
+    std::memcpy(f.data.data() + at, from, n);
+  };
+  if (f.back) {
+    for_part(f.remote, first, bytes, there, copy);
+  } else {
+    for_part(f.local, first, bytes, here, copy);
+  }
+}
+
+void wire::copy_in(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept {
+  const auto copy = [&](std::byte* to, std::uint64_t at, std::uint64_t n) { std::memcpy(to, f.data.data() + at, n); };
+  if (f.back) {
+    for_part(f.local, first, bytes, here, copy);
+  } else {
+    for_part(f.remote, first, bytes, there, copy);
+  }
+}
+
+bool wire::lies_in_region(const flight& f) const noexcept {
+  const sim_fabric* const owner = fabrics_[static_cast<std::size_t>(f.target)];
+  return owner != nullptr && std::all_of(f.remote.begin(), f.remote.end(), [&](const fabric::remote_slice& s) {
+           return owner->has_registered(f.region.key, s.address, s.bytes);
+         });
+}
+
+// ---- what the model tells --------------------------------------------------------------------------------------
+
+void wire::on_departure(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept {
+  const auto index = static_cast<std::uint32_t>(id >> 1);
+  flight& f = at(index);
+  const bool last = first + bytes >= f.bytes;
+  if (f.what == kind::message || f.result != status::done) {
+    if (last && f.what == kind::message) complete(f);  // its place in the send queue is free
+    return;
+  }
+  const int source = f.back ? f.target : f.origin;
+  if (fabrics_[static_cast<std::size_t>(source)] != nullptr) {
+    copy_out(f, first, bytes);
+  } else {
+    f.result = status::peer_failed;
+  }
+  if (last && f.what == kind::write && weather_.caps.write_means == fabric::write_completion::local) complete(f);
+}
+
+void wire::on_arrival(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept {
+  const auto index = static_cast<std::uint32_t>(id >> 1);
+  flight& f = at(index);
+  const bool word = bytes == 0;
+  f.arrived += bytes;
+  if ((id & 1) != 0) {
+    const bool lost = fabrics_[static_cast<std::size_t>(f.origin)] == nullptr || !job_.alive(f.origin);
+    if (!word && !lost && f.result == status::done) copy_in(f, first, bytes);
+    if (word || f.arrived == f.bytes) arrived_back(index);
+    return;
+  }
+  if (f.what == kind::write) {
+    if (!job_.alive(f.target)) {
+      f.result = status::peer_failed;
+    } else if (!lies_in_region(f)) {
+      f.result = status::out_of_window;
+    } else if (weather_.placement_delay_max_ps == 0) {
+      copy_in(f, first, bytes);
+    }
+  }
+  if (word || f.arrived == f.bytes) arrived_at_target(index);
+}
+
+void wire::on_acknowledgement(transfer_id id) noexcept {
+  const auto index = static_cast<std::uint32_t>(id >> 1);
+  complete(at(index));
+  release(index);
+}
+
+void wire::on_atomic(transfer_id id) noexcept {
+  const auto index = static_cast<std::uint32_t>(id >> 1);
+  flight& f = at(index);
+  if (f.result == status::done) {
+    auto& word = *reinterpret_cast<std::uint64_t*>(there(f.remote.front()));
+    f.old_value = word;
+    if (f.what == kind::fetch_add) {
+      word += f.operand;
+    } else if (word == f.expected) {
+      word = f.operand;
+    }
+  }
+  answer(index);
+}
+
+// ---- turns -----------------------------------------------------------------------------------------------------
+
+void wire::arrived_at_target(std::uint32_t index) {
+  flight& f = at(index);
+  if (f.what == kind::message) complete(f);  // an empty one has not left anything
+  connection& c = between(f.origin, f.target);
+  if (f.what == kind::write && f.result == status::done && weather_.placement_delay_max_ps != 0) {
+    ++f.holds;
+    c.unplaced.push_back(index);
+    const auto delay = static_cast<time_ps>(dice_.below(static_cast<std::uint64_t>(weather_.placement_delay_max_ps)));
+    job_.events().at(job_.events().now_ps() + delay, &wire::on_placement_due, this, index);
+  }
+  stream& s = stream_of(c, f);
+  s.waiting.push_back(index);
+  serve(c, s);
+}
+
+void wire::serve(connection& c, stream& s) {
+  for (bool again = true; again;) {
+    again = false;
+    for (std::size_t i = 0; i < s.waiting.size(); ++i) {
+      const std::uint32_t index = s.waiting[i];
+      if (at(index).number != s.served) continue;
+      if (!serve_one(c, index)) return;
+      ++s.served;
+      s.waiting.erase(s.waiting.begin() + static_cast<std::ptrdiff_t>(i));
+      release(index);
+      again = true;
+      break;
+    }
+  }
+}
+
+// False: not now.
+bool wire::serve_one(connection& c, std::uint32_t index) {
+  flight& f = at(index);
+  if (f.what == kind::write) {
+    sim_fabric* const owner = fabrics_[static_cast<std::size_t>(f.target)];
+    if (f.has_immediate && f.result == status::done && owner != nullptr) {
+      place_all(c);
+      owner->put_immediate(f.origin, f.immediate);
+    }
+    return true;
+  }
+  if (f.what == kind::message) return deliver(c, f);
+  place_all(c);
+  ++f.holds;  // until the answer is there
+  f.result = !job_.alive(f.target) ? status::peer_failed : !lies_in_region(f) ? status::out_of_window : status::done;
+  if (f.what == kind::read) {
+    answer(index);
+  } else {
+    model_.serve_atomic(job_.node_of(f.target), std::uint64_t{index} << 1, job_.events().now_ps());
+  }
+  return true;
+}
+
+bool wire::deliver(connection& c, flight& f) {
+  sim_fabric* const owner = fabrics_[static_cast<std::size_t>(f.target)];
+  if (owner == nullptr || !job_.alive(f.target)) return true;  // nobody is there
+  if (owner->messages_waiting() >= weather_.receive_queue) {
+    if (!c.retrying) {
+      c.retrying = true;
+      const std::uint64_t pair = static_cast<std::uint64_t>(f.origin) << 32 | static_cast<std::uint32_t>(f.target);
+      job_.events().at(job_.events().now_ps() + weather_.receiver_not_ready_ps, &wire::on_retry_due, this, pair);
+    }
+    return false;
+  }
+  if (weather_.caps.messages_after_writes) place_all(c);
+  owner->put_message(f.origin, f.message_kind, std::move(f.data));
+  return true;
+}
+
+void wire::on_retry_due(void* self, std::uint64_t pair) noexcept {
+  auto& me = *static_cast<wire*>(self);
+  connection& c = me.connections_.at(pair);
+  c.retrying = false;
+  me.serve(c, me.weather_.caps.messages_after_writes ? c.operations : c.messages);
+}
+
+void wire::place_all(connection& c) noexcept {
+  for (const std::uint32_t index : std::exchange(c.unplaced, {})) {
+    flight& f = at(index);
+    if (job_.alive(f.target) && lies_in_region(f)) copy_in(f, 0, f.bytes);
+  }
+}
+
+// It may have been placed before its time, by what came after it. Where placement is in order, so is what came before.
+void wire::on_placement_due(void* self, std::uint64_t data) noexcept {
+  auto& me = *static_cast<wire*>(self);
+  const auto index = static_cast<std::uint32_t>(data);
+  flight& f = me.at(index);
+  connection& c = me.between(f.origin, f.target);
+  const auto at = std::find(c.unplaced.begin(), c.unplaced.end(), index);
+  if (at != c.unplaced.end()) {
+    const auto first = me.weather_.caps.in_order_placement ? c.unplaced.begin() : at;
+    const std::vector<std::uint32_t> now(first, at + 1);
+    const std::vector<std::uint32_t> later(at + 1, c.unplaced.end());
+    c.unplaced.erase(first, c.unplaced.end());
+    std::vector<std::uint32_t> before = std::exchange(c.unplaced, now);
+    me.place_all(c);
+    before.insert(before.end(), later.begin(), later.end());
+    c.unplaced = std::move(before);
+  }
+  me.release(index);
+}
+
+// ---- answers and ends ------------------------------------------------------------------------------------------
+
+void wire::answer(std::uint32_t index) {
+  flight& f = at(index);
+  f.back = true;
+  f.arrived = 0;
+  send(index, job_.events().now_ps());
+  release(index);
+}
+
+void wire::arrived_back(std::uint32_t index) {
+  flight& f = at(index);
+  const bool lost = fabrics_[static_cast<std::size_t>(f.origin)] == nullptr || !job_.alive(f.origin);
+  if (f.old != nullptr && f.result == status::done && !lost) *f.old = f.old_value;
+  complete(f);
+  release(index);
+}
+
+/// Tells the origin, once.
+void wire::complete(flight& f) noexcept {
+  if (std::exchange(f.told, true)) return;
+  sim_fabric* const origin = fabrics_[static_cast<std::size_t>(f.origin)];
+  if (origin == nullptr || !job_.alive(f.origin)) return;
+  origin->end_one();
+  if (f.what != kind::message) origin->put_completion(f.token, f.result);
+}
+
+}  // namespace rma::sim

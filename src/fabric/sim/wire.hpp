@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The network of a simulated job: everything between the call of one rank and the memory of another.
+///
+///   write:    packets leave the origin's memory --> arrive --> are in the target's memory --> completion
+///   read:     request --> its turn --> packets leave the target's memory --> arrive --> completion
+///   atomic:   request --> its turn --> atomic unit of the target's adapter --> answer --> completion
+///   message:  packets --> arrive --> its turn --> a place in the target's receive queue, or offered again later
+///
+/// A connection is what one rank sends to another. Reads, atomics and messages wait there for their turn: until what
+/// was posted before them has arrived, and writes are in memory. That is what the contract of the fabric promises, and
+/// nothing else is kept in order: what the model and the weather let overtake does overtake.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/sim/network_model.hpp"
+#include "fabric/sim/weather.hpp"
+#include "fabric/sim/world.hpp"
+
+namespace rma::sim {
+
+class sim_fabric;
+
+class wire final : public transfer_sink {
+ public:
+  wire(world& job, const parameters& constants, const topology& over, const weather& today, std::uint64_t seed);
+
+  [[nodiscard]] const weather& today() const noexcept { return weather_; }
+  [[nodiscard]] const network_model& model() const noexcept { return model_; }
+  [[nodiscard]] world& job() noexcept { return job_; }
+
+  void join(int rank, sim_fabric& fabric);
+  /// The rank's fabric goes away: nothing is delivered to it any more.
+  void leave(int rank) noexcept;
+
+  enum class kind : std::uint8_t { write, read, fetch_add, compare_swap, message };
+  /// An operation as it is posted.
+  struct order {
+    kind what = kind::write;
+    int origin = 0;
+    int target = 0;
+    std::uint64_t token = 0;
+    fabric::region_key region;
+    std::span<const fabric::local_slice> local;
+    std::span<const fabric::remote_slice> remote;
+    std::uint64_t operand = 0;
+    std::uint64_t expected = 0;
+    std::uint64_t* old = nullptr;
+    std::optional<std::uint32_t> immediate;
+    std::uint16_t message_kind = 0;
+    std::span<const std::byte> header, payload;  ///< of a message: copied
+  };
+  /// `posted`, `done` for a message, or `retry_queue_full`.
+  status post(const order& o);
+
+  /// Messages that found the receive queue of this rank full may try again.
+  void made_room(int rank);
+  [[nodiscard]] bool refuses_registration() noexcept { return dice_.one_in(weather_.refused_one_in); }
+
+  // ---- of the model -----------------------------------------------------------------------------------------
+  void on_departure(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept override;
+  void on_arrival(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept override;
+  void on_acknowledgement(transfer_id id) noexcept override;
+  void on_atomic(transfer_id id) noexcept override;
+
+ private:
+  struct flight {
+    kind what = kind::write;
+    bool back = false;  ///< the answer of a read or an atomic is on its way
+    bool told = false;  ///< the origin knows that it is over
+    bool has_immediate = false;
+    int origin = 0;
+    int target = 0;
+    std::uint64_t token = 0;
+    std::uint64_t number = 0;  ///< in its stream
+    fabric::region_key region;
+    std::vector<fabric::local_slice> local;
+    std::vector<fabric::remote_slice> remote;
+    std::vector<std::byte> data;
+    std::uint64_t bytes = 0;
+    std::uint64_t arrived = 0;
+    std::uint64_t operand = 0, expected = 0, old_value = 0;
+    std::uint64_t* old = nullptr;
+    std::uint32_t immediate = 0;
+    std::uint16_t message_kind = 0;
+    unsigned holds = 0;  ///< steps that still need this record
+    status result = status::done;
+  };
+  /// What is served in the order of its posting.
+  struct stream {
+    std::uint64_t posted = 0, served = 0;
+    std::vector<std::uint32_t> waiting;  ///< has arrived, not been served
+  };
+  /// What one rank sends to another.
+  struct connection {
+    stream operations;                    ///< messages, too, if they stay behind writes
+    stream messages;                      ///< else
+    std::vector<std::uint32_t> unplaced;  ///< writes that have arrived but are not in memory yet
+    bool retrying = false;                ///< a message is offered again later
+  };
+
+  flight& at(std::uint32_t index) noexcept { return flights_[index]; }
+  connection& between(int origin, int target) {
+    return connections_[static_cast<std::uint64_t>(origin) << 32 | static_cast<std::uint32_t>(target)];
+  }
+  stream& stream_of(connection& c, const flight& f) noexcept {
+    return f.what == kind::message && !weather_.caps.messages_after_writes ? c.messages : c.operations;
+  }
+  std::uint32_t take();
+  void fill(flight& f, const order& o);
+  void send(std::uint32_t index, time_ps when_ps);
+  void copy_out(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept;
+  void copy_in(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept;
+  [[nodiscard]] bool lies_in_region(const flight& f) const noexcept;
+  void arrived_at_target(std::uint32_t index);
+  void arrived_back(std::uint32_t index);
+  void serve(connection& c, stream& s);
+  bool serve_one(connection& c, std::uint32_t index);
+  bool deliver(connection& c, flight& f);
+  void place_all(connection& c) noexcept;
+  void answer(std::uint32_t index);
+  void complete(flight& f) noexcept;
+  void release(std::uint32_t index) noexcept;
+  static void on_placement_due(void* self, std::uint64_t data) noexcept;
+  static void on_retry_due(void* self, std::uint64_t data) noexcept;
+
+  world& job_;
+  weather weather_;
+  dice dice_;
+  network_model model_;
+  std::vector<sim_fabric*> fabrics_;
+  std::deque<flight> flights_;
+  std::vector<std::uint32_t> free_;
+  std::unordered_map<std::uint64_t, connection> connections_;
+};
+
+}  // namespace rma::sim
