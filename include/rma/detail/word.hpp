@@ -2,8 +2,8 @@
 /// \file
 /// Atomic words of the shared-memory protocols, and the fences between them.
 ///
-/// Every lock, ring and doorbell word is a `word`: one place where the simulator's explorer can let
-/// another rank run between two accesses.
+/// Every lock, ring and doorbell word is a `word`: one place where the explorer (tests/explore) can let another rank run
+/// between two accesses. Its build of the library defines RMA_EXPLORE.
 #pragma once
 
 #include <atomic>
@@ -23,6 +23,13 @@
 #endif
 
 namespace rma::detail {
+
+#if defined(RMA_EXPLORE)
+/// Before every access to a word. Defined by the explorer.
+void explore_point() noexcept;
+#else
+inline void explore_point() noexcept {}
+#endif
 
 /// An atomic integer in memory that several ranks may map. Trivial, so that it can lie in fresh shared memory;
 /// zero is its initial value.
@@ -48,7 +55,10 @@ class word {
   [[nodiscard]] Integer* address() noexcept { return &value_; }
 
  private:
-  std::atomic_ref<Integer> ref() const noexcept { return std::atomic_ref<Integer>(const_cast<Integer&>(value_)); }
+  std::atomic_ref<Integer> ref() const noexcept {
+    explore_point();
+    return std::atomic_ref<Integer>(const_cast<Integer&>(value_));
+  }
   alignas(sizeof(Integer)) Integer value_;
 };
 

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shared-memory protocols under all schedules with a bounded number of preemptions.
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+
+#include "explorer.hpp"
+
+using rma::Window;
+using rma::explore::explore;
+using rma::explore::player;
+using rma::explore::scenario;
+using rma::explore::verdict;
+
+namespace {
+
+/// EXPLORE_PREEMPTIONS=3 takes minutes.
+unsigned preemptions() {
+  const char* const text = std::getenv("EXPLORE_PREEMPTIONS");
+  return text == nullptr ? 2 : static_cast<unsigned>(std::atoi(text));
+}
+
+void all_hold(const verdict& v, std::uint64_t runs_min) {
+  INFO(v.failure);
+  INFO(v.runs << " schedules, at most " << v.steps_max << " steps");
+  CHECK(v.failure.empty());
+  CHECK(v.runs >= runs_min);
+}
+
+}  // namespace
+
+TEST_CASE("an exclusive lock has one holder", "[explore][lock]") {
+  const int ranks = GENERATE(2, 3);
+  all_hold(explore({.ranks = ranks, .preemptions = preemptions()},
+                   [](player& me) {
+                     auto win = Window<std::uint64_t>::allocate(me.rt.world(), 2);
+                     me.begin();
+                     {
+                       auto epoch = win.lock(rma::exclusive, 0);
+                       auto* const word = win.pointer_to(0);
+                       const std::uint64_t before = word[0]++;
+                       rma::detail::explore_point();
+                       me.check(word[1] == before, "two holders of an exclusive lock");
+                       word[1] = before + 1;
+                     }
+                     me.rt.world().barrier();
+                     me.check(win.pointer_to(0)[1] == static_cast<std::uint64_t>(me.rt.size()), "an update is lost");
+                     win.free();
+                   }),
+           500);
+}
+
+TEST_CASE("readers never see half of a writer's update", "[explore][lock]") {
+  all_hold(explore({.ranks = 2, .preemptions = preemptions()},
+                   [](player& me) {
+                     auto win = Window<std::uint64_t>::allocate(me.rt.world(), 2);
+                     me.begin();
+                     for (int i = 0; i < 2; ++i) {
+                       auto* const word = win.pointer_to(0);
+                       if (me.rt.rank() == 0) {
+                         auto epoch = win.lock(rma::exclusive, 0);
+                         ++word[0];
+                         rma::detail::explore_point();
+                         ++word[1];
+                       } else {
+                         auto epoch = win.lock(rma::shared, 0);
+                         const std::uint64_t first = word[0];
+                         rma::detail::explore_point();
+                         me.check(word[1] == first, "a reader beside a writer");
+                       }
+                     }
+                     me.rt.world().barrier();
+                     win.free();
+                   }),
+           500);
+}
+
+TEST_CASE("lock_all against an exclusive lock", "[explore][lock]") {
+  all_hold(explore({.ranks = 2, .preemptions = preemptions()},
+                   [](player& me) {
+                     auto win = Window<std::uint64_t>::allocate(me.rt.world(), 2);
+                     me.begin();
+                     if (me.rt.rank() == 0) {
+                       auto epoch = win.lock(rma::exclusive, 1);
+                       auto* const word = win.pointer_to(1);
+                       ++word[0];
+                       rma::detail::explore_point();
+                       ++word[1];
+                     } else {
+                       auto epoch = win.lock_all();
+                       const auto first = win.get(1, 0);
+                       rma::detail::explore_point();
+                       me.check(win.get(1, 1) == first, "a reader beside a writer");
+                     }
+                     me.rt.world().barrier();
+                     win.free();
+                   }),
+           200);
+}
+
+TEST_CASE("updates under a stripe's lock are exact", "[explore][atomics]") {
+  all_hold(explore({.ranks = 2, .preemptions = preemptions(), .settings = {{"RMA_ACCUMULATE_MODE", "striped"}}},
+                   [](player& me) {
+                     auto win = Window<std::uint64_t>::allocate(me.rt.world(), 4);
+                     win.fence();
+                     me.begin();
+                     const std::array<std::uint64_t, 4> ones{1, 1, 1, 1};
+                     win.accumulate(std::span<const std::uint64_t>(ones), 0, 0, rma::sum);
+                     win.accumulate(std::span<const std::uint64_t>(ones), 0, 0, rma::sum);
+                     win.fence(rma::no_succeed);
+                     if (me.rt.rank() == 0) me.check(win[0] == 4 && win[3] == 4, "an update is lost");
+                     win.free();
+                   }),
+           200);
+}
+
+TEST_CASE("a barrier holds everybody back", "[explore][barrier]") {
+  const int ranks = GENERATE(2, 3);
+  all_hold(explore({.ranks = ranks, .preemptions = preemptions()},
+                   [](player& me) {
+                     auto win = Window<std::uint64_t>::allocate_shared(me.rt.world(), 1);
+                     me.begin();
+                     for (std::uint64_t round = 1; round <= 2; ++round) {
+                       win[0] = round;
+                       me.rt.world().barrier();
+                       for (int r = 0; r < me.rt.size(); ++r) {
+                         me.check(*win.pointer_to(r) >= round, "a rank left a barrier that another has not reached");
+                       }
+                     }
+                     win.free();
+                   }),
+           100);
+}
+
+TEST_CASE("messages through a ring come whole, in order, and wake who sleeps", "[explore][ring]") {
+  all_hold(explore({.ranks = 2, .preemptions = preemptions(), .settings = {{"RMA_ACCUMULATE_MODE", "handler"}}},
+                   [](player& me) {
+                     auto win = Window<std::uint64_t>::allocate(me.rt.world(), 2, {});
+                     me.begin();
+                     if (me.rt.rank() == 0) {
+                       auto epoch = win.lock(rma::shared, 1);
+                       for (std::uint64_t i = 0; i < 3; ++i) {
+                         const auto before = win.fetch_and_op(std::uint64_t{1}, 1, 0, rma::sum);
+                         me.check(before == i, "a message was lost or handled twice");
+                       }
+                       const std::array<std::uint64_t, 1> five{5};
+                       win.put_signal(std::span<const std::uint64_t>(five), 1, 1, 0);
+                     } else {
+                       win.wait_signal(0);
+                       me.check(win[0] == 3 && win[1] == 5, "a signal came before its data");
+                     }
+                     me.rt.world().barrier();
+                     win.free();
+                   }),
+           100);
+}
+
+TEST_CASE("post, start, complete and wait", "[explore][pscw]") {
+  all_hold(explore({.ranks = 2, .preemptions = preemptions()},
+                   [](player& me) {
+                     auto win = Window<std::uint64_t>::allocate(me.rt.world(), 1);
+                     me.begin();
+                     const std::array<int, 1> other{1 - me.rt.rank()};
+                     for (std::uint64_t round = 1; round <= 2; ++round) {
+                       win.post(other);
+                       win.start(other);
+                       win.put(round, other[0], 0);
+                       win.complete();
+                       win.wait();
+                       me.check(win[0] == round, "an epoch ended before its put, or a put came after it");
+                     }
+                     win.free();
+                   }),
+           200);
+}
+
+// The search can fail: a lock that looks and then takes, and a flag that is set without a look at who sleeps.
+TEST_CASE("a lock that is looked at before it is taken is found out", "[explore][mutation]") {
+  const verdict v = explore({.ranks = 2, .preemptions = 2}, [](player& me) {
+    auto win = Window<std::uint64_t>::allocate_shared(me.rt.world(), 2);
+    auto& lock = *reinterpret_cast<rma::detail::word64*>(win.pointer_to(0));
+    std::uint64_t& holders = win.pointer_to(0)[1];
+    me.begin();
+    while (lock.load() != 0) continue;
+    lock.store(1);
+    me.check(++holders == 1, "two holders");
+    rma::detail::explore_point();
+    --holders;
+    lock.store(0);
+    me.rt.world().barrier();
+    win.free();
+  });
+  CHECK(v.failure.find("two holders") != std::string::npos);
+  CHECK(v.failure.find("schedule: preempted before steps") != std::string::npos);
+}
