@@ -2,8 +2,8 @@
 /// \file
 /// Atomic words of the shared-memory protocols, and the fences between them.
 ///
-/// Every lock, ring and doorbell word is a `word`: one place where the explorer (tests/explore) can let another rank run
-/// between two accesses. Its build of the library defines RMA_EXPLORE.
+/// Every lock, ring and doorbell word is a `word`: one place where the explorer (tests/explore) can let another rank
+/// run between two accesses. Its build of the library defines RMA_EXPLORE.
 #pragma once
 
 #include <atomic>

@@ -55,11 +55,14 @@ class shm_fabric final : public fabric::network {
     std::vector<fabric::remote_slice> from;
     std::uint64_t token;
   };
+  struct bulk_state {
+    std::deque<receive> receives;
+    std::deque<arrival> arrivals;
+  };
   struct peer_state {
     std::optional<ring_writer> out;
     std::optional<ring_reader> in;
-    std::deque<receive> receives;
-    std::deque<arrival> arrivals;
+    std::unique_ptr<bulk_state> bulk;  ///< null until the bulk channel is used
   };
 
   std::byte* mapped(std::size_t index, const fabric::region_key& region, std::uint64_t address,
@@ -71,6 +74,10 @@ class shm_fabric final : public fabric::network {
   unsigned poll_ring(std::size_t index, fabric::sink& to, unsigned limit) noexcept;
   void own_message(std::size_t index, std::uint16_t kind, std::span<const std::byte> payload,
                    fabric::sink& to) noexcept;
+  bulk_state& bulk_with(std::size_t index) {
+    if (peers_[index].bulk == nullptr) peers_[index].bulk = std::make_unique<bulk_state>();
+    return *peers_[index].bulk;
+  }
   void match_bulk(std::size_t index, fabric::sink& to) noexcept;
 
   board& board_;

@@ -171,7 +171,7 @@ status shm_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcep
 }
 
 status shm_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) noexcept {
-  peers_[board_.index_of(peer)].receives.push_back({{to.begin(), to.end()}, token});
+  bulk_with(board_.index_of(peer)).receives.push_back({{to.begin(), to.end()}, token});
   return status::posted;
 }
 
@@ -192,12 +192,12 @@ void shm_fabric::own_message(std::size_t index, std::uint16_t kind, std::span<co
     if (header.pieces != list.size() / sizeof(fabric::remote_slice)) return;
     arrival a{std::vector<fabric::remote_slice>(header.pieces), header.token};
     std::memcpy(a.from.data(), list.data(), list.size());
-    peers_[index].arrivals.push_back(std::move(a));
+    bulk_with(index).arrivals.push_back(std::move(a));
   }
 }
 
 void shm_fabric::match_bulk(std::size_t index, fabric::sink& to) noexcept {
-  peer_state& p = peers_[index];
+  bulk_state& p = bulk_with(index);
   while (!p.arrivals.empty() && !p.receives.empty()) {
     const arrival a = std::move(p.arrivals.front());
     const receive r = std::move(p.receives.front());
@@ -242,7 +242,7 @@ unsigned shm_fabric::poll_ring(std::size_t index, fabric::sink& to, unsigned lim
     detail::full_fence();
     board_.ring_doorbell(index);
   }
-  if (!peers_[index].arrivals.empty() || !acknowledge_.empty()) match_bulk(index, to);
+  if (peers_[index].bulk != nullptr || !acknowledge_.empty()) match_bulk(index, to);
   return found;
 }
 
