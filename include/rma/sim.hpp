@@ -90,7 +90,7 @@ struct Outcome {
   int abort_code = 0;
   std::string abort_message{};
 
-  /// Every rank's main function returned 0.
+  /// No rank is stuck, and every rank's main function returned 0; those that Config::kills named do not count.
   [[nodiscard]] bool ok() const noexcept;
   /// What a launcher would end with: the code of an abort, 2 if ranks are stuck, else the first that is not 0.
   [[nodiscard]] int exit_code() const noexcept;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "channel/call_scope.hpp"
 #include "runtime/team_core.hpp"
 
 namespace rma {
@@ -69,6 +70,7 @@ bool Team::shares_memory(int rank) const {
 bool Team::one_node() const noexcept { return core_->one_node && (core_->rt->intranode || core_->size == 1); }
 
 Team Team::split(int colour, int key) const {
+  const detail::call_scope in(*core_->rt->ctx, "split");
   struct wish {
     int colour, key, rank;
   };
@@ -100,6 +102,7 @@ Team Team::node() const {
 Team Team::shrink() const {
   detail::team_core& team = *core_;
   detail::context& ctx = *team.rt->ctx;
+  const detail::call_scope in(ctx, "shrink");
   const std::uint64_t id = mix(team.id, ++team.children);
   for (;;) {
     // Everybody who knows of the same deaths meets in the same round; news of another death starts a new one.
@@ -136,20 +139,26 @@ Team Team::shrink() const {
   }
 }
 
-void Team::barrier(std::source_location where) { require(*core_, "barrier", core_->barrier(), where); }
-status Team::try_barrier() noexcept { return core_->barrier(); }
+void Team::barrier(std::source_location where) { require(*core_, "barrier", try_barrier(), where); }
+status Team::try_barrier() noexcept {
+  const detail::call_scope in(*core_->rt->ctx, "barrier");
+  return core_->barrier();
+}
 
 void Team::broadcast_bytes(void* data, std::size_t bytes, int root, const std::source_location& where) {
   if (root < 0 || root >= size()) detail::raise_team(*core_, "broadcast", status::bad_rank, where);
+  const detail::call_scope in(*core_->rt->ctx, "broadcast", root);
   require(*core_, "broadcast", core_->broadcast({static_cast<std::byte*>(data), bytes}, root), where);
 }
 
 void Team::allreduce_elements(void* data, std::size_t count, element type, operation op,
                               const std::source_location& where) {
+  const detail::call_scope in(*core_->rt->ctx, "allreduce");
   require(*core_, "allreduce", core_->allreduce(data, count, type, op), where);
 }
 
 void Team::allgather_bytes(const void* mine, std::size_t bytes, void* all, const std::source_location& where) {
+  const detail::call_scope in(*core_->rt->ctx, "allgather");
   require(*core_, "allgather",
           core_->allgather({static_cast<const std::byte*>(mine), bytes}, static_cast<std::byte*>(all)), where);
 }

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "channel/call_scope.hpp"
+#include "core/names.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "xfer/engine.hpp"
 #include "xfer/window_core.hpp"
@@ -70,6 +72,7 @@ status free_window(window_view* view) noexcept {
   window_core& w = core_of(*view);
   if (!idle(w)) return status::wrong_epoch;
   team_core& team = *w.team;
+  const call_scope in(*w.ctx, name_of(call::free));
   status s = complete_all(w);
   const status met = team.barrier();  // nobody uses the memory any more
   if (s == status::done) s = met;

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <limits>
 
+#include "channel/call_scope.hpp"
 #include "core/names.hpp"
 #include "fabric/shm/promote.hpp"
 #include "rma/detail/window_ops.hpp"
@@ -316,6 +317,7 @@ void forget(window_core& w) {
 window_view* make_window(const Team& handle, const window_plan& plan, const Hints& hints) {
   team_core& team = handle.core();
   runtime_core& rt = *team.rt;
+  const call_scope in(*rt.ctx, name_of(plan.kind));
   std::uint64_t bytes = 0;
   const status mine = check_plan(team, plan, hints, bytes);
   const agreement all = agree(team, bytes, mine);

@@ -6,6 +6,7 @@
 /// sources at once. Handlers run under the lock; they never wait and never re-enter.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -92,6 +93,11 @@ class context final : public fabric::sink {
     return wide_ == nullptr || (near_ && node_.reaches(rank)) ? node_ : *wide_;
   }
   [[nodiscard]] surroundings& around() const noexcept { return around_; }
+  [[nodiscard]] bool keeps_accounts() const noexcept { return accounts_; }
+  /// `wait_until` looks at its condition at least so often before it sleeps.
+  [[nodiscard]] unsigned looks_before_sleep() const noexcept {
+    return std::max(patience_.first_spins, patience_.looks_before_sleep);
+  }
   [[nodiscard]] std::mutex& lock() noexcept { return lock_; }
 
   // ---- messages; the caller holds the lock ------------------------------------------------------------------

@@ -8,7 +8,7 @@
 namespace rma::detail {
 namespace {
 
-constexpr unsigned tries_before_listing = 64;
+constexpr unsigned tries_before_listing_max = 64;
 constexpr std::uint16_t rebias_after_max = 4096;
 constexpr std::uint8_t record_recovered = 0x80;
 
@@ -144,11 +144,12 @@ class waiting {
         view_(w.views[w.index_of(target)]),
         list_(w, target),
         recoveries_(view_.lock->recoveries.load()),
-        settled_(settled(w, target)) {}
+        settled_(settled(w, target)),
+        tries_before_listing_(std::min(tries_before_listing_max, w.ctx->looks_before_sleep())) {}
 
   bool ready() noexcept {
     if (step()) return true;
-    if (++tries_ < tries_before_listing) return false;
+    if (++tries_ < tries_before_listing_) return false;
     list_.set(w_.index_of(w_.team->rank));  // before the last look: who unlocks after it sees the list
     word64& state = view_.lock->state;
     if ((state.load() & lock_waiters) == 0) state.fetch_or(lock_waiters);
@@ -172,7 +173,7 @@ class waiting {
     return status::done;
   }
   void leave_list() noexcept {
-    if (tries_ >= tries_before_listing) list_.clear(w_.index_of(w_.team->rank));
+    if (tries_ >= tries_before_listing_) list_.clear(w_.index_of(w_.team->rank));
   }
   /// True if the word is taken, although the wait has not ended.
   [[nodiscard]] bool has_word() const noexcept { return draining_; }
@@ -218,6 +219,7 @@ class waiting {
   waiter_list list_;
   std::uint32_t recoveries_;
   std::vector<int> settled_;  ///< whose hold was given back before
+  unsigned tries_before_listing_;
   unsigned tries_ = 0;
   bool draining_ = false;
 };

@@ -51,6 +51,8 @@ options parse(int argc, char** argv) {
       const auto cut = pair.find('=');
       if (cut == std::string::npos) throw std::invalid_argument("--set needs NAME=VALUE, not " + pair);
       how.settings.emplace_back(pair.substr(0, cut), pair.substr(cut + 1));
+    } else if (word.starts_with("--rma-")) {
+      continue;  // the launcher's, for the runtime
     } else {
       throw std::invalid_argument("unknown option " + std::string(word));
     }

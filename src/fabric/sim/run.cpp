@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/sim/topology.hpp"
 #include "rma/sim.hpp"
 
 namespace rma::sim {
@@ -24,7 +25,7 @@ world_options options_of(const Config& job) {
   o.seed = job.seed;
   o.stack_bytes = job.stack_bytes;
   o.settings = job.settings;
-  if (!job.topology.empty()) o.topology = job.topology;
+  o.topology = job.topology.empty() ? default_topology : std::string_view(job.topology);
   if (job.faults) o.today = storm(job.seed);
   o.machine = load_parameters(job.parameters.empty() ? default_machine : std::string_view(job.parameters));
   if (job.limit.count() < 0) throw Error(status::bad_argument, "a limit of virtual time below zero");
@@ -72,6 +73,7 @@ Outcome outcome_of(world& w) {
 
 Outcome run_world(const Config& job, const std::function<int(world&, int rank)>& rank_main) {
   world w(options_of(job));
+  if (w.nodes() > 1) (void)topology(w.options().topology, w.nodes());  // refuses what it does not understand
   for (const Kill& k : job.kills) {
     if (k.rank < 0 || k.rank >= job.ranks || k.at.count() < 0)
       throw Error(status::bad_argument, fmt::format("no rank {} at {} ns to kill", k.rank, k.at.count()));
@@ -122,10 +124,11 @@ bool Outcome::ok() const noexcept { return exit_code() == 0; }
 
 int Outcome::exit_code() const noexcept {
   if (aborted) return abort_code;
+  if (!stuck.empty()) return stuck_code;
   for (const RankOutcome& r : ranks) {
-    if (r.fate != Fate::stuck && r.exit_code != 0) return r.exit_code;
+    if (r.fate != Fate::killed && r.exit_code != 0) return r.exit_code;
   }
-  return stuck.empty() ? 0 : stuck_code;
+  return 0;
 }
 
 std::string Outcome::text() const {

@@ -73,7 +73,9 @@ void sim_surroundings::look_for_deaths(std::vector<int>& died) noexcept {
   }
 }
 
-bool sim_surroundings::has_left(int world_rank) noexcept { return boot_.has_left(world_rank); }
+bool sim_surroundings::has_left(int world_rank) noexcept {
+  return world_rank >= 0 && world_rank < job_.size() && boot_.has_left(world_rank);  // a lock word may be damaged
+}
 
 std::unique_ptr<detail::companion> sim_surroundings::start(std::function<void()> run) {
   struct second_fiber final : detail::companion {

@@ -181,6 +181,7 @@ void world::park(int rank, time_ps until_ps) noexcept {
   settle(rank);
   strand& s = *current_;
   if (std::exchange(s.woken, false)) return;
+  if (until_ps <= events_.now_ps()) return yield(rank);
   const time_ps since_ps = events_.now_ps();
   s.parked = true;
   s.deadline_ps = until_ps;
@@ -290,7 +291,7 @@ void world::end_main(strand& s, fate what, int code, std::string error) noexcept
   r.what = what;
   r.exit_code = code;
   r.error = std::move(error);
-  r.ended_ps = local_time_ps(s.rank);
+  r.ended_ps = what == fate::killed ? events_.now_ps() : local_time_ps(s.rank);
   --living_;
   stop(s.rank);
   if (what == fate::killed || inside_[at(s.rank)] != 0) announce(s.rank);

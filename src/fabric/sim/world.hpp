@@ -33,17 +33,18 @@ class meeting;
 enum class activity : std::uint8_t { compute, post, wait, copy, handler, poll, count_ };
 
 inline constexpr std::string_view default_machine = "ndr400";
+inline constexpr std::string_view default_topology = "fat-tree";
 
 struct world_options {
   int ranks = 1;
   int ranks_per_node = 0;  ///< 0: all on one node
   std::uint64_t seed = 1;
   std::size_t stack_bytes = std::size_t{256} << 10;
-  time_ps limit_ps = never_ps;        ///< the run ends there
-  bool costless = false;              ///< work takes no time: the ranks' steps come in the order that `yield` makes
-  parameters machine{};               ///< load_parameters(default_machine) or others
-  std::string topology = "fat-tree";  ///< of the nodes
-  weather today = calm();             ///< of the network between them
+  time_ps limit_ps = never_ps;  ///< the run ends there
+  bool costless = false;        ///< work takes no time: the ranks' steps come in the order that `yield` makes
+  std::string topology{default_topology};
+  parameters machine{};                           ///< load_parameters(default_machine) or others
+  weather today = calm();                         ///< of the network between the nodes
   std::map<std::string, std::string> settings{};  ///< of every rank's runtime
 };
 

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random programs on random networks, compared with an oracle that carries them out one after the other.
+//
+// Every rank knows what every other rank does, since it is drawn from the seed: after each epoch it compares its whole
+// part of the window with what must be there. Checked: windows at each synchronisation, one holder of an exclusive
+// lock, completions that are neither early (what was put is overwritten at once, results are looked at) nor lost nor
+// doubled (sums), nothing under way at the end, no deadlock.
+//
+//   ORACLE_SEEDS=100:1100 oracle_test        runs these seeds; a failure names its seed
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstdlib>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "fabric/sim/weather.hpp"
+#include "rma/rma.hpp"
+#include "rma/sim.hpp"
+
+namespace {
+
+using rma::Runtime;
+using rma::Window;
+using rma::sim::dice;
+using word = std::uint64_t;
+
+constexpr std::size_t slots = 24;     ///< of one origin in every part
+constexpr std::size_t sums = 8;       ///< words that everybody adds to
+constexpr std::size_t long_run = 16;  ///< words of a long put
+
+enum class epoch_kind : std::uint8_t { fence, lock, lock_all, pscw };
+
+/// One step of one rank in one epoch.
+struct step {
+  enum class what : std::uint8_t { put, put_run, put_request, add, fetch_add, get } op;
+  int target;
+  std::size_t slot;
+  word value;
+};
+
+struct plan {
+  std::uint64_t seed;
+  int ranks;
+  int per_node;
+  std::vector<epoch_kind> epochs;
+};
+
+plan draw(std::uint64_t seed) {
+  dice d(seed * 7919 + 1);
+  plan p{seed, static_cast<int>(2 + d.below(5)), static_cast<int>(1 + d.below(3)), {}};
+  const std::size_t count = 2 + d.below(4);
+  for (std::size_t i = 0; i < count; ++i) p.epochs.push_back(static_cast<epoch_kind>(d.below(4)));
+  return p;
+}
+
+/// What a rank does in an epoch: no two puts of it to the same place.
+std::vector<step> steps_of(const plan& p, int rank, std::size_t epoch) {
+  dice d(p.seed * 1'000'003 + epoch * 101 + static_cast<std::uint64_t>(rank));
+  std::vector<step> steps;
+  std::vector<char> used(static_cast<std::size_t>(p.ranks), 0);
+  const std::size_t count = d.below(12);
+  for (std::size_t i = 0; i < count; ++i) {
+    step s{static_cast<step::what>(d.below(6)), static_cast<int>(d.below(static_cast<std::uint64_t>(p.ranks))), 0,
+           1 + d.below(1'000'000)};
+    if (s.op == step::what::put_run) {
+      if (used[static_cast<std::size_t>(s.target)]++ != 0) continue;
+      s.slot = slots - long_run;
+    } else if (s.op == step::what::put || s.op == step::what::put_request) {
+      if (i >= slots - long_run) continue;
+      s.slot = i;
+    } else {
+      s.slot = d.below(sums);
+    }
+    steps.push_back(s);
+  }
+  return steps;
+}
+
+std::size_t place(const plan& p, int origin, std::size_t slot) {
+  (void)p;
+  return sums + static_cast<std::size_t>(origin) * slots + slot;
+}
+
+/// What the part of `target` holds after so many epochs.
+std::vector<word> expected(const plan& p, int target, std::size_t epochs) {
+  std::vector<word> part(sums + static_cast<std::size_t>(p.ranks) * slots, 0);
+  for (std::size_t e = 0; e < epochs; ++e) {
+    for (int origin = 0; origin < p.ranks; ++origin) {
+      for (const step& s : steps_of(p, origin, e)) {
+        if (s.target != target) continue;
+        switch (s.op) {
+          case step::what::put:
+          case step::what::put_request: part[place(p, origin, s.slot)] = s.value; break;
+          case step::what::put_run:
+            for (std::size_t i = 0; i < long_run; ++i) part[place(p, origin, s.slot + i)] = s.value + i;
+            break;
+          case step::what::add:
+          case step::what::fetch_add: part[s.slot] += s.value; break;
+          case step::what::get: break;
+        }
+      }
+    }
+  }
+  return part;
+}
+
+[[noreturn]] void fail(const std::string& why) { throw std::runtime_error(why); }
+
+/// What all ranks of a run share: they are fibers of one thread.
+struct referee {
+  std::vector<int> holder;  ///< of each part's exclusive lock, -1: nobody
+};
+
+void do_step(Window<word>& win, const plan& p, const step& s, int me) {
+  const std::size_t at = place(p, me, s.slot);
+  switch (s.op) {
+    case step::what::put: win.put(s.value, s.target, at); break;
+    case step::what::put_request: {
+      std::vector<word> data(1, s.value);
+      win.rput(std::span<const word>(data), s.target, at).wait();
+      data[0] = ~word{0};  // complete: the buffer is ours again
+      break;
+    }
+    case step::what::put_run: {
+      std::vector<word> data(long_run);
+      for (std::size_t i = 0; i < long_run; ++i) data[i] = s.value + i;
+      win.rput(std::span<const word>(data), s.target, at).wait();
+      std::fill(data.begin(), data.end(), ~word{0});
+      break;
+    }
+    case step::what::add: win.accumulate(s.value, s.target, s.slot, rma::sum); break;
+    case step::what::fetch_add: (void)win.fetch_and_op(s.value, s.target, s.slot, rma::sum); break;
+    case step::what::get: (void)win.get(s.target, s.slot); break;
+  }
+}
+
+void under_lock(Window<word>& win, const plan& p, const std::vector<step>& steps, int me, bool exclusive,
+                referee& judge) {
+  for (const step& s : steps) {
+    auto epoch = win.lock(exclusive ? rma::exclusive : rma::shared, s.target);
+    int& holder = judge.holder[static_cast<std::size_t>(s.target)];
+    if (holder >= 0) fail(fmt::format("rank {} got the lock of {} while rank {} holds it", me, s.target, holder));
+    if (exclusive) holder = me;
+    do_step(win, p, s, me);
+    epoch.flush();
+    if (s.op == step::what::put && win.get(s.target, place(p, me, s.slot)) != s.value) fail("a flushed put is missing");
+    if (exclusive) holder = -1;
+    epoch.unlock();
+  }
+}
+
+void run_epoch(Runtime& rt, Window<word>& win, const plan& p, std::size_t number, referee& judge) {
+  const int me = rt.rank();
+  const auto steps = steps_of(p, me, number);
+  std::vector<int> all;
+  for (int r = 0; r < rt.size(); ++r) all.push_back(r);
+  switch (p.epochs[number]) {
+    case epoch_kind::fence:
+      win.fence(rma::no_precede);
+      for (const step& s : steps) do_step(win, p, s, me);
+      win.fence(rma::no_succeed);
+      break;
+    case epoch_kind::lock: under_lock(win, p, steps, me, (p.seed + number) % 2 == 0, judge); break;
+    case epoch_kind::lock_all: {
+      auto epoch = win.lock_all();
+      for (const step& s : steps) do_step(win, p, s, me);
+      epoch.unlock();
+      break;
+    }
+    case epoch_kind::pscw:
+      win.post(all);
+      win.start(all);
+      for (const step& s : steps) do_step(win, p, s, me);
+      win.complete();
+      win.wait();
+      break;
+  }
+  rt.world().barrier();
+  const auto right = expected(p, me, number + 1);
+  for (std::size_t i = 0; i < right.size(); ++i) {
+    if (win[i] != right[i])
+      fail(fmt::format("rank {}, word {} after epoch {}: {}, not {}", me, i, number, win[i], right[i]));
+  }
+  rt.world().barrier();
+}
+
+rma::sim::Outcome run_seed(std::uint64_t seed, const std::string& breach = {}) {
+  const plan p = draw(seed);
+  referee judge{std::vector<int>(static_cast<std::size_t>(p.ranks), -1)};
+  rma::sim::Config job;
+  job.ranks = p.ranks;
+  job.ranks_per_node = p.per_node;
+  job.seed = seed;
+  job.faults = true;
+  job.breach = breach;
+  job.limit = std::chrono::seconds(60);
+  if (seed % 5 == 0) job.settings["RMA_INTRANODE"] = "off";
+  if (seed % 7 == 0) job.settings["RMA_PROGRESS_THREAD"] = "1";
+  return rma::sim::run(job, [&](Runtime& rt) {
+    std::vector<word> mine(sums + static_cast<std::size_t>(p.ranks) * slots, 0);
+    auto win = seed % 3 == 0 ? Window<word>::create(rt.world(), std::span(mine))
+                             : Window<word>::allocate(rt.world(), mine.size());
+    rt.world().barrier();
+    for (std::size_t e = 0; e < p.epochs.size(); ++e) run_epoch(rt, win, p, e, judge);
+    win.free();
+  });
+}
+
+std::pair<std::uint64_t, std::uint64_t> seeds() {
+  const char* const text = std::getenv("ORACLE_SEEDS");
+  if (text == nullptr) return {1, 201};
+  const std::string range(text);
+  return {std::stoull(range), std::stoull(range.substr(range.find(':') + 1))};
+}
+
+}  // namespace
+
+TEST_CASE("random programs in bad weather do what the oracle says", "[oracle]") {
+  const auto [first, end] = seeds();
+  for (std::uint64_t seed = first; seed < end; ++seed) {
+    const auto out = run_seed(seed);
+    INFO(fmt::format("replay: ORACLE_SEEDS={}:{} oracle_test\n{}", seed, seed + 1, out.text()));
+    REQUIRE(out.ok());
+  }
+}
+
+// The checkers can fail: each promise that the network breaks is noticed.
+TEST_CASE("a network that breaks its contract is found out", "[oracle][mutation]") {
+  struct mutation {
+    const char* breach;
+    std::vector<std::string> noticed;  ///< one of these is said
+  };
+  const auto m = GENERATE(values<mutation>({
+      {"read_overtakes", {"missing", "not "}},
+      {"early_completion", {"after epoch"}},
+      {"lost_write", {"after epoch", "missing"}},
+      {"lost_message", {"waits"}},
+      {"double_message", {"after epoch", "waits"}},
+      {"blind_swap", {"got the lock of"}},
+  }));
+  bool noticed = false;
+  std::string said;
+  for (std::uint64_t seed = 1; seed <= 300 && !noticed; ++seed) {
+    const auto out = run_seed(seed, m.breach);
+    if (out.ok()) continue;
+    said = out.text();
+    for (const std::string& text : m.noticed) noticed = noticed || said.find(text) != std::string::npos;
+  }
+  INFO(m.breach << ": the last that was said: " << said);
+  CHECK(noticed);
+}

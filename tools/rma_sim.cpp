@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// rma-sim: runs a program as simulated ranks inside this process. See rma-sim --help.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "fabric/sim/handle.hpp"
+#include "rma_sim_exit.hpp"
+#include "rma_sim_module.hpp"
+#include "rma_sim_options.hpp"
+
+namespace {
+
+using namespace rma::simulator;
+namespace sim = rma::sim;
+
+void export_variables(const settings& asked) {
+  for (const std::string& each : asked.exports) {
+    const auto cut = each.find('=');
+    if (cut != std::string::npos) ::setenv(each.substr(0, cut).c_str(), each.substr(cut + 1).c_str(), 1);
+  }
+}
+
+/// What the launcher says last, each line with our name.
+void tell(const std::string& text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const auto end = std::min(text.find('\n', at), text.size());
+    say(text.substr(at, end - at));
+    at = end + 1;
+  }
+}
+
+void print_report(const sim::Outcome& out) {
+  say(fmt::format("{:.9f} s of virtual time, {} events", static_cast<double>(out.time.count()) * 1e-9, out.events));
+  sim::RankOutcome sum;
+  for (const sim::RankOutcome& r : out.ranks) {
+    sum.computing += r.computing;
+    sum.posting += r.posting;
+    sum.waiting += r.waiting;
+    sum.copying += r.copying;
+    sum.handling += r.handling;
+    sum.polling += r.polling;
+  }
+  const auto each = [&](std::chrono::nanoseconds t) {
+    return static_cast<double>(t.count()) * 1e-9 / static_cast<double>(out.ranks.size());
+  };
+  say(
+      fmt::format("per rank: compute {:.9f} s, post {:.9f} s, wait {:.9f} s, copy {:.9f} s, handle {:.9f} s, poll "
+                  "{:.9f} s",
+                  each(sum.computing), each(sum.posting), each(sum.waiting), each(sum.copying), each(sum.handling),
+                  each(sum.polling)));
+}
+
+int run(const settings& asked) {
+  const loaded program = load_program(asked.command.front());
+  if (program.main == nullptr) {
+    say(program.error);
+    return exit_usage;
+  }
+  export_variables(asked);
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  const sim::Outcome out = sim::run_program(asked.job, asked.command, [&](int argc, char** argv) {
+    const std::string_view last(argv[argc - 1]);
+    take_exits_of(sim::parse_handle(last.substr(sim::handle_argument.size())).job);
+    return program.main(argc, argv);
+  });
+  take_exits_of(nullptr);
+  std::fflush(stdout);
+  tell(out.text());
+  if (asked.report) print_report(out);
+  return out.exit_code();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  settings asked;
+  if (const auto exit_status = parse_command_line(argc, argv, asked)) return *exit_status;
+  try {
+    return run(asked);
+  } catch (const std::exception& error) {  // a machine that cannot be made
+    say(error.what());
+    return exit_usage;
+  }
+}
