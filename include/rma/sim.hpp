@@ -50,6 +50,9 @@ struct Config {
   /// Bad weather drawn from the seed: what completions mean, order of placement, full queues, receivers that are not
   /// ready, delays, links that go down, registrations that fail. All of it within the contract of a fabric.
   bool faults = false;
+  /// A promise that the network breaks on purpose, to see that a checker notices: read_overtakes, early_completion,
+  /// lost_write, lost_message, double_message, blind_swap.
+  std::string breach{};
   std::vector<Kill> kills{};
   /// Virtual time after which the run ends; 0: none.
   std::chrono::nanoseconds limit{};

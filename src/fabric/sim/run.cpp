@@ -27,6 +27,7 @@ world_options options_of(const Config& job) {
   o.settings = job.settings;
   o.topology = job.topology.empty() ? default_topology : std::string_view(job.topology);
   if (job.faults) o.today = storm(job.seed);
+  if (!job.breach.empty()) o.today.broken = breach_named(job.breach);
   o.machine = load_parameters(job.parameters.empty() ? default_machine : std::string_view(job.parameters));
   if (job.limit.count() < 0) throw Error(status::bad_argument, "a limit of virtual time below zero");
   if (job.limit.count() > 0) o.limit_ps = job.limit.count() * 1000;

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/sim/weather.hpp"
 
+#include <fmt/format.h>
+
 #include <initializer_list>
+#include <string>
+#include <utility>
+
+#include "rma/error.hpp"
 
 namespace rma::sim {
 namespace {
@@ -10,6 +16,25 @@ constexpr time_ps us = 1'000'000;
 constexpr std::size_t message_bytes = 4096;
 
 }  // namespace
+
+breach breach_named(std::string_view name) {
+  constexpr std::pair<std::string_view, breach> all[] = {
+      {"none", breach::none},
+      {"read_overtakes", breach::read_overtakes},
+      {"early_completion", breach::early_completion},
+      {"lost_write", breach::lost_write},
+      {"lost_message", breach::lost_message},
+      {"double_message", breach::double_message},
+      {"blind_swap", breach::blind_swap},
+  };
+  std::string known;
+  for (const auto& [text, value] : all) {
+    if (text == name) return value;
+    known += fmt::format(" {}", text);
+  }
+  throw Error(status::bad_argument,
+              fmt::format("'{}' is no breach of the fabric's contract; there are:{}", name, known));
+}
 
 weather calm() {
   weather w;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <string_view>
 
 #include "fabric/fabric.hpp"
 #include "fabric/sim/event_queue.hpp"
@@ -33,8 +34,23 @@ class dice {
   std::uint64_t state_;
 };
 
+/// A promise that the network breaks on purpose now and then, to see that somebody notices.
+enum class breach : std::uint8_t {
+  none,
+  read_overtakes,    ///< reads and atomics do not wait for the writes before them
+  early_completion,  ///< a write is reported over before it has left the origin's memory
+  lost_write,
+  lost_message,
+  double_message,
+  blind_swap,  ///< a compare-and-swap that does not compare
+};
+
+/// By its name; throws Error(bad_argument) with a list of them.
+breach breach_named(std::string_view name);
+
 /// The fabric's promises, and its limits.
 struct weather {
+  breach broken = breach::none;
   fabric::capabilities caps;
   std::uint32_t send_queue = 1024;     ///< operations of one rank that are under way, at most
   std::uint32_t receive_queue = 1024;  ///< messages that wait for one rank, at most

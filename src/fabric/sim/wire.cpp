@@ -85,6 +85,7 @@ status wire::post(const order& o) {
   f.number = stream_of(between(o.origin, o.target), f).posted++;
   job_.charge(o.origin, model_.constants().post_time_ps, activity::post);
   send(index, job_.local_time_ps(o.origin));
+  if (o.what == kind::write && breaks(breach::early_completion, 1)) complete(at(index));
   return o.what == kind::message ? status::done : status::posted;
 }
 
@@ -188,7 +189,7 @@ void wire::on_arrival(transfer_id id, std::uint64_t first, std::uint32_t bytes) 
       f.result = status::peer_failed;
     } else if (!lies_in_region(f)) {
       f.result = status::out_of_window;
-    } else if (weather_.placement_delay_max_ps == 0) {
+    } else if (weather_.placement_delay_max_ps == 0 && !breaks(breach::lost_write, 40)) {
       copy_in(f, first, bytes);
     }
   }
@@ -209,7 +210,7 @@ void wire::on_atomic(transfer_id id) noexcept {
     f.old_value = word;
     if (f.what == kind::fetch_add) {
       word += f.operand;
-    } else if (word == f.expected) {
+    } else if (word == f.expected || breaks(breach::blind_swap, 4)) {
       word = f.operand;
     }
   }
@@ -227,6 +228,10 @@ void wire::arrived_at_target(std::uint32_t index) {
     c.unplaced.push_back(index);
     const auto delay = static_cast<time_ps>(dice_.below(static_cast<std::uint64_t>(weather_.placement_delay_max_ps)));
     job_.events().at(job_.events().now_ps() + delay, &wire::on_placement_due, this, index);
+  }
+  if (weather_.broken == breach::read_overtakes && f.what == kind::read) {
+    ++f.holds;
+    answer(index);
   }
   stream& s = stream_of(c, f);
   s.waiting.push_back(index);
@@ -261,6 +266,7 @@ bool wire::serve_one(connection& c, std::uint32_t index) {
     return true;
   }
   if (f.what == kind::message) return deliver(c, f);
+  if (f.back) return true;  // it was answered out of turn
   place_all(c);
   ++f.holds;  // until the answer is there
   f.result = !job_.alive(f.target) ? status::peer_failed : !lies_in_region(f) ? status::out_of_window : status::done;
@@ -284,6 +290,8 @@ bool wire::deliver(connection& c, flight& f) {
     return false;
   }
   if (weather_.caps.messages_after_writes) place_all(c);
+  if (breaks(breach::lost_message, 100)) return true;
+  if (breaks(breach::double_message, 20)) owner->put_message(f.origin, f.message_kind, std::vector(f.data));
   owner->put_message(f.origin, f.message_kind, std::move(f.data));
   return true;
 }

@@ -115,6 +115,9 @@ class wire final : public transfer_sink {
   stream& stream_of(connection& c, const flight& f) noexcept {
     return f.what == kind::message && !weather_.caps.messages_after_writes ? c.messages : c.operations;
   }
+  [[nodiscard]] bool breaks(breach what, std::uint64_t one_in) noexcept {
+    return weather_.broken == what && dice_.one_in(one_in);
+  }
   std::uint32_t take();
   void fill(flight& f, const order& o);
   void send(std::uint32_t index, time_ps when_ps);
