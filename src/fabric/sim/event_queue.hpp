@@ -3,6 +3,7 @@
 /// Virtual time, and what happens in it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -21,9 +22,10 @@ inline constexpr time_ps never_ps = std::numeric_limits<time_ps>::max();
 
 /// What is going to happen, in order of time; at one time in the order of posting, so that a run repeats itself.
 ///
-/// A radix heap of base 64. An event waits in the slot of the highest digit in which its time differs from that of the
-/// last event that ran. When the earliest slot is due, its events move to lower digits, in their order; that happens to
-/// an event twice or three times. Equal times always share a slot, so that nothing else is needed for their order.
+/// A radix heap of base 64. An event waits in the slot of the highest digit in which its time differs from a time that
+/// is not after any pending event. When the earliest slot is due and long, its events move to lower digits, in their
+/// order; out of a short one they are picked. Equal times always share a slot, so nothing else is needed for their
+/// order. Slots are chains of blocks: at 50 000 pending events, what counts is to read memory in its order.
 class event_queue {
  public:
   using action = void (*)(void* self, std::uint64_t data) noexcept;
@@ -39,24 +41,12 @@ class event_queue {
   [[nodiscard]] std::uint64_t ran() const noexcept { return ran_; }
 
   /// Room for that many pending events; more are possible, but cost an allocation.
-  void reserve(std::size_t events) { pool_.reserve(events); }
+  void reserve(std::size_t events) { blocks_.reserve(events / block_entries + levels * slots_per_level); }
 
   /// Runs `run(self, data)` at that time, which is not before now.
   void at(time_ps when_ps, action run, void* self, std::uint64_t data) {
     RMA_ASSERT(when_ps >= now_ps_);
-    std::uint32_t index = free_;
-    if (index == none) {
-      index = static_cast<std::uint32_t>(pool_.size());
-      pool_.emplace_back();
-    } else {
-      free_ = pool_[index].next;
-    }
-    event& e = pool_[index];
-    e.when_ps = when_ps;
-    e.run = run;
-    e.self = self;
-    e.data = data;
-    append(index, e);
+    append({when_ps, run, self, data});
     ++pending_;
     if (when_ps < next_ps_) next_ps_ = when_ps;  // an unknown time is below all others and stays
   }
@@ -66,17 +56,14 @@ class event_queue {
     now_ps_ = to_ps;
   }
   /// Runs the next event; false if there is none.
-  bool run_one() noexcept {
+  bool run_one() {
     if (levels_ == 0) return false;
     const int level = std::countr_zero(levels_);
-    const std::uint32_t index = take(level, std::countr_zero(occupied_[at_level(level)]));
-    const event e = pool_[index];
-    pool_[index].next = free_;
-    free_ = index;
+    const event e = take(level, std::countr_zero(occupied_[at_level(level)]));
     --pending_;
     ++ran_;
     next_ps_ = pending_ == 0 ? never_ps : unknown_ps;
-    now_ps_ = last_ps_ = e.when_ps;
+    now_ps_ = e.when_ps;
     e.run(e.self, e.data);
     return true;
   }
@@ -88,94 +75,155 @@ class event_queue {
   static constexpr std::uint32_t none = 0xFFFFFFFF;
   static constexpr time_ps unknown_ps = -1;
 
+  static constexpr std::uint32_t block_entries = 7;
+
   struct event {
     time_ps when_ps;
     action run;
     void* self;
     std::uint64_t data;
-    std::uint32_t next;
   };
-  struct list {
+  struct alignas(64) block {
+    std::array<event, block_entries> events;
+    std::uint32_t begin, end;  // of those that are used
+    std::uint32_t next;        // in the slot, or of those that are free
+  };
+  struct chain {
     std::uint32_t first = none;
     std::uint32_t last = none;
   };
 
   static constexpr std::size_t at_level(int level) noexcept { return static_cast<std::size_t>(level); }
-  [[nodiscard]] list& slot(int level, int digit) noexcept {
+  [[nodiscard]] chain& slot(int level, int digit) noexcept {
     return slots_[static_cast<std::size_t>(level * slots_per_level + digit)];
   }
-  [[nodiscard]] const list& slot(int level, int digit) const noexcept {
+  [[nodiscard]] const chain& slot(int level, int digit) const noexcept {
     return slots_[static_cast<std::size_t>(level * slots_per_level + digit)];
   }
 
-  void append(std::uint32_t index, event& e) noexcept {
-    const auto differs = static_cast<std::uint64_t>(e.when_ps ^ last_ps_) | 1;
+  std::uint32_t new_block() {
+    std::uint32_t index = free_;
+    if (index == none) {
+      index = static_cast<std::uint32_t>(blocks_.size());
+      blocks_.emplace_back();
+    } else {
+      free_ = blocks_[index].next;
+    }
+    blocks_[index].begin = blocks_[index].end = 0;
+    blocks_[index].next = none;
+    return index;
+  }
+  /// Returns what follows it.
+  std::uint32_t free_block(std::uint32_t index) noexcept {
+    const std::uint32_t next = blocks_[index].next;
+    blocks_[index].next = free_;
+    free_ = index;
+    return next;
+  }
+
+  void append(const event& e) {
+    const auto differs = static_cast<std::uint64_t>(e.when_ps ^ base_ps_) | 1;
     const int level = (63 - std::countl_zero(differs)) / digit_bits;
     const int digit = static_cast<int>(e.when_ps >> (level * digit_bits)) & (slots_per_level - 1);
-    list& into = slot(level, digit);
-    e.next = none;
+    chain& into = slot(level, digit);
     if (into.first == none) {
-      into.first = index;
+      into.first = into.last = new_block();
       occupied_[at_level(level)] |= std::uint64_t{1} << digit;
       levels_ |= 1U << level;
-    } else {
-      pool_[into.last].next = index;
+    } else if (blocks_[into.last].end == block_entries) {
+      const std::uint32_t added = new_block();
+      blocks_[into.last].next = added;
+      into.last = added;
     }
-    into.last = index;
+    block& tail = blocks_[into.last];
+    tail.events[tail.end++] = e;
   }
 
-  /// Removes all of a slot and returns its first event.
-  std::uint32_t clear(int level, int digit) noexcept {
-    list& from = slot(level, digit);
-    const std::uint32_t first = from.first;
-    from = {};
+  void mark_empty(int level, int digit) noexcept {
+    slot(level, digit) = {};
     occupied_[at_level(level)] &= ~(std::uint64_t{1} << digit);
     if (occupied_[at_level(level)] == 0) levels_ &= ~(1U << level);
-    return first;
   }
 
-  [[nodiscard]] time_ps minimum(std::uint32_t index) const noexcept {
+  [[nodiscard]] time_ps minimum(const chain& of) const noexcept {
     time_ps least = never_ps;
-    for (; index != none; index = pool_[index].next)
-      least = least < pool_[index].when_ps ? least : pool_[index].when_ps;
+    for (std::uint32_t i = of.first; i != none; i = blocks_[i].next) {
+      const block& one = blocks_[i];
+      for (std::uint32_t k = one.begin; k < one.end; ++k) least = std::min(least, one.events[k].when_ps);
+    }
     return least;
   }
 
   /// Removes the earliest event, which is in this slot.
-  std::uint32_t take(int level, int digit) noexcept {
-    if (slot(level, digit).first == slot(level, digit).last) return clear(level, digit);
-    if (level > 0) {
-      std::uint32_t index = clear(level, digit);
-      last_ps_ = minimum(index);
-      while (index != none) {
-        event& e = pool_[index];
-        const std::uint32_t next = e.next;
-        append(index, e);
-        index = next;
-      }
-      digit = static_cast<int>(last_ps_) & (slots_per_level - 1);
+  event take(int level, int digit) {
+    if (level > 0 && slot(level, digit).first != slot(level, digit).last) {
+      spread(level, digit);
+      level = 0;
+      digit = static_cast<int>(base_ps_) & (slots_per_level - 1);
     }
-    list& from = slot(0, digit);
-    if (from.first == from.last) return clear(0, digit);
-    const std::uint32_t first = from.first;
-    from.first = pool_[first].next;
-    return first;
+    return level == 0 ? take_first(digit) : pick(level, digit);
+  }
+
+  /// Moves a slot's events to lower levels; the earliest come to level 0.
+  void spread(int level, int digit) {
+    const chain from = slot(level, digit);
+    mark_empty(level, digit);
+    base_ps_ = minimum(from);
+    for (std::uint32_t i = from.first; i != none; i = free_block(i)) {
+      const std::uint32_t end = blocks_[i].end;
+      for (std::uint32_t k = blocks_[i].begin; k < end; ++k) append(event(blocks_[i].events[k]));
+    }
+  }
+
+  /// At level 0 a slot has events of one time.
+  event take_first(int digit) noexcept {
+    chain& from = slot(0, digit);
+    block& head = blocks_[from.first];
+    const event e = head.events[head.begin++];
+    if (head.begin == head.end) {
+      from.first = free_block(from.first);
+      if (from.first == none) mark_empty(0, digit);
+    }
+    return e;
+  }
+
+  /// The earliest of a slot of one block. The base stays, and with it the order of the slots.
+  event pick(int level, int digit) noexcept {
+    const std::uint32_t index = slot(level, digit).first;
+    block& only = blocks_[index];
+    std::uint32_t least = only.begin;
+    for (std::uint32_t k = least + 1; k < only.end; ++k) {
+      if (only.events[k].when_ps < only.events[least].when_ps) least = k;
+    }
+    const event e = only.events[least];
+    if (least == only.begin) {
+      ++only.begin;
+    } else {
+      --only.end;
+      for (std::uint32_t k = least; k < only.end; ++k) only.events[k] = only.events[k + 1];
+    }
+    if (only.begin == only.end) {
+      free_block(index);
+      mark_empty(level, digit);
+    }
+    return e;
   }
 
   [[nodiscard]] time_ps earliest() const noexcept {
     if (levels_ == 0) return never_ps;
     const int level = std::countr_zero(levels_);
-    const list& due = slot(level, std::countr_zero(occupied_[at_level(level)]));
-    return level == 0 ? pool_[due.first].when_ps : minimum(due.first);
+    const chain& due = slot(level, std::countr_zero(occupied_[at_level(level)]));
+    const block& head = blocks_[due.first];
+    return level == 0 ? head.events[head.begin].when_ps : minimum(due);
   }
 
-  std::array<list, std::size_t{levels} * slots_per_level> slots_{};
+  std::array<chain, std::size_t{levels} * slots_per_level> slots_{};
   std::array<std::uint64_t, levels> occupied_{};  // by level: slots that are not empty
   std::uint32_t levels_ = 0;                      // levels that are not empty
   std::uint32_t free_ = none;
-  std::vector<event> pool_{};
+  std::vector<block> blocks_{};
   time_ps now_ps_ = 0;
-  time_ps last_ps_ = 0;  // of the last event that ran: slots are relative to it
+  time_ps base_ps_ = 0;  // not after any pending event: slots are relative to it
   mutable time_ps next_ps_ = never_ps;
   std::size_t pending_ = 0;
   std::uint64_t ran_ = 0;
