@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/sim/network_model.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "core/assert.hpp"
@@ -27,7 +29,16 @@ network_model::network_model(event_queue& events, const parameters& with, const 
       path_stride_(over.hops_max()),
       ports_(over.links()),
       engines_(static_cast<std::size_t>(over.nodes()) * engines_per_node_),
-      atomic_busy_until_ps_(static_cast<std::size_t>(over.nodes())) {}
+      atomic_busy_until_ps_(static_cast<std::size_t>(over.nodes())) {
+  if (with.port_buffers == 0) return;
+  if (over.what() == topology::kind::torus) {
+    throw Error(status::bad_setting,
+                fmt::format("port_buffers = {} with topology '{}': a ring of full buffers never moves again; "
+                            "0 is any number of buffers",
+                            with.port_buffers, over.text()));
+  }
+  limited_ports_.resize(over.links());
+}
 
 // ---- transfers ----------------------------------------------------------------------------------------------------
 
@@ -144,6 +155,7 @@ void network_model::read_next(std::uint32_t at) noexcept {
   const time_ps takes_ps = engine_time(bytes_of(f, e.packet));
   e.busy_until_ps = start_ps + takes_ps;
   e.use.busy_ps += takes_ps;
+  if (log_ != nullptr) log_->add(over_.links() + at, start_ps, e.busy_until_ps, f.id);
   this->at<&network_model::departed>(e.busy_until_ps, at);
 }
 
@@ -181,22 +193,28 @@ void network_model::departed(std::uint64_t data) noexcept {
 
 /// A packet's head is ready at the sending end of a link of its path.
 void network_model::hop(std::uint64_t packet) noexcept {
+  const link_id link = paths_[flight_of(packet) * path_stride_ + hop_of(packet)];
+  if (!limited_ports_.empty()) return wait_for_buffer(packet, link);
+  const port& out = ports_[link];
+  time_ps start_ps = std::max(events_.now_ps(), out.busy_until_ps);
+  if (out.outages != none) start_ps = after_outages(out, start_ps);
+  transmit(packet, link, events_.now_ps(), start_ps);
+}
+
+void network_model::transmit(std::uint64_t packet, link_id link, time_ps ready_ps, time_ps start_ps) noexcept {
   const std::uint32_t number = flight_of(packet);
   const std::uint32_t step = hop_of(packet);
   const flight& f = flights_[number];
-  port& out = ports_[paths_[number * path_stride_ + step]];
   const std::uint32_t bytes = wire_bytes_of(f, packet_of(packet));
   const time_ps wire_ps = scaled(bytes, step == 0 ? link_ps_per_byte_ : router_ps_per_byte_);
-  const time_ps now_ps = events_.now_ps();
-
-  time_ps start_ps = std::max(now_ps, out.busy_until_ps);
-  if (out.outages != none) start_ps = after_outages(out, start_ps);
+  port& out = ports_[link];
   out.busy_until_ps = start_ps + wire_ps;
   out.use.bytes += bytes;
   ++out.use.packets;
   out.use.busy_ps += wire_ps;
-  out.use.waiting_ps += start_ps - now_ps;
-  out.use.waiting_max_ps = std::max(out.use.waiting_max_ps, start_ps - now_ps);
+  out.use.waiting_ps += start_ps - ready_ps;
+  out.use.waiting_max_ps = std::max(out.use.waiting_max_ps, start_ps - ready_ps);
+  if (log_ != nullptr) log_->add(link, start_ps, start_ps + wire_ps, f.id);
 
   const time_ps tail_ps = start_ps + wire_ps + with_.cable_latency_ps;
   if (step + 1U < f.hops) {
@@ -209,9 +227,68 @@ void network_model::hop(std::uint64_t packet) noexcept {
   at<&network_model::reached_adapter>(arrival_ps, packet);
 }
 
+// ---- finite buffers -----------------------------------------------------------------------------------------------
+
+void network_model::wait_for_buffer(std::uint64_t packet, link_id link) noexcept {
+  std::uint32_t index = free_waiter_;
+  if (index == none) {
+    index = static_cast<std::uint32_t>(waiters_.size());
+    waiters_.emplace_back();
+  } else {
+    free_waiter_ = waiters_[index].next;
+  }
+  waiters_[index] = {packet, events_.now_ps(), none};
+  limited_port& of = limited_ports_[link];
+  (of.first == none ? of.first : waiters_[of.last].next) = index;
+  of.last = index;
+  try_send(link);
+}
+
+void network_model::try_send(link_id link) noexcept {
+  limited_port& of = limited_ports_[link];
+  const port& out = ports_[link];
+  while (of.first != none && !of.will_retry && of.held < with_.port_buffers) {
+    time_ps start_ps = std::max(events_.now_ps(), out.busy_until_ps);
+    if (out.outages != none) start_ps = after_outages(out, start_ps);
+    if (start_ps > events_.now_ps()) {
+      of.will_retry = true;
+      return at<&network_model::link_idle>(start_ps, link);
+    }
+    const std::uint32_t index = of.first;
+    const waiter sent = waiters_[index];
+    of.first = sent.next;
+    waiters_[index].next = free_waiter_;
+    free_waiter_ = index;
+    ++of.held;
+    transmit(sent.packet, link, sent.ready_ps, start_ps);
+
+    // Word that there is room goes back over the cable: for the link before, when the packet has left the router; for
+    // a last link, when the adapter has it.
+    const std::uint32_t step = hop_of(sent.packet);
+    const flight& f = flights_[flight_of(sent.packet)];
+    const link_id* path = &paths_[flight_of(sent.packet) * path_stride_];
+    const time_ps left_ps = out.busy_until_ps + with_.cable_latency_ps;
+    if (step > 0) at<&network_model::buffer_free>(left_ps, path[step - 1]);
+    if (step + 1U == f.hops) at<&network_model::buffer_free>(left_ps + with_.cable_latency_ps, link);
+  }
+}
+
+void network_model::link_idle(std::uint64_t link) noexcept {
+  limited_ports_[link].will_retry = false;
+  try_send(static_cast<link_id>(link));
+}
+
+void network_model::buffer_free(std::uint64_t link) noexcept {
+  --limited_ports_[link].held;
+  try_send(static_cast<link_id>(link));
+}
+
+// ---- the target's adapter -----------------------------------------------------------------------------------------
+
 void network_model::reached_adapter(std::uint64_t packet) noexcept {
   const flight& f = flights_[flight_of(packet)];
-  engine& e = engines_[receiving_engine(f)];
+  const std::uint32_t at = receiving_engine(f);
+  engine& e = engines_[at];
   const std::uint32_t bytes = bytes_of(f, packet_of(packet));
   const time_ps start_ps = std::max(events_.now_ps(), e.busy_until_ps);
   const time_ps takes_ps = engine_time(bytes);
@@ -220,6 +297,7 @@ void network_model::reached_adapter(std::uint64_t packet) noexcept {
   ++e.use.packets_in;
   e.use.busy_ps += takes_ps;
   e.use.waiting_ps += start_ps - events_.now_ps();
+  if (log_ != nullptr) log_->add(over_.links() + at, start_ps, e.busy_until_ps, f.id);
   at_or_now<&network_model::placed>(e.busy_until_ps + (f.to_adapter ? 0 : with_.pcie_latency_ps), packet);
 }
 

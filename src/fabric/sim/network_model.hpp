@@ -13,7 +13,9 @@
 /// out. Transfers between two nodes always use the same engines and links, so they keep their order.
 ///
 /// Links. One packet per direction at a time, in the order in which packets are ready. Virtual cut-through: a packet's
-/// head goes on to the next router while its tail is still on the link; one event per packet and link.
+/// head goes on to the next router while its tail is still on the link; one event per packet and link. With finite
+/// buffers a packet starts on a link only when there is room for it at the far end; it leaves that room when it has
+/// left the far router, and an adapter takes what comes.
 #pragma once
 
 #include <cstddef>
@@ -24,6 +26,7 @@
 #include "fabric/sim/event_queue.hpp"
 #include "fabric/sim/parameters.hpp"
 #include "fabric/sim/topology.hpp"
+#include "fabric/sim/use_log.hpp"
 
 namespace rma::sim {
 
@@ -91,12 +94,16 @@ class network_model {
 
   /// No packet starts on that link in [from, until); those that would, wait.
   void set_link_down(link_id link, time_ps from_ps, time_ps until_ps);
+  /// From now on the log is told when links and engines are busy; it must outlive the model's events.
+  void watch(use_log& log) noexcept { log_ = &log; }
+
   /// Every packet is delayed at its last link by up to max, drawn from the seed. `keep_order`: packets of one (source,
   /// target) pair still arrive in order.
   void set_jitter(time_ps max_ps, std::uint64_t seed, bool keep_order);
 
   [[nodiscard]] const parameters& constants() const noexcept { return with_; }
   [[nodiscard]] const topology& over() const noexcept { return over_; }
+  [[nodiscard]] time_ps now_ps() const noexcept { return events_.now_ps(); }
   /// The longest transfer that can be posted.
   [[nodiscard]] std::uint64_t bytes_max() const noexcept { return control * with_.packet_payload_bytes; }
   /// Posted and not yet finished.
@@ -145,6 +152,18 @@ class network_model {
     link_use use{};
     std::uint32_t outages = none;  // in outages_
   };
+  /// What a link needs beside that if its far end holds only so many packets.
+  struct limited_port {
+    std::uint32_t held = 0;      // on the link or in the buffers at its end
+    std::uint32_t first = none;  // packets that wait for it, in waiters_
+    std::uint32_t last = none;
+    bool will_retry = false;  // an event is on its way
+  };
+  struct waiter {
+    std::uint64_t packet;
+    time_ps ready_ps;
+    std::uint32_t next;
+  };
   struct outage {
     time_ps from_ps, until_ps;
     std::uint32_t next;
@@ -180,6 +199,11 @@ class network_model {
   void read_next(std::uint32_t at) noexcept;
   void departed(std::uint64_t at) noexcept;
   void hop(std::uint64_t packet) noexcept;
+  void transmit(std::uint64_t packet, link_id link, time_ps ready_ps, time_ps start_ps) noexcept;
+  void wait_for_buffer(std::uint64_t packet, link_id link) noexcept;
+  void try_send(link_id link) noexcept;
+  void link_idle(std::uint64_t link) noexcept;
+  void buffer_free(std::uint64_t link) noexcept;
   void reached_adapter(std::uint64_t packet) noexcept;
   void placed(std::uint64_t packet) noexcept;
   void acknowledged(std::uint64_t flight) noexcept;
@@ -212,8 +236,13 @@ class network_model {
   std::uint32_t free_flight_ = none;
   std::uint64_t open_ = 0;
   std::vector<port> ports_;
+  std::vector<limited_port> limited_ports_{};  // only if buffers are finite
+  std::vector<waiter> waiters_{};
+  std::uint32_t free_waiter_ = none;
   std::vector<engine> engines_;
   std::vector<time_ps> atomic_busy_until_ps_;
+
+  use_log* log_ = nullptr;
 
   std::vector<outage> outages_{};
   time_ps jitter_max_ps_ = 0;

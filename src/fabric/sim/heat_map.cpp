@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "fabric/sim/report.hpp"
+
+namespace rma::sim {
+namespace {
+
+constexpr int picture_left = 150;  // of the cells, in pixels
+constexpr int picture_top = 70;
+constexpr int cells_width = 900;
+constexpr int group_gap = 14;
+constexpr unsigned rows_per_group_max = 96;
+constexpr int shades = 20;  // a step of 5 %
+
+/// Some links of one group that share a line of the picture.
+struct line {
+  link_id first;
+  link_id count;
+  int top;
+  int height;
+};
+struct group_block {
+  std::string name;
+  int top;
+  int height;
+  link_id links;
+  link_id links_per_line;
+  std::vector<line> lines;
+};
+
+/// From nearly white over orange to dark red.
+std::string colour(int shade) {
+  struct rgb {
+    double r, g, b;
+  };
+  constexpr std::array<rgb, 4> stops{rgb{255, 247, 230}, rgb{253, 187, 99}, rgb{215, 60, 31}, rgb{95, 0, 10}};
+  const double at = static_cast<double>(shade) / shades * (stops.size() - 1);
+  const auto low = std::min(static_cast<std::size_t>(at), stops.size() - 2);
+  const double part = at - static_cast<double>(low);
+  const auto mix = [part](double a, double b) { return static_cast<int>(a + (b - a) * part + 0.5); };
+  return fmt::format("#{:02x}{:02x}{:02x}", mix(stops[low].r, stops[low + 1].r), mix(stops[low].g, stops[low + 1].g),
+                     mix(stops[low].b, stops[low + 1].b));
+}
+
+std::vector<group_block> lay_out(const topology& over) {
+  std::vector<group_block> groups;
+  int top = picture_top;
+  for (link_id link = 0; link < over.links();) {
+    const unsigned group = over.group_of(link);
+    link_id end = link;
+    while (end < over.links() && over.group_of(end) == group) ++end;
+    const link_id links = end - link;
+    const link_id per_line = (links + rows_per_group_max - 1) / rows_per_group_max;
+    group_block block{over.group_name(group), top, 0, links, per_line, {}};
+    const int height = links > 48 ? 2 : links > 16 ? 4 : 9;
+    for (; link < end; link += std::min(per_line, end - link)) {
+      block.lines.push_back({link, std::min(per_line, end - link), top, height});
+      top += height;
+    }
+    block.height = top - block.top;
+    // Its label has two lines of text.
+    top = std::max(top, block.top + 24) + group_gap;
+    groups.push_back(std::move(block));
+  }
+  return groups;
+}
+
+class painter {
+ public:
+  painter(const network_model& of, const use_log& log) : of_(of), log_(log), groups_(lay_out(of.over())) {
+    const time_ps now_ps = std::max<time_ps>(of.now_ps(), 1);
+    const time_ps shown = std::clamp<time_ps>((now_ps + log.width_ps() - 1) / log.width_ps(), 1, log.buckets());
+    buckets_ = static_cast<unsigned>(shown);
+    bottom_ = groups_.back().top + std::max(groups_.back().height, 24);
+  }
+
+  std::string paint() {
+    const int width = picture_left + cells_width + 30;
+    emit(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
+        "font-family=\"sans-serif\" font-size=\"11\" fill=\"#222\">\n<rect width=\"{0}\" height=\"{1}\" "
+        "fill=\"#fff\"/>\n",
+        width, bottom_ + 60);
+    emit("<text x=\"{}\" y=\"24\" font-size=\"16\">Use of links over virtual time: {}, {} nodes</text>\n", 12,
+         of_.over().text(), of_.over().nodes());
+    legend();
+    for (const group_block& one : groups_) group(one);
+    axis();
+    text_ += "</svg>\n";
+    return std::move(text_);
+  }
+
+ private:
+  template <class... T>
+  void emit(fmt::format_string<T...> format, T&&... values) {
+    fmt::format_to(std::back_inserter(text_), format, std::forward<T>(values)...);
+  }
+  [[nodiscard]] double column(unsigned bucket) const {
+    return picture_left + static_cast<double>(bucket) * cells_width / buckets_;
+  }
+
+  void legend() {
+    emit("<text x=\"12\" y=\"50\">busy, share of time (one column is {}):</text>\n", readable_time(log_.width_ps()));
+    constexpr int left = 320;
+    for (int shade = 0; shade <= shades; ++shade) {
+      emit("<rect x=\"{}\" y=\"40\" width=\"10\" height=\"12\" fill=\"{}\"/>\n", left + 10 * shade, colour(shade));
+    }
+    emit("<text x=\"{}\" y=\"50\" text-anchor=\"end\">0 %</text><text x=\"{}\" y=\"50\">100 %</text>\n", left - 6,
+         left + 10 * (shades + 1) + 6);
+  }
+
+  void group(const group_block& one) {
+    emit(
+        "<text x=\"{0}\" y=\"{1}\" text-anchor=\"end\">{2}</text>\n"
+        "<text x=\"{0}\" y=\"{3}\" text-anchor=\"end\" fill=\"#777\" font-size=\"9\">{4} links{5}</text>\n",
+        picture_left - 8, one.top + 10, one.name, one.top + 21, one.links,
+        one.links_per_line > 1 ? fmt::format(", {} a row", one.links_per_line) : "");
+    emit("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n", picture_left, one.top, cells_width,
+         one.height, colour(0));
+    for (const line& row : one.lines) cells(row);
+    emit("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#bbb\" stroke-width=\"0.5\"/>\n",
+         picture_left, one.top, cells_width, one.height);
+  }
+
+  [[nodiscard]] int shade_of(const line& row, unsigned bucket) const {
+    time_ps busy_ps = 0;
+    for (link_id link = row.first; link < row.first + row.count; ++link) busy_ps += log_.busy_ps(link, bucket);
+    const double share =
+        static_cast<double>(busy_ps) / (static_cast<double>(log_.width_ps()) * static_cast<double>(row.count));
+    return busy_ps == 0 ? 0 : std::clamp(static_cast<int>(share * shades + 0.5), 1, shades);
+  }
+
+  void cells(const line& row) {
+    std::string inside;
+    for (unsigned bucket = 0; bucket < buckets_;) {
+      const int shade = shade_of(row, bucket);
+      const unsigned first = bucket;
+      while (bucket < buckets_ && shade_of(row, bucket) == shade) ++bucket;
+      if (shade == 0) continue;
+      fmt::format_to(std::back_inserter(inside),
+                     "<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"/>", column(first), row.top,
+                     column(bucket) - column(first), row.height, colour(shade));
+    }
+    if (inside.empty()) return;
+    // The title is shown where the pointer rests; a name has a ">".
+    std::string name = of_.over().name_of(row.first);
+    if (const auto arrow = name.find("->"); arrow != std::string::npos) name.replace(arrow, 2, "to");
+    emit("<g><title>{}{}</title>{}</g>\n", name,
+         row.count > 1 ? fmt::format(" and {} more", row.count - 1) : std::string(), inside);
+  }
+
+  void axis() {
+    const time_ps end_ps = log_.width_ps() * buckets_;
+    constexpr int ticks = 8;
+    for (int tick = 0; tick <= ticks; ++tick) {
+      const int x = picture_left + cells_width * tick / ticks;
+      emit(
+          "<line x1=\"{0}\" x2=\"{0}\" y1=\"{1}\" y2=\"{2}\" stroke=\"#777\"/>"
+          "<text x=\"{0}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
+          x, bottom_ + 4, bottom_ + 9, bottom_ + 22, tick == 0 ? "0" : readable_time(end_ps * tick / ticks));
+    }
+    emit("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">virtual time</text>\n", picture_left + cells_width / 2,
+         bottom_ + 42);
+  }
+
+  const network_model& of_;
+  const use_log& log_;
+  std::vector<group_block> groups_;
+  unsigned buckets_ = 1;
+  int bottom_ = 0;
+  std::string text_{};
+};
+
+}  // namespace
+
+std::string heat_map_svg(const network_model& of, const use_log& log) { return painter(of, log).paint(); }
+
+}  // namespace rma::sim
