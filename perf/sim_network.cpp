@@ -8,10 +8,12 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "fabric/sim/network_model.hpp"  // tidy: allow(include-direction) it measures a part of the library
+#include "fabric/sim/report.hpp"         // tidy: allow(include-direction) the same
 #include "perf.hpp"
 #include "rma/error.hpp"
 
@@ -26,6 +28,7 @@ struct choice {
   int runs = 5;
   std::string machine = "susukita";
   std::string shape = "fat-tree";
+  std::string report{};
 };
 
 /// Every rank's puts, one after the other; a transfer's number is its source.
@@ -103,6 +106,24 @@ void measure(const choice& chosen) {
       simulated_us, rate(wall_s.median()), rate(cpu_s.median()));
 }
 
+/// One more run, written down in files.
+void write_report(const choice& chosen) {
+  neighbours world(chosen);
+  sim::use_log log(
+      world.network.over().links() + static_cast<std::size_t>(chosen.ranks) * world.network.engines_per_node(), {});
+  world.network.watch(log);
+  world.run();
+  const auto write = [&](const char* suffix, const std::string& text) {
+    std::ofstream file(chosen.report + suffix);
+    file << text;
+    perf::require(file.good(), "the report can be written");
+  };
+  write(".txt", sim::text_report(world.network));
+  write(".json", sim::json_report(world.network));
+  write(".svg", sim::heat_map_svg(world.network, log));
+  write(".trace.json", sim::trace_json(world.network, log));
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -114,9 +135,12 @@ int main(int argc, char** argv) {
   app.add_option("--runs", chosen.runs)->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--machine", chosen.machine, "preset or file of parameters")->capture_default_str();
   app.add_option("--topology", chosen.shape)->capture_default_str();
+  app.add_option("--report", chosen.report, "write PREFIX.txt, .json, .svg (use of links) and .trace.json")
+      ->type_name("PREFIX");
   CLI11_PARSE(app, argc, argv);
   try {
     measure(chosen);
+    if (!chosen.report.empty()) write_report(chosen);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "sim_network: %s\n", e.what());
     return 1;
