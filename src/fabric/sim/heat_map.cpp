@@ -138,21 +138,26 @@ class painter {
   }
 
   void cells(const line& row) {
-    std::string inside;
+    // A stroke per stretch of one shade, all of a shade in one path: a tenth of the size of rectangles.
+    std::array<std::string, shades + 1> strokes;
     for (unsigned bucket = 0; bucket < buckets_;) {
       const int shade = shade_of(row, bucket);
       const unsigned first = bucket;
       while (bucket < buckets_ && shade_of(row, bucket) == shade) ++bucket;
-      if (shade == 0) continue;
-      fmt::format_to(std::back_inserter(inside),
-                     "<rect x=\"{:.2f}\" y=\"{}\" width=\"{:.2f}\" height=\"{}\" fill=\"{}\"/>", column(first), row.top,
-                     column(bucket) - column(first), row.height, colour(shade));
+      fmt::format_to(std::back_inserter(strokes[static_cast<std::size_t>(shade)]), "M{:.1f} {:g}h{:.1f}", column(first),
+                     row.top + row.height / 2.0, column(bucket) - column(first));
+    }
+    std::string inside;
+    for (int shade = 1; shade <= shades; ++shade) {
+      const std::string& path = strokes[static_cast<std::size_t>(shade)];
+      if (path.empty()) continue;
+      fmt::format_to(std::back_inserter(inside), "<path d=\"{}\" stroke=\"{}\"/>", path, colour(shade));
     }
     if (inside.empty()) return;
     // The title is shown where the pointer rests; a name has a ">".
     std::string name = of_.over().name_of(row.first);
     if (const auto arrow = name.find("->"); arrow != std::string::npos) name.replace(arrow, 2, "to");
-    emit("<g><title>{}{}</title>{}</g>\n", name,
+    emit("<g stroke-width=\"{}\"><title>{}{}</title>{}</g>\n", row.height, name,
          row.count > 1 ? fmt::format(" and {} more", row.count - 1) : std::string(), inside);
   }
 
