@@ -163,13 +163,15 @@ class painter {
 
   void axis() {
     const time_ps end_ps = log_.width_ps() * buckets_;
-    constexpr int ticks = 8;
-    for (int tick = 0; tick <= ticks; ++tick) {
-      const int x = picture_left + cells_width * tick / ticks;
+    // Round steps, 1, 2 or 5 times a power of ten, of which the axis has five to twelve.
+    time_ps step_ps = 1;
+    for (int i = 0; end_ps / step_ps > 12; ++i) step_ps = i % 3 == 1 ? step_ps / 2 * 5 : step_ps * 2;
+    for (time_ps at_ps = 0; at_ps <= end_ps; at_ps += step_ps) {
       emit(
-          "<line x1=\"{0}\" x2=\"{0}\" y1=\"{1}\" y2=\"{2}\" stroke=\"#777\"/>"
-          "<text x=\"{0}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
-          x, bottom_ + 4, bottom_ + 9, bottom_ + 22, tick == 0 ? "0" : readable_time(end_ps * tick / ticks));
+          "<line x1=\"{0:.1f}\" x2=\"{0:.1f}\" y1=\"{1}\" y2=\"{2}\" stroke=\"#777\"/>"
+          "<text x=\"{0:.1f}\" y=\"{3}\" text-anchor=\"middle\">{4}</text>\n",
+          picture_left + static_cast<double>(cells_width) * static_cast<double>(at_ps) / static_cast<double>(end_ps),
+          bottom_ + 4, bottom_ + 9, bottom_ + 22, at_ps == 0 ? "0" : readable_time(at_ps));
     }
     emit("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">virtual time</text>\n", picture_left + cells_width / 2,
          bottom_ + 42);

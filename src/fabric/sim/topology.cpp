@@ -183,7 +183,7 @@ unsigned topology::route_torus(std::uint32_t from, std::uint32_t to, link_id* pa
     const std::uint32_t side = side_[d];
     std::uint32_t here = at / stride % side;
     const std::uint32_t ahead = (to / stride % side + side - here) % side;
-    const bool up = 2 * ahead <= side;
+    const bool up = 2 * ahead < side || (2 * ahead == side && here % 2 == 0);
     for (std::uint32_t left = up ? ahead : side - ahead; left > 0; --left) {
       path[hops++] = (2 + 2 * d + (up ? 0 : 1)) * places_ + at;
       const std::uint32_t next = up ? (here + 1 == side ? 0 : here + 1) : (here == 0 ? side - 1 : here - 1);

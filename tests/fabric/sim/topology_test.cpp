@@ -147,7 +147,7 @@ TEST_CASE("in a torus a packet takes the shorter way round in each dimension", "
   });
 }
 
-TEST_CASE("x comes before y, and a tie goes up", "[sim][topology]") {
+TEST_CASE("x comes before y, and a tie goes up from even, down from odd coordinates", "[sim][topology]") {
   const topology over("torus:4x4", 16);
   const auto path = route(over, 0, 10);  // (0,0) to (2,2)
   std::string names;
@@ -156,6 +156,7 @@ TEST_CASE("x comes before y, and a tie goes up", "[sim][topology]") {
         "node 0 -> router (0,0); router (0,0) -> router (1,0); router (1,0) -> router (2,0); "
         "router (2,0) -> router (2,1); router (2,1) -> router (2,2); router (2,2) -> node 10; ");
   CHECK(over.group_name(over.group_of(path[1])) == "x+");
+  CHECK(over.name_of(route(over, 1, 3)[1]) == "router (1,0) -> router (0,0)");
   CHECK(over.group_name(over.group_of(route(over, 0, 12)[1])) == "y-");
 }
 
