@@ -9,7 +9,7 @@
 ///
 /// Routes are fixed. Up a fat tree the port is the target's digit of that level (d-mod-k), so that packets to one
 /// target meet as late as they can; in a torus a packet goes along one dimension after the other, the shorter way
-/// round, and where both are equal towards higher coordinates.
+/// round; where both are equal, up from even and down from odd coordinates, so that both directions are used.
 #pragma once
 
 #include <array>
