@@ -35,8 +35,8 @@ TEST_CASE("a packet that would start on a link that is down waits until it is up
   link_id path[2];
   world.network.over().route(0, 1, path);
   // Two outages that meet, and one that lies behind.
-  world.network.set_link_down(path[0], 3 * us, 5 * us);
   world.network.set_link_down(path[0], 0, 3 * us);
+  world.network.set_link_down(path[0], 3 * us, 5 * us);
   world.network.set_link_down(path[0], 100 * us, 101 * us);
   const auto hit = world.put(0, 1, 2048);
   const auto other_way = world.put(1, 2, 2048);
