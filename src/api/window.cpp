@@ -8,6 +8,7 @@
 #include "core/names.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "xfer/engine.hpp"
+#include "xfer/remote.hpp"
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
@@ -151,12 +152,26 @@ std::string_view name_of_window(const window_view& view) noexcept {
   return is_freed(view) ? std::string_view("(freed)") : std::string_view(core_of(view).hints.name);
 }
 
-bool one_sided(const window_view& view, call kind, int target) noexcept {
+namespace {
+
+/// Puts and gets to a target on another node; asks the target's segment if need be.
+bool reaches_far(window_core& w, int target) noexcept {
+  far_target* far = nullptr;
+  if (w.ctx->wide() == nullptr || w.kind == call::create_dynamic) return false;
+  if (!w.ctx->wide()->caps().one_sided || w.team->rt->ops->forced() == user_memory::handler) return false;
+  return find_far(w, target, far) == status::done && far->reachable;
+}
+
+}  // namespace
+
+bool one_sided(window_view& view, call kind, int target) noexcept {
   if (is_freed(view)) return false;
-  const window_core& w = core_of(view);
+  window_core& w = core_of(view);
   if (target == w.team->rank) return true;
+  if (target < 0 || target >= w.size()) return false;
+  if (w.is_far(target)) return (kind == call::put || kind == call::get) && reaches_far(w, target);
   const target_view* const t = view_of(w, target);
-  const bool memory = !w.is_far(target) && t != nullptr && t->base != nullptr;
+  const bool memory = t != nullptr && t->base != nullptr;
   if (kind == call::put || kind == call::get) {
     return memory || (w.ctx->network_of(w.world_rank(target)).caps().one_sided &&
                       w.team->rt->ops->forced() != user_memory::handler);

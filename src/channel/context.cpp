@@ -242,7 +242,8 @@ void context::drain() noexcept {
   (void)wait_for_message(
       [&]() noexcept {
         const std::lock_guard guard(lock_);
-        return (waiting_.empty() && owed_.empty()) || around_.now_ns() > until_ns;
+        const bool quiet = wide_ == nullptr || wide_->quiet();
+        return (waiting_.empty() && owed_.empty() && quiet) || around_.now_ns() > until_ns;
       },
       []() noexcept { return status::done; });
 }

@@ -121,6 +121,8 @@ class network {
 
   /// True if `poll` would find something: asked before sleeping.
   [[nodiscard]] virtual bool pending() noexcept = 0;
+  /// True when nothing that this rank has posted or sent is on its way: asked before it leaves the job.
+  [[nodiscard]] virtual bool quiet() noexcept = 0;
   /// Hands at most `limit` events to `to`; returns how many.
   virtual unsigned poll(sink& to, unsigned limit) noexcept = 0;
 };

@@ -71,6 +71,7 @@ class fake_network final : public fabric::network {
   status post_bulk_receive(int, std::span<const fabric::local_slice>, std::uint64_t) noexcept override {
     return status::not_supported;
   }
+  bool quiet() noexcept override { return true; }
   bool pending() noexcept override {
     return std::ranges::any_of(incoming_, [](const auto& from) { return !from.second.empty(); });
   }

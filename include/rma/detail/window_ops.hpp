@@ -36,7 +36,7 @@ void* local_base(const window_view& window) noexcept;
 std::size_t local_bytes(const window_view& window) noexcept;
 Team team_of(const window_view& window);
 std::string_view name_of_window(const window_view& window) noexcept;
-bool one_sided(const window_view& window, call kind, int target) noexcept;
+bool one_sided(window_view& window, call kind, int target) noexcept;
 std::string_view promotion(const window_view& window) noexcept;
 
 inline window_view* no_window() noexcept { return const_cast<window_view*>(&freed_window); }

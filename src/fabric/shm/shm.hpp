@@ -44,6 +44,7 @@ class shm_fabric final : public fabric::network {
   [[nodiscard]] board& node() noexcept { return board_; }
 
   bool pending() noexcept override;
+  bool quiet() noexcept override { return true; }
 
  private:
   using slices = std::span<const fabric::local_slice>;

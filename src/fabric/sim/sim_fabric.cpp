@@ -116,7 +116,7 @@ unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
 
 void sim_fabric::end_one() noexcept {
   --under_way_;
-  if (std::exchange(refused_, false)) wire_.job().wake(rank_);
+  if (std::exchange(refused_, false) || under_way_ == 0) wire_.job().wake(rank_);
 }
 
 void sim_fabric::put(arrival&& a) {

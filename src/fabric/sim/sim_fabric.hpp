@@ -44,6 +44,7 @@ class sim_fabric final : public fabric::network {
   status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
 
   bool pending() noexcept override { return !arrivals_.empty(); }
+  bool quiet() noexcept override { return under_way_ == 0; }
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
 
   // ---- of the wire ------------------------------------------------------------------------------------------

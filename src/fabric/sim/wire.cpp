@@ -160,10 +160,7 @@ void wire::on_departure(transfer_id id, std::uint64_t first, std::uint32_t bytes
   const auto index = static_cast<std::uint32_t>(id >> 1);
   flight& f = at(index);
   const bool last = first + bytes >= f.bytes;
-  if (f.what == kind::message || f.result != status::done) {
-    if (last && f.what == kind::message) complete(f);  // its place in the send queue is free
-    return;
-  }
+  if (f.what == kind::message || f.result != status::done) return;
   const int source = f.back ? f.target : f.origin;
   if (fabrics_[static_cast<std::size_t>(source)] != nullptr) {
     copy_out(f, first, bytes);
@@ -221,7 +218,6 @@ void wire::on_atomic(transfer_id id) noexcept {
 
 void wire::arrived_at_target(std::uint32_t index) {
   flight& f = at(index);
-  if (f.what == kind::message) complete(f);  // an empty one has not left anything
   connection& c = between(f.origin, f.target);
   if (f.what == kind::write && f.result == status::done && weather_.placement_delay_max_ps != 0) {
     ++f.holds;
@@ -265,7 +261,11 @@ bool wire::serve_one(connection& c, std::uint32_t index) {
     }
     return true;
   }
-  if (f.what == kind::message) return deliver(c, f);
+  if (f.what == kind::message) {
+    if (!deliver(c, f)) return false;
+    complete(f);  // its place in the send queue is free
+    return true;
+  }
   if (f.back) return true;  // it was answered out of turn
   place_all(c);
   ++f.holds;  // until the answer is there
