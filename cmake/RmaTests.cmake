@@ -8,8 +8,8 @@
 #     tests/. RMARUN_PATH is the launcher, for tests that start jobs themselves.
 #
 #   rma_add_program_test(NAME n TARGET t [RANKS r...] [ARGS a...] [MATCH regex...] [EXPECT file [SORTED]]
-#                        [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds])
-#     An example or benchmark under rmarun (RANKS 1 if none is given). It must exit with 0; each MATCH must be found in
+#                        [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds] [LAUNCHER rma-sim [OPTIONS o...]])
+#     An example or benchmark under rmarun, or in the simulator (RANKS 1 if none is given). It must exit with 0; each MATCH must be found in
 #     what it prints; EXPECT is its exact standard output, compared line by line after sorting where SORTED is given.
 #     Without RMA_BUILD_TESTS it does nothing.
 
@@ -59,7 +59,8 @@ function(rma_add_program_test)
   if(NOT RMA_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 0 arg "SORTED" "NAME;TARGET;EXPECT;TIMEOUT" "MATCH;${_rma_test_options}")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SORTED" "NAME;TARGET;EXPECT;TIMEOUT;LAUNCHER"
+    "MATCH;OPTIONS;${_rma_test_options}")
   if(NOT arg_NAME OR NOT arg_TARGET OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rma_add_program_test: NAME and TARGET are needed; "
       "not understood: '${arg_UNPARSED_ARGUMENTS}'")
@@ -80,6 +81,13 @@ function(rma_add_program_test)
   endif()
 
   foreach(ranks IN LISTS arg_RANKS)
+    set(launch rmarun -n ${ranks} --timeout ${timeout_job})
+    set(processors ${ranks})
+    if(arg_LAUNCHER STREQUAL "rma-sim")
+      set(launch rma-sim -n ${ranks} ${arg_OPTIONS})
+      set(processors 1)
+    endif()
+    list(POP_FRONT launch launcher)
     set(name ${arg_NAME})
     list(LENGTH arg_RANKS variants)
     if(variants GREATER 1)
@@ -87,8 +95,8 @@ function(rma_add_program_test)
     endif()
     add_test(NAME ${name}
       COMMAND ${CMAKE_COMMAND} ${checks} -P ${rma_SOURCE_DIR}/cmake/RunProgram.cmake --
-        $<TARGET_FILE:rmarun> -n ${ranks} --timeout ${timeout_job} $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
-    _rma_test_properties(${name} ${ranks})
+        $<TARGET_FILE:${launcher}> ${launch} $<TARGET_FILE:${arg_TARGET}> ${arg_ARGS})
+    _rma_test_properties(${name} ${processors})
     set_tests_properties(${name} PROPERTIES SKIP_REGULAR_EXPRESSION "RunProgram: the program skipped itself")
   endforeach()
 endfunction()
