@@ -8,9 +8,11 @@
 #     tests/. RMARUN_PATH is the launcher, for tests that start jobs themselves.
 #
 #   rma_add_program_test(NAME n TARGET t [RANKS r...] [ARGS a...] [MATCH regex...] [EXPECT file [SORTED]]
-#                        [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds] [LAUNCHER rma-sim [OPTIONS o...]])
-#     An example or benchmark under rmarun, or in the simulator (RANKS 1 if none is given). It must exit with 0; each MATCH must be found in
-#     what it prints; EXPECT is its exact standard output, compared line by line after sorting where SORTED is given.
+#                        [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds]
+#                        [LAUNCHER rma-sim [OPTIONS o...]])
+#     An example or benchmark under rmarun, or in the simulator (RANKS 1 if none is given). It must exit with 0; each
+#     MATCH must be found in what it prints; EXPECT is its exact standard output, compared line by line after sorting
+#     where SORTED is given.
 #     Without RMA_BUILD_TESTS it does nothing.
 
 set(_rma_test_options RANKS ARGS ENV LABELS)

@@ -27,7 +27,7 @@ void take_exits_of(sim::world* job) noexcept { current_job() = job; }
 }  // namespace rma::simulator
 
 // Definitions of the program come before those of the C library, for modules, too.
-extern "C" [[noreturn, gnu::visibility("default")]] void exit(int code) noexcept {
+extern "C" [[gnu::visibility("default")]] void exit(int code) noexcept {
   rma::simulator::end_rank(code);
   const auto system_exit = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_NEXT, "exit"));
   if (system_exit != nullptr) system_exit(code);
@@ -35,7 +35,7 @@ extern "C" [[noreturn, gnu::visibility("default")]] void exit(int code) noexcept
   __builtin_unreachable();
 }
 
-extern "C" [[noreturn, gnu::visibility("default")]] void _Exit(int code) noexcept {
+extern "C" [[gnu::visibility("default")]] void _Exit(int code) noexcept {
   rma::simulator::end_rank(code);
   ::syscall(SYS_exit_group, code);
   __builtin_unreachable();

@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <thread>
 
 #include "channel/fakes.hpp"
 

@@ -24,7 +24,7 @@
 #include <sanitizer/tsan_interface.h>
 #endif
 
-#define RMA_SIM_NOT_INSTRUMENTED [[gnu::no_sanitize("address")]]
+#define RMA_SIM_NOT_INSTRUMENTED __attribute__((no_sanitize("address")))
 
 namespace rma::sim {
 

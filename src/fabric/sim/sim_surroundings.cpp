@@ -8,6 +8,7 @@ namespace rma::sim {
 namespace {
 
 constexpr time_ps ps_per_ns = 1000;
+constexpr std::int64_t work_max_ns = std::int64_t{30} * 24 * 3600 * 1'000'000'000;  // time ends after 106 days
 constexpr time_ps call_ps = 5000;  ///< of a public call, besides what it does: so much that no loop stands still
 
 }  // namespace
@@ -30,7 +31,7 @@ std::int64_t sim_surroundings::now_ns() noexcept { return job_.local_time_ps(ran
 void sim_surroundings::compute(std::int64_t work_ns) noexcept {
   if (work_ns <= 0) return;
   job_.got_on(rank_);
-  job_.charge(rank_, work_ns * ps_per_ns, activity::compute);
+  job_.charge(rank_, std::min(work_ns, work_max_ns) * ps_per_ns, activity::compute);
   job_.settle(rank_);
 }
 

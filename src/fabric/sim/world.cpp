@@ -344,7 +344,8 @@ void world::tell_watchers() noexcept {
 
 std::string world::describe(int rank) const {
   const strand& s = strands_[strands_of_[at(rank)].front()];
-  const std::string_view call = s.call.empty() ? std::string_view("no call of the library") : s.call;
+  const std::string_view nowhere = s.parked ? "a request or the end of its runtime" : "no call of the library";
+  const std::string_view call = s.call.empty() ? nowhere : s.call;
   const std::string target = s.target < 0 ? std::string() : fmt::format(" (target {})", s.target);
   return fmt::format("rank {} {} {}{}", rank, s.parked ? "waits in" : "is in", call, target);
 }

@@ -29,7 +29,7 @@ void work(world& w, int rank, time_ps for_ps) {
 }
 
 /// Sleeps as a wait of the library does: looks around every 0.1 s.
-void sleep_until(world& w, int rank, const std::function<bool()>& ready) {
+void sleep_for_news(world& w, int rank, const std::function<bool()>& ready) {
   for (;;) {
     w.arm(rank);
     if (ready()) break;
@@ -83,7 +83,7 @@ TEST_CASE("a wake ends a sleep, later by what it costs", "[fabric][sim][world]")
       said = true;
       w.wake(1);
     } else {
-      sleep_until(w, 1, [&] { return said; });
+      sleep_for_news(w, 1, [&] { return said; });
       woken_ps = w.events().now_ps();
     }
     return 0;
@@ -132,7 +132,7 @@ TEST_CASE("ranks that wait for each other are reported", "[fabric][sim][world]")
   w.run([&](int r) {
     if (r == 2) return 0;
     w.enter_call(r == 0 ? "flush" : "fence", r == 0 ? 1 : -1);
-    sleep_until(w, r, [] { return false; });
+    sleep_for_news(w, r, [] { return false; });
     return 0;
   });
   INFO(w.deadlock());
@@ -153,7 +153,7 @@ TEST_CASE("a long computation of one rank is no deadlock of the others", "[fabri
       said = true;
       w.wake(1);
     } else {
-      sleep_until(w, 1, [&] { return said; });
+      sleep_for_news(w, 1, [&] { return said; });
     }
     return 0;
   });
