@@ -112,7 +112,7 @@ class pattern_job final : public transfer_sink {
   void close_phase(int rank);
   [[nodiscard]] std::string describe(int rank) const;
   [[nodiscard]] std::string report() const;
-  [[nodiscard]] PatternOutcome outcome(time_ps stopped_ps) const;
+  [[nodiscard]] PatternOutcome outcome(time_ps stopped_ps);
   void add_network(PatternOutcome& out) const;
 
   world world_;

@@ -60,7 +60,7 @@ std::string pattern_job::report() const {
 
 // ---- results ------------------------------------------------------------------------------------------------------
 
-PatternOutcome pattern_job::outcome(time_ps stopped_ps) const {
+PatternOutcome pattern_job::outcome(time_ps stopped_ps) {
   PatternOutcome out;
   out.stuck = report();
   time_ps end_ps = out.stuck.empty() ? 0 : stopped_ps;
@@ -82,6 +82,7 @@ PatternOutcome pattern_job::outcome(time_ps stopped_ps) const {
   }
   out.phases = labels_;
   out.time = picoseconds(end_ps);
+  out.quiet = picoseconds(world_.events().now_ps());
   out.network = use_[0];
   out.intra_node = use_[1];
   add_network(out);

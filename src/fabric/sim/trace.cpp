@@ -4,9 +4,11 @@
 
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <system_error>
 
 #include "rma/error.hpp"
 #include "rma/sim_pattern.hpp"
@@ -79,9 +81,11 @@ std::vector<TracePut> parse_trace(std::string_view text, std::string_view origin
 }
 
 std::vector<TracePut> read_trace(const std::string& path, int ranks) {
-  std::ifstream file(path, std::ios::binary);
+  std::error_code ignored;
+  std::ifstream file;
+  if (!std::filesystem::is_directory(path, ignored)) file.open(path, std::ios::binary);  // reading one throws
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) throw Error(status::bad_argument, fmt::format("{}: cannot be read (a recorded pattern)", path));
+  if (!file.is_open() || file.bad()) throw Error(status::bad_argument, fmt::format("{}: cannot be read (a recorded pattern)", path));
   return parse_trace(text, path, ranks);
 }
 

@@ -55,6 +55,7 @@ TEST_CASE("the sample pattern of the paper takes its formula's time", "[sim][pat
   REQUIRE(out.ok());
   const picoseconds arrived = ps(100'000'000) + dma_4 + across_switch + wire(4) + dma_4;
   CHECK(out.ranks[1].end == arrived);
+  CHECK(out.quiet == arrived + control_time);
   CHECK(out.ranks[0].end == arrived + control_time);
   CHECK(out.time == out.ranks[0].end);
   CHECK(out.ranks[0].computing == 100'000ns);
@@ -200,6 +201,14 @@ TEST_CASE("time is counted by phase", "[sim][pattern]") {
   CHECK(out.phase_sum("pack") == 15us);
   CHECK(out.phase_sum("put") == 9us);
   CHECK(out.phase_sum("none") == 0us);
+}
+
+TEST_CASE("what nobody waits for arrives all the same", "[sim][pattern]") {
+  const PatternOutcome out = run_pattern(machine(2), [](PatternRank& me) { me.put(1 - me.rank(), 4, 0); });
+  CHECK(out.time == 0ns);
+  CHECK(out.quiet == 2 * dma_4 + across_switch + wire(4) + control_time);
+  CHECK(out.network.count == 2);
+  CHECK(out.ranks[0].unpolled == 1);
 }
 
 TEST_CASE("a deadlock says who waits for what", "[sim][pattern]") {
