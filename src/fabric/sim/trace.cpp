@@ -85,7 +85,8 @@ std::vector<TracePut> read_trace(const std::string& path, int ranks) {
   std::ifstream file;
   if (!std::filesystem::is_directory(path, ignored)) file.open(path, std::ios::binary);  // reading one throws
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) throw Error(status::bad_argument, fmt::format("{}: cannot be read (a recorded pattern)", path));
+  if (!file.is_open() || file.bad())
+    throw Error(status::bad_argument, fmt::format("{}: cannot be read (a recorded pattern)", path));
   return parse_trace(text, path, ranks);
 }
 
