@@ -145,6 +145,15 @@ TEST_CASE("poll takes each put once, whatever the order of tags", "[sim][pattern
   CHECK(out.ranks[0].unpolled == 0);
 }
 
+TEST_CASE("data have come when the last packet has", "[sim][pattern]") {
+  const PatternOutcome out = run_pattern(machine(2), [](PatternRank& me) {
+    if (me.rank() == 0) me.put(1, 65536, 0);
+    if (me.rank() == 1) me.poll(0);
+  });
+  CHECK(out.ranks[1].end == 33 * dma_2048 + across_switch + wire(2048));
+  CHECK(out.ranks[1].unpolled == 0);
+}
+
 TEST_CASE("completing twice costs nothing, and later is not earlier", "[sim][pattern]") {
   const PatternOutcome out = run_pattern(machine(2), [&](PatternRank& me) {
     if (me.rank() != 0) return;
