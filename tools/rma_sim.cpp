@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -57,6 +58,29 @@ void print_report(const sim::Outcome& out) {
                   each(sum.polling)));
 }
 
+/// False, and says so, if it cannot be written.
+bool write_file(const std::string& name, const std::string& text) {
+  if (name.empty()) return true;
+  if (text.empty()) {
+    say(fmt::format("{}: not written, all ranks share one node and there was no network", name));
+    return true;
+  }
+  std::ofstream out(name);
+  out << text;
+  out.close();
+  if (!out) say(fmt::format("cannot write {}", name));
+  return static_cast<bool>(out);
+}
+
+/// Where the job went wrong, how to have that again.
+void print_replay(const settings& asked) {
+  std::string line = fmt::format("replay: rma-sim -n {} --ranks-per-node {} --seed {}{}", asked.job.ranks,
+                                 asked.job.ranks_per_node, asked.job.seed, asked.job.faults ? " --faults" : "");
+  for (const std::string& each : asked.exports) line += " -x " + each;
+  for (const std::string& each : asked.command) line += " " + each;
+  say(line);
+}
+
 int run(const settings& asked) {
   const loaded program = load_program(asked.command.front());
   if (program.main == nullptr) {
@@ -73,8 +97,12 @@ int run(const settings& asked) {
   take_exits_of(nullptr);
   std::fflush(stdout);
   tell(out.text());
+  if (!out.ok() && asked.job.faults) print_replay(asked);
   if (asked.report) print_report(out);
-  return out.exit_code();
+  if (asked.report && !out.network.text.empty()) tell(out.network.text);
+  const bool written = write_file(asked.json, out.network.json) && write_file(asked.heat_map, out.network.heat_map) &&
+                       write_file(asked.trace, out.network.trace);
+  return written ? out.exit_code() : exit_usage;
 }
 
 }  // namespace

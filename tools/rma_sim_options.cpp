@@ -24,6 +24,8 @@ constexpr const char* usage = R"(Runs a program as many simulated ranks, in virt
   rma-sim -n 16 ./app args...                       16 ranks that share one node
   rma-sim -n 64 --ranks-per-node 8 ./app            on eight nodes
   rma-sim -n 4 --kill 2@1.5ms -x RMA_LOCK_RECOVERY=off ./app
+  rma-sim -n 8 --ranks-per-node 1 --faults --seed 7 ./app        delays, full queues, outages from a seed
+  rma-sim -n 64 --ranks-per-node 2 --topology torus:8x4 --report --heat-map links.svg ./app
 
 PROGRAM is a loadable module, or a program with such a module beside it: for DIR/app that is DIR/sim/app.so or
 DIR/app.so. A module is the program's code, compiled with -fPIC and linked with -shared. Its main function is called
@@ -82,7 +84,13 @@ void declare(CLI::App& app, settings& out, words& said) {
   app.add_option("--limit", said.limit, "End the run at this virtual time, say 10s");
   app.add_option("--stack", said.stack, "Stack of each rank in bytes (K, M); taken as far as it is touched")
       ->capture_default_str();
-  app.add_flag("--report", out.report, "At the end: virtual time, events, and where the ranks' time went");
+  app.add_flag("--faults", out.job.faults,
+               "Bad weather drawn from the seed: delays, full queues, outages, all that a fabric's contract allows");
+  app.add_option("--breach", out.job.breach, "For tests of checkers: a promise that the network breaks on purpose");
+  app.add_flag("--report", out.report, "At the end: virtual time, where the ranks' time went, what the network did");
+  app.add_option("--json", out.json, "FILE for what every link and adapter did");
+  app.add_option("--heat-map", out.heat_map, "FILE.svg for a picture of the links' use over time");
+  app.add_option("--trace", out.trace, "FILE for a Perfetto trace of links and adapters in virtual time");
 }
 
 /// Understands what was said; what is wrong with it, or "".
@@ -115,6 +123,7 @@ std::string understand(const words& said, settings& out) {
       bytes << shift < 16384)
     return fmt::format("--stack {}: 16K to 1024M are possible", said.stack);
   out.job.stack_bytes = bytes << shift;
+  out.job.watch_network = out.report || !out.json.empty() || !out.heat_map.empty() || !out.trace.empty();
   return "";
 }
 

@@ -17,6 +17,7 @@ struct settings {
   sim::Config job;
   std::vector<std::string> exports;  ///< NAME=VALUE or NAME
   bool report = false;
+  std::string json, heat_map, trace;  ///< files for what the network did; empty: none
   std::vector<std::string> command;
 };
 

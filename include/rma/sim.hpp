@@ -53,6 +53,8 @@ struct Config {
   /// A promise that the network breaks on purpose, to see that a checker notices: read_overtakes, early_completion,
   /// lost_write, lost_message, double_message, blind_swap.
   std::string breach{};
+  /// Keep what links and adapters did, for Outcome::network.
+  bool watch_network = false;
   std::vector<Kill> kills{};
   /// Virtual time after which the run ends; 0: none.
   std::chrono::nanoseconds limit{};
@@ -79,6 +81,14 @@ struct RankOutcome {
   std::chrono::nanoseconds computing{}, posting{}, waiting{}, copying{}, handling{}, polling{};
 };
 
+/// What the network between the nodes did.
+struct NetworkReport {
+  std::string text;      ///< totals, and the busiest links and DMA engines
+  std::string json;      ///< every link and engine that was used: bytes, busy and waiting time, longest queue
+  std::string heat_map;  ///< an SVG picture of the links' use over time
+  std::string trace;     ///< Chrome/Perfetto JSON in virtual time
+};
+
 /// What became of a job.
 struct Outcome {
   std::vector<RankOutcome> ranks{};
@@ -86,6 +96,8 @@ struct Outcome {
   std::chrono::nanoseconds time{};
   /// Things that happened in it, one after the other: what a run costs real time.
   std::uint64_t events = 0;
+  /// Empty if the job has one node, or nobody asked (Config::watch_network).
+  NetworkReport network{};
   /// Empty, or why the run ended before its ranks did, and what each of them waits for, one line each.
   std::string stuck{};
   /// Runtime::abort: its exit code and text.

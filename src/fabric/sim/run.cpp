@@ -8,7 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "fabric/sim/meeting.hpp"
+#include "fabric/sim/report.hpp"
 #include "fabric/sim/topology.hpp"
+#include "fabric/sim/wire.hpp"
 #include "rma/sim.hpp"
 
 namespace rma::sim {
@@ -28,6 +31,7 @@ world_options options_of(const Config& job) {
   o.topology = job.topology.empty() ? default_topology : std::string_view(job.topology);
   if (job.faults) o.today = storm(job.seed);
   if (!job.breach.empty()) o.today.broken = breach_named(job.breach);
+  o.watch_network = job.watch_network;
   o.machine = load_parameters(job.parameters.empty() ? default_machine : std::string_view(job.parameters));
   if (job.limit.count() < 0) throw Error(status::bad_argument, "a limit of virtual time below zero");
   if (job.limit.count() > 0) o.limit_ps = job.limit.count() * 1000;
@@ -69,6 +73,12 @@ Outcome outcome_of(world& w) {
   out.aborted = w.aborted();
   out.abort_code = w.abort_code();
   out.abort_message = w.abort_message();
+  if (!w.options().watch_network || w.nodes() == 1) return out;
+  const wire& network = w.meeting_of(0).network();
+  out.network.text = text_report(network.model());
+  out.network.json = json_report(network.model());
+  out.network.heat_map = heat_map_svg(network.model(), *network.log());
+  out.network.trace = trace_json(network.model(), *network.log());
   return out;
 }
 

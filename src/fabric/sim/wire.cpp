@@ -20,6 +20,11 @@ wire::wire(world& job, const parameters& constants, const topology& over, const 
       dice_(seed),
       model_(job.events(), constants, over, *this),
       fabrics_(static_cast<std::size_t>(job.size()), nullptr) {
+  if (job.options().watch_network) {
+    const std::size_t engines = static_cast<std::size_t>(job.nodes()) * model_.engines_per_node();
+    log_ = std::make_unique<use_log>(over.links() + engines, use_log::limits{});
+    model_.watch(*log_);
+  }
   if (weather_.jitter_max_ps != 0) model_.set_jitter(weather_.jitter_max_ps, seed, weather_.caps.in_order_placement);
   for (std::uint32_t i = 0; i < weather_.outages; ++i) {
     const auto link = static_cast<link_id>(dice_.below(over.links()));

@@ -23,6 +23,7 @@
 
 #include "fabric/fabric.hpp"
 #include "fabric/sim/network_model.hpp"
+#include "fabric/sim/use_log.hpp"
 #include "fabric/sim/weather.hpp"
 #include "fabric/sim/world.hpp"
 
@@ -36,6 +37,8 @@ class wire final : public transfer_sink {
 
   [[nodiscard]] const weather& today() const noexcept { return weather_; }
   [[nodiscard]] const network_model& model() const noexcept { return model_; }
+  /// When links and engines were busy; null if nobody asked.
+  [[nodiscard]] const use_log* log() const noexcept { return log_.get(); }
   [[nodiscard]] world& job() noexcept { return job_; }
 
   void join(int rank, sim_fabric& fabric);
@@ -140,6 +143,7 @@ class wire final : public transfer_sink {
   weather weather_;
   dice dice_;
   network_model model_;
+  std::unique_ptr<use_log> log_;
   std::vector<sim_fabric*> fabrics_;
   std::deque<flight> flights_;
   std::vector<std::uint32_t> free_;

@@ -45,6 +45,7 @@ struct world_options {
   std::string topology{default_topology};
   parameters machine{};                           ///< load_parameters(default_machine) or others
   weather today = calm();                         ///< of the network between the nodes
+  bool watch_network = false;                     ///< keep what its links and engines did
   std::map<std::string, std::string> settings{};  ///< of every rank's runtime
 };
 
