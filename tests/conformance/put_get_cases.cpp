@@ -249,8 +249,9 @@ void buffer_reuse(context& ctx) {
 
 // Goal: many small puts and gets in one epoch, to random places of random targets, all take effect.
 // Method: every rank owns a slice of each target's window, so that no two write the same word; an oracle is kept. The
-// slice is small, so that many words are put twice before a flush. Inside a node the last put counts; elsewhere puts have
-// no order, and a flush comes between them. Break: let a put by system call overtake one that is still in a message.
+// slice is small, so that many words are put twice before a flush. Inside a node the last put counts; elsewhere puts
+// have no order, and a flush comes between them. Break: let a put by system call overtake one that is still in a
+// message.
 void random_small(context& ctx) {
   const auto ranks = static_cast<std::size_t>(ctx.size());
   constexpr std::size_t slice = 4;
