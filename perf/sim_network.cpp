@@ -26,6 +26,7 @@ struct choice {
   int messages = 10;
   std::uint64_t bytes = 65536;
   int runs = 5;
+  bool together = false;
   std::string machine = "susukita";
   std::string shape = "fat-tree";
   std::string report{};
@@ -40,7 +41,9 @@ class neighbours final : public sim::transfer_sink {
         posted_(static_cast<std::size_t>(chosen.ranks)) {}
 
   void run() {
-    for (int rank = 0; rank < chosen_.ranks; ++rank) post_next(rank);
+    for (int i = 0; i < (chosen_.together ? chosen_.messages : 1); ++i) {
+      for (int rank = 0; rank < chosen_.ranks; ++rank) post_next(rank);
+    }
     while (events.run_one()) continue;
   }
   void on_departure(sim::transfer_id, std::uint64_t, std::uint32_t) noexcept override {}
@@ -135,6 +138,7 @@ int main(int argc, char** argv) {
   app.add_option("--runs", chosen.runs)->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--machine", chosen.machine, "preset or file of parameters")->capture_default_str();
   app.add_option("--topology", chosen.shape)->capture_default_str();
+  app.add_flag("--together", chosen.together, "all puts of a rank at once instead of one after the other");
   app.add_option("--report", chosen.report, "write PREFIX.txt, .json, .svg (use of links) and .trace.json")
       ->type_name("PREFIX");
   CLI11_PARSE(app, argc, argv);

@@ -2,6 +2,7 @@
 // The pattern of perf/sim_network.cpp with SimGrid (S4U): the same ranks, puts and fat tree, its default network model.
 //
 //   simgrid_neighbours K N [PACKET [WINDOW]]     a k-ary n-tree of k^n nodes
+//   simgrid_neighbours K N together              all puts of a rank at once, each one flow
 //
 // A communication between two hosts that needs no one at the other end is what comes closest to a put. SimGrid knows
 // flows, not packets. PACKET 2048 (the default): each packet is a communication, WINDOW (1) of them at a time, so that
@@ -32,6 +33,7 @@ struct choice {
   unsigned long bytes = 65536;
   unsigned long packet_bytes = 2048;
   std::size_t window = 1;
+  bool together = false;
   int ranks = 1;
 };
 
@@ -74,13 +76,20 @@ void put(sg4::Host* from, sg4::Host* to, const choice& chosen) {
 }
 
 void rank_main(const std::vector<sg4::Host*>& hosts, int rank, const choice& chosen, long& completed) {
+  std::vector<sg4::CommPtr> all;
   for (int message = 0; message < chosen.messages; ++message) {
     const int distance = message / 2 + 1;
     const int to = rank + (message % 2 == 0 ? distance : -distance);
-    put(hosts[static_cast<std::size_t>(rank)],
-        hosts[static_cast<std::size_t>((to % chosen.ranks + chosen.ranks) % chosen.ranks)], chosen);
+    sg4::Host* const from = hosts[static_cast<std::size_t>(rank)];
+    sg4::Host* const target = hosts[static_cast<std::size_t>((to % chosen.ranks + chosen.ranks) % chosen.ranks)];
+    if (chosen.together) {
+      all.push_back(sg4::Comm::sendto_async(from, target, chosen.bytes));
+    } else {
+      put(from, target, chosen);
+    }
     ++completed;
   }
+  for (const auto& one : all) one->wait();
 }
 
 }  // namespace
@@ -88,6 +97,7 @@ void rank_main(const std::vector<sg4::Host*>& hosts, int rank, const choice& cho
 int main(int argc, char** argv) {
   sg4::Engine engine(&argc, argv);
   choice chosen;
+  chosen.together = argc == 4 && std::string(argv[3]) == "together";
   if (argc > 3) chosen.packet_bytes = std::strtoul(argv[3], nullptr, 10);
   if (argc > 4) chosen.window = std::max(1UL, std::strtoul(argv[4], nullptr, 10));
   if (argc < 3 || argc > 5 || (chosen.arity = std::atoi(argv[1])) < 2 || (chosen.levels = std::atoi(argv[2])) < 1) {
