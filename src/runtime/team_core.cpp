@@ -50,7 +50,9 @@ team_core::~team_core() {
 void team_core::make_lines() {
   if (!one_node || size == 1) return;
   const placement at = allocate(sizeof(barrier_lines), sizeof(barrier_lines), 4096);
-  if (!ok(at.result)) throw Error(at.result, "no room in the segments for a team's barrier; raise RMA_SEGMENT_BYTES");
+  if (at.result == status::out_of_memory)
+    throw Error(at.result, "no room in the segments for a team's barrier; raise RMA_SEGMENT_BYTES");
+  if (!ok(at.result)) raise_team(*this, "the making of a team", at.result, std::source_location::current());
   lines_offset = at.offset;
   has_lines = true;
   const auto lines = [&](int r) {

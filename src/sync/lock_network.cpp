@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::int64_t pause_first_ns = 1'000;
 constexpr std::int64_t pause_max_ns = 1'000'000;
+/// Shared holders are counted, not named: after a death a count that stands still for so long may be the dead rank's.
+constexpr std::int64_t still_ns = 500'000'000;
 
 /// What the state word becomes if `kind` takes it, or 0 if it cannot now. All shared holders are counted.
 constexpr std::uint64_t lock_taken(std::uint64_t state, lock_kind kind, std::uint64_t tag) noexcept {
@@ -49,6 +51,7 @@ class lock_word {
     std::uint64_t old = 0;
     const status s = remote_swap(*w_.team->rt->ops, wide_ != nullptr ? *wide_ : w_.ctx->node(), rank_, region_,
                                  address_, found, wanted, old);
+    if (s == status::peer_failed) w_.ctx->blame(rank_);
     if (s != status::done) return s;
     const bool hit = old == found;
     found = old;
@@ -64,11 +67,22 @@ class lock_word {
   status result_ = status::done;
 };
 
-/// `peer_failed` if the holder that was seen, or the target, is gone.
-status lost(window_core& w, int target, std::uint64_t found) noexcept {
+/// What a waiter last saw in the word, and since when.
+struct sight {
+  std::uint64_t state = 0;
+  std::int64_t since_ns = 0;
+};
+
+/// `peer_failed` if the holder that was seen, or the target, is gone, or may be.
+status lost(window_core& w, int target, const sight& seen) noexcept {
+  const std::uint64_t found = seen.state;
   const int holder = (found & lock_writer) != 0 ? static_cast<int>((found & ~lock_writer) >> 32) : -1;
   const bool holder_lost = holder >= 0 && w.ctx->gone(holder);
-  if (!holder_lost && !w.ctx->gone(w.world_rank(target))) return status::done;
+  const bool target_lost = w.ctx->gone(w.world_rank(target));
+  if (!holder_lost && !target_lost) {
+    const bool still = holder < 0 && w.ctx->around().now_ns() - seen.since_ns > still_ns;
+    return still ? w.team->lost_member() : status::done;
+  }
   w.ctx->blame(holder_lost ? holder : w.world_rank(target));
   return status::peer_failed;
 }
@@ -78,13 +92,15 @@ status lost(window_core& w, int target, std::uint64_t found) noexcept {
 status acquire_network(window_core& w, int target, lock_kind kind) noexcept {
   lock_word word(w, target);
   std::uint64_t found = 0;
+  sight seen{0, w.ctx->around().now_ns()};
   for (std::int64_t pause_ns = pause_first_ns;;) {
     const std::uint64_t wanted = lock_taken(found, kind, w.my_lock_tag);
     status s = word.swap(found, wanted != 0 ? wanted : found);  // what cannot be taken is looked at
     if (wanted != 0 && s != status::not_yet) return s;
     if (s != status::done && s != status::not_yet) return s;
     if (lock_taken(found, kind, w.my_lock_tag) != 0) continue;
-    s = w.ctx->pause(pause_ns, [&]() noexcept { return lost(w, target, found); });
+    if (found != seen.state) seen = {found, w.ctx->around().now_ns()};
+    s = w.ctx->pause(pause_ns, [&]() noexcept { return lost(w, target, seen); });
     if (s != status::done) return s;
     pause_ns = std::min(2 * pause_ns, pause_max_ns);
   }

@@ -73,6 +73,8 @@ weather storm(std::uint64_t seed) {
       w.caps.write_means == write_completion::placed ? 0 : static_cast<time_ps>(d.below(20)) * us;
   w.jitter_max_ps = static_cast<time_ps>(d.one_of<std::uint64_t>({0, 1, 10, 100})) * us;
   w.refused_one_in = d.one_of<std::uint32_t>({0, 2, 5});
+  w.slow_rank = static_cast<int>(d.below(8)) - 2;  // often none, or one that the job does not have
+  w.slow_times = static_cast<std::uint32_t>(1 + d.below(50));
   w.outages = static_cast<std::uint32_t>(d.below(4));
   w.outage_ps = static_cast<time_ps>(1 + d.below(500)) * us;
   w.outages_until_ps = 20'000 * us;

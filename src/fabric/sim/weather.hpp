@@ -58,9 +58,11 @@ struct weather {
   time_ps placement_delay_max_ps = 0;  ///< of a write that is acknowledged before it is in memory
   time_ps jitter_max_ps = 0;           ///< of a packet
   std::uint32_t refused_one_in = 0;    ///< registrations of user memory that fail; 0: none
-  std::uint32_t outages = 0;           ///< links that go down for a while
-  time_ps outage_ps = 0;               ///< how long, at most
-  time_ps outages_until_ps = 0;        ///< they begin before that
+  int slow_rank = -1;                  ///< whose processor takes so many times as long for everything; -1: none
+  std::uint32_t slow_times = 1;
+  std::uint32_t outages = 0;     ///< links that go down for a while
+  time_ps outage_ps = 0;         ///< how long, at most
+  time_ps outages_until_ps = 0;  ///< they begin before that
 };
 
 /// A network that keeps every promise that a network can make.

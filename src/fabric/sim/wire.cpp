@@ -166,8 +166,8 @@ void wire::on_departure(transfer_id id, std::uint64_t first, std::uint32_t bytes
   flight& f = at(index);
   const bool last = first + bytes >= f.bytes;
   if (f.what == kind::message || f.result != status::done) return;
-  const int source = f.back ? f.target : f.origin;
-  if (fabrics_[static_cast<std::size_t>(source)] != nullptr) {
+  const bool there_still = f.back ? lies_in_region(f) : fabrics_[static_cast<std::size_t>(f.origin)] != nullptr;
+  if (there_still) {
     copy_out(f, first, bytes);
   } else {
     f.result = status::peer_failed;
@@ -207,6 +207,7 @@ void wire::on_acknowledgement(transfer_id id) noexcept {
 void wire::on_atomic(transfer_id id) noexcept {
   const auto index = static_cast<std::uint32_t>(id >> 1);
   flight& f = at(index);
+  if (f.result == status::done && !lies_in_region(f)) f.result = status::peer_failed;  // it left while it was its turn
   if (f.result == status::done) {
     auto& word = *reinterpret_cast<std::uint64_t*>(there(f.remote.front()));
     f.old_value = word;

@@ -145,6 +145,7 @@ time_ps world::local_time_ps(int rank) const noexcept {
 void world::charge(int rank, time_ps work_ps, activity what) noexcept {
   if (options_.costless) return;
   strand& s = running() == rank ? *current_ : strands_[strands_of_[at(rank)].front()];
+  if (rank == options_.today.slow_rank) work_ps *= options_.today.slow_times;
   s.owes_ps += work_ps;
   records_[at(rank)].spent_ps[static_cast<std::size_t>(what)] += work_ps;
 }

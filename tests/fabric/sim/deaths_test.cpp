@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// A rank of a job on several nodes dies at a random moment, in bad weather: nobody hangs, and everybody who waits for
+// it is told within 2 s.
+//
+//   DEATHS_SEEDS=100:300 sim_deaths_test        runs these seeds; a failure names its seed
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "fabric/sim/weather.hpp"
+#include "rma/rma.hpp"
+#include "rma/sim.hpp"
+
+namespace {
+
+using rma::Runtime;
+using rma::Window;
+using rma::sim::dice;
+
+constexpr std::int64_t told_within_ns = 2'000'000'000;
+
+/// Goes on until somebody is found dead, or for so many rounds.
+void work(Runtime& rt, std::uint64_t seed) {
+  dice d(seed * 31 + static_cast<std::uint64_t>(rt.rank()));
+  auto win = Window<std::uint64_t>::allocate(rt.world(), 64);
+  const auto any = [&] { return static_cast<int>(d.below(static_cast<std::uint64_t>(rt.size()))); };
+  for (int round = 0; round < 40; ++round) {
+    {
+      auto epoch = win.lock(d.one_in(2) ? rma::exclusive : rma::shared, any());
+      rt.compute(std::chrono::microseconds(d.below(20)));
+      epoch.unlock();
+    }
+    {
+      auto epoch = win.lock_all();
+      for (int i = 0; i < 4; ++i) win.put(std::uint64_t{1}, any(), d.below(64));
+      (void)win.fetch_and_op(std::uint64_t{1}, any(), 0, rma::sum);
+      epoch.unlock();  // a destructor could not say what went wrong
+    }
+    win.fence();
+    win.put(std::uint64_t{7}, any(), 1);
+    win.fence(rma::no_succeed);
+  }
+  win.free();
+}
+
+rma::sim::Outcome run_seed(std::uint64_t seed, std::int64_t& died_ns, int& victim) {
+  dice d(seed);
+  rma::sim::Config job;
+  job.ranks = static_cast<int>(2 + d.below(5));
+  job.ranks_per_node = static_cast<int>(1 + d.below(3));
+  job.seed = seed;
+  job.faults = true;
+  job.limit = std::chrono::seconds(60);
+  victim = static_cast<int>(d.below(static_cast<std::uint64_t>(job.ranks)));
+  died_ns = static_cast<std::int64_t>(1'000 + d.below(20'000'000));
+  job.kills.push_back({victim, std::chrono::nanoseconds(died_ns)});
+  return rma::sim::run(job, [&](Runtime& rt) { work(rt, seed); });
+}
+
+std::pair<std::uint64_t, std::uint64_t> seeds() {
+  const char* const text = std::getenv("DEATHS_SEEDS");
+  if (text == nullptr) return {1, 101};
+  const std::string range(text);
+  return {std::stoull(range), std::stoull(range.substr(range.find(':') + 1))};
+}
+
+}  // namespace
+
+TEST_CASE("a death on another node is told to everybody who waits for it", "[deaths]") {
+  const auto [first, end] = seeds();
+  unsigned killed = 0;
+  for (std::uint64_t seed = first; seed < end; ++seed) {
+    std::int64_t died_ns = 0;
+    int victim = 0;
+    const auto out = run_seed(seed, died_ns, victim);
+    INFO(fmt::format("replay: DEATHS_SEEDS={}:{} sim_deaths_test\nrank {} dies at {} ns\n{}", seed, seed + 1, victim,
+                     died_ns, out.text()));
+    REQUIRE(out.stuck.empty());
+    for (std::size_t r = 0; r < out.ranks.size(); ++r) {
+      const auto& rank = out.ranks[r];
+      INFO("rank " << r << " ended at " << rank.end.count() << " ns: " << rank.error);
+      if (rank.fate == rma::sim::Fate::killed) {
+        ++killed;
+        continue;
+      }
+      if (rank.fate == rma::sim::Fate::finished) continue;  // it was over before
+      REQUIRE(rank.fate == rma::sim::Fate::threw);
+      REQUIRE((rank.error.find("peer_failed") != std::string::npos || rank.error.find("ended") != std::string::npos));
+      REQUIRE(rank.end.count() - died_ns < told_within_ns);
+    }
+  }
+  CHECK(killed > (end - first) / 4);
+}
