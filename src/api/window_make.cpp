@@ -26,6 +26,7 @@ constexpr unsigned signals_max = 1U << 20;
 /// Library memory begins in the middle of a page: users' large buffers begin at the start of one, and copies between
 /// equal offsets in pages make loads wait for stores (docs/decisions/0007-copies.md).
 constexpr std::size_t colour_bytes = 2048;
+constexpr std::uint64_t asked_bytes_min = std::uint64_t{64} << 20;  ///< the machine is asked whether it has so much
 constexpr std::size_t huge_bytes = std::size_t{2} << 20;
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
@@ -290,7 +291,8 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
   w.layout = lay_out(all.mapped_max, w.hints.signals, all.bytes_max, library_memory);
   w.block_bytes = w.layout.data_at + (library_memory ? w.local_bytes : 0);
   const std::uint64_t room = w.layout.data_at + (library_memory ? all.bytes_max : 0);
-  const bool too_much = library_memory && team.one_node && all.bytes_sum > memory_available_bytes();
+  const bool much = library_memory && team.one_node && all.bytes_sum > asked_bytes_min;
+  const bool too_much = much && all.bytes_sum > memory_available_bytes();
   auto worst = static_cast<std::int32_t>(too_much ? status::out_of_memory : status::done);
   team_core::placement at{team.allreduce_one(worst, min), 0};
   if (ok(at.result)) at.result = static_cast<status>(worst);
