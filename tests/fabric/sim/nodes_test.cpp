@@ -115,9 +115,9 @@ TEST_CASE("the same run gives the same virtual time, another seed of bad weather
     job.faults = true;
     const auto out = rma::sim::run(job, [](Runtime& rt) {
       auto win = Window<int>::allocate(rt.world(), 1000);
+      const std::vector<int> data(300, 5);
       for (int i = 0; i < 5; ++i) {
         win.fence();
-        std::vector<int> data(300, i);
         win.put(std::span<const int>(data), (rt.rank() + 2) % rt.size(), 5);
       }
       win.fence(rma::no_succeed);
