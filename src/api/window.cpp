@@ -62,6 +62,7 @@ status publish_table(window_core& w) {
   }
   set(mine.table.offset, w.table_offset);
   set(mine.table.count, w.attachments.size());
+  if (w.ctx->wide() != nullptr) set(mine.table.key, rt.own_region(w.table_offset).key);
   mine.table.version.fetch_add(1);
   return status::done;
 }

@@ -130,11 +130,13 @@ void publish(window_core& w) {
   }
   if (w.ctx->wide() != nullptr) {
     const bool library = w.kind == call::allocate || w.kind == call::allocate_shared;
-    mine.identity.wide = w.team->rt->segment_keys[w.ctx->rank()];
-    mine.identity.wide.address = reinterpret_cast<std::uint64_t>(w.local_base);
-    mine.identity.wide.bytes = w.local_bytes;
-    mine.identity.wide_reachable = library || w.local_bytes == 0 ||
-                                   ok(w.ctx->wide()->register_region(w.local_base, w.local_bytes, mine.identity.wide));
+    const fabric::region_key block = w.team->rt->own_region(w.block_offset);
+    mine.identity.wide = {reinterpret_cast<std::uint64_t>(w.local_base), w.local_bytes, block.key};
+    const std::lock_guard guard(w.ctx->lock());
+    mine.identity.wide_reachable =
+        w.local_bytes == 0 ||
+        (library ? block.bytes >= w.block_bytes
+                 : ok(w.ctx->wide()->register_region(w.local_base, w.local_bytes, mine.identity.wide)));
   }
   mine.reachable = in_segment || w.local_bytes == 0 ? 1 : 0;
 }
@@ -296,7 +298,8 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
   auto worst = static_cast<std::int32_t>(too_much ? status::out_of_memory : status::done);
   team_core::placement at{team.allreduce_one(worst, min), 0};
   if (ok(at.result)) at.result = static_cast<status>(worst);
-  if (ok(at.result)) at = team.allocate(room, w.block_bytes, all.bytes_max >= huge_bytes ? huge_bytes : 4096);
+  if (ok(at.result))
+    at = team.allocate(room, w.block_bytes, w.layout.data_at, all.bytes_max >= huge_bytes ? huge_bytes : 4096);
   if (at.result == status::out_of_memory) {
     refuse(plan, w.hints, at.result,
            fmt::format("the ranks ask for {} bytes together, at most {} on one; this machine has {} bytes available, "

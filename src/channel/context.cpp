@@ -25,7 +25,11 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, s
       around_(around),
       near_(s.on(knob::intranode)),
       accounts_(around.keeps_accounts()),
-      patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)) {}
+      patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)) {
+  if (wide_ == nullptr) return;
+  wide_->use(*this);
+  if (wide_->event_fd() >= 0) around_.watch(wide_->event_fd());
+}
 
 context::~context() { stop_progress_thread(); }
 
@@ -210,6 +214,9 @@ bool context::sleep(condition ready, std::int64_t until_ns) noexcept {
   }
   if (news) {
     around_.retract();
+  } else if (ready()) {  // by what the thread did that had the lock
+    around_.retract();
+    return true;
   } else {
     const std::int64_t left_ns =
         until_ns == never_ns ? never_ns : std::max<std::int64_t>(until_ns - around_.now_ns(), 0);
@@ -227,11 +234,7 @@ void context::look_around(std::int64_t now_ns) noexcept {
   around_.look_for_deaths(died);
   for (const int rank : died) boot_.report_death(rank);
   const status job = boot_.poll_events(died);
-  for (const int rank : died) {
-    if (std::find(dead_.begin(), dead_.end(), rank) != dead_.end()) continue;
-    dead_.push_back(rank);
-    deaths_.fetch_add(1);
-  }
+  for (const int rank : died) bury(rank);
   if (!ok(job)) aborted_.store(1);
   departures_.fetch_add(1);  // departures are looked up, not reported: ask `failed` again
 }
@@ -261,6 +264,14 @@ void context::lost(int rank) noexcept {
   const std::lock_guard guard(news_lock_);
   if (std::find(dead_.begin(), dead_.end(), rank) != dead_.end()) return;
   boot_.report_death(rank);
+  bury(rank);
+}
+
+// What was under way ends first: a lock of the dead rank is free when its death is known, and nothing of what it still
+// had to say may arrive afterwards.
+void context::bury(int rank) noexcept {
+  if (std::find(dead_.begin(), dead_.end(), rank) != dead_.end()) return;
+  if (wide_ != nullptr) wide_->forget(rank);
   dead_.push_back(rank);
   deaths_.fetch_add(1);
 }

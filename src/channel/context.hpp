@@ -55,7 +55,7 @@ enum class counter : std::uint8_t {
   count_
 };
 
-class context final : public fabric::sink {
+class context final : public fabric::sink, public fabric::directory {
  public:
   using handler = void (*)(void* self, int source, std::span<const std::byte> payload) noexcept;
 
@@ -179,7 +179,7 @@ class context final : public fabric::sink {
   void blame(int rank) noexcept { last_failed_.store(rank, std::memory_order_relaxed); }
 
   /// A value that a rank has put into the job's store before its last fence.
-  status look_up(std::string_view key, std::string& value) noexcept;
+  status look_up(std::string_view key, std::string& value) noexcept override;
 
   void start_progress_thread();
   void stop_progress_thread() noexcept;
@@ -222,6 +222,7 @@ class context final : public fabric::sink {
   bool promised() noexcept;
   std::size_t waiting_messages() noexcept;
   void look_around(std::int64_t now_ns) noexcept;
+  void bury(int rank) noexcept;
   void acknowledge() noexcept;
   void send_waiting() noexcept;
 

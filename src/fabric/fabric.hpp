@@ -45,6 +45,7 @@ struct capabilities {
   bool one_sided = false;         ///< write and read need nothing of the target's processor
   bool copies_by_cpu = false;     ///< write and read are copies by this processor, over when they return
   bool maps_memory = false;       ///< memory of library windows can be mapped
+  bool pins_memory = false;       ///< a region takes its memory when it is registered, so that it must not be sparse
 };
 
 /// What a peer needs in order to reach a region of ours.
@@ -83,6 +84,16 @@ enum class prospect : std::uint8_t {
   none,
 };
 
+/// What ranks have published when they joined the job.
+class directory {
+ public:
+  /// Waits, if only for the launcher's answer.
+  virtual status look_up(std::string_view key, std::string& value) noexcept = 0;
+
+ protected:
+  ~directory() = default;
+};
+
 /// Message kinds below this are the fabric's own.
 inline constexpr std::uint16_t first_kind = 16;
 
@@ -119,6 +130,13 @@ class network {
   virtual status send_bulk(int peer, std::span<const local_slice> from, std::uint64_t token) noexcept = 0;
   virtual status post_bulk_receive(int peer, std::span<const local_slice> to, std::uint64_t token) noexcept = 0;
 
+  /// Where the fabric may ask how its peers are reached. Given once, before anything is posted.
+  virtual void use(directory&) noexcept {}
+  /// The peer is dead: what is under way towards it ends with `peer_failed`, and nothing from it arrives any more.
+  virtual void forget(int /*peer*/) noexcept {}
+  /// Becomes readable when there is news after `pending` said that there is none; -1 if who brings it rings the
+  /// doorbell. Always the same descriptor.
+  [[nodiscard]] virtual int event_fd() const noexcept { return -1; }
   /// True if `poll` would find something: asked before sleeping.
   [[nodiscard]] virtual bool pending() noexcept = 0;
   /// True when nothing that this rank has posted or sent is on its way: asked before it leaves the job.

@@ -46,6 +46,8 @@ class surroundings {
   /// Until the doorbell rings, at most so long. `retract` instead if news was found after `arm`.
   virtual void sleep(std::int64_t timeout_ns) noexcept = 0;
   virtual void retract() noexcept = 0;
+  /// `sleep` ends, too, when this descriptor is readable. Given before the first sleep.
+  virtual void watch(int /*descriptor*/) {}
   /// Rings the doorbell of a rank on this node. A full fence lies between the news and this call.
   virtual void ring(int world_rank) noexcept = 0;
   /// Appends ranks whose death was seen since the last call.

@@ -3,8 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
 #include <fstream>
 #include <string>
+
+#include "xfer/remote.hpp"
 
 namespace rma::detail {
 namespace {
@@ -44,11 +49,23 @@ runtime_core::~runtime_core() {
   if (in_good_order) boot->leave();
 }
 
-// One registration and one key for everything that the library allocates: others ask for it when they first need it.
+// Others ask for it when they first need it: one registration and one key for everything that the library allocates, or
+// the table of what is registered.
 void runtime_core::publish_segment() {
   fabric::region_key& mine = segment_keys[boot->rank()];
-  status s = where.wide->register_region(board->segment(board->me()), board->segment_bytes(), mine);
-  if (ok(s)) s = boot->put(fmt::format("segment/{}", boot->rank()), fmt::format("{} {}", mine.address, mine.key));
+  std::size_t bytes = board->segment_bytes();
+  status s = status::done;
+  if (where.wide->caps().pins_memory) {
+    bytes = (sizeof(extent_table) + 4095) / 4096 * 4096;
+    s = board->populate(0, bytes);
+    segment.take(0, bytes);
+  }
+  if (ok(s)) s = where.wide->register_region(board->segment(board->me()), bytes, mine);
+  if (!ok(s)) {
+    throw Error(s,
+                fmt::format("{} cannot register the {} bytes that every rank needs", where.wide->caps().name, bytes));
+  }
+  s = boot->put(fmt::format("segment/{}", boot->rank()), fmt::format("{} {}", mine.address, mine.key));
   if (!ok(s)) fabric::raise_job_ended(s);
 }
 
@@ -70,16 +87,74 @@ status runtime_core::segment_of(int world_rank, fabric::region_key& key) noexcep
   return status::done;
 }
 
-status runtime_core::take(std::size_t offset, std::size_t bytes) noexcept {
+status runtime_core::region_at(int world_rank, std::size_t offset, fabric::region_key& region) noexcept {
+  fabric::region_key base;
+  if (const status s = segment_of(world_rank, base); !ok(s)) return s;
+  region = {base.address + offset, base.bytes - offset, base.key};
+  if (!where.wide->caps().pins_memory) return status::done;
+  std::array<extent, extent_neighbours> near_it{};
+  const std::uint64_t at = base.address + offsetof(extent_table, entries) + home_of(offset) * sizeof(extent);
+  const status s = remote_read(*ops, *where.wide, world_rank, base, at, near_it.data(), sizeof near_it);
+  if (s != status::done) return s;
+  const extent* const found = find_extent(std::span<const extent>(near_it), offset);
+  if (found == nullptr) return status::window_freed;
+  region.bytes = found->bytes;
+  region.key = found->key;
+  return status::done;
+}
+
+std::span<extent> runtime_core::own_extents(std::size_t offset) noexcept {
+  auto& table = *reinterpret_cast<extent_table*>(board->segment(board->me()));
+  return std::span(table.entries).subspan(home_of(offset), extent_neighbours);
+}
+
+fabric::region_key runtime_core::own_region(std::size_t offset) noexcept {
+  const fabric::region_key& base = segment_keys[boot->rank()];
+  if (!where.wide->caps().pins_memory) return {base.address + offset, base.bytes - offset, base.key};
+  const extent* const found = find_extent(own_extents(offset), offset);
+  return found == nullptr ? fabric::region_key{} : fabric::region_key{base.address + offset, found->bytes, found->key};
+}
+
+status runtime_core::enroll(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept {
+  if (where.wide == nullptr || !where.wide->caps().pins_memory) return status::done;
+  extent* place = nullptr;
+  for (extent& e : own_extents(offset)) {
+    if (e.bytes == 0) place = &e;
+  }
+  if (place == nullptr) return status::out_of_memory;
+  fabric::region_key key;
+  const std::lock_guard guard(ctx->lock());
+  std::byte* const at = board->segment(board->me()) + offset;
+  status s = where.wide->register_region(at, bytes, key);
+  if (!ok(s)) s = where.wide->register_region(at, bytes = needed, key);
+  if (ok(s)) *place = {offset, bytes, key.key};
+  return ok(s) ? status::done : status::out_of_memory;
+}
+
+void runtime_core::withdraw(std::size_t offset) noexcept {
+  if (where.wide == nullptr || !where.wide->caps().pins_memory) return;
+  extent* const found = find_extent(own_extents(offset), offset);
+  if (found == nullptr) return;
+  const std::lock_guard guard(ctx->lock());
+  where.wide->deregister_region(own_region(offset));
+  *found = {};
+}
+
+status runtime_core::take(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept {
   if (bytes == 0) return status::done;
   const std::size_t whole = (bytes + 4095) / 4096 * 4096;
   if (const status s = board->populate(offset, whole); s != status::done) return s;
+  if (const status s = enroll(offset, whole, std::min(needed, whole)); s != status::done) {
+    board->depopulate(offset, whole);
+    return s;
+  }
   segment.take(offset, whole);
   return status::done;
 }
 
 void runtime_core::give_back(std::size_t offset, std::size_t bytes) noexcept {
   if (bytes == 0) return;
+  withdraw(offset);
   board->depopulate(offset, (bytes + 4095) / 4096 * 4096);
   segment.give_back(offset);
 }

@@ -15,6 +15,7 @@
 #include "fabric/place.hpp"
 #include "fabric/shm/segment.hpp"
 #include "rma/config.hpp"
+#include "runtime/extents.hpp"
 #include "xfer/engine.hpp"
 
 namespace rma::detail {
@@ -46,7 +47,7 @@ struct runtime_core {
   bool intranode = true;  ///< ranks of a node use each other's memory
   int exceptions = 0;     ///< under way when the runtime was made
   std::vector<dropped_window> dropped;
-  std::unordered_map<int, fabric::region_key> segment_keys;  ///< of ranks on other nodes that were used
+  std::unordered_map<int, fabric::region_key> segment_keys;  ///< of ranks that were reached through the wide fabric
 
   void publish_segment();
   /// What reaches the segment of a rank through the wide fabric.
@@ -54,9 +55,20 @@ struct runtime_core {
   /// Ranks whose memory this rank uses directly: those of its node, or itself alone with RMA_INTRANODE=off and a
   /// fabric that does it instead. Positions are indices on the board.
   [[nodiscard]] bool near(int world_rank) const noexcept;
-  /// Takes and gives back parts of this rank's segment. `take` populates the pages.
-  status take(std::size_t offset, std::size_t bytes) noexcept;
+  /// The region of the wide fabric that begins at `offset` of a rank's segment. Asks that rank's segment if need be.
+  status region_at(int world_rank, std::size_t offset, fabric::region_key& region) noexcept;
+  /// Takes and gives back parts of this rank's segment. `take` populates the pages, and lets the wide fabric reach
+  /// them: all, or `needed` bytes from the start, if it has no room for more.
+  status take(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept;
+  status take(std::size_t offset, std::size_t bytes) noexcept { return take(offset, bytes, bytes); }
   void give_back(std::size_t offset, std::size_t bytes) noexcept;
+  /// What the wide fabric reaches of this rank's part at `offset`; bytes 0: nothing.
+  [[nodiscard]] fabric::region_key own_region(std::size_t offset) noexcept;
+
+ private:
+  status enroll(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept;
+  void withdraw(std::size_t offset) noexcept;
+  [[nodiscard]] std::span<extent> own_extents(std::size_t offset) noexcept;
 };
 
 }  // namespace rma::detail

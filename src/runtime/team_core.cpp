@@ -49,7 +49,7 @@ team_core::~team_core() {
 
 void team_core::make_lines() {
   if (!one_node || size == 1) return;
-  const placement at = allocate(sizeof(barrier_lines), sizeof(barrier_lines), 4096);
+  const placement at = allocate(sizeof(barrier_lines), sizeof(barrier_lines), sizeof(barrier_lines), 4096);
   if (at.result == status::out_of_memory)
     throw Error(at.result, "no room in the segments for a team's barrier; raise RMA_SEGMENT_BYTES");
   if (!ok(at.result)) raise_team(*this, "the making of a team", at.result, std::source_location::current());
@@ -176,7 +176,8 @@ status team_core::message_barrier(std::uint64_t barrier_id, std::uint64_t& turn)
   return status::done;
 }
 
-team_core::placement team_core::allocate(std::size_t bytes, std::size_t mine, std::size_t alignment) noexcept {
+team_core::placement team_core::allocate(std::size_t bytes, std::size_t mine, std::size_t needed,
+                                         std::size_t alignment) noexcept {
   placement at;
   for (std::size_t candidate = 0;;) {
     const auto proposal = rt->segment.propose(bytes, candidate, alignment);
@@ -195,7 +196,7 @@ team_core::placement team_core::allocate(std::size_t bytes, std::size_t mine, st
     }
     candidate = highest;
   }
-  const status taken = rt->take(at.offset, mine);
+  const status taken = rt->take(at.offset, mine, needed);
   std::int32_t worst = static_cast<std::int32_t>(taken);
   at.result = allreduce_one(worst, min);
   if (ok(at.result)) at.result = static_cast<status>(worst);

@@ -70,7 +70,7 @@ struct team_core : std::enable_shared_from_this<team_core> {
     status result = status::done;
     std::size_t offset = 0;
   };
-  placement allocate(std::size_t bytes, std::size_t mine, std::size_t alignment) noexcept;
+  placement allocate(std::size_t bytes, std::size_t mine, std::size_t needed, std::size_t alignment) noexcept;
   void make_lines();
 };
 

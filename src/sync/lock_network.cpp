@@ -37,8 +37,8 @@ class lock_word {
   lock_word(window_core& w, int target) noexcept : w_(w), rank_(w.world_rank(target)) {
     constexpr std::size_t in_block = offsetof(window_block, lock) + offsetof(cpu_lock, state);
     if (w.ctx->wide() != nullptr) {
-      result_ = w.team->rt->segment_of(rank_, region_);
-      address_ = region_.address + w.block_offset + in_block;
+      result_ = block_region(w, target, region_);
+      address_ = region_.address + in_block;
       wide_ = w.ctx->wide();
     } else {
       region_ = {0, w.board->segment_bytes(), 1};  // the segment is one region: its key says where it starts

@@ -34,14 +34,6 @@ status post_and_wait(engine& e, int rank, Post&& post, Take&& take) noexcept {
   return s;
 }
 
-/// The place of this window's block in the target's process.
-status find_block(window_core& w, int target, far_target& far) noexcept {
-  if (far.segment.bytes != 0) return status::done;
-  const status s = w.team->rt->segment_of(w.world_rank(target), far.segment);
-  if (s == status::done) far.block_address = far.segment.address + w.block_offset;
-  return s;
-}
-
 }  // namespace
 
 status remote_read(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
@@ -66,15 +58,24 @@ status remote_swap(engine& e, fabric::network& network, int world_rank, const fa
       [&](posted_operation& op) noexcept { old = op.value; });
 }
 
+status block_region(window_core& w, int target, fabric::region_key& region) noexcept {
+  fabric::region_key& known = w.is_far(target) ? w.far(target).block : w.near_blocks[target];
+  status s = status::done;
+  if (known.bytes == 0) s = w.team->rt->region_at(w.world_rank(target), w.block_offset, known);
+  region = known;
+  return s;
+}
+
 status find_far(window_core& w, int target, far_target*& found) noexcept {
   far_target& far = w.far(target);
   found = &far;
   if (far.known) [[likely]]
     return status::done;
-  if (const status s = find_block(w, target, far); s != status::done) return s;
+  fabric::region_key block;
+  if (const status s = block_region(w, target, block); s != status::done) return s;
   window_identity it{};
-  const status s = remote_read(*w.team->rt->ops, *w.ctx->wide(), w.world_rank(target), far.segment, far.block_address,
-                               &it, sizeof it);
+  const status s =
+      remote_read(*w.team->rt->ops, *w.ctx->wide(), w.world_rank(target), block, block.address, &it, sizeof it);
   if (s != status::done) return s;
   if (it.magic != w.my_block().identity.magic) return status::window_freed;
   far.bytes = it.bytes;
@@ -90,7 +91,7 @@ status find_far_table(window_core& w, int target, far_target& far) noexcept {
   engine& e = *w.team->rt->ops;
   const int rank = w.world_rank(target);
   const auto read_head = [&](table_head& head) noexcept {
-    return remote_read(e, *w.ctx->wide(), rank, far.segment, far.block_address + offsetof(window_block, table), &head,
+    return remote_read(e, *w.ctx->wide(), rank, far.block, far.block.address + offsetof(window_block, table), &head,
                        sizeof head);
   };
   for (;;) {
@@ -101,8 +102,10 @@ status find_far_table(window_core& w, int target, far_target& far) noexcept {
     if (version == far.table_version) return status::done;
     std::vector<attachment> table(head.count);
     if (head.count != 0) {
-      const status s = remote_read(e, *w.ctx->wide(), rank, far.segment, far.segment.address + head.offset,
-                                   table.data(), table.size() * sizeof(attachment));
+      const std::uint64_t bytes = table.size() * sizeof(attachment);
+      const std::uint64_t at = far.block.address - w.block_offset + head.offset;
+      const status s =
+          remote_read(e, *w.ctx->wide(), rank, fabric::region_key{at, bytes, head.key}, at, table.data(), bytes);
       if (s != status::done) return s;
       if (const status again = read_head(head); again != status::done) return again;
       if (head.version.load() != version) continue;
@@ -121,13 +124,14 @@ void ask_placed(window_core& w, int target) noexcept {
   far.unplaced = false;
   engine& e = *w.team->rt->ops;
   const int rank = w.world_rank(target);
-  if (find_block(w, target, far) != status::done) return;
+  fabric::region_key block;
+  if (block_region(w, target, block) != status::done) return;
   const std::lock_guard guard(w.ctx->lock());
   posted_operation& op = *e.new_posted();
   op.state = &far;
   const fabric::local_slice here{&op.value, sizeof op.value};
-  const fabric::remote_slice there{far.block_address, sizeof op.value};
-  const status s = w.ctx->wide()->read(rank, {&here, 1}, far.segment, {&there, 1}, token_of(op));
+  const fabric::remote_slice there{block.address, sizeof op.value};
+  const status s = w.ctx->wide()->read(rank, {&here, 1}, block, {&there, 1}, token_of(op));
   if (s == status::posted) {
     far.fabric_pending.fetch_add(1);
     op.detached = true;

@@ -21,6 +21,8 @@ status remote_read(engine& e, fabric::network& network, int world_rank, const fa
 status remote_swap(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
                    std::uint64_t address, std::uint64_t expected, std::uint64_t desired, std::uint64_t& old) noexcept;
 
+/// What the fabric between nodes reaches of the target's block of this window; asked for once.
+status block_region(window_core& w, int target, fabric::region_key& region) noexcept;
 /// A target on another node: asks its segment who it is, at the first use. The reference stays valid as long as the
 /// window. `window_freed` if its block is not that of this window any more.
 status find_far(window_core& w, int target, far_target*& found) noexcept;

@@ -34,6 +34,7 @@ struct table_head {
   word64 version;        ///< even while the table is stable
   std::uint64_t offset;  ///< in the owner's segment
   std::uint64_t count;
+  std::uint64_t key;  ///< of the region that it lies in, for the fabric between nodes
 };
 
 /// What one rank publishes about its part of a window; at the same offset in every member's segment.
@@ -79,15 +80,14 @@ struct target_state {
 
 /// A target whose memory is not mapped because it is on another node.
 struct far_target : target_state {
-  bool known = false;          ///< its identity was read: bytes, region, reachable
-  bool reachable = false;      ///< by the fabric, not only by its handler
-  bool unplaced = false;       ///< writes went there whose completion does not say that they are in its memory
-  std::uint8_t held = 0;       ///< lock_kind that this rank holds, 0 none
-  std::uint32_t starts = 0;    ///< posts used up
-  std::uint64_t bytes = 0;     ///< of its part
-  fabric::region_key region;   ///< of its part
-  fabric::region_key segment;  ///< bytes 0: not asked for yet
-  std::uint64_t block_address = 0;
+  bool known = false;         ///< its identity was read: bytes, region, reachable
+  bool reachable = false;     ///< by the fabric, not only by its handler
+  bool unplaced = false;      ///< writes went there whose completion does not say that they are in its memory
+  std::uint8_t held = 0;      ///< lock_kind that this rank holds, 0 none
+  std::uint32_t starts = 0;   ///< posts used up
+  std::uint64_t bytes = 0;    ///< of its part
+  fabric::region_key region;  ///< of its part
+  fabric::region_key block;   ///< of its window_block; bytes 0: not asked for yet
   std::uint64_t table_version = ~std::uint64_t{0};
   std::vector<attachment> table;  ///< as it was at that version
 };
@@ -134,8 +134,9 @@ struct window_core : window_view {
   std::vector<target_view> views;    ///< what window_view::targets points to
   std::vector<target_state> states;  ///< per mapped rank
   std::unordered_map<int, std::unique_ptr<far_target>> far_targets;
-  std::vector<int> far_used;                         ///< locked by this lock_all epoch
-  std::unordered_map<int, std::uint32_t> far_posts;  ///< guarded by the progress lock
+  std::unordered_map<int, fabric::region_key> near_blocks;  ///< as the fabric between nodes reaches them
+  std::vector<int> far_used;                                ///< locked by this lock_all epoch
+  std::unordered_map<int, std::uint32_t> far_posts;         ///< guarded by the progress lock
 
   [[nodiscard]] int size() const noexcept { return team->size; }
   [[nodiscard]] int world_rank(int target) const noexcept { return team->world_rank(target); }

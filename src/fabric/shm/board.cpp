@@ -5,12 +5,16 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <fstream>
 
@@ -46,6 +50,29 @@ void init_liveness(pthread_mutex_t& mutex) noexcept {
   pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
   pthread_mutex_init(&mutex, &attributes);
   pthread_mutexattr_destroy(&attributes);
+}
+
+/// At the start of the node's memory.
+struct header {
+  std::uint64_t bells;  ///< part of the names of this job's bells
+};
+
+struct bell_name {
+  sockaddr_un address{};
+  socklen_t bytes = 0;
+};
+
+// A name outside the file system, gone with the socket. A stranger who guesses it can wake a rank for nothing.
+bell_name name_of_bell(const std::byte* base, std::size_t rank) noexcept {
+  header h{};
+  std::memcpy(&h, base, sizeof h);
+  bell_name name;
+  name.address.sun_family = AF_UNIX;
+  const auto end = fmt::format_to_n(name.address.sun_path + 1, sizeof name.address.sun_path - 1, "rma-bell/{:016x}/{}",
+                                    h.bells, rank)
+                       .out;
+  name.bytes = static_cast<socklen_t>(end - reinterpret_cast<char*>(&name.address));
+  return name;
 }
 
 }  // namespace
@@ -87,6 +114,7 @@ board::~board() {
   const bool last = slot(mapping_owner_).mapping_users.fetch_sub(1) == 1;
   if (last) ::munmap(base_, total_bytes_);
   ::close(fd_);
+  if (bell_ >= 0) ::close(bell_);
 }
 
 void board::lay_out(const detail::settings& settings, std::size_t segment_otherwise) {
@@ -110,6 +138,11 @@ void board::make() {
                                                    total_bytes_, std::strerror(errno)));
   }
   map();
+  header h{};
+  if (::getrandom(&h.bells, sizeof h.bells, 0) != static_cast<ssize_t>(sizeof h.bells)) {
+    throw Error(status::bad_boot, "the kernel gives no random bytes (getrandom)");
+  }
+  std::memcpy(base_, &h, sizeof h);
   for (std::size_t i = 0; i < size(); ++i) init_liveness(slot(i).liveness);
 }
 
@@ -214,13 +247,39 @@ presence board::look_at(std::size_t i) noexcept {
 }
 
 void board::wake(std::size_t i) noexcept {
-  word32& bell = slot(i).doorbell;
-  if (bell.exchange(0) == 0) return;
+  word32& word = slot(i).doorbell;
+  const auto how = static_cast<doorbell>(word.exchange(static_cast<std::uint32_t>(doorbell::idle)));
+  if (how == doorbell::idle) return;
   if (host_ != nullptr) {
     host_->wake(members_[i]);
+  } else if (how == doorbell::bell) {
+    ring_bell(i);
   } else {
-    detail::futex_wake_all(bell);
+    detail::futex_wake_all(word);
   }
+}
+
+int board::bell() {
+  if (bell_ >= 0) return bell_;
+  const bell_name mine = name_of_bell(base_, me_);
+  bell_ = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (bell_ < 0 || ::bind(bell_, reinterpret_cast<const sockaddr*>(&mine.address), mine.bytes) != 0) {
+    throw Error(status::out_of_memory, fmt::format("cannot make a socket to be woken by: {}", std::strerror(errno)));
+  }
+  return bell_;
+}
+
+// A full queue is as good as a ring: there is something to read.
+void board::ring_bell(std::size_t i) noexcept {
+  const bell_name name = name_of_bell(base_, i);
+  const char ring = 0;
+  (void)::sendto(bell_, &ring, 1, MSG_DONTWAIT | MSG_NOSIGNAL, reinterpret_cast<const sockaddr*>(&name.address),
+                 name.bytes);
+}
+
+void board::take_ring() noexcept {
+  char ring = 0;
+  (void)::recv(bell_, &ring, 1, MSG_DONTWAIT);
 }
 
 }  // namespace rma::shm

@@ -30,6 +30,8 @@ using detail::word64;
 
 enum class presence : std::uint32_t { absent = 0, alive = 1, left = 2, dead = 3 };
 enum class whereabouts : std::uint32_t { outside = 0, spinning = 1, asleep = 2 };
+/// How a rank sleeps: on its doorbell word, or on descriptors of which its bell is one.
+enum class doorbell : std::uint32_t { idle = 0, futex = 1, bell = 2 };
 
 /// One rank as the others see it.
 struct rank_slot {
@@ -37,7 +39,7 @@ struct rank_slot {
   word32 state;              ///< presence
   std::uint32_t pid;
   word32 mapping_users;           ///< ranks of this process that use this rank's mapping
-  alignas(64) word32 doorbell;    ///< 1: asleep; whoever has news for it sets 0 and wakes
+  alignas(64) word32 doorbell;    ///< not idle: asleep; whoever has news for it sets 0 and wakes
   alignas(64) word32 inside;      ///< whereabouts: does it run handlers now?
   alignas(64) word64 senders[1];  ///< bit per rank that has ever sent to it; really (ranks+63)/64 words
 };
@@ -102,6 +104,11 @@ class board {
     if (slot(i).doorbell.load(std::memory_order_relaxed) != 0) [[unlikely]]
       wake(i);
   }
+  /// A descriptor that becomes readable when somebody rings for this rank while its doorbell says `bell`. Made when it
+  /// is first asked for. Throws Error(out_of_memory).
+  int bell();
+  /// Takes one ring out of the bell.
+  void take_ring() noexcept;
   /// Looks at the liveness word of rank `i`.
   presence look_at(std::size_t i) noexcept;
   /// This rank goes in good order (or not: then the others see a death).
@@ -115,11 +122,13 @@ class board {
   void map();
   void enter() noexcept;
   void wake(std::size_t i) noexcept;
+  void ring_bell(std::size_t i) noexcept;
 
   std::vector<int> members_;
   std::size_t me_;
   landlord* host_ = nullptr;
   int fd_ = -1;
+  int bell_ = -1;  ///< Unix datagram socket without a name in the file system
   std::byte* base_ = nullptr;
   std::size_t slots_at_ = 0, slot_bytes_ = 0, rings_at_ = 0;
   std::size_t segments_at_ = 0, segment_bytes_ = 0, total_bytes_ = 0;

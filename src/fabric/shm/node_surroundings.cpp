@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <ctime>
 #include <thread>
 #include <utility>
 
@@ -48,12 +50,41 @@ void node_surroundings::yield() noexcept { ::sched_yield(); }
 void node_surroundings::arm() noexcept {
   rank_slot& mine = board_.slot(board_.me());
   mine.inside.store(static_cast<std::uint32_t>(whereabouts::asleep), std::memory_order_relaxed);
-  mine.doorbell.exchange(1);  // a full fence: what others wrote before they looked at it is seen from here on
+  mine.doorbell.exchange(static_cast<std::uint32_t>(
+      watched_.empty()
+          ? doorbell::futex
+          : doorbell::bell));  // a full fence: what others wrote before they looked at it is seen from here on
 }
 
 void node_surroundings::sleep(std::int64_t timeout_ns) noexcept {
-  detail::futex_wait(board_.slot(board_.me()).doorbell, 1, timeout_ns);
+  if (watched_.empty()) {
+    detail::futex_wait(board_.slot(board_.me()).doorbell, static_cast<std::uint32_t>(doorbell::futex), timeout_ns);
+  } else {
+    sleep_on_descriptors(timeout_ns);
+  }
   inside(true);
+}
+
+void node_surroundings::watch(int descriptor) {
+  if (watched_.empty()) watched_.push_back({board_.bell(), POLLIN, 0});
+  watched_.push_back({descriptor, POLLIN, 0});
+}
+
+// Every thread of this rank that sleeps has to look again: who is woken rings for the next one.
+void node_surroundings::sleep_on_descriptors(std::int64_t timeout_ns) noexcept {
+  std::array<pollfd, 4> all{};
+  const std::size_t count = std::min(watched_.size(), all.size());
+  std::copy_n(watched_.begin(), count, all.begin());
+  const timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000),
+                         static_cast<long>(timeout_ns % 1'000'000'000)};
+  sleepers_.fetch_add(1);
+  const int found = ::ppoll(all.data(), count, &timeout, nullptr);
+  const bool others = sleepers_.fetch_sub(1) != 1;
+  if (found <= 0) return;
+  if ((all[0].revents & POLLIN) != 0) board_.take_ring();
+  if (!others) return;
+  board_.slot(board_.me()).doorbell.store(static_cast<std::uint32_t>(doorbell::bell));
+  board_.ring_doorbell(board_.me());
 }
 
 // The bell stays armed: another thread of this rank may sleep on it. The cost is one needless wake.

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Waiting on a real machine: the doorbell is a futex in the node's memory; deaths are seen by liveness words.
+/// Waiting on a real machine: the doorbell is a futex in the node's memory, or a socket where descriptors have to be
+/// watched as well; deaths are seen by liveness words.
 #pragma once
 
+#include <poll.h>
+
+#include <atomic>
 #include <cstddef>
 #include <vector>
 
@@ -23,6 +27,7 @@ class node_surroundings final : public detail::surroundings {
   void arm() noexcept override;
   void sleep(std::int64_t timeout_ns) noexcept override;
   void retract() noexcept override;
+  void watch(int descriptor) override;
   void ring(int world_rank) noexcept override;
   void look_for_deaths(std::vector<int>& died) noexcept override;
   bool has_left(int world_rank) noexcept override;
@@ -30,7 +35,11 @@ class node_surroundings final : public detail::surroundings {
   std::unique_ptr<detail::companion> start(std::function<void()> run) override;
 
  private:
+  void sleep_on_descriptors(std::int64_t timeout_ns) noexcept;
+
   board& board_;
+  std::vector<pollfd> watched_;         ///< the bell first; empty: the futex does
+  std::atomic<unsigned> sleepers_ = 0;  ///< threads of this rank that sleep on them
   std::vector<bool> reported_;
   bool oversubscribed_;  ///< more ranks than cores: spinning keeps others from running
 };

@@ -11,9 +11,14 @@ sim_fabric::sim_fabric(wire& shared, int rank) : wire_(shared), rank_(rank) { wi
 
 sim_fabric::~sim_fabric() { wire_.leave(rank_); }
 
-// The first one is the segment of the library, without which there is no runtime: it never fails.
+// The first one is what every rank needs, without which there is no runtime: it never fails. What was refused is
+// granted to who asks again, for less.
 status sim_fabric::register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept {
-  if (!regions_.empty() && wire_.refuses_registration()) return status::not_supported;
+  const bool again = std::exchange(refused_at_, nullptr) == at;
+  if (!regions_.empty() && !again && wire_.refuses_registration()) {
+    refused_at_ = at;
+    return status::not_supported;
+  }
   key = {reinterpret_cast<std::uint64_t>(at), bytes, next_key_++};
   regions_[key.key] = {key.address, bytes};
   return status::done;

@@ -78,6 +78,7 @@ weather storm(std::uint64_t seed) {
   w.outages = static_cast<std::uint32_t>(d.below(4));
   w.outage_ps = static_cast<time_ps>(1 + d.below(500)) * us;
   w.outages_until_ps = 20'000 * us;
+  w.caps.pins_memory = d.one_in(2);
   return w;
 }
 
