@@ -55,14 +55,18 @@ digest prove(std::string_view key, prover who, const transcript& seen) {
   said += bytes_of(seen.client_nonce);
   said += bytes_of(seen.server_nonce);
   digest made;
+  if (!authenticate(key, said, made)) {
+    throw Error(status::bad_boot, "OpenSSL cannot compute HMAC-SHA-256, so the job key cannot be proven");
+  }
+  return made;
+}
+
+bool authenticate(std::string_view key, std::string_view said, digest& made) noexcept {
   unsigned int made_bytes = 0;
   const auto* data = reinterpret_cast<const unsigned char*>(said.data());
   const unsigned char* done =
       ::HMAC(::EVP_sha256(), key.data(), static_cast<int>(key.size()), data, said.size(), made.data(), &made_bytes);
-  if (done == nullptr || made_bytes != made.size()) {
-    throw Error(status::bad_boot, "OpenSSL cannot compute HMAC-SHA-256, so the job key cannot be proven");
-  }
-  return made;
+  return done != nullptr && made_bytes == made.size();
 }
 
 bool equal(const digest& a, std::string_view b) noexcept {

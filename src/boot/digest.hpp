@@ -34,6 +34,9 @@ struct transcript {
 /// HMAC-SHA-256 of the transcript under the job key. Throws rma::Error(bad_boot) if the library refuses.
 digest prove(std::string_view key, prover who, const transcript& seen);
 
+/// HMAC-SHA-256 of any text under the job key. False if the library refuses.
+bool authenticate(std::string_view key, std::string_view said, digest& made) noexcept;
+
 /// Comparison whose time does not depend on where the difference is.
 bool equal(const digest& a, std::string_view b) noexcept;
 

@@ -300,6 +300,11 @@ void context::on_completion(std::uint64_t token, status result) noexcept {
 
 void context::on_immediate(int, std::uint32_t) noexcept {}
 
+// Out of reach is as good as dead; of who has left in good order nothing is expected.
+void context::on_broken(int rank) noexcept {
+  if (!around_.has_left(rank)) lost(rank);
+}
+
 void context::start_progress_thread() {
   progress_thread_ = around_.start([this] {
     while (stopping_.load() == 0) {

@@ -187,6 +187,7 @@ class context final : public fabric::sink, public fabric::directory {
   void on_completion(std::uint64_t token, status result) noexcept override;
   void on_message(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept override;
   void on_immediate(int source, std::uint32_t immediate) noexcept override;
+  void on_broken(int rank) noexcept override;
 
  private:
   struct condition {

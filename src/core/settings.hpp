@@ -25,6 +25,8 @@ enum class knob : std::uint8_t {
   local_ranks,
   job,
   segment_bytes,
+  fabric,
+  device,
   progress_thread,
   spin_us,
   intranode,

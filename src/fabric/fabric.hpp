@@ -71,6 +71,8 @@ class sink {
   virtual void on_completion(std::uint64_t token, status result) noexcept = 0;
   virtual void on_message(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept = 0;
   virtual void on_immediate(int source, std::uint32_t immediate) noexcept = 0;
+  /// Nothing goes to the peer any more, though nobody has said that it is dead.
+  virtual void on_broken(int /*peer*/) noexcept {}
 
  protected:
   ~sink() = default;

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The RDMA device that a rank uses, opened: which one, which port, which address.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace rma::verbs {
+
+/// Where a device's packets come from. RoCE uses the GID, InfiniBand the LID (and the GID across routers).
+struct port_address {
+  ibv_gid gid{};
+  std::uint16_t lid = 0;
+};
+
+class adapter {
+ public:
+  /// Takes what RMA_DEVICE says, `name[:port[:gid index]]`, or the first port that is active and has an address: on
+  /// Ethernet a RoCE v2 address, better one of IPv4. Throws Error(unreachable) with what is wrong with each device.
+  explicit adapter(const std::string& wanted);
+  ~adapter();
+  adapter(const adapter&) = delete;
+  adapter& operator=(const adapter&) = delete;
+
+  [[nodiscard]] ibv_context* device() const noexcept { return device_; }
+  [[nodiscard]] ibv_pd* domain() const noexcept { return domain_; }
+  [[nodiscard]] const ibv_device_attr& limits() const noexcept { return limits_; }
+  [[nodiscard]] std::uint8_t port() const noexcept { return port_; }
+  [[nodiscard]] ibv_mtu mtu() const noexcept { return mtu_; }
+  [[nodiscard]] port_address address() const noexcept { return address_; }
+  /// A device in software, whose queue entries are large.
+  [[nodiscard]] bool emulated() const noexcept { return limits_.vendor_id == 0xffffff; }
+  /// Device, port and address in one line, for rma-info.
+  [[nodiscard]] std::string describe() const;
+  /// How to send to `to`.
+  [[nodiscard]] ibv_ah_attr way_to(const port_address& to) const noexcept;
+
+ private:
+  bool open(ibv_device* candidate, int port, int gid_index, std::string& why_not);
+  bool take_port(int port, int gid_index, std::string& why_not);
+  [[nodiscard]] int choose_gid(int port, int count) const;
+
+  ibv_context* device_ = nullptr;
+  ibv_pd* domain_ = nullptr;
+  ibv_device_attr limits_{};
+  std::uint8_t port_ = 0;
+  std::uint8_t gid_index_ = 0;
+  bool ethernet_ = false;
+  ibv_mtu mtu_ = IBV_MTU_1024;
+  port_address address_;
+  std::string name_;
+};
+
+}  // namespace rma::verbs

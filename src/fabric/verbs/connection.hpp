@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One reliable connection: its queue pair, how far its handshake is, and what is in its send queue.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "fabric/verbs/handshake.hpp"
+
+namespace rma::verbs {
+
+/// How far a connection is. From `asking` and `answering` to `ready`; from anywhere to `broken` (an operation ended
+/// with an error) or `dead` (the peer is).
+enum class bond : std::uint8_t { asking, answering, ready, broken, dead };
+
+/// What ends when an entry of a send queue is over.
+struct work {
+  std::uint64_t token = 0;       ///< 0: nobody waits for it
+  std::byte* copy_to = nullptr;  ///< what was read goes from the buffer to here
+  std::uint32_t bytes = 0;
+  std::int32_t buffer = -1;  ///< of the pool, given back
+  void* lease = nullptr;     ///< on a registration, given back
+  bool word = false;         ///< the buffer is one of words
+  bool piece = false;        ///< of a transfer in stages, whose number the token is
+};
+
+struct connection {
+  connection(int rank, std::uint32_t number) noexcept : peer(rank), index(number) {}
+
+  const int peer;
+  const std::uint32_t index;
+  std::atomic<bond> state = bond::asking;
+  ibv_qp* queue_pair = nullptr;             ///< made by the greeter, destroyed with the fabric
+  std::atomic<std::size_t> inline_max = 0;  ///< bytes that an entry can carry itself
+
+  // ---- of the greeter, guarded by its lock ------------------------------------------------------------------
+  greeter_address greeter;         ///< the peer's
+  std::uint32_t first_packet = 0;  ///< number that our packets start with
+  bool asked = false;              ///< by us
+  std::int64_t due_ns = 0;         ///< when to say it again
+  std::int64_t pause_ns = 0;
+
+  // ---- of the progress lock ---------------------------------------------------------------------------------
+  std::vector<work> ring;              ///< entry n of the send queue at n % size
+  std::uint32_t head = 0;              ///< entries posted, ever
+  std::uint32_t tail = 0;              ///< of these, over
+  std::uint32_t unsignalled = 0;       ///< posted since the last one that says when it is over
+  std::uint32_t stages = 0;            ///< transfers in stages under way: nothing may overtake them
+  bool listed = false;                 ///< among those with an unsignalled tail
+  ibv_wc_status why = IBV_WC_SUCCESS;  ///< the first error
+
+  [[nodiscard]] std::uint32_t room() const noexcept { return static_cast<std::uint32_t>(ring.size()) - (head - tail); }
+  work& at(std::uint32_t n) noexcept { return ring[n % ring.size()]; }
+};
+
+}  // namespace rma::verbs

@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/verbs/greeter.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "rma/error.hpp"
+
+namespace rma::verbs {
+namespace {
+
+constexpr std::uint32_t receives = 64;
+constexpr std::uint32_t queue_key = 0x726d6131;
+constexpr std::size_t route_bytes = 40;  // in front of every datagram that is received
+constexpr std::size_t datagram_bytes = route_bytes + sizeof(hello);
+constexpr std::int64_t first_pause_ns = 20'000'000;
+constexpr std::int64_t longest_pause_ns = 1'000'000'000;
+constexpr std::int64_t never_ns = INT64_MAX;
+
+[[noreturn]] void refuse(const char* what) {
+  throw Error(status::unreachable, fmt::format("the RDMA device gives no {} ({})", what, std::strerror(errno)));
+}
+
+}  // namespace
+
+greeter::greeter(adapter& device, int rank, std::string key, const queue_plan& plan)
+    : device_(device), rank_(rank), key_(std::move(key)), plan_(plan) {
+  std::uint64_t random[2] = {};
+  if (::getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) refuse("random bytes");
+  mine_.nonce = random[0];
+  next_packet_ = static_cast<std::uint32_t>(random[1]);
+  kick_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  news_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (kick_ < 0 || news_ < 0) refuse("event descriptors");
+  make_queue_pair();
+  mine_.port = device_.address();
+  mine_.queue_pair = queue_pair_->qp_num;
+  for (std::uint32_t i = 0; i < receives; ++i) post_receive(i);
+  thread_ = std::thread([this] { run(); });
+}
+
+greeter::~greeter() {
+  stopping_.store(true);
+  kick(kick_);
+  if (thread_.joinable()) thread_.join();
+  for (connection& c : connections_) {
+    if (c.queue_pair != nullptr) ::ibv_destroy_qp(c.queue_pair);
+  }
+  if (queue_pair_ != nullptr) ::ibv_destroy_qp(queue_pair_);
+  for (sending& s : sendings_) {
+    if (s.way != nullptr) ::ibv_destroy_ah(s.way);
+  }
+  if (region_ != nullptr) ::ibv_dereg_mr(region_);
+  if (completions_ != nullptr) ::ibv_destroy_cq(completions_);
+  if (channel_ != nullptr) ::ibv_destroy_comp_channel(channel_);
+  if (kick_ >= 0) ::close(kick_);
+  if (news_ >= 0) ::close(news_);
+}
+
+void greeter::make_queue_pair() {
+  const std::size_t sends = sendings_.size();
+  memory_.resize(receives * datagram_bytes + sends * sizeof(hello));
+  region_ = ::ibv_reg_mr(device_.domain(), memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE);
+  if (region_ == nullptr) refuse("memory for its greetings");
+  channel_ = ::ibv_create_comp_channel(device_.device());
+  if (channel_ == nullptr) refuse("completion channel");
+  completions_ = ::ibv_create_cq(device_.device(), static_cast<int>(receives + sends), nullptr, channel_, 0);
+  if (completions_ == nullptr) refuse("completion queue");
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = completions_;
+  wanted.qp_type = IBV_QPT_UD;
+  wanted.cap.max_send_wr = static_cast<std::uint32_t>(sends);
+  wanted.cap.max_recv_wr = receives;
+  wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
+  queue_pair_ = ::ibv_create_qp(device_.domain(), &wanted);
+  if (queue_pair_ == nullptr) refuse("queue pair for datagrams");
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = device_.port();
+  attr.qkey = queue_key;
+  if (::ibv_modify_qp(queue_pair_, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) != 0)
+    refuse("queue pair for datagrams");
+  attr.qp_state = IBV_QPS_RTR;
+  if (::ibv_modify_qp(queue_pair_, &attr, IBV_QP_STATE) != 0) refuse("queue pair for datagrams");
+  attr.qp_state = IBV_QPS_RTS;
+  if (::ibv_modify_qp(queue_pair_, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) != 0) refuse("queue pair for datagrams");
+  for (const int descriptor : {channel_->fd, device_.device()->async_fd}) {
+    ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
+    ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
+  }
+  if (::ibv_req_notify_cq(completions_, 0) != 0) refuse("notification");
+}
+
+void greeter::kick(int descriptor) const noexcept {
+  const std::uint64_t one = 1;
+  (void)!::write(descriptor, &one, sizeof one);
+}
+
+bool greeter::take_news() noexcept {
+  std::uint64_t count = 0;
+  return ::read(news_, &count, sizeof count) == static_cast<ssize_t>(sizeof count);
+}
+
+connection* greeter::find(int peer) {
+  const std::lock_guard guard(lock_);
+  const auto at = by_peer_.find(peer);
+  return at == by_peer_.end() ? nullptr : at->second;
+}
+
+connection* greeter::find_queue_pair(std::uint32_t number) {
+  const std::lock_guard guard(lock_);
+  const auto at = by_queue_pair_.find(number);
+  return at == by_queue_pair_.end() ? nullptr : at->second;
+}
+
+connection* greeter::find_index(std::uint32_t index) {
+  const std::lock_guard guard(lock_);
+  return index < connections_.size() ? &connections_[index] : nullptr;
+}
+
+std::size_t greeter::queue_pairs() {
+  const std::lock_guard guard(lock_);
+  return by_queue_pair_.size();
+}
+
+connection& greeter::connection_with(int peer) {
+  connection*& known = by_peer_[peer];
+  if (known == nullptr) {
+    known = &connections_.emplace_back(peer, static_cast<std::uint32_t>(connections_.size()));
+    known->first_packet = next_packet_ & 0xffffff;
+    next_packet_ = next_packet_ * 0x9e3779b1U + 1;
+    known->due_ns = never_ns;
+  }
+  return *known;
+}
+
+connection* greeter::ask(int peer, const greeter_address& theirs) {
+  const std::lock_guard guard(lock_);
+  connection& c = connection_with(peer);
+  c.greeter = theirs;
+  if (c.state.load() != bond::asking || c.asked) return &c;
+  c.asked = true;
+  c.due_ns = 0;
+  kick(kick_);
+  return &c;
+}
+
+void greeter::forget(int peer) noexcept {
+  const std::lock_guard guard(lock_);
+  connection& c = connection_with(peer);
+  c.due_ns = never_ns;
+  settle(c, bond::dead);
+  if (c.queue_pair == nullptr) return;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_ERR;
+  (void)::ibv_modify_qp(c.queue_pair, &attr, IBV_QP_STATE);
+}
+
+void greeter::settle(connection& c, bond state) noexcept {
+  if (c.state.load() == bond::dead) return;
+  c.state.store(state, std::memory_order_release);
+  kick(news_);
+}
+
+// ---- the thread ---------------------------------------------------------------------------------------------
+
+void greeter::run() noexcept {
+  while (!stopping_.load()) {
+    std::int64_t timeout_ms = -1;
+    if (const std::int64_t due_ns = next_due_ns(); due_ns != never_ns)
+      timeout_ms = std::max<std::int64_t>(0, (due_ns - detail::clock_ns()) / 1'000'000 + 1);
+    pollfd watched[3] = {{kick_, POLLIN, 0}, {channel_->fd, POLLIN, 0}, {device_.device()->async_fd, POLLIN, 0}};
+    (void)::poll(watched, std::size(watched), static_cast<int>(timeout_ms));
+    std::uint64_t count = 0;
+    (void)!::read(kick_, &count, sizeof count);
+    if ((watched[1].revents & POLLIN) != 0) take_datagrams();
+    if ((watched[2].revents & POLLIN) != 0) take_device_events();
+    say_what_is_due(detail::clock_ns());
+  }
+}
+
+std::int64_t greeter::next_due_ns() noexcept {
+  const std::lock_guard guard(lock_);
+  std::int64_t due_ns = never_ns;
+  for (const connection& c : connections_) due_ns = std::min(due_ns, c.due_ns);
+  return due_ns;
+}
+
+void greeter::post_receive(std::uint32_t slot) noexcept {
+  ibv_sge into{reinterpret_cast<std::uint64_t>(memory_.data() + slot * datagram_bytes), datagram_bytes, region_->lkey};
+  ibv_recv_wr request{};
+  request.wr_id = slot;
+  request.sg_list = &into;
+  request.num_sge = 1;
+  ibv_recv_wr* bad = nullptr;
+  (void)::ibv_post_recv(queue_pair_, &request, &bad);
+}
+
+void greeter::take_datagrams() noexcept {
+  ibv_cq* which = nullptr;
+  void* unused = nullptr;
+  while (::ibv_get_cq_event(channel_, &which, &unused) == 0) ::ibv_ack_cq_events(which, 1);
+  (void)::ibv_req_notify_cq(completions_, 0);
+  ibv_wc done{};
+  while (::ibv_poll_cq(completions_, 1, &done) == 1) {
+    if (done.wr_id >= receives) {
+      const std::lock_guard guard(lock_);
+      sending& s = sendings_[done.wr_id - receives];
+      ::ibv_destroy_ah(s.way);
+      s = {};
+      continue;
+    }
+    const auto slot = static_cast<std::uint32_t>(done.wr_id);
+    if (done.status == IBV_WC_SUCCESS && done.byte_len == datagram_bytes) {
+      hello h{};
+      std::memcpy(&h, memory_.data() + slot * datagram_bytes + route_bytes, sizeof h);
+      if (genuine(h, key_, rank_, mine_.nonce)) hear(h);
+    }
+    if (done.status != IBV_WC_WR_FLUSH_ERR) post_receive(slot);
+  }
+}
+
+// Of these only the end of the device matters, and that the operations under way tell. Looked at, because a device
+// keeps a queue pair from being destroyed while one of its events is not.
+void greeter::take_device_events() noexcept {
+  ibv_async_event event{};
+  while (::ibv_get_async_event(device_.device(), &event) == 0) ::ibv_ack_async_event(&event);
+}
+
+// What is said is believed after the proof only; it may come twice, late, or out of turn.
+void greeter::hear(const hello& h) noexcept {
+  const std::lock_guard guard(lock_);
+  connection& c = connection_with(h.from);
+  std::memcpy(c.greeter.port.gid.raw, h.gid, sizeof h.gid);
+  c.greeter.port.lid = h.lid;
+  c.greeter.queue_pair = h.greeter;
+  c.greeter.nonce = h.nonce_from;
+  const bond before = c.state.load();
+  if (before == bond::dead || before == bond::broken) return;
+  if (before == bond::asking && h.what != greeting::confirm) {
+    if (!make_ready_to_receive(c, h) || !make_ready_to_send(c, h.reads)) {
+      c.due_ns = never_ns;
+      settle(c, bond::broken);
+      return;
+    }
+    c.due_ns = never_ns;
+    settle(c, bond::answering);
+  }
+  switch (h.what) {
+    case greeting::ask: say(c, greeting::answer); break;
+    case greeting::answer: say(c, greeting::confirm); break;
+    case greeting::confirm: break;
+  }
+  if (h.what == greeting::ask && c.state.load() == bond::answering) {
+    c.pause_ns = first_pause_ns;
+    c.due_ns = detail::clock_ns() + c.pause_ns;
+  }
+  if (h.what != greeting::ask && c.state.load() == bond::answering) {
+    c.due_ns = never_ns;
+    settle(c, bond::ready);
+  }
+}
+
+void greeter::say_what_is_due(std::int64_t now_ns) noexcept {
+  const std::lock_guard guard(lock_);
+  for (connection& c : connections_) {
+    if (c.due_ns > now_ns) continue;
+    c.pause_ns = std::clamp(2 * c.pause_ns, first_pause_ns, longest_pause_ns);
+    c.due_ns = now_ns + c.pause_ns;
+    say(c, c.state.load() == bond::asking ? greeting::ask : greeting::answer);
+  }
+}
+
+// The queue pair is made when it is needed: by who asks, or by who is asked.
+bool greeter::prepare(connection& c) noexcept {
+  if (c.queue_pair != nullptr) return true;
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = plan_.completions;
+  wanted.srq = plan_.receives;
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.cap.max_send_wr = plan_.entries;
+  wanted.cap.max_send_sge = plan_.gather;
+  wanted.cap.max_inline_data = plan_.inline_bytes;
+  ibv_qp* const made = ::ibv_create_qp(device_.domain(), &wanted);
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = device_.port();
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  constexpr int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+  if (made == nullptr || ::ibv_modify_qp(made, &attr, mask) != 0) {
+    if (made != nullptr) ::ibv_destroy_qp(made);
+    c.due_ns = never_ns;
+    settle(c, bond::broken);
+    return false;
+  }
+  c.queue_pair = made;
+  c.inline_max.store(wanted.cap.max_inline_data, std::memory_order_relaxed);
+  by_queue_pair_[made->qp_num] = &c;
+  return true;
+}
+
+void greeter::say(connection& c, greeting what) noexcept {
+  if (!prepare(c)) return;
+  const auto free = std::find_if(sendings_.begin(), sendings_.end(), [](const sending& s) { return !s.busy; });
+  if (free == sendings_.end()) return;  // said again when it is due
+  const auto slot = static_cast<std::size_t>(free - sendings_.begin());
+  hello h{};
+  h.magic = hello_magic;
+  h.what = what;
+  h.mtu = static_cast<std::uint8_t>(device_.mtu());
+  h.lid = mine_.port.lid;
+  std::memcpy(h.gid, mine_.port.gid.raw, sizeof h.gid);
+  h.from = rank_;
+  h.to = c.peer;
+  h.greeter = mine_.queue_pair;
+  h.queue_pair = c.queue_pair->qp_num;
+  h.first_packet = c.first_packet;
+  h.reads = plan_.reads;
+  h.nonce_from = mine_.nonce;
+  h.nonce_to = c.greeter.nonce;
+  if (!sign(h, key_)) return;
+  std::byte* const at = memory_.data() + receives * datagram_bytes + slot * sizeof h;
+  std::memcpy(at, &h, sizeof h);
+  ibv_ah_attr way = device_.way_to(c.greeter.port);
+  free->way = ::ibv_create_ah(device_.domain(), &way);
+  if (free->way == nullptr) return;
+  ibv_sge from{reinterpret_cast<std::uint64_t>(at), sizeof h, region_->lkey};
+  ibv_send_wr request{};
+  request.wr_id = receives + slot;
+  request.sg_list = &from;
+  request.num_sge = 1;
+  request.opcode = IBV_WR_SEND;
+  request.send_flags = IBV_SEND_SIGNALED;
+  request.wr.ud.ah = free->way;
+  request.wr.ud.remote_qpn = c.greeter.queue_pair;
+  request.wr.ud.remote_qkey = queue_key;
+  ibv_send_wr* bad = nullptr;
+  if (::ibv_post_send(queue_pair_, &request, &bad) != 0) {
+    ::ibv_destroy_ah(std::exchange(free->way, nullptr));
+    return;
+  }
+  free->busy = true;
+}
+
+bool greeter::make_ready_to_receive(connection& c, const hello& h) noexcept {
+  if (!prepare(c)) return false;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = std::min(device_.mtu(), static_cast<ibv_mtu>(std::clamp<int>(h.mtu, IBV_MTU_256, IBV_MTU_4096)));
+  attr.dest_qp_num = h.queue_pair;
+  attr.rq_psn = h.first_packet & 0xffffff;
+  attr.max_dest_rd_atomic = static_cast<std::uint8_t>(plan_.reads);
+  attr.min_rnr_timer = 12;  // 0.64 ms
+  attr.ah_attr = device_.way_to(c.greeter.port);
+  return ::ibv_modify_qp(c.queue_pair, &attr,
+                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0;
+}
+
+bool greeter::make_ready_to_send(connection& c, std::uint32_t reads) noexcept {
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.timeout = 14;   // 67 ms
+  attr.retry_cnt = 7;  // then the peer is not there
+  attr.rnr_retry = 7;  // for ever: the peer computes
+  attr.sq_psn = c.first_packet;
+  attr.max_rd_atomic = static_cast<std::uint8_t>(std::clamp(reads, 1U, plan_.reads));
+  return ::ibv_modify_qp(c.queue_pair, &attr,
+                         IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN |
+                             IBV_QP_MAX_QP_RD_ATOMIC) == 0;
+}
+
+}  // namespace rma::verbs

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A rank's greeter: a thread that answers when another rank wants to connect, so that the first one-sided operation
+/// needs no call of the target's program either. Idle, it sleeps in the kernel. See handshake.hpp for what is said.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/verbs/adapter.hpp"
+#include "fabric/verbs/connection.hpp"
+#include "fabric/verbs/handshake.hpp"
+
+namespace rma::verbs {
+
+/// What every connection's queue pair is made with.
+struct queue_plan {
+  ibv_cq* completions = nullptr;
+  ibv_srq* receives = nullptr;
+  std::uint32_t entries = 0;  ///< of the send queue
+  std::uint32_t gather = 0;
+  std::uint32_t inline_bytes = 0;
+  std::uint32_t reads = 0;  ///< and atomics outstanding, on either side
+};
+
+class greeter {
+ public:
+  /// Throws Error(unreachable) if the device refuses.
+  greeter(adapter& device, int rank, std::string key, const queue_plan& plan);
+  ~greeter();
+  greeter(const greeter&) = delete;
+  greeter& operator=(const greeter&) = delete;
+
+  [[nodiscard]] const greeter_address& address() const noexcept { return mine_; }
+  /// Becomes readable when a connection has changed its state; `take_news` silences it.
+  [[nodiscard]] int news_fd() const noexcept { return news_; }
+  [[nodiscard]] bool take_news() noexcept;
+
+  /// The connection with a rank, if either side has asked for it.
+  [[nodiscard]] connection* find(int peer);
+  [[nodiscard]] connection* find_queue_pair(std::uint32_t number);
+  [[nodiscard]] connection* find_index(std::uint32_t index);
+  /// Asks for one. Whether it is there is seen by its state.
+  connection* ask(int peer, const greeter_address& theirs);
+  /// The peer is dead. From any thread.
+  void forget(int peer) noexcept;
+  /// Connections that have a queue pair now.
+  [[nodiscard]] std::size_t queue_pairs();
+
+ private:
+  struct sending {
+    ibv_ah* way = nullptr;
+    bool busy = false;
+  };
+  void make_queue_pair();
+  void run() noexcept;
+  void post_receive(std::uint32_t slot) noexcept;
+  void take_datagrams() noexcept;
+  void take_device_events() noexcept;
+  void hear(const hello& h) noexcept;
+  connection& connection_with(int peer);
+  bool make_ready_to_receive(connection& c, const hello& h) noexcept;
+  bool make_ready_to_send(connection& c, std::uint32_t reads) noexcept;
+  bool prepare(connection& c) noexcept;
+  void say(connection& c, greeting what) noexcept;
+  void say_what_is_due(std::int64_t now_ns) noexcept;
+  void settle(connection& c, bond state) noexcept;
+  [[nodiscard]] std::int64_t next_due_ns() noexcept;
+  void kick(int descriptor) const noexcept;
+
+  adapter& device_;
+  const int rank_;
+  const std::string key_;
+  const queue_plan plan_;
+  greeter_address mine_;
+
+  std::mutex lock_;  ///< of the connections' handshakes and of what follows
+  std::unordered_map<int, connection*> by_peer_;
+  std::unordered_map<std::uint32_t, connection*> by_queue_pair_;
+  std::deque<connection> connections_;
+  std::uint32_t next_packet_;
+
+  ibv_comp_channel* channel_ = nullptr;
+  ibv_cq* completions_ = nullptr;
+  ibv_qp* queue_pair_ = nullptr;
+  ibv_mr* region_ = nullptr;
+  std::vector<std::byte> memory_;
+  std::array<sending, 16> sendings_{};
+  int kick_ = -1;  ///< the thread shall look around
+  int news_ = -1;
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;
+};
+
+}  // namespace rma::verbs

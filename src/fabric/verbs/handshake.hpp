@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How two ranks connect at first use: datagrams between their greeters, signed with the job's key.
+///
+///        asker                          asked
+///   asking    -- ask -->                (makes its queue pair, may receive)
+///             <-- answer --             answering
+///   ready     -- confirm -->            ready
+///
+/// Ask and answer are sent again until something comes back; each is understood more than once. When both ask at the
+/// same time each takes the other's ask for what it needs, and both answer: one queue pair on each side.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "fabric/verbs/adapter.hpp"
+
+namespace rma::verbs {
+
+enum class greeting : std::uint8_t { ask = 1, answer = 2, confirm = 3 };
+
+/// Where a rank's greeter is. What ranks publish when they join the job.
+struct greeter_address {
+  port_address port;
+  std::uint32_t queue_pair = 0;
+  std::uint64_t nonce = 0;  ///< of this run: what is signed for another one does not count
+};
+
+std::string text_of(const greeter_address& at);
+/// False if it is not one.
+bool parse(const std::string& text, greeter_address& at);
+
+/// One datagram.
+struct hello {
+  std::uint32_t magic;
+  greeting what;
+  std::uint8_t mtu;
+  std::uint16_t lid;
+  std::uint8_t gid[16];
+  std::int32_t from;
+  std::int32_t to;
+  std::uint32_t greeter;     ///< sender's
+  std::uint32_t queue_pair;  ///< sender's, of this connection
+  std::uint32_t first_packet;
+  std::uint32_t reads;  ///< that the sender serves at a time
+  std::uint64_t nonce_from;
+  std::uint64_t nonce_to;
+  std::uint8_t proof[32];
+};
+static_assert(sizeof(hello) == 96);
+
+inline constexpr std::uint32_t hello_magic = 0x31616d72;  // "rma1"
+
+/// Signs it with the job's key. False if the library of digests refuses.
+bool sign(hello& h, std::string_view key) noexcept;
+/// Whether it is whole, for this rank in this run, and signed with the job's key.
+bool genuine(const hello& h, std::string_view key, int me, std::uint64_t nonce) noexcept;
+
+}  // namespace rma::verbs

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The way into the verbs fabric that is there however the library was built.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fabric/fabric.hpp"
+
+namespace rma::verbs {
+
+/// A device, opened and checked, and not used yet.
+class opened {
+ public:
+  virtual ~opened() = default;
+  /// Makes the fabric of it. What others need to find this rank comes out in `address`. Throws Error(unreachable,
+  /// out_of_memory).
+  virtual std::unique_ptr<fabric::network> start(int rank, int size, const std::string& key, std::string& address) = 0;
+  /// One line for rma-info.
+  [[nodiscard]] virtual std::string describe() const = 0;
+};
+
+/// Opens the device that RMA_DEVICE wants. Throws Error(unreachable) that says why there is none.
+std::unique_ptr<opened> open(const std::string& wanted);
+/// The key of the job's store under which a rank's address stands.
+std::string address_key(int rank);
+
+}  // namespace rma::verbs

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/verbs/verbs_fabric.hpp"
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "fabric/verbs/open.hpp"
+#include "rma/error.hpp"
+
+namespace rma::verbs {
+namespace {
+
+constexpr std::size_t message_bytes = 4096;
+constexpr std::size_t receive_count = 512;
+constexpr std::size_t buffer_count = 256;
+constexpr std::size_t word_count = 1024;
+constexpr std::uint32_t completions_wanted = 8192;
+constexpr std::uint32_t reads_wanted = 16;
+
+/// A connection's send queue: at most 16 KiB with the library's own part of it. Entries of a device in software are
+/// rounded up to a power of two, and its post is its execution, so that a longer queue gains nothing.
+queue_plan plan_for(const adapter& device) noexcept {
+  queue_plan plan;
+  plan.entries = device.emulated() ? 15 : 63;
+  plan.gather = device.emulated() ? 16 : 8;
+  plan.inline_bytes = device.emulated() ? 256 : 220;
+  plan.reads =
+      static_cast<std::uint32_t>(std::clamp(device.limits().max_qp_rd_atom, 1, static_cast<int>(reads_wanted)));
+  return plan;
+}
+
+[[noreturn]] void refuse(const char* what) {
+  throw Error(status::unreachable, fmt::format("the RDMA device gives no {} ({})", what, std::strerror(errno)));
+}
+
+}  // namespace
+
+verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, int rank, int size, const std::string& key)
+    : device_(std::move(device)), rank_(rank), size_(size) {
+  const ibv_device_attr& limits = device_->limits();
+  channel_ = ::ibv_create_comp_channel(device_->device());
+  if (channel_ == nullptr) refuse("completion channel");
+  ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
+  ::fcntl(channel_->fd, F_SETFD, FD_CLOEXEC);
+  const int entries = std::min<int>(limits.max_cqe, completions_wanted);
+  completions_ = ::ibv_create_cq(device_->device(), entries, nullptr, channel_, 0);
+  if (completions_ == nullptr) refuse("completion queue");
+  const std::size_t receives = std::min<std::size_t>(
+      {receive_count, static_cast<std::size_t>(limits.max_srq_wr), static_cast<std::size_t>(entries / 2)});
+  receives_ = std::make_unique<receive_queue>(device_->domain(), receives, message_bytes);
+  buffers_ = std::make_unique<buffer_pool>(device_->domain(), buffer_count, message_bytes);
+  words_ = std::make_unique<buffer_pool>(device_->domain(), word_count, sizeof(std::uint64_t));
+  under_way_max_ = static_cast<std::uint32_t>(entries) - static_cast<std::uint32_t>(receives);
+
+  queue_plan plan = plan_for(*device_);
+  plan.completions = completions_;
+  plan.receives = receives_->queue();
+  greeter_ = std::make_unique<greeter>(*device_, rank, key, plan);
+
+  events_ = ::epoll_create1(EPOLL_CLOEXEC);
+  for (const int descriptor : {channel_->fd, greeter_->news_fd()}) {
+    epoll_event interest{};
+    interest.events = EPOLLIN;
+    if (events_ < 0 || ::epoll_ctl(events_, EPOLL_CTL_ADD, descriptor, &interest) != 0) refuse("event descriptor");
+  }
+
+  caps_.name = "verbs";
+  caps_.gather_max = plan.gather;
+  caps_.scatter_max = plan.gather;
+  caps_.inline_bytes_max = plan.inline_bytes;
+  caps_.message_bytes_max = message_bytes;
+  caps_.transfer_bytes_max = std::size_t{1} << 30;
+  caps_.outstanding_reads_max = plan.reads;
+  caps_.write_means = fabric::write_completion::acked;
+  caps_.messages_after_writes = true;
+  caps_.write_with_immediate = true;
+  caps_.atomics = limits.atomic_cap != IBV_ATOMIC_NONE;
+  caps_.atomics_with_cpu = limits.atomic_cap == IBV_ATOMIC_GLOB;
+  caps_.one_sided = true;
+  caps_.pins_memory = true;
+}
+
+// Queue pairs go before what they refer to.
+verbs_fabric::~verbs_fabric() {
+  greeter_ = nullptr;
+  for (ibv_mr* region : regions_) ::ibv_dereg_mr(region);
+  receives_ = nullptr;
+  buffers_ = nullptr;
+  words_ = nullptr;
+  ::ibv_destroy_cq(completions_);
+  ::ibv_destroy_comp_channel(channel_);
+  ::close(events_);
+}
+
+// ---- regions ------------------------------------------------------------------------------------------------
+
+status verbs_fabric::register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept {
+  key = {reinterpret_cast<std::uint64_t>(at), bytes, 0};
+  if (bytes == 0) return status::done;
+  constexpr int all =
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  ibv_mr* const region = ::ibv_reg_mr(device_->domain(), at, bytes, all);
+  if (region == nullptr) {
+    complain(bytes);
+    return status::not_supported;
+  }
+  key.key = region->rkey;
+  const auto place = std::upper_bound(regions_.begin(), regions_.end(), at,
+                                      [](const void* here, const ibv_mr* r) { return here < r->addr; });
+  regions_.insert(place, region);
+  return status::done;
+}
+
+void verbs_fabric::deregister_region(const fabric::region_key& key) noexcept {
+  const auto at = std::find_if(regions_.begin(), regions_.end(),
+                               [&](const ibv_mr* r) { return key.bytes != 0 && r->rkey == key.key; });
+  if (at == regions_.end()) return;
+  last_region_ = nullptr;
+  ::ibv_dereg_mr(*at);
+  regions_.erase(at);
+}
+
+const ibv_mr* verbs_fabric::region_of(const void* at, std::size_t bytes) noexcept {
+  const auto* const first = static_cast<const std::byte*>(at);
+  const auto covers = [&](const ibv_mr* r) {
+    const auto* const begin = static_cast<const std::byte*>(r->addr);
+    return first >= begin && first + bytes <= begin + r->length;
+  };
+  if (last_region_ != nullptr && covers(last_region_)) return last_region_;
+  const auto after = std::upper_bound(regions_.begin(), regions_.end(), at,
+                                      [](const void* here, const ibv_mr* r) { return here < r->addr; });
+  if (after == regions_.begin() || !covers(*(after - 1))) return nullptr;
+  last_region_ = *(after - 1);
+  return last_region_;
+}
+
+// Once: the rank works on, only slower.
+void verbs_fabric::complain(std::size_t bytes) noexcept {
+  if (std::exchange(complained_, true)) return;
+  std::fprintf(
+      stderr,
+      "rma: rank %d: the RDMA device cannot register %zu bytes (%s): such memory is reached through its rank's "
+      "calls and by copies; a higher limit of locked memory (ulimit -l) makes it faster\n",
+      rank_, bytes, std::strerror(errno));
+}
+
+// ---- connections --------------------------------------------------------------------------------------------
+
+// `retry_queue_full` until the greeters have agreed.
+status verbs_fabric::reach(int peer, connection*& c) noexcept {
+  const auto at = by_peer_.find(peer);
+  if (at != by_peer_.end()) [[likely]] {
+    c = at->second;
+  } else if (const status s = look_for(peer, c); s != status::done) {
+    return s;
+  }
+  switch (c->state.load(std::memory_order_acquire)) {
+    case bond::ready:
+      if (c->ring.empty()) c->ring.resize(plan_for(*device_).entries);
+      return status::done;
+    case bond::dead:
+    case bond::broken: return status::peer_failed;
+    case bond::asking:
+    case bond::answering: break;
+  }
+  return status::retry_queue_full;
+}
+
+status verbs_fabric::look_for(int peer, connection*& c) noexcept {
+  c = greeter_->find(peer);
+  if (c == nullptr) {
+    std::string text;
+    greeter_address theirs;
+    if (const status s = directory_->look_up(address_key(peer), text); !ok(s)) return s;
+    if (!parse(text, theirs)) return status::unreachable;
+    c = greeter_->ask(peer, theirs);
+  }
+  by_peer_[peer] = c;
+  return status::done;
+}
+
+connection* verbs_fabric::source_of(std::uint32_t queue_pair) noexcept {
+  connection*& known = by_queue_pair_[queue_pair];
+  if (known == nullptr) known = greeter_->find_queue_pair(queue_pair);
+  return known;
+}
+
+// ---- what comes ---------------------------------------------------------------------------------------------
+
+unsigned verbs_fabric::fetch() noexcept {
+  if (fetched_count_ != 0) return fetched_count_;
+  const int n = ::ibv_poll_cq(completions_, static_cast<int>(fetched_.size()), fetched_.data());
+  fetched_first_ = 0;
+  fetched_count_ = n > 0 ? static_cast<unsigned>(n) : 0;
+  return fetched_count_;
+}
+
+// Asked before a sleep: from here on the channel tells.
+bool verbs_fabric::pending() noexcept {
+  if (fetched_count_ != 0) return true;
+  ask_for_tails();
+  if (greeter_->take_news()) return true;
+  ibv_cq* which = nullptr;
+  void* unused = nullptr;
+  while (armed_ && ::ibv_get_cq_event(channel_, &which, &unused) == 0) {
+    ::ibv_ack_cq_events(which, 1);
+    armed_ = false;
+  }
+  if (!armed_) {
+    (void)::ibv_req_notify_cq(completions_, 0);
+    armed_ = true;
+  }
+  return fetch() != 0;
+}
+
+unsigned verbs_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
+  unsigned found = 0;
+  while (found < limit && fetch() != 0) {
+    const ibv_wc done = fetched_[fetched_first_++];
+    --fetched_count_;
+    take(done, to);
+    ++found;
+  }
+  if (found != 0) receives_->replenish();
+  if (!stages_.empty()) go_on_with_stages();
+  if (found == 0 && !tails_.empty()) ask_for_tails();
+  return found;
+}
+
+void verbs_fabric::take(const ibv_wc& done, fabric::sink& to) noexcept {
+  if ((done.wr_id >> 63) != 0) {
+    take_sent(done, to);
+  } else {
+    take_receive(done, to);
+  }
+}
+
+void verbs_fabric::take_receive(const ibv_wc& done, fabric::sink& to) noexcept {
+  const auto buffer = static_cast<std::int32_t>(done.wr_id);
+  if (done.status == IBV_WC_SUCCESS) {
+    connection* const from = source_of(done.qp_num);
+    const bool known = from != nullptr && from->state.load(std::memory_order_relaxed) != bond::dead;
+    if (known && done.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
+      to.on_immediate(from->peer, ntohl(done.imm_data));
+    } else if (known) {
+      to.on_message(from->peer, static_cast<std::uint16_t>(ntohl(done.imm_data)),
+                    {receives_->at(buffer), done.byte_len});
+    }
+  }
+  receives_->give_back(buffer);
+}
+
+// One completion speaks for all entries before it that said nothing.
+void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
+  connection& c = *by_index_[(done.wr_id >> 32) & 0x7fffffff];
+  const auto number = static_cast<std::uint32_t>(done.wr_id);
+  status result = status::done;
+  if (done.status != IBV_WC_SUCCESS) {
+    if (c.why == IBV_WC_SUCCESS) c.why = done.status;
+    const bool dead = c.state.load() == bond::dead;
+    if (!dead) c.state.store(bond::broken);
+    const bool lost = dead || c.why == IBV_WC_RETRY_EXC_ERR;
+    result = lost ? status::peer_failed : status::fabric_lost;
+    if (!dead) to.on_broken(c.peer);
+  }
+  while (static_cast<std::int32_t>(number - c.tail) >= 0) {
+    work w = std::exchange(c.at(c.tail), work{});
+    const bool last = c.tail == number;
+    ++c.tail;
+    --under_way_;
+    end(w, last ? result : status::done, to);
+  }
+}
+
+void verbs_fabric::end(work& w, status result, fabric::sink& to) noexcept {
+  if (w.buffer >= 0) {
+    buffer_pool& from = w.word ? *words_ : *buffers_;
+    if (w.copy_to != nullptr && result == status::done) std::memcpy(w.copy_to, from.at(w.buffer), w.bytes);
+    from.give_back(w.buffer);
+  }
+  if (w.piece) {
+    end_stage(w.token, result, to);
+  } else if (w.token != 0) {
+    to.on_completion(w.token, result);
+  }
+}
+
+void verbs_fabric::end_stage(std::uint64_t id, status result, fabric::sink& to) noexcept {
+  const auto at = stages_.find(id);
+  staged& s = at->second;
+  --s.under_way;
+  if (result != status::done) {
+    s.result = result;
+    s.slice = s.local.size();
+  }
+  if (s.under_way != 0 || !s.all_posted()) return;
+  --s.to->stages;
+  const std::uint64_t token = s.token;
+  const status all = s.result;
+  stages_.erase(at);
+  if (token != 0) to.on_completion(token, all);
+}
+
+}  // namespace rma::verbs

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The fabric of RDMA adapters, by rdma-core's verbs: reliable connections made at first use, one shared receive queue,
+/// one completion queue, writes, reads and atomics of the adapter.
+///
+/// A write's completion says that the target's adapter has it (acked). What is posted later to the same peer, a read,
+/// an atomic or a message, finds it in place: the adapter executes what comes on one connection in order.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/verbs/adapter.hpp"
+#include "fabric/verbs/buffers.hpp"
+#include "fabric/verbs/connection.hpp"
+#include "fabric/verbs/greeter.hpp"
+
+namespace rma::verbs {
+
+class verbs_fabric final : public fabric::network {
+ public:
+  /// Throws Error(unreachable, out_of_memory).
+  verbs_fabric(std::unique_ptr<adapter> device, int rank, int size, const std::string& key);
+  ~verbs_fabric() override;
+
+  /// Where others find this rank: to be published.
+  [[nodiscard]] std::string address() const { return text_of(greeter_->address()); }
+
+  [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return caps_; }
+  [[nodiscard]] bool reaches(int peer) const noexcept override { return peer >= 0 && peer < size_; }
+  [[nodiscard]] fabric::prospect promise(int, std::size_t) noexcept override { return fabric::prospect::none; }
+  [[nodiscard]] bool promised() noexcept override { return false; }
+
+  status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override;
+  void deregister_region(const fabric::region_key& key) noexcept override;
+
+  status write(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
+               std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept override;
+  status write_with_immediate(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
+                              fabric::remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept override;
+  status read(int peer, std::span<const fabric::local_slice> to, const fabric::region_key& region,
+              std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept override;
+  status fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
+                   std::uint64_t& old, std::uint64_t token) noexcept override;
+  status compare_swap(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t expected,
+                      std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept override;
+  status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
+              std::span<const std::byte> payload) noexcept override;
+  status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
+  status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
+
+  void use(fabric::directory& job) noexcept override { directory_ = &job; }
+  void forget(int peer) noexcept override { greeter_->forget(peer); }
+  [[nodiscard]] int event_fd() const noexcept override { return events_; }
+  bool pending() noexcept override;
+  bool quiet() noexcept override { return under_way_ == 0 && stages_.empty(); }
+  unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
+
+ private:
+  using slices = std::span<const fabric::local_slice>;
+
+  /// One entry of a send queue before it is posted.
+  struct order {
+    ibv_send_wr request{};
+    std::array<ibv_sge, 32> pieces;
+    work then;
+    bool must_signal = false;
+  };
+  /// A transfer whose memory is not registered and which is larger than a buffer: goes piece by piece.
+  struct staged {
+    connection* to;
+    bool write;
+    std::vector<fabric::local_slice> local;
+    std::size_t slice = 0, offset = 0;  ///< where the next piece starts
+    std::uint64_t address;
+    std::uint32_t key;
+    std::uint64_t token;
+    std::uint32_t under_way = 0;
+    status result = status::done;
+    [[nodiscard]] bool all_posted() const noexcept { return slice == local.size(); }
+  };
+
+  // ---- connections ------------------------------------------------------------------------------------------
+  status reach(int peer, connection*& c) noexcept;
+  status look_for(int peer, connection*& c) noexcept;
+  connection* source_of(std::uint32_t queue_pair) noexcept;
+
+  // ---- posting ----------------------------------------------------------------------------------------------
+  [[nodiscard]] bool has_room(const connection& c) const noexcept {
+    return c.room() != 0 && under_way_ < under_way_max_;
+  }
+  status post(connection& c, order& o) noexcept;
+  status transfer(int peer, slices local, order& o) noexcept;
+  bool describe_local(slices local, order& o) noexcept;
+  bool borrow(std::size_t bytes, order& o) noexcept;
+  status atomic(int peer, const fabric::region_key& region, std::uint64_t address, order& o,
+                std::uint64_t& old) noexcept;
+  status stage(connection& c, slices local, const order& o) noexcept;
+  void go_on_with_stages() noexcept;
+  bool post_stage(std::uint64_t id, staged& s) noexcept;
+  void ask_for_tails() noexcept;
+  [[nodiscard]] const ibv_mr* region_of(const void* at, std::size_t bytes) noexcept;
+
+  // ---- what comes -------------------------------------------------------------------------------------------
+  unsigned fetch() noexcept;
+  void take(const ibv_wc& done, fabric::sink& to) noexcept;
+  void take_receive(const ibv_wc& done, fabric::sink& to) noexcept;
+  void take_sent(const ibv_wc& done, fabric::sink& to) noexcept;
+  void end(work& w, status result, fabric::sink& to) noexcept;
+  void end_stage(std::uint64_t id, status result, fabric::sink& to) noexcept;
+  void complain(std::size_t bytes) noexcept;
+
+  std::unique_ptr<adapter> device_;
+  const int rank_;
+  const int size_;
+  fabric::capabilities caps_;
+  fabric::directory* directory_ = nullptr;
+  ibv_comp_channel* channel_ = nullptr;
+  ibv_cq* completions_ = nullptr;
+  int events_ = -1;  ///< epoll set of the channel and the greeter's news
+  std::unique_ptr<receive_queue> receives_;
+  std::unique_ptr<buffer_pool> buffers_;  ///< of a message's size
+  std::unique_ptr<buffer_pool> words_;    ///< results of atomics
+  std::unique_ptr<greeter> greeter_;
+  std::vector<ibv_mr*> regions_;  ///< by address
+  const ibv_mr* last_region_ = nullptr;
+  std::unordered_map<int, connection*> by_peer_;
+  std::unordered_map<std::uint32_t, connection*> by_queue_pair_;
+  std::vector<connection*> by_index_;
+  std::vector<connection*> tails_;  ///< connections with entries that nobody will tell us the end of
+  std::unordered_map<std::uint64_t, staged> stages_;
+  std::uint64_t next_stage_ = 1;
+  std::uint32_t under_way_ = 0;  ///< entries posted and not over, of all connections
+  std::uint32_t under_way_max_ = 0;
+  std::array<ibv_wc, 32> fetched_;
+  unsigned fetched_first_ = 0, fetched_count_ = 0;
+  bool armed_ = false;
+  bool complained_ = false;
+};
+
+}  // namespace rma::verbs

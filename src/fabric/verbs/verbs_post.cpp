@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What goes into the send queues. Entries are signalled now and then: reads and atomics, which somebody waits for, and
+/// every so many others. If nothing else follows, `poll` asks for the end of the rest with an empty write.
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "fabric/verbs/verbs_fabric.hpp"
+
+namespace rma::verbs {
+namespace {
+
+std::size_t bytes_of(std::span<const fabric::local_slice> local) noexcept {
+  std::size_t bytes = 0;
+  for (const fabric::local_slice& each : local) bytes += each.bytes;
+  return bytes;
+}
+
+}  // namespace
+
+status verbs_fabric::post(connection& c, order& o) noexcept {
+  const std::uint32_t every = static_cast<std::uint32_t>(c.ring.size()) / 2;
+  const bool signalled = o.must_signal || c.unsignalled + 1 >= every;
+  if (by_index_.size() <= c.index) by_index_.resize(c.index + 1);
+  by_index_[c.index] = &c;
+  o.request.wr_id = (std::uint64_t{1} << 63) | (std::uint64_t{c.index} << 32) | c.head;
+  o.request.sg_list = o.pieces.data();
+  if (signalled) o.request.send_flags |= IBV_SEND_SIGNALED;
+  ibv_send_wr* refused = nullptr;
+  if (::ibv_post_send(c.queue_pair, &o.request, &refused) != 0) {
+    if (o.then.buffer >= 0) (o.then.word ? *words_ : *buffers_).give_back(o.then.buffer);
+    return status::retry_queue_full;
+  }
+  c.at(c.head++) = o.then;
+  ++under_way_;
+  c.unsignalled = signalled ? 0 : c.unsignalled + 1;
+  if (!signalled && !std::exchange(c.listed, true)) tails_.push_back(&c);
+  return status::posted;
+}
+
+// Entries whose end nobody would tell: an empty write behind them does.
+void verbs_fabric::ask_for_tails() noexcept {
+  std::erase_if(tails_, [&](connection* c) {
+    if (c->unsignalled != 0 && c->state.load() == bond::ready) {
+      if (!has_room(*c)) return false;  // what fills the queue was signalled
+      order o;
+      o.request.opcode = IBV_WR_RDMA_WRITE;
+      o.must_signal = true;
+      if (post(*c, o) != status::posted) return false;
+    }
+    c->listed = false;
+    return true;
+  });
+}
+
+// ---- memory of this side ------------------------------------------------------------------------------------
+
+// True if all of it is registered.
+bool verbs_fabric::describe_local(slices local, order& o) noexcept {
+  if (local.size() > caps_.gather_max) return false;
+  for (std::size_t i = 0; i < local.size(); ++i) {
+    const ibv_mr* const region = region_of(local[i].at, local[i].bytes);
+    if (region == nullptr) return false;
+    o.pieces[i] = {reinterpret_cast<std::uint64_t>(local[i].at), static_cast<std::uint32_t>(local[i].bytes),
+                   region->lkey};
+  }
+  o.request.num_sge = static_cast<int>(local.size());
+  return true;
+}
+
+bool verbs_fabric::borrow(std::size_t bytes, order& o) noexcept {
+  o.then.buffer = buffers_->take();
+  if (o.then.buffer < 0) return false;
+  o.pieces[0] = {reinterpret_cast<std::uint64_t>(buffers_->at(o.then.buffer)), static_cast<std::uint32_t>(bytes),
+                 buffers_->key()};
+  o.request.num_sge = 1;
+  return true;
+}
+
+// A write or a read: inline if it is small, straight from or to registered memory, through a buffer, or in stages.
+status verbs_fabric::transfer(int peer, slices local, order& o) noexcept {
+  connection* c = nullptr;
+  if (const status s = reach(peer, c); s != status::done) return s;
+  if (c->stages != 0 || !has_room(*c)) return status::retry_queue_full;
+  const std::size_t bytes = bytes_of(local);
+  const bool write = o.request.opcode != IBV_WR_RDMA_READ;
+  if (write && bytes <= c->inline_max.load(std::memory_order_relaxed) && local.size() <= caps_.gather_max) {
+    for (std::size_t i = 0; i < local.size(); ++i)
+      o.pieces[i] = {reinterpret_cast<std::uint64_t>(local[i].at), static_cast<std::uint32_t>(local[i].bytes), 0};
+    o.request.num_sge = static_cast<int>(local.size());
+    o.request.send_flags |= IBV_SEND_INLINE;
+    return post(*c, o);
+  }
+  if (describe_local(local, o)) return post(*c, o);
+  if (bytes > buffers_->bytes() || (!write && local.size() != 1)) return stage(*c, local, o);
+  if (!borrow(bytes, o)) return status::retry_queue_full;
+  if (write) {
+    std::byte* to = buffers_->at(o.then.buffer);
+    for (const fabric::local_slice& each : local) to = std::copy_n(static_cast<std::byte*>(each.at), each.bytes, to);
+  } else {
+    o.then.copy_to = static_cast<std::byte*>(local[0].at);
+    o.then.bytes = static_cast<std::uint32_t>(bytes);
+  }
+  return post(*c, o);
+}
+
+// ---- stages -------------------------------------------------------------------------------------------------
+
+status verbs_fabric::stage(connection& c, slices local, const order& o) noexcept {
+  staged s{};
+  s.to = &c;
+  s.write = o.request.opcode != IBV_WR_RDMA_READ;
+  s.local.assign(local.begin(), local.end());
+  s.address = o.request.wr.rdma.remote_addr;
+  s.key = o.request.wr.rdma.rkey;
+  s.token = o.then.token;
+  ++c.stages;
+  stages_.emplace(next_stage_++, std::move(s));
+  go_on_with_stages();
+  return status::posted;
+}
+
+void verbs_fabric::go_on_with_stages() noexcept {
+  for (auto& [id, s] : stages_) {
+    while (!s.all_posted() && post_stage(id, s)) {}
+  }
+}
+
+// The next piece: one buffer of one slice.
+bool verbs_fabric::post_stage(std::uint64_t id, staged& s) noexcept {
+  connection& c = *s.to;
+  if (!has_room(c)) return false;
+  const fabric::local_slice& slice = s.local[s.slice];
+  const std::size_t bytes = std::min(slice.bytes - s.offset, buffers_->bytes());
+  std::byte* const here = static_cast<std::byte*>(slice.at) + s.offset;
+  order o;
+  if (!borrow(bytes, o)) return false;
+  if (s.write) {
+    std::memcpy(buffers_->at(o.then.buffer), here, bytes);
+  } else {
+    o.then.copy_to = here;
+    o.then.bytes = static_cast<std::uint32_t>(bytes);
+  }
+  o.request.opcode = s.write ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ;
+  o.request.wr.rdma.remote_addr = s.address;
+  o.request.wr.rdma.rkey = s.key;
+  o.then.token = id;
+  o.then.piece = true;
+  o.must_signal = !s.write || s.offset + bytes == slice.bytes;
+  if (post(c, o) != status::posted) return false;
+  ++s.under_way;
+  s.address += bytes;
+  s.offset += bytes;
+  if (s.offset == slice.bytes) {
+    ++s.slice;
+    s.offset = 0;
+  }
+  return true;
+}
+
+// ---- the fabric's calls -------------------------------------------------------------------------------------
+
+status verbs_fabric::write(int peer, slices from, const fabric::region_key& region,
+                           std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept {
+  order o;
+  o.request.opcode = IBV_WR_RDMA_WRITE;
+  o.request.wr.rdma.remote_addr = to[0].address;
+  o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
+  o.then.token = token;
+  return transfer(peer, from, o);
+}
+
+status verbs_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
+                                          fabric::remote_slice to, std::uint32_t immediate,
+                                          std::uint64_t token) noexcept {
+  if (bytes_of(from) > buffers_->bytes()) {  // the immediate must not come before the last piece
+    order probe;
+    if (!describe_local(from, probe)) return status::not_supported;
+  }
+  order o;
+  o.request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
+  o.request.imm_data = htonl(immediate);
+  o.request.wr.rdma.remote_addr = to.address;
+  o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
+  o.then.token = token;
+  return transfer(peer, from, o);
+}
+
+status verbs_fabric::read(int peer, slices to, const fabric::region_key& region,
+                          std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept {
+  order o;
+  o.request.opcode = IBV_WR_RDMA_READ;
+  o.request.wr.rdma.remote_addr = from[0].address;
+  o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
+  o.must_signal = true;
+  o.then.token = token;
+  return transfer(peer, to, o);
+}
+
+status verbs_fabric::atomic(int peer, const fabric::region_key& region, std::uint64_t address, order& o,
+                            std::uint64_t& old) noexcept {
+  if (!caps_.atomics) return status::not_supported;
+  connection* c = nullptr;
+  if (const status s = reach(peer, c); s != status::done) return s;
+  if (c->stages != 0 || !has_room(*c)) return status::retry_queue_full;
+  o.then.buffer = words_->take();
+  if (o.then.buffer < 0) return status::retry_queue_full;
+  o.then.word = true;
+  o.then.copy_to = reinterpret_cast<std::byte*>(&old);
+  o.then.bytes = sizeof old;
+  o.pieces[0] = {reinterpret_cast<std::uint64_t>(words_->at(o.then.buffer)), sizeof old, words_->key()};
+  o.request.num_sge = 1;
+  o.request.wr.atomic.remote_addr = address;
+  o.request.wr.atomic.rkey = static_cast<std::uint32_t>(region.key);
+  o.must_signal = true;
+  return post(*c, o);
+}
+
+status verbs_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
+                               std::uint64_t& old, std::uint64_t token) noexcept {
+  order o;
+  o.request.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
+  o.request.wr.atomic.compare_add = operand;
+  o.then.token = token;
+  return atomic(peer, region, address, o, old);
+}
+
+status verbs_fabric::compare_swap(int peer, const fabric::region_key& region, std::uint64_t address,
+                                  std::uint64_t expected, std::uint64_t desired, std::uint64_t& old,
+                                  std::uint64_t token) noexcept {
+  order o;
+  o.request.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
+  o.request.wr.atomic.compare_add = expected;
+  o.request.wr.atomic.swap = desired;
+  o.then.token = token;
+  return atomic(peer, region, address, o, old);
+}
+
+// The kind goes in the immediate.
+status verbs_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte> header,
+                          std::span<const std::byte> payload) noexcept {
+  connection* c = nullptr;
+  if (const status s = reach(peer, c); s != status::done) return s == status::retry_queue_full ? s : status::done;
+  if (c->stages != 0 || !has_room(*c)) return status::retry_queue_full;
+  order o;
+  o.request.opcode = IBV_WR_SEND_WITH_IMM;
+  o.request.imm_data = htonl(kind);
+  const std::size_t bytes = header.size() + payload.size();
+  if (bytes <= c->inline_max.load(std::memory_order_relaxed)) {
+    int n = 0;
+    for (const auto part : {header, payload}) {
+      if (part.empty()) continue;
+      o.pieces[static_cast<std::size_t>(n++)] = {reinterpret_cast<std::uint64_t>(part.data()),
+                                                 static_cast<std::uint32_t>(part.size()), 0};
+    }
+    o.request.num_sge = n;
+    o.request.send_flags |= IBV_SEND_INLINE;
+  } else {
+    if (!borrow(bytes, o)) return status::retry_queue_full;
+    std::byte* const to = buffers_->at(o.then.buffer);
+    std::memcpy(to, header.data(), header.size());
+    if (!payload.empty()) std::memcpy(to + header.size(), payload.data(), payload.size());
+  }
+  return post(*c, o) == status::posted ? status::done : status::retry_queue_full;
+}
+
+status verbs_fabric::send_bulk(int, slices, std::uint64_t) noexcept { return status::not_supported; }
+status verbs_fabric::post_bulk_receive(int, slices, std::uint64_t) noexcept { return status::not_supported; }
+
+}  // namespace rma::verbs
