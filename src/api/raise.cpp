@@ -70,8 +70,8 @@ std::string remedy(const window_core& w, call what, status code, int target, std
     case status::bad_size: return fmt::format("{} elements: the two sides differ, or the size overflows", count);
     case status::bad_type:
       return fmt::format("operator {} on {}: ", rma::name_of(w.refused_op), rma::name_of(w.refused_type)) +
-             "logical and bitwise operators and compare_and_swap need integers, min and max an order, and layouts "
-             "whole elements";
+             "logical and bitwise operators and compare_and_swap need integers, min and max an order, layouts "
+             "whole elements, and mode device elements of at most 8 bytes";
     case status::misaligned:
       return fmt::format(
           "displacement {} is not a multiple of the element's size; atomic operations need natural alignment",

@@ -168,12 +168,14 @@ bool reaches_far(window_core& w, int target) noexcept {
 bool one_sided(window_view& view, call kind, int target) noexcept {
   if (is_freed(view)) return false;
   window_core& w = core_of(view);
+  const bool transfer = kind == call::put || kind == call::get;
+  if (!transfer && w.mode == accumulate_mode::device) return target >= 0 && target < w.size();
   if (target == w.team->rank) return true;
   if (target < 0 || target >= w.size()) return false;
-  if (w.is_far(target)) return (kind == call::put || kind == call::get) && reaches_far(w, target);
+  if (w.is_far(target)) return transfer && reaches_far(w, target);
   const target_view* const t = view_of(w, target);
   const bool memory = t != nullptr && t->base != nullptr;
-  if (kind == call::put || kind == call::get) {
+  if (transfer) {
     return memory || (w.ctx->network_of(w.world_rank(target)).caps().one_sided &&
                       w.team->rt->ops->forced() != user_memory::handler);
   }

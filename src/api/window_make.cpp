@@ -94,7 +94,9 @@ status check_plan(const team_core& team, const window_plan& plan, const Hints& h
   if (hints.signals > signals_max) return status::bad_argument;
   if (plan.kind == call::allocate_shared && !(team.one_node && team.rt->intranode)) return status::unreachable;
   if (plan.kind == call::create && plan.memory == nullptr && plan.count != 0) return status::bad_argument;
-  if (hints.accumulate == accumulate_mode::device) return status::not_supported;
+  const fabric::network* const wide = team.rt->where.wide.get();
+  const bool atomics = wide != nullptr && wide->caps().atomics;
+  if (hints.accumulate == accumulate_mode::device && !atomics) return status::not_supported;
   bytes = plan.count * plan.element_bytes;
   return status::done;
 }
@@ -109,7 +111,8 @@ void raise_plan(const team_core& team, const window_plan& plan, const Hints& hin
       refuse(plan, hints, all.worst, "the team spans nodes (or RMA_INTRANODE=off); use team.node()");
     case status::not_supported:
       refuse(plan, hints, all.worst,
-             "accumulate_mode::device needs a network device; use element, striped, handler or automatic");
+             "accumulate_mode::device needs a network device with atomics (on one node also RMA_FABRIC=verbs); use "
+             "element, striped, handler or automatic");
     case status::bad_argument:
       refuse(plan, hints, all.worst,
              fmt::format("a null pointer with elements, or {} signals (at most {}), on this or another rank",
@@ -179,7 +182,18 @@ accumulate_mode wished_mode(const window_core& w) {
   if (setting == "element") return accumulate_mode::element;
   if (setting == "striped") return accumulate_mode::striped;
   if (setting == "handler") return accumulate_mode::handler;
+  if (setting == "device") return accumulate_mode::device;
   return accumulate_mode::automatic;
+}
+
+/// Whether the adapter's atomics reach this rank's part.
+bool device_reaches(const window_core& w) noexcept {
+  if (w.ctx->wide() == nullptr || !w.ctx->wide()->caps().atomics || w.kind == call::create_dynamic ||
+      w.element_bytes > 8) {
+    return false;
+  }
+  return w.my_block().identity.wide_reachable != 0 && reinterpret_cast<std::uintptr_t>(w.local_base) % 8 == 0 &&
+         w.local_bytes % 8 == 0;
 }
 
 /// One owner of atomicity for all ranks; sets the limits of the inlined calls accordingly.
@@ -189,12 +203,25 @@ status choose_mode(window_core& w, const window_plan& plan) {
   std::uint32_t all = mapped ? 1 : 0;
   if (const status s = w.team->allreduce_one(all, min); s != status::done) return s;
   w.all_mapped = all != 0;
-  const accumulate_mode wished = wished_mode(w);
+  accumulate_mode wished = wished_mode(w);
+  if (wished == accumulate_mode::device) {
+    std::uint32_t everywhere = device_reaches(w) ? 1 : 0;
+    if (const status s = w.team->allreduce_one(everywhere, min); s != status::done) return s;
+    if (everywhere != 0) {
+      w.mode = accumulate_mode::device;
+    } else if (w.hints.accumulate == accumulate_mode::device) {
+      return status::not_supported;
+    }
+    wished = accumulate_mode::automatic;
+  }
   const bool by_memory = wished == accumulate_mode::element || wished == accumulate_mode::striped;
   if (by_memory && !w.all_mapped && w.hints.accumulate != accumulate_mode::automatic) return status::not_supported;
-  w.mode = !w.all_mapped                          ? accumulate_mode::handler
-           : wished == accumulate_mode::automatic ? accumulate_mode::striped
-                                                  : wished;
+  if (w.mode != accumulate_mode::device) {
+    w.mode = !w.all_mapped                          ? accumulate_mode::handler
+             : wished == accumulate_mode::automatic ? accumulate_mode::striped
+                                                    : wished;
+  }
+  const bool by_processor = w.mode == accumulate_mode::element || w.mode == accumulate_mode::striped;
   const bool forced = w.watched || w.unit != w.element_bytes;
   for (std::size_t i = 0; i < w.views.size(); ++i) {
     target_view& v = w.views[i];
@@ -202,7 +229,7 @@ status choose_mode(window_core& w, const window_plan& plan) {
     const window_block& block = *w.block_at(w.team->places[i]);
     v.limit_open = block.identity.bytes / w.element_bytes;
     const bool aligned = reinterpret_cast<std::uintptr_t>(v.base) % plan.element_alignment == 0;
-    v.atomic_limit_open = w.mode != accumulate_mode::handler && aligned ? v.limit_open : 0;
+    v.atomic_limit_open = by_processor && aligned ? v.limit_open : 0;
   }
   return status::done;
 }
@@ -347,8 +374,10 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
     if (s != status::not_supported) raise_team(team, name_of(plan.kind).data(), s, std::source_location::current());
     release_window(*w);
     refuse(plan, hints, s,
-           fmt::format("accumulate mode '{}' needs every rank's memory mapped, and that of this window is not",
-                       name_of(hints.accumulate)));
+           fmt::format(
+               "accumulate mode '{}' needs every rank's memory {}, and that of this window is not",
+               name_of(hints.accumulate),
+               hints.accumulate == accumulate_mode::device ? "registered and in whole words of 8 bytes" : "mapped"));
   }
   if (team.one_node) {
     const auto lines = [&](int r) { return &w->block_at(team.place(r))->lines; };

@@ -44,7 +44,7 @@ constexpr definition table[] = {
     {"RMA_PROMOTE", "0", form::words, "0|1", "user memory of windows is copied into shared pages, where safe"},
     {"RMA_USER_MEMORY", "auto", form::words, "auto|handler|cma",
      "protocol for put and get to user memory of another process"},
-    {"RMA_ACCUMULATE_MODE", "auto", form::words, "auto|element|striped|handler",
+    {"RMA_ACCUMULATE_MODE", "auto", form::words, "auto|element|striped|handler|device",
      "who makes atomic operations atomic, where the window's hints do not say"},
     {"RMA_LOCK_RECOVERY", "on", form::words, "on|off",
      "a dead rank's lock: on frees it after its waiters got peer_failed, off keeps failing"},

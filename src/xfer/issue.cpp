@@ -149,7 +149,9 @@ status locate(window_core& w, const checked_operation& o, location& at) noexcept
   const target_view* const t = view_of(w, target);
   at.base = t != nullptr ? t->base : nullptr;
   at.mapped = at.base != nullptr;
-  if (const window_block* const block = w.identity_of(target)) at.region = block->region;
+  const window_block* const block = w.identity_of(target);
+  if (block == nullptr) return status::done;
+  at.region = o.atomic() && w.mode == accumulate_mode::device ? block->identity.wide : block->region;
   return status::done;
 }
 
@@ -213,12 +215,14 @@ status issue(window_view& view, const operation_args& a, request_node** request)
     location at;
     if (const status s = locate(w, o, at); s != status::done) return s;
     const bool far = w.is_far(a.target);
-    const bool direct = at.mapped && (!o.atomic() || w.mode != accumulate_mode::handler);
-    o.choose("direct", "the target's memory is mapped");
-    const status s = far      ? run_far(w, at, o, request)
+    const bool device = o.atomic() && w.mode == accumulate_mode::device;
+    const bool direct = at.mapped && !device && (!o.atomic() || w.mode != accumulate_mode::handler);
+    o.choose(device ? "device" : "direct", device ? "the adapter owns atomicity" : "the target's memory is mapped");
+    const status s = device   ? run_device(w, at.region, o, request)
+                     : far    ? run_far(w, at, o, request)
                      : direct ? run_direct(w, w.views[w.index_of(a.target)], at.base, o)
                               : run_remote(w, at.region, o, request);
-    if (direct && !far && w.watched) w.ctx->around().charge(work::copy, o.bytes);
+    if (direct && w.watched) w.ctx->around().charge(work::copy, o.bytes);
     if (!ok(s) || s == status::posted) return s;  // posted: the last message carries the signal
     if (a.signal < 0) return s;
   }

@@ -53,6 +53,10 @@ status run_shared(window_core& w, const fabric::region_key& region, const checke
 status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,
                   request_node** request) noexcept;
 
+/// device: the adapter's atomics, for windows whose atomicity it owns.
+status run_device(window_core& w, const fabric::region_key& region, const checked_operation& o,
+                  request_node** request) noexcept;
+
 /// Atomic update of a contiguous range of mapped memory. `old` may be null; `from` may be null for no_op.
 status apply_range(window_core& w, target_view& t, std::byte* base, std::uint64_t offset, const void* from, void* old,
                    std::uint64_t bytes, operation op, element type) noexcept;

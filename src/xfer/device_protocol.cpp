@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Protocol "device": atomic operations by the network's adapter, which owns the atomicity of a window in mode device.
+/// All ranks go this way, the target itself and its neighbours, too: an adapter's atomics are not atomic to a
+/// processor's.
+///
+///   sum of 64-bit integers, and atomic reads   fetch_add, posted and counted; results go straight to the caller
+///   compare_and_swap of 64 bits                compare_swap
+///   everything else                            a loop: read the word, compute here, compare_swap until it hits
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "datatype/copy.hpp"
+#include "rma/request.hpp"
+#include "xfer/protocols.hpp"
+#include "xfer/remote.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
+
+/// The atomics of one operation.
+class device_run {
+ public:
+  device_run(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept
+      : w_(w),
+        region_(region),
+        o_(o),
+        peer_(w.world_rank(o.args->target)),
+        state_(w.state_of(o.args->target)),
+        network_(*w.ctx->wide()) {}
+
+  /// `count` bytes at `offset` of the window. `from` may be null for no_op, `old` if nobody wants it.
+  status range(std::uint64_t offset, const std::byte* from, std::byte* old, std::uint64_t count) noexcept {
+    const operation_args& a = *o_.args;
+    const bool whole = (a.type == element::u64 || a.type == element::i64);
+    const bool add = whole && (a.op == operation::sum || a.op == operation::no_op);
+    status s = status::done;
+    while (count != 0 && s == status::done) {
+      const std::uint64_t part = std::min(count, word_bytes - offset % word_bytes);
+      s = add ? post_add(offset, a.op == operation::sum ? from : nullptr, old) : update(offset, from, old, part);
+      offset += part;
+      count -= part;
+      if (from != nullptr) from += part;
+      if (old != nullptr) old += part;
+    }
+    return s;
+  }
+
+  status swap() noexcept {
+    const operation_args& a = *o_.args;
+    if (o_.bytes != word_bytes) return swap_part();
+    std::uint64_t expected = 0;
+    std::uint64_t desired = 0;
+    std::memcpy(&expected, a.compare, word_bytes);
+    std::memcpy(&desired, a.origin, word_bytes);
+    auto& old = *reinterpret_cast<std::uint64_t*>(a.result);
+    return post([&](posted_operation& op) noexcept {
+      return network_.compare_swap(peer_, region_, region_.address + o_.offset, expected, desired, old, token_of(op));
+    });
+  }
+
+  /// What becomes of what is under way: somebody's request, or nobody's.
+  status end(status result, request_node** request) noexcept {
+    if (operation_ == nullptr) return result;
+    engine& e = *w_.team->rt->ops;
+    const std::lock_guard guard(w_.ctx->lock());
+    e.end_posting(*operation_);
+    if (request != nullptr && ok(result)) {
+      *request = e.new_request(peer_, operation_);
+    } else if (operation_->over.load() != 0) {
+      e.free_posted(operation_);
+    } else {
+      operation_->detached = true;
+    }
+    return ok(result) ? status::posted : result;
+  }
+
+ private:
+  template <class Post>
+  status post(Post&& call) noexcept {
+    status s = status::done;
+    const auto try_to_post = [&]() noexcept {
+      const std::lock_guard guard(w_.ctx->lock());
+      begin();
+      s = call(*operation_);
+      if (s == status::posted) ++operation_->pieces;
+      return s != status::retry_queue_full;
+    };
+    if (!try_to_post()) {
+      const status waited = w_.ctx->wait_for_peer(peer_, try_to_post);
+      if (waited != status::done) s = waited;
+    }
+    if (s == status::peer_failed) w_.ctx->blame(peer_);
+    return s == status::posted ? status::done : s;
+  }
+  void begin() noexcept {
+    if (operation_ != nullptr) return;
+    operation_ = w_.team->rt->ops->new_posted();
+    operation_->state = &state_;
+    state_.fabric_pending.fetch_add(1);
+    w_.ctx->count(counter::operations_fabric);
+    if (state_.dirty) return;
+    state_.dirty = true;
+    w_.dirty.push_back(o_.args->target);
+    if (target_view* const t = view_of(w_, o_.args->target)) t->flushable = 0;
+  }
+
+  status post_add(std::uint64_t offset, const std::byte* from, std::byte* old) noexcept {
+    std::uint64_t operand = 0;
+    if (from != nullptr) std::memcpy(&operand, from, word_bytes);
+    return post([&](posted_operation& op) noexcept {
+      std::uint64_t& result = old != nullptr ? *reinterpret_cast<std::uint64_t*>(old) : op.value;
+      return network_.fetch_add(peer_, region_, region_.address + offset, operand, result, token_of(op));
+    });
+  }
+
+  /// Reads the word at `offset`, lets `change` make a new one of it, and puts it there if nobody was faster. False from
+  /// `change`: it shall stay as it is.
+  template <class Change>
+  status exchange(std::uint64_t offset, Change&& change) noexcept {
+    engine& e = *w_.team->rt->ops;
+    const std::uint64_t address = region_.address + offset;
+    std::uint64_t seen = 0;
+    status s = remote_swap(e, network_, peer_, region_, address, 0, 0, seen);  // an atomic read
+    while (s == status::done) {
+      std::uint64_t wanted = seen;
+      if (!change(reinterpret_cast<std::byte*>(&wanted))) break;
+      std::uint64_t found = 0;
+      s = remote_swap(e, network_, peer_, region_, address, seen, wanted, found);
+      if (found == seen) break;
+      seen = found;
+    }
+    return s;
+  }
+
+  status update(std::uint64_t offset, const std::byte* from, std::byte* old, std::uint64_t bytes) noexcept {
+    const std::uint64_t within = offset % word_bytes;
+    return exchange(offset - within, [&](std::byte* word) noexcept {
+      (void)apply_owned(word + within, from, old, bytes, o_.args->op, o_.args->type);
+      return o_.args->op != operation::no_op;
+    });
+  }
+
+  status swap_part() noexcept {
+    const operation_args& a = *o_.args;
+    const std::uint64_t within = o_.offset % word_bytes;
+    return exchange(o_.offset - within, [&](std::byte* word) noexcept {
+      swap_owned(word + within, a.compare, a.origin, a.result, o_.bytes);
+      return std::memcmp(a.result, a.compare, o_.bytes) == 0;
+    });
+  }
+
+  window_core& w_;
+  const fabric::region_key& region_;
+  const checked_operation& o_;
+  int peer_;
+  target_state& state_;
+  fabric::network& network_;
+  posted_operation* operation_ = nullptr;
+};
+
+/// Shapes: through contiguous copies where something is fetched, since that is rare.
+status run_shapes(device_run& run, const checked_operation& o, bool& waits) noexcept {
+  const operation_args& a = *o.args;
+  std::vector<std::byte> from(o.bytes);
+  if (a.origin != nullptr) pack(from.data(), a.origin, *o.origin, 0, o.bytes);
+  std::vector<std::byte> old(o.result != nullptr ? o.bytes : 0);
+  std::uint64_t done = 0;
+  status result = status::done;
+  for_each_block(*o.target, [&](std::ptrdiff_t at, std::size_t bytes) {
+    if (result != status::done) return;
+    result = run.range(o.offset + static_cast<std::uint64_t>(at), from.data() + done,
+                       old.empty() ? nullptr : old.data() + done, bytes);
+    done += bytes;
+  });
+  waits = !old.empty();
+  if (!waits) return result;
+  request_node* node = nullptr;
+  result = run.end(result, &node);
+  if (node != nullptr) result = wait_request(node);
+  if (result == status::done) unpack(a.result, old.data(), *o.result, 0, o.bytes);
+  return result;
+}
+
+}  // namespace
+
+status run_device(window_core& w, const fabric::region_key& region, const checked_operation& o,
+                  request_node** request) noexcept {
+  const operation_args& a = *o.args;
+  if (rma::bytes_of(a.type) > word_bytes) return status::bad_type;  // an adapter's atomics have 8 bytes
+  device_run run(w, region, o);
+  status s = status::done;
+  bool waited = false;
+  if (a.kind == call::compare_and_swap) {
+    s = run.swap();
+  } else if (o.contiguous) {
+    s = run.range(o.offset, static_cast<const std::byte*>(a.origin),
+                  o.fetches() ? static_cast<std::byte*>(a.result) : nullptr, o.bytes);
+  } else {
+    s = run_shapes(run, o, waited);
+  }
+  if (!waited) s = run.end(s, request);
+  if (!ok(s) || a.signal < 0) return s;
+  if (const status done = complete_target(w, a.target); done != status::done) return done;
+  notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
+  return s;
+}
+
+}  // namespace rma::detail
