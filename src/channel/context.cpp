@@ -12,7 +12,8 @@ namespace {
 constexpr unsigned events_per_round = 64;
 constexpr std::int64_t never_ns = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t look_around_every_ns = 100'000'000;  // deaths are news within 2 s
-constexpr std::uint32_t knocks_per_wake = 8;                // a wake costs as much as some system calls that copy
+constexpr std::int64_t spin_stretch = 16;     // a wait on a network may spin so many times longer than one on memory
+constexpr std::uint32_t knocks_per_wake = 8;  // a wake costs as much as some system calls that copy
 
 }  // namespace
 
@@ -25,7 +26,8 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, s
       around_(around),
       near_(s.on(knob::intranode)),
       accounts_(around.keeps_accounts()),
-      patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)) {
+      patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)),
+      spin_ns_(patience_.spin_ns) {
   if (wide_ == nullptr) return;
   wide_->use(*this);
   if (wide_->event_fd() >= 0) around_.watch(wide_->event_fd());
@@ -153,7 +155,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns) 
     const std::int64_t now = around_.now_ns();
     look_around(now);
     if (std::exchange(busy, false)) idle_since_ns = now;
-    if (now - idle_since_ns < patience_.spin_ns) {
+    if (now - idle_since_ns < spin_ns_.load(std::memory_order_relaxed)) {
       spin_pause();
     } else if (patience_.spin_ns == 0 && idle_rounds++ < patience_.looks_before_sleep) {
       around_.yield();
@@ -161,10 +163,21 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns) 
       break;
     } else {
       busy = true;  // whoever woke it may have more
+      adapt(around_.now_ns() - now);
     }
   }
   leave_library();
   return result;
+}
+
+// Waiting for an adapter takes longer than for memory, and how long depends on the adapter. Who slept for less than it
+// could have spun spins longer the next time; who slept for long has spun in vain.
+void context::adapt(std::int64_t slept_ns) noexcept {
+  if (wide_ == nullptr || patience_.spin_ns == 0) return;
+  const std::int64_t most_ns = spin_stretch * patience_.spin_ns;
+  const std::int64_t spun_ns = spin_ns_.load(std::memory_order_relaxed);
+  const bool longer = slept_ns < most_ns;
+  spin_ns_.store(std::clamp(longer ? 2 * spun_ns : spun_ns / 2, patience_.spin_ns, most_ns), std::memory_order_relaxed);
 }
 
 // Whoever promised to send a message while this rank was inside gets it handled before it goes: the last look at the

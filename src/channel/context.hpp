@@ -218,6 +218,7 @@ class context final : public fabric::sink, public fabric::directory {
   /// `until_ns`: when `ready` has to be asked again at the latest.
   status wait_slow(condition ready, judge failed, std::int64_t until_ns) noexcept;
   bool sleep(condition ready, std::int64_t until_ns) noexcept;
+  void adapt(std::int64_t slept_ns) noexcept;
   void leave_library() noexcept;
   peer& find_peer(int rank) noexcept;
   bool promised() noexcept;
@@ -243,6 +244,7 @@ class context final : public fabric::sink, public fabric::directory {
   std::vector<int> waiting_;  ///< peers with queued messages
   std::array<std::uint64_t, static_cast<std::size_t>(counter::count_)> counters_{};
   patience patience_;
+  std::atomic<std::int64_t> spin_ns_;  ///< adapts to how long waits are
   void (*completed_)(void* self, std::uint64_t token, status result) noexcept = nullptr;
   void* completed_self_ = nullptr;
   std::mutex news_lock_;  ///< of dead_ and the boot client's events

@@ -30,6 +30,7 @@ std::string_view name_of(status s) noexcept {
     case status::bad_boot: return "bad_boot";
     case status::peer_failed: return "peer_failed";
     case status::window_failed: return "window_failed";
+    case status::transfer_failed: return "transfer_failed";
     case status::job_aborted: return "job_aborted";
     case status::fabric_lost: return "fabric_lost";
   }

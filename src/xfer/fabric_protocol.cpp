@@ -120,9 +120,11 @@ void keep_track(window_core& w, const checked_operation& o, target_state& state)
 }
 
 /// What becomes of the operation under way: somebody's request, or nobody's.
-status hand_over(window_core& w, const checked_operation& o, posted_operation& op, request_node** request) noexcept {
+/// `read_already`: the origin's memory may change.
+status hand_over(window_core& w, const checked_operation& o, posted_operation& op, bool read_already,
+                 request_node** request) noexcept {
   engine& e = *w.team->rt->ops;
-  if (o.args->by_value && op.copy.empty()) {
+  if (o.args->by_value && !read_already) {
     const status s = e.wait_posted(op);
     const std::lock_guard guard(w.ctx->lock());
     e.free_posted(&op);
@@ -150,8 +152,11 @@ status run_fabric(window_core& w, const fabric::region_key& region, const checke
   target_state& state = w.state_of(target);
   piece_list pieces(w, region, o, state);
   const fabric::capabilities& caps = w.ctx->network_of(w.world_rank(target)).caps();
-  if (a.by_value && o.contiguous && !caps.copies_by_cpu && o.bytes <= copied_bytes_max)
+  bool read_already = o.contiguous && o.bytes <= caps.inline_bytes_max;
+  if (a.by_value && o.contiguous && !caps.copies_by_cpu && !read_already && o.bytes <= copied_bytes_max) {
     here = pieces.copy(here, o.bytes);
+    read_already = true;
+  }
   if (o.contiguous) {
     pieces.add(here, there, o.bytes);
   } else {
@@ -166,7 +171,7 @@ status run_fabric(window_core& w, const fabric::region_key& region, const checke
   }
   if (op == nullptr) return pieces.result();
   keep_track(w, o, state);
-  const status s = hand_over(w, o, *op, ok(pieces.result()) ? request : nullptr);
+  const status s = hand_over(w, o, *op, read_already, ok(pieces.result()) ? request : nullptr);
   if (!ok(pieces.result()) || !ok(s)) return ok(s) ? pieces.result() : s;
   if (a.signal < 0) return s;
   if (!caps.messages_after_writes) {

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "fabric/verbs/handshake.hpp"
@@ -26,6 +27,7 @@ struct work {
   std::int32_t buffer = -1;  ///< of the pool, given back
   void* lease = nullptr;     ///< on a registration, given back
   bool word = false;         ///< the buffer is one of words
+  bool message = false;      ///< what is in the buffer is sent again if the connection breaks
   bool piece = false;        ///< of a transfer in stages, whose number the token is
 };
 
@@ -42,17 +44,22 @@ struct connection {
   greeter_address greeter;         ///< the peer's
   std::uint32_t first_packet = 0;  ///< number that our packets start with
   bool asked = false;              ///< by us
+  std::uint16_t generation = 0;    ///< broken and made anew so many times
+  std::optional<hello> newer;      ///< the peer has begun the next generation
   std::int64_t due_ns = 0;         ///< when to say it again
   std::int64_t pause_ns = 0;
 
   // ---- of the progress lock ---------------------------------------------------------------------------------
-  std::vector<work> ring;              ///< entry n of the send queue at n % size
-  std::uint32_t head = 0;              ///< entries posted, ever
-  std::uint32_t tail = 0;              ///< of these, over
-  std::uint32_t unsignalled = 0;       ///< posted since the last one that says when it is over
-  std::uint32_t stages = 0;            ///< transfers in stages under way: nothing may overtake them
-  bool listed = false;                 ///< among those with an unsignalled tail
-  ibv_wc_status why = IBV_WC_SUCCESS;  ///< the first error
+  std::vector<work> ring;         ///< entry n of the send queue at n % size
+  std::uint32_t head = 0;         ///< entries posted, ever
+  std::uint32_t tail = 0;         ///< of these, over
+  std::uint32_t unsignalled = 0;  ///< posted since the last one that says when it is over
+  std::uint32_t stages = 0;       ///< transfers in stages under way: nothing may overtake them
+  bool listed = false;            ///< among those with an unsignalled tail
+  bool abandoned = false;         ///< what was under way when it broke is over
+  std::uint16_t sent = 0;         ///< number of the next message
+  std::uint16_t received = 0;     ///< of the next one from there
+  std::vector<work> again;        ///< messages of the last generation that may not have come through, in order
 
   [[nodiscard]] std::uint32_t room() const noexcept { return static_cast<std::uint32_t>(ring.size()) - (head - tail); }
   work& at(std::uint32_t n) noexcept { return ring[n % ring.size()]; }

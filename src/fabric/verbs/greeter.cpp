@@ -169,7 +169,36 @@ void greeter::forget(int peer) noexcept {
 void greeter::settle(connection& c, bond state) noexcept {
   if (c.state.load() == bond::dead) return;
   c.state.store(state, std::memory_order_release);
+  if (state == bond::dead || state == bond::broken) breaks_.fetch_add(1, std::memory_order_release);
   kick(news_);
+}
+
+void greeter::give_up(connection& c) noexcept {
+  const std::lock_guard guard(lock_);
+  settle(c, bond::broken);
+}
+
+void greeter::mend(connection& c) {
+  const std::lock_guard guard(lock_);
+  if (c.state.load() != bond::broken) return;
+  if (c.queue_pair != nullptr) {
+    by_queue_pair_.erase(c.queue_pair->qp_num);
+    ::ibv_destroy_qp(std::exchange(c.queue_pair, nullptr));
+  }
+  c.first_packet = next_packet_ & 0xffffff;
+  next_packet_ = next_packet_ * 0x9e3779b1U + 1;
+  c.pause_ns = 0;
+  c.state.store(bond::asking);
+  if (c.newer) {
+    const hello h = *std::exchange(c.newer, std::nullopt);
+    c.generation = h.generation;
+    answer(c, h);
+  } else {
+    ++c.generation;
+    c.asked = true;
+    c.due_ns = 0;
+    kick(kick_);
+  }
 }
 
 // ---- the thread ---------------------------------------------------------------------------------------------
@@ -245,8 +274,21 @@ void greeter::hear(const hello& h) noexcept {
   c.greeter.port.lid = h.lid;
   c.greeter.queue_pair = h.greeter;
   c.greeter.nonce = h.nonce_from;
+  const auto newer = static_cast<std::int16_t>(h.generation - c.generation);
+  if (newer < 0 || c.state.load() == bond::dead) return;
+  if (newer > 0 && c.queue_pair != nullptr) {  // its owner has to end what is under way first
+    c.newer = h;
+    c.due_ns = never_ns;
+    settle(c, bond::broken);
+    return;
+  }
+  c.generation = h.generation;
+  answer(c, h);
+}
+
+void greeter::answer(connection& c, const hello& h) noexcept {
   const bond before = c.state.load();
-  if (before == bond::dead || before == bond::broken) return;
+  if (before == bond::broken) return;
   if (before == bond::asking && h.what != greeting::confirm) {
     if (!make_ready_to_receive(c, h) || !make_ready_to_send(c, h.reads)) {
       c.due_ns = never_ns;
@@ -325,7 +367,8 @@ void greeter::say(connection& c, greeting what) noexcept {
   h.greeter = mine_.queue_pair;
   h.queue_pair = c.queue_pair->qp_num;
   h.first_packet = c.first_packet;
-  h.reads = plan_.reads;
+  h.reads = static_cast<std::uint16_t>(plan_.reads);
+  h.generation = c.generation;
   h.nonce_from = mine_.nonce;
   h.nonce_to = c.greeter.nonce;
   if (!sign(h, key_)) return;

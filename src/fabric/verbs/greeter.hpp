@@ -53,6 +53,12 @@ class greeter {
   [[nodiscard]] connection* find_index(std::uint32_t index);
   /// Asks for one. Whether it is there is seen by its state.
   connection* ask(int peer, const greeter_address& theirs);
+  /// Makes a connection anew that is broken; what was under way on it is over.
+  void mend(connection& c);
+  /// Connections that have broken, ever, or whose peers have died: grows.
+  [[nodiscard]] std::uint32_t breaks() const noexcept { return breaks_.load(std::memory_order_acquire); }
+  /// An operation failed: the connection is of no use any more.
+  void give_up(connection& c) noexcept;
   /// The peer is dead. From any thread.
   void forget(int peer) noexcept;
   /// Connections that have a queue pair now.
@@ -69,6 +75,7 @@ class greeter {
   void take_datagrams() noexcept;
   void take_device_events() noexcept;
   void hear(const hello& h) noexcept;
+  void answer(connection& c, const hello& h) noexcept;
   connection& connection_with(int peer);
   bool make_ready_to_receive(connection& c, const hello& h) noexcept;
   bool make_ready_to_send(connection& c, std::uint32_t reads) noexcept;
@@ -99,6 +106,7 @@ class greeter {
   std::array<sending, 16> sendings_{};
   int kick_ = -1;  ///< the thread shall look around
   int news_ = -1;
+  std::atomic<std::uint32_t> breaks_ = 0;
   std::atomic<bool> stopping_ = false;
   std::thread thread_;
 };

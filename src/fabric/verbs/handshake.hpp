@@ -9,6 +9,9 @@
 ///
 /// Ask and answer are sent again until something comes back; each is understood more than once. When both ask at the
 /// same time each takes the other's ask for what it needs, and both answer: one queue pair on each side.
+///
+/// An operation that the target's adapter refuses breaks the connection for both. Whoever finds out makes a new queue
+/// pair and asks again, as the next generation of the connection; what belongs to an older one is not listened to.
 #pragma once
 
 #include <cstddef>
@@ -46,7 +49,8 @@ struct hello {
   std::uint32_t greeter;     ///< sender's
   std::uint32_t queue_pair;  ///< sender's, of this connection
   std::uint32_t first_packet;
-  std::uint32_t reads;  ///< that the sender serves at a time
+  std::uint16_t reads;  ///< that the sender serves at a time
+  std::uint16_t generation;
   std::uint64_t nonce_from;
   std::uint64_t nonce_to;
   std::uint8_t proof[32];

@@ -165,9 +165,9 @@ status verbs_fabric::reach(int peer, connection*& c) noexcept {
   switch (c->state.load(std::memory_order_acquire)) {
     case bond::ready:
       if (c->ring.empty()) c->ring.resize(plan_for(*device_).entries);
-      return status::done;
-    case bond::dead:
-    case bond::broken: return status::peer_failed;
+      return c->again.empty() ? status::done : send_again(*c);
+    case bond::dead: return status::peer_failed;
+    case bond::broken:  // until `poll` has ended what was under way
     case bond::asking:
     case bond::answering: break;
   }
@@ -207,7 +207,7 @@ unsigned verbs_fabric::fetch() noexcept {
 bool verbs_fabric::pending() noexcept {
   if (fetched_count_ != 0) return true;
   ask_for_tails();
-  if (greeter_->take_news()) return true;
+  if (greeter_->take_news() || greeter_->breaks() != breaks_seen_) return true;
   ibv_cq* which = nullptr;
   void* unused = nullptr;
   while (armed_ && ::ibv_get_cq_event(channel_, &which, &unused) == 0) {
@@ -230,6 +230,8 @@ unsigned verbs_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
     ++found;
   }
   if (found != 0) receives_->replenish();
+  if (greeter_->breaks() != breaks_seen_) [[unlikely]]
+    abandon_broken(to);
   if (!stages_.empty()) go_on_with_stages();
   if (found == 0 && !tails_.empty()) ask_for_tails();
   return found;
@@ -251,36 +253,78 @@ void verbs_fabric::take_receive(const ibv_wc& done, fabric::sink& to) noexcept {
     if (known && done.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
       to.on_immediate(from->peer, ntohl(done.imm_data));
     } else if (known) {
-      to.on_message(from->peer, static_cast<std::uint16_t>(ntohl(done.imm_data)),
-                    {receives_->at(buffer), done.byte_len});
+      const std::uint32_t label = ntohl(done.imm_data);  // number and kind
+      const auto ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(label >> 16) - from->received);
+      if (ahead >= 0) {  // else it has come before the connection broke
+        from->received = static_cast<std::uint16_t>((label >> 16) + 1);
+        to.on_message(from->peer, static_cast<std::uint16_t>(label), {receives_->at(buffer), done.byte_len});
+      }
     }
   }
   receives_->give_back(buffer);
 }
 
-// One completion speaks for all entries before it that said nothing.
+// One completion speaks for all entries before it that said nothing. After an error the queue pair does nothing more.
 void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   connection& c = *by_index_[(done.wr_id >> 32) & 0x7fffffff];
+  const bond state = c.state.load(std::memory_order_acquire);
+  if (state != bond::ready || done.qp_num != c.queue_pair->qp_num) return;  // over already: see abandon
   const auto number = static_cast<std::uint32_t>(done.wr_id);
-  status result = status::done;
-  if (done.status != IBV_WC_SUCCESS) {
-    if (c.why == IBV_WC_SUCCESS) c.why = done.status;
-    const bool dead = c.state.load() == bond::dead;
-    if (!dead) c.state.store(bond::broken);
-    const bool lost = dead || c.why == IBV_WC_RETRY_EXC_ERR;
-    result = lost ? status::peer_failed : status::fabric_lost;
-    if (!dead) to.on_broken(c.peer);
-  }
-  while (static_cast<std::int32_t>(number - c.tail) >= 0) {
-    work w = std::exchange(c.at(c.tail), work{});
-    const bool last = c.tail == number;
-    ++c.tail;
+  const bool failed = done.status != IBV_WC_SUCCESS;
+  while (static_cast<std::int32_t>(number - c.tail) > (failed ? 0 : -1)) {
+    const work w = std::exchange(c.at(c.tail++), work{});
     --under_way_;
-    end(w, last ? result : status::done, to);
+    end(w, status::done, to);
+  }
+  if (!failed) return;
+  const bool unreachable = done.status == IBV_WC_RETRY_EXC_ERR;
+  if (unreachable) {
+    greeter_->forget(c.peer);
+    to.on_broken(c.peer);
+  } else {
+    greeter_->give_up(c);
   }
 }
 
-void verbs_fabric::end(work& w, status result, fabric::sink& to) noexcept {
+// Connections that are broken, or whose peers are dead: what was under way ends, at once; then they are made anew.
+void verbs_fabric::abandon_broken(fabric::sink& to) noexcept {
+  breaks_seen_ = greeter_->breaks();
+  for (const auto& [peer, c] : by_peer_) {
+    const bond state = c->state.load(std::memory_order_acquire);
+    if (state == bond::dead && !std::exchange(c->abandoned, true)) abandon(*c, status::peer_failed, to);
+    if (state != bond::broken) continue;
+    abandon(*c, status::transfer_failed, to);
+    std::erase_if(by_queue_pair_, [c](const auto& known) { return known.second == c; });
+    greeter_->mend(*c);
+  }
+}
+
+// Messages are kept: nobody waits for the end of a message, but somebody for what it says.
+void verbs_fabric::abandon(connection& c, status result, fabric::sink& to) noexcept {
+  std::vector<work> kept;
+  for (; c.tail != c.head; ++c.tail) {
+    const work w = std::exchange(c.at(c.tail), work{});
+    --under_way_;
+    if (w.message && result == status::transfer_failed) {
+      kept.push_back(w);
+    } else {
+      end(w, result, to);
+    }
+  }
+  c.unsignalled = 0;
+  if (result == status::peer_failed) {
+    for (const work& w : std::exchange(c.again, {})) end(w, result, to);
+  }
+  c.again.insert(c.again.begin(), kept.begin(), kept.end());
+  for (auto& [id, s] : stages_) {  // one that had no piece under way
+    if (s.to != &c || s.all_posted()) continue;
+    ++s.under_way;
+    end_stage(id, result, to);
+    break;
+  }
+}
+
+void verbs_fabric::end(const work& w, status result, fabric::sink& to) noexcept {
   if (w.buffer >= 0) {
     buffer_pool& from = w.word ? *words_ : *buffers_;
     if (w.copy_to != nullptr && result == status::done) std::memcpy(w.copy_to, from.at(w.buffer), w.bytes);
@@ -288,7 +332,7 @@ void verbs_fabric::end(work& w, status result, fabric::sink& to) noexcept {
   }
   if (w.piece) {
     end_stage(w.token, result, to);
-  } else if (w.token != 0) {
+  } else if (w.token != 0 && !w.message) {
     to.on_completion(w.token, result);
   }
 }

@@ -103,6 +103,8 @@ class verbs_fabric final : public fabric::network {
   status transfer(int peer, slices local, order& o) noexcept;
   bool describe_local(slices local, order& o) noexcept;
   bool borrow(std::size_t bytes, order& o) noexcept;
+  status post_message(connection& c, order& o) noexcept;
+  status send_again(connection& c) noexcept;
   status atomic(int peer, const fabric::region_key& region, std::uint64_t address, order& o,
                 std::uint64_t& old) noexcept;
   status stage(connection& c, slices local, const order& o) noexcept;
@@ -116,7 +118,9 @@ class verbs_fabric final : public fabric::network {
   void take(const ibv_wc& done, fabric::sink& to) noexcept;
   void take_receive(const ibv_wc& done, fabric::sink& to) noexcept;
   void take_sent(const ibv_wc& done, fabric::sink& to) noexcept;
-  void end(work& w, status result, fabric::sink& to) noexcept;
+  void abandon_broken(fabric::sink& to) noexcept;
+  void abandon(connection& c, status result, fabric::sink& to) noexcept;
+  void end(const work& w, status result, fabric::sink& to) noexcept;
   void end_stage(std::uint64_t id, status result, fabric::sink& to) noexcept;
   void complain(std::size_t bytes) noexcept;
 
@@ -144,6 +148,7 @@ class verbs_fabric final : public fabric::network {
   std::uint32_t under_way_max_ = 0;
   std::array<ibv_wc, 32> fetched_;
   unsigned fetched_first_ = 0, fetched_count_ = 0;
+  std::uint32_t breaks_seen_ = 0;
   bool armed_ = false;
   bool complained_ = false;
 };

@@ -31,7 +31,7 @@ status verbs_fabric::post(connection& c, order& o) noexcept {
   if (signalled) o.request.send_flags |= IBV_SEND_SIGNALED;
   ibv_send_wr* refused = nullptr;
   if (::ibv_post_send(c.queue_pair, &o.request, &refused) != 0) {
-    if (o.then.buffer >= 0) (o.then.word ? *words_ : *buffers_).give_back(o.then.buffer);
+    if (o.then.buffer >= 0 && !o.then.message) (o.then.word ? *words_ : *buffers_).give_back(o.then.buffer);
     return status::retry_queue_full;
   }
   c.at(c.head++) = o.then;
@@ -239,32 +239,48 @@ status verbs_fabric::compare_swap(int peer, const fabric::region_key& region, st
   return atomic(peer, region, address, o, old);
 }
 
-// The kind goes in the immediate.
+// Kind and number go in the immediate. The text stays in a buffer until it has come through: see abandon.
 status verbs_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte> header,
                           std::span<const std::byte> payload) noexcept {
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s == status::retry_queue_full ? s : status::done;
   if (c->stages != 0 || !has_room(*c)) return status::retry_queue_full;
   order o;
-  o.request.opcode = IBV_WR_SEND_WITH_IMM;
-  o.request.imm_data = htonl(kind);
   const std::size_t bytes = header.size() + payload.size();
-  if (bytes <= c->inline_max.load(std::memory_order_relaxed)) {
-    int n = 0;
-    for (const auto part : {header, payload}) {
-      if (part.empty()) continue;
-      o.pieces[static_cast<std::size_t>(n++)] = {reinterpret_cast<std::uint64_t>(part.data()),
-                                                 static_cast<std::uint32_t>(part.size()), 0};
-    }
-    o.request.num_sge = n;
-    o.request.send_flags |= IBV_SEND_INLINE;
-  } else {
-    if (!borrow(bytes, o)) return status::retry_queue_full;
-    std::byte* const to = buffers_->at(o.then.buffer);
-    std::memcpy(to, header.data(), header.size());
-    if (!payload.empty()) std::memcpy(to + header.size(), payload.data(), payload.size());
+  if (!borrow(bytes, o)) return status::retry_queue_full;
+  std::byte* const to = buffers_->at(o.then.buffer);
+  if (!header.empty()) std::memcpy(to, header.data(), header.size());
+  if (!payload.empty()) std::memcpy(to + header.size(), payload.data(), payload.size());
+  o.then.bytes = static_cast<std::uint32_t>(bytes);
+  o.then.token = (std::uint64_t{c->sent} << 16) | kind;
+  if (post_message(*c, o) != status::posted) {
+    buffers_->give_back(o.then.buffer);
+    return status::retry_queue_full;
   }
-  return post(*c, o) == status::posted ? status::done : status::retry_queue_full;
+  ++c->sent;
+  return status::done;
+}
+
+status verbs_fabric::post_message(connection& c, order& o) noexcept {
+  o.request.opcode = IBV_WR_SEND_WITH_IMM;
+  o.request.imm_data = htonl(static_cast<std::uint32_t>(o.then.token));
+  o.then.message = true;
+  if (o.then.bytes <= c.inline_max.load(std::memory_order_relaxed)) o.request.send_flags |= IBV_SEND_INLINE;
+  return post(c, o);
+}
+
+// First what the last generation of the connection may have lost.
+status verbs_fabric::send_again(connection& c) noexcept {
+  while (!c.again.empty()) {
+    if (!has_room(c)) return status::retry_queue_full;
+    order o;
+    o.then = c.again.front();
+    o.pieces[0] = {reinterpret_cast<std::uint64_t>(buffers_->at(o.then.buffer)), o.then.bytes, buffers_->key()};
+    o.request.num_sge = 1;
+    if (post_message(c, o) != status::posted) return status::retry_queue_full;
+    c.again.erase(c.again.begin());
+  }
+  return status::done;
 }
 
 status verbs_fabric::send_bulk(int, slices, std::uint64_t) noexcept { return status::not_supported; }
