@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string_view>
 
@@ -143,6 +144,8 @@ class network {
   [[nodiscard]] virtual bool pending() noexcept = 0;
   /// True when nothing that this rank has posted or sent is on its way: asked before it leaves the job.
   [[nodiscard]] virtual bool quiet() noexcept = 0;
+  /// Counts of the fabric's own, for Runtime::counters: calls `add` with each one's name and value.
+  virtual void counts(const std::function<void(std::string_view, std::uint64_t)>& /*add*/) const {}
   /// Hands at most `limit` events to `to`; returns how many.
   virtual unsigned poll(sink& to, unsigned limit) noexcept = 0;
 };

@@ -123,9 +123,14 @@ connection* greeter::find_queue_pair(std::uint32_t number) {
   return at == by_queue_pair_.end() ? nullptr : at->second;
 }
 
-connection* greeter::find_index(std::uint32_t index) {
+std::vector<connection*> greeter::broken() {
   const std::lock_guard guard(lock_);
-  return index < connections_.size() ? &connections_[index] : nullptr;
+  std::vector<connection*> found;
+  for (connection& c : connections_) {
+    const bond state = c.state.load();
+    if (state == bond::broken || state == bond::dead) found.push_back(&c);
+  }
+  return found;
 }
 
 std::size_t greeter::queue_pairs() {

@@ -50,13 +50,14 @@ class greeter {
   /// The connection with a rank, if either side has asked for it.
   [[nodiscard]] connection* find(int peer);
   [[nodiscard]] connection* find_queue_pair(std::uint32_t number);
-  [[nodiscard]] connection* find_index(std::uint32_t index);
   /// Asks for one. Whether it is there is seen by its state.
   connection* ask(int peer, const greeter_address& theirs);
   /// Makes a connection anew that is broken; what was under way on it is over.
   void mend(connection& c);
   /// Connections that have broken, ever, or whose peers have died: grows.
   [[nodiscard]] std::uint32_t breaks() const noexcept { return breaks_.load(std::memory_order_acquire); }
+  /// Those that are so now.
+  [[nodiscard]] std::vector<connection*> broken();
   /// An operation failed: the connection is of no use any more.
   void give_up(connection& c) noexcept;
   /// The peer is dead. From any thread.

@@ -100,6 +100,8 @@ verbs_fabric::~verbs_fabric() {
   ::close(events_);
 }
 
+std::size_t verbs_fabric::entries_per_connection() const noexcept { return plan_for(*device_).entries; }
+
 // ---- regions ------------------------------------------------------------------------------------------------
 
 status verbs_fabric::register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept {
@@ -150,6 +152,16 @@ void verbs_fabric::complain(std::size_t bytes) noexcept {
       "rma: rank %d: the RDMA device cannot register %zu bytes (%s): such memory is reached through its rank's "
       "calls and by copies; a higher limit of locked memory (ulimit -l) makes it faster\n",
       rank_, bytes, std::strerror(errno));
+}
+
+void verbs_fabric::counts(const std::function<void(std::string_view, std::uint64_t)>& add) const {
+  const auto of = [&](ibv_wr_opcode what) { return posted_[static_cast<std::size_t>(what) % posted_.size()]; };
+  add("verbs_writes", of(IBV_WR_RDMA_WRITE) + of(IBV_WR_RDMA_WRITE_WITH_IMM) - tail_writes_);
+  add("verbs_tail_writes", tail_writes_);
+  add("verbs_reads", of(IBV_WR_RDMA_READ));
+  add("verbs_atomics", of(IBV_WR_ATOMIC_CMP_AND_SWP) + of(IBV_WR_ATOMIC_FETCH_AND_ADD));
+  add("verbs_sends", of(IBV_WR_SEND_WITH_IMM));
+  add("verbs_queue_pairs", greeter_->queue_pairs());
 }
 
 // ---- connections --------------------------------------------------------------------------------------------
@@ -289,7 +301,7 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
 // Connections that are broken, or whose peers are dead: what was under way ends, at once; then they are made anew.
 void verbs_fabric::abandon_broken(fabric::sink& to) noexcept {
   breaks_seen_ = greeter_->breaks();
-  for (const auto& [peer, c] : by_peer_) {
+  for (connection* const c : greeter_->broken()) {
     const bond state = c->state.load(std::memory_order_acquire);
     if (state == bond::dead && !std::exchange(c->abandoned, true)) abandon(*c, status::peer_failed, to);
     if (state != bond::broken) continue;

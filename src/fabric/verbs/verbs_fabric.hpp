@@ -35,6 +35,7 @@ class verbs_fabric final : public fabric::network {
 
   /// Where others find this rank: to be published.
   [[nodiscard]] std::string address() const { return text_of(greeter_->address()); }
+  [[nodiscard]] std::size_t entries_per_connection() const noexcept;
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return caps_; }
   [[nodiscard]] bool reaches(int peer) const noexcept override { return peer >= 0 && peer < size_; }
@@ -65,6 +66,7 @@ class verbs_fabric final : public fabric::network {
   bool pending() noexcept override;
   bool quiet() noexcept override { return under_way_ == 0 && stages_.empty(); }
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
+  void counts(const std::function<void(std::string_view, std::uint64_t)>& add) const override;
 
  private:
   using slices = std::span<const fabric::local_slice>;
@@ -149,6 +151,8 @@ class verbs_fabric final : public fabric::network {
   std::array<ibv_wc, 32> fetched_;
   unsigned fetched_first_ = 0, fetched_count_ = 0;
   std::uint32_t breaks_seen_ = 0;
+  std::array<std::uint64_t, 8> posted_{};  ///< entries, by operation
+  std::uint64_t tail_writes_ = 0;          ///< of these, empty ones
   bool armed_ = false;
   bool complained_ = false;
 };

@@ -35,6 +35,7 @@ status verbs_fabric::post(connection& c, order& o) noexcept {
     return status::retry_queue_full;
   }
   c.at(c.head++) = o.then;
+  ++posted_[static_cast<std::size_t>(o.request.opcode) % posted_.size()];
   ++under_way_;
   c.unsignalled = signalled ? 0 : c.unsignalled + 1;
   if (!signalled && !std::exchange(c.listed, true)) tails_.push_back(&c);
@@ -50,6 +51,7 @@ void verbs_fabric::ask_for_tails() noexcept {
       o.request.opcode = IBV_WR_RDMA_WRITE;
       o.must_signal = true;
       if (post(*c, o) != status::posted) return false;
+      ++tail_writes_;
     }
     c->listed = false;
     return true;

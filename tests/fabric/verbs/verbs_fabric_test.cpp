@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verbs fabric on a real device (or one in software: tests/softroce). Several ranks in one process.
+#include <catch2/catch.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <numeric>
+#include <vector>
+
+#include "fabric/verbs/verbs_job.hpp"
+#include "skip.hpp"
+
+namespace {
+
+using rma::status;
+using rma::fabric::local_slice;
+using rma::fabric::region_key;
+using rma::fabric::remote_slice;
+using rma::test::verbs_job;
+using rma::test::verbs_member;
+
+bool no_device() {
+  std::string why;
+  if (rma::test::have_verbs(why)) return false;
+  rma::test::skip(why);
+  return true;
+}
+
+std::uint64_t address_of(const void* at) { return reinterpret_cast<std::uint64_t>(at); }
+
+std::uint64_t count_of(const verbs_member& m, std::string_view wanted) {
+  std::uint64_t found = ~std::uint64_t{0};
+  m.net->counts([&](std::string_view name, std::uint64_t value) {
+    if (name == wanted) found = value;
+  });
+  return found;
+}
+
+status write(verbs_job& job, int from, int to, const void* data, std::size_t bytes, const region_key& region,
+             std::uint64_t address, std::uint64_t token) {
+  const local_slice here{const_cast<void*>(data), bytes};
+  const remote_slice there{address, bytes};
+  return job.post([&] { return job[from].net->write(to, {&here, 1}, region, {&there, 1}, token); });
+}
+
+status read(verbs_job& job, int from, int to, void* into, std::size_t bytes, const region_key& region,
+            std::uint64_t address, std::uint64_t token) {
+  const local_slice here{into, bytes};
+  const remote_slice there{address, bytes};
+  return job.post([&] { return job[from].net->read(to, {&here, 1}, region, {&there, 1}, token); });
+}
+
+status say(verbs_job& job, int from, int to, std::uint16_t kind, const std::string& text) {
+  return job.post([&] { return job[from].net->send(to, kind, std::as_bytes(std::span(text)), {}); });
+}
+
+bool over(verbs_job& job, int rank, std::uint64_t token) {
+  return job.until([&] { return job[rank].over.contains(token); });
+}
+
+template <class T>
+region_key enroll(verbs_job& job, int rank, std::vector<T>& memory) {
+  region_key key;
+  REQUIRE(job[rank].net->register_region(memory.data(), memory.size() * sizeof(T), key) == status::done);
+  return key;
+}
+
+}  // namespace
+
+TEST_CASE("no queue pair before first use, one on each side after it, however both begin", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(3);
+  for (int r = 0; r < 3; ++r) CHECK(count_of(job[r], "verbs_queue_pairs") == 0);
+  // both ask at once
+  const std::string text = "hello";
+  for (int r = 0; r < 2; ++r) {
+    CHECK(job[r].net->send(1 - r, 20, std::as_bytes(std::span(text)), {}) == status::retry_queue_full);
+  }
+  REQUIRE(say(job, 0, 1, 20, "from 0") == status::done);
+  REQUIRE(say(job, 1, 0, 21, "from 1") == status::done);
+  REQUIRE(job.until([&] { return !job[0].messages.empty() && !job[1].messages.empty(); }));
+  CHECK(job[1].messages[0].source == 0);
+  CHECK(job[1].messages[0].kind == 20);
+  CHECK(job[0].messages[0].kind == 21);
+  CHECK(count_of(job[0], "verbs_queue_pairs") == 1);
+  CHECK(count_of(job[1], "verbs_queue_pairs") == 1);
+  CHECK(count_of(job[2], "verbs_queue_pairs") == 0);
+}
+
+TEST_CASE("a rank connects to itself", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(1);
+  std::vector<std::uint64_t> memory(8, 5);
+  const region_key key = enroll(job, 0, memory);
+  std::uint64_t old = 0;
+  REQUIRE(job.post([&] { return job[0].net->fetch_add(0, key, address_of(&memory[3]), 4, old, 1); }) == status::posted);
+  REQUIRE(over(job, 0, 1));
+  CHECK(old == 5);
+  CHECK(memory[3] == 9);
+}
+
+TEST_CASE("writes and reads of every size, from registered and from other memory", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(2);
+  constexpr std::size_t most = 300'000;
+  std::vector<std::uint8_t> window(most), known(most), unknown(most), back(most);
+  const region_key key = enroll(job, 1, window);
+  (void)enroll(job, 0, known);
+  std::uint64_t token = 1;
+  for (const std::size_t bytes : {1, 8, 255, 256, 257, 4096, 4097, 65536, 300'000}) {
+    for (auto* source : {&known, &unknown}) {
+      INFO(bytes << " bytes, registered " << (source == &known));
+      for (std::size_t i = 0; i < bytes; ++i) (*source)[i] = static_cast<std::uint8_t>(i * 7 + bytes + token);
+      std::fill(window.begin(), window.end(), 0);
+      REQUIRE(write(job, 0, 1, source->data(), bytes, key, key.address, token) == status::posted);
+      REQUIRE(read(job, 0, 1, back.data(), bytes, key, key.address, token + 1) == status::posted);
+      REQUIRE(over(job, 0, token + 1));
+      REQUIRE(over(job, 0, token));
+      CHECK(std::equal(source->begin(), source->begin() + static_cast<std::ptrdiff_t>(bytes), window.begin()));
+      CHECK(std::equal(source->begin(), source->begin() + static_cast<std::ptrdiff_t>(bytes), back.begin()));
+      CHECK((bytes == most || window[bytes] == 0));
+      token += 2;
+    }
+  }
+}
+
+TEST_CASE("one contiguous put is one write, one get one read, and nothing else", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(2);
+  std::vector<std::uint64_t> window(16), mine(16, 3);
+  const region_key key = enroll(job, 1, window);
+  (void)enroll(job, 0, mine);
+  REQUIRE(read(job, 0, 1, mine.data(), 8, key, key.address, 1) == status::posted);
+  REQUIRE(over(job, 0, 1));
+  const auto before = [&](const char* name) { return count_of(job[0], name); };
+  const std::uint64_t writes = before("verbs_writes"), reads = before("verbs_reads"), sends = before("verbs_sends");
+  const local_slice here{mine.data(), 64};
+  const remote_slice there{key.address, 64};
+  REQUIRE(job[0].net->write(1, {&here, 1}, key, {&there, 1}, 2) == status::posted);
+  REQUIRE(job[0].net->read(1, {&here, 1}, key, {&there, 1}, 3) == status::posted);
+  REQUIRE(over(job, 0, 3));
+  CHECK(count_of(job[0], "verbs_writes") == writes + 1);
+  CHECK(count_of(job[0], "verbs_reads") == reads + 1);
+  CHECK(count_of(job[0], "verbs_sends") == sends);
+  CHECK(count_of(job[0], "verbs_tail_writes") == 0);
+  CHECK(job[1].messages.empty());
+}
+
+TEST_CASE("atomics are atomic to each other", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(3);
+  std::vector<std::uint64_t> window(4, 0);
+  const region_key key = enroll(job, 0, window);
+  constexpr std::uint64_t each = 300;
+  std::array<std::array<std::uint64_t, each>, 3> old{};
+  for (std::uint64_t i = 0; i < each; ++i) {
+    for (int r = 0; r < 3; ++r) {
+      auto& place = old[static_cast<std::size_t>(r)][i];
+      REQUIRE(job.post([&] { return job[r].net->fetch_add(0, key, key.address, 1, place, i + 1); }) == status::posted);
+    }
+  }
+  for (int r = 0; r < 3; ++r) REQUIRE(job.until([&] { return job[r].over.size() == each; }));
+  CHECK(window[0] == 3 * each);
+  std::vector<std::uint64_t> all;
+  for (const auto& one : old) all.insert(all.end(), one.begin(), one.end());
+  std::sort(all.begin(), all.end());
+  for (std::uint64_t i = 0; i < all.size(); ++i) REQUIRE(all[i] == i);
+
+  std::uint64_t found = 7;
+  REQUIRE(job.post([&] { return job[1].net->compare_swap(0, key, key.address + 8, 0, 42, found, 9001); }) ==
+          status::posted);
+  REQUIRE(over(job, 1, 9001));
+  CHECK(found == 0);
+  REQUIRE(job.post([&] { return job[2].net->compare_swap(0, key, key.address + 8, 0, 43, found, 9002); }) ==
+          status::posted);
+  REQUIRE(over(job, 2, 9002));
+  CHECK(found == 42);
+  CHECK(window[1] == 42);
+}
+
+TEST_CASE("a message finds the writes before it in place, and an immediate its own", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(2);
+  std::vector<std::uint64_t> window(4096, 0), source(4096);
+  const region_key key = enroll(job, 1, window);
+  for (std::uint64_t round = 1; round <= 50; ++round) {
+    std::fill(source.begin(), source.end(), round);
+    REQUIRE(write(job, 0, 1, source.data(), 8 * source.size(), key, key.address, round) == status::posted);
+    REQUIRE(say(job, 0, 1, 30, "look") == status::done);
+    REQUIRE(job.until([&] { return job[1].messages.size() == round; }));
+    CHECK(window[4095] == round);
+    REQUIRE(over(job, 0, round));
+  }
+  const std::uint64_t value = 77;
+  const local_slice here{const_cast<std::uint64_t*>(&value), sizeof value};
+  REQUIRE(job.post([&] {
+    return job[0].net->write_with_immediate(1, {&here, 1}, key, {key.address, 8}, 0xabcd1234, 1000);
+  }) == status::posted);
+  REQUIRE(job.until([&] { return !job[1].immediates.empty(); }));
+  CHECK(job[1].immediates[0] == std::pair<int, std::uint32_t>{0, 0xabcd1234});
+  CHECK(window[0] == 77);
+}
+
+TEST_CASE("100,000 writes and 10,000 reads are posted by one rank, and all end", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(2);
+  std::vector<std::uint64_t> window(1024), mine(1024, 1);
+  const region_key key = enroll(job, 1, window);
+  (void)enroll(job, 0, mine);
+  for (std::uint64_t i = 1; i <= 100'000; ++i)
+    REQUIRE(write(job, 0, 1, mine.data(), 8, key, key.address + 8 * (i % 1024), i) == status::posted);
+  for (std::uint64_t i = 100'001; i <= 110'000; ++i)
+    REQUIRE(read(job, 0, 1, mine.data(), 8, key, key.address, i) == status::posted);
+  REQUIRE(job.until([&] { return job[0].over.size() == 110'000; }));
+  CHECK(std::ranges::all_of(job[0].over, [](const auto& each) { return each.second == status::done; }));
+  CHECK(std::ranges::all_of(window, [](std::uint64_t v) { return v == 1; }));
+  CHECK(job[0].net->quiet());
+}
+
+TEST_CASE("eight ranks flood one that does not look: nothing fails, nothing is lost", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(9);
+  constexpr std::size_t each = 200;  // together three times what the target has receives for
+  std::vector<std::size_t> sent(9, 0);
+  const std::string text(500, 'x');
+  const auto flood = [&](bool all) {
+    bool done = true;
+    for (int r = 1; r < 9; ++r) {
+      auto& n = sent[static_cast<std::size_t>(r)];
+      while (n < each && job[r].net->send(0, static_cast<std::uint16_t>(100 + n), std::as_bytes(std::span(text)), {}) ==
+                             status::done)
+        ++n;
+      job[r].net->poll(job[r], 100);
+      done = done && n == each;
+    }
+    return done || !all;
+  };
+  for (int i = 0; i < 3000; ++i) (void)flood(false);  // rank 0 handles nothing meanwhile
+  CHECK(job[0].messages.empty());
+  REQUIRE(job.until([&] { return flood(true) && job[0].messages.size() == 8 * each; }));
+  std::vector<std::size_t> next(9, 0);
+  for (const auto& m : job[0].messages) CHECK(m.kind == 100 + next[static_cast<std::size_t>(m.source)]++);
+  for (int r = 0; r < 9; ++r) CHECK(job[r].broken.empty());
+}
+
+TEST_CASE("what the target's adapter refuses is an error at its origin alone", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(3);
+  std::vector<std::uint64_t> window(512, 0), mine(512, 9);
+  const region_key key = enroll(job, 1, window);
+  for (int r = 0; r < 3; ++r) REQUIRE(say(job, r, (r + 1) % 3, 50, "connect") == status::done);
+  REQUIRE(job.until([&] { return job[0].messages.size() + job[1].messages.size() + job[2].messages.size() == 3; }));
+
+  const bool wrong_key = GENERATE(true, false);
+  INFO("wrong key " << wrong_key);
+  region_key wrong = key;
+  if (wrong_key) wrong.key ^= 0x5a00;
+  const std::uint64_t address = wrong_key ? key.address : key.address + key.bytes - 8;
+  REQUIRE(write(job, 0, 1, mine.data(), 64, wrong, address, 1) == status::posted);
+  // messages behind it, and from the other side: none may be lost
+  for (int i = 0; i < 5; ++i) {
+    REQUIRE(say(job, 0, 1, static_cast<std::uint16_t>(60 + i), "behind") == status::done);
+    REQUIRE(say(job, 1, 0, static_cast<std::uint16_t>(70 + i), "back") == status::done);
+  }
+  REQUIRE(over(job, 0, 1));
+  CHECK(job[0].over[1] == status::transfer_failed);
+  const auto heard = [&](int rank, std::uint16_t first) {
+    std::vector<std::uint16_t> kinds;
+    for (const auto& m : job[rank].messages) {
+      if (m.kind >= first && m.kind < first + 5) kinds.push_back(m.kind);
+    }
+    return kinds;
+  };
+  REQUIRE(job.until([&] { return heard(1, 60).size() >= 5 && heard(0, 70).size() >= 5; }));
+  for (std::uint16_t i = 0; i < 5; ++i) {
+    CHECK(heard(1, 60)[i] == 60 + i);
+    CHECK(heard(0, 70)[i] == 70 + i);
+  }
+  // the connection works again, and the others never noticed
+  REQUIRE(write(job, 0, 1, mine.data(), 64, key, key.address, 2) == status::posted);
+  REQUIRE(over(job, 0, 2));
+  CHECK(job[0].over[2] == status::done);
+  REQUIRE(write(job, 2, 1, mine.data(), 8, key, key.address + 64, 3) == status::posted);
+  REQUIRE(over(job, 2, 3));
+  CHECK(job[2].over[3] == status::done);
+  CHECK(std::all_of(window.begin(), window.begin() + 9, [](std::uint64_t v) { return v == 9; }));
+  for (int r = 0; r < 3; ++r) CHECK(job[r].broken.empty());
+}
+
+TEST_CASE("a dead peer: what was under way ends with peer_failed, the others go on", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(3);
+  std::vector<std::uint64_t> window(64), mine(64, 1);
+  const region_key there = enroll(job, 2, window);
+  REQUIRE(read(job, 0, 2, mine.data(), 8, there, there.address, 1) == status::posted);
+  REQUIRE(over(job, 0, 1));
+  job.remove(2);
+  const local_slice here{mine.data(), 8};
+  const remote_slice place{there.address, 8};
+  for (std::uint64_t t = 2; t < 8; ++t)
+    REQUIRE(job[0].net->write(2, {&here, 1}, there, {&place, 1}, t) == status::posted);
+  job[0].net->forget(2);
+  REQUIRE(job.until([&] { return job[0].over.size() == 7; }));
+  for (std::uint64_t t = 2; t < 8; ++t) CHECK(job[0].over[t] == status::peer_failed);
+  CHECK(job[0].net->write(2, {&here, 1}, there, {&place, 1}, 9) == status::peer_failed);
+  CHECK(job[0].net->quiet());
+  REQUIRE(say(job, 0, 1, 20, "still here") == status::done);
+  REQUIRE(job.until([&] { return job[1].messages.size() == 1; }));
+}
+
+TEST_CASE("strangers on the datagram queue are not heard", "[verbs]") {
+  if (no_device()) return;
+  rma::verbs::hello h{};
+  h.magic = rma::verbs::hello_magic;
+  h.what = rma::verbs::greeting::ask;
+  h.from = 1;
+  h.to = 0;
+  h.nonce_to = 99;
+  REQUIRE(rma::verbs::sign(h, "another key"));
+  CHECK_FALSE(rma::verbs::genuine(h, rma::test::job_key, 0, 99));
+  REQUIRE(rma::verbs::sign(h, rma::test::job_key));
+  CHECK(rma::verbs::genuine(h, rma::test::job_key, 0, 99));
+  CHECK_FALSE(rma::verbs::genuine(h, rma::test::job_key, 1, 99));  // for another rank
+  CHECK_FALSE(rma::verbs::genuine(h, rma::test::job_key, 0, 98));  // of another run
+  h.queue_pair ^= 1;
+  CHECK_FALSE(rma::verbs::genuine(h, rma::test::job_key, 0, 99));  // changed on its way
+}
+
+namespace {
+
+/// Bytes of the device's queues that are mapped here, and of this process's heap in use.
+std::size_t mapped_queue_bytes() {
+  std::ifstream maps("/proc/self/maps");
+  std::size_t bytes = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/dev/infiniband/uverbs") == std::string::npos) continue;
+    const auto dash = line.find('-');
+    bytes += std::stoull(line.substr(dash + 1), nullptr, 16) - std::stoull(line.substr(0, dash), nullptr, 16);
+  }
+  return bytes;
+}
+
+}  // namespace
+
+TEST_CASE("a connected peer takes at most 16 KiB", "[verbs][memory]") {
+  if (no_device()) return;
+  constexpr int ranks = 32;  // all with all: 992 connections
+  verbs_job job(ranks);
+  const std::size_t before = mapped_queue_bytes();
+  for (int a = 0; a < ranks; ++a) {
+    for (int b = 0; b < ranks; ++b) {
+      if (a != b) REQUIRE(say(job, a, b, 20, "hello") == status::done);
+    }
+  }
+  REQUIRE(job.until([&] {
+    std::size_t heard = 0;
+    for (int r = 0; r < ranks; ++r) heard += job[r].messages.size();
+    return heard == ranks * (ranks - 1);
+  }));
+  const std::size_t connections = ranks * (ranks - 1);
+  const std::size_t queues = (mapped_queue_bytes() - before) / connections;
+  const std::size_t entries = job[0].net->entries_per_connection();
+  const std::size_t own = sizeof(rma::verbs::connection) + entries * sizeof(rma::verbs::work);
+  const std::size_t tables = 3 * (sizeof(void*) * 4 + 16);  // three hash tables' nodes
+  std::cout << connections << " connections: queue pair " << queues << ", connection " << sizeof(rma::verbs::connection)
+            << ", send queue's records " << entries << " x " << sizeof(rma::verbs::work) << ", tables about " << tables
+            << ", together " << queues + own + tables << " bytes per peer\n";
+  CHECK(queues + own + tables <= 16 * 1024);
+}
