@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+# rma_add_softroce_test(NAME n HOSTS h COMMAND word... [USER name] [MEMLOCK KiB] [CPUS c] [MEMORY MiB]
+#                       [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds])
+#   A command that runs on h virtual hosts with software RoCE (tests/softroce), as the test n with the label `softroce`;
+#   180 seconds unless TIMEOUT says otherwise. A machine that cannot run the hosts skips it and says why; so does a
+#   command that exits with 77 on the first host that does not exit with 0. No two of them run at once.
+function(rma_add_softroce_test)
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;HOSTS;USER;MEMLOCK;CPUS;MEMORY;TIMEOUT" "COMMAND;ENV;LABELS")
+  if(NOT arg_NAME OR NOT arg_HOSTS OR NOT arg_COMMAND OR arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "rma_add_softroce_test: NAME, HOSTS and COMMAND are needed; "
+      "not understood: '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 180)
+  endif()
+  _rma_test_timeouts(${arg_TIMEOUT})
+  set(options --hosts ${arg_HOSTS} --timeout ${timeout_job} --skip)
+  foreach(option IN ITEMS USER MEMLOCK CPUS MEMORY)
+    if(DEFINED arg_${option})
+      string(TOLOWER --${option} name)
+      list(APPEND options ${name} ${arg_${option}})
+    endif()
+  endforeach()
+  add_test(NAME ${arg_NAME}
+    COMMAND Python3::Interpreter ${rma_SOURCE_DIR}/tests/softroce/softroce ${options} -- ${arg_COMMAND})
+  set_tests_properties(${arg_NAME} PROPERTIES
+    TIMEOUT ${timeout} PROCESSORS 2 RESOURCE_LOCK softroce SKIP_RETURN_CODE 77
+    LABELS "softroce;not-asan;not-tsan;${arg_LABELS}" ENVIRONMENT "${arg_ENV}")
+endfunction()
