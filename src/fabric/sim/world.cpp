@@ -119,6 +119,7 @@ bool world::step() {
 void world::resume(strand& s) noexcept {
   if (s.ended) return;
   strand* const before = std::exchange(current_, &s);
+  s.started = true;
   s.body->resume();
   current_ = before;
 }
@@ -133,7 +134,15 @@ void world::resume_at(strand& s, time_ps when_ps) noexcept {
       this, s.number);
 }
 
-void world::suspend() noexcept { current_->body->suspend(); }
+// Who is asked for its stack answers and goes back to sleep.
+void world::suspend() noexcept {
+  strand& s = *current_;
+  s.body->suspend();
+  while (asks_for_stacks_) {
+    s.stack = stack_here();
+    s.body->suspend();
+  }
+}
 
 // ---- time -----------------------------------------------------------------------------------------------------------
 
@@ -351,15 +360,34 @@ std::string world::describe(int rank) const {
   return fmt::format("rank {} {} {}{}", rank, s.parked ? "waits in" : "is in", call, target);
 }
 
+// Each rank looks at its own stack: it is resumed for that.
+std::vector<std::string> world::call_sites_of(const std::vector<int>& ranks) {
+  (void)stack_here();  // what the first call loads does not fit on a rank's stack
+  std::vector<call_stack> stacks;
+  asks_for_stacks_ = true;
+  for (const int rank : ranks) {
+    strand& s = strands_[strands_of_[at(rank)].front()];
+    if (s.started) resume(s);
+    stacks.push_back(std::exchange(s.stack, {}));
+  }
+  asks_for_stacks_ = false;
+  return call_sites(stacks);
+}
+
 void world::report(std::string_view why) {
   deadlock_ = fmt::format("{} at {}.{:09} s of virtual time", why, events_.now_ps() / 1'000'000'000'000,
                           events_.now_ps() / 1000 % 1'000'000'000);
-  std::size_t lines = 0;
+  std::vector<int> shown;
+  std::size_t more = 0;
   for (int r = 0; r < size(); ++r) {
     if (!active(r)) continue;
-    if (++lines <= lines_max) deadlock_ += fmt::format("\n  {}", describe(r));
+    shown.size() < lines_max ? shown.push_back(r) : void(++more);
   }
-  if (lines > lines_max) deadlock_ += fmt::format("\n  and {} more ranks", lines - lines_max);
+  const std::vector<std::string> sites = call_sites_of(shown);
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    deadlock_ += fmt::format("\n  {}{}{}", describe(shown[i]), sites[i].empty() ? "" : ", called at ", sites[i]);
+  }
+  if (more != 0) deadlock_ += fmt::format("\n  and {} more ranks", more);
 }
 
 }  // namespace rma::sim

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "fabric/sim/call_site.hpp"
 #include "fabric/sim/event_queue.hpp"
 #include "fabric/sim/fiber.hpp"
 #include "fabric/sim/parameters.hpp"
@@ -167,7 +168,9 @@ class world {
     unsigned fruitless = 0;          ///< sleeps in a row that only time has ended
     std::string_view call;
     int target = -1;
+    bool started = false;
     bool ended = false;
+    call_stack stack;  ///< for a report
   };
   struct timer {
     time_ps when_ps;
@@ -192,6 +195,7 @@ class world {
   bool step();
   void report(std::string_view why);
   [[nodiscard]] std::string describe(int rank) const;
+  [[nodiscard]] std::vector<std::string> call_sites_of(const std::vector<int>& ranks);
 
   world_options options_;
   int per_node_;
@@ -201,6 +205,7 @@ class world {
   std::deque<strand> strands_;
   std::vector<std::vector<std::size_t>> strands_of_;
   strand* current_ = nullptr;
+  bool asks_for_stacks_ = false;
   std::size_t hopeful_ = 0;  ///< fibers that are not hopeless
   int living_ = 0;           ///< main functions that run
   std::vector<char> lost_;

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """rma_sim_test.py RMA_SIM SIM_PROGRAM: what rma-sim says and returns, for good and for bad input."""
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -89,6 +90,24 @@ class Endings(unittest.TestCase):
         self.assertIn("deadlock", errors)
         for rank in range(3):
             self.assertIn(f"rank {rank} waits in wait_signal", errors)
+
+    @unittest.skipUnless(shutil.which("addr2line") and shutil.which("strip"), "needs addr2line and strip")
+    def test_deadlock_names_the_calls(self):
+        """File and line where the program has debug information, function and offset where not."""
+        source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sim_program.cpp")
+        with open(source, encoding="utf-8") as file:
+            line = 1 + next(i for i, text in enumerate(file) if "win.wait_signal(0);" in text)
+        errors = run("-n", "2", PROGRAM, "deadlock")[2]
+        for rank in range(2):
+            self.assertRegex(errors, rf"rank {rank} waits in wait_signal, "
+                             rf"called at \S*/sim_program.cpp:{line} \(.*wait_for")
+        with tempfile.TemporaryDirectory() as folder:
+            module = os.path.join(os.path.dirname(PROGRAM), "sim", os.path.basename(PROGRAM) + ".so")
+            bare = os.path.join(folder, "bare.so")
+            for option in ("--strip-debug", "--strip-all"):  # inlined into main or not
+                subprocess.run(["strip", option, "-o", bare, module], check=True)
+                self.assertRegex(run("-n", "2", bare, "deadlock")[2], r"rank 0 waits in wait_signal, called at "
+                                 r"(.* in bare.so\+0x|bare.so\+0x|main\+0x[0-9a-f]+ in bare.so)")
 
     def test_kill(self):
         status, _, errors = run("-n", "4", "--kill", "2@20ms", PROGRAM, "death")

@@ -3,12 +3,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "rma/rma.hpp"
 #include "rma/sim.hpp"
+#include "skip.hpp"
 
 namespace {
 
@@ -92,7 +94,8 @@ TEST_CASE("a loop of tests lets the others get on", "[fabric][sim][run]") {
   CHECK(out.ok());
 }
 
-TEST_CASE("a deadlock is reported with what each rank waits for", "[fabric][sim][run]") {
+TEST_CASE("a deadlock is reported with what each rank waits for, and where", "[fabric][sim][run]") {
+  const int line = __LINE__;
   const sim::Outcome out = sim::run({.ranks = 3}, [&](rma::Runtime& rt) {
     auto win = rma::Window<int>::allocate(rt.world(), 1);
     if (rt.rank() == 0) {
@@ -101,10 +104,15 @@ TEST_CASE("a deadlock is reported with what each rank waits for", "[fabric][sim]
       win.fence();
     }
   });
+  INFO(out.stuck);
   CHECK_FALSE(out.ok());
   CHECK(out.exit_code() == 2);
   CHECK_THAT(out.stuck, Contains("deadlock") && Contains("rank 0 waits in barrier") &&
                             Contains("rank 1 waits in fence") && Contains("rank 2 waits in fence"));
+  if (std::system("addr2line --version >/dev/null 2>&1") != 0) return rma::test::skip("addr2line is not installed");
+  for (const int call : {line + 4, line + 6}) {
+    CHECK_THAT(out.stuck, Contains(", called at ") && Contains("/run_test.cpp:" + std::to_string(call)));
+  }
 }
 
 TEST_CASE("who waits for a killed rank learns of it", "[fabric][sim][run]") {
