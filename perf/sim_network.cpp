@@ -121,9 +121,10 @@ void write_report(const choice& chosen) {
     file << text;
     perf::require(file.good(), "the report can be written");
   };
-  write(".txt", sim::text_report(world.network));
-  write(".json", sim::json_report(world.network));
-  write(".svg", sim::heat_map_svg(world.network, log));
+  const sim::network_record record = sim::record_of(world.network, &log);
+  write(".txt", sim::text_report(record));
+  write(".json", sim::json_report(record));
+  write(".svg", sim::heat_map_svg(record));
   write(".trace.json", sim::trace_json(world.network, log));
 }
 

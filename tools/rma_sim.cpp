@@ -7,7 +7,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -15,6 +14,7 @@
 #include "rma_sim_exit.hpp"
 #include "rma_sim_module.hpp"
 #include "rma_sim_options.hpp"
+#include "rma_sim_report.hpp"
 
 namespace {
 
@@ -35,41 +35,6 @@ void tell(const std::string& text) {
     say(text.substr(at, end - at));
     at = end + 1;
   }
-}
-
-void print_report(const sim::Outcome& out) {
-  say(fmt::format("{:.9f} s of virtual time, {} events", static_cast<double>(out.time.count()) * 1e-9, out.events));
-  sim::RankOutcome sum;
-  for (const sim::RankOutcome& r : out.ranks) {
-    sum.computing += r.computing;
-    sum.posting += r.posting;
-    sum.waiting += r.waiting;
-    sum.copying += r.copying;
-    sum.handling += r.handling;
-    sum.polling += r.polling;
-  }
-  const auto each = [&](std::chrono::nanoseconds t) {
-    return static_cast<double>(t.count()) * 1e-9 / static_cast<double>(out.ranks.size());
-  };
-  say(
-      fmt::format("per rank: compute {:.9f} s, post {:.9f} s, wait {:.9f} s, copy {:.9f} s, handle {:.9f} s, poll "
-                  "{:.9f} s",
-                  each(sum.computing), each(sum.posting), each(sum.waiting), each(sum.copying), each(sum.handling),
-                  each(sum.polling)));
-}
-
-/// False, and says so, if it cannot be written.
-bool write_file(const std::string& name, const std::string& text) {
-  if (name.empty()) return true;
-  if (text.empty()) {
-    say(fmt::format("{}: not written, all ranks share one node and there was no network", name));
-    return true;
-  }
-  std::ofstream out(name);
-  out << text;
-  out.close();
-  if (!out) say(fmt::format("cannot write {}", name));
-  return static_cast<bool>(out);
 }
 
 /// Where the job went wrong, how to have that again.
@@ -98,16 +63,16 @@ int run(const settings& asked) {
   std::fflush(stdout);
   tell(out.text());
   if (!out.ok() && asked.job.faults) print_replay(asked);
-  if (asked.report) print_report(out);
-  if (asked.report && !out.network.text.empty()) tell(out.network.text);
-  const bool written = write_file(asked.json, out.network.json) && write_file(asked.heat_map, out.network.heat_map) &&
-                       write_file(asked.trace, out.network.trace);
+  if (asked.report) tell(report_text(out));
+  const bool written = write_file(asked.json, asked.json.empty() ? "" : out.json()) &&
+                       write_file(asked.heat_map, out.network.heat_map) && write_file(asked.trace, out.network.trace);
   return written ? out.exit_code() : exit_usage;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == "report") return report_main(argc - 1, argv + 1);
   settings asked;
   if (const auto exit_status = parse_command_line(argc, argv, asked)) return *exit_status;
   try {

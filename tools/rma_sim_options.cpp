@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -26,6 +27,7 @@ constexpr const char* usage = R"(Runs a program as many simulated ranks, in virt
   rma-sim -n 4 --kill 2@1.5ms -x RMA_LOCK_RECOVERY=off ./app
   rma-sim -n 8 --ranks-per-node 1 --faults --seed 7 ./app        delays, full queues, outages from a seed
   rma-sim -n 64 --ranks-per-node 2 --topology torus:8x4 --report --heat-map links.svg ./app
+  rma-sim report run.json --heat-map links.svg                   the same later, of a run with --json run.json
 
 PROGRAM is a loadable module, or a program with such a module beside it: for DIR/app that is DIR/sim/app.so or
 DIR/app.so. A module is the program's code, compiled with -fPIC and linked with -shared. Its main function is called
@@ -88,7 +90,7 @@ void declare(CLI::App& app, settings& out, words& said) {
                "Bad weather drawn from the seed: delays, full queues, outages, all that a fabric's contract allows");
   app.add_option("--breach", out.job.breach, "For tests of checkers: a promise that the network breaks on purpose");
   app.add_flag("--report", out.report, "At the end: virtual time, where the ranks' time went, what the network did");
-  app.add_option("--json", out.json, "FILE for what every link and adapter did");
+  app.add_option("--json", out.json, "FILE for what every rank, link and adapter did; `rma-sim report` reads it");
   app.add_option("--heat-map", out.heat_map, "FILE.svg for a picture of the links' use over time");
   app.add_option("--trace", out.trace, "FILE for a Perfetto trace of links and adapters in virtual time");
 }
@@ -175,6 +177,19 @@ std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
 void say(const std::string& text) {
   std::fflush(stdout);
   std::fprintf(stderr, "rma-sim: %s\n", text.c_str());
+}
+
+bool write_file(const std::string& name, const std::string& text) {
+  if (name.empty()) return true;
+  if (text.empty()) {
+    say(fmt::format("{}: not written, all ranks share one node and there was no network", name));
+    return true;
+  }
+  std::ofstream out(name);
+  out << text;
+  out.close();
+  if (!out) say(fmt::format("cannot write {}", name));
+  return static_cast<bool>(out);
 }
 
 }  // namespace rma::simulator

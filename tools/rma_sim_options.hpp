@@ -27,4 +27,7 @@ std::optional<int> parse_command_line(int argc, char** argv, settings& out);
 /// One line on standard error.
 void say(const std::string& text);
 
+/// False, and says so, if it cannot be written. Without a name there is nothing to do.
+bool write_file(const std::string& name, const std::string& text);
+
 }  // namespace rma::simulator

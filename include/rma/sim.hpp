@@ -84,7 +84,7 @@ struct RankOutcome {
 /// What the network between the nodes did.
 struct NetworkReport {
   std::string text;      ///< totals, and the busiest links and DMA engines
-  std::string json;      ///< every link and engine that was used: bytes, busy and waiting time, longest queue
+  std::string json;      ///< every link and engine that was used: bytes, busy and waiting time, use over time
   std::string heat_map;  ///< an SVG picture of the links' use over time
   std::string trace;     ///< Chrome/Perfetto JSON in virtual time
 };
@@ -111,6 +111,8 @@ struct Outcome {
   [[nodiscard]] int exit_code() const noexcept;
   /// One line for each rank that did not return 0, and the report of those that are stuck; empty if all is well.
   [[nodiscard]] std::string text() const;
+  /// Where the ranks' time went, and NetworkReport::json or null: what `rma-sim report` reads.
+  [[nodiscard]] std::string json() const;
 };
 
 /// Runs a job whose ranks make their runtimes from the configuration that they are given.

@@ -74,9 +74,9 @@ std::vector<group_block> lay_out(const topology& over) {
 
 class painter {
  public:
-  painter(const network_model& of, const use_log& log) : of_(of), log_(log), groups_(lay_out(of.over())) {
-    const time_ps now_ps = std::max<time_ps>(of.now_ps(), 1);
-    const time_ps shown = std::clamp<time_ps>((now_ps + log.width_ps() - 1) / log.width_ps(), 1, log.buckets());
+  explicit painter(const network_record& of) : of_(of), groups_(lay_out(of.over)) {
+    const time_ps now_ps = std::max<time_ps>(of.now_ps, 1);
+    const time_ps shown = std::clamp<time_ps>((now_ps + of.width_ps - 1) / of.width_ps, 1, of.buckets);
     buckets_ = static_cast<unsigned>(shown);
     bottom_ = groups_.back().top + std::max(groups_.back().height, 24);
   }
@@ -89,7 +89,7 @@ class painter {
         "fill=\"#fff\"/>\n",
         width, bottom_ + 60);
     emit("<text x=\"{}\" y=\"24\" font-size=\"16\">Use of links over virtual time: {}, {} nodes</text>\n", 12,
-         of_.over().text(), of_.over().nodes());
+         of_.over.text(), of_.over.nodes());
     legend();
     for (const group_block& one : groups_) group(one);
     axis();
@@ -107,7 +107,7 @@ class painter {
   }
 
   void legend() {
-    emit("<text x=\"12\" y=\"50\">busy, share of time (one column is {}):</text>\n", readable_time(log_.width_ps()));
+    emit("<text x=\"12\" y=\"50\">busy, share of time (one column is {}):</text>\n", readable_time(of_.width_ps));
     constexpr int left = 320;
     for (int shade = 0; shade <= shades; ++shade) {
       emit("<rect x=\"{}\" y=\"40\" width=\"10\" height=\"12\" fill=\"{}\"/>\n", left + 10 * shade, colour(shade));
@@ -131,9 +131,10 @@ class painter {
 
   [[nodiscard]] int shade_of(const line& row, unsigned bucket) const {
     time_ps busy_ps = 0;
-    for (link_id link = row.first; link < row.first + row.count; ++link) busy_ps += log_.busy_ps(link, bucket);
+    for (link_id link = row.first; link < row.first + row.count; ++link)
+      busy_ps += of_.busy_ps[std::size_t{link} * of_.buckets + bucket];
     const double share =
-        static_cast<double>(busy_ps) / (static_cast<double>(log_.width_ps()) * static_cast<double>(row.count));
+        static_cast<double>(busy_ps) / (static_cast<double>(of_.width_ps) * static_cast<double>(row.count));
     return busy_ps == 0 ? 0 : std::clamp(static_cast<int>(share * shades + 0.5), 1, shades);
   }
 
@@ -155,14 +156,14 @@ class painter {
     }
     if (inside.empty()) return;
     // The title is shown where the pointer rests; a name has a ">".
-    std::string name = of_.over().name_of(row.first);
+    std::string name = of_.over.name_of(row.first);
     if (const auto arrow = name.find("->"); arrow != std::string::npos) name.replace(arrow, 2, "to");
     emit("<g stroke-width=\"{}\"><title>{}{}</title>{}</g>\n", row.height, name,
          row.count > 1 ? fmt::format(" and {} more", row.count - 1) : std::string(), inside);
   }
 
   void axis() {
-    const time_ps end_ps = log_.width_ps() * buckets_;
+    const time_ps end_ps = of_.width_ps * buckets_;
     // Round steps, 1, 2 or 5 times a power of ten, of which the axis has five to twelve.
     time_ps step_ps = 1;
     for (int i = 0; end_ps / step_ps > 12; ++i) step_ps = i % 3 == 1 ? step_ps / 2 * 5 : step_ps * 2;
@@ -177,8 +178,7 @@ class painter {
          bottom_ + 42);
   }
 
-  const network_model& of_;
-  const use_log& log_;
+  const network_record& of_;
   std::vector<group_block> groups_;
   unsigned buckets_ = 1;
   int bottom_ = 0;
@@ -187,6 +187,6 @@ class painter {
 
 }  // namespace
 
-std::string heat_map_svg(const network_model& of, const use_log& log) { return painter(of, log).paint(); }
+std::string heat_map_svg(const network_record& of) { return painter(of).paint(); }
 
 }  // namespace rma::sim

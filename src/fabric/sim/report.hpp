@@ -4,21 +4,42 @@
 #pragma once
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "fabric/sim/network_model.hpp"
+#include "fabric/sim/topology.hpp"
 #include "fabric/sim/use_log.hpp"
 
 namespace rma::sim {
 
-/// Totals and the busiest links and engines, as lines of text.
-std::string text_report(const network_model& of, unsigned busiest = 10);
+/// What a network did, apart from the network: of a run that is over, or read from a file.
+struct network_record {
+  network_record(std::string_view shape, int nodes) : over(shape, nodes), links(over.links()) {}
 
-/// The same as JSON, with every link and engine that was used; times in ns.
-std::string json_report(const network_model& of);
+  topology over;
+  time_ps now_ps = 0;
+  unsigned dma_engines = 1;       ///< of a node, that send
+  unsigned engines_per_node = 1;  ///< all of them
+  std::vector<link_use> links;
+  std::vector<engine_use> engines{};  ///< node * engines_per_node + engine
+  time_ps width_ps = 0;               ///< of a bucket of time
+  unsigned buckets = 0;               ///< 0: use over time was not kept
+  std::vector<time_ps> busy_ps{};     ///< link * buckets + bucket
+};
+
+/// `log` may be null.
+network_record record_of(const network_model& of, const use_log* log = nullptr);
+
+/// Totals and the busiest links and engines, as lines of text.
+std::string text_report(const network_record& of, unsigned busiest = 10);
+
+/// The record as JSON, with every link and engine that was used; times in ns, use over time in ps.
+std::string json_report(const network_record& of);
 
 /// An SVG picture: links as rows, grouped by level, time as columns, colour for the share of time that a link was busy.
-/// Where a group has too many links to be told apart, a row is the mean of neighbours.
-std::string heat_map_svg(const network_model& of, const use_log& log);
+/// Where a group has too many links to be told apart, a row is the mean of neighbours. Needs use over time.
+std::string heat_map_svg(const network_record& of);
 
 /// The log's spans as Chrome trace events in virtual time (chrome://tracing, ui.perfetto.dev).
 std::string trace_json(const network_model& of, const use_log& log);

@@ -75,9 +75,10 @@ Outcome outcome_of(world& w) {
   out.abort_message = w.abort_message();
   if (!w.options().watch_network || w.nodes() == 1) return out;
   const wire& network = w.meeting_of(0).network();
-  out.network.text = text_report(network.model());
-  out.network.json = json_report(network.model());
-  out.network.heat_map = heat_map_svg(network.model(), *network.log());
+  const network_record record = record_of(network.model(), network.log());
+  out.network.text = text_report(record);
+  out.network.json = json_report(record);
+  out.network.heat_map = heat_map_svg(record);
   out.network.trace = trace_json(network.model(), *network.log());
   return out;
 }
@@ -151,6 +152,22 @@ std::string Outcome::text() const {
     if (o.fate == Fate::finished && o.exit_code != 0) all += fmt::format("rank {} ended with {}\n", r, o.exit_code);
   }
   return stuck.empty() ? all : all + stuck + "\n";
+}
+
+std::string Outcome::json() const {
+  std::string all =
+      fmt::format("{{\"rma_sim_report\": 1, \"virtual_ns\": {}, \"events\": {}, \"exit_code\": {},\n\"ranks\": [",
+                  time.count(), events, exit_code());
+  const char* separator = "\n";
+  for (const RankOutcome& r : ranks) {
+    all += fmt::format(
+        "{}{{\"end_ns\": {}, \"exit_code\": {}, \"computing_ns\": {}, \"posting_ns\": {}, \"waiting_ns\": {}, "
+        "\"copying_ns\": {}, \"handling_ns\": {}, \"polling_ns\": {}}}",
+        separator, r.end.count(), r.exit_code, r.computing.count(), r.posting.count(), r.waiting.count(),
+        r.copying.count(), r.handling.count(), r.polling.count());
+    separator = ",\n";
+  }
+  return all + "],\n\"network\": " + (network.json.empty() ? "null\n" : network.json) + "}\n";
 }
 
 }  // namespace rma::sim

@@ -38,7 +38,7 @@ TEST_CASE("the text names totals and the busiest", "[sim][report]") {
   world.put(0, 2, 4096, 0, false);
   world.put(1, 1, 100, 0, false);
   world.run();
-  const std::string text = text_report(world.network, 1);
+  const std::string text = text_report(record_of(world.network), 1);
   CAPTURE(text);
   CHECK_THAT(text, Catch::StartsWith("network: 3 nodes, switch, 2.847 us of virtual time\n"
                                      "  2 transfers, 4196 bytes read from memory, 4096 bytes written by receivers\n"
@@ -47,7 +47,7 @@ TEST_CASE("the text names totals and the busiest", "[sim][report]") {
   CHECK_THAT(text, Catch::Contains("  node 0 -> switch                      36.0%            2           4096"));
   CHECK_THAT(text, Catch::Contains("  node 0 DMA engine 0                   51.4%         4096              0"));
   CHECK_THAT(text, !Catch::Contains("switch -> node 2"));  // the second of one that was asked for
-  CHECK(text_report(recorder(load_parameters("susukita"), "switch", 3).network).size() < 300);
+  CHECK(text_report(record_of(recorder(load_parameters("susukita"), "switch", 3).network)).size() < 300);
 }
 
 TEST_CASE("the log adds up to the busy time, whatever time outgrows", "[sim][report]") {
@@ -86,18 +86,18 @@ TEST_CASE("JSON, trace and heat map can be read by others", "[sim][report]") {
   use_log log = log_for(world.network, {.spans_max = 1000});
   world.network.watch(log);
   ring(world);
-  write("sim_report.json", json_report(world.network));
+  write("sim_report.json", json_report(record_of(world.network, &log)));
   write("sim_trace.json", trace_json(world.network, log));
-  write("sim_heat_map.svg", heat_map_svg(world.network, log));
+  write("sim_heat_map.svg", heat_map_svg(record_of(world.network, &log)));
   CHECK(checked_by_python("sim_report.json sim_trace.json sim_heat_map.svg 64") == 0);
 }
 
 TEST_CASE("an idle network has reports, too", "[sim][report]") {
   const recorder world(load_parameters("susukita"), "switch", 64);
   const use_log log = log_for(world.network);
-  write("sim_report_idle.json", json_report(world.network));
+  write("sim_report_idle.json", json_report(record_of(world.network, &log)));
   write("sim_trace_idle.json", trace_json(world.network, log));
-  write("sim_heat_map_idle.svg", heat_map_svg(world.network, log));
+  write("sim_heat_map_idle.svg", heat_map_svg(record_of(world.network, &log)));
   CHECK(checked_by_python("sim_report_idle.json sim_trace_idle.json sim_heat_map_idle.svg 0") == 0);
 }
 

@@ -124,6 +124,38 @@ class Endings(unittest.TestCase):
         self.assertIn("s of virtual time", first[2])
         self.assertEqual(first, run("-n", "9", "--report", "-x", "RMA_PROGRESS_THREAD=1", PROGRAM, "now"))
 
+    def test_report_later(self):
+        """What the run shows, and what is made of its file, are the same; garbled files are refused."""
+        with tempfile.TemporaryDirectory() as folder:
+            record, now, later = (os.path.join(folder, name) for name in ("run.json", "now.svg", "later.svg"))
+            status, _, errors = run("-n", "9", "--ranks-per-node", "2", "--faults", "--report", "--json", record,
+                                    "--heat-map", now, PROGRAM, "traffic")
+            self.assertEqual(status, 0, errors)
+            self.assertIn("busiest links", errors)
+            self.assertEqual(run("report", record), (0, errors.replace("rma-sim: ", ""), ""))
+            self.assertEqual(run("report", record, "--heat-map", later), (0, "", ""))
+            self.assertEqual(run("report", record, "--heat-map", later, "--text")[1], errors.replace("rma-sim: ", ""))
+            with open(record, encoding="utf-8") as file:
+                good = file.read()
+            with open(now, "rb") as first, open(later, "rb") as second:
+                self.assertEqual(first.read(), second.read())
+            for bad in ("", "{", "[]", "{}", "null", good[:-9], good[1:], good.replace("fat-tree", "circle"),
+                        good.replace('"nodes": 5', '"nodes": 0'), good.replace('"nodes": 5', '"nodes": 4'),
+                        good.replace('"buckets": ', '"buckets": -'), good.replace('"links"', '"chains"'),
+                        good.replace('"engine": 0', '"engine": 99'),
+                        good.replace('"rma_sim_report": 1', '"rma_sim_report": 2'),
+                        good.replace('"packets": ', '"packets": "x", "was": ')):
+                with open(record, "w", encoding="utf-8") as file:
+                    file.write(bad)
+                status, out, errors = run("report", record)
+                self.assertEqual((status, out, errors.count("\n")), (2, "", 1), (bad[:80], errors))
+                self.assertTrue(errors.startswith(f"rma-sim: {record}: "), errors)
+            missing = os.path.join(folder, "missing")
+            self.assertEqual(run("report", missing), (2, "", f"rma-sim: {missing}: cannot be read, or is empty\n"))
+            self.assertEqual(run("report")[0], 2)
+            self.assertEqual(run("-n", "2", "--json", record, PROGRAM, "x")[0], 0)  # one node
+            self.assertIn("s of virtual time", run("report", record)[1])
+
     def test_help(self):
         status, out, _ = run("--help")
         self.assertEqual(status, 0)

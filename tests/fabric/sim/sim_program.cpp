@@ -3,8 +3,10 @@
 /// sim_program WAY: a program whose last rank ends in an unusual way.
 #include <cstdio>
 #include <cstdlib>
+#include <span>
 #include <stdexcept>
 #include <string_view>
+#include <vector>
 
 #include "rma/rma.hpp"
 
@@ -30,6 +32,17 @@ int wait_for_a_death(rma::Runtime& rt) {
   }
 }
 
+/// Puts to everybody.
+int puts_around(rma::Runtime& rt) {
+  auto win = rma::Window<int>::allocate(rt.world(), 5000);
+  const std::vector<int> data(5000, 7);
+  win.fence();
+  for (int r = 0; r < rt.size(); ++r) win.put(std::span<const int>(data), r, 0);
+  win.fence(rma::no_succeed);
+  win.free();
+  return 0;
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -42,6 +55,7 @@ int main(int argc, char** argv) {
   if (way == "environment") std::puts(std::getenv("SIM_PROGRAM"));
   if (way == "now") std::printf("rank %d at %lld ns\n", rt.rank(), static_cast<long long>(rt.now().count()));
   if (way == "deadlock") return wait_for_a_signal(rt);
+  if (way == "traffic") return puts_around(rt);
   if (way == "death") return wait_for_a_death(rt);
   if (!last) return 0;
   if (way == "return") return 7;
