@@ -41,6 +41,7 @@ void tell(const std::string& text) {
 void print_replay(const settings& asked) {
   std::string line = fmt::format("replay: rma-sim -n {} --ranks-per-node {} --seed {}{}", asked.job.ranks,
                                  asked.job.ranks_per_node, asked.job.seed, asked.job.faults ? " --faults" : "");
+  if (asked.job.errors) line += " --errors";
   for (const std::string& each : asked.exports) line += " -x " + each;
   for (const std::string& each : asked.command) line += " " + each;
   say(line);
@@ -62,7 +63,7 @@ int run(const settings& asked) {
   take_exits_of(nullptr);
   std::fflush(stdout);
   tell(out.text());
-  if (!out.ok() && asked.job.faults) print_replay(asked);
+  if (!out.ok() && (asked.job.faults || asked.job.errors)) print_replay(asked);
   if (asked.report) tell(report_text(out));
   const bool written = write_file(asked.json, asked.json.empty() ? "" : out.json()) &&
                        write_file(asked.heat_map, out.network.heat_map) && write_file(asked.trace, out.network.trace);

@@ -88,6 +88,8 @@ void declare(CLI::App& app, settings& out, words& said) {
       ->capture_default_str();
   app.add_flag("--faults", out.job.faults,
                "Bad weather drawn from the seed: delays, full queues, outages, all that a fabric's contract allows");
+  app.add_flag("--errors", out.job.errors,
+               "Some transfers between nodes fail, though both ranks live: the program sees transfer_failed");
   app.add_option("--breach", out.job.breach, "For tests of checkers: a promise that the network breaks on purpose");
   app.add_flag("--report", out.report, "At the end: virtual time, where the ranks' time went, what the network did");
   app.add_option("--json", out.json, "FILE for what every rank, link and adapter did; `rma-sim report` reads it");

@@ -49,8 +49,8 @@ enum class [[nodiscard]] status : std::int8_t {
   /// would have written is undefined until it is written again; nothing else is harmed, and the call has done its
   /// other work: an epoch that it closes is closed.
   transfer_failed = -34,
-  job_aborted = -63,    ///< the launcher or another rank ended the job
-  fabric_lost = -64,    ///< the fabric is unusable; the runtime can only be destroyed
+  job_aborted = -63,  ///< the launcher or another rank ended the job
+  fabric_lost = -64,  ///< the fabric is unusable; the runtime can only be destroyed
 };
 
 /// True for `done` and `posted`.
@@ -69,7 +69,8 @@ class Error : public std::runtime_error {
 
   /// The stable code.
   [[nodiscard]] status code() const noexcept { return code_; }
-  /// The rank that the error is about (the dead one for `peer_failed`), or -1.
+  /// The rank that the error is about (in the world: the dead one for `peer_failed`, the other side for
+  /// `transfer_failed`), or -1.
   [[nodiscard]] int rank() const noexcept { return rank_; }
   /// Where the public call was made.
   [[nodiscard]] const std::source_location& where() const noexcept { return where_; }

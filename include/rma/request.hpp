@@ -15,16 +15,20 @@ namespace rma {
 
 class Request;
 std::size_t wait_any(std::span<Request> requests, std::source_location where);
+void wait_all(std::span<Request> requests, std::source_location where);
 
 namespace detail {
 struct request_node;
-/// One step of progress, then: done, not_yet, or why it failed. Frees the node unless not_yet.
+/// One step of progress, then: done, not_yet, or why it failed. Frees the node if done.
 status test_request(request_node*& node) noexcept;
-/// Blocks until the request has ended; frees the node.
+/// Blocks until the request has ended; frees the node if done, else call end_request.
 status wait_request(request_node*& node) noexcept;
+/// The failure was reported; frees the node.
+void end_request(request_node*& node) noexcept;
 /// The owner lost interest; the node is freed when the operation ends.
 void drop_request(request_node* node) noexcept;
-[[noreturn]] void raise_request(const char* call, status code, const std::source_location& where);
+/// Frees the node, which may be null.
+[[noreturn]] void raise_request(const char* call, status code, request_node*& node, const std::source_location& where);
 }  // namespace detail
 
 /// The end of one operation (rput, rget, raccumulate, rget_accumulate, ...).
@@ -34,7 +38,9 @@ void drop_request(request_node* node) noexcept;
 /// no allocation. There is no limit on outstanding requests; a finished one gives its memory back.
 ///
 /// Threads    a Request is for one thread at a time
-/// Errors     wait and test report the operation's own failure (peer_failed, ...)
+/// Errors     wait and test report the operation's own failure (peer_failed, transfer_failed), which flushes after that
+/// do
+///            not; a failure that no request reported is reported by the next call that completes the target
 class Request {
  public:
   Request() noexcept = default;
@@ -53,20 +59,29 @@ class Request {
 
   /// True if nothing is outstanding any more. Makes one step of progress if something is.
   bool test(std::source_location where = std::source_location::current()) {
-    const status s = try_test();
+    const status s = node_ == nullptr ? status::done : detail::test_request(node_);
     if (s == status::not_yet) return false;
-    if (!ok(s)) detail::raise_request("test", s, where);
+    if (!ok(s)) detail::raise_request("test", s, node_, where);
     return true;
   }
-  [[nodiscard]] status try_test() noexcept { return node_ == nullptr ? status::done : detail::test_request(node_); }
+  [[nodiscard]] status try_test() noexcept {
+    const status s = node_ == nullptr ? status::done : detail::test_request(node_);
+    if (node_ != nullptr && s != status::not_yet) detail::end_request(node_);
+    return s;
+  }
 
   /// Blocks until complete. A finished or empty request returns at once.
   void wait(std::source_location where = std::source_location::current()) {
-    const status s = try_wait();
-    if (!ok(s)) detail::raise_request("wait", s, where);
+    const status s = node_ == nullptr ? status::done : detail::wait_request(node_);
+    if (!ok(s)) detail::raise_request("wait", s, node_, where);
   }
-  [[nodiscard]] status try_wait() noexcept { return node_ == nullptr ? status::done : detail::wait_request(node_); }
+  [[nodiscard]] status try_wait() noexcept {
+    const status s = node_ == nullptr ? status::done : detail::wait_request(node_);
+    if (node_ != nullptr) detail::end_request(node_);
+    return s;
+  }
 
+  friend void wait_all(std::span<Request> requests, std::source_location where);
   friend std::size_t wait_any(std::span<Request> requests, std::source_location where);
 
   /// True while the operation may still be running (no progress is made).

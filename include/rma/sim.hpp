@@ -50,8 +50,11 @@ struct Config {
   /// Bad weather drawn from the seed: what completions mean, order of placement, full queues, receivers that are not
   /// ready, delays, links that go down, registrations that fail. All of it within the contract of a fabric.
   bool faults = false;
+  /// Some transfers between nodes, drawn from the seed, end with an error though both ranks live: calls report
+  /// `transfer_failed`, and the program must know what to do then.
+  bool errors = false;
   /// A promise that the network breaks on purpose, to see that a checker notices: read_overtakes, early_completion,
-  /// lost_write, lost_message, double_message, blind_swap.
+  /// lost_write, lost_message, double_message, blind_swap, swallowed_error.
   std::string breach{};
   /// Keep what links and adapters did, for Outcome::network.
   bool watch_network = false;

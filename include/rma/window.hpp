@@ -104,7 +104,7 @@ class Window {
   }
   [[nodiscard]] status try_free() noexcept {
     const status s = detail::free_window(view_);
-    if (s == status::done) view_ = detail::no_window();
+    if (s != status::window_freed && s != status::wrong_epoch) view_ = detail::no_window();
     return s;
   }
 

@@ -101,6 +101,12 @@ std::string remedy(const window_core& w, call what, status code, int target, std
 void raise(const window_view& view, call what, status code, int target, std::uint64_t displacement, std::uint64_t count,
            const std::source_location& where) {
   if (is_freed(view)) {
+    if (what == call::free && code <= status::peer_failed) {
+      throw Error(code,
+                  fmt::format("free: {}: the window is freed, but not all that was under way came to a good end",
+                              rma::name_of(code)),
+                  -1, where);
+    }
     const bool unlock = code == status::not_locked;
     throw Error(unlock ? code : status::window_freed,
                 fmt::format("{}: {}", name_of(what),
@@ -116,6 +122,13 @@ void raise(const window_view& view, call what, status code, int target, std::uin
   if (code == status::peer_failed) {
     about = w.ctx->last_failed();
     why = fmt::format("world rank {} is dead or has left the job; go on without it, or team.shrink()", about);
+  } else if (code == status::transfer_failed) {
+    about = w.ctx->last_failed();
+    why = fmt::format(
+        "a transfer to or from world rank {} ended with an error, though the rank lives; what it should have written "
+        "is "
+        "undefined: repeat it",
+        about);
   } else {
     why = remedy(w, what, code, target, displacement, count);
   }

@@ -4,17 +4,47 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
 
 #include "xfer/engine.hpp"
+#include "xfer/window_core.hpp"
 
 namespace rma {
 
 namespace detail {
-void raise_request(const char* call, status code, const std::source_location& where) {
-  throw Error(code,
-              fmt::format("{} on a request: {}{}", call, name_of(code),
-                          code == status::peer_failed ? ": the target is dead or has left the job" : ""),
-              -1, where);
+namespace {
+
+/// Frees the node.
+Error request_error(const char* call, status code, request_node*& node, const std::source_location& where) {
+  if (node == nullptr) return {code, fmt::format("{} on requests: {}", call, name_of(code)), -1, where};
+  const int peer = node->rank;
+  engine& owner = *node->owner;
+  std::string name = fmt::format("#{:x}", node->window & 0xffff);
+  {
+    const std::lock_guard guard(owner.ctx().lock());
+    const window_core* const w = owner.find(node->window);
+    if (w != nullptr && !w->hints.name.empty()) name = fmt::format("'{}'", w->hints.name);
+  }
+  end_request(node);
+  const char* const why =
+      code == status::peer_failed ? ": the target is dead or has left the job"
+      : code == status::transfer_failed
+          ? ": the transfer ended with an error, though the rank lives; what it should have written "
+            "is undefined: repeat it"
+          : "";
+  return {code,
+          fmt::format("{} on a request to world rank {} on window {}, rank {}: {}{}", call, peer, name,
+                      owner.ctx().rank(), name_of(code), why),
+          peer, where};
+}
+
+}  // namespace
+
+void raise_request(const char* call, status code, request_node*& node, const std::source_location& where) {
+  throw request_error(call, code, node, where);
 }
 }  // namespace detail
 
@@ -28,8 +58,14 @@ status try_wait_all(std::span<Request> requests) noexcept {
 }
 
 void wait_all(std::span<Request> requests, std::source_location where) {
-  const status s = try_wait_all(requests);
-  if (!ok(s)) detail::raise_request("wait_all", s, where);
+  std::optional<Error> first;
+  for (Request& r : requests) {
+    const status s = r.node_ == nullptr ? status::done : detail::wait_request(r.node_);
+    if (ok(s)) continue;
+    Error error = detail::request_error("wait_all", s, r.node_, where);
+    if (!first) first = std::move(error);
+  }
+  if (first) throw Error(*first);
 }
 
 std::size_t wait_any(std::span<Request> requests, std::source_location where) {
@@ -41,7 +77,8 @@ std::size_t wait_any(std::span<Request> requests, std::source_location where) {
   // `over` is true for failed ones, too, so that a death ends the wait.
   const auto any = [&]() noexcept { return std::any_of(requests.begin(), requests.end(), over); };
   const status s = first->node_->owner->ctx().wait_until(any, []() noexcept { return status::done; });
-  if (!ok(s)) detail::raise_request("wait_any", s, where);
+  detail::request_node* none = nullptr;
+  if (!ok(s)) detail::raise_request("wait_any", s, none, where);
   const auto ended = std::find_if(requests.begin(), requests.end(), over);
   ended->wait(where);
   return static_cast<std::size_t>(ended - requests.begin());

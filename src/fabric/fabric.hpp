@@ -4,7 +4,8 @@
 ///
 /// Order: a read, an atomic or a message to a peer takes effect there after all writes that were posted to it before
 /// (a message: if the capabilities say so); nothing else is ordered. What was posted ends, if only by an error: the
-/// completion of everything towards a peer that dies comes with `peer_failed`.
+/// completion of everything towards a peer that dies comes with `peer_failed`. Towards a peer that lives an error is
+/// `transfer_failed`: what a write or a read would have written is undefined then, and an atomic has not been done.
 ///
 /// Peers are world ranks. A call returns `done` (over, no completion will come), `posted` (a completion with
 /// the caller's token will come from `poll`), `retry_queue_full` (nothing happened) or an error. Guarded by the

@@ -76,7 +76,9 @@ status fence(window_view& view, assertion promises) noexcept {
   if (!fenced || w.locks_open != 0 || w.exposed) return status::wrong_epoch;
   // A broken promise is reported after the fence has done its work: the other ranks are in it, too.
   const bool broken = has(promises, no_precede) && !w.dirty.empty();
-  if (const status s = complete_all(w); s != status::done) return s;
+  // A transfer that failed is this rank's alone: the others wait in the barrier.
+  const status completed = complete_all(w);
+  if (completed != status::done && completed != status::transfer_failed) return completed;
   // Nothing before and nothing after: there is nothing to order.
   if (!(has(promises, no_precede) && has(promises, no_succeed))) {
     if (const status s = barrier(w); s != status::done) return s;
@@ -88,7 +90,7 @@ status fence(window_view& view, assertion promises) noexcept {
     w.may_lock = 0;
     w.open_all();
   }
-  return broken ? status::wrong_epoch : status::done;
+  return broken ? status::wrong_epoch : completed;
 }
 
 status post(window_view& view, const int* group, std::size_t count, assertion) noexcept {

@@ -9,6 +9,7 @@
 namespace rma::detail {
 namespace {
 
+constexpr unsigned release_tries = 32;
 constexpr std::int64_t pause_first_ns = 1'000;
 constexpr std::int64_t pause_max_ns = 1'000'000;
 /// Shared holders are counted, not named: after a death a count that stands still for so long may be the dead rank's.
@@ -109,8 +110,9 @@ status acquire_network(window_core& w, int target, lock_kind kind) noexcept {
 status release_network(window_core& w, int target, lock_kind kind) noexcept {
   lock_word word(w, target);
   std::uint64_t found = kind == lock_kind::exclusive ? w.my_lock_tag : 1;
-  for (;;) {
+  for (unsigned failures = 0;;) {
     const status s = word.swap(found, lock_given_back(found, kind));
+    if (s == status::transfer_failed && ++failures < release_tries) continue;  // or the others would wait for ever
     if (s != status::not_yet) return s;
   }
 }

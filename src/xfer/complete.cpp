@@ -37,10 +37,13 @@ status complete_target(window_core& w, int target) noexcept {
            state.fabric_pending.load() == 0 && !(far && static_cast<far_target&>(state).unplaced);
   });
   if (s == status::done && state.fabric_failed.load() != 0) {
+    const std::lock_guard guard(w.ctx->lock());
     s = static_cast<status>(-static_cast<int>(state.fabric_failed.load()));
     state.fabric_failed.store(0);
+    state.failures = 0;
+    ++state.reports;
   }
-  if (s == status::peer_failed) w.ctx->blame(peer);
+  if (s == status::peer_failed || s == status::transfer_failed) w.ctx->blame(peer);
   state.dirty = false;
   std::erase(w.dirty, target);
   return s;

@@ -32,15 +32,15 @@ request_node* engine::take_request() {
   return node;
 }
 
-request_node* engine::new_request(int rank, std::uint64_t operation) {
+request_node* engine::new_request(const window_core& w, int rank, std::uint64_t operation) {
   request_node* const node = take_request();
-  *node = {this, &ctx_.peer_of(rank), rank, operation, nullptr, nullptr};
+  *node = {this, &ctx_.peer_of(rank), rank, operation, nullptr, w.id, nullptr};
   return node;
 }
 
-request_node* engine::new_request(int rank, posted_operation* posted) {
+request_node* engine::new_request(const window_core& w, int rank, posted_operation* posted) {
   request_node* const node = take_request();
-  *node = {this, nullptr, rank, 0, posted, nullptr};
+  *node = {this, nullptr, rank, 0, posted, w.id, nullptr};
   return node;
 }
 
@@ -81,9 +81,15 @@ void engine::end_piece(posted_operation& op, status result) noexcept {
   if (result != status::done) op.result = result;
   if (--op.pieces != 0) return;
   if (op.state != nullptr) {
-    if (op.result != status::done)
-      op.state->fabric_failed.store(static_cast<std::uint32_t>(-static_cast<int>(op.result)));
-    op.state->fabric_pending.fetch_sub(1);
+    target_state& state = *op.state;
+    if (op.result == status::done) {
+      op.state = nullptr;
+    } else {
+      state.fabric_failed.store(static_cast<std::uint32_t>(-static_cast<int>(op.result)));
+      ++state.failures;
+      op.reports = state.reports;
+    }
+    state.fabric_pending.fetch_sub(1);
   }
   op.over.store(1);
   if (op.detached) free_posted(&op);
@@ -93,8 +99,14 @@ void engine::on_completion(void* self, std::uint64_t token, status result) noexc
   static_cast<engine*>(self)->end_piece(*reinterpret_cast<posted_operation*>(token), result);
 }
 
+// What a flush has reported meanwhile is not counted any more.
+void engine::told(const posted_operation& op) noexcept {
+  if (op.state == nullptr || op.result == status::done || op.reports != op.state->reports) return;
+  if (--op.state->failures == 0) op.state->fabric_failed.store(0);
+}
+
 void engine::forget(const target_state& state) noexcept {
-  if (state.fabric_pending.load() == 0) return;
+  if (state.fabric_pending.load() == 0 && state.failures == 0 && state.reports == 0) return;
   for (posted_operation& op : posted_) {
     if (op.state == &state) op.state = nullptr;
   }
@@ -203,9 +215,11 @@ status request_state(request_node& node) noexcept {
 
 namespace {
 
+/// Its failure has been seen by whoever waits for it.
 void release(request_node*& node) noexcept {
   engine& owner = *node->owner;
   const std::lock_guard guard(owner.ctx().lock());
+  if (node->posted != nullptr && node->posted->over.load() != 0) owner.told(*node->posted);
   owner.free_request(std::exchange(node, nullptr));
 }
 
@@ -217,25 +231,27 @@ status test_request(request_node*& node) noexcept {
     node->owner->ctx().progress();
     s = request_state(*node);
   }
-  if (s != status::not_yet) release(node);
+  if (ok(s)) release(node);
   return s;
 }
 
 status wait_request(request_node*& node) noexcept {
   request_node& n = *node;
-  if (n.posted != nullptr) {
-    const status s = n.owner->wait_posted(*n.posted);
-    if (s == status::peer_failed) n.owner->ctx().blame(n.rank);
-    release(node);
-    return s;
-  }
   const status s =
-      n.owner->ctx().wait_for_peer(n.rank, [&n]() noexcept { return n.peer->operations_done.load() >= n.operation; });
-  if (s == status::peer_failed) n.owner->ctx().blame(n.rank);
-  release(node);
+      n.posted != nullptr ? n.owner->wait_posted(*n.posted) : n.owner->ctx().wait_for_peer(n.rank, [&n]() noexcept {
+        return n.peer->operations_done.load() >= n.operation;
+      });
+  if (s == status::peer_failed || s == status::transfer_failed) n.owner->ctx().blame(n.rank);
+  if (ok(s)) release(node);
   return s;
 }
 
-void drop_request(request_node* node) noexcept { release(node); }
+void end_request(request_node*& node) noexcept { release(node); }
+
+void drop_request(request_node* node) noexcept {
+  engine& owner = *node->owner;
+  const std::lock_guard guard(owner.ctx().lock());
+  owner.free_request(node);
+}
 
 }  // namespace rma::detail

@@ -29,7 +29,8 @@ struct posted_operation {
   bool detached = false;         ///< nobody looks at it: given back when it is over
   status result = status::done;  ///< the worst of its pieces
   word32 over{};
-  target_state* state = nullptr;  ///< whose fabric_pending counts it, if any
+  target_state* state = nullptr;  ///< whose fabric_pending counts it, if any; null if it is over and has not failed
+  std::uint32_t reports = 0;      ///< state's, when it failed
   std::uint64_t value = 0;        ///< where the old value of an atomic goes
   std::vector<std::byte> copy;    ///< of what goes out, where the origin's memory may change meanwhile
   posted_operation* next_free = nullptr;
@@ -45,6 +46,7 @@ struct request_node {
   int rank = -1;  ///< of the peer, in the world
   std::uint64_t operation = 0;
   posted_operation* posted = nullptr;  ///< instead of the two
+  std::uint64_t window = 0;            ///< its id
   request_node* next_free = nullptr;
 };
 
@@ -88,14 +90,16 @@ class engine {
   }
 
   // ---- operations under way; the caller holds the progress lock ------------------------------------------------
-  request_node* new_request(int rank, std::uint64_t operation);
-  request_node* new_request(int rank, posted_operation* posted);
+  request_node* new_request(const window_core& w, int rank, std::uint64_t operation);
+  request_node* new_request(const window_core& w, int rank, posted_operation* posted);
   void free_request(request_node* node) noexcept;
   /// Nothing of it is under way yet: one piece, detached or not as its user says before the first one is posted.
   posted_operation* new_posted();
   void free_posted(posted_operation* op) noexcept;
   /// Posting is over: if all pieces are, so is the operation.
   void end_posting(posted_operation& op) noexcept { end_piece(op, status::done); }
+  /// The failure of an operation that is over has been reported to its own user: flushes need not do it again.
+  void told(const posted_operation& op) noexcept;
   /// Operations towards a target of a window that goes away.
   void forget(const target_state& state) noexcept;
   /// `shape` is null where the result is contiguous.

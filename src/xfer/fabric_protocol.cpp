@@ -127,12 +127,18 @@ status hand_over(window_core& w, const checked_operation& o, posted_operation& o
   if (o.args->by_value && !read_already) {
     const status s = e.wait_posted(op);
     const std::lock_guard guard(w.ctx->lock());
+    if (op.over.load() == 0) {
+      op.detached = true;  // the job is being ended
+      return s;
+    }
+    e.told(op);
     e.free_posted(&op);
+    if (s == status::transfer_failed) w.ctx->blame(w.world_rank(o.args->target));
     return s;
   }
   const std::lock_guard guard(w.ctx->lock());
   if (request != nullptr) {
-    *request = e.new_request(w.world_rank(o.args->target), &op);
+    *request = e.new_request(w, w.world_rank(o.args->target), &op);
   } else if (op.over.load() != 0) {
     e.free_posted(&op);
   } else {

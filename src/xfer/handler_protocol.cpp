@@ -151,7 +151,7 @@ void keep_track(window_core& w, const checked_operation& o, context::peer& peer,
     w.dirty.push_back(target);
   }
   if (target_view* const t = view_of(w, target)) t->flushable = 0;
-  if (request != nullptr) *request = w.team->rt->ops->new_request(w.world_rank(target), state.last_operation);
+  if (request != nullptr) *request = w.team->rt->ops->new_request(w, w.world_rank(target), state.last_operation);
 }
 
 /// This rank's own part, when handlers own it: the same, without messages.

@@ -239,7 +239,10 @@ status issue_and_wait(window_view& view, const operation_args& a) noexcept {
   }
   request_node* node = nullptr;
   const status s = issue(view, a, &node);
-  return node == nullptr ? (s == status::posted ? status::done : s) : wait_request(node);
+  if (node == nullptr) return s == status::posted ? status::done : s;
+  const status over = wait_request(node);
+  if (node != nullptr) end_request(node);
+  return over;
 }
 
 void notify(window_core& w, int target, counter_kind kind, std::uint32_t index) noexcept {

@@ -26,6 +26,7 @@ status post_and_wait(engine& e, int rank, Post&& post, Take&& take) noexcept {
   if (s == status::posted) s = e.wait_posted(*op);  // never given up: the fabric ends every operation, by an error too
   const std::lock_guard guard(ctx.lock());
   if (s == status::done) take(*op);
+  if (s == status::transfer_failed) ctx.blame(rank);
   if (s == status::job_aborted) {
     op->detached = true;  // it may still be under way
   } else {

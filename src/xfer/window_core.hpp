@@ -74,7 +74,9 @@ struct target_state {
   std::uint64_t last_operation = 0;  ///< number of the peer's last handler operation that was ours
   std::uint64_t last_promised = 0;   ///< of these, the last that the target is bound to handle
   word64 fabric_pending{};           ///< posted fabric operations
-  word32 fabric_failed{};            ///< minus the status of one of them that failed; guarded by the progress lock
+  word32 fabric_failed{};            ///< minus the status of one of them that failed and was not reported
+  std::uint32_t failures = 0;        ///< how many; these three are written under the progress lock
+  std::uint32_t reports = 0;         ///< how often failures have been reported by a call that completes all
   bool dirty = false;                ///< in window_core::dirty
 };
 

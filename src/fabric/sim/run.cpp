@@ -30,6 +30,7 @@ world_options options_of(const Config& job) {
   o.settings = job.settings;
   o.topology = job.topology.empty() ? default_topology : std::string_view(job.topology);
   if (job.faults) o.today = storm(job.seed);
+  if (job.errors) o.today.failed_one_in = error_rate(job.seed);
   if (!job.breach.empty()) o.today.broken = breach_named(job.breach);
   o.watch_network = job.watch_network;
   o.machine = load_parameters(job.parameters.empty() ? default_machine : std::string_view(job.parameters));

@@ -26,6 +26,7 @@ breach breach_named(std::string_view name) {
       {"lost_message", breach::lost_message},
       {"double_message", breach::double_message},
       {"blind_swap", breach::blind_swap},
+      {"swallowed_error", breach::swallowed_error},
   };
   std::string known;
   for (const auto& [text, value] : all) {
@@ -54,6 +55,8 @@ weather calm() {
   w.receiver_not_ready_ps = 10 * us;
   return w;
 }
+
+std::uint32_t error_rate(std::uint64_t seed) { return dice(seed ^ 0xe7707).one_of<std::uint32_t>({20, 60, 300}); }
 
 weather storm(std::uint64_t seed) {
   using fabric::write_completion;

@@ -42,7 +42,8 @@ enum class breach : std::uint8_t {
   lost_write,
   lost_message,
   double_message,
-  blind_swap,  ///< a compare-and-swap that does not compare
+  blind_swap,       ///< a compare-and-swap that does not compare
+  swallowed_error,  ///< a transfer that failed is reported as done
 };
 
 /// By its name; throws Error(bad_argument) with a list of them.
@@ -58,6 +59,7 @@ struct weather {
   time_ps placement_delay_max_ps = 0;  ///< of a write that is acknowledged before it is in memory
   time_ps jitter_max_ps = 0;           ///< of a packet
   std::uint32_t refused_one_in = 0;    ///< registrations of user memory that fail; 0: none
+  std::uint32_t failed_one_in = 0;     ///< writes, reads and atomics that end with an error, though the peer lives
   int slow_rank = -1;                  ///< whose processor takes so many times as long for everything; -1: none
   std::uint32_t slow_times = 1;
   std::uint32_t outages = 0;     ///< links that go down for a while
@@ -67,6 +69,8 @@ struct weather {
 
 /// A network that keeps every promise that a network can make.
 weather calm();
+/// How often transfers fail in a run with errors: `failed_one_in`.
+std::uint32_t error_rate(std::uint64_t seed);
 /// Everything drawn: the least that the contract of the fabric allows, and all that may go wrong in it.
 weather storm(std::uint64_t seed);
 

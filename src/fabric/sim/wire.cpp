@@ -87,11 +87,18 @@ status wire::post(const order& o) {
   const std::uint32_t index = take();
   flight& f = at(index);
   fill(f, o);
+  draw_failure(f);
   f.number = stream_of(between(o.origin, o.target), f).posted++;
   job_.charge(o.origin, model_.constants().post_time_ps, activity::post);
   send(index, job_.local_time_ps(o.origin));
   if (o.what == kind::write && breaks(breach::early_completion, 1)) complete(at(index));
   return o.what == kind::message ? status::done : status::posted;
+}
+
+// A message has nobody who could be told.
+void wire::draw_failure(flight& f) noexcept {
+  f.fails = f.what != kind::message && dice_.one_in(weather_.failed_one_in);
+  f.fails_at = f.fails ? dice_.below(f.bytes) : f.bytes;
 }
 
 // The identity of a transfer is the flight's number, the lowest bit says that it is the answer.
@@ -144,6 +151,8 @@ void wire::copy_out(flight& f, std::uint64_t first, std::uint64_t bytes) noexcep
 }
 
 void wire::copy_in(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept {
+  if (first >= f.fails_at) return;
+  bytes = std::min(bytes, f.fails_at - first);
   const auto copy = [&](std::byte* to, std::uint64_t at, std::uint64_t n) { std::memcpy(to, f.data.data() + at, n); };
   if (f.back) {
     for_part(f.local, first, bytes, here, copy);
@@ -165,14 +174,13 @@ void wire::on_departure(transfer_id id, std::uint64_t first, std::uint32_t bytes
   const auto index = static_cast<std::uint32_t>(id >> 1);
   flight& f = at(index);
   const bool last = first + bytes >= f.bytes;
-  if (f.what == kind::message || f.result != status::done) return;
+  if (f.what == kind::message) return;
   const bool there_still = f.back ? lies_in_region(f) : fabrics_[static_cast<std::size_t>(f.origin)] != nullptr;
-  if (there_still) {
-    copy_out(f, first, bytes);
-  } else {
-    f.result = status::peer_failed;
-  }
-  if (last && f.what == kind::write && weather_.caps.write_means == fabric::write_completion::local) complete(f);
+  if (f.result == status::done && there_still) copy_out(f, first, bytes);
+  if (f.result == status::done && !there_still) f.result = status::peer_failed;
+  if (!last || f.what != kind::write || weather_.caps.write_means != fabric::write_completion::local) return;
+  if (f.result == status::done && f.fails) f.result = status::transfer_failed;
+  complete(f);
 }
 
 void wire::on_arrival(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept {
@@ -186,7 +194,7 @@ void wire::on_arrival(transfer_id id, std::uint64_t first, std::uint32_t bytes) 
     if (word || f.arrived == f.bytes) arrived_back(index);
     return;
   }
-  if (f.what == kind::write) {
+  if (f.what == kind::write && f.result != status::transfer_failed) {
     if (!job_.alive(f.target)) {
       f.result = status::peer_failed;
     } else if (!lies_in_region(f)) {
@@ -208,6 +216,7 @@ void wire::on_atomic(transfer_id id) noexcept {
   const auto index = static_cast<std::uint32_t>(id >> 1);
   flight& f = at(index);
   if (f.result == status::done && !lies_in_region(f)) f.result = status::peer_failed;  // it left while it was its turn
+  if (f.result == status::done && f.fails) f.result = status::transfer_failed;
   if (f.result == status::done) {
     auto& word = *reinterpret_cast<std::uint64_t*>(there(f.remote.front()));
     f.old_value = word;
@@ -225,6 +234,7 @@ void wire::on_atomic(transfer_id id) noexcept {
 void wire::arrived_at_target(std::uint32_t index) {
   flight& f = at(index);
   connection& c = between(f.origin, f.target);
+  if (f.what == kind::write && f.result == status::done && f.fails) f.result = status::transfer_failed;
   if (f.what == kind::write && f.result == status::done && weather_.placement_delay_max_ps != 0) {
     ++f.holds;
     c.unplaced.push_back(index);
@@ -349,6 +359,7 @@ void wire::answer(std::uint32_t index) {
 void wire::arrived_back(std::uint32_t index) {
   flight& f = at(index);
   const bool lost = fabrics_[static_cast<std::size_t>(f.origin)] == nullptr || !job_.alive(f.origin);
+  if (f.result == status::done && f.fails) f.result = status::transfer_failed;
   if (f.old != nullptr && f.result == status::done && !lost) *f.old = f.old_value;
   complete(f);
   release(index);
@@ -360,6 +371,7 @@ void wire::complete(flight& f) noexcept {
   sim_fabric* const origin = fabrics_[static_cast<std::size_t>(f.origin)];
   if (origin == nullptr || !job_.alive(f.origin)) return;
   origin->end_one();
+  if (f.result == status::transfer_failed && breaks(breach::swallowed_error, 1)) f.result = status::done;
   if (f.what != kind::message) origin->put_completion(f.token, f.result);
 }
 

@@ -81,6 +81,7 @@ class wire final : public transfer_sink {
     bool back = false;  ///< the answer of a read or an atomic is on its way
     bool told = false;  ///< the origin knows that it is over
     bool has_immediate = false;
+    bool fails = false;  ///< it will end with an error
     int origin = 0;
     int target = 0;
     std::uint64_t token = 0;
@@ -91,6 +92,7 @@ class wire final : public transfer_sink {
     std::vector<std::byte> data;
     std::uint64_t bytes = 0;
     std::uint64_t arrived = 0;
+    std::uint64_t fails_at = 0;  ///< of its bytes, the first that does not get through
     std::uint64_t operand = 0, expected = 0, old_value = 0;
     std::uint64_t* old = nullptr;
     std::uint32_t immediate = 0;
@@ -124,6 +126,7 @@ class wire final : public transfer_sink {
   std::uint32_t take();
   void fill(flight& f, const order& o);
   void send(std::uint32_t index, time_ps when_ps);
+  void draw_failure(flight& f) noexcept;
   void copy_out(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept;
   void copy_in(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept;
   [[nodiscard]] bool lies_in_region(const flight& f) const noexcept;

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+// Transfers that end with an error although both ranks live: each is reported, once, by the call that completes it, and
+// nothing else is harmed. What is undefined then is the oracle's matter (oracle_test.cpp).
+#include <fmt/format.h>
+
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "rma/rma.hpp"
+#include "rma/sim.hpp"
+
+namespace {
+
+using rma::Runtime;
+using rma::status;
+using rma::Window;
+using word = std::uint64_t;
+
+rma::sim::Outcome run(std::uint64_t seed, const std::function<void(Runtime&)>& main) {
+  rma::sim::Config job{.ranks = 3, .ranks_per_node = 1, .seed = seed};
+  job.errors = true;
+  return rma::sim::run(job, main);
+}
+
+/// What the call said if it failed, "" if not.
+std::string said(const std::function<void()>& call) {
+  try {
+    call();
+    return {};
+  } catch (const rma::Error& e) {
+    if (e.code() != status::transfer_failed || e.rank() != 1) throw;
+    return e.what();
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every call that can meet a failed transfer reports it", "[errors]") {
+  std::map<std::string, std::string> texts;
+  for (std::uint64_t seed = 1; seed <= 150; ++seed) {
+    const auto out = run(seed, [&](Runtime& rt) {
+      auto win = Window<word>::allocate(rt.world(), 1000, {.name = "w"});
+      const std::vector<word> many(900, 7);
+      const auto note = [&](const std::string& call, const std::function<void()>& what) {
+        const std::string text = said(what);
+        if (!text.empty()) texts[call] = text;
+      };
+      for (int turn = 0; turn < 10 && rt.rank() == 0; ++turn) {
+        while (!said([&] { win.lock(rma::shared, 1).unlock(); }).empty()) {}
+        note("lock", [&] { win.lock(rma::exclusive, 1).unlock(); });
+        auto epoch = win.lock_all();
+        note("put", [&] { win.put(std::span<const word>(many), 1, 0); });
+        note("get", [&] { (void)win.get(1, 5); });
+        for (int i = 0; i < 4; ++i) (void)said([&] { win.put(word{1}, 1, 3); });
+        note("flush", [&] { win.flush(1); });
+        if (win.try_flush(1) != status::done) throw std::runtime_error("an error is reported twice");
+        note("wait", [&] { win.rput(std::span<const word>(many), 1, 0).wait(); });
+        (void)said([&] { win.put(word{1}, 1, 3); });
+        note("unlock_all", [&] { epoch.unlock(); });
+      }
+      note("fence", [&] { win.fence(rma::no_precede); });
+      if (rt.rank() == 0) (void)said([&] { win.put(word{1}, 1, 3); });
+      note("fence", [&] { win.fence(rma::no_succeed); });
+      win.free();
+    });
+    INFO("seed " << seed << ": " << out.text());
+    REQUIRE(out.ok());
+  }
+  for (const std::string call : {"lock", "put", "get", "flush", "wait", "unlock_all", "fence"}) {
+    INFO(call << ": " << texts[call]);
+    CHECK(texts[call].find("on window 'w', rank 0: transfer_failed: ") != std::string::npos);
+    CHECK(texts[call].find("world rank 1 ") != std::string::npos);
+  }
+}
+
+TEST_CASE("what a request has reported no flush reports again, but the failure of another operation", "[errors]") {
+  unsigned by_request = 0, by_flush = 0, clean = 0;
+  for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+    const auto out = run(seed, [&](Runtime& rt) {
+      std::vector<word> memory(4096);
+      auto win = Window<word>::allocate(rt.world(), 4096);
+      rt.world().barrier();
+      if (rt.rank() == 0) {
+        auto epoch = win.lock_all();
+        while (!said([&] { (void)win.get(1, 0); }).empty()) {}
+        (void)win.try_flush(1);
+        for (int turn = 0; turn < 20; ++turn) {
+          auto first = win.rput(std::span<const word>(memory), 1, 0);
+          if (first.try_wait() != status::done) {
+            ++by_request;
+            if (win.try_flush(1) != status::done) throw std::runtime_error("an error is reported twice");
+          }
+          { auto dropped = win.rput(std::span<const word>(memory), 1, 0); }
+          status flushed = win.try_flush(1);
+          by_flush += flushed == status::transfer_failed ? 1 : 0;
+          clean += flushed == status::done ? 1 : 0;
+          auto late = win.rput(std::span<const word>(memory), 1, 0);
+          flushed = win.try_flush(1);
+          if (late.try_wait() != flushed) throw std::runtime_error("flush and request do not say the same");
+          if (win.try_flush(1) != status::done) throw std::runtime_error("an error is reported twice");
+        }
+        (void)said([&] { epoch.unlock(); });
+      }
+      rt.world().barrier();
+      win.free();
+    });
+    INFO("seed " << seed << ": " << out.text());
+    REQUIRE(out.ok());
+  }
+  CHECK(by_request > 10);
+  CHECK(by_flush > 10);
+  CHECK(clean > 100);
+}
+
+TEST_CASE("other targets and other windows go on", "[errors]") {
+  unsigned failures = 0;
+  for (std::uint64_t seed = 1; seed <= 100; ++seed) {
+    const auto out = run(seed, [&](Runtime& rt) {
+      auto one = Window<word>::allocate(rt.world(), 1000);
+      auto two = Window<word>::allocate(rt.world(), 1000);
+      const std::vector<word> many(50, 7 + static_cast<word>(rt.rank()));
+      one.fence();
+      two.fence();
+      for (int turn = 0; turn < 10; ++turn) {
+        status s = status::transfer_failed;
+        while (s == status::transfer_failed) {  // until it comes through: a barrier of all for each try
+          s = status::done;
+          const int to = (rt.rank() + 1) % rt.size();
+          for (auto* const win : {&one, &two}) {
+            if (const status put = win->try_put(std::span<const word>(many), to, 10); !ok(put)) s = put;
+            if (const status fenced = win->try_fence(); !ok(fenced)) s = fenced;
+          }
+          failures += s == status::done ? 0 : 1;
+          const auto worst = rt.world().allreduce(static_cast<int>(s), rma::min);
+          s = static_cast<status>(worst);
+        }
+        if (s != status::done) throw std::runtime_error(fmt::format("{}", name_of(s)));
+        const word right = 7 + static_cast<word>((rt.rank() + rt.size() - 1) % rt.size());
+        if (one[59] != right || two[10] != right) throw std::runtime_error("a put is missing");
+      }
+      one.free();
+      two.free();
+    });
+    INFO("seed " << seed << ": " << out.text());
+    REQUIRE(out.ok());
+  }
+  CHECK(failures > 20);
+}
