@@ -8,9 +8,11 @@
 #include <cerrno>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <numeric>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -227,6 +229,9 @@ parameters load_parameters(std::string_view preset_or_path) {
            " (a file's name has a / or a . in it)");
   }
   const std::string path(preset_or_path);
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored))
+    refuse(fmt::format("{}: is a directory; the parameters of a machine are a text file", path));
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file || text.empty()) refuse(fmt::format("{}: cannot be read, or is empty (parameters of a machine)", path));

@@ -75,6 +75,7 @@ TEST_CASE("a file of parameters is found by its path, and may start from a prese
   std::remove(path.c_str());
   CHECK(p.link_bandwidth_gbs == 8.0);
   CHECK(p.dma_speed_gbs == 2.8);
+  CHECK_THROWS_WITH(load_parameters("."), ".: is a directory; the parameters of a machine are a text file");
   CHECK_THROWS_WITH(load_parameters(path), path + ": cannot be read, or is empty (parameters of a machine)");
 }
 
