@@ -42,7 +42,7 @@ using picoseconds = std::chrono::duration<std::int64_t, std::pico>;
 /// What a put or get between two ranks of one node is.
 enum class IntraNode : std::uint8_t {
   adapter,  ///< a transfer like others, from memory to memory through the node's DMA engine
-  copy,     ///< done by the origin's processor: copy_latency and copy_bandwidth
+  copy,     ///< done by the origin's processor: copy_latency, copy_bandwidth, memory_bandwidth
   free,     ///< it takes no time: what the pattern would be without it
 };
 

@@ -87,7 +87,7 @@ constexpr description descriptions[] = {
     description{"copy_latency", "ns", &p::copy_latency_ps, 0, ns_most, "of a copy within a node, whatever its size"},
     description{"copy_bandwidth", "GB/s", &p::copy_bandwidth_gbs, gbs_least, gbs_most, "of one rank's copy"},
     description{"memory_bandwidth", "GB/s", &p::memory_bandwidth_gbs, gbs_least, gbs_most,
-                "of a node, shared by its ranks' copies"},
+                "of a node, shared by its ranks' copies: a byte copied is one read and one written"},
 };
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(status::bad_setting, message); }

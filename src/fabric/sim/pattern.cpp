@@ -141,8 +141,7 @@ void pattern_job::copy(std::size_t number) {
   if (intra_node_ == IntraNode::copy) {
     const parameters& with = world_.options().machine;
     world_.charge(origin, with.library_overhead_ps, activity::post);
-    world_.charge(origin, with.copy_latency_ps + time_of(operations_[number].bytes, with.copy_bandwidth_gbs),
-                  activity::copy);
+    world_.charge_copy(origin, operations_[number].bytes, with.copy_latency_ps, activity::copy);
     world_.settle(origin);
   }
   operation& o = operations_[number];  // others may have added some meanwhile

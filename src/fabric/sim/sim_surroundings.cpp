@@ -90,11 +90,10 @@ std::unique_ptr<detail::companion> sim_surroundings::start(std::function<void()>
 
 void sim_surroundings::charge(detail::work what, std::uint64_t bytes) noexcept {
   const parameters& machine = job_.options().machine;
-  const time_ps copied = time_of(bytes, machine.copy_bandwidth_gbs);
   switch (what) {
-    case detail::work::copy: return job_.charge(rank_, machine.copy_latency_ps + copied, activity::copy);
+    case detail::work::copy: return job_.charge_copy(rank_, bytes, machine.copy_latency_ps, activity::copy);
     case detail::work::poll: return job_.charge(rank_, machine.poll_time_ps, activity::poll);
-    case detail::work::handler: return job_.charge(rank_, machine.handler_time_ps + copied, activity::handler);
+    case detail::work::handler: return job_.charge_copy(rank_, bytes, machine.handler_time_ps, activity::handler);
   }
 }
 

@@ -44,6 +44,7 @@ world::world(const world_options& options)
       turns_(at(options.ranks), 0),
       watches_(at(options.ranks), 0),
       inside_(at(options.ranks), 0),
+      memory_busy_until_ps_(at(nodes_), 0),
       thread_(static_cast<std::uint64_t>(::gettid())) {}
 
 world::~world() { RMA_ASSERT(current_ == nullptr); }
@@ -157,6 +158,16 @@ void world::charge(int rank, time_ps work_ps, activity what) noexcept {
   if (rank == options_.today.slow_rank) work_ps *= options_.today.slow_times;
   s.owes_ps += work_ps;
   records_[at(rank)].spent_ps[static_cast<std::size_t>(what)] += work_ps;
+}
+
+void world::charge_copy(int rank, std::uint64_t bytes, time_ps fixed_ps, activity what) noexcept {
+  if (options_.costless) return;
+  const time_ps begin_ps = local_time_ps(rank) + fixed_ps;
+  time_ps& busy_until_ps = memory_busy_until_ps_[at(node_of(rank))];
+  if (bytes != 0)
+    busy_until_ps = std::max(busy_until_ps, begin_ps) + time_of(2 * bytes, options_.machine.memory_bandwidth_gbs);
+  const time_ps alone_ps = time_of(bytes, options_.machine.copy_bandwidth_gbs);
+  charge(rank, fixed_ps + (bytes == 0 ? 0 : std::max(alone_ps, busy_until_ps - begin_ps)), what);
 }
 
 // A switch costs more than a look: if nothing lies before that time, it passes at once.

@@ -93,6 +93,9 @@ class world {
   [[nodiscard]] time_ps local_time_ps(int rank) const noexcept;
   /// The rank's processor is busy for so long. It lives through that when it settles.
   void charge(int rank, time_ps work_ps, activity what) noexcept;
+  /// The rank's processor copies so many bytes, and is busy with it for that long and `fixed_ps` more. Its node's
+  /// memory moves two bytes for each, for one copy after the other: while it cannot keep up, the copy takes longer.
+  void charge_copy(int rank, std::uint64_t bytes, time_ps fixed_ps, activity what) noexcept;
   /// Time passes until the running rank owes nothing.
   void settle(int rank) noexcept;
   /// The same, and whatever others can do at that moment comes first.
@@ -213,7 +216,8 @@ class world {
   std::vector<rank_record> records_;
   std::vector<std::size_t> turns_;
   std::vector<char> watches_;
-  std::vector<int> inside_;  ///< runtimes that are in the job
+  std::vector<int> inside_;                    ///< runtimes that are in the job
+  std::vector<time_ps> memory_busy_until_ps_;  ///< of each node, with copies
   std::deque<std::unique_ptr<meeting>> meetings_;
   std::uint64_t steps_ = 0;
   bool aborted_ = false;

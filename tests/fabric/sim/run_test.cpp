@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -215,4 +220,36 @@ TEST_CASE("a job that makes no sense is refused", "[fabric][sim][run]") {
   CHECK_THROWS_AS(sim::run({.ranks = 2, .ranks_per_node = 1, .topology = "nothing"}, nothing), rma::Error);
   const sim::Outcome out = sim::run({.ranks = 2, .settings = {{"RMA_NOTHING", "1"}}}, nothing);
   CHECK_THAT(out.text(), Contains("RMA_NOTHING"));
+}
+
+// Goal: a node's memory is shared by the copies of its ranks, and by nobody else's.
+// Method: a machine whose memory feeds one and a half copies; each rank puts to itself. Alone, then two at once.
+TEST_CASE("copies share the memory of their node", "[fabric][sim][run]") {
+  const std::string path = "./run_test_memory.params";
+  std::ofstream(path) << "base = ndr400\ncopy_bandwidth = 10 GB/s\nmemory_bandwidth = 30 GB/s\n";
+  const auto slowest_ns = [&](int ranks, int per_node) {
+    std::int64_t most_ns = 0;
+    const sim::Outcome out =
+        sim::run({.ranks = ranks, .ranks_per_node = per_node, .parameters = path}, [&](rma::Runtime& rt) {
+          constexpr std::size_t size = 1'000'000;
+          auto win = rma::Window<std::byte>::allocate(rt.world(), size);
+          const std::vector<std::byte> data(size);
+          rt.world().barrier();
+          const auto start = rt.now();
+          auto epoch = win.lock_all();
+          win.put(std::span(data), rt.rank(), 0);
+          epoch.unlock();
+          most_ns = std::max<std::int64_t>(most_ns, (rt.now() - start).count());
+          win.free();
+        });
+    CHECK(out.ok());
+    return static_cast<double>(most_ns);
+  };
+  const double alone = slowest_ns(1, 1);
+  CHECK(alone == Approx(100'000).epsilon(0.05));
+  CHECK(slowest_ns(2, 2) == Approx(133'000).epsilon(0.05));  // 4 MB of traffic at 30 GB/s
+  CHECK(slowest_ns(3, 3) == Approx(200'000).epsilon(0.05));
+  CHECK(slowest_ns(2, 1) == Approx(alone).epsilon(0.1));
+  CHECK(slowest_ns(6, 3) == Approx(200'000).epsilon(0.1));
+  std::remove(path.c_str());
 }
