@@ -28,20 +28,21 @@ enum class [[nodiscard]] status : std::int8_t {
   retry_no_buffer = 3,   ///< internal: nothing happened, make progress and call again
   not_yet = 4,           ///< a test found the operation unfinished
 
-  out_of_window = -1,   ///< target range lies outside the target's part of the window
-  wrong_epoch = -2,     ///< no epoch is open that allows this call, or one is open that forbids it
-  not_locked = -3,      ///< unlock of a target that is not locked by this rank
-  window_freed = -4,    ///< the window was freed or moved from
-  bad_rank = -5,        ///< rank outside the team
-  bad_size = -6,        ///< negative, overflowing or unequal sizes
-  bad_type = -7,        ///< operator and element type do not fit, or types differ
-  misaligned = -8,      ///< an atomic operation needs its natural alignment
-  bad_setting = -9,     ///< unknown setting, or a value that it does not have
-  bad_argument = -10,   ///< any other argument that cannot be meant
-  not_supported = -11,  ///< this fabric or window cannot do it
-  unreachable = -12,    ///< no fabric connects the two ranks
-  out_of_memory = -13,  ///< the segment, the machine or a limit has no room
-  bad_boot = -14,       ///< the launcher's parameters are missing, contradictory or refused
+  out_of_window = -1,      ///< target range lies outside the target's part of the window
+  wrong_epoch = -2,        ///< no epoch is open that allows this call, or one is open that forbids it
+  not_locked = -3,         ///< unlock of a target that is not locked by this rank
+  window_freed = -4,       ///< the window was freed or moved from
+  bad_rank = -5,           ///< rank outside the team
+  bad_size = -6,           ///< negative, overflowing or unequal sizes
+  bad_type = -7,           ///< operator and element type do not fit, or types differ
+  misaligned = -8,         ///< an atomic operation needs its natural alignment
+  bad_setting = -9,        ///< unknown setting, or a value that it does not have
+  bad_argument = -10,      ///< any other argument that cannot be meant
+  not_supported = -11,     ///< this fabric or window cannot do it
+  unreachable = -12,       ///< no fabric connects the two ranks
+  out_of_memory = -13,     ///< the segment, the machine or a limit has no room
+  bad_boot = -14,          ///< the launcher's parameters are missing, contradictory or refused
+  message_too_long = -15,  ///< a message is longer than the receive that was posted for it
 
   peer_failed = -32,    ///< a rank that this call depends on is dead
   window_failed = -33,  ///< an epoch was abandoned by an exception; free the window

@@ -28,6 +28,7 @@ std::string_view name_of(status s) noexcept {
     case status::unreachable: return "unreachable";
     case status::out_of_memory: return "out_of_memory";
     case status::bad_boot: return "bad_boot";
+    case status::message_too_long: return "message_too_long";
     case status::peer_failed: return "peer_failed";
     case status::window_failed: return "window_failed";
     case status::transfer_failed: return "transfer_failed";

@@ -56,6 +56,11 @@ class shm_fabric final : public fabric::network {
     std::vector<fabric::remote_slice> from;
     std::uint64_t token;
   };
+  struct bulk_over {
+    int peer;
+    std::uint64_t token;
+    status result;
+  };
   struct bulk_state {
     std::deque<receive> receives;
     std::deque<arrival> arrivals;
@@ -83,9 +88,9 @@ class shm_fabric final : public fabric::network {
 
   board& board_;
   fabric::capabilities caps_;
-  std::vector<peer_state> peers_;                           ///< by index on the node
-  std::vector<std::uint32_t> active_;                       ///< who has ever sent to us: the rings that are polled
-  std::vector<std::pair<int, std::uint64_t>> acknowledge_;  ///< bulk sends that are over, to be told
+  std::vector<peer_state> peers_;       ///< by index on the node
+  std::vector<std::uint32_t> active_;   ///< who has ever sent to us: the rings that are polled
+  std::vector<bulk_over> acknowledge_;  ///< bulk sends that are over, to be told
 };
 
 }  // namespace rma::shm

@@ -22,9 +22,21 @@ struct bulk_header {
   std::uint64_t pieces;
 };
 
+struct bulk_end {
+  std::uint64_t token;
+  std::int64_t result;
+};
+
 template <class T>
 std::span<const std::byte> bytes_of(const T& value) noexcept {
   return std::as_bytes(std::span<const T, 1>(&value, 1));
+}
+
+template <class Slices>
+std::uint64_t total(const Slices& of) noexcept {
+  std::uint64_t bytes = 0;
+  for (const auto& each : of) bytes += each.bytes;
+  return bytes;
 }
 
 }  // namespace
@@ -160,17 +172,18 @@ status shm_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte>
 }
 
 status shm_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcept {
+  if (from.size() > caps_.gather_max) return status::bad_argument;
   const bulk_header header{token, from.size()};
   std::vector<fabric::remote_slice> pieces;
   pieces.reserve(from.size());
   for (const auto& s : from) pieces.push_back({reinterpret_cast<std::uint64_t>(s.at), s.bytes});
   const auto list = std::as_bytes(std::span(pieces));
-  if (sizeof header + list.size() > payload_max) return status::bad_size;
   const status s = send(peer, kind_bulk, bytes_of(header), list);
   return s == status::done ? status::posted : s;
 }
 
 status shm_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) noexcept {
+  if (to.size() > caps_.scatter_max) return status::bad_argument;
   bulk_with(board_.index_of(peer)).receives.push_back({{to.begin(), to.end()}, token});
   return status::posted;
 }
@@ -181,10 +194,10 @@ void shm_fabric::own_message(std::size_t index, std::uint16_t kind, std::span<co
     std::uint32_t immediate = 0;
     std::memcpy(&immediate, payload.data(), sizeof immediate);
     to.on_immediate(board_.members()[index], immediate);
-  } else if (kind == kind_bulk_done && payload.size() == sizeof(std::uint64_t)) {
-    std::uint64_t token = 0;
-    std::memcpy(&token, payload.data(), sizeof token);
-    to.on_completion(token, status::done);
+  } else if (kind == kind_bulk_done && payload.size() == sizeof(bulk_end)) {
+    bulk_end end{};
+    std::memcpy(&end, payload.data(), sizeof end);
+    to.on_completion(end.token, static_cast<status>(end.result));
   } else if (kind == kind_bulk && payload.size() >= sizeof(bulk_header)) {
     bulk_header header{};
     std::memcpy(&header, payload.data(), sizeof header);
@@ -204,12 +217,15 @@ void shm_fabric::match_bulk(std::size_t index, fabric::sink& to) noexcept {
     p.arrivals.pop_front();
     p.receives.pop_front();
     const fabric::region_key anywhere{0, ~std::uint64_t{0}, 0};
-    const status s = copy(false, board_.members()[index], r.to, anywhere, a.from);
-    acknowledge_.emplace_back(board_.members()[index], a.token);
+    const bool fits = total(a.from) <= total(r.to);
+    const status s = fits ? copy(false, board_.members()[index], r.to, anywhere, a.from) : status::message_too_long;
+    acknowledge_.push_back({board_.members()[index], a.token, s});
     to.on_completion(r.token, s);
   }
-  while (!acknowledge_.empty() &&
-         send(acknowledge_.back().first, kind_bulk_done, bytes_of(acknowledge_.back().second), {}) == status::done) {
+  while (!acknowledge_.empty()) {
+    const bulk_over& last = acknowledge_.back();
+    const bulk_end end{last.token, static_cast<std::int64_t>(last.result)};
+    if (send(last.peer, kind_bulk_done, bytes_of(end), {}) != status::done) break;
     acknowledge_.pop_back();
   }
 }

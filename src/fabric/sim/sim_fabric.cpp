@@ -99,10 +99,23 @@ status sim_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte>
   return wire_.post(o);
 }
 
-status sim_fabric::send_bulk(int, slices, std::uint64_t) noexcept { return status::not_supported; }
-status sim_fabric::post_bulk_receive(int, slices, std::uint64_t) noexcept { return status::not_supported; }
+status sim_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcept {
+  if (from.size() > caps().gather_max) return status::bad_argument;
+  wire::order o = begin(wire::kind::bulk, peer, token, {});
+  o.local = from;
+  return wire_.post(o);
+}
+
+status sim_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) noexcept {
+  if (to.size() > caps().scatter_max) return status::bad_argument;
+  return wire_.post_receive(rank_, peer, to, token);
+}
 
 unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
+  if (const std::size_t deaths = wire_.job().deaths().size(); deaths != deaths_seen_) {
+    deaths_seen_ = deaths;
+    wire_.end_bulk_of_dead(rank_);
+  }
   unsigned found = 0;
   for (; found < limit && !arrivals_.empty(); ++found) {
     const arrival a = std::move(arrivals_.front());

@@ -83,6 +83,7 @@ class sim_fabric final : public fabric::network {
   std::uint32_t messages_waiting_ = 0;
   bool refused_ = false;  ///< a post since the last free place
   const void* refused_at_ = nullptr;
+  std::size_t deaths_seen_ = 0;
   std::uint64_t next_key_ = 1;
   std::map<std::uint64_t, range> regions_;
   std::deque<arrival> arrivals_;

@@ -36,7 +36,13 @@ wire::wire(world& job, const parameters& constants, const topology& over, const 
 
 void wire::join(int rank, sim_fabric& fabric) { fabrics_[static_cast<std::size_t>(rank)] = &fabric; }
 
-void wire::leave(int rank) noexcept { fabrics_[static_cast<std::size_t>(rank)] = nullptr; }
+void wire::leave(int rank) noexcept {
+  fabrics_[static_cast<std::size_t>(rank)] = nullptr;
+  for (const std::uint64_t pair : bulk_pairs_) {  // what waits there for a receive waits in vain
+    connection& c = connections_.at(pair);
+    if (static_cast<int>(static_cast<std::uint32_t>(pair)) == rank) serve(c, c.bulk);
+  }
+}
 
 std::uint32_t wire::take() {
   if (free_.empty()) {
@@ -74,7 +80,11 @@ void wire::fill(flight& f, const order& o) {
   f.data.insert(f.data.end(), o.payload.begin(), o.payload.end());
   f.bytes = f.data.size();
   for (const auto& each : f.remote) f.bytes += each.bytes;
-  if (o.what == kind::write || o.what == kind::read) f.data.resize(f.bytes);
+  if (o.what == kind::bulk) {
+    for (const auto& each : f.local) f.bytes += each.bytes;
+    bulk_pairs_.insert(pair_of(o.origin, o.target));
+  }
+  if (o.what == kind::write || o.what == kind::read || o.what == kind::bulk) f.data.resize(f.bytes);
 }
 
 status wire::post(const order& o) {
@@ -108,7 +118,7 @@ void wire::send(std::uint32_t index, time_ps when_ps) {
   t.id = std::uint64_t{index} << 1 | (f.back ? 1 : 0);
   t.from_node = job_.node_of(f.back ? f.target : f.origin);
   t.to_node = job_.node_of(f.back ? f.origin : f.target);
-  const bool request = !f.back && f.what != kind::write && f.what != kind::message;
+  const bool request = !f.back && f.what != kind::write && f.what != kind::message && f.what != kind::bulk;
   const bool word = f.back && f.what != kind::read;
   t.bytes = request || word ? request_bytes : f.bytes;
   t.from_adapter = f.back;
@@ -282,6 +292,7 @@ bool wire::serve_one(connection& c, std::uint32_t index) {
     complete(f);  // its place in the send queue is free
     return true;
   }
+  if (f.what == kind::bulk) return deliver_bulk(c, index);
   if (f.back) return true;  // it was answered out of turn
   place_all(c);
   ++f.holds;  // until the answer is there

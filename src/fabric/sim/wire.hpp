@@ -17,6 +17,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -45,7 +46,7 @@ class wire final : public transfer_sink {
   /// The rank's fabric goes away: nothing is delivered to it any more.
   void leave(int rank) noexcept;
 
-  enum class kind : std::uint8_t { write, read, fetch_add, compare_swap, message };
+  enum class kind : std::uint8_t { write, read, fetch_add, compare_swap, message, bulk };
   /// An operation as it is posted.
   struct order {
     kind what = kind::write;
@@ -64,6 +65,11 @@ class wire final : public transfer_sink {
   };
   /// `posted`, `done` for a message, or `retry_queue_full`.
   status post(const order& o);
+
+  /// What the next bulk send of `origin` to this rank goes into. `posted` or `retry_queue_full`.
+  status post_receive(int rank, int origin, std::span<const fabric::local_slice> to, std::uint64_t token);
+  /// Ends what this rank has posted on the bulk channels of the dead.
+  void end_bulk_of_dead(int rank);
 
   /// Messages that found the receive queue of this rank full may try again.
   void made_room(int rank);
@@ -105,19 +111,30 @@ class wire final : public transfer_sink {
     std::uint64_t posted = 0, served = 0;
     std::vector<std::uint32_t> waiting;  ///< has arrived, not been served
   };
+  struct bulk_receive {
+    std::vector<fabric::local_slice> to;
+    std::uint64_t bytes;
+    std::uint64_t token;
+  };
   /// What one rank sends to another.
   struct connection {
     stream operations;                    ///< messages, too, if they stay behind writes
     stream messages;                      ///< else
     std::vector<std::uint32_t> unplaced;  ///< writes that have arrived but are not in memory yet
     bool retrying = false;                ///< a message is offered again later
+    stream bulk;
+    std::deque<bulk_receive> receives{};
+    time_ps refused_ps = never_ps;  ///< when a bulk send first found no receive
+    bool bulk_retrying = false;     ///< it is offered again later
   };
 
   flight& at(std::uint32_t index) noexcept { return flights_[index]; }
-  connection& between(int origin, int target) {
-    return connections_[static_cast<std::uint64_t>(origin) << 32 | static_cast<std::uint32_t>(target)];
+  static std::uint64_t pair_of(int origin, int target) noexcept {
+    return static_cast<std::uint64_t>(origin) << 32 | static_cast<std::uint32_t>(target);
   }
+  connection& between(int origin, int target) { return connections_[pair_of(origin, target)]; }
   stream& stream_of(connection& c, const flight& f) noexcept {
+    if (f.what == kind::bulk) return c.bulk;
     return f.what == kind::message && !weather_.caps.messages_after_writes ? c.messages : c.operations;
   }
   [[nodiscard]] bool breaks(breach what, std::uint64_t one_in) noexcept {
@@ -135,6 +152,9 @@ class wire final : public transfer_sink {
   void serve(connection& c, stream& s);
   bool serve_one(connection& c, std::uint32_t index);
   bool deliver(connection& c, flight& f);
+  bool deliver_bulk(connection& c, std::uint32_t index);
+  void offer_again(std::uint64_t pair, connection& c);
+  static void on_bulk_due(void* self, std::uint64_t pair) noexcept;
   void place_all(connection& c) noexcept;
   void answer(std::uint32_t index);
   void complete(flight& f) noexcept;
@@ -151,6 +171,7 @@ class wire final : public transfer_sink {
   std::deque<flight> flights_;
   std::vector<std::uint32_t> free_;
   std::unordered_map<std::uint64_t, connection> connections_;
+  std::set<std::uint64_t> bulk_pairs_;  ///< connections whose bulk channel was used
 };
 
 }  // namespace rma::sim
