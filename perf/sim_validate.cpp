@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "perf.hpp"
+#include "probe.hpp"
 #include "rma/rma.hpp"
 #include "sim/particles.hpp"
 
@@ -35,6 +36,7 @@ struct choice {
   int turns = 20;
   int side = 32;
   double pack_ns = 0;
+  bool probe = false;
 };
 
 class bench {
@@ -183,7 +185,15 @@ void run_nbody(bench& with, const choice& chosen) {
   window.free();
 }
 
-void run(rma::Runtime& rt, const choice& chosen) {
+/// How far the two cores are from each other now, which changes on virtual machines.
+double crossing_ns(rma::Runtime& rt, rma::Window<std::uint64_t>& line) {
+  rt.world().barrier();
+  const double ns = rt.rank() < 2 ? perf::line_crossing_ns(*line.pointer_to(0), rt.rank()) : 0;
+  rt.world().barrier();
+  return ns;
+}
+
+void run_all(rma::Runtime& rt, const choice& chosen) {
   bench with(rt, chosen);
   for (const std::string& pattern : chosen.patterns) {
     if (pattern == "barrier") {
@@ -202,6 +212,16 @@ void run(rma::Runtime& rt, const choice& chosen) {
   }
 }
 
+void run_probed(rma::Runtime& rt, const choice& chosen) {
+  auto line = rma::Window<std::uint64_t>::allocate(rt.world(), 64);
+  const double before_ns = crossing_ns(rt, line);
+  run_all(rt, chosen);
+  const double after_ns = crossing_ns(rt, line);
+  if (rt.rank() == 0)
+    fmt::print("sim_validate line crosses in {:.1f} ns before {:.1f} ns after\n", before_ns, after_ns);
+  line.free();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -217,8 +237,9 @@ int main(int argc, char** argv) {
   app.add_option("--side", chosen.side, "the number of particles is its third power")->check(CLI::Range(2, 256));
   app.add_option("--pack-ns", chosen.pack_ns, "what packing a particle takes, for the simulator")
       ->check(CLI::Range(0.0, 1e5));
+  app.add_flag("--probe", chosen.probe, "say how long a cache line takes from rank 0 to rank 1, before and after");
   CLI11_PARSE(app, argc, argv);
   perf::pin(rt.rank(), rt.size());
-  run(rt, chosen);
+  chosen.probe ? run_probed(rt, chosen) : run_all(rt, chosen);
   return 0;
 }

@@ -31,7 +31,8 @@ class MadeUp:
 
     def measured(self):
         points = {("ring", size): 40 + size / 20 + 300 + 10 for size in SIZES}
-        return {**points, ("barrier", 0): 300, ("pack", 48): 7.5}
+        points.update({("barrier", 0): 300, ("pack", 48): 7.5})
+        return {key: [value * 0.5, value, value * 1.5, value, value * 9] for key, value in points.items()}
 
     def simulated(self, patterns, path):
         with open(path, encoding="utf-8") as file:
@@ -68,9 +69,31 @@ class Fit(unittest.TestCase):
 
     def test_table_gives_the_largest_error(self):
         with contextlib.redirect_stdout(io.StringIO()) as out:
-            worst = sim_fit.table("t", {("a", 1): 100, ("b", 2): 200}, {("a", 1): 90, ("b", 2): 202})
+            worst = sim_fit.table("t", {("a", 1): [90, 100, 120], ("b", 2): [200]}, {("a", 1): 90, ("b", 2): 202})
         self.assertAlmostEqual(worst, 0.1)
-        self.assertIn("| a | 1 | 100 | 90 | -10.0 % |", out.getvalue())
+        self.assertIn("| a | 1 | 100 (10) | 90 | -10.0 % |", out.getvalue())
+
+    def test_rounds_in_another_state_do_not_count(self):
+        near, far, both = (False, "near"), (True, "far"), (None, "both")
+        self.assertEqual(sim_fit.steady([near, both, far, near]), ["near", "near"])
+        self.assertEqual(sim_fit.steady([far, both, far, near]), ["far", "far"])
+        self.assertEqual(sim_fit.steady([both]), [])
+        self.assertEqual(sim_fit.mad([1, 2, 4, 100]), 1.5)
+
+    def test_a_machine_that_flips_is_measured_again(self):
+        machine = sim_fit.Machine.__new__(sim_fit.Machine)
+        machine.rounds = 3
+        crossings = iter([50, 50, 60, 270, 50, 51, 270, 270, 52, 53])
+
+        def run(*_):
+            first, second = next(crossings), next(crossings)
+            machine.crossings += [first, second]
+            return {("ring", 8): first + second}
+
+        machine.run = run
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            self.assertEqual(machine.measured(("ring",)), {("ring", 8): [100, 101, 105]})
+        self.assertEqual(out.getvalue(), "5 rounds, 3 of them in one state of the machine\n")
 
     def test_what_is_not_built_is_one_line(self):
         done = subprocess.run([sys.executable, PATH, "--build", "/nowhere"],
