@@ -160,14 +160,19 @@ void world::charge(int rank, time_ps work_ps, activity what) noexcept {
   records_[at(rank)].spent_ps[static_cast<std::size_t>(what)] += work_ps;
 }
 
+// Traffic queues from now on and not from where the rank is in time: that may be far ahead, with the memory idle until
+// then, and the others would wait for it.
 void world::charge_copy(int rank, std::uint64_t bytes, time_ps fixed_ps, activity what) noexcept {
   if (options_.costless) return;
-  const time_ps begin_ps = local_time_ps(rank) + fixed_ps;
+  charge(rank, fixed_ps + (bytes == 0 ? 0 : time_of(bytes, options_.machine.copy_bandwidth_gbs)), what);
+  if (bytes == 0) return;
   time_ps& busy_until_ps = memory_busy_until_ps_[at(node_of(rank))];
-  if (bytes != 0)
-    busy_until_ps = std::max(busy_until_ps, begin_ps) + time_of(2 * bytes, options_.machine.memory_bandwidth_gbs);
-  const time_ps alone_ps = time_of(bytes, options_.machine.copy_bandwidth_gbs);
-  charge(rank, fixed_ps + (bytes == 0 ? 0 : std::max(alone_ps, busy_until_ps - begin_ps)), what);
+  busy_until_ps = std::max(busy_until_ps, events_.now_ps()) + time_of(2 * bytes, options_.machine.memory_bandwidth_gbs);
+  const time_ps late_ps = busy_until_ps - local_time_ps(rank);
+  if (late_ps <= 0) return;
+  strand& s = running() == rank ? *current_ : strands_[strands_of_[at(rank)].front()];
+  s.owes_ps += late_ps;
+  records_[at(rank)].spent_ps[static_cast<std::size_t>(what)] += late_ps;
 }
 
 // A switch costs more than a look: if nothing lies before that time, it passes at once.

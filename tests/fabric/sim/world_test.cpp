@@ -127,6 +127,23 @@ TEST_CASE("a sleep ends at its time", "[fabric][sim][world]") {
   CHECK(w.events().now_ps() == 200 * us);
 }
 
+TEST_CASE("a copy does not wait for that of a rank which is ahead in time", "[fabric][sim][world]") {
+  world_options o = ranks(2);
+  o.machine = load_parameters("susukita");
+  o.today.slow_rank = 0;
+  o.today.slow_times = 50;
+  world w(o);
+  w.run([&](int r) {
+    if (r == 0) w.charge(0, 1000 * us, activity::compute);
+    const time_ps before = w.local_time_ps(r);
+    for (int i = 0; i < 20; ++i) w.charge_copy(r, 6000, 0, activity::copy);  // 1 us each, alone
+    const time_ps took = w.local_time_ps(r) - before;
+    CHECK(took >= (r == 0 ? 1000 : 20) * us);
+    CHECK(took <= (r == 0 ? 1000 : 28) * us);  // behind the traffic of the other, 7 us
+    return 0;
+  });
+}
+
 TEST_CASE("ranks that wait for each other are reported", "[fabric][sim][world]") {
   world w(ranks(3));
   w.run([&](int r) {
