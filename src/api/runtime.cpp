@@ -68,8 +68,9 @@ std::vector<Counter> Runtime::counters() const {
     all.push_back({std::string(names[i]), core_->ctx->value(static_cast<detail::counter>(i))});
   }
   if (core_->where.wide != nullptr) {
-    core_->where.wide->counts(
-        [&all](std::string_view name, std::uint64_t value) { all.push_back({std::string(name), value}); });
+    core_->where.wide->counts([&all](std::string_view name, std::uint64_t value) {
+      all.push_back({std::string(name), value});
+    });
   }
   all.push_back({"segment_bytes_in_use", core_->segment.in_use()});
   return all;

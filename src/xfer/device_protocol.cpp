@@ -69,7 +69,7 @@ class device_run {
     const std::lock_guard guard(w_.ctx->lock());
     e.end_posting(*operation_);
     if (request != nullptr && ok(result)) {
-      *request = e.new_request(peer_, operation_);
+      *request = e.new_request(w_, peer_, operation_);
     } else if (operation_->over.load() != 0) {
       e.free_posted(operation_);
     } else {
@@ -181,6 +181,7 @@ status run_shapes(device_run& run, const checked_operation& o, bool& waits) noex
   request_node* node = nullptr;
   result = run.end(result, &node);
   if (node != nullptr) result = wait_request(node);
+  if (node != nullptr) end_request(node);
   if (result == status::done) unpack(a.result, old.data(), *o.result, 0, o.bytes);
   return result;
 }
