@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Registrations of the user's memory, kept for the next time: to register a buffer takes longer than to send it.
+///
+/// A registration is of whole pages and serves every buffer inside it. Where the memory is watched (unmap_watch.hpp) it
+/// stays when it is not in use, the least recently used going first, and is never found again after its memory has been
+/// unmapped, moved or emptied. What cannot be watched is registered for one use.
+#pragma once
+
+#include <sys/types.h>
+
+#include <boost/intrusive/list.hpp>
+#include <boost/intrusive/set.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/verbs/mappings.hpp"
+#include "fabric/verbs/unmap_watch.hpp"
+#include "rma/error.hpp"
+
+namespace rma::verbs {
+
+/// What an adapter knows registered memory by.
+struct registration {
+  void* handle = nullptr;
+  std::uint32_t local_key = 0;
+  std::uint32_t remote_key = 0;
+};
+
+/// Makes an adapter know memory: ibv_reg_mr and ibv_dereg_mr, or a test's count of them.
+class registrar {
+ public:
+  /// `done`; `out_of_memory` if it may succeed when other registrations have been withdrawn; another error if not.
+  virtual status enroll(void* at, std::size_t bytes, registration& made) noexcept = 0;
+  virtual void withdraw(const registration& made) noexcept = 0;
+
+ protected:
+  ~registrar() = default;
+};
+
+/// All calls are the owner's: one at a time, by whatever thread (the fabric's are, under the progress lock). In a child
+/// after a fork nothing can be acquired, and nothing is withdrawn.
+class registration_cache {
+ public:
+  struct limits {
+    std::size_t bytes = std::size_t{1} << 30;  ///< of registered memory that is kept; 0: nothing is
+    std::size_t entries = 4096;                ///< each may cut the process's mappings in two more places
+  };
+  struct counters {
+    std::uint64_t hits = 0;
+    std::uint64_t misses = 0;
+    std::uint64_t evictions = 0;      ///< for want of room
+    std::uint64_t invalidations = 0;  ///< entries whose memory changed
+    std::uint64_t failures = 0;       ///< acquires that gave nothing
+    std::size_t bytes = 0;            ///< registered now, in use or not
+    std::size_t entries = 0;          ///< that can be found now
+  };
+
+  /// A registration in use, or kept.
+  class entry {
+   public:
+    [[nodiscard]] const registration& keys() const noexcept { return keys_; }
+    [[nodiscard]] page_range pages() const noexcept { return pages_; }
+
+   private:
+    friend class registration_cache;
+    using link = boost::intrusive::link_mode<boost::intrusive::normal_link>;
+
+    page_range pages_;
+    registration keys_;
+    std::uint32_t users_ = 0;
+    bool listed_ = false;  ///< can be found
+    boost::intrusive::set_member_hook<link> by_address_;
+    boost::intrusive::list_member_hook<link> in_line_;  ///< with those that are unused, spare or being taken out
+  };
+  static_assert(sizeof(entry) <= 128);
+
+  registration_cache(registrar& with, limits most, unmap_watch::source news = unmap_watch::source::kernel);
+  /// Every entry has been released.
+  ~registration_cache();
+  registration_cache(const registration_cache&) = delete;
+  registration_cache& operator=(const registration_cache&) = delete;
+
+  /// A registration that covers [at, at + bytes), in use until it is released. Null if there can be none now.
+  /// A hit takes one system call (`unmap_watch::quiet`) and no memory.
+  entry* acquire(void* at, std::size_t bytes) noexcept;
+  /// The same for each piece, with one system call for all of them. All or none: false if there is none.
+  bool acquire(std::span<const fabric::local_slice> pieces, std::span<entry*> to) noexcept;
+  void release(entry* e) noexcept;
+
+  /// The memory is about to change, or has changed, in a way that the kernel does not tell.
+  void invalidate(void* at, std::size_t bytes) noexcept;
+  /// Withdraws what memory that has changed was registered by, as every `acquire` does. False if changes are under way
+  /// that take long; an `acquire` would then register for one use.
+  bool catch_up() noexcept;
+
+  [[nodiscard]] const counters& counts() const noexcept { return counts_; }
+  /// Why nothing is kept, or null.
+  [[nodiscard]] const char* obstacle() const noexcept { return watch_.obstacle(); }
+
+ private:
+  struct by_first {
+    bool operator()(const entry& a, const entry& b) const noexcept { return a.pages_.first < b.pages_.first; }
+  };
+  struct by_last {
+    bool operator()(std::uintptr_t a, const entry& b) const noexcept { return a < b.pages_.last; }
+  };
+  /// No entry in it covers another, so that the order of their ends is that of their starts.
+  using address_set =
+      boost::intrusive::set<entry,
+                            boost::intrusive::member_hook<entry, decltype(entry::by_address_), &entry::by_address_>,
+                            boost::intrusive::compare<by_first>, boost::intrusive::constant_time_size<false>>;
+  using line =
+      boost::intrusive::list<entry, boost::intrusive::member_hook<entry, decltype(entry::in_line_), &entry::in_line_>,
+                             boost::intrusive::constant_time_size<false>>;
+  enum class purpose : std::uint8_t {
+    kept,    ///< to be found again, if its memory can be watched
+    merged,  ///< the same or not at all: another, smaller one will do
+    once,
+  };
+
+  [[nodiscard]] page_range pages_around(const void* at, std::size_t bytes) const noexcept {
+    const auto first = reinterpret_cast<std::uintptr_t>(at);
+    return {first & ~page_mask_, (first + bytes + page_mask_) & ~page_mask_};
+  }
+  [[nodiscard]] unmap_watch::outcome settle() noexcept {
+    return watch_.quiet() ? unmap_watch::outcome::settled : hear_news();
+  }
+  entry* acquire(page_range wanted, unmap_watch::outcome news) noexcept;
+  entry* acquire_slow(page_range wanted, unmap_watch::outcome news) noexcept;
+  entry* find(page_range wanted) noexcept;
+  address_set::iterator first_overlapping(page_range pages) noexcept;
+  page_range merged_with_neighbours(page_range wanted) noexcept;
+  entry* make(page_range pages, purpose what_for) noexcept;
+  entry* new_entry() noexcept;
+  void list(entry& e) noexcept;
+  void unlist(entry& e) noexcept;
+  bool watch(page_range pages) noexcept;
+  void unwatch(page_range pages) noexcept;
+  void unwatch_what_is_left(page_range pages, std::size_t first_change) noexcept;
+  bool evict(std::size_t bytes_wanted) noexcept;
+  [[nodiscard]] bool too_many() const noexcept {
+    return counts_.bytes > limits_.bytes || counts_.entries > limits_.entries;
+  }
+  void shrink() noexcept;
+  unmap_watch::outcome hear_news() noexcept;
+  void apply_news() noexcept;
+  void withdraw(entry& e) noexcept;
+  [[nodiscard]] bool foreign() const noexcept;
+
+  registrar& registrar_;
+  std::uintptr_t page_mask_;
+  entry* recent_ = nullptr;  ///< the last that was found
+  limits limits_;
+  counters counts_;
+  address_set entries_;
+  line unused_;  ///< the least recently used first
+  line spare_;
+  std::vector<change> news_;
+  pid_t process_;
+  unmap_watch watch_;
+};
+
+}  // namespace rma::verbs
