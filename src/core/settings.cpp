@@ -37,6 +37,8 @@ constexpr definition table[] = {
      "what leads to ranks whose memory is not shared: auto takes RDMA verbs if every rank has a device"},
     {"RMA_DEVICE", "", form::text, "name[:port[:gid index]]; empty: the first that works",
      "RDMA device, see ibv_devices"},
+    {"RMA_REGISTRATION_CACHE_BYTES", "1G", form::bytes, "bytes, K M G T; 0: none",
+     "memory of the program that stays registered with the RDMA device for the next transfer"},
     {"RMA_PROGRESS_THREAD", "0", form::words, "0|1", "a thread that serves others while this rank computes"},
     {"RMA_SPIN_US", "20", form::number, "microseconds", "how long a wait spins before it sleeps, when cores suffice"},
     {"RMA_INTRANODE", "on", form::words, "on|off",

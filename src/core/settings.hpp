@@ -27,6 +27,7 @@ enum class knob : std::uint8_t {
   segment_bytes,
   fabric,
   device,
+  registration_cache_bytes,
   progress_thread,
   spin_us,
   intranode,

@@ -117,7 +117,8 @@ std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const
     throw Error(status::unreachable, fmt::format("RMA_FABRIC=verbs: {}", job.no_verbs));
   if (!job.no_verbs.empty() || (one_node && s.on(knob::intranode) && !forced)) return nullptr;
   std::string address;
-  std::unique_ptr<network> made = device->start(boot.rank(), boot.size(), s.text(knob::key), address);
+  std::unique_ptr<network> made =
+      device->start({boot.rank(), boot.size(), s.text(knob::key), s.number(knob::registration_cache_bytes)}, address);
   if (const status p = boot.put(verbs::address_key(boot.rank()), address); !ok(p)) raise_job_ended(p);
   return made;
 }

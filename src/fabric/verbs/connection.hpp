@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "fabric/verbs/handshake.hpp"
+#include "fabric/verbs/registration_cache.hpp"
 
 namespace rma::verbs {
 
@@ -24,11 +25,11 @@ struct work {
   std::uint64_t token = 0;       ///< 0: nobody waits for it
   std::byte* copy_to = nullptr;  ///< what was read goes from the buffer to here
   std::uint32_t bytes = 0;
-  std::int32_t buffer = -1;  ///< of the pool, given back
-  void* lease = nullptr;     ///< on a registration, given back
-  bool word = false;         ///< the buffer is one of words
-  bool message = false;      ///< what is in the buffer is sent again if the connection breaks
-  bool piece = false;        ///< of a transfer in stages, whose number the token is
+  std::int32_t buffer = -1;                    ///< of the pool, given back
+  registration_cache::entry* lease = nullptr;  ///< on a registration, given back
+  bool word = false;                           ///< the buffer is one of words
+  bool message = false;                        ///< what is in the buffer is sent again if the connection breaks
+  bool piece = false;                          ///< of a transfer in stages, whose number the token is
 };
 
 struct connection {

@@ -3,6 +3,7 @@
 /// The way into the verbs fabric that is there however the library was built.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 
@@ -10,13 +11,21 @@
 
 namespace rma::verbs {
 
+/// Who starts a fabric, and with what.
+struct member {
+  int rank = 0;
+  int size = 1;
+  std::string key;                                 ///< of the job
+  std::size_t cache_bytes = std::size_t{1} << 30;  ///< of registrations that are kept
+};
+
 /// A device, opened and checked, and not used yet.
 class opened {
  public:
   virtual ~opened() = default;
   /// Makes the fabric of it. What others need to find this rank comes out in `address`. Throws Error(unreachable,
   /// out_of_memory).
-  virtual std::unique_ptr<fabric::network> start(int rank, int size, const std::string& key, std::string& address) = 0;
+  virtual std::unique_ptr<fabric::network> start(const member& who, std::string& address) = 0;
   /// One line for rma-info.
   [[nodiscard]] virtual std::string describe() const = 0;
 };

@@ -14,8 +14,8 @@ class opened_adapter final : public opened {
  public:
   explicit opened_adapter(const std::string& wanted) : device_(std::make_unique<adapter>(wanted)) {}
 
-  std::unique_ptr<fabric::network> start(int rank, int size, const std::string& key, std::string& address) override {
-    auto made = std::make_unique<verbs_fabric>(std::move(device_), rank, size, key);
+  std::unique_ptr<fabric::network> start(const member& who, std::string& address) override {
+    auto made = std::make_unique<verbs_fabric>(std::move(device_), who);
     address = made->address();
     return made;
   }

@@ -43,8 +43,8 @@ queue_plan plan_for(const adapter& device) noexcept {
 
 }  // namespace
 
-verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, int rank, int size, const std::string& key)
-    : device_(std::move(device)), rank_(rank), size_(size) {
+verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
+    : device_(std::move(device)), rank_(who.rank), size_(who.size) {
   const ibv_device_attr& limits = device_->limits();
   channel_ = ::ibv_create_comp_channel(device_->device());
   if (channel_ == nullptr) refuse("completion channel");
@@ -63,7 +63,9 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, int rank, int size, 
   queue_plan plan = plan_for(*device_);
   plan.completions = completions_;
   plan.receives = receives_->queue();
-  greeter_ = std::make_unique<greeter>(*device_, rank, key, plan);
+  greeter_ = std::make_unique<greeter>(*device_, rank_, who.key, plan);
+  registrar& device_memory = *this;
+  cache_ = std::make_unique<registration_cache>(device_memory, registration_cache::limits{.bytes = who.cache_bytes});
 
   events_ = ::epoll_create1(EPOLL_CLOEXEC);
   for (const int descriptor : {channel_->fd, greeter_->news_fd()}) {
@@ -90,7 +92,13 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, int rank, int size, 
 
 // Queue pairs go before what they refer to.
 verbs_fabric::~verbs_fabric() {
+  for (connection* c : by_index_) {
+    for (; c != nullptr && c->tail != c->head; ++c->tail) {
+      if (c->at(c->tail).lease != nullptr) cache_->release(c->at(c->tail).lease);
+    }
+  }
   greeter_ = nullptr;
+  cache_ = nullptr;
   for (ibv_mr* region : regions_) ::ibv_dereg_mr(region);
   receives_ = nullptr;
   buffers_ = nullptr;
@@ -130,6 +138,19 @@ void verbs_fabric::deregister_region(const fabric::region_key& key) noexcept {
   regions_.erase(at);
 }
 
+// Only this rank's adapter uses these: others have no key.
+status verbs_fabric::enroll(void* at, std::size_t bytes, registration& made) noexcept {
+  ibv_mr* const region = ::ibv_reg_mr(device_->domain(), at, bytes, IBV_ACCESS_LOCAL_WRITE);
+  if (region == nullptr) {
+    const bool room = errno == ENOMEM || errno == EAGAIN;
+    return room ? status::out_of_memory : status::not_supported;
+  }
+  made = {region, region->lkey, region->rkey};
+  return status::done;
+}
+
+void verbs_fabric::withdraw(const registration& made) noexcept { ::ibv_dereg_mr(static_cast<ibv_mr*>(made.handle)); }
+
 const ibv_mr* verbs_fabric::region_of(const void* at, std::size_t bytes) noexcept {
   const auto* const first = static_cast<const std::byte*>(at);
   const auto covers = [&](const ibv_mr* r) {
@@ -162,6 +183,10 @@ void verbs_fabric::counts(const std::function<void(std::string_view, std::uint64
   add("verbs_atomics", of(IBV_WR_ATOMIC_CMP_AND_SWP) + of(IBV_WR_ATOMIC_FETCH_AND_ADD));
   add("verbs_sends", of(IBV_WR_SEND_WITH_IMM));
   add("verbs_queue_pairs", greeter_->queue_pairs());
+  const registration_cache::counters& kept = cache_->counts();
+  add("verbs_registrations", kept.misses);
+  add("verbs_registration_hits", kept.hits);
+  add("verbs_registered_bytes", kept.bytes);
 }
 
 // ---- connections --------------------------------------------------------------------------------------------
@@ -218,6 +243,7 @@ unsigned verbs_fabric::fetch() noexcept {
 // Asked before a sleep: from here on the channel tells.
 bool verbs_fabric::pending() noexcept {
   if (fetched_count_ != 0) return true;
+  (void)cache_->catch_up();  // memory that is gone is given back while there is time
   ask_for_tails();
   if (greeter_->take_news() || greeter_->breaks() != breaks_seen_) return true;
   ibv_cq* which = nullptr;
@@ -342,6 +368,7 @@ void verbs_fabric::end(const work& w, status result, fabric::sink& to) noexcept 
     if (w.copy_to != nullptr && result == status::done) std::memcpy(w.copy_to, from.at(w.buffer), w.bytes);
     from.give_back(w.buffer);
   }
+  if (w.lease != nullptr) cache_->release(w.lease);
   if (w.piece) {
     end_stage(w.token, result, to);
   } else if (w.token != 0 && !w.message) {

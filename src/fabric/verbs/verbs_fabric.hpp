@@ -24,13 +24,15 @@
 #include "fabric/verbs/buffers.hpp"
 #include "fabric/verbs/connection.hpp"
 #include "fabric/verbs/greeter.hpp"
+#include "fabric/verbs/open.hpp"
+#include "fabric/verbs/registration_cache.hpp"
 
 namespace rma::verbs {
 
-class verbs_fabric final : public fabric::network {
+class verbs_fabric final : public fabric::network, private registrar {
  public:
   /// Throws Error(unreachable, out_of_memory).
-  verbs_fabric(std::unique_ptr<adapter> device, int rank, int size, const std::string& key);
+  verbs_fabric(std::unique_ptr<adapter> device, const member& who);
   ~verbs_fabric() override;
 
   /// Where others find this rank: to be published.
@@ -92,6 +94,9 @@ class verbs_fabric final : public fabric::network {
     [[nodiscard]] bool all_posted() const noexcept { return slice == local.size(); }
   };
 
+  status enroll(void* at, std::size_t bytes, registration& made) noexcept override;
+  void withdraw(const registration& made) noexcept override;
+
   // ---- connections ------------------------------------------------------------------------------------------
   status reach(int peer, connection*& c) noexcept;
   status look_for(int peer, connection*& c) noexcept;
@@ -105,6 +110,7 @@ class verbs_fabric final : public fabric::network {
   status transfer(int peer, slices local, order& o) noexcept;
   bool describe_local(slices local, order& o) noexcept;
   bool borrow(std::size_t bytes, order& o) noexcept;
+  bool lease(const fabric::local_slice& local, order& o) noexcept;
   status post_message(connection& c, order& o) noexcept;
   status send_again(connection& c) noexcept;
   status atomic(int peer, const fabric::region_key& region, std::uint64_t address, order& o,
@@ -138,7 +144,8 @@ class verbs_fabric final : public fabric::network {
   std::unique_ptr<buffer_pool> buffers_;  ///< of a message's size
   std::unique_ptr<buffer_pool> words_;    ///< results of atomics
   std::unique_ptr<greeter> greeter_;
-  std::vector<ibv_mr*> regions_;  ///< by address
+  std::unique_ptr<registration_cache> cache_;  ///< of the program's memory that is sent from and received into
+  std::vector<ibv_mr*> regions_;               ///< by address
   const ibv_mr* last_region_ = nullptr;
   std::unordered_map<int, connection*> by_peer_;
   std::unordered_map<std::uint32_t, connection*> by_queue_pair_;

@@ -82,6 +82,19 @@ bool verbs_fabric::borrow(std::size_t bytes, order& o) noexcept {
   return true;
 }
 
+// Memory of the program's that it may use again.
+bool verbs_fabric::lease(const fabric::local_slice& local, order& o) noexcept {
+  o.then.lease = cache_->acquire(local.at, local.bytes);
+  if (o.then.lease == nullptr) {
+    complain(local.bytes);
+    return false;
+  }
+  o.pieces[0] = {reinterpret_cast<std::uint64_t>(local.at), static_cast<std::uint32_t>(local.bytes),
+                 o.then.lease->keys().local_key};
+  o.request.num_sge = 1;
+  return true;
+}
+
 // A write or a read: inline if it is small, straight from or to registered memory, through a buffer, or in stages.
 status verbs_fabric::transfer(int peer, slices local, order& o) noexcept {
   connection* c = nullptr;
@@ -97,6 +110,11 @@ status verbs_fabric::transfer(int peer, slices local, order& o) noexcept {
     return post(*c, o);
   }
   if (describe_local(local, o)) return post(*c, o);
+  if (bytes > buffers_->bytes() && local.size() == 1 && lease(local[0], o)) {
+    const status s = post(*c, o);
+    if (s != status::posted) cache_->release(o.then.lease);
+    return s;
+  }
   if (bytes > buffers_->bytes() || (!write && local.size() != 1)) return stage(*c, local, o);
   if (!borrow(bytes, o)) return status::retry_queue_full;
   if (write) {

@@ -48,7 +48,8 @@ class verbs_job final : public fabric::directory {
   explicit verbs_job(int size) {
     for (int r = 0; r < size; ++r) {
       auto m = std::make_unique<verbs_member>();
-      m->net = std::make_unique<verbs::verbs_fabric>(std::make_unique<verbs::adapter>(""), r, size, job_key);
+      m->net =
+          std::make_unique<verbs::verbs_fabric>(std::make_unique<verbs::adapter>(""), verbs::member{r, size, job_key});
       known_[verbs::address_key(r)] = m->net->address();
       m->net->use(*this);
       members_.push_back(std::move(m));
