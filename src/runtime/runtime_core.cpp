@@ -90,16 +90,17 @@ status runtime_core::segment_of(int world_rank, fabric::region_key& key) noexcep
 status runtime_core::region_at(int world_rank, std::size_t offset, fabric::region_key& region) noexcept {
   fabric::region_key base;
   if (const status s = segment_of(world_rank, base); !ok(s)) return s;
-  region = {base.address + offset, base.bytes - offset, base.key};
-  if (!where.wide->caps().pins_memory) return status::done;
+  if (!where.wide->caps().pins_memory) {
+    region = {base.address + offset, base.bytes - offset, base.key};
+    return status::done;
+  }
   std::array<extent, extent_neighbours> near_it{};
   const std::uint64_t at = base.address + offsetof(extent_table, entries) + home_of(offset) * sizeof(extent);
   const status s = remote_read(*ops, *where.wide, world_rank, base, at, near_it.data(), sizeof near_it);
   if (s != status::done) return s;
   const extent* const found = find_extent(std::span<const extent>(near_it), offset);
   if (found == nullptr) return status::window_freed;
-  region.bytes = found->bytes;
-  region.key = found->key;
+  region = {base.address + offset, found->bytes, found->key};
   return status::done;
 }
 
