@@ -30,7 +30,7 @@ job job_of(rma::Runtime& runtime, rma::Window<std::uint64_t>& line) {
     return shared[0];
   };
   with.now = [&runtime] { return runtime.now(); };
-  with.line = line.pointer_to(0);
+  with.line = runtime.world().one_node() ? line.pointer_to(0) : nullptr;
   return with;
 }
 
