@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What goes into the send queues. Entries are signalled now and then: reads and atomics, which somebody waits for, and
-/// every so many others. If nothing else follows, `poll` asks for the end of the rest with an empty write.
+/// What goes into the send queues. Entries are signalled now and then: reads and atomics, which somebody waits for, the
+/// first one in an empty queue, and every so many others. If nothing else follows, `poll` asks for the end of the rest
+/// with an empty write: after a burst, not after a single one.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -23,7 +24,7 @@ std::size_t bytes_of(std::span<const fabric::local_slice> local) noexcept {
 
 status verbs_fabric::post(connection& c, order& o) noexcept {
   const std::uint32_t every = static_cast<std::uint32_t>(c.ring.size()) / 2;
-  const bool signalled = o.must_signal || c.unsignalled + 1 >= every;
+  const bool signalled = o.must_signal || c.head == c.tail || c.unsignalled + 1 >= every;
   if (by_index_.size() <= c.index) by_index_.resize(c.index + 1);
   by_index_[c.index] = &c;
   o.request.wr_id = (std::uint64_t{1} << 63) | (std::uint64_t{c.index} << 32) | c.head;

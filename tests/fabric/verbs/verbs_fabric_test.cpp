@@ -146,6 +146,11 @@ TEST_CASE("one contiguous put is one write, one get one read, and nothing else",
   CHECK(count_of(job[0], "verbs_writes") == writes + 1);
   CHECK(count_of(job[0], "verbs_reads") == reads + 1);
   CHECK(count_of(job[0], "verbs_sends") == sends);
+  for (std::uint64_t token = 4; token < 10; ++token) {  // alone in its queue, and nothing behind it
+    REQUIRE(job[0].net->write(1, {&here, 1}, key, {&there, 1}, token) == status::posted);
+    REQUIRE(over(job, 0, token));
+  }
+  CHECK(count_of(job[0], "verbs_writes") == writes + 7);
   CHECK(count_of(job[0], "verbs_tail_writes") == 0);
   CHECK(job[1].messages.empty());
 }
