@@ -59,7 +59,7 @@ void stores_are_visible(context& ctx) {
 // Method: the textbook sequence (nothing precedes; puts; reads; nothing succeeds), with every promise that is true.
 void assertions_are_honoured(context& ctx) {
   test_window<std::uint64_t> win(ctx, 4);
-  for (std::uint64_t round = 0; round < 50; ++round) {
+  for (std::uint64_t round = 0; round < ctx.rounds(50, 50); ++round) {
     win->fence(rma::no_precede);
     win->put(round * 10 + static_cast<std::uint64_t>(ctx.rank()), ctx.right(), win.at(ctx.right(), 1));
     win->fence(rma::no_store | rma::no_put);
@@ -143,7 +143,7 @@ void large_transfers_complete(context& ctx) {
   test_window<std::uint64_t> win(ctx, count);
   std::vector<std::uint64_t> from(count);
   win->fence();
-  for (std::size_t round = 0; round < 5; ++round) {
+  for (std::size_t round = 0; round < ctx.rounds(5, 5); ++round) {
     fill_tagged(std::span(from), ctx.rank(), round);
     win->put(std::span<const std::uint64_t>(from), ctx.right(), win.at(ctx.right(), 0));
     win->fence();
@@ -176,7 +176,7 @@ void accumulates_complete(context& ctx) {
 // Goal: fence, then lock, then fence: one window may change between kinds of epochs.
 void fence_then_lock(context& ctx) {
   test_window<std::uint64_t> win(ctx, 3);
-  for (std::uint64_t round = 1; round <= 50; ++round) {
+  for (std::uint64_t round = 1; round <= ctx.rounds(50, 50); ++round) {
     win->fence();
     win->put(round, ctx.right(), win.at(ctx.right(), 0));
     win->fence();

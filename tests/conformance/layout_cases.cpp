@@ -110,6 +110,7 @@ void every_pair_of_kinds(context& ctx) {
   for (std::size_t a = 0; a < kinds.size(); ++a) {
     for (std::size_t b = 0; b < kinds.size(); ++b) {
       if (!all && (a + 2 * b) % 3 != 0) continue;
+      if (!ctx.sampled()) continue;
       const auto [here, there] = balanced(kinds[a].what, kinds[b].what);
       const std::string name = std::string("from ") + kinds[a].name + " to " + kinds[b].name;
       check_put(ctx, win, here, there, name);
@@ -125,7 +126,7 @@ void every_pair_of_kinds(context& ctx) {
 void random_nests(context& ctx) {
   test_window<byte_type> win(ctx, part_bytes);
   constexpr std::size_t granules[] = {1, 2, 4, 8};
-  const std::size_t rounds = std::max<std::size_t>(10, ctx.rounds(150));
+  const std::size_t rounds = ctx.rounds(150, 10);
   for (std::size_t i = 0; i < rounds; ++i) {
     random_shapes random(ctx.common_random(), granules[ctx.common_random()() % 4]);
     const shape a = random.make(1 + static_cast<int>(ctx.common_random()() % 4));
@@ -150,9 +151,10 @@ void random_nests(context& ctx) {
 void many_and_large_blocks(context& ctx) {
   test_window<byte_type> win(ctx, std::size_t{1} << 20);
   const shape flat = row(8, 1);
+  const std::size_t many = ctx.rounds(20000, 20000);
   const std::vector<std::pair<std::string, shape>> cases = {
-      {"20000 blocks of 8", strided(20000, 1, 3, flat)},
-      {"1000 blocks of 256", strided(1000, 32, 40, flat)},
+      {std::to_string(many) + " blocks of 8", strided(many, 1, 3, flat)},
+      {std::to_string(many / 20) + " blocks of 256", strided(many / 20, 32, 40, flat)},
       {"7 blocks of 64 KiB", strided(7, 8192, 9000, flat)},
       {"64 blocks of 8 ints", strided(64, 8, 16, row(4, 1))},
   };
@@ -188,7 +190,7 @@ void to_self(context& ctx) {
 void random_accumulates(context& ctx) {
   constexpr std::size_t words = part_bytes / 4;
   test_window<std::uint32_t> win(ctx, words);
-  const std::size_t rounds = std::max<std::size_t>(5, ctx.rounds(60));
+  const std::size_t rounds = ctx.rounds(60, 5);
   for (std::size_t i = 0; i < rounds; ++i) {
     random_shapes random(ctx.common_random(), 4);
     const auto [here, there] = balanced(random.make(2), random.make(3));

@@ -143,6 +143,7 @@ template <class T>
 void operators_of(context& ctx) {
   test_window<T> win(ctx, length);
   each_operator<T>([&]<rma::operation Op>(rma::operation_tag<Op>) {
+    if (!ctx.sampled()) return;
     single_origin<T, Op>(ctx, win);
     all_origins<T, Op>(ctx, win);
   });

@@ -142,7 +142,7 @@ void test_instead_of_wait(context& ctx) {
   test_window<std::uint64_t> win(ctx, 2);
   const int left[] = {ctx.left()};
   const int right[] = {ctx.right()};
-  for (std::uint64_t round = 1; round <= 100; ++round) {
+  for (std::uint64_t round = 1; round <= ctx.rounds(100, 100); ++round) {
     win->post(left);
     if (win->test()) ctx.fail("test is true before the origin has started");
     ctx.world().barrier();
@@ -167,7 +167,7 @@ void empty_groups_and_no_check(context& ctx) {
   win->wait();
   const int left[] = {ctx.left()};
   const int right[] = {ctx.right()};
-  for (std::uint64_t round = 1; round <= 100; ++round) {
+  for (std::uint64_t round = 1; round <= ctx.rounds(100, 100); ++round) {
     win->post(left, rma::no_check | rma::no_store);
     ctx.world().barrier();
     win->start(right, rma::no_check);

@@ -37,6 +37,7 @@ void put_sizes(context& ctx) {
   std::vector<byte_type> from(sizes.back());
   win->fence();
   for (const std::size_t n : sizes) {
+    if (!ctx.sampled()) continue;
     const std::size_t shift = guard + ctx.common_random()() % guard;
     const bool self = ctx.common_random()() % 4 == 0;
     const int target = self ? ctx.rank() : ctx.right();
@@ -64,6 +65,7 @@ void get_sizes(context& ctx) {
   std::vector<byte_type> to(sizes.back() + 2 * guard);
   win->fence();
   for (const std::size_t n : sizes) {
+    if (!ctx.sampled()) continue;
     const std::size_t shift = ctx.common_random()() % guard;
     const int target = ctx.common_random()() % 4 == 0 ? ctx.rank() : ctx.right();
     std::ranges::fill(to, untouched);
@@ -92,6 +94,7 @@ void waiting_targets(context& ctx) {
   if (ctx.rank() == 0) ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
   for (const std::size_t n : sizes) {
     if (ctx.rank() != 0) break;
+    if (!ctx.sampled()) continue;
     const int target = 1 % ctx.size();
     const std::size_t shift = guard + ctx.random()() % guard;
     fill_tagged(std::span(from).first(n), target, n);
@@ -286,7 +289,7 @@ void many_outstanding_gets(context& ctx) {
   test_window<std::uint32_t> win(ctx, count);
   fill_tagged(win.local(), ctx.rank());
   ctx.world().barrier();
-  const std::size_t rounds = std::max<std::size_t>(100, ctx.rounds(3000));
+  const std::size_t rounds = ctx.rounds(3000, 100);
   std::vector<std::vector<std::uint32_t>> results(rounds);
   std::vector<std::pair<int, std::size_t>> asked(rounds);
   {

@@ -189,7 +189,7 @@ void outstanding(context& ctx, test_window<std::uint64_t>& win, std::span<std::u
 // what is not used again would be 140. Break: do not put finished nodes back.
 void million_outstanding(context& ctx) {
   const bool all = ctx.size() <= 2 && (ctx.kind() == window_kind::allocated || ctx.kind() == window_kind::created);
-  const std::size_t count = std::max<std::size_t>(10000, ctx.rounds(all ? 1000000 : 200000));
+  const std::size_t count = ctx.rounds(all ? 1000000 : 200000, 10000);
   test_window<std::uint64_t> win(ctx, ctx.rank() == ctx.size() - 1 ? count : 0);
   if (ctx.rank() == ctx.size() - 1) fill_tagged(win.local(), ctx.rank());
   ctx.world().barrier();

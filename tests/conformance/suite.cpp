@@ -15,6 +15,8 @@ constexpr std::size_t sanitizer_divisor = thread_sanitizer ? 50 : address_saniti
 
 constexpr std::size_t failures_kept = 5;
 
+constexpr unsigned enough_percent = 10;  // effort from which nothing is left out
+
 enum class outcome : std::uint8_t { passed = 0, skipped = 1, failed = 2 };
 
 /// A case with one kind of window.
@@ -206,6 +208,15 @@ bool context::processor_for_each() const noexcept {
 std::size_t context::rounds(std::size_t normal) const noexcept {
   const std::size_t crowded = processor_for_each() ? 1 : 4;
   return std::max<std::size_t>(1, normal * effort_percent_ / 100 / crowded / sanitizer_divisor);
+}
+
+std::size_t context::rounds(std::size_t normal, std::size_t least) const noexcept {
+  const std::size_t scaled = least * std::min(effort_percent_, enough_percent) / enough_percent;
+  return std::max({std::size_t{1}, rounds(normal), scaled});
+}
+
+bool context::sampled() noexcept {
+  return effort_percent_ >= enough_percent || common_random_() % enough_percent < effort_percent_;
 }
 
 void context::pause(unsigned tries) {

@@ -111,6 +111,11 @@ class context {
   /// How often to repeat what is worth `normal` repetitions: fewer under sanitizers, with --effort, and when there
   /// are more ranks than processors.
   [[nodiscard]] std::size_t rounds(std::size_t normal) const noexcept;
+  /// The same, but `least` of them: fewer only with an effort below 10 percent, in proportion.
+  [[nodiscard]] std::size_t rounds(std::size_t normal, std::size_t least) const noexcept;
+  /// For each entry of a table that a case goes through: whether to take it. All of them, but with an effort below 10
+  /// percent a sample, in proportion, of the seed's. Every rank asks, and gets the same answer.
+  [[nodiscard]] bool sampled() noexcept;
   /// True if ranks need not take turns on the processors.
   [[nodiscard]] bool processor_for_each() const noexcept;
   /// True if ranks are threads of one process: what belongs to a process (memory use) is then everybody's.

@@ -195,13 +195,15 @@ footprint measure() {
 }
 
 // Goal: windows that are freed leave nothing: no memory, no mappings, no descriptors.
-// Method: 1000 windows one after the other, of varying size; footprint after the first 100 against the end.
+// Method: 1000 windows one after the other, of varying size; footprint after the first 100 (half, where there are
+// fewer than 200) against the end.
 // Break: do not give segment space back in free_window.
 void freed_windows_leave_nothing(context& ctx) {
-  const std::size_t rounds = std::max<std::size_t>(200, ctx.rounds(1000));
+  const std::size_t rounds = ctx.rounds(1000, 200);
+  const std::size_t settled = std::min<std::size_t>(100, rounds / 2);
   footprint early;
   for (std::size_t i = 0; i < rounds; ++i) {
-    if (i == 100) {
+    if (i == settled) {
       ctx.world().barrier();
       early = measure();
     }
@@ -279,8 +281,9 @@ void moved_windows(context& ctx) {
 // Goal: 64 windows at once work, of all sizes.
 void many_windows(context& ctx) {
   std::vector<test_window<std::uint64_t>> all;
-  all.reserve(64);
-  for (std::size_t i = 0; i < 64; ++i) all.emplace_back(ctx, i * i + 1);
+  const std::size_t count = ctx.rounds(64, 64);
+  all.reserve(count);
+  for (std::size_t i = 0; i < count; ++i) all.emplace_back(ctx, i * i + 1);
   for (auto& win : all) win->fence();
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i]->put(tagged<std::uint64_t>(ctx.rank(), i), ctx.right(), all[i].at(ctx.right(), i * i));
