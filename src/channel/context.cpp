@@ -12,7 +12,8 @@ namespace {
 constexpr unsigned events_per_round = 64;
 constexpr std::int64_t never_ns = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t look_around_every_ns = 100'000'000;  // deaths are news within 2 s
-constexpr std::int64_t spin_stretch = 16;     // a wait on a network may spin so many times longer than one on memory
+constexpr std::int64_t spin_stretch = 16;  // a wait on a network may spin so many times longer than one on memory
+constexpr unsigned looks_for_adapter = 2;  // where cores are short, yields longer than an answer takes only cost them
 constexpr std::uint32_t knocks_per_wake = 8;  // a wake costs as much as some system calls that copy
 
 }  // namespace
@@ -30,7 +31,9 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, s
       spin_ns_(patience_.spin_ns) {
   if (wide_ == nullptr) return;
   wide_->use(*this);
-  if (wide_->event_fd() >= 0) around_.watch(wide_->event_fd());
+  if (wide_->event_fd() < 0) return;
+  around_.watch(wide_->event_fd());
+  patience_.looks_before_sleep = std::min(patience_.looks_before_sleep, looks_for_adapter);
 }
 
 context::~context() { stop_progress_thread(); }
