@@ -81,7 +81,8 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
   caps_.message_bytes_max = message_bytes;
   caps_.transfer_bytes_max = std::size_t{1} << 30;
   caps_.outstanding_reads_max = plan.reads;
-  caps_.write_means = fabric::write_completion::acked;
+  // Software has copied what it acknowledges; an adapter may still have it on its way across the bus.
+  caps_.write_means = device_->emulated() ? fabric::write_completion::placed : fabric::write_completion::acked;
   caps_.messages_after_writes = true;
   caps_.write_with_immediate = true;
   caps_.atomics = limits.atomic_cap != IBV_ATOMIC_NONE;
