@@ -200,9 +200,11 @@ bool device_reaches(const window_core& w) noexcept {
 status choose_mode(window_core& w, const window_plan& plan) {
   bool mapped = w.team->one_node && plan.kind != call::create_dynamic;
   for (const target_view& v : w.views) mapped = mapped && v.base != nullptr;
-  std::uint32_t all = mapped ? 1 : 0;
-  if (const status s = w.team->allreduce_one(all, min); s != status::done) return s;
-  w.all_mapped = all != 0;
+  constexpr std::uint32_t every_one_mapped = 1, every_one_fenced = 2;
+  std::uint32_t all = (mapped ? every_one_mapped : 0) | (w.board->fenced_by_others() ? every_one_fenced : 0);
+  if (const status s = w.team->allreduce_one(all, band); s != status::done) return s;
+  w.all_mapped = (all & every_one_mapped) != 0;
+  for (target_view& v : w.views) v.plain_record = (all & every_one_fenced) != 0 ? 1 : 0;
   accumulate_mode wished = wished_mode(w);
   if (wished == accumulate_mode::device) {
     std::uint32_t everywhere = device_reaches(w) ? 1 : 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "core/membarrier.hpp"
 #include "rma/detail/window_ops.hpp"
 
 namespace rma::detail {
@@ -201,6 +202,7 @@ class waiting {
     } while (!view_.lock->state.compare_exchange(found, w_.my_lock_tag | (found & lock_waiters)));
     view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive));
     draining_ = (found & lock_counted) == 0;
+    if (draining_ && view_.plain_record != 0) fence_for_others();
     view_.counted_locks = 0;
     return true;
   }

@@ -194,7 +194,13 @@ inline bool fast_swap(const window_view& window, const T& expected, const T& des
 inline bool take_shared(target_view& t) noexcept {
   std::uint64_t found = t.lock->state.load(std::memory_order_relaxed);
   if ((found & lock_counted) == 0) {
-    t.record->exchange(shared_biased);  // before the look: a writer does it the other way round
+    // Before the look: a writer does it the other way round, and has a fence for both sides if there is none here.
+    if (t.plain_record != 0) {
+      t.record->store(shared_biased);
+      compiler_fence();
+    } else {
+      t.record->exchange(shared_biased);
+    }
     return (t.lock->state.load() & lock_counted) == 0;
   }
   if ((found & lock_writer) != 0 || t.counted_locks >= t.rebias_after) return false;

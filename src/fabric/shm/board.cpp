@@ -19,6 +19,7 @@
 #include <fstream>
 
 #include "core/futex.hpp"
+#include "core/membarrier.hpp"
 #include "fabric/shm/fd_exchange.hpp"
 
 namespace rma::shm {
@@ -191,6 +192,7 @@ void board::enter() noexcept {
   rank_slot& mine = slot(me_);
   mine.pid = static_cast<std::uint32_t>(::getpid());
   slot(mapping_owner_).mapping_users.fetch_add(1);
+  fenced_by_others_ = detail::join_membarrier();
   ::prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);  // the node's ranks read and write each other's windows
   pthread_mutex_lock(&mine.liveness);
   mine.state.store(static_cast<std::uint32_t>(presence::alive));

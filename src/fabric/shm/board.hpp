@@ -104,6 +104,8 @@ class board {
     if (slot(i).doorbell.load(std::memory_order_relaxed) != 0) [[unlikely]]
       wake(i);
   }
+  /// True if this process takes part in fences for others (core/membarrier.hpp).
+  [[nodiscard]] bool fenced_by_others() const noexcept { return fenced_by_others_; }
   /// A descriptor that becomes readable when somebody rings for this rank while its doorbell says `bell`. Made when it
   /// is first asked for. Throws Error(out_of_memory).
   int bell();
@@ -128,6 +130,7 @@ class board {
   std::size_t me_;
   landlord* host_ = nullptr;
   int fd_ = -1;
+  bool fenced_by_others_ = false;
   int bell_ = -1;  ///< Unix datagram socket without a name in the file system
   std::byte* base_ = nullptr;
   std::size_t slots_at_ = 0, slot_bytes_ = 0, rings_at_ = 0;

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A fence for others: whoever asks makes every running thread of every process that has registered pass a full fence.
+/// So a frequent side may do with a plain store, where the rare side pays some microseconds.
+#pragma once
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace rma::detail {
+
+/// This process takes part from now on. False if the kernel does not know how, or forbids it.
+inline bool join_membarrier() noexcept {
+  return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+/// What others stored before this call is visible after it, and what they load after it is what was stored before it.
+inline void fence_for_others() noexcept { (void)::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0); }
+
+}  // namespace rma::detail
