@@ -24,6 +24,7 @@ status post_and_wait(engine& e, int rank, Post&& post, Take&& take) noexcept {
     if (waited != status::done) s = waited;
   }
   if (s == status::posted) s = e.wait_posted(*op);  // never given up: the fabric ends every operation, by an error too
+  if (s == status::peer_failed) ctx.blame(rank);
   const std::lock_guard guard(ctx.lock());
   if (s == status::done) take(*op);
   if (s == status::transfer_failed) ctx.blame(rank);

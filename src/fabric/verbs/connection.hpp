@@ -61,6 +61,8 @@ struct connection {
   std::uint16_t sent = 0;         ///< number of the next message
   std::uint16_t received = 0;     ///< of the next one from there
   std::vector<work> again;        ///< messages of the last generation that may not have come through, in order
+  std::vector<work> doubtful;     ///< operations of it that failed: because they were refused, or the peer was dying
+  std::int64_t doubt_until_ns = 0;
 
   [[nodiscard]] std::uint32_t room() const noexcept { return static_cast<std::uint32_t>(ring.size()) - (head - tail); }
   work& at(std::uint32_t n) noexcept { return ring[n % ring.size()]; }

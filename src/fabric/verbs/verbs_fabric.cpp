@@ -12,6 +12,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/clock.hpp"
 #include "fabric/verbs/open.hpp"
 #include "rma/error.hpp"
 
@@ -24,6 +25,7 @@ constexpr std::size_t buffer_count = 256;
 constexpr std::size_t word_count = 1024;
 constexpr std::uint32_t completions_wanted = 8192;
 constexpr std::uint32_t reads_wanted = 16;
+constexpr std::int64_t doubt_ns = 2'000'000'000;  // deaths are news by then
 
 /// A connection's send queue: at most 16 KiB with the library's own part of it. Entries of a device in software are
 /// rounded up to a power of two, and its post is its execution, so that a longer queue gains nothing.
@@ -271,6 +273,8 @@ unsigned verbs_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   if (found != 0) receives_->replenish();
   if (greeter_->breaks() != breaks_seen_) [[unlikely]]
     abandon_broken(to);
+  if (!doubted_.empty()) [[unlikely]]
+    resolve_doubts(to);
   if (!stages_.empty()) go_on_with_stages();
   if (found == 0 && !tails_.empty()) ask_for_tails();
   return found;
@@ -325,7 +329,7 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   }
 }
 
-// Connections that are broken, or whose peers are dead: what was under way ends, at once; then they are made anew.
+// Connections that are broken, or whose peers are dead: what was under way is over. The broken are made anew.
 void verbs_fabric::abandon_broken(fabric::sink& to) noexcept {
   breaks_seen_ = greeter_->breaks();
   for (connection* const c : greeter_->broken()) {
@@ -344,23 +348,53 @@ void verbs_fabric::abandon(connection& c, status result, fabric::sink& to) noexc
   for (; c.tail != c.head; ++c.tail) {
     const work w = std::exchange(c.at(c.tail), work{});
     --under_way_;
-    if (w.message && result == status::transfer_failed) {
+    if (result == status::peer_failed) {
+      end(w, result, to);
+    } else if (w.message) {
       kept.push_back(w);
     } else {
-      end(w, result, to);
+      c.doubtful.push_back(w);
     }
   }
   c.unsignalled = 0;
+  c.again.insert(c.again.begin(), kept.begin(), kept.end());
+  stop_stage(c);
   if (result == status::peer_failed) {
     for (const work& w : std::exchange(c.again, {})) end(w, result, to);
+    end_doubtful(c, result, to);
+  } else if (!c.doubtful.empty()) {
+    c.doubt_until_ns = detail::clock_ns() + doubt_ns;
+    if (std::find(doubted_.begin(), doubted_.end(), &c) == doubted_.end()) doubted_.push_back(&c);
   }
-  c.again.insert(c.again.begin(), kept.begin(), kept.end());
-  for (auto& [id, s] : stages_) {  // one that had no piece under way
+}
+
+// A transfer of which pieces are still to be posted ends like those that were under way, of which it may have none.
+void verbs_fabric::stop_stage(connection& c) noexcept {
+  for (auto& [id, s] : stages_) {
     if (s.to != &c || s.all_posted()) continue;
     ++s.under_way;
-    end_stage(id, result, to);
-    break;
+    s.slice = s.local.size();
+    work end_of_it;
+    end_of_it.token = id;
+    end_of_it.piece = true;
+    c.doubtful.push_back(end_of_it);
   }
+}
+
+// A process that dies takes its memory away before its queue pairs: an operation that comes meanwhile is refused as one
+// that should not have been. Who lives answers to the next greeting; who left in good order is not waited for long.
+void verbs_fabric::resolve_doubts(fabric::sink& to) noexcept {
+  const std::int64_t now_ns = detail::clock_ns();
+  std::erase_if(doubted_, [&](connection* c) {
+    const bond state = c->state.load(std::memory_order_acquire);
+    const bool over = state == bond::ready || state == bond::dead || now_ns > c->doubt_until_ns;
+    if (over) end_doubtful(*c, state == bond::dead ? status::peer_failed : status::transfer_failed, to);
+    return over;
+  });
+}
+
+void verbs_fabric::end_doubtful(connection& c, status result, fabric::sink& to) noexcept {
+  for (const work& w : std::exchange(c.doubtful, {})) end(w, result, to);
 }
 
 void verbs_fabric::end(const work& w, status result, fabric::sink& to) noexcept {

@@ -66,7 +66,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   void forget(int peer) noexcept override { greeter_->forget(peer); }
   [[nodiscard]] int event_fd() const noexcept override { return events_; }
   bool pending() noexcept override;
-  bool quiet() noexcept override { return under_way_ == 0 && stages_.empty(); }
+  bool quiet() noexcept override { return under_way_ == 0 && stages_.empty() && doubted_.empty(); }
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
   void counts(const std::function<void(std::string_view, std::uint64_t)>& add) const override;
 
@@ -128,6 +128,9 @@ class verbs_fabric final : public fabric::network, private registrar {
   void take_sent(const ibv_wc& done, fabric::sink& to) noexcept;
   void abandon_broken(fabric::sink& to) noexcept;
   void abandon(connection& c, status result, fabric::sink& to) noexcept;
+  void stop_stage(connection& c) noexcept;
+  void resolve_doubts(fabric::sink& to) noexcept;
+  void end_doubtful(connection& c, status result, fabric::sink& to) noexcept;
   void end(const work& w, status result, fabric::sink& to) noexcept;
   void end_stage(std::uint64_t id, status result, fabric::sink& to) noexcept;
   void complain(std::size_t bytes) noexcept;
@@ -150,7 +153,8 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::unordered_map<int, connection*> by_peer_;
   std::unordered_map<std::uint32_t, connection*> by_queue_pair_;
   std::vector<connection*> by_index_;
-  std::vector<connection*> tails_;  ///< connections with entries that nobody will tell us the end of
+  std::vector<connection*> tails_;    ///< connections with entries that nobody will tell us the end of
+  std::vector<connection*> doubted_;  ///< those with operations of which it is not known why they failed
   std::unordered_map<std::uint64_t, staged> stages_;
   std::uint64_t next_stage_ = 1;
   std::uint32_t under_way_ = 0;  ///< entries posted and not over, of all connections

@@ -317,6 +317,31 @@ TEST_CASE("a dead peer: what was under way ends with peer_failed, the others go 
   REQUIRE(job.until([&] { return job[1].messages.size() == 1; }));
 }
 
+TEST_CASE("what a peer refuses while it dies ends with peer_failed", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(2);
+  std::vector<std::uint64_t> window(64), mine(64, 1);
+  const region_key key = enroll(job, 1, window);
+  REQUIRE(read(job, 0, 1, mine.data(), 8, key, key.address, 1) == status::posted);
+  REQUIRE(over(job, 0, 1));
+  job[1].net->deregister_region(key);  // as the kernel does it: memory first, the queue pair then
+  const local_slice here{mine.data(), 8};
+  const remote_slice there{key.address, 8};
+  std::uint64_t posted = 1;
+  for (status s = status::done; s != status::retry_queue_full; job[0].net->poll(job[0], 100)) {
+    s = job[0].net->write(1, {&here, 1}, key, {&there, 1}, posted + 1);
+    if (s == status::posted) ++posted;
+  }
+  job.remove(1);
+  (void)job[0].net->poll(job[0], 100);
+  CHECK(job[0].over.size() == 1);
+  CHECK_FALSE(job[0].net->quiet());
+  job[0].net->forget(1);
+  REQUIRE(job.until([&] { return job[0].over.size() == posted; }));
+  for (std::uint64_t t = 2; t <= posted; ++t) CHECK(job[0].over[t] == status::peer_failed);
+  CHECK(job[0].net->quiet());
+}
+
 TEST_CASE("strangers on the datagram queue are not heard", "[verbs]") {
   if (no_device()) return;
   rma::verbs::hello h{};
