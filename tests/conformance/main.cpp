@@ -6,6 +6,7 @@
 //   --threads N    N ranks as threads of this process, without a launcher
 //   --set NAME=VALUE   a setting, with --threads
 //   --effort P     percent of the normal number of repetitions
+//   --one-kind     each case with one kind of window only; the seed says which
 //   --long         also the cases that need minutes or much memory
 #include <chrono>
 #include <condition_variable>
@@ -40,6 +41,8 @@ options parse(int argc, char** argv) {
       how.seed = std::stoull(value());
     } else if (word == "--list") {
       how.list = true;
+    } else if (word == "--one-kind") {
+      how.one_kind = true;
     } else if (word == "--long") {
       how.long_cases = true;
     } else if (word == "--threads") {

@@ -29,26 +29,29 @@ struct instance {
   }
 };
 
-std::vector<instance> selected(const options& how) {
-  const std::regex wanted(how.pattern, std::regex::ECMAScript | std::regex::optimize);
-  std::vector<instance> all;
-  for (const std::span<const test_case> topic : all_topics()) {
-    for (const test_case& c : topic) {
-      for (std::size_t k = 0; k < window_kind_count; ++k) {
-        const instance one{&c, static_cast<window_kind>(k)};
-        if ((c.kinds & only(one.kind)) == 0) continue;
-        if (how.pattern.empty() || std::regex_search(one.name(), wanted)) all.push_back(one);
-      }
-    }
-  }
-  return all;
-}
-
 /// FNV-1a, so that a case has the same seed whichever others are run.
 std::uint64_t mix(std::uint64_t seed, std::string_view name) {
   std::uint64_t value = 14695981039346656037U ^ seed;
   for (const char c : name) value = (value ^ static_cast<unsigned char>(c)) * 1099511628211U;
   return value;
+}
+
+std::vector<instance> selected(const options& how) {
+  const std::regex wanted(how.pattern, std::regex::ECMAScript | std::regex::optimize);
+  std::vector<instance> all;
+  for (const std::span<const test_case> topic : all_topics()) {
+    for (const test_case& c : topic) {
+      std::vector<instance> of_case;
+      for (std::size_t k = 0; k < window_kind_count; ++k) {
+        const instance one{&c, static_cast<window_kind>(k)};
+        if ((c.kinds & only(one.kind)) == 0) continue;
+        if (how.pattern.empty() || std::regex_search(one.name(), wanted)) of_case.push_back(one);
+      }
+      if (how.one_kind && !of_case.empty()) of_case = {of_case[mix(how.seed, c.name) % of_case.size()]};
+      all.insert(all.end(), of_case.begin(), of_case.end());
+    }
+  }
+  return all;
 }
 
 std::string escaped(const std::string& name) {
