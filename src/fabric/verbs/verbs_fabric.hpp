@@ -3,8 +3,9 @@
 /// The fabric of RDMA adapters, by rdma-core's verbs: reliable connections made at first use, one shared receive queue,
 /// one completion queue, writes, reads and atomics of the adapter.
 ///
-/// A write's completion says that the target's adapter has it (acked; a device in software: placed). What is posted later to the same peer, a read,
-/// an atomic or a message, finds it in place: the adapter executes what comes on one connection in order.
+/// A write's completion says that the target's adapter has it (acked; a device in software: placed). What is posted
+/// later to the same peer, a read, an atomic or a message, finds it in place: the adapter executes what comes on one
+/// connection in order.
 #pragma once
 
 #include <infiniband/verbs.h>
