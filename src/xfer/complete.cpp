@@ -9,13 +9,17 @@
 namespace rma::detail {
 
 far_target& window_core::far(int target) {
+  if (target == last_far) return *last_far_target;
   auto& found = far_targets[target];
   if (found == nullptr) found = std::make_unique<far_target>();
+  last_far = target;
+  last_far_target = found.get();
   return *found;
 }
 
 std::uint8_t window_core::held(int target) const noexcept {
   if (!is_far(target)) return views[index_of(target)].held;
+  if (target == last_far) return last_far_target->held;
   const auto at = far_targets.find(target);
   return at == far_targets.end() ? std::uint8_t{0} : at->second->held;
 }

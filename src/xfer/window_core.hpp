@@ -136,6 +136,8 @@ struct window_core : window_view {
   std::vector<target_view> views;    ///< what window_view::targets points to
   std::vector<target_state> states;  ///< per mapped rank
   std::unordered_map<int, std::unique_ptr<far_target>> far_targets;
+  int last_far = -1;  ///< the far target that was asked for last
+  far_target* last_far_target = nullptr;
   std::unordered_map<int, fabric::region_key> near_blocks;  ///< as the fabric between nodes reaches them
   std::vector<int> far_used;                                ///< locked by this lock_all epoch
   std::unordered_map<int, std::uint32_t> far_posts;         ///< guarded by the progress lock

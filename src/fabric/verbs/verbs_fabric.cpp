@@ -196,9 +196,10 @@ void verbs_fabric::counts(const std::function<void(std::string_view, std::uint64
 
 // `retry_queue_full` until the greeters have agreed.
 status verbs_fabric::reach(int peer, connection*& c) noexcept {
-  const auto at = by_peer_.find(peer);
-  if (at != by_peer_.end()) [[likely]] {
-    c = at->second;
+  if (last_peer_ != nullptr && last_peer_->peer == peer) [[likely]] {
+    c = last_peer_;
+  } else if (const auto at = by_peer_.find(peer); at != by_peer_.end()) {
+    last_peer_ = c = at->second;
   } else if (const status s = look_for(peer, c); s != status::done) {
     return s;
   }

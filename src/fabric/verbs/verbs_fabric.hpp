@@ -152,6 +152,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::vector<ibv_mr*> regions_;               ///< by address
   const ibv_mr* last_region_ = nullptr;
   std::unordered_map<int, connection*> by_peer_;
+  connection* last_peer_ = nullptr;  ///< the one that was used last
   std::unordered_map<std::uint32_t, connection*> by_queue_pair_;
   std::vector<connection*> by_index_;
   std::vector<connection*> tails_;    ///< connections with entries that nobody will tell us the end of
