@@ -174,9 +174,13 @@ void die_while_started(stage& on) {
 /// Memory of the victim's own: it is gone with the victim, so that operations on it must fail.
 void read_created(stage& on) {
   if (on.created.try_lock_all() != rma::status::done) on.wrong("lock_all of the created window");
-  if (on.rank() == on.killer) on.kill_now();
+  on.ready(on.killer);
+  if (on.rank() == on.killer) {  // who is still in the stage's barrier would be told there
+    on.wait_ready(on.survivors());
+    on.kill_now();
+  }
   std::vector<std::uint64_t> to(1000);
-  on.must_be_told("get", [&] {
+  on.must_be_told("on window 'created'", [&] {  // by get, or by the flush of a get that was under way
     while (true) {
       (void)on.created.get(on.victim, 3);
       on.created.get(std::span(to), on.victim, 0);

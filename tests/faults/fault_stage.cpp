@@ -72,14 +72,19 @@ void stage::ready(int to) {
   board_.flush(to);
 }
 
-void stage::wait_asleep(const std::vector<int>& ranks) {
+void stage::wait_ready(const std::vector<int>& ranks) {
   for (const int r : ranks) {
-    const auto i = static_cast<std::size_t>(r);
-    while (std::atomic_ref(board_[i]).load() == 0) {
+    while (std::atomic_ref(board_[static_cast<std::size_t>(r)]).load() == 0) {
       runtime.progress();
       std::this_thread::yield();
     }
-    while (!sleeps(pids_[i])) {
+  }
+}
+
+void stage::wait_asleep(const std::vector<int>& ranks) {
+  for (const int r : ranks) {
+    wait_ready({r});
+    while (!sleeps(pids_[static_cast<std::size_t>(r)])) {
       runtime.progress();
       std::this_thread::yield();
     }

@@ -53,6 +53,8 @@ class stage {
 
   /// Tells rank `to` that this one enters its call now.
   void ready(int to);
+  /// Waits until all of `ranks` have said ready.
+  void wait_ready(const std::vector<int>& ranks);
   /// Waits until all of `ranks` have said ready and sleep in their calls.
   void wait_asleep(const std::vector<int>& ranks);
   /// The end of this process, by SIGKILL.
