@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -56,6 +57,7 @@ greeter::~greeter() {
   for (connection& c : connections_) {
     if (c.queue_pair != nullptr) ::ibv_destroy_qp(c.queue_pair);
   }
+  for (ibv_qp* each : retired_) ::ibv_destroy_qp(each);
   if (queue_pair_ != nullptr) ::ibv_destroy_qp(queue_pair_);
   for (sending& s : sendings_) {
     if (s.way != nullptr) ::ibv_destroy_ah(s.way);
@@ -187,8 +189,10 @@ void greeter::mend(connection& c) {
   const std::lock_guard guard(lock_);
   if (c.state.load() != bond::broken) return;
   if (c.queue_pair != nullptr) {
-    by_queue_pair_.erase(c.queue_pair->qp_num);
-    ::ibv_destroy_qp(std::exchange(c.queue_pair, nullptr));
+    ibv_qp_attr attr{};
+    attr.qp_state = IBV_QPS_ERR;
+    (void)::ibv_modify_qp(c.queue_pair, &attr, IBV_QP_STATE);
+    retired_.push_back(std::exchange(c.queue_pair, nullptr));
   }
   c.first_packet = next_packet_ & 0xffffff;
   next_packet_ = next_packet_ * 0x9e3779b1U + 1;
@@ -296,9 +300,8 @@ void greeter::answer(connection& c, const hello& h) noexcept {
   if (before == bond::broken) return;
   if (before == bond::asking && h.what != greeting::confirm) {
     if (!make_ready_to_receive(c, h) || !make_ready_to_send(c, h.reads)) {
-      c.due_ns = never_ns;
-      settle(c, bond::broken);
-      return;
+      complain(c);
+      return;  // tried again when the peer says it again
     }
     c.due_ns = never_ns;
     settle(c, bond::answering);
@@ -328,6 +331,13 @@ void greeter::say_what_is_due(std::int64_t now_ns) noexcept {
   }
 }
 
+// Once: those who wait for the connection go on waiting, since the device may have room later.
+void greeter::complain(const connection& c) noexcept {
+  if (std::exchange(complained_, true)) return;
+  std::fprintf(stderr, "rma: rank %d: the RDMA device cannot connect to rank %d (%s): trying again\n", rank_, c.peer,
+               std::strerror(errno));
+}
+
 // The queue pair is made when it is needed: by who asks, or by who is asked.
 bool greeter::prepare(connection& c) noexcept {
   if (c.queue_pair != nullptr) return true;
@@ -338,16 +348,19 @@ bool greeter::prepare(connection& c) noexcept {
   wanted.cap.max_send_wr = plan_.entries;
   wanted.cap.max_send_sge = plan_.gather;
   wanted.cap.max_inline_data = plan_.inline_bytes;
-  ibv_qp* const made = ::ibv_create_qp(device_.domain(), &wanted);
+  ibv_qp* made = ::ibv_create_qp(device_.domain(), &wanted);
+  if (made == nullptr && errno == EINVAL) {  // more inline data than the device has
+    wanted.cap.max_inline_data = 0;
+    made = ::ibv_create_qp(device_.domain(), &wanted);
+  }
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = device_.port();
   attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   constexpr int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
   if (made == nullptr || ::ibv_modify_qp(made, &attr, mask) != 0) {
+    complain(c);
     if (made != nullptr) ::ibv_destroy_qp(made);
-    c.due_ns = never_ns;
-    settle(c, bond::broken);
     return false;
   }
   c.queue_pair = made;

@@ -52,7 +52,8 @@ class greeter {
   [[nodiscard]] connection* find_queue_pair(std::uint32_t number);
   /// Asks for one. Whether it is there is seen by its state.
   connection* ask(int peer, const greeter_address& theirs);
-  /// Makes a connection anew that is broken; what was under way on it is over.
+  /// Makes a connection anew that is broken; what was under way on it is over. The old queue pair stays, in error,
+  /// until the end: with it would go completions that are still to be taken.
   void mend(connection& c);
   /// Connections that have broken, ever, or whose peers have died: grows.
   [[nodiscard]] std::uint32_t breaks() const noexcept { return breaks_.load(std::memory_order_acquire); }
@@ -81,6 +82,7 @@ class greeter {
   bool make_ready_to_receive(connection& c, const hello& h) noexcept;
   bool make_ready_to_send(connection& c, std::uint32_t reads) noexcept;
   bool prepare(connection& c) noexcept;
+  void complain(const connection& c) noexcept;
   void say(connection& c, greeting what) noexcept;
   void say_what_is_due(std::int64_t now_ns) noexcept;
   void settle(connection& c, bond state) noexcept;
@@ -97,6 +99,8 @@ class greeter {
   std::unordered_map<int, connection*> by_peer_;
   std::unordered_map<std::uint32_t, connection*> by_queue_pair_;
   std::deque<connection> connections_;
+  std::vector<ibv_qp*> retired_;  ///< of connections that were made anew
+  bool complained_ = false;
   std::uint32_t next_packet_;
 
   ibv_comp_channel* channel_ = nullptr;

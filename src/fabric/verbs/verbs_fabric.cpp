@@ -25,6 +25,7 @@ constexpr std::size_t buffer_count = 256;
 constexpr std::size_t word_count = 1024;
 constexpr std::uint32_t completions_wanted = 8192;
 constexpr std::uint32_t reads_wanted = 16;
+constexpr std::uint32_t flushed_reserve = 256;    // completions of entries that were given up with their queue pair
 constexpr std::int64_t doubt_ns = 2'000'000'000;  // deaths are news by then
 
 /// A connection's send queue: at most 16 KiB with the library's own part of it. Entries of a device in software are
@@ -60,7 +61,7 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
   receives_ = std::make_unique<receive_queue>(device_->domain(), receives, message_bytes);
   buffers_ = std::make_unique<buffer_pool>(device_->domain(), buffer_count, message_bytes);
   words_ = std::make_unique<buffer_pool>(device_->domain(), word_count, sizeof(std::uint64_t));
-  under_way_max_ = static_cast<std::uint32_t>(entries) - static_cast<std::uint32_t>(receives);
+  under_way_max_ = static_cast<std::uint32_t>(entries) - static_cast<std::uint32_t>(receives) - flushed_reserve;
 
   queue_plan plan = plan_for(*device_);
   plan.completions = completions_;
@@ -308,13 +309,15 @@ void verbs_fabric::take_receive(const ibv_wc& done, fabric::sink& to) noexcept {
   receives_->give_back(buffer);
 }
 
-// One completion speaks for all entries before it that said nothing. After an error the queue pair does nothing more.
+// One completion speaks for all entries before it that said nothing. After an error the queue pair does nothing more,
+// but what it has done before still counts.
 void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   connection& c = *by_index_[(done.wr_id >> 32) & 0x7fffffff];
   const bond state = c.state.load(std::memory_order_acquire);
-  if (state != bond::ready || done.qp_num != c.queue_pair->qp_num) return;  // over already: see abandon
+  if (state == bond::asking || done.qp_num != c.queue_pair->qp_num) return;  // over already: see abandon
   const auto number = static_cast<std::uint32_t>(done.wr_id);
   const bool failed = done.status != IBV_WC_SUCCESS;
+  if (failed && state != bond::ready) return;  // given up already: abandon ends it, and what was before it
   while (static_cast<std::int32_t>(number - c.tail) > (failed ? 0 : -1)) {
     const work w = std::exchange(c.at(c.tail++), work{});
     --under_way_;
@@ -333,12 +336,16 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
 // Connections that are broken, or whose peers are dead: what was under way is over. The broken are made anew.
 void verbs_fabric::abandon_broken(fabric::sink& to) noexcept {
   breaks_seen_ = greeter_->breaks();
+  while (fetch() != 0) {  // what has come before the break is not lost with it
+    const ibv_wc done = fetched_[fetched_first_++];
+    --fetched_count_;
+    take(done, to);
+  }
   for (connection* const c : greeter_->broken()) {
     const bond state = c->state.load(std::memory_order_acquire);
     if (state == bond::dead && !std::exchange(c->abandoned, true)) abandon(*c, status::peer_failed, to);
     if (state != bond::broken) continue;
     abandon(*c, status::transfer_failed, to);
-    std::erase_if(by_queue_pair_, [c](const auto& known) { return known.second == c; });
     greeter_->mend(*c);
   }
 }

@@ -110,7 +110,9 @@ status verbs_fabric::transfer(int peer, slices local, order& o) noexcept {
     o.request.send_flags |= IBV_SEND_INLINE;
     return post(*c, o);
   }
-  if (describe_local(local, o)) return post(*c, o);
+  // What is promised to be read when the call returns (capabilities) is copied if the device cannot take it inline.
+  const bool promised_copy = write && bytes <= caps_.inline_bytes_max;
+  if (!promised_copy && describe_local(local, o)) return post(*c, o);
   if (bytes > buffers_->bytes() && local.size() == 1 && lease(local[0], o)) {
     const status s = post(*c, o);
     if (s != status::posted) cache_->release(o.then.lease);
