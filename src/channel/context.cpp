@@ -13,6 +13,8 @@ constexpr unsigned events_per_round = 64;
 constexpr std::int64_t never_ns = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t look_around_every_ns = 100'000'000;  // deaths are news within 2 s
 constexpr std::int64_t spin_stretch = 16;  // a wait on a network may spin so many times longer than one on memory
+constexpr unsigned quick_looks = 64;       // some microseconds
+constexpr unsigned quick_looks_for_adapter = 4;
 constexpr unsigned looks_for_adapter = 2;  // where cores are short, yields longer than an answer takes only cost them
 constexpr std::uint32_t knocks_per_wake = 8;  // a wake costs as much as some system calls that copy
 
@@ -33,6 +35,7 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, s
   wide_->use(*this);
   if (wide_->event_fd() < 0) return;
   around_.watch(wide_->event_fd());
+  quick_looks_ = patience_.spin_ns != 0 ? quick_looks : quick_looks_for_adapter;
   patience_.looks_before_sleep = std::min(patience_.looks_before_sleep, looks_for_adapter);
 }
 
@@ -123,6 +126,12 @@ unsigned context::progress() noexcept {
     around_.settle();
   }
   return found;
+}
+
+void context::look_at_adapter() noexcept {
+  (void)wide_->poll(*this, events_per_round);
+  if (!owed_.empty()) acknowledge();
+  if (!waiting_.empty()) send_waiting();
 }
 
 status context::wait_slow(condition ready, judge failed, std::int64_t until_ns) noexcept {

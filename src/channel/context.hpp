@@ -22,6 +22,7 @@
 
 #include "boot/boot.hpp"
 #include "core/settings.hpp"
+#include "core/small_lock.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/surroundings.hpp"
 #include "rma/detail/word.hpp"
@@ -98,7 +99,7 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] unsigned looks_before_sleep() const noexcept {
     return std::max(patience_.first_spins, patience_.looks_before_sleep);
   }
-  [[nodiscard]] std::mutex& lock() noexcept { return lock_; }
+  [[nodiscard]] small_lock& lock() noexcept { return lock_; }
 
   // ---- messages; the caller holds the lock ------------------------------------------------------------------
   void set_handler(message kind, handler run, void* self) noexcept {
@@ -130,6 +131,17 @@ class context final : public fabric::sink, public fabric::directory {
   /// One round: poll, handle, acknowledge, send what waited. Returns how much happened.
   unsigned progress() noexcept;
 
+  /// For who holds the lock and has just posted: an adapter may answer before a wait is even set up. Looks there a few
+  /// times; true if `ready()`, which is called under the lock.
+  template <class Ready>
+  bool ready_soon(Ready&& ready) noexcept {
+    for (unsigned i = 0; i < quick_looks_; ++i) {
+      if (ready()) return true;
+      look_at_adapter();
+    }
+    return ready();
+  }
+
   /// Sends what still waits for room, for a short while: the last thing a runtime does.
   void drain() noexcept;
 
@@ -154,6 +166,14 @@ class context final : public fabric::sink, public fabric::directory {
   template <class Ready>
   status wait_for_peer(int peer_rank, Ready&& ready) noexcept {
     return wait_for_message(ready, [&]() noexcept { return gone(peer_rank) ? status::peer_failed : status::done; });
+  }
+
+  /// Calls `post()` under the lock, again and again while there is no room; what it said in the end. Gives the lock up
+  /// while it waits. `post` is copied then, so that what it refers to may stay in registers until it has to wait.
+  template <class Post>
+  [[gnu::always_inline]] status until_posted(std::unique_lock<small_lock>& guard, int peer_rank, Post post) noexcept {
+    const status s = post();
+    return s != status::retry_queue_full ? s : until_room(guard, peer_rank, post);
   }
 
   /// Passes so much time; `peer_failed` or the like if `failed` says so meanwhile.
@@ -216,6 +236,19 @@ class context final : public fabric::sink, public fabric::directory {
             [](void* f) noexcept { return (*static_cast<Failed*>(f))(); }};
   }
   /// `until_ns`: when `ready` has to be asked again at the latest.
+  template <class Post>
+  [[gnu::noinline]] status until_room(std::unique_lock<small_lock>& guard, int peer_rank, Post post) noexcept {
+    guard.unlock();
+    status s = status::retry_queue_full;
+    const status waited = wait_for_peer(peer_rank, [&]() noexcept {
+      const std::lock_guard again(lock_);
+      s = post();
+      return s != status::retry_queue_full;
+    });
+    guard.lock();
+    return waited == status::done ? s : waited;
+  }
+  void look_at_adapter() noexcept;
   status wait_slow(condition ready, judge failed, std::int64_t until_ns) noexcept;
   bool sleep(condition ready, std::int64_t until_ns) noexcept;
   void adapt(std::int64_t slept_ns) noexcept;
@@ -235,7 +268,7 @@ class context final : public fabric::sink, public fabric::directory {
   surroundings& around_;
   bool near_;  ///< ranks of the node are reached through `node_` although `wide_` would reach them, too
   bool accounts_;
-  std::mutex lock_;
+  small_lock lock_;
   std::array<registered, static_cast<std::size_t>(message::count_)> handlers_{};
   std::unordered_map<int, std::unique_ptr<peer>> peers_;
   int last_rank_ = -1;  ///< the peer that was asked for last
@@ -244,6 +277,7 @@ class context final : public fabric::sink, public fabric::directory {
   std::vector<int> waiting_;  ///< peers with queued messages
   std::array<std::uint64_t, static_cast<std::size_t>(counter::count_)> counters_{};
   patience patience_;
+  unsigned quick_looks_ = 0;           ///< of ready_soon
   std::atomic<std::int64_t> spin_ns_;  ///< adapts to how long waits are
   void (*completed_)(void* self, std::uint64_t token, status result) noexcept = nullptr;
   void* completed_self_ = nullptr;

@@ -123,7 +123,6 @@ status unlock_slow(window_view& view, int target) noexcept {
   const std::uint8_t held = w.held(target);
   if (held == 0 || held == held_by_lock_all) return status::not_locked;
   const auto kind = static_cast<lock_kind>(held);
-  ask_placed(w, target);
   const status flushed = complete_target(w, target);
   close_target(w, target);
   --w.locks_open;

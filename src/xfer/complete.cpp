@@ -8,8 +8,7 @@
 
 namespace rma::detail {
 
-far_target& window_core::far(int target) {
-  if (target == last_far) return *last_far_target;
+far_target& window_core::find_far_target(int target) {
   auto& found = far_targets[target];
   if (found == nullptr) found = std::make_unique<far_target>();
   last_far = target;
@@ -34,11 +33,20 @@ status complete_target(window_core& w, int target) noexcept {
   target_state& state = w.state_of(target);
   if (!state.dirty) return status::done;
   const int peer = w.world_rank(target);
-  const bool far = w.is_far(target);
-  status s = w.ctx->wait_for_peer(peer, [&]() noexcept {
-    if (far && static_cast<far_target&>(state).unplaced) ask_placed(w, target);
+  const far_target* const far = w.is_far(target) ? static_cast<far_target*>(&state) : nullptr;
+  const auto over = [&]() noexcept {
     return (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation) &&
-           state.fabric_pending.load() == 0 && !(far && static_cast<far_target&>(state).unplaced);
+           state.fabric_pending.load() == 0 && (far == nullptr || !far->unplaced);
+  };
+  if (far != nullptr && far->unplaced) ask_placed(w, target);
+  bool soon = false;
+  if (state.fabric_pending.load() != 0) {
+    const std::lock_guard guard(w.ctx->lock());
+    soon = w.ctx->ready_soon(over);
+  }
+  status s = soon ? status::done : w.ctx->wait_for_peer(peer, [&]() noexcept {
+    ask_placed(w, target);
+    return over();
   });
   if (s == status::done && state.fabric_failed.load() != 0) {
     const std::lock_guard guard(w.ctx->lock());
@@ -49,7 +57,11 @@ status complete_target(window_core& w, int target) noexcept {
   }
   if (s == status::peer_failed || s == status::transfer_failed) w.ctx->blame(peer);
   state.dirty = false;
-  std::erase(w.dirty, target);
+  if (w.dirty.back() == target) {
+    w.dirty.pop_back();
+  } else {
+    std::erase(w.dirty, target);
+  }
   return s;
 }
 

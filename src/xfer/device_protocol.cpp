@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <mutex>
 
 #include "datatype/copy.hpp"
-#include "rma/request.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/remote.hpp"
 
@@ -28,25 +28,24 @@ class device_run {
       : w_(w),
         region_(region),
         o_(o),
-        peer_(w.world_rank(o.args->target)),
-        state_(w.state_of(o.args->target)),
+        peer_(o.peer),
+        state_(*o.state),
+        guard_(w.ctx->lock(), std::defer_lock),
         network_(*w.ctx->wide()) {}
 
   /// `count` bytes at `offset` of the window. `from` may be null for no_op, `old` if nobody wants it.
   status range(std::uint64_t offset, const std::byte* from, std::byte* old, std::uint64_t count) noexcept {
     const operation_args& a = *o_.args;
     const bool whole = (a.type == element::u64 || a.type == element::i64);
-    const bool add = whole && (a.op == operation::sum || a.op == operation::no_op);
-    status s = status::done;
-    while (count != 0 && s == status::done) {
-      const std::uint64_t part = std::min(count, word_bytes - offset % word_bytes);
-      s = add ? post_add(offset, a.op == operation::sum ? from : nullptr, old) : update(offset, from, old, part);
-      offset += part;
-      count -= part;
-      if (from != nullptr) from += part;
-      if (old != nullptr) old += part;
+    if (whole && (a.op == operation::sum || a.op == operation::no_op)) {
+      status s = status::done;
+      if (a.op == operation::no_op) from = nullptr;
+      for (std::uint64_t i = 0; i < count && s == status::done; i += word_bytes) {
+        s = post_add(offset + i, from != nullptr ? from + i : nullptr, old != nullptr ? old + i : nullptr);
+      }
+      return s;
     }
-    return s;
+    return update_range(offset, from, old, count);
   }
 
   status swap() noexcept {
@@ -56,43 +55,31 @@ class device_run {
     std::uint64_t desired = 0;
     std::memcpy(&expected, a.compare, word_bytes);
     std::memcpy(&desired, a.origin, word_bytes);
-    auto& old = *reinterpret_cast<std::uint64_t*>(a.result);
-    return post([&](posted_operation& op) noexcept {
-      return network_.compare_swap(peer_, region_, region_.address + o_.offset, expected, desired, old, token_of(op));
+    auto* const old = reinterpret_cast<std::uint64_t*>(a.result);
+    return post([=, this](posted_operation& op) noexcept {
+      return network_.compare_swap(peer_, region_, region_.address + o_.offset, expected, desired, *old, token_of(op));
     });
   }
 
-  /// What becomes of what is under way: somebody's request, or nobody's.
-  status end(status result, request_node** request) noexcept {
+  /// What becomes of what is under way, see engine::leave.
+  status end(status result, bool now, request_node** request) noexcept {
     if (operation_ == nullptr) return result;
-    engine& e = *w_.team->rt->ops;
-    const std::lock_guard guard(w_.ctx->lock());
-    e.end_posting(*operation_);
-    if (request != nullptr && ok(result)) {
-      *request = e.new_request(w_, peer_, operation_);
-    } else if (operation_->over.load() != 0) {
-      e.free_posted(operation_);
-    } else {
-      operation_->detached = true;
-    }
-    return ok(result) ? status::posted : result;
+    if (!guard_.owns_lock()) guard_.lock();
+    const status s =
+        w_.team->rt->ops->leave(guard_, *operation_, w_, peer_, now && ok(result), ok(result) ? request : nullptr);
+    return ok(result) ? s : result;
   }
 
  private:
   template <class Post>
-  status post(Post&& call) noexcept {
-    status s = status::done;
-    const auto try_to_post = [&]() noexcept {
-      const std::lock_guard guard(w_.ctx->lock());
-      begin();
-      s = call(*operation_);
-      if (s == status::posted) ++operation_->pieces;
-      return s != status::retry_queue_full;
-    };
-    if (!try_to_post()) {
-      const status waited = w_.ctx->wait_for_peer(peer_, try_to_post);
-      if (waited != status::done) s = waited;
-    }
+  [[gnu::always_inline]] status post(Post call) noexcept {
+    if (!guard_.owns_lock()) guard_.lock();
+    begin();
+    const status s = w_.ctx->until_posted(guard_, peer_, [=, this]() noexcept {
+      const status posted = call(*operation_);
+      if (posted == status::posted) ++operation_->pieces;
+      return posted;
+    });
     if (s == status::peer_failed) w_.ctx->blame(peer_);
     return s == status::posted ? status::done : s;
   }
@@ -100,18 +87,15 @@ class device_run {
     if (operation_ != nullptr) return;
     operation_ = w_.team->rt->ops->new_posted();
     operation_->state = &state_;
-    state_.fabric_pending.fetch_add(1);
+    state_.begin_posted();
     w_.ctx->count(counter::operations_fabric);
-    if (state_.dirty) return;
-    state_.dirty = true;
-    w_.dirty.push_back(o_.args->target);
-    if (target_view* const t = view_of(w_, o_.args->target)) t->flushable = 0;
+    mark_dirty(w_, o_.args->target, state_);
   }
 
   status post_add(std::uint64_t offset, const std::byte* from, std::byte* old) noexcept {
     std::uint64_t operand = 0;
     if (from != nullptr) std::memcpy(&operand, from, word_bytes);
-    return post([&](posted_operation& op) noexcept {
+    return post([=, this](posted_operation& op) noexcept {
       std::uint64_t& result = old != nullptr ? *reinterpret_cast<std::uint64_t*>(old) : op.value;
       return network_.fetch_add(peer_, region_, region_.address + offset, operand, result, token_of(op));
     });
@@ -121,6 +105,7 @@ class device_run {
   /// `change`: it shall stay as it is.
   template <class Change>
   status exchange(std::uint64_t offset, Change&& change) noexcept {
+    if (guard_.owns_lock()) guard_.unlock();
     engine& e = *w_.team->rt->ops;
     const std::uint64_t address = region_.address + offset;
     std::uint64_t seen = 0;
@@ -136,6 +121,18 @@ class device_run {
     return s;
   }
 
+  status update_range(std::uint64_t offset, const std::byte* from, std::byte* old, std::uint64_t count) noexcept {
+    status s = status::done;
+    while (count != 0 && s == status::done) {
+      const std::uint64_t part = std::min(count, word_bytes - offset % word_bytes);
+      s = update(offset, from, old, part);
+      offset += part;
+      count -= part;
+      if (from != nullptr) from += part;
+      if (old != nullptr) old += part;
+    }
+    return s;
+  }
   status update(std::uint64_t offset, const std::byte* from, std::byte* old, std::uint64_t bytes) noexcept {
     const std::uint64_t within = offset % word_bytes;
     return exchange(offset - within, [&](std::byte* word) noexcept {
@@ -158,12 +155,13 @@ class device_run {
   const checked_operation& o_;
   int peer_;
   target_state& state_;
+  std::unique_lock<small_lock> guard_;  ///< held from the first post to the end, but where it waits
   fabric::network& network_;
   posted_operation* operation_ = nullptr;
 };
 
-/// Shapes: through contiguous copies where something is fetched, since that is rare.
-status run_shapes(device_run& run, const checked_operation& o, bool& waits) noexcept {
+/// Shapes: through contiguous copies, and waited for where something is fetched, since that is rare.
+status run_shapes(device_run& run, const checked_operation& o, request_node** request) noexcept {
   const operation_args& a = *o.args;
   std::vector<std::byte> from(o.bytes);
   if (a.origin != nullptr) pack(from.data(), a.origin, *o.origin, 0, o.bytes);
@@ -176,13 +174,8 @@ status run_shapes(device_run& run, const checked_operation& o, bool& waits) noex
                        old.empty() ? nullptr : old.data() + done, bytes);
     done += bytes;
   });
-  waits = !old.empty();
-  if (!waits) return result;
-  request_node* node = nullptr;
-  result = run.end(result, &node);
-  if (node != nullptr) result = wait_request(node);
-  if (node != nullptr) end_request(node);
-  if (result == status::done) unpack(a.result, old.data(), *o.result, 0, o.bytes);
+  result = run.end(result, !old.empty(), request);
+  if (!old.empty() && result == status::done) unpack(a.result, old.data(), *o.result, 0, o.bytes);
   return result;
 }
 
@@ -192,18 +185,19 @@ status run_device(window_core& w, const fabric::region_key& region, const checke
                   request_node** request) noexcept {
   const operation_args& a = *o.args;
   if (rma::bytes_of(a.type) > word_bytes) return status::bad_type;  // an adapter's atomics have 8 bytes
-  device_run run(w, region, o);
   status s = status::done;
-  bool waited = false;
-  if (a.kind == call::compare_and_swap) {
-    s = run.swap();
-  } else if (o.contiguous) {
-    s = run.range(o.offset, static_cast<const std::byte*>(a.origin),
-                  o.fetches() ? static_cast<std::byte*>(a.result) : nullptr, o.bytes);
-  } else {
-    s = run_shapes(run, o, waited);
+  {
+    device_run run(w, region, o);
+    const bool now = a.by_value && o.fetches();
+    if (a.kind == call::compare_and_swap) {
+      s = run.end(run.swap(), now, request);
+    } else if (o.contiguous) {
+      auto* const old = o.fetches() ? static_cast<std::byte*>(a.result) : nullptr;
+      s = run.end(run.range(o.offset, static_cast<const std::byte*>(a.origin), old, o.bytes), now, request);
+    } else {
+      s = run_shapes(run, o, request);
+    }
   }
-  if (!waited) s = run.end(s, request);
   if (!ok(s) || a.signal < 0) return s;
   if (const status done = complete_target(w, a.target); done != status::done) return done;
   notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));

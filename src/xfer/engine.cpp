@@ -89,7 +89,7 @@ void engine::end_piece(posted_operation& op, status result) noexcept {
       ++state.failures;
       op.reports = state.reports;
     }
-    state.fabric_pending.fetch_sub(1);
+    state.end_posted();
   }
   op.over.store(1);
   if (op.detached) free_posted(&op);
@@ -112,10 +112,32 @@ void engine::forget(const target_state& state) noexcept {
   }
 }
 
-status engine::wait_posted(posted_operation& op) noexcept {
-  const status s =
-      ctx_.wait_for_message([&op]() noexcept { return op.over.load() != 0; }, []() noexcept { return status::done; });
+status engine::wait_posted(std::unique_lock<small_lock>& guard, posted_operation& op) noexcept {
+  const auto over = [&op]() noexcept { return op.over.load() != 0; };
+  if (ctx_.ready_soon(over)) return op.result;
+  guard.unlock();
+  const status s = ctx_.wait_for_message(over, []() noexcept { return status::done; });
+  guard.lock();
   return s == status::done ? op.result : s;
+}
+
+status engine::leave(std::unique_lock<small_lock>& guard, posted_operation& op, const window_core& w, int world_rank,
+                     bool now, request_node** request) noexcept {
+  end_piece(op, status::done);  // the one that stood for the posting
+  status s = status::posted;
+  if (now) {
+    s = wait_posted(guard, op);
+    if (s == status::transfer_failed) ctx_.blame(world_rank);
+  }
+  if (!now && request != nullptr) {
+    *request = new_request(w, world_rank, &op);
+  } else if (op.over.load() == 0) {
+    op.detached = true;
+  } else {
+    if (now) told(op);
+    free_posted(&op);
+  }
+  return s;
 }
 
 std::uint64_t engine::new_ticket(void* at, std::uint64_t bytes, const Layout* shape) {
@@ -237,10 +259,13 @@ status test_request(request_node*& node) noexcept {
 
 status wait_request(request_node*& node) noexcept {
   request_node& n = *node;
-  const status s =
-      n.posted != nullptr ? n.owner->wait_posted(*n.posted) : n.owner->ctx().wait_for_peer(n.rank, [&n]() noexcept {
-        return n.peer->operations_done.load() >= n.operation;
-      });
+  status s = status::done;
+  if (n.posted != nullptr) {
+    std::unique_lock guard(n.owner->ctx().lock());
+    s = n.owner->wait_posted(guard, *n.posted);
+  } else {
+    s = n.owner->ctx().wait_for_peer(n.rank, [&n]() noexcept { return n.peer->operations_done.load() >= n.operation; });
+  }
   if (s == status::peer_failed || s == status::transfer_failed) n.owner->ctx().blame(n.rank);
   if (ok(s)) release(node);
   return s;

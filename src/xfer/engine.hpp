@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -96,8 +97,6 @@ class engine {
   /// Nothing of it is under way yet: one piece, detached or not as its user says before the first one is posted.
   posted_operation* new_posted();
   void free_posted(posted_operation* op) noexcept;
-  /// Posting is over: if all pieces are, so is the operation.
-  void end_posting(posted_operation& op) noexcept { end_piece(op, status::done); }
   /// The failure of an operation that is over has been reported to its own user: flushes need not do it again.
   void told(const posted_operation& op) noexcept;
   /// Operations towards a target of a window that goes away.
@@ -106,9 +105,12 @@ class engine {
   std::uint64_t new_ticket(void* at, std::uint64_t bytes, const Layout* shape);
   [[nodiscard]] std::size_t requests_made() const noexcept { return requests_.size(); }
 
-  // ---- without the lock ----------------------------------------------------------------------------------------
-  /// Blocks until the operation is over; its result.
-  status wait_posted(posted_operation& op) noexcept;
+  /// What becomes of an operation when all of it is posted, with what result so far: waited for (`now`), somebody's
+  /// request (if not null), or nobody's. `done`, `posted` or what it ended with.
+  status leave(std::unique_lock<small_lock>& guard, posted_operation& op, const window_core& w, int world_rank,
+               bool now, request_node** request) noexcept;
+  /// Blocks until the operation is over; its result. Gives the lock up meanwhile.
+  status wait_posted(std::unique_lock<small_lock>& guard, posted_operation& op) noexcept;
 
  private:
   void end_piece(posted_operation& op, status result) noexcept;

@@ -4,6 +4,7 @@
 /// do that, else one for each contiguous piece of the target ("multi-w" of the dissertation, ch. 8).
 #include <algorithm>
 #include <array>
+#include <mutex>
 #include <span>
 
 #include "datatype/copy.hpp"
@@ -16,153 +17,109 @@ namespace {
 constexpr std::size_t pieces_max = 64;
 constexpr std::uint64_t copied_bytes_max = 512;  ///< of a value: cheaper to copy than to wait for
 
-/// Posts the pieces of one operation.
-class piece_list {
+/// What one operation posts. Holds the progress lock, but where it waits.
+class posting {
  public:
-  piece_list(window_core& w, const fabric::region_key& region, const checked_operation& o, target_state& state) noexcept
+  posting(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept
       : w_(w),
         region_(region),
         o_(o),
-        state_(state),
-        peer_(w.world_rank(o.args->target)),
-        network_(w.ctx->network_of(peer_)),
-        room_(std::min(pieces_max, network_.caps().remote_slices_max)) {}
+        network_(w.ctx->network_of(o.peer)),
+        caps_(network_.caps()),
+        write_(o.args->kind == call::put),
+        guard_(w.ctx->lock()) {}
 
-  void add(std::byte* here, std::uint64_t there, std::size_t bytes) noexcept {
-    const std::size_t most = network_.caps().transfer_bytes_max;
-    while (bytes > most) {
-      add(here, there, most);
-      here += most;
-      there += most;
-      bytes -= most;
-    }
+  [[nodiscard]] const fabric::capabilities& caps() const noexcept { return caps_; }
+
+  /// One call of the fabric, when there is room. After a failure nothing more is posted.
+  [[gnu::always_inline]] void post(std::span<const fabric::local_slice> local,
+                                   std::span<const fabric::remote_slice> remote) noexcept {
     if (result_ != status::done) return;
-    local_[count_] = {here, bytes};
-    remote_[count_] = {there, bytes};
-    if (++count_ == room_) (void)flush();
+    const status s = w_.ctx->until_posted(guard_, o_.peer, [=, this]() noexcept { return try_to_post(local, remote); });
+    if (s != status::posted) result_ = s;
   }
-  status flush() noexcept {
-    if (count_ == 0 || result_ != status::done) return result_;
-    if (!post()) {  // no room: until something is over
-      const status waited = w_.ctx->wait_for_peer(peer_, [this]() noexcept { return post(); });
-      if (waited != status::done) posted_ = waited;
-    }
-    count_ = 0;
-    if (posted_ != status::posted) result_ = posted_;
-    return result_;
+  /// What becomes of all that was posted, see engine::leave.
+  status end(bool now, request_node** request) noexcept {
+    w_.ctx->count(counter::operations_fabric);
+    if (operation_ == nullptr) return result_;
+    keep_track();
+    const status s = w_.team->rt->ops->leave(guard_, *operation_, w_, o_.peer, now, ok(result_) ? request : nullptr);
+    return ok(result_) ? s : result_;
   }
-  /// No more pieces. Null if nothing is under way.
-  posted_operation* end() noexcept {
-    (void)flush();
-    if (operation_ == nullptr) return nullptr;
-    const std::lock_guard guard(w_.ctx->lock());
-    posted_operation* const op = operation_;
-    w_.team->rt->ops->end_posting(*op);
-    return op;
-  }
-  /// Where the first piece is to be read from, if not from the origin: the fabric reads it after the call's return.
+  /// Where the data are to be read from, if not from the origin: the fabric reads them after the call's return.
   std::byte* copy(const void* from, std::size_t bytes) noexcept {
-    const std::lock_guard guard(w_.ctx->lock());
     begin();
     const auto* const first = static_cast<const std::byte*>(from);
     operation_->copy.assign(first, first + bytes);
     return operation_->copy.data();
   }
-  [[nodiscard]] status result() const noexcept { return result_; }
 
  private:
   void begin() noexcept {
     if (operation_ != nullptr) return;
     operation_ = w_.team->rt->ops->new_posted();
-    operation_->state = &state_;
-    state_.fabric_pending.fetch_add(1);
+    operation_->state = o_.state;
+    o_.state->begin_posted();
   }
-  /// False if there is no room now.
-  bool post() noexcept {
-    const std::lock_guard guard(w_.ctx->lock());
-    const bool direct = network_.caps().copies_by_cpu;  // over when it returns: nothing to keep track of
+  status try_to_post(std::span<const fabric::local_slice> local,
+                     std::span<const fabric::remote_slice> remote) noexcept {
+    const bool direct = caps_.copies_by_cpu;  // over when it returns: nothing to keep track of
     if (!direct) begin();
     const std::uint64_t token = direct ? 0 : token_of(*operation_);
-    const std::span<const fabric::local_slice> local(local_.data(), count_);
-    const std::span<const fabric::remote_slice> remote(remote_.data(), count_);
-    posted_ = o_.args->kind == call::put ? network_.write(peer_, local, region_, remote, token)
-                                         : network_.read(peer_, local, region_, remote, token);
-    if (posted_ == status::posted) ++operation_->pieces;
-    if (posted_ == status::done && !direct) posted_ = status::posted;
-    return posted_ != status::retry_queue_full;
+    const status s = write_ ? network_.write(o_.peer, local, region_, remote, token)
+                            : network_.read(o_.peer, local, region_, remote, token);
+    if (s == status::posted) ++operation_->pieces;
+    return s == status::done && !direct ? status::posted : s;
+  }
+  void keep_track() noexcept {
+    mark_dirty(w_, o_.args->target, *o_.state);
+    if (o_.far == nullptr || !write_) return;
+    if (caps_.write_means != fabric::write_completion::placed) o_.far->unplaced = true;
   }
 
   window_core& w_;
   const fabric::region_key& region_;
   const checked_operation& o_;
-  target_state& state_;
-  int peer_;
   fabric::network& network_;
-  std::size_t room_;
+  const fabric::capabilities& caps_;
+  const bool write_;
+  std::unique_lock<small_lock> guard_;
   posted_operation* operation_ = nullptr;
-  status posted_ = status::done;
   status result_ = status::done;
+};
+
+/// The pieces of a shape, or of what is larger than one transfer.
+class piece_list {
+ public:
+  explicit piece_list(posting& to) noexcept
+      : to_(to), room_(std::min(pieces_max, to.caps().remote_slices_max)), most_(to.caps().transfer_bytes_max) {}
+
+  void add(std::byte* here, std::uint64_t there, std::size_t bytes) noexcept {
+    for (; bytes > most_; bytes -= most_) {
+      add(here, there, most_);
+      here += most_;
+      there += most_;
+    }
+    local_[count_] = {here, bytes};
+    remote_[count_] = {there, bytes};
+    if (++count_ == room_) flush();
+  }
+  void flush() noexcept {
+    if (count_ != 0) to_.post({local_.data(), count_}, {remote_.data(), count_});
+    count_ = 0;
+  }
+
+ private:
+  posting& to_;
+  std::size_t room_, most_;
   std::size_t count_ = 0;
   std::array<fabric::local_slice, pieces_max> local_;
   std::array<fabric::remote_slice, pieces_max> remote_;
 };
 
-void keep_track(window_core& w, const checked_operation& o, target_state& state) noexcept {
-  const int target = o.args->target;
-  if (!state.dirty) {
-    state.dirty = true;
-    w.dirty.push_back(target);
-  }
-  if (target_view* const t = view_of(w, target)) t->flushable = 0;
-  if (!w.is_far(target) || o.args->kind != call::put) return;
-  const fabric::capabilities& caps = w.ctx->network_of(w.world_rank(target)).caps();
-  static_cast<far_target&>(state).unplaced = caps.write_means != fabric::write_completion::placed;
-}
-
-/// What becomes of the operation under way: somebody's request, or nobody's.
-/// `read_already`: the origin's memory may change.
-status hand_over(window_core& w, const checked_operation& o, posted_operation& op, bool read_already,
-                 request_node** request) noexcept {
-  engine& e = *w.team->rt->ops;
-  if (o.args->by_value && !read_already) {
-    const status s = e.wait_posted(op);
-    const std::lock_guard guard(w.ctx->lock());
-    if (op.over.load() == 0) {
-      op.detached = true;  // the job is being ended
-      return s;
-    }
-    e.told(op);
-    e.free_posted(&op);
-    if (s == status::transfer_failed) w.ctx->blame(w.world_rank(o.args->target));
-    return s;
-  }
-  const std::lock_guard guard(w.ctx->lock());
-  if (request != nullptr) {
-    *request = e.new_request(w, w.world_rank(o.args->target), &op);
-  } else if (op.over.load() != 0) {
-    e.free_posted(&op);
-  } else {
-    op.detached = true;
-  }
-  return status::posted;
-}
-
-}  // namespace
-
-status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,
-                  request_node** request) noexcept {
-  const operation_args& a = *o.args;
-  const int target = a.target;
-  auto* here = static_cast<std::byte*>(a.kind == call::put ? const_cast<void*>(a.origin) : a.result);
-  const std::uint64_t there = (w.kind == call::create_dynamic ? 0 : region.address) + o.offset;
-  target_state& state = w.state_of(target);
-  piece_list pieces(w, region, o, state);
-  const fabric::capabilities& caps = w.ctx->network_of(w.world_rank(target)).caps();
-  bool read_already = o.contiguous && o.bytes <= caps.inline_bytes_max;
-  if (a.by_value && o.contiguous && !caps.copies_by_cpu && !read_already && o.bytes <= copied_bytes_max) {
-    here = pieces.copy(here, o.bytes);
-    read_already = true;
-  }
+[[gnu::noinline]] void post_pieces(posting& to, const checked_operation& o, std::byte* here,
+                                   std::uint64_t there) noexcept {
+  piece_list pieces(to);
   if (o.contiguous) {
     pieces.add(here, there, o.bytes);
   } else {
@@ -170,20 +127,42 @@ status run_fabric(window_core& w, const fabric::region_key& region, const checke
       pieces.add(here + local, there + static_cast<std::uint64_t>(at), bytes);
     });
   }
-  posted_operation* const op = pieces.end();
-  {
-    const std::lock_guard guard(w.ctx->lock());
-    w.ctx->count(counter::operations_fabric);
+  pieces.flush();
+}
+
+status post_all(window_core& w, const fabric::region_key& region, const checked_operation& o,
+                request_node** request) noexcept {
+  const operation_args& a = *o.args;
+  posting to(w, region, o);
+  const bool put = a.kind == call::put;
+  auto* here = static_cast<std::byte*>(put ? const_cast<void*>(a.origin) : a.result);
+  const std::uint64_t there = (w.kind == call::create_dynamic ? 0 : region.address) + o.offset;
+  bool read_already = put && o.contiguous && o.bytes <= to.caps().inline_bytes_max;
+  if (a.by_value && put && o.contiguous && !to.caps().copies_by_cpu && !read_already && o.bytes <= copied_bytes_max) {
+    here = to.copy(here, o.bytes);
+    read_already = true;
   }
-  if (op == nullptr) return pieces.result();
-  keep_track(w, o, state);
-  const status s = hand_over(w, o, *op, read_already, ok(pieces.result()) ? request : nullptr);
-  if (!ok(pieces.result()) || !ok(s)) return ok(s) ? pieces.result() : s;
-  if (a.signal < 0) return s;
-  if (!caps.messages_after_writes) {
-    if (const status placed = complete_target(w, target); placed != status::done) return placed;
+  if (o.contiguous && o.bytes <= to.caps().transfer_bytes_max) [[likely]] {
+    const fabric::local_slice local{here, o.bytes};
+    const fabric::remote_slice remote{there, o.bytes};
+    to.post({&local, 1}, {&remote, 1});
+  } else {
+    post_pieces(to, o, here, there);
   }
-  notify(w, target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
+  return to.end(a.by_value && !read_already, request);
+}
+
+}  // namespace
+
+status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,
+                  request_node** request) noexcept {
+  const operation_args& a = *o.args;
+  const status s = post_all(w, region, o, request);
+  if (!ok(s) || a.signal < 0) return s;
+  if (!w.ctx->network_of(o.peer).caps().messages_after_writes) {
+    if (const status placed = complete_target(w, a.target); placed != status::done) return placed;
+  }
+  notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
   return status::posted;
 }
 

@@ -141,17 +141,12 @@ void send(window_core& w, int to, context::peer& peer, message_maker& made, std:
 
 /// The operation has been sent: whoever flushes or asks for the request waits for it.
 void keep_track(window_core& w, const checked_operation& o, context::peer& peer, request_node** request) noexcept {
-  const int target = o.args->target;
-  target_state& state = w.state_of(target);
+  target_state& state = *o.state;
   w.ctx->count(counter::operations_handler);
   state.peer = &peer;
   state.last_operation = peer.operations_sent;
-  if (!state.dirty) {
-    state.dirty = true;
-    w.dirty.push_back(target);
-  }
-  if (target_view* const t = view_of(w, target)) t->flushable = 0;
-  if (request != nullptr) *request = w.team->rt->ops->new_request(w, w.world_rank(target), state.last_operation);
+  mark_dirty(w, o.args->target, state);
+  if (request != nullptr) *request = w.team->rt->ops->new_request(w, o.peer, state.last_operation);
 }
 
 /// This rank's own part, when handlers own it: the same, without messages.
@@ -237,7 +232,7 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
       send(w, to, peer, made, ticket_for(w, o));
       keep_track(w, o, peer, request);
       const std::uint64_t sent = peer.operations_sent;
-      w.state_of(o.args->target).last_promised = sent;
+      o.state->last_promised = sent;
       guard.unlock();
       look_for_answers(w, sent);
       return status::posted;

@@ -13,7 +13,21 @@
 namespace rma::detail {
 namespace {
 
-bool access_allowed(const window_core& w, int target) noexcept {
+void find_target(window_core& w, int target, checked_operation& o) noexcept {
+  o.peer = w.world_rank(target);
+  if (w.is_far(target)) {
+    o.far = &w.far(target);
+    o.state = o.far;
+  } else {
+    o.state = &w.states[w.index_of(target)];
+  }
+}
+
+std::uint8_t held(const window_core& w, int target, const checked_operation& o) noexcept {
+  return o.far != nullptr ? o.far->held : w.views[w.index_of(target)].held;
+}
+
+bool access_allowed(const window_core& w, int target, const checked_operation& o) noexcept {
   switch (w.access) {
     case access_epoch::fence: return true;
     case access_epoch::lock_all: return true;
@@ -21,7 +35,7 @@ bool access_allowed(const window_core& w, int target) noexcept {
       return std::find(w.access_group.begin(), w.access_group.end(), target) != w.access_group.end();
     default: break;
   }
-  return w.held(target) != 0;
+  return held(w, target, o) != 0;
 }
 
 status check_atomic(window_core& w, const checked_operation& o) noexcept {
@@ -30,8 +44,8 @@ status check_atomic(window_core& w, const checked_operation& o) noexcept {
   w.refused_op = a.op;
   w.refused_type = a.type;
   if (a.kind == call::compare_and_swap ? a.type > element::u64 : !defined_for(a.op, a.type)) return status::bad_type;
-  if (o.bytes % e != 0) return status::bad_type;
-  if (o.offset % std::min<std::uint64_t>(e, 8) != 0) return status::misaligned;
+  if ((o.bytes & (e - 1)) != 0) return status::bad_type;  // an element's size is a power of two
+  if ((o.offset & (std::min<std::uint64_t>(e, 8) - 1)) != 0) return status::misaligned;
   return status::done;
 }
 
@@ -55,13 +69,13 @@ status shape(const window_core& w, const operation_args& a, checked_operation& o
 }
 
 status check_range(window_core& w, int target, const checked_operation& o) noexcept {
-  far_target* far = nullptr;
-  if (w.is_far(target)) {
+  if (o.far != nullptr && !o.far->known) [[unlikely]] {
     if (w.ctx->wide() == nullptr) return status::unreachable;
-    if (const status s = find_far(w, target, far); s != status::done) return s;
+    far_target* found = nullptr;
+    if (const status s = find_far(w, target, found); s != status::done) return s;
   }
   if (w.kind == call::create_dynamic) return status::done;  // its table knows
-  const std::uint64_t limit = far != nullptr ? far->bytes : w.identity_of(target)->identity.bytes;
+  const std::uint64_t limit = o.far != nullptr ? o.far->bytes : w.identity_of(target)->identity.bytes;
   const std::ptrdiff_t lower = o.lower();
   const std::ptrdiff_t upper = o.upper();
   if (lower < 0 && o.offset < static_cast<std::uint64_t>(-lower)) return status::out_of_window;
@@ -72,7 +86,8 @@ status check_range(window_core& w, int target, const checked_operation& o) noexc
 status check(window_core& w, const operation_args& a, checked_operation& o) noexcept {
   if (w.failed) return status::window_failed;
   if (a.target < 0 || a.target >= w.size()) return status::bad_rank;
-  if (!access_allowed(w, a.target)) return status::wrong_epoch;
+  find_target(w, a.target, o);
+  if (!access_allowed(w, a.target, o)) return status::wrong_epoch;
   if (const status s = shape(w, a, o); s != status::done) return s;
   if (o.bytes == 0) return status::done;
   if (const status s = check_range(w, a.target, o); s != status::done) return s;
@@ -129,29 +144,30 @@ struct location {
   bool mapped = false;
   bool registered = true;  ///< the fabric reaches it without the target's help
   std::byte* base = nullptr;
-  fabric::region_key region;
+  const fabric::region_key* region = nullptr;
+  fabric::region_key attached;  ///< what region points to, of a dynamic window
 };
 
 status locate(window_core& w, const checked_operation& o, location& at) noexcept {
+  at.region = &at.attached;
   const int target = o.args->target;
-  if (w.is_far(target)) {
-    const far_target& far = w.far(target);
-    at.registered = far.reachable && w.kind != call::create_dynamic;
-    at.region = far.region;
+  if (o.far != nullptr) {
+    at.registered = o.far->reachable && w.kind != call::create_dynamic;
+    at.region = &o.far->region;
     if (w.kind != call::create_dynamic) return status::done;
   }
   if (w.kind == call::create_dynamic) {
     const int place = w.team->place(target);
     at.mapped =
         target == w.team->rank || (w.intranode && place >= 0 && w.board->same_process(static_cast<std::size_t>(place)));
-    return find_attached(w, target, o, at.region);  // base stays 0: offsets are addresses
+    return find_attached(w, target, o, at.attached);  // base stays 0: offsets are addresses
   }
   const target_view* const t = view_of(w, target);
   at.base = t != nullptr ? t->base : nullptr;
   at.mapped = at.base != nullptr;
   const window_block* const block = w.identity_of(target);
   if (block == nullptr) return status::done;
-  at.region = o.atomic() && w.mode == accumulate_mode::device ? block->identity.wide : block->region;
+  at.region = o.atomic() && w.mode == accumulate_mode::device ? &block->identity.wide : &block->region;
   return status::done;
 }
 
@@ -166,7 +182,7 @@ status run_far(window_core& w, const location& at, checked_operation& o, request
   o.choose("handler", "the fabric's writes need the target");
   if (!w.ctx->wide()->caps().one_sided) return run_handler(w, o, request);
   o.choose("fabric", "the target is on another node");
-  return run_fabric(w, at.region, o, request);
+  return run_fabric(w, *at.region, o, request);
 }
 
 status run_remote(window_core& w, const fabric::region_key& region, checked_operation& o,
@@ -199,29 +215,38 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
 status issue(window_view& view, const operation_args& a, request_node** request) noexcept {
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
+  const bool far = w.last_far_target != nullptr && a.target == w.last_far;
+  if (far && !w.watched) {
+    if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
+  }
   checked_operation o;
   const trace_scope traced(w, a, o);
+  if (far && w.watched) {
+    o.args = &a;
+    o.bytes = a.bytes;
+    o.choose(o.atomic() ? "device" : "fabric", "a plain operation on another node");
+    if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
+    o.choose("none", "refused");
+  }
   if (const status s = check(w, a, o); s != status::done) return s;
-  const int peer = w.world_rank(a.target);
-  if (w.ctx->deaths() != 0 && w.ctx->dead(peer)) {
-    w.ctx->blame(peer);
+  if (w.ctx->deaths() != 0 && w.ctx->dead(o.peer)) {
+    w.ctx->blame(o.peer);
     return status::peer_failed;
   }
-  if (w.access == access_epoch::lock_all) {
+  if (w.access == access_epoch::lock_all && held(w, a.target, o) == 0) {
     if (const status s = touch(w, a.target); s != status::done) return s;
   }
   if (o.bytes == 0) o.choose("none", "no data");
   if (o.bytes != 0) {
     location at;
     if (const status s = locate(w, o, at); s != status::done) return s;
-    const bool far = w.is_far(a.target);
     const bool device = o.atomic() && w.mode == accumulate_mode::device;
     const bool direct = at.mapped && !device && (!o.atomic() || w.mode != accumulate_mode::handler);
     o.choose(device ? "device" : "direct", device ? "the adapter owns atomicity" : "the target's memory is mapped");
-    const status s = device   ? run_device(w, at.region, o, request)
-                     : far    ? run_far(w, at, o, request)
-                     : direct ? run_direct(w, w.views[w.index_of(a.target)], at.base, o)
-                              : run_remote(w, at.region, o, request);
+    const status s = device             ? run_device(w, *at.region, o, request)
+                     : o.far != nullptr ? run_far(w, at, o, request)
+                     : direct           ? run_direct(w, w.views[w.index_of(a.target)], at.base, o)
+                                        : run_remote(w, *at.region, o, request);
     if (direct && w.watched) w.ctx->around().charge(work::copy, o.bytes);
     if (!ok(s) || s == status::posted) return s;  // posted: the last message carries the signal
     if (a.signal < 0) return s;
@@ -230,15 +255,11 @@ status issue(window_view& view, const operation_args& a, request_node** request)
   return status::done;
 }
 
-status issue_and_wait(window_view& view, const operation_args& a) noexcept {
-  if (a.kind == call::put) {  // what was put is in messages, in a copy, or there
-    operation_args by_value = a;
-    by_value.by_value = true;
-    const status s = issue(view, by_value, nullptr);
-    return s == status::posted ? status::done : s;
-  }
+status issue_and_wait(window_view& view, operation_args a) noexcept {
+  a.by_value = true;
+  // What was put is in messages, in a copy, or there; what is fetched may have to be waited for.
   request_node* node = nullptr;
-  const status s = issue(view, a, &node);
+  const status s = issue(view, a, a.kind == call::put ? nullptr : &node);
   if (node == nullptr) return s == status::posted ? status::done : s;
   const status over = wait_request(node);
   if (node != nullptr) end_request(node);

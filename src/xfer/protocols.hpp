@@ -14,6 +14,9 @@ namespace rma::detail {
 /// A checked operation.
 struct checked_operation {
   const operation_args* args = nullptr;
+  int peer = -1;                   ///< the target's rank in the world
+  far_target* far = nullptr;       ///< the target, if it is on another node
+  target_state* state = nullptr;   ///< what is under way there
   std::uint64_t offset = 0;        ///< bytes from the start of the target's part (dynamic: an address)
   std::uint64_t bytes = 0;         ///< of data
   bool contiguous = true;          ///< everywhere; then the layouts are null
@@ -52,6 +55,10 @@ status run_shared(window_core& w, const fabric::region_key& region, const checke
 /// fabric: the network's own write and read. Puts and gets only.
 status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,
                   request_node** request) noexcept;
+
+/// fabric and device for the commonest operations on window_core::last_far, at a fraction of the cost; `requested`:
+/// somebody wants a request. `not_supported`: nothing happened, and nothing is said about whether it may.
+status run_plain(window_core& w, const operation_args& a, bool requested) noexcept;
 
 /// device: the adapter's atomics, for windows whose atomicity it owns.
 status run_device(window_core& w, const fabric::region_key& region, const checked_operation& o,

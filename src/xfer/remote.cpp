@@ -11,21 +11,12 @@ namespace {
 template <class Post, class Take>
 status post_and_wait(engine& e, int rank, Post&& post, Take&& take) noexcept {
   context& ctx = e.ctx();
-  posted_operation* op = nullptr;
-  status s = status::retry_queue_full;
-  const auto try_to_post = [&]() noexcept {
-    const std::lock_guard guard(ctx.lock());
-    if (op == nullptr) op = e.new_posted();
-    s = post(*op);
-    return s != status::retry_queue_full;
-  };
-  if (!try_to_post()) {
-    const status waited = ctx.wait_for_peer(rank, try_to_post);
-    if (waited != status::done) s = waited;
-  }
-  if (s == status::posted) s = e.wait_posted(*op);  // never given up: the fabric ends every operation, by an error too
+  std::unique_lock guard(ctx.lock());
+  posted_operation* const op = e.new_posted();
+  status s = ctx.until_posted(guard, rank, [&]() noexcept { return post(*op); });
+  // Never given up: the fabric ends every operation, by an error, too.
+  if (s == status::posted) s = e.wait_posted(guard, *op);
   if (s == status::peer_failed) ctx.blame(rank);
-  const std::lock_guard guard(ctx.lock());
   if (s == status::done) take(*op);
   if (s == status::transfer_failed) ctx.blame(rank);
   if (s == status::job_aborted) {
@@ -83,6 +74,8 @@ status find_far(window_core& w, int target, far_target*& found) noexcept {
   far.bytes = it.bytes;
   far.region = it.wide;
   far.reachable = it.wide_reachable != 0;
+  far.plain = far.reachable && w.kind != call::create_dynamic && w.ctx->wide()->caps().one_sided &&
+              w.team->rt->ops->forced() != user_memory::handler;
   far.known = true;
   return status::done;
 }
@@ -120,7 +113,7 @@ status find_far_table(window_core& w, int target, far_target& far) noexcept {
 
 // A read that follows the writes finds them in place, and no other rank's writes: it needs no region but the block's.
 void ask_placed(window_core& w, int target) noexcept {
-  if (w.team->place(target) >= 0) return;
+  if (!w.is_far(target)) return;
   far_target& far = w.far(target);
   if (!far.unplaced) return;
   far.unplaced = false;
@@ -135,7 +128,7 @@ void ask_placed(window_core& w, int target) noexcept {
   const fabric::remote_slice there{block.address, sizeof op.value};
   const status s = w.ctx->wide()->read(rank, {&here, 1}, block, {&there, 1}, token_of(op));
   if (s == status::posted) {
-    far.fabric_pending.fetch_add(1);
+    far.begin_posted();
     op.detached = true;
     return;
   }

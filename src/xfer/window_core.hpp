@@ -75,15 +75,19 @@ struct target_state {
   std::uint64_t last_promised = 0;   ///< of these, the last that the target is bound to handle
   word64 fabric_pending{};           ///< posted fabric operations
   word32 fabric_failed{};            ///< minus the status of one of them that failed and was not reported
-  std::uint32_t failures = 0;        ///< how many; these three are written under the progress lock
+  std::uint32_t failures = 0;        ///< how many; these three are written by who holds the progress lock
   std::uint32_t reports = 0;         ///< how often failures have been reported by a call that completes all
   bool dirty = false;                ///< in window_core::dirty
+
+  void begin_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) + 1); }
+  void end_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) - 1); }
 };
 
 /// A target whose memory is not mapped because it is on another node.
 struct far_target : target_state {
   bool known = false;         ///< its identity was read: bytes, region, reachable
   bool reachable = false;     ///< by the fabric, not only by its handler
+  bool plain = false;         ///< puts and gets always go by the fabric: nothing has to be chosen
   bool unplaced = false;      ///< writes went there whose completion does not say that they are in its memory
   std::uint8_t held = 0;      ///< lock_kind that this rank holds, 0 none
   std::uint32_t starts = 0;   ///< posts used up
@@ -146,7 +150,7 @@ struct window_core : window_view {
   [[nodiscard]] int world_rank(int target) const noexcept { return team->world_rank(target); }
   [[nodiscard]] std::size_t index_of(int target) const noexcept { return static_cast<std::size_t>(target) - first; }
   [[nodiscard]] bool is_far(int target) const noexcept { return team->place(target) < 0; }
-  [[nodiscard]] far_target& far(int target);
+  [[nodiscard]] far_target& far(int target) { return target == last_far ? *last_far_target : find_far_target(target); }
   [[nodiscard]] target_state& state_of(int target) { return is_far(target) ? far(target) : states[index_of(target)]; }
   /// The lock_kind that this rank holds there, 0 none.
   [[nodiscard]] std::uint8_t held(int target) const noexcept;
@@ -179,6 +183,7 @@ struct window_core : window_view {
     t.limit = 0;
     t.atomic_limit = 0;
   }
+  far_target& find_far_target(int target);
   void open_all() noexcept {
     for (auto& t : views) open(t);
   }
@@ -190,6 +195,15 @@ struct window_core : window_view {
 inline window_core& core_of(window_view& view) noexcept { return static_cast<window_core&>(view); }
 inline const window_core& core_of(const window_view& view) noexcept { return static_cast<const window_core&>(view); }
 inline bool is_freed(const window_view& view) noexcept { return &view == &freed_window; }
+
+/// Something is under way there: flushes have to look after it.
+inline void mark_dirty(window_core& w, int target, target_state& state) noexcept {
+  if (!state.dirty) {
+    state.dirty = true;
+    w.dirty.push_back(target);
+  }
+  if (target_view* const t = view_of(w, target)) t->flushable = 0;
+}
 
 /// Promoted user memory becomes private again.
 void demote_memory(window_core& w) noexcept;

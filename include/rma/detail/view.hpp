@@ -140,14 +140,14 @@ struct operation_args {
   const Layout* result_layout = nullptr;  ///< shape of `result` of get_accumulate
   const Layout* target_layout = nullptr;  ///< shape at the target, from the displacement on
   int signal = -1;                        ///< raised at the target when the data are there
-  bool by_value = false;                  ///< `origin` is gone when the call returns
+  bool by_value = false;                  ///< `origin` and `result` are gone when the call returns
 };
 
 /// The general path: checks, chooses a protocol, starts it. `done` or `posted` on success. With `request`, it
 /// gets a node if and only if the operation has not ended.
 status issue(window_view& window, const operation_args& args, request_node** request) noexcept;
 /// issue and wait for the result at the origin.
-status issue_and_wait(window_view& window, const operation_args& args) noexcept;
+status issue_and_wait(window_view& window, operation_args args) noexcept;
 
 status fence(window_view& window, assertion promises) noexcept;
 status post(window_view& window, const int* group, std::size_t count, assertion promises) noexcept;

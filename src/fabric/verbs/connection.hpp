@@ -51,7 +51,7 @@ struct connection {
   std::int64_t pause_ns = 0;
 
   // ---- of the progress lock ---------------------------------------------------------------------------------
-  std::vector<work> ring;         ///< entry n of the send queue at n % size
+  std::vector<work> ring;         ///< entry n of the send queue at n % size, a power of two; one stays free
   std::uint32_t head = 0;         ///< entries posted, ever
   std::uint32_t tail = 0;         ///< of these, over
   std::uint32_t unsignalled = 0;  ///< posted since the last one that says when it is over
@@ -64,8 +64,10 @@ struct connection {
   std::vector<work> doubtful;     ///< operations of it that failed: because they were refused, or the peer was dying
   std::int64_t doubt_until_ns = 0;
 
-  [[nodiscard]] std::uint32_t room() const noexcept { return static_cast<std::uint32_t>(ring.size()) - (head - tail); }
-  work& at(std::uint32_t n) noexcept { return ring[n % ring.size()]; }
+  [[nodiscard]] std::uint32_t room() const noexcept {
+    return static_cast<std::uint32_t>(ring.size()) - 1 - (head - tail);
+  }
+  work& at(std::uint32_t n) noexcept { return ring[n & (ring.size() - 1)]; }
 };
 
 }  // namespace rma::verbs

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -206,7 +207,8 @@ status verbs_fabric::reach(int peer, connection*& c) noexcept {
   }
   switch (c->state.load(std::memory_order_acquire)) {
     case bond::ready:
-      if (c->ring.empty()) c->ring.resize(plan_for(*device_).entries);
+      if (c->ring.empty()) [[unlikely]]
+        prepare(*c);
       return c->again.empty() ? status::done : send_again(*c);
     case bond::dead: return status::peer_failed;
     case bond::broken:  // until `poll` has ended what was under way
@@ -214,6 +216,12 @@ status verbs_fabric::reach(int peer, connection*& c) noexcept {
     case bond::answering: break;
   }
   return status::retry_queue_full;
+}
+
+void verbs_fabric::prepare(connection& c) noexcept {
+  c.ring.resize(std::bit_ceil(plan_for(*device_).entries + 1));
+  if (by_index_.size() <= c.index) by_index_.resize(c.index + 1);
+  by_index_[c.index] = &c;
 }
 
 status verbs_fabric::look_for(int peer, connection*& c) noexcept {
@@ -266,11 +274,14 @@ bool verbs_fabric::pending() noexcept {
 
 unsigned verbs_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   unsigned found = 0;
-  while (found < limit && fetch() != 0) {
-    const ibv_wc done = fetched_[fetched_first_++];
-    --fetched_count_;
-    take(done, to);
-    ++found;
+  bool more = true;  // a batch that is not full was all there is
+  while (found < limit && more && fetch() != 0) {
+    more = fetched_first_ + fetched_count_ == fetched_.size();
+    for (; found < limit && fetched_count_ != 0; ++found) {
+      const ibv_wc& done = fetched_[fetched_first_++];
+      --fetched_count_;
+      take(done, to);
+    }
   }
   if (found != 0) receives_->replenish();
   if (greeter_->breaks() != breaks_seen_) [[unlikely]]
@@ -319,9 +330,8 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   const bool failed = done.status != IBV_WC_SUCCESS;
   if (failed && state != bond::ready) return;  // given up already: abandon ends it, and what was before it
   while (static_cast<std::int32_t>(number - c.tail) > (failed ? 0 : -1)) {
-    const work w = std::exchange(c.at(c.tail++), work{});
     --under_way_;
-    end(w, status::done, to);
+    end(c.at(c.tail++), status::done, to);  // nothing is posted meanwhile that could take its place
   }
   if (!failed) return;
   const bool unreachable = done.status == IBV_WC_RETRY_EXC_ERR;
@@ -354,7 +364,7 @@ void verbs_fabric::abandon_broken(fabric::sink& to) noexcept {
 void verbs_fabric::abandon(connection& c, status result, fabric::sink& to) noexcept {
   std::vector<work> kept;
   for (; c.tail != c.head; ++c.tail) {
-    const work w = std::exchange(c.at(c.tail), work{});
+    const work w = c.at(c.tail);
     --under_way_;
     if (result == status::peer_failed) {
       end(w, result, to);
@@ -408,7 +418,13 @@ void verbs_fabric::end_doubtful(connection& c, status result, fabric::sink& to) 
 void verbs_fabric::end(const work& w, status result, fabric::sink& to) noexcept {
   if (w.buffer >= 0) {
     buffer_pool& from = w.word ? *words_ : *buffers_;
-    if (w.copy_to != nullptr && result == status::done) std::memcpy(w.copy_to, from.at(w.buffer), w.bytes);
+    if (w.copy_to != nullptr && result == status::done) {
+      if (w.bytes == sizeof(std::uint64_t)) {
+        std::memcpy(w.copy_to, from.at(w.buffer), sizeof(std::uint64_t));
+      } else {
+        std::memcpy(w.copy_to, from.at(w.buffer), w.bytes);
+      }
+    }
     from.give_back(w.buffer);
   }
   if (w.lease != nullptr) cache_->release(w.lease);

@@ -100,6 +100,7 @@ class verbs_fabric final : public fabric::network, private registrar {
 
   // ---- connections ------------------------------------------------------------------------------------------
   status reach(int peer, connection*& c) noexcept;
+  void prepare(connection& c) noexcept;
   status look_for(int peer, connection*& c) noexcept;
   connection* source_of(std::uint32_t queue_pair) noexcept;
 
@@ -109,6 +110,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   }
   status post(connection& c, order& o) noexcept;
   status transfer(int peer, slices local, order& o) noexcept;
+  status place(const connection& c, slices local, std::size_t bytes, order& o) noexcept;
   bool describe_local(slices local, order& o) noexcept;
   bool borrow(std::size_t bytes, order& o) noexcept;
   bool lease(const fabric::local_slice& local, order& o) noexcept;

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A mutex of one word for sections of some hundred instructions, where a third of these would be std::mutex's: taken
+/// and given back by one locked instruction each while nobody else wants it; whoever finds it taken sleeps.
+#pragma once
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace rma::detail {
+
+/// Lockable, for std::lock_guard and std::unique_lock. Between the threads of a process.
+class small_lock {
+ public:
+  void lock() noexcept {
+    if (!try_lock()) [[unlikely]]
+      wait();
+  }
+  [[nodiscard]] bool try_lock() noexcept {
+    std::uint32_t found = free;
+    return state_.compare_exchange_strong(found, taken, std::memory_order_acquire, std::memory_order_relaxed);
+  }
+  void unlock() noexcept {
+    if (state_.exchange(free, std::memory_order_release) == wanted) [[unlikely]]
+      ::syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+  }
+
+ private:
+  enum : std::uint32_t { free, taken, wanted };  ///< wanted: taken, and somebody may sleep for it
+
+  [[gnu::noinline]] void wait() noexcept {
+    while (state_.exchange(wanted, std::memory_order_acquire) != free)
+      ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, wanted, nullptr, nullptr, 0);
+  }
+
+  std::atomic<std::uint32_t> state_ = free;  // std::atomic's own wait needs tables of the process
+  static_assert(sizeof(state_) == sizeof(std::uint32_t));
+};
+
+}  // namespace rma::detail

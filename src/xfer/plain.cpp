@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Protocols "fabric" and "device" for the operation that is most frequent between nodes: contiguous, without a signal,
+/// to the target that was used last, in an epoch that holds it; a put that the fabric reads at once, or a value that is
+/// fetched and waited for. One look at everything, one lock, one call of the fabric. All else, and what finds no room,
+/// takes the general way (issue.cpp).
+#include <cstring>
+#include <mutex>
+
+#include "xfer/protocols.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
+
+std::uint64_t word_at(const void* from) noexcept {
+  std::uint64_t word = 0;
+  std::memcpy(&word, from, word_bytes);
+  return word;
+}
+
+status put_inline(window_core& w, far_target& far, std::uint64_t offset, const operation_args& a) noexcept {
+  context& ctx = *w.ctx;
+  engine& e = *w.team->rt->ops;
+  fabric::network& network = *ctx.wide();
+  const fabric::capabilities& caps = network.caps();
+  if (a.bytes > caps.inline_bytes_max) return status::not_supported;
+  const fabric::local_slice local{const_cast<void*>(a.origin), a.bytes};
+  const fabric::remote_slice remote{far.region.address + offset, a.bytes};
+  const std::lock_guard guard(ctx.lock());
+  posted_operation& op = *e.new_posted();
+  const status s = network.write(w.world_rank(a.target), {&local, 1}, far.region, {&remote, 1}, token_of(op));
+  if (s != status::posted) {
+    e.free_posted(&op);
+    return s == status::done ? s : status::not_supported;
+  }
+  op.detached = true;
+  op.state = &far;
+  far.begin_posted();
+  if (caps.write_means != fabric::write_completion::placed) far.unplaced = true;
+  mark_dirty(w, a.target, far);
+  ctx.count(counter::operations_fabric);
+  return s;
+}
+
+/// `post(peer, operation)` posts it.
+template <class Post>
+status fetch(window_core& w, int target, Post&& post) noexcept {
+  context& ctx = *w.ctx;
+  engine& e = *w.team->rt->ops;
+  const int peer = w.world_rank(target);
+  std::unique_lock guard(ctx.lock());
+  posted_operation& op = *e.new_posted();
+  const status posted = post(peer, op);
+  if (posted != status::posted) {
+    e.free_posted(&op);
+    return posted == status::done ? posted : status::not_supported;
+  }
+  ctx.count(counter::operations_fabric);
+  const status s = e.wait_posted(guard, op);
+  if (!ok(s)) ctx.blame(peer);
+  if (op.over.load() != 0) {
+    e.free_posted(&op);
+  } else {
+    op.detached = true;  // the job is being ended
+  }
+  return s;
+}
+
+status get_value(window_core& w, const far_target& far, std::uint64_t offset, const operation_args& a) noexcept {
+  const fabric::local_slice local{a.result, a.bytes};
+  const fabric::remote_slice remote{far.region.address + offset, a.bytes};
+  if (a.bytes > w.ctx->wide()->caps().transfer_bytes_max) return status::not_supported;
+  return fetch(w, a.target, [&](int peer, posted_operation& op) noexcept {
+    return w.ctx->wide()->read(peer, {&local, 1}, far.region, {&remote, 1}, token_of(op));
+  });
+}
+
+bool is_device_word(const window_core& w, std::uint64_t offset, const operation_args& a) noexcept {
+  return w.mode == accumulate_mode::device && a.bytes == word_bytes && offset % word_bytes == 0 &&
+         (a.type == element::u64 || a.type == element::i64);
+}
+
+status fetch_and_add(window_core& w, const far_target& far, std::uint64_t offset, const operation_args& a) noexcept {
+  if (!is_device_word(w, offset, a) || (a.op != operation::sum && a.op != operation::no_op))
+    return status::not_supported;
+  const std::uint64_t operand = a.op == operation::sum ? word_at(a.origin) : 0;
+  return fetch(w, a.target, [&](int peer, posted_operation& op) noexcept {
+    return w.ctx->wide()->fetch_add(peer, far.region, far.region.address + offset, operand,
+                                    *static_cast<std::uint64_t*>(a.result), token_of(op));
+  });
+}
+
+status swap_word(window_core& w, const far_target& far, std::uint64_t offset, const operation_args& a) noexcept {
+  if (!is_device_word(w, offset, a)) return status::not_supported;
+  return fetch(w, a.target, [&](int peer, posted_operation& op) noexcept {
+    return w.ctx->wide()->compare_swap(peer, far.region, far.region.address + offset, word_at(a.compare),
+                                       word_at(a.origin), *static_cast<std::uint64_t*>(a.result), token_of(op));
+  });
+}
+
+}  // namespace
+
+status run_plain(window_core& w, const operation_args& a, bool requested) noexcept {
+  if (a.target_layout != nullptr || a.origin_layout != nullptr) return status::not_supported;
+  far_target& far = *w.last_far_target;
+  if (!far.plain || far.held == 0 || a.signal >= 0 || w.failed || w.ctx->deaths() != 0) return status::not_supported;
+  if (a.displacement > far.bytes || a.bytes == 0) return status::not_supported;
+  const std::uint64_t offset = a.displacement * w.unit;
+  if (offset > far.bytes || a.bytes > far.bytes - offset) return status::not_supported;
+  switch (a.kind) {
+    case call::put: return requested ? status::not_supported : put_inline(w, far, offset, a);
+    case call::get: return a.by_value ? get_value(w, far, offset, a) : status::not_supported;
+    case call::fetch_and_op: return a.by_value ? fetch_and_add(w, far, offset, a) : status::not_supported;
+    case call::compare_and_swap: return a.by_value ? swap_word(w, far, offset, a) : status::not_supported;
+    default: return status::not_supported;
+  }
+}
+
+}  // namespace rma::detail

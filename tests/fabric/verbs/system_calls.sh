@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# What the data path asks of the system, counted by strace in rank 0: per operation one write, which is how a device in
+# software is told that there is work, and nothing else; waits for events are counted but not limited.
+# usage: system_calls.sh RMARUN LATENCY (perf/latency)
+set -euo pipefail
+launcher=$1
+program=$2
+command -v strace >/dev/null || { echo 'skipped: strace is not installed'; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cat >"$work/rank" <<'END'
+#!/bin/sh
+[ "$RMA_RANK" = 0 ] || exec "$@"
+exec strace -f -c -U calls,name -o "$COUNTS" "$@"
+END
+chmod +x "$work/rank"
+
+count() {  # count METRIC ITERATIONS: "name calls" lines
+  COUNTS=$work/counts "$launcher" -n 2 "$work/rank" "$program" --metric "$1" --iterations "$2" --runs 2 >/dev/null
+  awk '$1 ~ /^[0-9]+$/ && $2 != "total" {print $2, $1}' "$work/counts"
+}
+
+few=200
+many=700
+failed=0
+for metric in put_flush get fetch_and_op; do
+  count "$metric" $few >"$work/few"
+  count "$metric" $many >"$work/many"
+  # Each run, and the one before them, is so many operations longer.
+  awk -v metric=$metric -v more=$((3 * (many - few))) '
+    NR == FNR { before[$1] = $2; next }
+    { extra = $2 - before[$1]
+      if ($1 == "write") doorbells += extra
+      else if ($1 ~ /^(poll|ppoll|epoll_wait|epoll_pwait|read|futex|recvfrom|recvmsg)$/) waits += extra > 0 ? extra : 0
+      else if (extra > 0) { others += extra; names = names " " $1 ":" extra } }
+    END {
+      printf "%s: %.3f writes, %.3f waits, %.3f others an operation%s\n", metric, doorbells / more, waits / more, \
+        others / more, names
+      exit !(doorbells / more > 0.5 && doorbells / more < 1.1 && others / more < 0.02) }' \
+    "$work/few" "$work/many" || failed=1
+done
+exit $failed
