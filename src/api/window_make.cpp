@@ -227,6 +227,7 @@ status choose_mode(window_core& w, const window_plan& plan) {
   const bool forced = w.watched || w.unit != w.element_bytes;
   for (std::size_t i = 0; i < w.views.size(); ++i) {
     target_view& v = w.views[i];
+    v.plain_unlock = w.mode == accumulate_mode::element ? v.plain_record : std::uint8_t{0};
     if (v.base == nullptr || forced) continue;
     const window_block& block = *w.block_at(w.team->places[i]);
     v.limit_open = block.identity.bytes / w.element_bytes;

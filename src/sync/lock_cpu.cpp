@@ -2,6 +2,7 @@
 #include "sync/lock_cpu.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "core/membarrier.hpp"
 #include "rma/detail/window_ops.hpp"
@@ -153,7 +154,11 @@ class waiting {
     if (++tries_ < tries_before_listing_) return false;
     list_.set(w_.index_of(w_.team->rank));  // before the last look: who unlocks after it sees the list
     word64& state = view_.lock->state;
-    if ((state.load() & lock_waiters) == 0) state.fetch_or(lock_waiters);
+    if ((state.load() & lock_waiters) == 0) {
+      state.fetch_or(lock_waiters);
+      readers_know_ = false;
+    }
+    if (draining_ && view_.plain_record != 0 && !std::exchange(readers_know_, true)) fence_for_others();
     return step();
   }
   status failed() noexcept {
@@ -224,6 +229,7 @@ class waiting {
   unsigned tries_before_listing_;
   unsigned tries_ = 0;
   bool draining_ = false;
+  bool readers_know_ = false;  ///< who lets go with a plain store sees that there is a waiter
 };
 
 }  // namespace

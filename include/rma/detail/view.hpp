@@ -65,6 +65,8 @@ struct alignas(64) target_view {
   word<std::uint8_t>* record = nullptr;  ///< what I hold there, for survivors to read if I die
   std::uint8_t held = 0;                 ///< lock_kind that this rank holds by lock(), 0 none
   std::uint8_t plain_record = 0;         ///< writers fence for readers: a reader's record needs only a store
+  std::uint8_t plain_unlock = 0;         ///< the same when it lets go, if `stored` is not set
+  std::uint8_t stored = 0;               ///< plain stores went there: the end of the epoch has to be a fence
   std::uint8_t flushable = 0;            ///< a passive epoch is open and the engine has nothing under way
   std::uint16_t counted_locks = 0;       ///< shared locks that were counted in the lock word since its bias changed
   std::uint16_t rebias_after = 16;       ///< so many of them, and the lock is biased towards readers again

@@ -108,6 +108,7 @@ inline bool fast_put(const window_view& window, const T& value, int target, std:
   if (t == nullptr || at >= t->limit) [[unlikely]]
     return false;
   store_value(t->base + at * sizeof(T), value);
+  t->stored = 1;
   return true;
 }
 
@@ -126,6 +127,7 @@ inline std::byte* fast_range(const window_view& window, std::uint64_t count, std
   target_view* const t = view_of(window, target);
   if (t == nullptr || count - 1 >= t->limit || at > t->limit - count) [[unlikely]]
     return nullptr;
+  t->stored = 1;
   return t->base + at * element_bytes;
 }
 
@@ -155,6 +157,7 @@ inline bool fast_update(const window_view& window, int target, std::uint64_t at,
     return false;
   owned(place);
   stripe.owner.store(0);
+  if constexpr (sizeof(T) > 8) t->stored = 1;  // in other modes than element, all is: see plain_unlock
   return true;
 }
 
@@ -241,7 +244,15 @@ inline bool let_go(window_view& window, target_view& t, int target) noexcept {
   std::uint64_t wanted = lock_counted;
   if (t.held == static_cast<std::uint8_t>(lock_kind::shared)) {
     if (t.record->load(std::memory_order_relaxed) == shared_biased) {
-      t.record->exchange(0);  // orders what was done before the look
+      // Orders what was done before the look, and plain stores before what comes after this epoch; atomic updates have
+      // done that themselves. A writer that is about to sleep has a fence for both sides.
+      if (t.stored == 0 && t.plain_unlock != 0) {
+        t.record->store(0);
+        compiler_fence();
+      } else {
+        t.record->exchange(0);
+        t.stored = 0;
+      }
       if ((t.lock->state.load(std::memory_order_relaxed) & lock_waiters) != 0) [[unlikely]]
         wake_writer(window, target);
       return true;
