@@ -57,6 +57,7 @@ std::vector<int> Runtime::failed_ranks() const { return core_->ctx->dead_ranks()
 
 std::vector<Counter> Runtime::counters() const {
   constexpr std::string_view names[] = {"messages_sent",     "messages_received",
+                                        "messages_refused",  "protests",
                                         "sends_queued",      "sleeps",
                                         "operations_direct", "operations_handler",
                                         "operations_fabric", "operations_stripe_waits",

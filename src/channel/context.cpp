@@ -2,6 +2,8 @@
 #include "channel/context.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "core/assert.hpp"
@@ -31,6 +33,7 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, s
       accounts_(around.keeps_accounts()),
       patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)),
       spin_ns_(patience_.spin_ns) {
+  set_handler(message::protest, &context::on_protest, this);
   if (wide_ == nullptr) return;
   wide_->use(*this);
   if (wide_->event_fd() < 0) return;
@@ -313,10 +316,54 @@ std::vector<int> context::dead_ranks() {
 
 void context::on_message(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
   count(counter::messages_received);
-  if (kind >= handlers_.size() || handlers_[kind].run == nullptr) return;  // nothing of ours: drop it
+  if (kind >= handlers_.size() || handlers_[kind].run == nullptr) {
+    refuse(source, kind, payload.size(), nonsense::unknown_kind);
+    return;
+  }
   handlers_[kind].run(handlers_[kind].self, source, payload);
   if (accounts_) [[unlikely]]
     around_.charge(work::handler, payload.size());
+}
+
+namespace {
+
+struct protest_record {
+  std::uint32_t bytes;
+  std::uint16_t kind;
+  nonsense why;
+};
+
+const char* reason_of(nonsense why) noexcept {
+  switch (why) {
+    case nonsense::unknown_kind: return "there is no such kind";
+    case nonsense::wrong_length: return "it has another length than its kind";
+    case nonsense::wrong_contents: break;
+  }
+  return "what it says makes no sense";
+}
+
+}  // namespace
+
+void context::refuse(int source, std::uint16_t kind, std::size_t bytes, nonsense why) noexcept {
+  count(counter::messages_refused);
+  send_record(source, message::protest, protest_record{static_cast<std::uint32_t>(bytes), kind, why});
+}
+
+// Said once for each peer. No answer: two ranks that understand nothing of each other must not go on like that.
+void context::on_protest(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<context*>(self);
+  protest_record r{};
+  if (payload.size() != sizeof r) return;
+  std::memcpy(&r, payload.data(), sizeof r);
+  me.count(counter::protests);
+  word32& protests = me.peer_of(source).protests;
+  if (protests.load() == 0) {
+    std::fprintf(stderr,
+                 "rma: rank %d: rank %d refused a message of this rank (kind %u, %u bytes): %s; do both run the same "
+                 "version, and has this rank's memory been overwritten?\n",
+                 me.rank(), source, unsigned{r.kind}, r.bytes, reason_of(r.why));
+  }
+  protests.store(protests.load(std::memory_order_relaxed) + 1);
 }
 
 void context::on_completion(std::uint64_t token, status result) noexcept {

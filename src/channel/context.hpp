@@ -38,13 +38,19 @@ enum class message : std::uint16_t {
   acknowledge,                   ///< so many operations are done
   share,                         ///< do your half of a large copy
   refuse,                        ///< it could not be done
+  protest,                       ///< a message made no sense
   count_
 };
+
+/// Why a message is refused.
+enum class nonsense : std::uint16_t { unknown_kind, wrong_length, wrong_contents };
 
 /// Counts that `Runtime::counters` reports. Guarded by the progress lock.
 enum class counter : std::uint8_t {
   messages_sent,
   messages_received,
+  messages_refused,
+  protests,
   sends_queued,
   sleeps,
   operations_direct,
@@ -67,6 +73,7 @@ class context final : public fabric::sink, public fabric::directory {
     word64 operations_done{};            ///< of these, acknowledged
     std::uint32_t owed = 0;              ///< its operations that are done here and not acknowledged
     word32 refusals{};                   ///< halves of copies that it could not do
+    word32 protests{};                   ///< messages of ours that made no sense to it
     std::uint32_t knocks = 0;            ///< messages that were not promised because it slept
     struct queued {
       std::uint16_t kind;
@@ -117,6 +124,9 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] fabric::prospect promise(int to, std::size_t bytes) noexcept;
   /// The handler of an operation is done: the origin gets to know at the end of this round, or by an answer before.
   void owe(int source) noexcept;
+  /// A message of `source` is not what it should be: its sender is told, nothing else happens. Operations of the sender
+  /// towards this rank that it may have been part of end with `transfer_failed`.
+  void refuse(int source, std::uint16_t kind, std::size_t bytes, nonsense why) noexcept;
   /// What is owed to `source` and goes with the answer that is sent to it now.
   [[nodiscard]] std::uint32_t pay(int source) noexcept { return std::exchange(peer_of(source).owed, 0); }
   /// Who is told that a posted operation of a fabric is over.
@@ -259,6 +269,7 @@ class context final : public fabric::sink, public fabric::directory {
   void look_around(std::int64_t now_ns) noexcept;
   void bury(int rank) noexcept;
   void acknowledge() noexcept;
+  static void on_protest(void* self, int source, std::span<const std::byte> payload) noexcept;
   void send_waiting() noexcept;
 
   const settings& settings_;

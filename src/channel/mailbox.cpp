@@ -32,20 +32,26 @@ void mailbox::send(int to, std::uint64_t team, std::uint64_t sequence, std::uint
 void mailbox::on_piece(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<mailbox*>(self);
   header h{};
-  if (payload.size() < sizeof h) return;
+  constexpr auto kind = static_cast<std::uint16_t>(message::collect);
+  if (payload.size() < sizeof h) return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   const auto part = payload.subspan(sizeof h);
-  if (h.offset > h.total || part.size() > h.total - h.offset) return;
-  letter& l = me.letters_[{h.team, h.sequence, h.tag, source}];
-  l.data.resize(h.total);
-  if (!part.empty()) std::memcpy(l.data.data() + h.offset, part.data(), part.size());
-  l.arrived += part.size();
+  const address key{h.team, h.sequence, h.tag, source};
+  const auto known = me.letters_.find(key);
+  // Pieces come in order, and room is made for what has come, not for what is said to come.
+  const std::size_t before = known == me.letters_.end() ? 0 : known->second.data.size();
+  const std::size_t total = known == me.letters_.end() ? h.total : known->second.total;
+  if (h.offset != before || h.total != total || part.size() > total - before)
+    return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
+  letter& l = me.letters_[key];
+  l.total = total;
+  l.data.insert(l.data.end(), part.begin(), part.end());
 }
 
 bool mailbox::take(const address& from, std::span<std::byte> data) noexcept {
   const std::lock_guard guard(ctx_.lock());
   const auto at = letters_.find(from);
-  if (at == letters_.end() || at->second.arrived < at->second.data.size()) return false;
+  if (at == letters_.end() || at->second.data.size() < at->second.total) return false;
   RMA_ASSERT(at->second.data.size() == data.size());
   if (!data.empty()) std::memcpy(data.data(), at->second.data.data(), std::min(data.size(), at->second.data.size()));
   letters_.erase(at);

@@ -44,7 +44,7 @@ class mailbox {
  private:
   struct letter {
     std::vector<std::byte> data;
-    std::size_t arrived = 0;
+    std::size_t total = 0;  ///< bytes that will come
   };
   struct header;
   static void on_piece(void* self, int source, std::span<const std::byte> payload) noexcept;

@@ -55,6 +55,12 @@ status complete_target(window_core& w, int target) noexcept {
     state.failures = 0;
     ++state.reports;
   }
+  if (s == status::done && state.peer != nullptr) {
+    if (const std::uint32_t seen = state.peer->protests.load(); seen != state.protests) {
+      state.protests = seen;
+      s = status::transfer_failed;
+    }
+  }
   if (s == status::peer_failed || s == status::transfer_failed) w.ctx->blame(peer);
   state.dirty = false;
   if (w.dirty.back() == target) {

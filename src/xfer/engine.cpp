@@ -34,13 +34,14 @@ request_node* engine::take_request() {
 
 request_node* engine::new_request(const window_core& w, int rank, std::uint64_t operation) {
   request_node* const node = take_request();
-  *node = {this, &ctx_.peer_of(rank), rank, operation, nullptr, w.id, nullptr};
+  context::peer& peer = ctx_.peer_of(rank);
+  *node = {this, &peer, rank, operation, nullptr, peer.protests.load(), w.id, nullptr};
   return node;
 }
 
 request_node* engine::new_request(const window_core& w, int rank, posted_operation* posted) {
   request_node* const node = take_request();
-  *node = {this, nullptr, rank, 0, posted, w.id, nullptr};
+  *node = {this, nullptr, rank, 0, posted, 0, w.id, nullptr};
   return node;
 }
 
@@ -157,6 +158,10 @@ std::uint64_t engine::new_ticket(void* at, std::uint64_t bytes, const Layout* sh
   return (std::uint64_t{t.generation} << 32) | index;
 }
 
+void engine::refuse(int source, message kind, std::span<const std::byte> payload, nonsense why) noexcept {
+  ctx_.refuse(source, static_cast<std::uint16_t>(kind), payload.size(), why);
+}
+
 void engine::on_operation(void* self, int source, std::span<const std::byte> payload) noexcept {
   serve_operation(*static_cast<engine*>(self), source, payload);
 }
@@ -182,7 +187,7 @@ void engine::take_result(std::uint64_t ticket, std::span<const std::byte> data) 
 void engine::on_reply(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
   reply_header h{};
-  if (payload.size() < sizeof h) return;
+  if (payload.size() < sizeof h) return me.refuse(source, message::reply, payload, nonsense::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   me.take_result(h.ticket, payload.subspan(sizeof h));
   auto& peer = me.ctx_.peer_of(source);
@@ -190,10 +195,11 @@ void engine::on_reply(void* self, int source, std::span<const std::byte> payload
 }
 
 void engine::on_acknowledge(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<engine*>(self);
   std::uint32_t count = 0;
-  if (payload.size() != sizeof count) return;
+  if (payload.size() != sizeof count) return me.refuse(source, message::acknowledge, payload, nonsense::wrong_length);
   std::memcpy(&count, payload.data(), sizeof count);
-  auto& peer = static_cast<engine*>(self)->ctx_.peer_of(source);
+  auto& peer = me.ctx_.peer_of(source);
   peer.operations_done.store(peer.operations_done.load(std::memory_order_relaxed) + count);
 }
 
@@ -209,7 +215,7 @@ void engine::on_refuse(void* self, int source, std::span<const std::byte>) noexc
 void engine::on_notify(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
   notify_header h{};
-  if (payload.size() != sizeof h) return;
+  if (payload.size() != sizeof h) return me.refuse(source, message::notify, payload, nonsense::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   window_core* const w = me.find(h.window);
   if (w == nullptr) return;
@@ -225,9 +231,18 @@ void engine::on_notify(void* self, int source, std::span<const std::byte> payloa
 
 // ---- requests --------------------------------------------------------------------------------------------------
 
+namespace {
+
+/// What a handler's operation is worth that is over.
+status acknowledged(const request_node& node) noexcept {
+  return node.peer->protests.load() == node.protests ? status::done : status::transfer_failed;
+}
+
+}  // namespace
+
 status request_state(request_node& node) noexcept {
   if (node.posted != nullptr) return node.posted->over.load() != 0 ? node.posted->result : status::not_yet;
-  if (node.peer->operations_done.load() >= node.operation) return status::done;
+  if (node.peer->operations_done.load() >= node.operation) return acknowledged(node);
   if (node.owner->ctx().deaths() != 0 && node.owner->ctx().gone(node.rank)) {
     node.owner->ctx().blame(node.rank);
     return status::peer_failed;
@@ -265,6 +280,7 @@ status wait_request(request_node*& node) noexcept {
     s = n.owner->wait_posted(guard, *n.posted);
   } else {
     s = n.owner->ctx().wait_for_peer(n.rank, [&n]() noexcept { return n.peer->operations_done.load() >= n.operation; });
+    if (s == status::done) s = acknowledged(n);
   }
   if (s == status::peer_failed || s == status::transfer_failed) n.owner->ctx().blame(n.rank);
   if (ok(s)) release(node);

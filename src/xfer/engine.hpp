@@ -47,6 +47,7 @@ struct request_node {
   int rank = -1;  ///< of the peer, in the world
   std::uint64_t operation = 0;
   posted_operation* posted = nullptr;  ///< instead of the two
+  std::uint32_t protests = 0;          ///< the peer's before
   std::uint64_t window = 0;            ///< its id
   request_node* next_free = nullptr;
 };
@@ -74,6 +75,8 @@ class engine {
 
   [[nodiscard]] context& ctx() noexcept { return ctx_; }
   [[nodiscard]] user_memory forced() const noexcept { return forced_; }
+
+  void refuse(int source, message kind, std::span<const std::byte> payload, nonsense why) noexcept;
 
   // ---- windows; the caller holds the progress lock ------------------------------------------------------------
   void add(window_core& w) { windows_.emplace(window_id(w), &w); }

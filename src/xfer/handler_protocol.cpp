@@ -143,6 +143,7 @@ void send(window_core& w, int to, context::peer& peer, message_maker& made, std:
 void keep_track(window_core& w, const checked_operation& o, context::peer& peer, request_node** request) noexcept {
   target_state& state = *o.state;
   w.ctx->count(counter::operations_handler);
+  if (state.peer == nullptr) state.protests = peer.protests.load();
   state.peer = &peer;
   state.last_operation = peer.operations_sent;
   mark_dirty(w, o.args->target, state);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Protocol "handler", target's side. Runs under the progress lock. Everything that comes from another rank is
-/// checked: a message that makes no sense is dropped and acknowledged, and nobody else notices.
+/// checked: a message that makes no sense is acknowledged, and its sender told so; nobody else notices.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -82,7 +82,7 @@ bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, st
   return true;
 }
 
-void serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
+bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
   std::array<std::byte, 4096> fetched;
   std::uint64_t done = 0;
   for (std::size_t i = 0; i < in.head.pieces; ++i) {
@@ -90,8 +90,8 @@ void serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
     std::memcpy(&piece, in.pieces.data() + i * sizeof piece, sizeof piece);
     const std::uint64_t bytes = std::uint64_t{piece.bytes} * piece.rows;
     local_rows at{};
-    if (bytes > fetched.size() - done || !find_rows(w, piece, at)) return;
-    if (!serve_rows(in, at, done, fetched.data())) return;
+    if (bytes > fetched.size() - done || !find_rows(w, piece, at)) return false;
+    if (!serve_rows(in, at, done, fetched.data())) return false;
     done += bytes;
   }
   if (in.head.signal >= 0 && static_cast<unsigned>(in.head.signal) < w.hints.signals) {
@@ -101,6 +101,7 @@ void serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
     e.ctx().send_record(source, message::reply, reply_header{in.head.ticket, e.ctx().pay(source)},
                         std::span(fetched.data(), done));
   }
+  return true;
 }
 
 }  // namespace
@@ -108,9 +109,13 @@ void serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
 void serve_operation(engine& e, int source, std::span<const std::byte> payload) noexcept {
   e.ctx().owe(source);
   incoming in{};
-  if (!parse(payload, in)) return;
-  window_core* const w = e.find(in.head.window);
-  if (w != nullptr) serve(e, *w, source, in);
+  if (!parse(payload, in)) {
+    e.refuse(source, message::operation, payload, nonsense::wrong_length);
+    return;
+  }
+  window_core* const w = e.find(in.head.window);  // null: it has been dropped here
+  if (w != nullptr && !serve(e, *w, source, in))
+    e.refuse(source, message::operation, payload, nonsense::wrong_contents);
 }
 
 std::byte* local_range(const window_core& w, std::uint64_t offset, std::uint64_t bytes) noexcept {

@@ -96,7 +96,7 @@ status run_shared(window_core& w, const fabric::region_key& region, const checke
 void serve_share(engine& e, int source, std::span<const std::byte> payload) noexcept {
   e.ctx().owe(source);
   share_header h{};
-  if (payload.size() != sizeof h) return;
+  if (payload.size() != sizeof h) return e.refuse(source, message::share, payload, nonsense::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   const window_core* const w = e.find(h.window);
   std::byte* const place = w == nullptr ? nullptr : local_range(*w, h.offset, h.bytes);

@@ -72,6 +72,7 @@ struct attachment {
 struct target_state {
   context::peer* peer = nullptr;     ///< null until a handler operation went there
   std::uint64_t last_operation = 0;  ///< number of the peer's last handler operation that was ours
+  std::uint32_t protests = 0;        ///< the peer's that have been reported
   std::uint64_t last_promised = 0;   ///< of these, the last that the target is bound to handle
   word64 fabric_pending{};           ///< posted fabric operations
   word32 fabric_failed{};            ///< minus the status of one of them that failed and was not reported
