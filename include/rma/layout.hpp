@@ -140,8 +140,9 @@ class Layout {
     std::ptrdiff_t data = 0;
     if (count == 0 || block == 0) return true;
     if (__builtin_mul_overflow(count, block, &data) || __builtin_mul_overflow(count - 1, stride, &last)) return false;
+    if (last == PTRDIFF_MIN) return false;
     const std::ptrdiff_t span = last < 0 ? -last : last;
-    if (last == PTRDIFF_MIN || __builtin_add_overflow(span, block, &end)) return false;
+    if (__builtin_add_overflow(span, block, &end)) return false;
     bytes_ = static_cast<std::size_t>(data);
     lower_ = last < 0 ? last : 0;
     upper_ = lower_ + end;

@@ -17,6 +17,11 @@
 namespace rma::detail {
 namespace {
 
+/// Of a dynamic window the base is null, and the offset an address.
+std::byte* place_of(std::byte* base, std::uint64_t offset) noexcept {
+  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(base) + offset);
+}
+
 constexpr std::uint64_t stripe_bytes = std::uint64_t{1} << stripe_shift;
 
 std::size_t slot(operation op) noexcept { return static_cast<std::size_t>(op); }
@@ -59,7 +64,7 @@ status apply_striped(window_core& w, target_view& t, std::byte* base, std::uint6
     const std::uint64_t part = std::min(bytes, (room + e - 1) / e * e);
     stripe_lock& stripe = t.stripes[(offset >> stripe_shift) & w.stripe_mask];
     if (const status s = lock_stripe(w, stripe); s != status::done) return s;
-    run_bulk(base + offset, from == nullptr ? base + offset : from, old, part / e, op, type);
+    run_bulk(place_of(base, offset), from == nullptr ? place_of(base, offset) : from, old, part / e, op, type);
     stripe.owner.store(0);
     offset += part;
     from = advance(from, part);
@@ -80,7 +85,7 @@ void swap_element(std::byte* at, const void* compare, const void* desired, void*
 }
 
 status swap_direct(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept {
-  std::byte* const at = base + o.offset;
+  std::byte* const at = place_of(base, o.offset);
   if (w.mode == accumulate_mode::element) {
     switch (o.bytes) {
       case 1: swap_element<std::uint8_t>(at, o.args->compare, o.args->origin, o.args->result); break;
@@ -144,7 +149,8 @@ status apply_range(window_core& w, target_view& t, std::byte* base, std::uint64_
                    std::uint64_t bytes, operation op, element type) noexcept {
   if (bytes % rma::bytes_of(type) != 0) return status::bad_type;  // a layout that cuts elements
   if (t.held == static_cast<std::uint8_t>(lock_kind::exclusive)) {
-    run_bulk(base + offset, from == nullptr ? base + offset : from, old, bytes / rma::bytes_of(type), op, type);
+    run_bulk(place_of(base, offset), from == nullptr ? place_of(base, offset) : from, old, bytes / rma::bytes_of(type),
+             op, type);
     return status::done;
   }
   if (w.mode == accumulate_mode::element) {
@@ -152,16 +158,16 @@ status apply_range(window_core& w, target_view& t, std::byte* base, std::uint64_
     const auto plain = k.atomic[slot(op)][slot(type)];
     const auto fetch = k.fetch_atomic[slot(op)][slot(type)];
     const std::uint64_t count = bytes / rma::bytes_of(type);
-    const void* const source = from == nullptr ? base + offset : from;
-    if (old == nullptr && plain != nullptr) return plain(base + offset, source, count), status::done;
-    if (old != nullptr && fetch != nullptr) return fetch(base + offset, source, old, count), status::done;
+    const void* const source = from == nullptr ? place_of(base, offset) : from;
+    if (old == nullptr && plain != nullptr) return plain(place_of(base, offset), source, count), status::done;
+    if (old != nullptr && fetch != nullptr) return fetch(place_of(base, offset), source, old, count), status::done;
   }
   return apply_striped(w, t, base, offset, from, old, bytes, op, type);
 }
 
 status run_direct(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept {
   const operation_args& a = *o.args;
-  std::byte* const at = base + o.offset;
+  std::byte* const at = place_of(base, o.offset);
   switch (a.kind) {
     case call::put:
       if (o.contiguous) {

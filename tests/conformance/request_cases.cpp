@@ -207,12 +207,7 @@ void million_outstanding(context& ctx) {
       ctx.check(right, "gets of a million");
     }
     const std::size_t last_kib = resident_kib();
-#if defined(__SANITIZE_ADDRESS__)
-    constexpr bool kept_by_sanitizer = true;  // what is freed
-#else
-    constexpr bool kept_by_sanitizer = false;
-#endif
-    if (!ctx.threads() && !kept_by_sanitizer) {
+    if (!ctx.threads() && !address_sanitizer) {  // which keeps what is freed
       ctx.check(last_kib <= first_kib + count / 16 + 8192,
                 "memory grew from " + std::to_string(first_kib) + " to " + std::to_string(last_kib) + " KiB");
     }

@@ -24,34 +24,14 @@
 
 #include <rma/rma.hpp>
 
+#include "../sanitizers.hpp"
+
 namespace conformance {
 
-/// True if the thread sanitizer watches: it does not know fences, so programs that are ordered by a flush and a word
-/// that is read again and again look racy to it.
-#if defined(__SANITIZE_THREAD__)
-inline constexpr bool thread_sanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-inline constexpr bool thread_sanitizer = true;
-#else
-inline constexpr bool thread_sanitizer = false;
-#endif
-#else
-inline constexpr bool thread_sanitizer = false;
-#endif
-
-/// True if the address sanitizer watches: it keeps freed memory for a while, so that a process grows.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool address_sanitizer = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-inline constexpr bool address_sanitizer = true;
-#else
-inline constexpr bool address_sanitizer = false;
-#endif
-#else
-inline constexpr bool address_sanitizer = false;
-#endif
+/// The thread sanitizer does not know fences, so programs that are ordered by a flush and a word that is read again and
+/// again look racy to it; the address sanitizer keeps freed memory for a while, so that a process grows.
+using rma::test::address_sanitizer;
+using rma::test::thread_sanitizer;
 
 /// Ways to get a window; what holds for one must hold for all.
 enum class window_kind : std::uint8_t { none, allocated, created, promoted, dynamic };

@@ -162,7 +162,7 @@ status shm_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte>
   ring_writer& out = ring_to(index);
   std::byte* const room = out.reserve(header.size() + payload.size());
   if (room == nullptr) return status::retry_queue_full;
-  std::memcpy(room, header.data(), header.size());
+  if (!header.empty()) std::memcpy(room, header.data(), header.size());
   if (!payload.empty()) std::memcpy(room + header.size(), payload.data(), payload.size());
   out.commit(header.size() + payload.size(), kind);
   if (out.was_promised()) return status::done;  // it does not sleep before it has handled it

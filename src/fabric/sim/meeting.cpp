@@ -74,13 +74,13 @@ status meeting::get(int rank, std::string_view key, std::string& value, std::siz
   auto found = values_.find(key);
   if (found == values_.end()) {
     askers_[std::string(key)].push_back(rank);
-    const status s = wait(
-        rank, "the start of the runtime",
-        [&] {
-          found = values_.find(key);
-          return found != values_.end();
-        },
-        [&] { return job_.deaths().size() > deaths_known; });
+    const auto ready = [&] {
+      found = values_.find(key);
+      return found != values_.end();
+    };
+    const auto failed = [&] { return job_.deaths().size() > deaths_known; };
+    // By reference: nothing is left behind where a rank never comes back from here.
+    const status s = wait(rank, "the start of the runtime", std::ref(ready), std::ref(failed));
     if (s != status::done) return s;
   }
   value = found->second;

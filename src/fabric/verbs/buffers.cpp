@@ -21,7 +21,7 @@ buffer_pool::buffer_pool(ibv_pd* domain, std::size_t count, std::size_t bytes) :
       ::mmap(nullptr, count * bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (at != MAP_FAILED) {
     memory_ = static_cast<std::byte*>(at);
-    region_ = ::ibv_reg_mr(domain, memory_, count * bytes, IBV_ACCESS_LOCAL_WRITE);
+    region_ = ::ibv_reg_mr(domain, memory_, count * bytes, int{IBV_ACCESS_LOCAL_WRITE});
   }
   if (region_ == nullptr) {
     const int why = errno;

@@ -72,7 +72,7 @@ greeter::~greeter() {
 void greeter::make_queue_pair() {
   const std::size_t sends = sendings_.size();
   memory_.resize(receives * datagram_bytes + sends * sizeof(hello));
-  region_ = ::ibv_reg_mr(device_.domain(), memory_.data(), memory_.size(), IBV_ACCESS_LOCAL_WRITE);
+  region_ = ::ibv_reg_mr(device_.domain(), memory_.data(), memory_.size(), int{IBV_ACCESS_LOCAL_WRITE});
   if (region_ == nullptr) refuse("memory for its greetings");
   channel_ = ::ibv_create_comp_channel(device_.device());
   if (channel_ == nullptr) refuse("completion channel");

@@ -145,7 +145,7 @@ void verbs_fabric::deregister_region(const fabric::region_key& key) noexcept {
 
 // Only this rank's adapter uses these: others have no key.
 status verbs_fabric::enroll(void* at, std::size_t bytes, registration& made) noexcept {
-  ibv_mr* const region = ::ibv_reg_mr(device_->domain(), at, bytes, IBV_ACCESS_LOCAL_WRITE);
+  ibv_mr* const region = ::ibv_reg_mr(device_->domain(), at, bytes, int{IBV_ACCESS_LOCAL_WRITE});
   if (region == nullptr) {
     const bool room = errno == ENOMEM || errno == EAGAIN;
     return room ? status::out_of_memory : status::not_supported;

@@ -20,6 +20,7 @@
 
 #include "fabric/verbs/registrars.hpp"
 #include "fabric/verbs/registration_cache.hpp"
+#include "sanitizers.hpp"
 #include "skip.hpp"
 
 using namespace rma;
@@ -31,11 +32,7 @@ namespace {
 constexpr registration_cache::limits few{std::size_t{1} << 30, 16};  // an entry takes a descriptor here
 constexpr std::size_t blocks_max = 8;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool heap_is_libc = false;
-#else
-constexpr bool heap_is_libc = true;
-#endif
+constexpr bool heap_is_libc = !rma::test::address_sanitizer && !rma::test::thread_sanitizer;
 
 void* map(std::size_t pages, void* at = nullptr) {
   const int fixed = at != nullptr ? MAP_FIXED : 0;

@@ -111,7 +111,7 @@ TEST_CASE("writes and reads of every size, from registered and from other memory
   const region_key key = enroll(job, 1, window);
   (void)enroll(job, 0, known);
   std::uint64_t token = 1;
-  for (const std::size_t bytes : {1, 8, 255, 256, 257, 4096, 4097, 65536, 300'000}) {
+  for (const std::size_t bytes : {1U, 8U, 255U, 256U, 257U, 4096U, 4097U, 65536U, 300000U}) {
     for (auto* source : {&known, &unknown}) {
       INFO(bytes << " bytes, registered " << (source == &known));
       for (std::size_t i = 0; i < bytes; ++i) (*source)[i] = static_cast<std::uint8_t>(i * 7 + bytes + token);
