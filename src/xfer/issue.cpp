@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "rma/detail/window_ops.hpp"
 #include "rma/request.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/remote.hpp"
@@ -247,7 +248,7 @@ status issue(window_view& view, const operation_args& a, request_node** request)
                      : o.far != nullptr ? run_far(w, at, o, request)
                      : direct           ? run_direct(w, w.views[w.index_of(a.target)], at.base, o)
                                         : run_remote(w, *at.region, o, request);
-    if (o.far == nullptr) w.views[w.index_of(a.target)].stored = 1;
+    if (o.far == nullptr) mark_stored(w.views[w.index_of(a.target)]);
     if (direct && w.watched) w.ctx->around().charge(work::copy, o.bytes);
     if (!ok(s) || s == status::posted) return s;  // posted: the last message carries the signal
     if (a.signal < 0) return s;

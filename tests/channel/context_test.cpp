@@ -64,7 +64,7 @@ TEST_CASE("messages that find no room wait and stay in order", "[channel][contex
   CHECK(at_b.source == 0);
 }
 
-TEST_CASE("messages of no known kind are dropped", "[channel][context]") {
+TEST_CASE("messages of no known kind are refused, and their sender gets to know", "[channel][context]") {
   fake_pair two;
   numbers at_b(two.b.ctx);
   const std::byte byte{1};
@@ -74,6 +74,10 @@ TEST_CASE("messages of no known kind are dropped", "[channel][context]") {
   while (two.b.ctx.progress() != 0) {}
   CHECK(at_b.came == std::vector<std::uint32_t>{7});
   CHECK(two.b.ctx.value(counter::messages_received) == 3);
+  CHECK(two.b.ctx.value(counter::messages_refused) == 2);
+  while (two.a.ctx.progress() != 0) {}
+  CHECK(two.a.ctx.value(counter::protests) == 2);
+  CHECK(two.a.ctx.peer_of(1).protests.load() == 2);
 }
 
 TEST_CASE("operations done in one round are acknowledged by one message", "[channel][context]") {

@@ -4,6 +4,7 @@
 /// Everything else is in the library (`issue`, `..._slow`).
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
@@ -102,13 +103,23 @@ inline status with_request(window_view& window, const operation_args& args, Requ
 
 // ---- the inlined halves: true if done --------------------------------------------------------------------------
 
+/// Several threads may do this at once: only the first one writes the line that all of them read.
+inline void mark_stored(target_view& t) noexcept {
+  const std::atomic_ref<std::uint8_t> stored(t.stored);
+  if (stored.load(std::memory_order_relaxed) == 0) [[unlikely]]
+    stored.store(1, std::memory_order_relaxed);
+}
+inline bool has_stored(target_view& t) noexcept {
+  return std::atomic_ref<std::uint8_t>(t.stored).load(std::memory_order_relaxed) != 0;
+}
+
 template <class T>
 inline bool fast_put(const window_view& window, const T& value, int target, std::uint64_t at) noexcept {
   target_view* const t = view_of(window, target);
   if (t == nullptr || at >= t->limit) [[unlikely]]
     return false;
   store_value(t->base + at * sizeof(T), value);
-  t->stored = 1;
+  mark_stored(*t);
   return true;
 }
 
@@ -127,7 +138,7 @@ inline std::byte* fast_range(const window_view& window, std::uint64_t count, std
   target_view* const t = view_of(window, target);
   if (t == nullptr || count - 1 >= t->limit || at > t->limit - count) [[unlikely]]
     return nullptr;
-  t->stored = 1;
+  mark_stored(*t);
   return t->base + at * element_bytes;
 }
 
@@ -157,7 +168,7 @@ inline bool fast_update(const window_view& window, int target, std::uint64_t at,
     return false;
   owned(place);
   stripe.owner.store(0);
-  if constexpr (sizeof(T) > 8) t->stored = 1;  // in other modes than element, all is: see plain_unlock
+  if constexpr (sizeof(T) > 8) mark_stored(*t);  // in other modes than element, all is: see plain_unlock
   return true;
 }
 
@@ -246,7 +257,7 @@ inline bool let_go(window_view& window, target_view& t, int target) noexcept {
     if (t.record->load(std::memory_order_relaxed) == shared_biased) {
       // Orders what was done before the look, and plain stores before what comes after this epoch; atomic updates have
       // done that themselves. A writer that is about to sleep has a fence for both sides.
-      if (t.stored == 0 && t.plain_unlock != 0) {
+      if (t.plain_unlock != 0 && !has_stored(t)) {
         t.record->store(0);
         compiler_fence();
       } else {
