@@ -12,6 +12,11 @@ function(rma_add_tool)
   install(TARGETS ${arg_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
+# rma_compile_quickly(FILE...): sources that run once, and whose headers (CLI11, Catch2) take long to optimise.
+function(rma_compile_quickly)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O0)
+endfunction()
+
 # rma_position_independent(TARGET): its objects can be part of a shared library, and are as fast as without: what is
 # compiled together stays together.
 function(rma_position_independent target)

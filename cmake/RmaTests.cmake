@@ -40,6 +40,9 @@ function(rma_add_test)
   target_link_libraries(${arg_NAME} PRIVATE
     rma::rma rma_test_main rma_warnings Boost::headers fmt::fmt Threads::Threads ${arg_LIBRARIES})
   set_target_properties(${arg_NAME} PROPERTIES CXX_EXTENSIONS OFF)
+  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
+    target_compile_options(${arg_NAME} PRIVATE -O0)  # compiled in half the time; the library is what is to be watched
+  endif()
   if(TARGET rmarun)
     target_compile_definitions(${arg_NAME} PRIVATE RMARUN_PATH="$<TARGET_FILE:rmarun>")
     add_dependencies(${arg_NAME} rmarun)

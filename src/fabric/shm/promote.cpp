@@ -103,7 +103,8 @@ std::string promotion_obstacle(page_range pages) {
   std::uintptr_t covered = first;
   mapping m;
   bool inside = false;
-  for (std::string line; std::getline(smaps, line);) {
+  // The kernel counts pages while it is read: no further than needed.
+  for (std::string line; covered < last && std::getline(smaps, line);) {
     if (line.rfind("VmFlags:", 0) == 0 && inside) {
       m.flags = fmt::format(" {}", line.substr(8));
       if (const std::string why = obstacle_in(m); !why.empty()) return why;
