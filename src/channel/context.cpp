@@ -18,7 +18,8 @@ constexpr std::int64_t spin_stretch = 16;  // a wait on a network may spin so ma
 constexpr unsigned quick_looks = 64;       // some microseconds
 constexpr unsigned quick_looks_for_adapter = 4;
 constexpr unsigned looks_for_adapter = 2;  // where cores are short, yields longer than an answer takes only cost them
-constexpr std::uint32_t knocks_per_wake = 8;  // a wake costs as much as some system calls that copy
+constexpr std::int64_t pause_yielded_ns = 20'000;  // a longer pause is slept, or waiting for a lock would cost a core
+constexpr std::uint32_t knocks_per_wake = 8;       // a wake costs as much as some system calls that copy
 
 }  // namespace
 
@@ -145,6 +146,8 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns) 
   unsigned turn = 0;
   std::uint32_t news_seen = ~std::uint32_t{0};
   status result = status::done;
+  const bool long_pause =
+      patience_.spin_ns == 0 && until_ns != never_ns && until_ns - around_.now_ns() > pause_yielded_ns;
   for (;;) {
     const unsigned found = progress();
     if (ready()) break;
@@ -162,7 +165,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns) 
       busy = true;
       idle_rounds = 0;
     }
-    if (++turn % patience_.turns_per_look != 0) {
+    if (!long_pause && ++turn % patience_.turns_per_look != 0) {
       if (found == 0 && patience_.spin_ns != 0) spin_pause();
       if (found == 0 && patience_.spin_ns == 0) around_.yield();
       continue;
@@ -172,7 +175,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns) 
     if (std::exchange(busy, false)) idle_since_ns = now;
     if (now - idle_since_ns < spin_ns_.load(std::memory_order_relaxed)) {
       spin_pause();
-    } else if (patience_.spin_ns == 0 && idle_rounds++ < patience_.looks_before_sleep) {
+    } else if (patience_.spin_ns == 0 && !long_pause && idle_rounds++ < patience_.looks_before_sleep) {
       around_.yield();
     } else if (sleep(ready, until_ns)) {
       break;

@@ -156,7 +156,6 @@ TEST_CASE("messages through a ring come whole, in order, and wake who sleeps", "
                        win.wait_signal(0);
                        me.check(win[0] == rounds() && win[1] == 5, "a signal came before its data");
                      }
-                     me.rt.world().barrier();
                      win.free();
                    }),
            100);
