@@ -14,7 +14,16 @@ endfunction()
 
 # rma_compile_quickly(FILE...): sources that run once, and whose headers (CLI11, Catch2) take long to optimise.
 function(rma_compile_quickly)
-  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O0)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O0 SKIP_PRECOMPILE_HEADERS ON)
+endfunction()
+
+# rma_precompile(TARGET [HEADER...]): for a target of many sources, what most of them include anyway. A build without
+# RMA_PRECOMPILED_HEADERS shows what a source forgot to include.
+function(rma_precompile target)
+  if(RMA_PRECOMPILED_HEADERS)
+    target_precompile_headers(${target} PRIVATE <algorithm> <array> <deque> <functional> <map> <memory> <mutex> <span>
+      <string> <string_view> <unordered_map> <vector> <fmt/format.h> ${ARGN})
+  endif()
 endfunction()
 
 # rma_position_independent(TARGET): its objects can be part of a shared library, and are as fast as without: what is
@@ -33,6 +42,10 @@ function(rma_add_program)
   target_link_libraries(${arg_NAME} PRIVATE ${libraries})
   set_target_properties(${arg_NAME} PROPERTIES CXX_EXTENSIONS OFF)
   rma_position_independent(${arg_NAME})
+  list(LENGTH arg_SOURCES sources)
+  if(sources GREATER 3)
+    rma_precompile(${arg_NAME} <rma/rma.hpp>)
+  endif()
 
   add_library(${arg_NAME}.sim MODULE $<TARGET_OBJECTS:${arg_NAME}>)
   target_link_libraries(${arg_NAME}.sim PRIVATE ${libraries})

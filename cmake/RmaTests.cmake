@@ -40,8 +40,8 @@ function(rma_add_test)
   target_link_libraries(${arg_NAME} PRIVATE
     rma::rma rma_test_main rma_warnings Boost::headers fmt::fmt Threads::Threads ${arg_LIBRARIES})
   set_target_properties(${arg_NAME} PROPERTIES CXX_EXTENSIONS OFF)
-  if(CMAKE_CXX_FLAGS MATCHES "-fsanitize")
-    target_compile_options(${arg_NAME} PRIVATE -O0)  # compiled in half the time; the library is what is to be watched
+  if(RMA_PRECOMPILED_HEADERS)
+    target_precompile_headers(${arg_NAME} REUSE_FROM rma_test_headers)
   endif()
   if(TARGET rmarun)
     target_compile_definitions(${arg_NAME} PRIVATE RMARUN_PATH="$<TARGET_FILE:rmarun>")
