@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # rma_add_softroce_test(NAME n HOSTS h COMMAND word... [USER name] [MEMLOCK KiB] [CPUS c] [MEMORY MiB]
-#                       [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds])
+#                       [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds] [SANITIZED])
 #   A command that runs on h virtual hosts with software RoCE (tests/softroce), as the test n with the label `softroce`;
 #   180 seconds unless TIMEOUT says otherwise. A machine that cannot run the hosts skips it and says why; so does a
-#   command that exits with 77 on the first host that does not exit with 0. No two of them run at once.
+#   command that exits with 77 on the first host that does not exit with 0. No two of them run at once. With sanitizers only those that are SANITIZED run.
 function(rma_add_softroce_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;HOSTS;USER;MEMLOCK;CPUS;MEMORY;TIMEOUT" "COMMAND;ENV;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SANITIZED" "NAME;HOSTS;USER;MEMLOCK;CPUS;MEMORY;TIMEOUT" "COMMAND;ENV;LABELS")
   if(NOT arg_NAME OR NOT arg_HOSTS OR NOT arg_COMMAND OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rma_add_softroce_test: NAME, HOSTS and COMMAND are needed; "
       "not understood: '${arg_UNPARSED_ARGUMENTS}'")
@@ -21,9 +21,13 @@ function(rma_add_softroce_test)
       list(APPEND options ${name} ${arg_${option}})
     endif()
   endforeach()
+  set(labels softroce ${arg_LABELS})
+  if(NOT arg_SANITIZED)
+    list(APPEND labels not-asan not-tsan)
+  endif()
   add_test(NAME ${arg_NAME}
     COMMAND Python3::Interpreter ${rma_SOURCE_DIR}/tests/softroce/softroce ${options} -- ${arg_COMMAND})
   set_tests_properties(${arg_NAME} PROPERTIES
     TIMEOUT ${timeout} PROCESSORS 2 RESOURCE_LOCK softroce SKIP_RETURN_CODE 77
-    LABELS "softroce;not-asan;not-tsan;${arg_LABELS}" ENVIRONMENT "${arg_ENV}")
+    LABELS "${labels}" ENVIRONMENT "${arg_ENV}")
 endfunction()

@@ -170,9 +170,9 @@ const ibv_mr* verbs_fabric::region_of(const void* at, std::size_t bytes) noexcep
   return last_region_;
 }
 
-// Once: the rank works on, only slower.
+// Once: the rank works on, only slower. Nothing of memory that can only be read, like a literal: no limit would help.
 void verbs_fabric::complain(std::size_t bytes) noexcept {
-  if (std::exchange(complained_, true)) return;
+  if (errno == EFAULT || std::exchange(complained_, true)) return;
   std::fprintf(
       stderr,
       "rma: rank %d: the RDMA device cannot register %zu bytes (%s): such memory is reached through its rank's "
