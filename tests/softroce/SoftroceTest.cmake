@@ -3,7 +3,8 @@
 #                       [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds] [SANITIZED])
 #   A command that runs on h virtual hosts with software RoCE (tests/softroce), as the test n with the label `softroce`;
 #   180 seconds unless TIMEOUT says otherwise. A machine that cannot run the hosts skips it and says why; so does a
-#   command that exits with 77 on the first host that does not exit with 0. No two of them run at once. With sanitizers only those that are SANITIZED run.
+#   command that exits with 77 on the first host that does not exit with 0. No two of them run at once.
+#   With sanitizers only those that are SANITIZED run.
 function(rma_add_softroce_test)
   cmake_parse_arguments(PARSE_ARGV 0 arg "SANITIZED" "NAME;HOSTS;USER;MEMLOCK;CPUS;MEMORY;TIMEOUT" "COMMAND;ENV;LABELS")
   if(NOT arg_NAME OR NOT arg_HOSTS OR NOT arg_COMMAND OR arg_UNPARSED_ARGUMENTS)
