@@ -157,7 +157,10 @@ std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const
     made = ucx::start(boot.rank(), boot.size(), address);
     key = ucx::address_key(boot.rank());
   } else {
-    return nullptr;
+    throw Error(status::unreachable,
+                fmt::format("the job's ranks are on several nodes, and nothing leads from one to another; "
+                            "RDMA verbs: {}; UCX: {}",
+                            job.none.verbs, job.none.ucx));
   }
   if (const status p = boot.put(key, address); !ok(p)) raise_job_ended(p);
   return made;

@@ -32,8 +32,9 @@ struct remote_key {
 };
 
 struct connection {
-  explicit connection(int rank) noexcept : peer(rank) {}
+  connection(ucx_fabric& fabric, int rank) noexcept : owner(&fabric), peer(rank) {}
 
+  ucx_fabric* const owner;
   const int peer;
   bond state = bond::alive;
   ucp_ep_h endpoint = nullptr;  ///< made when something goes there

@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "fabric/ucx/calls.hpp"
+
 namespace rma::ucx {
 
 /// Closed the other way round: worker, then context.
@@ -18,6 +20,7 @@ class library {
   library(const library&) = delete;
   library& operator=(const library&) = delete;
 
+  [[nodiscard]] const calls& ucx() const noexcept { return ucx_; }
   [[nodiscard]] ucp_context_h context() const noexcept { return context_; }
   [[nodiscard]] ucp_worker_h worker() const noexcept { return worker_; }
   [[nodiscard]] bool has_atomics() const noexcept { return atomics_; }
@@ -33,6 +36,7 @@ class library {
   void open_worker();
   void try_watching();
 
+  calls ucx_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   int events_ = -1;

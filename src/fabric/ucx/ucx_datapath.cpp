@@ -118,8 +118,9 @@ bool ucx_fabric::posted(operation& o, ucs_status_ptr_t request) noexcept {
 
 void ucx_fabric::on_operation(void* request, ucs_status_t result, void* o) noexcept {
   auto& over = *static_cast<operation*>(o);
-  over.owner->end_piece(over, result);
-  ::ucp_request_free(request);
+  ucx_fabric& me = *over.owner;
+  me.end_piece(over, result);
+  me.ucx_.ucp_request_free(request);
 }
 
 // ---- what is posted -----------------------------------------------------------------------------------------
@@ -142,14 +143,14 @@ status ucx_fabric::ready_behind_writes(int peer, const fabric::region_key& regio
 void ucx_fabric::on_put(void* request, ucs_status_t result, void* to) noexcept {
   auto& c = *static_cast<connection*>(to);
   if (result != UCS_OK) c.write_error = status_of(result);
-  ::ucp_request_free(request);
+  c.owner->ucx_.ucp_request_free(request);
 }
 
 // One request for each piece: UCX has no gather lists for writes. Their end is the flush's.
 status ucx_fabric::put(connection& c, slices from, ucp_rkey_h key, std::uint64_t to) noexcept {
   const ucp_request_param_t how = told(&ucx_fabric::on_put, &c);
   for (const fabric::local_slice& each : from) {
-    ucs_status_ptr_t const request = ::ucp_put_nbx(c.endpoint, each.at, each.bytes, to, key, &how);
+    ucs_status_ptr_t const request = ucx_.ucp_put_nbx(c.endpoint, each.at, each.bytes, to, key, &how);
     if (UCS_PTR_IS_ERR(request)) c.write_error = status_of(UCS_PTR_STATUS(request));
     to += each.bytes;
     ++puts_;
@@ -192,7 +193,7 @@ status ucx_fabric::read(int peer, slices to, const fabric::region_key& region,
   const ucp_request_param_t how = told(&ucx_fabric::on_operation, &o);
   std::uint64_t at = from[0].address;
   for (const fabric::local_slice& each : to) {
-    if (!posted(o, ::ucp_get_nbx(c->endpoint, each.at, each.bytes, at, key, &how))) break;
+    if (!posted(o, ucx_.ucp_get_nbx(c->endpoint, each.at, each.bytes, at, key, &how))) break;
     at += each.bytes;
     ++gets_;
   }
@@ -214,7 +215,7 @@ status ucx_fabric::atomic(int peer, const fabric::region_key& region, std::uint6
   how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
   how.datatype = ucp_dt_make_contig(sizeof operand);
   how.reply_buffer = &o.reply;
-  (void)posted(o, ::ucp_atomic_op_nbx(c->endpoint, what, &o.operand, 1, address, key, &how));
+  (void)posted(o, ucx_.ucp_atomic_op_nbx(c->endpoint, what, &o.operand, 1, address, key, &how));
   ++atomics_;
   end_piece(o, UCS_OK);
   return status::posted;
@@ -250,7 +251,7 @@ void ucx_fabric::start_flush(connection& c) noexcept {
   if (c.endpoint == nullptr) {
     o.result = status::peer_failed;
   } else {
-    (void)posted(o, ::ucp_ep_flush_nbx(c.endpoint, &how));
+    (void)posted(o, ucx_.ucp_ep_flush_nbx(c.endpoint, &how));
   }
   end_piece(o, UCS_OK);
 }
@@ -282,7 +283,7 @@ void ucx_fabric::on_sent(void* request, ucs_status_t, void* message) noexcept {
   auto& m = *static_cast<outgoing*>(message);
   m.owner->uncount(*m.to);
   m.next_free = std::exchange(m.owner->free_outgoing_, &m);
-  if (request != nullptr) ::ucp_request_free(request);
+  if (request != nullptr) m.owner->ucx_.ucp_request_free(request);
 }
 
 // Of one fragment, so that messages stay in order.
@@ -303,7 +304,8 @@ status ucx_fabric::transmit(connection& c, std::uint16_t kind, std::span<const s
   how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
   how.flags = UCP_AM_SEND_FLAG_EAGER;
   const auto bytes = static_cast<std::size_t>(to - m.bytes.data());
-  ucs_status_ptr_t const request = ::ucp_am_send_nbx(c.endpoint, message_id, nullptr, 0, m.bytes.data(), bytes, &how);
+  ucs_status_ptr_t const request =
+      ucx_.ucp_am_send_nbx(c.endpoint, message_id, nullptr, 0, m.bytes.data(), bytes, &how);
   if (!UCS_PTR_IS_PTR(request)) on_sent(nullptr, UCS_OK, &m);  // an error is that of the endpoint, which reports it
   ++messages_;
   return status::done;
@@ -382,7 +384,7 @@ unsigned ucx_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   if (!unplaced_.empty()) start_flushes();
   hand_arrivals();
   for (unsigned i = 0; i < progress_rounds_max && handed_ < limit; ++i) {
-    if (::ucp_worker_progress(library_.worker()) == 0) break;
+    if (ucx_.ucp_worker_progress(library_.worker()) == 0) break;
   }
   hand_arrivals();
   if (!waiting_.empty()) send_waiting();
@@ -406,7 +408,7 @@ bool ucx_fabric::pending() noexcept {
   if (!unplaced_.empty()) start_flushes();
   if (!arrivals_.empty() || !ended_.empty() || has_deaths_.load(std::memory_order_acquire)) return true;
   if (std::any_of(broken_.begin(), broken_.end(), [](const connection* c) { return doubt_is_over(*c); })) return true;
-  return ::ucp_worker_arm(library_.worker()) != UCS_OK;
+  return ucx_.ucp_worker_arm(library_.worker()) != UCS_OK;
 }
 
 bool ucx_fabric::quiet() noexcept {

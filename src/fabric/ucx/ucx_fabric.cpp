@@ -56,8 +56,8 @@ ucx_fabric::ucx_fabric(int rank, int size) : rank_(rank), size_(size) {
   how.flags = UCP_AM_FLAG_WHOLE_MSG;
   how.cb = &ucx_fabric::on_active_message;
   how.arg = this;
-  if (const ucs_status_t s = ::ucp_worker_set_am_recv_handler(library_.worker(), &how); s != UCS_OK)
-    throw Error(status::unreachable, std::string("UCX gives no active messages (") + ucs_status_string(s) + ")");
+  if (const ucs_status_t s = ucx_.ucp_worker_set_am_recv_handler(library_.worker(), &how); s != UCS_OK)
+    throw Error(status::unreachable, std::string("UCX gives no active messages (") + ucx_.ucs_status_string(s) + ")");
 
   caps_.name = "ucx";
   caps_.gather_max = pieces_max;
@@ -75,10 +75,10 @@ ucx_fabric::~ucx_fabric() {
   say_goodbye();
   for (auto& [peer, c] : by_peer_) {
     for (auto& [id, key] : c->keys) {
-      if (key.handle != nullptr) ::ucp_rkey_destroy(key.handle);
+      if (key.handle != nullptr) ucx_.ucp_rkey_destroy(key.handle);
     }
   }
-  for (auto& [id, r] : regions_) (void)::ucp_mem_unmap(library_.context(), r.memory);
+  for (auto& [id, r] : regions_) (void)ucx_.ucp_mem_unmap(library_.context(), r.memory);
 }
 
 std::string ucx_fabric::address() const { return hex_of(library_.address()); }
@@ -103,18 +103,18 @@ status ucx_fabric::register_region(void* at, std::size_t bytes, fabric::region_k
   what.address = at;
   what.length = bytes;
   registered made{};
-  if (::ucp_mem_map(library_.context(), &what, &made.memory) != UCS_OK) return status::not_supported;
+  if (ucx_.ucp_mem_map(library_.context(), &what, &made.memory) != UCS_OK) return status::not_supported;
   void* packed = nullptr;
   std::size_t packed_bytes = 0;
-  const ucs_status_t s = ::ucp_rkey_pack(library_.context(), made.memory, &packed, &packed_bytes);
+  const ucs_status_t s = ucx_.ucp_rkey_pack(library_.context(), made.memory, &packed, &packed_bytes);
   if (s != UCS_OK || packed_bytes > message_bytes - sizeof(std::uint64_t)) {
-    if (s == UCS_OK) ::ucp_rkey_buffer_release(packed);
-    (void)::ucp_mem_unmap(library_.context(), made.memory);
+    if (s == UCS_OK) ucx_.ucp_rkey_buffer_release(packed);
+    (void)ucx_.ucp_mem_unmap(library_.context(), made.memory);
     return status::not_supported;
   }
   const auto* const first = static_cast<const std::byte*>(packed);
   made.packed.assign(first, first + packed_bytes);
-  ::ucp_rkey_buffer_release(packed);
+  ucx_.ucp_rkey_buffer_release(packed);
   key.key = next_key_++;
   regions_.emplace(key.key, std::move(made));
   return status::done;
@@ -124,7 +124,7 @@ status ucx_fabric::register_region(void* at, std::size_t bytes, fabric::region_k
 void ucx_fabric::deregister_region(const fabric::region_key& key) noexcept {
   const auto at = regions_.find(key.key);
   if (at == regions_.end()) return;
-  (void)::ucp_mem_unmap(library_.context(), at->second.memory);
+  (void)ucx_.ucp_mem_unmap(library_.context(), at->second.memory);
   regions_.erase(at);
 }
 
@@ -132,7 +132,7 @@ void ucx_fabric::deregister_region(const fabric::region_key& key) noexcept {
 
 connection& ucx_fabric::known(int peer) noexcept {
   auto& c = by_peer_[peer];
-  if (c == nullptr) c = std::make_unique<connection>(peer);
+  if (c == nullptr) c = std::make_unique<connection>(*this, peer);
   return *c;
 }
 
@@ -158,7 +158,8 @@ status ucx_fabric::connect(connection& c) noexcept {
   how.address = reinterpret_cast<const ucp_address_t*>(theirs.data());
   how.err_mode = library_.watches_peers() ? UCP_ERR_HANDLING_MODE_PEER : UCP_ERR_HANDLING_MODE_NONE;
   how.err_handler = {&ucx_fabric::on_error, this};
-  const ucs_status_t s = theirs.empty() ? UCS_ERR_INVALID_ADDR : ::ucp_ep_create(library_.worker(), &how, &c.endpoint);
+  const ucs_status_t s =
+      theirs.empty() ? UCS_ERR_INVALID_ADDR : ucx_.ucp_ep_create(library_.worker(), &how, &c.endpoint);
   if (s == UCS_OK) {
     ++endpoints_;
     return status::done;
@@ -168,7 +169,7 @@ status ucx_fabric::connect(connection& c) noexcept {
   doubt(c);
   std::fprintf(stderr,
                "rma: rank %d: UCX leads to rank %d by none of its transports (%s): see UCX_TLS and UCX_NET_DEVICES\n",
-               rank_, c.peer, ucs_status_string(s));
+               rank_, c.peer, ucx_.ucs_status_string(s));
   return status::peer_failed;
 }
 
@@ -216,14 +217,14 @@ ucs_status_ptr_t ucx_fabric::close(connection& c, std::uint32_t flags) noexcept 
   ucp_ep_h const endpoint = std::exchange(c.endpoint, nullptr);
   if (endpoint == nullptr) return nullptr;
   for (auto& [id, key] : c.keys) {
-    if (key.handle != nullptr) ::ucp_rkey_destroy(key.handle);
+    if (key.handle != nullptr) ucx_.ucp_rkey_destroy(key.handle);
   }
   c.keys.clear();
   c.last_handle = nullptr;
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   how.flags = flags;
-  return ::ucp_ep_close_nbx(endpoint, &how);
+  return ucx_.ucp_ep_close_nbx(endpoint, &how);
 }
 
 // From any thread, which may hold locks of its own: the next poll does it, before anything else is taken.
@@ -264,7 +265,7 @@ void ucx_fabric::abandon(connection& c) noexcept {
   under_way_ -= std::exchange(c.under_way, 0);
   if (!library_.watches_peers()) return;
   ucs_status_ptr_t const closing = close(c, UCP_EP_CLOSE_FLAG_FORCE);
-  if (UCS_PTR_IS_PTR(closing)) ::ucp_request_free(closing);
+  if (UCS_PTR_IS_PTR(closing)) ucx_.ucp_request_free(closing);
 }
 
 // Others learn that what breaks now is no failure.
@@ -282,15 +283,15 @@ void ucx_fabric::say_goodbye() noexcept {
     if (UCS_PTR_IS_PTR(request)) closing.push_back(request);
   }
   while (!closing.empty() || under_way_ != 0) {
-    (void)::ucp_worker_progress(library_.worker());
-    std::erase_if(closing, [](ucs_status_ptr_t request) {
-      const bool over = ::ucp_request_check_status(request) != UCS_INPROGRESS;
-      if (over) ::ucp_request_free(request);
+    (void)ucx_.ucp_worker_progress(library_.worker());
+    std::erase_if(closing, [this](ucs_status_ptr_t request) {
+      const bool over = ucx_.ucp_request_check_status(request) != UCS_INPROGRESS;
+      if (over) ucx_.ucp_request_free(request);
       return over;
     });
     if (detail::clock_ns() > until_ns) break;
   }
-  for (ucs_status_ptr_t request : closing) ::ucp_request_free(request);
+  for (ucs_status_ptr_t request : closing) ucx_.ucp_request_free(request);
 }
 
 // ---- keys ---------------------------------------------------------------------------------------------------
@@ -334,7 +335,7 @@ void ucx_fabric::take_key(connection& c, std::span<const std::byte> given) noexc
   if (at == c.keys.end() || at->second.handle != nullptr || c.endpoint == nullptr) return;
   remote_key& key = at->second;
   key.refused =
-      given.size() == sizeof id || ::ucp_ep_rkey_unpack(c.endpoint, given.data() + sizeof id, &key.handle) != UCS_OK;
+      given.size() == sizeof id || ucx_.ucp_ep_rkey_unpack(c.endpoint, given.data() + sizeof id, &key.handle) != UCS_OK;
   if (key.refused) key.handle = nullptr;
 }
 

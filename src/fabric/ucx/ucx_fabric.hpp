@@ -151,6 +151,7 @@ class ucx_fabric final : public fabric::network {
   const int rank_;
   const int size_;
   library library_;
+  const calls& ucx_ = library_.ucx();
   fabric::capabilities caps_;
   fabric::directory* directory_ = nullptr;
   std::unordered_map<std::uint64_t, registered> regions_;  ///< of this rank, by key
