@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::int64_t doubt_ns = 500'000'000;         // deaths are news by then, and so is the job's end
 constexpr std::size_t pieces_max = 32;                 // of a gather list: so many requests of UCX
+constexpr std::size_t handler_bytes_max = 8192;        // over TCP: one message and its answer, or two
 constexpr std::int64_t goodbye_ns = 500'000'000;       // what does not go out in this time stays
 constexpr std::size_t transfer_bytes_max = 1UL << 30;  // a request of UCX counts more, a TCP stream carries no more
 
@@ -62,6 +63,8 @@ ucx_fabric::ucx_fabric(int rank, int size) : rank_(rank), size_(size) {
   caps_.name = "ucx";
   caps_.gather_max = pieces_max;
   caps_.scatter_max = pieces_max;
+  // Without watching its peer UCX cannot be told to let go of an operation's memory when the peer is dead.
+  if (library_.watches_peers()) caps_.handler_bytes_max = handler_bytes_max;
   caps_.message_bytes_max = message_bytes;
   caps_.transfer_bytes_max = transfer_bytes_max;
   caps_.outstanding_reads_max = ~std::uint32_t{0};

@@ -150,8 +150,6 @@ class ucx_fabric final : public fabric::network {
 
   const int rank_;
   const int size_;
-  library library_;
-  const calls& ucx_ = library_.ucx();
   fabric::capabilities caps_;
   fabric::directory* directory_ = nullptr;
   std::unordered_map<std::uint64_t, registered> regions_;  ///< of this rank, by key
@@ -177,6 +175,8 @@ class ucx_fabric final : public fabric::network {
   std::vector<int> deaths_;
   std::atomic<bool> has_deaths_ = false;
   std::uint64_t puts_ = 0, gets_ = 0, atomics_ = 0, messages_ = 0, flushes_ = 0, endpoints_ = 0, key_exchanges_ = 0;
+  library library_;  ///< goes first: what it still has under way ends then, with calls of the above
+  const calls& ucx_ = library_.ucx();
 };
 
 }  // namespace rma::ucx
