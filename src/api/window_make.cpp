@@ -110,9 +110,10 @@ void raise_plan(const team_core& team, const window_plan& plan, const Hints& hin
     case status::unreachable:
       refuse(plan, hints, all.worst, "the team spans nodes (or RMA_INTRANODE=off); use team.node()");
     case status::not_supported:
-      refuse(plan, hints, all.worst,
-             "accumulate_mode::device needs a network device with atomics (on one node also RMA_FABRIC=verbs); use "
-             "element, striped, handler or automatic");
+      refuse(
+          plan, hints, all.worst,
+          "accumulate_mode::device needs a network device with atomics (on one node also RMA_FABRIC=verbs or ucx); use "
+          "element, striped, handler or automatic");
     case status::bad_argument:
       refuse(plan, hints, all.worst,
              fmt::format("a null pointer with elements, or {} signals (at most {}), on this or another rank",

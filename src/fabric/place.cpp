@@ -14,6 +14,7 @@
 #include "fabric/sim/sim_boot.hpp"
 #include "fabric/sim/sim_fabric.hpp"
 #include "fabric/sim/sim_surroundings.hpp"
+#include "fabric/ucx/open.hpp"
 #include "fabric/verbs/open.hpp"
 
 namespace rma::fabric {
@@ -36,47 +37,64 @@ boot::options boot_options(const settings& s) {
   return how;
 }
 
+/// Why fabrics between nodes cannot be used, by this rank or by all; empty if they can.
+struct obstacles {
+  std::string verbs;
+  std::string ucx;
+};
+
 /// How the job's ranks lie on nodes, and what leads from one to another.
 struct surveyed {
   std::vector<int> members;  ///< world ranks that share this rank's node, ascending
-  std::string no_verbs;      ///< why not all ranks can use verbs; empty if they can
+  obstacles none;            ///< for all ranks
 };
 
+/// The first line of a text, which is shortened by it.
+std::string take_line(std::string& text) {
+  const auto end = text.find('\n');
+  std::string line = text.substr(0, end);
+  text.erase(0, end == std::string::npos ? end : end + 1);
+  return line;
+}
+
 /// Rank 0 gathers what each rank has and publishes the outcome once: each rank asks two keys, not one of everybody.
-/// `lacks` says why this rank has no RDMA device.
-surveyed survey(boot::client& boot, const std::string& identity, const std::string& lacks) {
+surveyed survey(boot::client& boot, const std::string& identity, const obstacles& mine) {
   const int size = boot.size();
-  if (size == 1) return {{0}, lacks};
-  if (const status s = boot.put(fmt::format("node/{}", boot.rank()), identity + '\n' + lacks); !ok(s))
+  if (size == 1) return {{0}, mine};
+  if (const status s =
+          boot.put(fmt::format("node/{}", boot.rank()), fmt::format("{}\n{}\n{}", identity, mine.verbs, mine.ucx));
+      !ok(s))
     raise_job_ended(s);
   std::string text;
   if (boot.rank() == 0) {
     std::vector<std::string> known;
-    std::string missing;
+    obstacles first;
     for (int r = 0; r < size; ++r) {
       std::string theirs;
       if (const status s = boot.get(fmt::format("node/{}", r), theirs); !ok(s)) raise_job_ended(s);
-      const auto cut = theirs.find('\n');
-      if (cut + 1 < theirs.size() && missing.empty()) missing = fmt::format("rank {}: {}", r, theirs.substr(cut + 1));
-      theirs.resize(cut);
+      const std::string host = take_line(theirs);
+      for (std::string* each : {&first.verbs, &first.ucx}) {
+        const std::string lacks = take_line(theirs);
+        if (each->empty() && !lacks.empty()) *each = fmt::format("rank {}: {}", r, lacks);
+      }
       std::size_t node = 0;
-      while (node < known.size() && known[node] != theirs) ++node;
-      if (node == known.size()) known.push_back(theirs);
+      while (node < known.size() && known[node] != host) ++node;
+      if (node == known.size()) known.push_back(host);
       text += fmt::format("{} ", node);
     }
-    text += '\n' + missing;
+    text += fmt::format("\n{}\n{}", first.verbs, first.ucx);
     if (const status s = boot.put("nodes", text); !ok(s)) raise_job_ended(s);
   } else if (const status s = boot.get("nodes", text); !ok(s)) {
     raise_job_ended(s);
   }
   surveyed found;
-  const auto end = text.find('\n');
-  found.no_verbs = text.substr(end + 1);
-  text.resize(end);
+  const std::string nodes = take_line(text);
+  found.none.verbs = take_line(text);
+  found.none.ucx = take_line(text);
   std::vector<int> node_of;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto cut = text.find(' ', at);
-    node_of.push_back(std::stoi(text.substr(at, cut - at)));
+  for (std::size_t at = 0; at < nodes.size();) {
+    const auto cut = nodes.find(' ', at);
+    node_of.push_back(std::stoi(nodes.substr(at, cut - at)));
     at = cut + 1;
   }
   for (int r = 0; r < size; ++r) {
@@ -95,8 +113,8 @@ std::size_t position(const std::vector<int>& members, int rank) {
 
 /// Null, and why, if this rank has no device that it may use.
 std::unique_ptr<verbs::opened> open_device(const settings& s, std::string& lacks) {
-  if (s.is(knob::fabric, "shm")) {
-    lacks = "RMA_FABRIC=shm";
+  if (!s.is(knob::fabric, "auto") && !s.is(knob::fabric, "verbs")) {
+    lacks = "RMA_FABRIC=" + s.text(knob::fabric);
     return nullptr;
   }
   try {
@@ -108,18 +126,43 @@ std::unique_ptr<verbs::opened> open_device(const settings& s, std::string& lacks
   }
 }
 
-/// The fabric between nodes, where it is needed and every rank has it.
+std::string lacks_ucx(const settings& s) {
+  const bool wanted = s.is(knob::fabric, "auto") || s.is(knob::fabric, "ucx");
+  return wanted ? ucx::lacks() : "RMA_FABRIC=" + s.text(knob::fabric);
+}
+
+[[noreturn]] void refuse_fabric(std::string_view name, std::string_view why) {
+  throw Error(status::unreachable, fmt::format("RMA_FABRIC={}: {}", name, why));
+}
+
+/// The fabric between nodes, where it is needed and every rank has it: verbs before UCX.
 std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const surveyed& job,
                                     std::unique_ptr<verbs::opened> device) {
-  const bool forced = s.is(knob::fabric, "verbs");
+  const bool verbs_wanted = s.is(knob::fabric, "verbs");
+  const bool ucx_wanted = s.is(knob::fabric, "ucx");
+  if (verbs_wanted && !job.none.verbs.empty()) refuse_fabric("verbs", job.none.verbs);
+  if (ucx_wanted && !job.none.ucx.empty()) refuse_fabric("ucx", job.none.ucx);
   const bool one_node = static_cast<int>(job.members.size()) == boot.size();
-  if (!job.no_verbs.empty() && forced)
-    throw Error(status::unreachable, fmt::format("RMA_FABRIC=verbs: {}", job.no_verbs));
-  if (!job.no_verbs.empty() || (one_node && s.on(knob::intranode) && !forced)) return nullptr;
+  // Without plain memory the ranks of one node use its fabric's calls, or a device, but not UCX unless it is asked for.
+  const bool leads_elsewhere = !one_node || verbs_wanted || ucx_wanted;
+  if (!leads_elsewhere && (s.on(knob::intranode) || !job.none.verbs.empty())) return nullptr;
+  std::string key;
   std::string address;
-  std::unique_ptr<network> made =
-      device->start({boot.rank(), boot.size(), s.text(knob::key), s.number(knob::registration_cache_bytes)}, address);
-  if (const status p = boot.put(verbs::address_key(boot.rank()), address); !ok(p)) raise_job_ended(p);
+  std::unique_ptr<network> made;
+  if (job.none.verbs.empty()) {
+    made =
+        device->start({boot.rank(), boot.size(), s.text(knob::key), s.number(knob::registration_cache_bytes)}, address);
+    key = verbs::address_key(boot.rank());
+  } else if (job.none.ucx.empty()) {
+    made = ucx::start(boot.rank(), boot.size(), address);
+    key = ucx::address_key(boot.rank());
+  } else {
+    throw Error(status::unreachable,
+                fmt::format("the job's ranks are on several nodes, and nothing leads from one to another; "
+                            "RDMA verbs: {}; UCX: {}",
+                            job.none.verbs, job.none.ucx));
+  }
+  if (const status p = boot.put(key, address); !ok(p)) raise_job_ended(p);
   return made;
 }
 
@@ -160,9 +203,10 @@ place find_place(const settings& s) {
   if (s.text(knob::boot).starts_with(sim::handle_prefix)) return simulated_place(s);
   place at;
   at.boot = boot::join(boot_options(s));
-  std::string lacks;
-  std::unique_ptr<verbs::opened> device = open_device(s, lacks);
-  surveyed job = survey(*at.boot, shm::node_identity(s.text(knob::node)), lacks);
+  obstacles mine;
+  std::unique_ptr<verbs::opened> device = open_device(s, mine.verbs);
+  mine.ucx = lacks_ucx(s);
+  surveyed job = survey(*at.boot, shm::node_identity(s.text(knob::node)), mine);
   at.wide = start_wide(s, *at.boot, job, std::move(device));
   const std::size_t me = position(job.members, at.boot->rank());
   at.board = std::make_unique<shm::board>(*at.boot, s, std::move(job.members), me);

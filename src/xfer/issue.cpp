@@ -172,18 +172,24 @@ status locate(window_core& w, const checked_operation& o, location& at) noexcept
   return status::done;
 }
 
+/// Whether the target's handler does it, rather than the fabric.
+bool handler_is_better(const window_core& w, const location& at, checked_operation& o) noexcept {
+  const fabric::capabilities& caps = w.ctx->wide()->caps();
+  o.choose("handler", "the handlers own atomicity");
+  if (o.atomic()) return true;
+  o.choose("handler", "RMA_USER_MEMORY=handler");
+  if (w.team->rt->ops->forced() == user_memory::handler) return true;
+  o.choose("handler", "the target's memory is not registered");
+  if (!at.registered) return true;
+  o.choose("handler", "the fabric's writes need the target");
+  if (!caps.one_sided && (!o.contiguous || o.bytes <= caps.handler_bytes_max)) return true;
+  o.choose("fabric", "the target is on another node");
+  return false;
+}
+
 /// A target on another node.
 status run_far(window_core& w, const location& at, checked_operation& o, request_node** request) noexcept {
-  o.choose("handler", "the handlers own atomicity");
-  if (o.atomic()) return run_handler(w, o, request);
-  o.choose("handler", "RMA_USER_MEMORY=handler");
-  if (w.team->rt->ops->forced() == user_memory::handler) return run_handler(w, o, request);
-  o.choose("handler", "the target's memory is not registered");
-  if (!at.registered) return run_handler(w, o, request);
-  o.choose("handler", "the fabric's writes need the target");
-  if (!w.ctx->wide()->caps().one_sided) return run_handler(w, o, request);
-  o.choose("fabric", "the target is on another node");
-  return run_fabric(w, *at.region, o, request);
+  return handler_is_better(w, at, o) ? run_handler(w, o, request) : run_fabric(w, *at.region, o, request);
 }
 
 status run_remote(window_core& w, const fabric::region_key& region, checked_operation& o,

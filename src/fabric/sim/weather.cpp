@@ -82,6 +82,7 @@ weather storm(std::uint64_t seed) {
   w.outage_ps = static_cast<time_ps>(1 + d.below(500)) * us;
   w.outages_until_ps = 20'000 * us;
   w.caps.pins_memory = d.one_in(2);
+  w.caps.handler_bytes_max = d.one_of<std::size_t>({0, 512, ~std::size_t{0}});
   return w;
 }
 

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the UCX fabric knows of one peer, and what it has under way.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "rma/error.hpp"
+
+namespace rma::ucx {
+
+class ucx_fabric;
+
+inline constexpr unsigned message_id = 1;           ///< of UCX's active messages: all of this fabric's are one kind
+inline constexpr std::size_t message_bytes = 4096;  ///< that a message carries
+inline constexpr std::size_t envelope_bytes = 8;    ///< in front of it
+
+/// `left`: in good order, and has said so. `unreachable`: UCX has no way there, and nobody has been told yet. `broken`:
+/// nothing goes there any more. `dead`: the job says so.
+enum class bond : std::uint8_t { alive, left, unreachable, broken, dead };
+
+/// A key to a region of the peer, asked for at first use.
+struct remote_key {
+  ucp_rkey_h handle = nullptr;
+  bool refused = false;  ///< there is no such region
+};
+
+struct connection {
+  connection(ucx_fabric& fabric, int rank) noexcept : owner(&fabric), peer(rank) {}
+
+  ucx_fabric* const owner;
+  const int peer;
+  bond state = bond::alive;
+  ucp_ep_h endpoint = nullptr;  ///< made when something goes there
+  std::unordered_map<std::uint64_t, remote_key> keys;
+  std::uint64_t last_key = 0;
+  ucp_rkey_h last_handle = nullptr;
+  std::vector<std::uint64_t> written;     ///< tokens of writes that no flush has been started for
+  std::vector<std::uint32_t> immediates;  ///< of these: the peer is told when they are in its memory
+  std::uint32_t unflushed = 0;            ///< writes that no flush has been started for
+  std::uint32_t flushes = 0;              ///< under way
+  std::uint32_t under_way = 0;            ///< operations that have not ended
+  status write_error = status::done;      ///< of a write since the last flush
+  std::vector<std::uint64_t> doubtful;    ///< operations that failed while it was not known whether the peer is dead
+  std::int64_t doubt_until_ns = 0;        ///< the endpoint has failed; not 0: when the peer is taken for lost
+  bool listed = false;                    ///< among those with unflushed writes
+  /// Whether a write may not be in the peer's memory yet.
+  [[nodiscard]] bool unplaced() const noexcept { return unflushed != 0 || flushes != 0; }
+};
+
+/// A request of UCX: what ends when it is over. From a free list.
+struct operation {
+  ucx_fabric* owner = nullptr;
+  connection* to = nullptr;
+  std::uint64_t token = 0;
+  std::uint32_t pieces = 0;  ///< requests that are not over, and one while they are being posted
+  bool flush = false;
+  bool told = false;             ///< it is over for who waits for it
+  std::uint64_t operand = 0;     ///< of an atomic
+  std::uint64_t reply = 0;       ///< and what it finds
+  std::uint64_t* old = nullptr;  ///< where that goes
+  status result = status::done;
+  std::vector<std::uint64_t> written;  ///< of a flush: the writes that it ends
+  std::vector<std::uint32_t> immediates;
+  operation* next_free = nullptr;
+};
+
+/// A message on its way: UCX reads it after the call.
+struct outgoing {
+  connection* to = nullptr;
+  ucx_fabric* owner = nullptr;
+  outgoing* next_free = nullptr;
+  std::array<std::byte, envelope_bytes + message_bytes> bytes;
+};
+
+}  // namespace rma::ucx

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "fabric/ucx/library.hpp"
+
+#include <fmt/format.h>
+#include <ucs/debug/log_def.h>
+
+#include <cstdarg>
+
+#include "rma/error.hpp"
+
+namespace rma::ucx {
+namespace {
+
+[[noreturn]] void refuse(const calls& ucx, const char* what, ucs_status_t why) {
+  throw Error(status::unreachable,
+              fmt::format("UCX gives no {} ({}); UCX_TLS and UCX_NET_DEVICES say what it may use, `ucx_info -d` what "
+                          "there is",
+                          what, ucx.ucs_status_string(why)));
+}
+
+ucs_log_func_rc_t swallow(const char*, unsigned, const char*, ucs_log_level_t, const ucs_log_component_config_t*,
+                          const char*, va_list) {
+  return UCS_LOG_FUNC_RC_STOP;
+}
+
+ucs_status_t init(const calls& ucx, std::uint64_t features, const ucp_config_t* config, ucp_context_h& context) {
+  ucp_params_t how{};
+  how.field_mask = UCP_PARAM_FIELD_FEATURES | UCP_PARAM_FIELD_MT_WORKERS_SHARED | UCP_PARAM_FIELD_NAME;
+  how.features = features;
+  how.mt_workers_shared = 0;
+  how.name = "rma";
+  return ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &how, config, &context);
+}
+
+}  // namespace
+
+library::library() {
+  try {
+    open_context();
+    open_worker();
+    try_watching();
+  } catch (...) {
+    if (worker_ != nullptr) ucx_.ucp_worker_destroy(worker_);
+    if (context_ != nullptr) ucx_.ucp_cleanup(context_);
+    throw;
+  }
+}
+
+library::~library() {
+  ucx_.ucp_worker_destroy(worker_);
+  ucx_.ucp_cleanup(context_);
+}
+
+// Where the transports in use have no atomics and UCX does not emulate them, it is used without.
+void library::open_context() {
+  ucp_config_t* config = nullptr;
+  if (const ucs_status_t s = ucx_.ucp_config_read(nullptr, nullptr, &config); s != UCS_OK)
+    refuse(ucx_, "configuration", s);
+  constexpr std::uint64_t needed = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
+  ucs_status_t s = init(ucx_, needed | UCP_FEATURE_AMO64, config, context_);
+  atomics_ = s == UCS_OK;
+  if (s != UCS_OK) s = init(ucx_, needed, config, context_);
+  ucx_.ucp_config_release(config);
+  if (s != UCS_OK) refuse(ucx_, "context with remote memory access, active messages and events", s);
+}
+
+void library::open_worker() {
+  ucp_worker_params_t how{};
+  how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
+  how.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // by the progress lock
+  if (const ucs_status_t s = ucx_.ucp_worker_create(context_, &how, &worker_); s != UCS_OK) refuse(ucx_, "worker", s);
+  if (const ucs_status_t s = ucx_.ucp_worker_get_efd(worker_, &events_); s != UCS_OK)
+    refuse(ucx_, "event descriptor", s);
+}
+
+// Asked by an endpoint to this worker itself, of which UCX complains if it cannot be had.
+void library::try_watching() {
+  const std::string here = address();
+  ucp_ep_params_t how{};
+  how.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
+  how.address = reinterpret_cast<const ucp_address_t*>(here.data());
+  how.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  ucp_ep_h endpoint = nullptr;
+  ucx_.ucs_log_push_handler(&swallow);
+  watches_peers_ = ucx_.ucp_ep_create(worker_, &how, &endpoint) == UCS_OK;
+  ucx_.ucs_log_pop_handler();
+  if (!watches_peers_) return;
+  ucp_request_param_t close{};
+  close.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  close.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  ucs_status_ptr_t const closing = ucx_.ucp_ep_close_nbx(endpoint, &close);
+  while (UCS_PTR_IS_PTR(closing) && ucx_.ucp_request_check_status(closing) == UCS_INPROGRESS)
+    (void)ucx_.ucp_worker_progress(worker_);
+  if (UCS_PTR_IS_PTR(closing)) ucx_.ucp_request_free(closing);
+}
+
+std::string library::address() const {
+  ucp_address_t* address = nullptr;
+  std::size_t bytes = 0;
+  if (const ucs_status_t s = ucx_.ucp_worker_get_address(worker_, &address, &bytes); s != UCS_OK)
+    refuse(ucx_, "address", s);
+  std::string copy(reinterpret_cast<const char*>(address), bytes);
+  ucx_.ucp_worker_release_address(worker_, address);
+  return copy;
+}
+
+}  // namespace rma::ucx

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// UCP's context and worker of one runtime, and what they can do here.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <string>
+
+#include "fabric/ucx/calls.hpp"
+
+namespace rma::ucx {
+
+/// Closed the other way round: worker, then context.
+class library {
+ public:
+  /// Takes the UCX_* settings of the environment. Throws Error(unreachable) that says what UCX refused.
+  library();
+  ~library();
+  library(const library&) = delete;
+  library& operator=(const library&) = delete;
+
+  [[nodiscard]] const calls& ucx() const noexcept { return ucx_; }
+  [[nodiscard]] ucp_context_h context() const noexcept { return context_; }
+  [[nodiscard]] ucp_worker_h worker() const noexcept { return worker_; }
+  [[nodiscard]] bool has_atomics() const noexcept { return atomics_; }
+  /// Whether endpoints report that their peer is gone. UCX's shared memory does not.
+  [[nodiscard]] bool watches_peers() const noexcept { return watches_peers_; }
+  /// Readable when there is news after the worker was armed.
+  [[nodiscard]] int event_fd() const noexcept { return events_; }
+  /// Of the worker, as others have to give it to UCX; may contain any byte.
+  [[nodiscard]] std::string address() const;
+
+ private:
+  void open_context();
+  void open_worker();
+  void try_watching();
+
+  calls ucx_;
+  ucp_context_h context_ = nullptr;
+  ucp_worker_h worker_ = nullptr;
+  int events_ = -1;
+  bool atomics_ = false;
+  bool watches_peers_ = false;
+};
+
+}  // namespace rma::ucx

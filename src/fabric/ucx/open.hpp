@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The way into the UCX fabric that is there however the library was built.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "fabric/fabric.hpp"
+
+namespace rma::ucx {
+
+/// Why this build has no UCX; empty if it has. Costs nothing: UCX itself is started by `start`.
+std::string lacks();
+/// Makes the fabric. What others need to find this rank comes out in `address`. Throws Error(unreachable).
+std::unique_ptr<fabric::network> start(int rank, int size, std::string& address);
+/// The key of the job's store under which a rank's address stands.
+std::string address_key(int rank);
+
+}  // namespace rma::ucx

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include "fabric/ucx/open.hpp"
+#include "fabric/ucx/ucx_fabric.hpp"
+
+namespace rma::ucx {
+
+std::string lacks() { return {}; }
+
+std::unique_ptr<fabric::network> start(int rank, int size, std::string& address) {
+  auto made = std::make_unique<ucx_fabric>(rank, size);
+  address = made->address();
+  return made;
+}
+
+std::string address_key(int rank) { return fmt::format("ucx/{}", rank); }
+
+}  // namespace rma::ucx

@@ -1,0 +1,418 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What is posted and what comes. UCX calls back from inside its progress, and for messages to oneself from inside a
+/// send: what cannot be handed on at once waits for the next poll.
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "fabric/ucx/ucx_fabric.hpp"
+
+namespace rma::ucx {
+namespace {
+
+constexpr std::uint32_t under_way_max = 1024;  // to one peer; UCX itself would take any number
+constexpr std::uint32_t unflushed_max = 512;   // writes that one flush ends
+constexpr unsigned progress_rounds_max = 16;   // of one poll
+
+/// Of one operation. An endpoint that fails ends everything on it: then nothing reaches the peer any more.
+status status_of(ucs_status_t result) noexcept {
+  switch (result) {
+    case UCS_OK: return status::done;
+    case UCS_ERR_UNSUPPORTED:
+    case UCS_ERR_INVALID_PARAM:
+    case UCS_ERR_INVALID_ADDR:
+    case UCS_ERR_NO_MEMORY: return status::transfer_failed;
+    default: return status::peer_failed;
+  }
+}
+
+ucp_request_param_t told(ucp_send_nbx_callback_t call, void* with) noexcept {
+  ucp_request_param_t how{};
+  how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  how.cb.send = call;
+  how.user_data = with;
+  return how;
+}
+
+}  // namespace
+
+// ---- operations ---------------------------------------------------------------------------------------------
+
+operation& ucx_fabric::new_operation(connection& c, std::uint64_t token) noexcept {
+  if (free_operation_ == nullptr) {
+    operations_.push_back(std::make_unique<operation>());
+    free_operation_ = operations_.back().get();
+    free_operation_->owner = this;
+  }
+  operation& o = *std::exchange(free_operation_, free_operation_->next_free);
+  o.next_free = nullptr;
+  o.to = &c;
+  o.token = token;
+  o.pieces = 1;
+  o.flush = false;
+  o.told = false;
+  o.old = nullptr;
+  o.result = status::done;
+  ++under_way_;
+  ++c.under_way;
+  return o;
+}
+
+void ucx_fabric::end_piece(operation& o, ucs_status_t result) noexcept {
+  if (result != UCS_OK) o.result = status_of(result);
+  if (--o.pieces == 0) end(o);
+}
+
+void ucx_fabric::end(operation& o) noexcept {
+  if (o.old != nullptr && o.result == status::done && !o.told) *o.old = o.reply;
+  if (o.flush) {
+    --o.to->flushes;
+    const status worst = std::exchange(o.to->write_error, status::done);
+    if (worst != status::done) o.result = worst;
+  }
+  tell(o, o.result);
+  uncount(*o.to);
+  o.next_free = std::exchange(free_operation_, &o);
+}
+
+// Once, whether UCX has given it back or not.
+void ucx_fabric::tell(operation& o, status result) noexcept {
+  if (std::exchange(o.told, true)) return;
+  const bool in_doubt = result == status::peer_failed && o.to->state == bond::alive;
+  if (in_doubt) doubt(*o.to);
+  if (o.token != 0) o.written.push_back(o.token);
+  for (const std::uint64_t token : o.written) {
+    if (in_doubt) {
+      o.to->doubtful.push_back(token);
+    } else {
+      ended_.push_back({token, result});
+    }
+  }
+  for (const std::uint32_t immediate : o.immediates) {
+    std::vector<std::byte> text(sizeof immediate);
+    std::memcpy(text.data(), &immediate, sizeof immediate);
+    if (result == status::done) waiting_.push_back({o.to->peer, own_kind::immediate, std::move(text)});
+  }
+  o.written.clear();
+  o.immediates.clear();
+}
+
+// What was given up is no longer counted.
+void ucx_fabric::uncount(connection& c) noexcept {
+  if (c.under_way == 0) return;
+  --c.under_way;
+  --under_way_;
+}
+
+// Counts what UCX was asked for; false if it refused.
+bool ucx_fabric::posted(operation& o, ucs_status_ptr_t request) noexcept {
+  if (UCS_PTR_IS_PTR(request)) {
+    ++o.pieces;
+    return true;
+  }
+  const ucs_status_t s = UCS_PTR_STATUS(request);
+  if (s != UCS_OK) o.result = status_of(s);
+  return s == UCS_OK;
+}
+
+void ucx_fabric::on_operation(void* request, ucs_status_t result, void* o) noexcept {
+  auto& over = *static_cast<operation*>(o);
+  ucx_fabric& me = *over.owner;
+  me.end_piece(over, result);
+  me.ucx_.ucp_request_free(request);
+}
+
+// ---- what is posted -----------------------------------------------------------------------------------------
+
+status ucx_fabric::ready(int peer, const fabric::region_key& region, connection*& c, ucp_rkey_h& key) noexcept {
+  if (const status s = reach(peer, c); s != status::done) return s;
+  if (c->under_way >= under_way_max) return status::retry_queue_full;
+  return key_of(*c, region, key);
+}
+
+// UCX promises no order: what has to find earlier writes in place waits until they are.
+status ucx_fabric::ready_behind_writes(int peer, const fabric::region_key& region, connection*& c,
+                                       ucp_rkey_h& key) noexcept {
+  if (const status s = ready(peer, region, c, key); s != status::done) return s;
+  if (!c->unplaced()) return status::done;
+  if (c->unflushed != 0) start_flush(*c);
+  return c->unplaced() ? status::retry_queue_full : status::done;
+}
+
+void ucx_fabric::on_put(void* request, ucs_status_t result, void* to) noexcept {
+  auto& c = *static_cast<connection*>(to);
+  if (result != UCS_OK) c.write_error = status_of(result);
+  c.owner->ucx_.ucp_request_free(request);
+}
+
+// One request for each piece: UCX has no gather lists for writes. Their end is the flush's.
+status ucx_fabric::put(connection& c, slices from, ucp_rkey_h key, std::uint64_t to) noexcept {
+  const ucp_request_param_t how = told(&ucx_fabric::on_put, &c);
+  for (const fabric::local_slice& each : from) {
+    ucs_status_ptr_t const request = ucx_.ucp_put_nbx(c.endpoint, each.at, each.bytes, to, key, &how);
+    if (UCS_PTR_IS_ERR(request)) c.write_error = status_of(UCS_PTR_STATUS(request));
+    to += each.bytes;
+    ++puts_;
+  }
+  ++c.unflushed;
+  list(c);
+  return status::posted;
+}
+
+status ucx_fabric::write(int peer, slices from, const fabric::region_key& region,
+                         std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept {
+  connection* c = nullptr;
+  ucp_rkey_h key = nullptr;
+  if (const status s = ready(peer, region, c, key); s != status::done) return s;
+  if (c->unflushed >= unflushed_max) {
+    start_flush(*c);
+    return status::retry_queue_full;
+  }
+  if (token != 0) c->written.push_back(token);
+  return put(*c, from, key, to[0].address);
+}
+
+status ucx_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
+                                        fabric::remote_slice to, std::uint32_t immediate,
+                                        std::uint64_t token) noexcept {
+  connection* c = nullptr;
+  ucp_rkey_h key = nullptr;
+  if (const status s = ready(peer, region, c, key); s != status::done) return s;
+  if (token != 0) c->written.push_back(token);
+  c->immediates.push_back(immediate);
+  return put(*c, from, key, to.address);
+}
+
+status ucx_fabric::read(int peer, slices to, const fabric::region_key& region,
+                        std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept {
+  connection* c = nullptr;
+  ucp_rkey_h key = nullptr;
+  if (const status s = ready_behind_writes(peer, region, c, key); s != status::done) return s;
+  operation& o = new_operation(*c, token);
+  const ucp_request_param_t how = told(&ucx_fabric::on_operation, &o);
+  std::uint64_t at = from[0].address;
+  for (const fabric::local_slice& each : to) {
+    if (!posted(o, ucx_.ucp_get_nbx(c->endpoint, each.at, each.bytes, at, key, &how))) break;
+    at += each.bytes;
+    ++gets_;
+  }
+  end_piece(o, UCS_OK);
+  return status::posted;
+}
+
+status ucx_fabric::atomic(int peer, const fabric::region_key& region, std::uint64_t address, ucp_atomic_op_t what,
+                          std::uint64_t operand, std::uint64_t& old, std::uint64_t token) noexcept {
+  if (!caps_.atomics) return status::not_supported;
+  connection* c = nullptr;
+  ucp_rkey_h key = nullptr;
+  if (const status s = ready_behind_writes(peer, region, c, key); s != status::done) return s;
+  operation& o = new_operation(*c, token);
+  o.operand = operand;
+  o.reply = old;
+  o.old = &old;
+  ucp_request_param_t how = told(&ucx_fabric::on_operation, &o);
+  how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
+  how.datatype = ucp_dt_make_contig(sizeof operand);
+  how.reply_buffer = &o.reply;
+  (void)posted(o, ucx_.ucp_atomic_op_nbx(c->endpoint, what, &o.operand, 1, address, key, &how));
+  ++atomics_;
+  end_piece(o, UCS_OK);
+  return status::posted;
+}
+
+status ucx_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
+                             std::uint64_t& old, std::uint64_t token) noexcept {
+  return atomic(peer, region, address, UCP_ATOMIC_OP_ADD, operand, old, token);
+}
+
+status ucx_fabric::compare_swap(int peer, const fabric::region_key& region, std::uint64_t address,
+                                std::uint64_t expected, std::uint64_t desired, std::uint64_t& old,
+                                std::uint64_t token) noexcept {
+  old = desired;  // UCX takes it from where it will put what it finds
+  return atomic(peer, region, address, UCP_ATOMIC_OP_CSWAP, expected, old, token);
+}
+
+// ---- flushes ------------------------------------------------------------------------------------------------
+
+void ucx_fabric::list(connection& c) noexcept {
+  if (!std::exchange(c.listed, true)) unplaced_.push_back(&c);
+}
+
+void ucx_fabric::start_flush(connection& c) noexcept {
+  operation& o = new_operation(c, 0);
+  o.flush = true;
+  o.written.swap(c.written);
+  o.immediates.swap(c.immediates);
+  c.unflushed = 0;
+  ++c.flushes;
+  ++flushes_;
+  const ucp_request_param_t how = told(&ucx_fabric::on_operation, &o);
+  if (c.endpoint == nullptr) {
+    o.result = status::peer_failed;
+  } else {
+    (void)posted(o, ucx_.ucp_ep_flush_nbx(c.endpoint, &how));
+  }
+  end_piece(o, UCS_OK);
+}
+
+void ucx_fabric::start_flushes() noexcept {
+  for (connection* c : unplaced_) {
+    c->listed = false;
+    if (c->unflushed != 0) start_flush(*c);
+  }
+  unplaced_.clear();
+}
+
+// ---- messages -----------------------------------------------------------------------------------------------
+
+outgoing& ucx_fabric::new_outgoing(connection& c) noexcept {
+  if (free_outgoing_ == nullptr) {
+    outgoing_.push_back(std::make_unique<outgoing>());
+    free_outgoing_ = outgoing_.back().get();
+    free_outgoing_->owner = this;
+  }
+  outgoing& m = *std::exchange(free_outgoing_, free_outgoing_->next_free);
+  m.to = &c;
+  ++under_way_;
+  ++c.under_way;
+  return m;
+}
+
+void ucx_fabric::on_sent(void* request, ucs_status_t, void* message) noexcept {
+  auto& m = *static_cast<outgoing*>(message);
+  m.owner->uncount(*m.to);
+  m.next_free = std::exchange(m.owner->free_outgoing_, &m);
+  if (request != nullptr) m.owner->ucx_.ucp_request_free(request);
+}
+
+// Of one fragment, so that messages stay in order.
+status ucx_fabric::transmit(connection& c, std::uint16_t kind, std::span<const std::byte> header,
+                            std::span<const std::byte> payload) noexcept {
+  if (c.under_way >= under_way_max) return status::retry_queue_full;
+  outgoing& m = new_outgoing(c);
+  const envelope front{static_cast<std::uint32_t>(rank_), kind, 0};
+  std::byte* to = m.bytes.data();
+  const auto append = [&to](const void* from, std::size_t bytes) {
+    if (bytes != 0) std::memcpy(to, from, bytes);
+    to += bytes;
+  };
+  append(&front, sizeof front);
+  append(header.data(), header.size());
+  append(payload.data(), payload.size());
+  ucp_request_param_t how = told(&ucx_fabric::on_sent, &m);
+  how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
+  how.flags = UCP_AM_SEND_FLAG_EAGER;
+  const auto bytes = static_cast<std::size_t>(to - m.bytes.data());
+  ucs_status_ptr_t const request =
+      ucx_.ucp_am_send_nbx(c.endpoint, message_id, nullptr, 0, m.bytes.data(), bytes, &how);
+  if (!UCS_PTR_IS_PTR(request)) on_sent(nullptr, UCS_OK, &m);  // an error is that of the endpoint, which reports it
+  ++messages_;
+  return status::done;
+}
+
+status ucx_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte> header,
+                        std::span<const std::byte> payload) noexcept {
+  connection* c = nullptr;
+  const status s = reach(peer, c);
+  if (s == status::done) return transmit(*c, kind, header, payload);
+  return s == status::retry_queue_full ? s : status::done;  // nothing is sent to the dead
+}
+
+ucs_status_t ucx_fabric::on_active_message(void* self, const void*, std::size_t, void* data, std::size_t bytes,
+                                           const ucp_am_recv_param_t* how) noexcept {
+  if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;  // not ours: refused
+  static_cast<ucx_fabric*>(self)->take_message({static_cast<const std::byte*>(data), bytes});
+  return UCS_OK;
+}
+
+void ucx_fabric::take_message(std::span<const std::byte> message) noexcept {
+  envelope front{};
+  if (message.size() < sizeof front) return;
+  std::memcpy(&front, message.data(), sizeof front);
+  if (front.source >= static_cast<std::uint32_t>(size_)) return;
+  connection& c = known(static_cast<int>(front.source));
+  if (c.state == bond::dead) return;
+  if (c.endpoint == nullptr && c.state == bond::alive) [[unlikely]]
+    strangers_.push_back(&c);
+  const auto payload = message.subspan(sizeof front);
+  if (front.kind < static_cast<std::uint16_t>(own_kind::count_)) {
+    take_own(c, static_cast<own_kind>(front.kind), payload);
+  } else if (front.kind >= fabric::first_kind) {
+    hand(c.peer, front.kind, payload);
+  }
+}
+
+// Handlers do not re-enter, and messages stay in order.
+void ucx_fabric::hand(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
+  if (sink_ == nullptr || handing_on_ || !arrivals_.empty() || handed_ >= handed_max_) {
+    arrivals_.push_back({source, kind, {payload.begin(), payload.end()}});
+    return;
+  }
+  hand_on(source, kind, payload);
+}
+
+void ucx_fabric::hand_on(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
+  handing_on_ = true;
+  ++handed_;
+  std::uint32_t immediate = 0;
+  if (kind >= fabric::first_kind) {
+    sink_->on_message(source, kind, payload);
+  } else if (payload.size() == sizeof immediate) {
+    std::memcpy(&immediate, payload.data(), sizeof immediate);
+    sink_->on_immediate(source, immediate);
+  }
+  handing_on_ = false;
+}
+
+void ucx_fabric::hand_arrivals() noexcept {
+  while (!arrivals_.empty() && handed_ < handed_max_) {
+    const arrival a = std::move(arrivals_.front());
+    arrivals_.pop_front();
+    hand_on(a.source, a.kind, a.bytes);
+  }
+}
+
+// ---- progress -----------------------------------------------------------------------------------------------
+
+unsigned ucx_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
+  sink_ = &to;
+  handed_ = 0;
+  handed_max_ = limit;
+  if (has_deaths_.load(std::memory_order_acquire)) [[unlikely]]
+    take_deaths();
+  if (!unplaced_.empty()) start_flushes();
+  hand_arrivals();
+  for (unsigned i = 0; i < progress_rounds_max && handed_ < limit; ++i) {
+    if (ucx_.ucp_worker_progress(library_.worker()) == 0) break;
+  }
+  hand_arrivals();
+  if (!waiting_.empty()) send_waiting();
+  if (!strangers_.empty()) [[unlikely]]
+    answer_strangers();
+  if (!broken_.empty()) [[unlikely]]
+    resolve_doubts(to);
+  unsigned found = handed_;
+  if (!ended_.empty()) {
+    handing_.swap(ended_);
+    found += static_cast<unsigned>(handing_.size());
+    for (const ended& e : handing_) to.on_completion(e.token, e.result);
+    handing_.clear();
+  }
+  sink_ = nullptr;
+  return found;
+}
+
+// Asked before a sleep: from here on the descriptor tells.
+bool ucx_fabric::pending() noexcept {
+  if (!unplaced_.empty()) start_flushes();
+  if (!arrivals_.empty() || !ended_.empty() || has_deaths_.load(std::memory_order_acquire)) return true;
+  if (std::any_of(broken_.begin(), broken_.end(), [](const connection* c) { return doubt_is_over(*c); })) return true;
+  return ucx_.ucp_worker_arm(library_.worker()) != UCS_OK;
+}
+
+bool ucx_fabric::quiet() noexcept {
+  return under_way_ == 0 && unplaced_.empty() && waiting_.empty() && arrivals_.empty();
+}
+
+}  // namespace rma::ucx

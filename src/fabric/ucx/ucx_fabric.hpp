@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The fabric of everything that UCX reaches (TCP, shared memory, other networks), by its UCP layer.
+///
+/// A write's completion says that it is placed: writes are ended by a flush of the endpoint, one for all that were
+/// posted between two polls. UCX promises no order between what it carries, so that a read or an atomic waits
+/// (`retry_queue_full`) until earlier writes to the same peer are placed; messages do not wait (capabilities).
+///
+/// UCX emulates what a transport cannot do at the target, which therefore must be inside the library; it does not say
+/// where. So this fabric is never `one_sided`.
+#pragma once
+
+#include <ucp/api/ucp.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/ucx/connection.hpp"
+#include "fabric/ucx/library.hpp"
+
+namespace rma::ucx {
+
+class ucx_fabric final : public fabric::network {
+  using slices = std::span<const fabric::local_slice>;
+
+ public:
+  /// Throws Error(unreachable).
+  ucx_fabric(int rank, int size);
+  ~ucx_fabric() override;
+
+  /// Where others find this rank: to be published.
+  [[nodiscard]] std::string address() const;
+
+  [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return caps_; }
+  [[nodiscard]] bool reaches(int peer) const noexcept override { return peer >= 0 && peer < size_; }
+  [[nodiscard]] fabric::prospect promise(int, std::size_t) noexcept override { return fabric::prospect::none; }
+  [[nodiscard]] bool promised() noexcept override { return false; }
+
+  status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override;
+  void deregister_region(const fabric::region_key& key) noexcept override;
+
+  status write(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
+               std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept override;
+  status write_with_immediate(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
+                              fabric::remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept override;
+  status read(int peer, std::span<const fabric::local_slice> to, const fabric::region_key& region,
+              std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept override;
+  status fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
+                   std::uint64_t& old, std::uint64_t token) noexcept override;
+  status compare_swap(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t expected,
+                      std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept override;
+  status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
+              std::span<const std::byte> payload) noexcept override;
+  status send_bulk(int, slices, std::uint64_t) noexcept override { return status::not_supported; }
+  status post_bulk_receive(int, slices, std::uint64_t) noexcept override { return status::not_supported; }
+
+  void use(fabric::directory& job) noexcept override { directory_ = &job; }
+  void forget(int peer) noexcept override;
+  [[nodiscard]] int event_fd() const noexcept override { return library_.event_fd(); }
+  bool pending() noexcept override;
+  bool quiet() noexcept override;
+  unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
+  void counts(const std::function<void(std::string_view, std::uint64_t)>& add) const override;
+
+ private:
+  /// Messages of the fabric's own.
+  enum class own_kind : std::uint16_t { goodbye, ask_key, give_key, immediate, count_ };
+  /// In front of every message.
+  struct envelope {
+    std::uint32_t source;
+    std::uint16_t kind;
+    std::uint16_t unused;
+  };
+  struct registered {
+    ucp_mem_h memory;
+    std::vector<std::byte> packed;  ///< what a peer needs
+  };
+  struct ended {
+    std::uint64_t token;
+    status result;
+  };
+  struct arrival {
+    int source;
+    std::uint16_t kind;
+    std::vector<std::byte> bytes;
+  };
+  struct own_message {
+    int peer;
+    own_kind kind;
+    std::vector<std::byte> bytes;
+  };
+
+  // ---- connections (ucx_fabric.cpp) -------------------------------------------------------------------------
+  connection& known(int peer) noexcept;
+  status reach(int peer, connection*& c) noexcept;
+  status connect(connection& c) noexcept;
+  status key_of(connection& c, const fabric::region_key& region, ucp_rkey_h& key) noexcept;
+  void give_key(int peer, std::span<const std::byte> asked) noexcept;
+  void take_key(connection& c, std::span<const std::byte> given) noexcept;
+  void take_own(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept;
+  void send_own(int peer, own_kind kind, std::vector<std::byte>&& bytes) noexcept;
+  void send_waiting() noexcept;
+  void take_deaths() noexcept;
+  void abandon(connection& c) noexcept;
+  void doubt(connection& c) noexcept;
+  [[nodiscard]] static bool doubt_is_over(const connection& c) noexcept;
+  void resolve_doubts(fabric::sink& to) noexcept;
+  void answer_strangers() noexcept;
+  ucs_status_ptr_t close(connection& c, std::uint32_t flags) noexcept;
+  void say_goodbye() noexcept;
+  static void on_error(void* c, ucp_ep_h endpoint, ucs_status_t why) noexcept;
+
+  // ---- data path (ucx_datapath.cpp) -------------------------------------------------------------------------
+  operation& new_operation(connection& c, std::uint64_t token) noexcept;
+  outgoing& new_outgoing(connection& c) noexcept;
+  void end_piece(operation& o, ucs_status_t result) noexcept;
+  void end(operation& o) noexcept;
+  void tell(operation& o, status result) noexcept;
+  void uncount(connection& c) noexcept;
+  bool posted(operation& o, ucs_status_ptr_t request) noexcept;
+  status atomic(int peer, const fabric::region_key& region, std::uint64_t address, ucp_atomic_op_t what,
+                std::uint64_t operand, std::uint64_t& old, std::uint64_t token) noexcept;
+  status ready(int peer, const fabric::region_key& region, connection*& c, ucp_rkey_h& key) noexcept;
+  status ready_behind_writes(int peer, const fabric::region_key& region, connection*& c, ucp_rkey_h& key) noexcept;
+  status put(connection& c, slices from, ucp_rkey_h key, std::uint64_t to) noexcept;
+  status transmit(connection& c, std::uint16_t kind, std::span<const std::byte> header,
+                  std::span<const std::byte> payload) noexcept;
+  void list(connection& c) noexcept;
+  void start_flush(connection& c) noexcept;
+  void start_flushes() noexcept;
+  void take_message(std::span<const std::byte> message) noexcept;
+  void hand(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept;
+  void hand_on(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept;
+  void hand_arrivals() noexcept;
+  static void on_operation(void* request, ucs_status_t result, void* o) noexcept;
+  static void on_put(void* request, ucs_status_t result, void* c) noexcept;
+  static void on_sent(void* request, ucs_status_t result, void* message) noexcept;
+  static ucs_status_t on_active_message(void* self, const void* header, std::size_t header_bytes, void* data,
+                                        std::size_t bytes, const ucp_am_recv_param_t* how) noexcept;
+
+  const int rank_;
+  const int size_;
+  fabric::capabilities caps_;
+  fabric::directory* directory_ = nullptr;
+  std::unordered_map<std::uint64_t, registered> regions_;  ///< of this rank, by key
+  std::uint64_t next_key_ = 1;
+  std::unordered_map<int, std::unique_ptr<connection>> by_peer_;
+  connection* last_peer_ = nullptr;     ///< the one that was used last
+  std::vector<connection*> unplaced_;   ///< with unflushed writes
+  std::vector<connection*> broken_;     ///< nobody has been told yet
+  std::vector<connection*> strangers_;  ///< have sent something before anything was sent there
+  std::vector<ended> ended_;            ///< for the next poll
+  std::vector<ended> handing_;
+  std::deque<arrival> arrivals_;  ///< messages that came while none could be handed on
+  std::deque<own_message> waiting_;
+  std::deque<std::unique_ptr<operation>> operations_;
+  std::deque<std::unique_ptr<outgoing>> outgoing_;
+  operation* free_operation_ = nullptr;
+  outgoing* free_outgoing_ = nullptr;
+  std::uint32_t under_way_ = 0;  ///< requests of UCX that have not ended
+  fabric::sink* sink_ = nullptr;
+  bool handing_on_ = false;
+  unsigned handed_ = 0, handed_max_ = 0;
+  std::mutex deaths_lock_;
+  std::vector<int> deaths_;
+  std::atomic<bool> has_deaths_ = false;
+  std::uint64_t puts_ = 0, gets_ = 0, atomics_ = 0, messages_ = 0, flushes_ = 0, endpoints_ = 0, key_exchanges_ = 0;
+  library library_;  ///< goes first: what it still has under way ends then, with calls of the above
+  const calls& ucx_ = library_.ucx();
+};
+
+}  // namespace rma::ucx
