@@ -16,6 +16,7 @@ namespace rma::ucx {
 namespace {
 
 constexpr std::int64_t doubt_ns = 500'000'000;         // deaths are news by then, and so is the job's end
+constexpr std::size_t keys_max = 256;                  // kept of one peer, unless they are in use
 constexpr std::size_t pieces_max = 32;                 // of a gather list: so many requests of UCX
 constexpr std::size_t handler_bytes_max = 8192;        // over TCP: one message and its answer, or two
 constexpr std::int64_t goodbye_ns = 500'000'000;       // what does not go out in this time stays
@@ -76,11 +77,7 @@ ucx_fabric::ucx_fabric(int rank, int size) : rank_(rank), size_(size) {
 
 ucx_fabric::~ucx_fabric() {
   say_goodbye();
-  for (auto& [peer, c] : by_peer_) {
-    for (auto& [id, key] : c->keys) {
-      if (key.handle != nullptr) ucx_.ucp_rkey_destroy(key.handle);
-    }
-  }
+  for (auto& [peer, c] : by_peer_) drop_keys(*c);
   for (auto& [id, r] : regions_) (void)ucx_.ucp_mem_unmap(library_.context(), r.memory);
 }
 
@@ -219,11 +216,6 @@ void ucx_fabric::answer_strangers() noexcept {
 ucs_status_ptr_t ucx_fabric::close(connection& c, std::uint32_t flags) noexcept {
   ucp_ep_h const endpoint = std::exchange(c.endpoint, nullptr);
   if (endpoint == nullptr) return nullptr;
-  for (auto& [id, key] : c.keys) {
-    if (key.handle != nullptr) ucx_.ucp_rkey_destroy(key.handle);
-  }
-  c.keys.clear();
-  c.last_handle = nullptr;
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   how.flags = flags;
@@ -269,6 +261,7 @@ void ucx_fabric::abandon(connection& c) noexcept {
   if (!library_.watches_peers()) return;
   ucs_status_ptr_t const closing = close(c, UCP_EP_CLOSE_FLAG_FORCE);
   if (UCS_PTR_IS_PTR(closing)) ucx_.ucp_request_free(closing);
+  drop_keys(c);
 }
 
 // Others learn that what breaks now is no failure.
@@ -299,12 +292,21 @@ void ucx_fabric::say_goodbye() noexcept {
 
 // ---- keys ---------------------------------------------------------------------------------------------------
 
-// `retry_queue_full` until the peer has said what it is.
+void ucx_fabric::drop_keys(connection& c) noexcept {
+  for (auto& [id, key] : c.keys) {
+    if (key.handle != nullptr) ucx_.ucp_rkey_destroy(key.handle);
+  }
+  c.keys.clear();
+  c.last_handle = nullptr;
+}
+
+// `retry_queue_full` until the peer has said what it is. Windows come and go: in a quiet moment their keys go, too.
 status ucx_fabric::key_of(connection& c, const fabric::region_key& region, ucp_rkey_h& key) noexcept {
   if (c.last_handle != nullptr && c.last_key == region.key) [[likely]] {
     key = c.last_handle;
     return status::done;
   }
+  if (c.keys.size() >= keys_max && c.under_way == 0 && !c.unplaced()) drop_keys(c);
   const auto [at, asked_now] = c.keys.try_emplace(region.key);
   if (asked_now) {
     std::vector<std::byte> asked(sizeof region.key);

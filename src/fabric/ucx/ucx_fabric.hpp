@@ -105,6 +105,7 @@ class ucx_fabric final : public fabric::network {
   status reach(int peer, connection*& c) noexcept;
   status connect(connection& c) noexcept;
   status key_of(connection& c, const fabric::region_key& region, ucp_rkey_h& key) noexcept;
+  void drop_keys(connection& c) noexcept;
   void give_key(int peer, std::span<const std::byte> asked) noexcept;
   void take_key(connection& c, std::span<const std::byte> given) noexcept;
   void take_own(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept;
