@@ -407,7 +407,8 @@ unsigned ucx_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
 bool ucx_fabric::pending() noexcept {
   if (!unplaced_.empty()) start_flushes();
   if (!arrivals_.empty() || !ended_.empty() || has_deaths_.load(std::memory_order_acquire)) return true;
-  if (std::any_of(broken_.begin(), broken_.end(), [](const connection* c) { return doubt_is_over(*c); })) return true;
+  if (std::any_of(broken_.begin(), broken_.end(), [this](const connection* c) { return doubt_is_over(*c); }))
+    return true;
   return ucx_.ucp_worker_arm(library_.worker()) != UCS_OK;
 }
 

@@ -188,8 +188,10 @@ void ucx_fabric::doubt(connection& c) noexcept {
   broken_.push_back(&c);
 }
 
-bool ucx_fabric::doubt_is_over(const connection& c) noexcept {
-  return c.state != bond::alive || detail::clock_ns() >= c.doubt_until_ns;
+// Who left may have answered before: that gets its time to arrive.
+bool ucx_fabric::doubt_is_over(const connection& c) const noexcept {
+  const bool known = c.state != bond::alive && (c.state != bond::left || library_.watches_peers());
+  return known || detail::clock_ns() >= c.doubt_until_ns;
 }
 
 void ucx_fabric::resolve_doubts(fabric::sink& to) noexcept {
@@ -350,6 +352,8 @@ void ucx_fabric::take_own(connection& c, own_kind kind, std::span<const std::byt
   switch (kind) {
     case own_kind::goodbye:
       if (c.state == bond::alive) c.state = bond::left;
+      // Nobody serves what is still under way there, and without watching its peer UCX never ends it.
+      if (!library_.watches_peers()) doubt(c);
       break;
     case own_kind::ask_key: give_key(c.peer, payload); break;
     case own_kind::give_key: take_key(c, payload); break;

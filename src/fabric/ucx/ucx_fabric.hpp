@@ -114,7 +114,7 @@ class ucx_fabric final : public fabric::network {
   void take_deaths() noexcept;
   void abandon(connection& c) noexcept;
   void doubt(connection& c) noexcept;
-  [[nodiscard]] static bool doubt_is_over(const connection& c) noexcept;
+  [[nodiscard]] bool doubt_is_over(const connection& c) const noexcept;
   void resolve_doubts(fabric::sink& to) noexcept;
   void answer_strangers() noexcept;
   ucs_status_ptr_t close(connection& c, std::uint32_t flags) noexcept;
