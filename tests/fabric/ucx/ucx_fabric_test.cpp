@@ -191,7 +191,7 @@ TEST_CASE("atomics", "[ucx]") {
   std::sort(old.begin(), old.end());
   for (std::uint64_t i = 0; i < 200; ++i) CHECK(old[i] == 5 + 2 * i);
   CHECK(memory[0] == 405);
-  for (const std::uint64_t expected : {404, 405}) {
+  for (const std::uint64_t expected : {404U, 405U}) {
     all[1].over.clear();
     std::uint64_t found = 0;
     REQUIRE(all.post([&] { return all[1].net->compare_swap(0, key, key.address, expected, 7, found, 1); }) ==
