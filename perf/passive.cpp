@@ -139,9 +139,10 @@ void list() {
     fmt::print("{:24} figure {:8} {} ({} by {})\n", e.name, e.figure, e.title, e.y, e.x);
 }
 
+/// With several ranks. One started by a launcher is like one started by hand.
 bool in_job() {
-  const char* const boot = std::getenv("RMA_BOOT");
-  return boot != nullptr && *boot != 0;
+  const char* const size = std::getenv("RMA_SIZE");
+  return size != nullptr && std::string_view(size) != "1";
 }
 
 }  // namespace

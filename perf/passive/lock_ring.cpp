@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figure 5.9: data travel around a ring. A rank that has them locks its successor, puts them there with a tag, and
 // unlocks. All ranks compute meanwhile, and look for the tag, and after others, between two pieces of that.
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -25,7 +26,7 @@ void pass_on(rma::Window<std::uint64_t>& window, int to, std::uint64_t tag) {
 bool arrived(stage& on, rma::Window<std::uint64_t>& window, std::uint64_t tag) {
   on.progress();
   window.sync();
-  return *static_cast<volatile const std::uint64_t*>(window.data()) == tag;
+  return std::atomic_ref<std::uint64_t>(window[0]).load() == tag;
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figure 4.7: rank 0 has a fixed amount to compute, and looks after the others now and then; they lock it, get 32 KiB
 // and unlock it until it has finished. How long does that take it?
+#include <atomic>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -36,7 +37,7 @@ void end(stage& on, window& over) {
 
 bool is_over(window& over) {
   over.sync();
-  return *static_cast<volatile const std::uint64_t*>(over.data()) != 0;
+  return std::atomic_ref<std::uint64_t>(over[0]).load() != 0;
 }
 
 void get_until_over(window& data, window& over) {
