@@ -383,16 +383,15 @@ unsigned ucx_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
     take_deaths();
   if (!unplaced_.empty()) start_flushes();
   hand_arrivals();
-  for (unsigned i = 0; i < progress_rounds_max && handed_ < limit; ++i) {
-    if (ucx_.ucp_worker_progress(library_.worker()) == 0) break;
-  }
+  unsigned rounds = 0;  // that found something, if only what UCX does for others: who sleeps now would sleep too soon
+  while (rounds < progress_rounds_max && handed_ < limit && ucx_.ucp_worker_progress(library_.worker()) != 0) ++rounds;
   hand_arrivals();
   if (!waiting_.empty()) send_waiting();
   if (!strangers_.empty()) [[unlikely]]
     answer_strangers();
   if (!broken_.empty()) [[unlikely]]
     resolve_doubts(to);
-  unsigned found = handed_;
+  unsigned found = std::max(handed_, std::min(rounds, 1U));
   if (!ended_.empty()) {
     handing_.swap(ended_);
     found += static_cast<unsigned>(handing_.size());
