@@ -12,10 +12,13 @@
 namespace perf {
 namespace {
 
-/// The name before the first blank or colon of what the runtime says about its first fabric.
+/// The name before the first blank or colon of what the runtime says about the fabric that leads to rank 0 or 1.
 std::string fabric_of(const rma::Runtime& runtime) {
   const auto fabrics = runtime.fabrics();
-  return fabrics.empty() ? "none" : fabrics.front().substr(0, fabrics.front().find_first_of(" :"));
+  if (fabrics.empty()) return "none";
+  const bool mapped = runtime.size() == 1 || runtime.world().shares_memory(runtime.rank() == 0 ? 1 : 0);
+  const std::string& leads = mapped ? fabrics.front() : fabrics.back();
+  return leads.substr(0, leads.find_first_of(" :"));
 }
 
 job job_of(rma::Runtime& runtime, rma::Window<std::uint64_t>& line) {

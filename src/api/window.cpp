@@ -58,6 +58,9 @@ status publish_table(window_core& w) {
   for (const attachment& each : w.attachments) {
     set(at->address, each.address);
     set(at->bytes, each.bytes);
+    set(at->wide.address, each.wide.address);
+    set(at->wide.bytes, each.wide.bytes);
+    set(at->wide.key, each.wide.key);
     ++at;
   }
   set(mine.table.offset, w.table_offset);
@@ -115,7 +118,7 @@ status attach(window_view& view, void* memory, std::size_t bytes, std::uint64_t&
   displacement = reinterpret_cast<std::uint64_t>(memory);
   if (w.kind != call::create_dynamic) return status::not_supported;
   if (memory == nullptr || bytes == 0) return status::bad_argument;
-  const attachment added{displacement, bytes};
+  attachment added{displacement, bytes, {}};
   {
     const std::lock_guard guard(w.ctx->lock());
     const auto at = std::upper_bound(w.attachments.begin(), w.attachments.end(), added,
@@ -123,6 +126,8 @@ status attach(window_view& view, void* memory, std::size_t bytes, std::uint64_t&
     const bool after = at != w.attachments.end() && displacement + bytes > at->address;
     const bool before = at != w.attachments.begin() && (at - 1)->address + (at - 1)->bytes > displacement;
     if (after || before) return status::bad_argument;
+    fabric::network* const wide = w.ctx->wide();
+    if (wide != nullptr && !ok(wide->register_region(memory, bytes, added.wide))) added.wide = {};
     w.attachments.insert(at, added);
   }
   return publish_table(w);
@@ -132,13 +137,22 @@ status detach(window_view& view, void* memory) noexcept {
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
   if (w.kind != call::create_dynamic) return status::not_supported;
+  attachment removed;
   {
     const std::lock_guard guard(w.ctx->lock());
-    const auto removed = std::erase_if(
-        w.attachments, [memory](const attachment& a) { return a.address == reinterpret_cast<std::uint64_t>(memory); });
-    if (removed == 0) return status::bad_argument;
+    const auto at = std::find_if(w.attachments.begin(), w.attachments.end(), [memory](const attachment& a) {
+      return a.address == reinterpret_cast<std::uint64_t>(memory);
+    });
+    if (at == w.attachments.end()) return status::bad_argument;
+    removed = *at;
+    w.attachments.erase(at);
   }
-  return publish_table(w);
+  const status s = publish_table(w);  // before the region's end: who reads the table finds keys that are valid
+  if (removed.wide.bytes != 0) {
+    const std::lock_guard guard(w.ctx->lock());
+    w.ctx->wide()->deregister_region(removed.wide);
+  }
+  return s;
 }
 
 void* local_base(const window_view& view) noexcept { return is_freed(view) ? nullptr : core_of(view).local_base; }
@@ -158,9 +172,12 @@ namespace {
 /// Puts and gets to a target on another node; asks the target's segment if need be.
 bool reaches_far(window_core& w, int target) noexcept {
   far_target* far = nullptr;
-  if (w.ctx->wide() == nullptr || w.kind == call::create_dynamic) return false;
+  if (w.ctx->wide() == nullptr) return false;
   if (!w.ctx->wide()->caps().one_sided || w.team->rt->ops->forced() == user_memory::handler) return false;
-  return find_far(w, target, far) == status::done && far->reachable;
+  if (find_far(w, target, far) != status::done) return false;
+  if (w.kind != call::create_dynamic) return far->reachable;
+  return find_far_table(w, target, *far) == status::done &&
+         std::all_of(far->table.begin(), far->table.end(), [](const attachment& a) { return a.wide.bytes != 0; });
 }
 
 }  // namespace

@@ -277,8 +277,16 @@ void demote_memory(window_core& w) noexcept {
 }
 
 void unregister_memory(window_core& w) noexcept {
+  if (w.ctx->wide() == nullptr) return;
+  if (w.kind == call::create_dynamic) {
+    const std::lock_guard guard(w.ctx->lock());
+    for (attachment& each : w.attachments) {
+      if (std::exchange(each.wide.bytes, 0) != 0) w.ctx->wide()->deregister_region(each.wide);
+    }
+    return;
+  }
   window_identity& mine = w.my_block().identity;
-  if (w.ctx->wide() == nullptr || w.kind != call::create || w.local_bytes == 0 || mine.wide_reachable == 0) return;
+  if (w.kind != call::create || w.local_bytes == 0 || mine.wide_reachable == 0) return;
   mine.wide_reachable = 0;
   const std::lock_guard guard(w.ctx->lock());
   w.ctx->wide()->deregister_region(mine.wide);

@@ -106,20 +106,23 @@ bool lies_in(const attachment& range, std::uint64_t first, std::uint64_t bytes) 
          bytes <= range.bytes - (first - range.address);
 }
 
-/// The same on another node: whatever it is, the target's handler does it.
-status find_far_attached(window_core& w, int target, std::uint64_t first, std::uint64_t bytes) noexcept {
+/// The same on another node; the region is empty if only the target's handler reaches it.
+status find_far_attached(window_core& w, int target, std::uint64_t first, std::uint64_t bytes,
+                         fabric::region_key& region) noexcept {
   far_target& far = w.far(target);
   if (const status s = find_far_table(w, target, far); s != status::done) return s;
-  const bool found =
-      std::any_of(far.table.begin(), far.table.end(), [&](const attachment& a) { return lies_in(a, first, bytes); });
-  return found ? status::done : status::out_of_window;
+  const auto found =
+      std::find_if(far.table.begin(), far.table.end(), [&](const attachment& a) { return lies_in(a, first, bytes); });
+  if (found == far.table.end()) return status::out_of_window;
+  region = found->wide;
+  return status::done;
 }
 
 /// The region that an operation on a dynamic window falls into, read from the target's table.
 status find_attached(window_core& w, int target, const checked_operation& o, fabric::region_key& region) noexcept {
   const std::uint64_t first = o.offset + static_cast<std::uint64_t>(o.lower());
   const std::uint64_t bytes = static_cast<std::uint64_t>(o.upper() - o.lower());
-  if (w.is_far(target)) return find_far_attached(w, target, first, bytes);
+  if (w.is_far(target)) return find_far_attached(w, target, first, bytes, region);
   const window_block* const block = w.identity_of(target);
   const std::byte* const segment = w.board->segment(static_cast<std::size_t>(w.team->place(target)));
   for (;;) {
@@ -129,7 +132,7 @@ status find_attached(window_core& w, int target, const checked_operation& o, fab
     const auto* const table = reinterpret_cast<const attachment*>(segment + shared_value(block->table.offset));
     const std::uint64_t count = shared_value(block->table.count);
     for (std::uint64_t i = 0; i < count; ++i) {
-      const attachment range{shared_value(table[i].address), shared_value(table[i].bytes)};
+      const attachment range{shared_value(table[i].address), shared_value(table[i].bytes), {}};
       if (!lies_in(range, first, bytes)) continue;
       region = {range.address, range.bytes, 0};
       found = status::done;
@@ -152,16 +155,18 @@ struct location {
 status locate(window_core& w, const checked_operation& o, location& at) noexcept {
   at.region = &at.attached;
   const int target = o.args->target;
-  if (o.far != nullptr) {
-    at.registered = o.far->reachable && w.kind != call::create_dynamic;
-    at.region = &o.far->region;
-    if (w.kind != call::create_dynamic) return status::done;
-  }
   if (w.kind == call::create_dynamic) {
     const int place = w.team->place(target);
     at.mapped =
         target == w.team->rank || (w.intranode && place >= 0 && w.board->same_process(static_cast<std::size_t>(place)));
-    return find_attached(w, target, o, at.attached);  // base stays 0: offsets are addresses
+    const status s = find_attached(w, target, o, at.attached);  // base stays 0: offsets are addresses
+    at.registered = at.attached.bytes != 0;
+    return s;
+  }
+  if (o.far != nullptr) {
+    at.registered = o.far->reachable;
+    at.region = &o.far->region;
+    return status::done;
   }
   const target_view* const t = view_of(w, target);
   at.base = t != nullptr ? t->base : nullptr;

@@ -64,8 +64,9 @@ struct block_layout {
 
 /// A range attached to a dynamic window.
 struct attachment {
-  std::uint64_t address;
-  std::uint64_t bytes;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  fabric::region_key wide{};  ///< for the fabric between nodes; bytes 0: only by the owner's handler
 };
 
 /// What the engine has under way towards one target of one window.

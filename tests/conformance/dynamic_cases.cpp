@@ -113,6 +113,45 @@ void attach_while_others_work(context& ctx) {
   win.free();
 }
 
+/// Operations that handlers have done for this rank.
+std::uint64_t handled(context& ctx) {
+  for (const rma::Counter& c : ctx.runtime().counters()) {
+    if (c.name == "operations_handler") return c.value;
+  }
+  return ctx.check(false, "there is no counter operations_handler"), 0;
+}
+
+// Goal: where one_sided() says so, attached memory of another node is written and read without its processor.
+// Method: puts and gets of what is attached now; no handler may be asked, and the data have to be there.
+void one_sided_where_it_says_so(context& ctx) {
+  constexpr std::size_t count = 64;
+  auto win = dynamic_window::create_dynamic(ctx.world());
+  std::vector<std::uint64_t> memory(count, 1);
+  const auto starts = ctx.world().allgather(win.attach(std::span(memory)));
+  const int target = ctx.right();
+  const bool alone = win.one_sided(rma::detail::call::put, target) && !ctx.world().shares_memory(target);
+  if (alone) {
+    const std::uint64_t theirs = starts[static_cast<std::size_t>(target)];
+    const std::uint64_t before = handled(ctx);
+    auto hold = win.lock(rma::exclusive, target);
+    std::vector<std::uint64_t> data(count, 7);
+    win.put(std::span<const std::uint64_t>(data), target, theirs);
+    hold.flush();
+    win.put(8, target, theirs + (count - 1) * sizeof(std::uint64_t));
+    hold.flush();
+    win.get(std::span(data), target, theirs);
+    hold.unlock();
+    ctx.equal(data.front(), std::uint64_t{7}, "first element");
+    ctx.equal(data.back(), std::uint64_t{8}, "last element");
+    ctx.equal(handled(ctx), before, "operations that went to a handler");
+  }
+  ctx.world().barrier();
+  win.detach(std::span(memory));
+  win.free();
+  if (ctx.world().allreduce(alone ? 1 : 0, rma::max) == 0)
+    ctx.skip("the fabric's writes need the target, or it shares memory");
+}
+
 // Goal: overlapping and unknown regions are refused as the header says.
 void attach_misuse(context& ctx) {
   auto win = dynamic_window::create_dynamic(ctx.world(), {.name = "moving parts"});
@@ -130,6 +169,7 @@ constexpr test_case table[] = {
     {"dynamic.detach_in_the_middle", detach_in_the_middle},
     {"dynamic.ranges_across_the_end", ranges_across_the_end},
     {"dynamic.attach_while_others_work", attach_while_others_work},
+    {"dynamic.one_sided_where_it_says_so", one_sided_where_it_says_so},
     {"dynamic.attach_misuse", attach_misuse},
 };
 
