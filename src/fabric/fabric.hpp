@@ -34,7 +34,8 @@ struct capabilities {
   std::size_t gather_max = 1;
   std::size_t scatter_max = 1;
   std::size_t inline_bytes_max = 0;   ///< of a write that has been read from the origin's memory when the call returns
-  std::size_t remote_slices_max = 1;  ///< pieces at the peer of one write or read
+  std::size_t remote_slices_max = 1;  ///< pieces at the peer of one write or read, paired with as many here; a fabric
+                                      ///< may refuse several (`not_supported`) where it takes each by itself
   std::size_t transfer_bytes_max = ~std::size_t{0};  ///< of one write or read
   std::size_t message_bytes_max = 0;
   std::uint32_t outstanding_reads_max = 0;

@@ -36,6 +36,7 @@ class posting {
                                    std::span<const fabric::remote_slice> remote) noexcept {
     if (result_ != status::done) return;
     const status s = w_.ctx->until_posted(guard_, o_.peer, [=, this]() noexcept { return try_to_post(local, remote); });
+    if (s == status::not_supported && remote.size() > 1) return post_each(local, remote);
     if (s != status::posted) result_ = s;
   }
   /// What becomes of all that was posted, see engine::leave.
@@ -55,6 +56,10 @@ class posting {
   }
 
  private:
+  [[gnu::noinline]] void post_each(std::span<const fabric::local_slice> local,
+                                   std::span<const fabric::remote_slice> remote) noexcept {
+    for (std::size_t i = 0; i < remote.size(); ++i) post(local.subspan(i, 1), remote.subspan(i, 1));
+  }
   void begin() noexcept {
     if (operation_ != nullptr) return;
     operation_ = w_.team->rt->ops->new_posted();

@@ -82,6 +82,7 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
   caps_.gather_max = plan.gather;
   caps_.scatter_max = plan.gather;
   caps_.inline_bytes_max = plan.inline_bytes;
+  caps_.remote_slices_max = std::min<std::size_t>(chain_.size(), plan.entries / 2);
   caps_.message_bytes_max = message_bytes;
   caps_.transfer_bytes_max = std::size_t{1} << 30;
   caps_.outstanding_reads_max = plan.reads;

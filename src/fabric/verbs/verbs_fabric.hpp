@@ -105,10 +105,14 @@ class verbs_fabric final : public fabric::network, private registrar {
   connection* source_of(std::uint32_t queue_pair) noexcept;
 
   // ---- posting ----------------------------------------------------------------------------------------------
-  [[nodiscard]] bool has_room(const connection& c) const noexcept {
-    return c.room() != 0 && under_way_ < under_way_max_;
+  [[nodiscard]] bool has_room(const connection& c, std::size_t entries = 1) const noexcept {
+    return c.room() >= entries && under_way_ + entries <= under_way_max_;
   }
   status post(connection& c, order& o) noexcept;
+  status transfer_pieces(int peer, slices local, std::span<const fabric::remote_slice> remote,
+                         const order& like) noexcept;
+  status post_chain(connection& c, std::span<order> all) noexcept;
+  void undo(order& o) noexcept;
   status transfer(int peer, slices local, order& o) noexcept;
   status place(const connection& c, slices local, std::size_t bytes, order& o) noexcept;
   bool describe_local(slices local, order& o) noexcept;
@@ -163,6 +167,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::uint64_t next_stage_ = 1;
   std::uint32_t under_way_ = 0;  ///< entries posted and not over, of all connections
   std::uint32_t under_way_max_ = 0;
+  std::array<order, 16> chain_;  ///< entries that are posted together
   std::array<ibv_wc, 32> fetched_;
   unsigned fetched_first_ = 0, fetched_count_ = 0;
   std::uint32_t breaks_seen_ = 0;

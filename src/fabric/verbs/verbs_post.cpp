@@ -22,13 +22,18 @@ std::size_t bytes_of(std::span<const fabric::local_slice> local) noexcept {
   return bytes;
 }
 
+/// Of entry `number` of the connection's send queue.
+std::uint64_t label_of(const connection& c, std::uint32_t number) noexcept {
+  return (std::uint64_t{1} << 63) | (std::uint64_t{c.index} << 32) | number;
+}
+
 }  // namespace
 
 // Inlined: a sixth of its instructions would be the call.
 [[gnu::always_inline]] inline status verbs_fabric::post(connection& c, order& o) noexcept {
   const std::uint32_t every = static_cast<std::uint32_t>(c.ring.size()) / 2;
   const bool signalled = o.must_signal || c.head == c.tail || c.unsignalled + 1 >= every;
-  o.request.wr_id = (std::uint64_t{1} << 63) | (std::uint64_t{c.index} << 32) | c.head;
+  o.request.wr_id = label_of(c, c.head);
   o.request.sg_list = o.pieces.data();
   if (signalled) o.request.send_flags |= IBV_SEND_SIGNALED;
   ibv_send_wr* refused = nullptr;
@@ -40,6 +45,40 @@ std::size_t bytes_of(std::span<const fabric::local_slice> local) noexcept {
   ++posted_[static_cast<std::size_t>(o.request.opcode) % posted_.size()];
   ++under_way_;
   c.unsignalled = signalled ? 0 : c.unsignalled + 1;
+  if (!signalled && !std::exchange(c.listed, true)) tails_.push_back(&c);
+  return status::posted;
+}
+
+// What an entry that was not posted has taken.
+void verbs_fabric::undo(order& o) noexcept {
+  if (o.then.buffer >= 0) buffers_->give_back(o.then.buffer);
+  if (o.then.lease != nullptr) cache_->release(o.then.lease);
+}
+
+// All by one call, which is one system call and one doorbell. The last one tells the end of all.
+status verbs_fabric::post_chain(connection& c, std::span<order> all) noexcept {
+  const auto count = static_cast<std::uint32_t>(all.size());
+  const bool signalled = all.back().must_signal || c.head == c.tail ||
+                         c.unsignalled + count >= static_cast<std::uint32_t>(c.ring.size()) / 2;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    ibv_send_wr& request = all[i].request;
+    request.wr_id = label_of(c, c.head + i);
+    request.sg_list = all[i].pieces.data();
+    request.next = i + 1 == count ? nullptr : &all[i + 1].request;
+  }
+  if (signalled) all.back().request.send_flags |= IBV_SEND_SIGNALED;
+  ibv_send_wr* refused = nullptr;
+  if (::ibv_post_send(c.queue_pair, &all.front().request, &refused) != 0) {
+    if (refused == &all.front().request) {
+      for (order& o : all) undo(o);
+      return status::retry_queue_full;
+    }
+    greeter_->give_up(c);  // a part of it is under way: `abandon` ends it, and what was not posted with it
+  }
+  for (const order& o : all) c.at(c.head++) = o.then;
+  posted_[static_cast<std::size_t>(all.front().request.opcode) % posted_.size()] += count;
+  under_way_ += count;
+  c.unsignalled = signalled ? 0 : c.unsignalled + count;
   if (!signalled && !std::exchange(c.listed, true)) tails_.push_back(&c);
   return status::posted;
 }
@@ -139,6 +178,32 @@ status verbs_fabric::transfer(int peer, slices local, order& o) noexcept {
   return s;
 }
 
+// An entry for each pair of pieces. What has to go in stages is refused: the caller sends the pieces one by one.
+status verbs_fabric::transfer_pieces(int peer, slices local, std::span<const fabric::remote_slice> remote,
+                                     const order& like) noexcept {
+  if (local.size() != remote.size() || local.size() > chain_.size()) return status::not_supported;
+  connection* c = nullptr;
+  if (const status s = reach(peer, c); s != status::done) return s;
+  if (c->stages != 0 || !has_room(*c, local.size())) return status::retry_queue_full;
+  for (std::size_t i = 0; i < local.size(); ++i) {
+    order& o = chain_[i];
+    o.request = like.request;
+    o.request.wr.rdma.remote_addr = remote[i].address;
+    o.then = like.then;
+    o.must_signal = like.must_signal;
+    if (i + 1 != local.size()) {
+      o.then.token = 0;
+      o.must_signal = false;
+    }
+    const status placed =
+        local[i].bytes == remote[i].bytes ? place(*c, local.subspan(i, 1), local[i].bytes, o) : status::not_supported;
+    if (placed == status::done) continue;
+    for (order& before : std::span(chain_).first(i)) undo(before);
+    return placed == status::not_yet ? status::not_supported : placed;
+  }
+  return post_chain(*c, std::span(chain_).first(local.size()));
+}
+
 // ---- stages -------------------------------------------------------------------------------------------------
 
 status verbs_fabric::stage(connection& c, slices local, const order& o) noexcept {
@@ -202,7 +267,7 @@ status verbs_fabric::write(int peer, slices from, const fabric::region_key& regi
   o.request.wr.rdma.remote_addr = to[0].address;
   o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
   o.then.token = token;
-  return transfer(peer, from, o);
+  return to.size() == 1 ? transfer(peer, from, o) : transfer_pieces(peer, from, to, o);
 }
 
 status verbs_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
@@ -229,7 +294,7 @@ status verbs_fabric::read(int peer, slices to, const fabric::region_key& region,
   o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
   o.must_signal = true;
   o.then.token = token;
-  return transfer(peer, to, o);
+  return from.size() == 1 ? transfer(peer, to, o) : transfer_pieces(peer, to, from, o);
 }
 
 status verbs_fabric::atomic(int peer, const fabric::region_key& region, std::uint64_t address, order& o,

@@ -128,6 +128,44 @@ TEST_CASE("writes and reads of every size, from registered and from other memory
   }
 }
 
+TEST_CASE("several pieces on each side go together, and end as one", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(2);
+  constexpr std::size_t row = 5;  // words of each piece; on the other side they lie twice as far apart
+  const std::size_t rows = job[0].net->caps().remote_slices_max;
+  REQUIRE(rows > 1);
+  std::vector<std::uint64_t> window(2 * rows * row), known(rows * row), unknown(rows * row), back(rows * row);
+  const region_key key = enroll(job, 1, window);
+  (void)enroll(job, 0, known);
+  std::vector<remote_slice> there;
+  const auto slices_of = [&](std::vector<std::uint64_t>& memory) {
+    std::vector<local_slice> all;
+    for (std::size_t i = 0; i < rows; ++i) all.push_back({&memory[i * row], row * sizeof(std::uint64_t)});
+    return all;
+  };
+  for (std::size_t i = 0; i < rows; ++i) there.push_back({key.address + 2 * i * row * 8, row * sizeof(std::uint64_t)});
+  std::uint64_t token = 1;
+  for (auto* source : {&known, &unknown}) {
+    INFO("registered " << (source == &known));
+    for (std::size_t i = 0; i < source->size(); ++i) (*source)[i] = 1000 * token + i;
+    std::fill(back.begin(), back.end(), 0);
+    REQUIRE(job.post([&] { return job[0].net->write(1, slices_of(*source), key, there, token); }) == status::posted);
+    REQUIRE(job.post([&] { return job[0].net->read(1, slices_of(back), key, there, token + 1); }) == status::posted);
+    REQUIRE(over(job, 0, token + 1));
+    REQUIRE(over(job, 0, token));
+    CHECK(back == *source);
+    CHECK(window[row] == 0);
+    token += 2;
+  }
+  CHECK(job[0].over.size() == 4);
+  std::vector<std::uint64_t> large(1 << 16);  // larger than a buffer, and not registered: may be refused, but not lost
+  const std::vector<local_slice> two(2, {large.data(), 100'000});
+  const std::vector<remote_slice> too(2, {key.address, 100'000});
+  const status s = job.post([&] { return job[0].net->write(1, two, {key.address, 8, 0}, too, token); });
+  CHECK((s == status::not_supported || s == status::posted));
+  REQUIRE(job.until([&] { return job[0].net->quiet(); }));
+}
+
 TEST_CASE("one contiguous put is one write, one get one read, and nothing else", "[verbs]") {
   if (no_device()) return;
   verbs_job job(2);
