@@ -74,12 +74,12 @@ class Options(unittest.TestCase):
 class Start(unittest.TestCase):
     def test_each_host_is_one_of_its_own(self):
         show = ("hostname; cat /etc/hostname; ip -4 -o address show eth0 | grep -o '10[.0-9]*'; ls /dev/shm; "
-                "touch /dev/shm/mine; echo rank $RMA_RANK of $RMA_SIZE at $RMA_BOOT, $RMA_LOCAL_RANKS here")
+                "touch /dev/shm/mine; echo rank $RMA_RANK of $RMA_SIZE at $RMA_BOOT, $RMA_LOCAL_RANKS on this machine")
         done = hosts("--hosts", "3", "-n", "3", "--quiet", "--", "sh", "-c", show)
         self.assertEqual((done.returncode, done.stderr), (0, ""), done)
         expected = [line for i in range(3) for line in (
             f"{i}| host{i}", f"{i}| host{i}", f"{i}| 10.77.0.{i + 1}",
-            f"{i}| rank {i} of 3 at tcp://10.77.0.1:5610, 1 here")]
+            f"{i}| rank {i} of 3 at tcp://10.77.0.1:5610, 3 on this machine")]
         self.assertEqual(sorted(done.stdout.splitlines()), sorted(expected))
 
     def test_ranks_are_spread_in_order(self):

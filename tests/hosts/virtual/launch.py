@@ -20,18 +20,15 @@ class Command:
 
 
 def commands(options: argparse.Namespace) -> list[Command]:
-    environment = dict(os.environ)
-    given = dict(pair.split("=", 1) for pair in options.variables)
-    environment.update(given)
+    environment = {**os.environ, "RMA_LOCAL_RANKS": str(options.ranks)}  # the hosts share this machine's processors
+    environment.update(pair.split("=", 1) for pair in options.variables)
     if options.once:
         return [Command(options.command[0], 0, options.command, environment)]
     if options.start == "mpirun":
         return [Command("mpirun", 0, mpirun(options, environment) + options.command, environment)]
-    if options.start == "srun":
-        per_host = -(-options.ranks // options.hosts)
-        words = [*slurm.SRUN, "--nodes", str(options.hosts), "--ntasks", str(options.ranks),
-                 "--ntasks-per-node", str(per_host)]
-        return [Command("srun", 0, words + options.command, environment)]
+    if options.start in slurm.STARTS:
+        environment.update(slurm.ENVIRONMENT[options.start])
+        return [Command("srun", 0, slurm.srun(options) + options.command, environment)]
     return by_tcp(options, environment)
 
 
@@ -43,10 +40,8 @@ def host_of(rank: int, options: argparse.Namespace) -> int:
 def by_tcp(options: argparse.Namespace, environment: dict[str, str]) -> list[Command]:
     job = {"RMA_BOOT": f"tcp://{address_of(0)}:{PORT}", "RMA_SIZE": str(options.ranks),
            "RMA_KEY": secrets.token_hex(32), **environment}
-    hosts = [host_of(rank, options) for rank in range(options.ranks)]
-    return [Command(f"rank {rank}", host, options.command,
-                    {**job, "RMA_RANK": str(rank), "RMA_LOCAL_RANKS": str(hosts.count(host))})
-            for rank, host in enumerate(hosts)]
+    return [Command(f"rank {rank}", host_of(rank, options), options.command, {**job, "RMA_RANK": str(rank)})
+            for rank in range(options.ranks)]
 
 
 def mpirun(options: argparse.Namespace, environment: dict[str, str]) -> list[str]:

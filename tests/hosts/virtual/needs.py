@@ -13,6 +13,7 @@ NEEDED = {
     "srun": (("srun", "slurm-wlm"), ("slurmctld", "slurm-wlm"), ("munged", "munge"),
              ("/usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmix.so", "slurm-wlm-basic-plugins")),
 }
+NEEDED["srun-pmi2"] = NEEDED["srun"]
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
 TRY = ("mount -t tmpfs t /dev/shm && ip link add name s type bridge forward_delay 0 && "
        "ip link add name a type veth peer name b && ip link set dev a master s")
@@ -42,7 +43,7 @@ def missing(start: str) -> str:
     """Why no host can be started here; nothing if one can."""
     if lacks := missing_packages(start):
         return f"missing: {', '.join(lacks)}; to get it: tests/hosts/hosts --install --start {start}"
-    if start == "srun" and os.geteuid() != 0:
+    if start.startswith("srun") and os.geteuid() != 0:
         return "Slurm's daemons need root"
     tried = subprocess.run([*unshare(*as_root()), "sh", "-c", TRY], capture_output=True, text=True, check=False,
                            stdin=subprocess.DEVNULL, env={**os.environ, "PATH": PATH})

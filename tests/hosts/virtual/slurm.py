@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Slurm of these hosts, all run by root and started by hand: munged and slurmd on each, slurmctld on the first. What
 they write is in the file system that the hosts share, and goes with them."""
+import argparse
 import os
 import secrets
 import time
@@ -8,7 +9,8 @@ from pathlib import Path
 
 from . import HOST_FAILED, OWN, SHARED, Failure, address_of, door, name_of
 
-SRUN = ["srun", "--mpi=pmix", "--kill-on-bad-exit=0"]
+STARTS = {"srun": "--mpi=pmix", "srun-pmi2": "--mpi=pmi2"}
+ENVIRONMENT = {"srun": {}, "srun-pmi2": {"RMA_BOOT": "pmi2"}}
 DAEMONS = {"munged", "slurmctld", "slurmscriptd", "slurmd", "slurmstepd"}
 CONFIGURATION = SHARED / "slurm.conf"
 PATIENCE_S = 30
@@ -48,6 +50,13 @@ PartitionName=all Nodes=ALL Default=YES State=UP
 def is_daemon(words: str) -> bool:
     names = words.replace(":", " ").split()  # some change how they are listed: "slurmstepd: [1.0]"
     return bool(names) and os.path.basename(names[0]) in DAEMONS
+
+
+def srun(options: argparse.Namespace) -> list[str]:
+    """A step ends only if its processes do, as with other launchers here."""
+    per_host = -(-options.ranks // options.hosts)
+    return ["srun", STARTS[options.start], "--kill-on-bad-exit=0", f"--nodes={options.hosts}",
+            f"--ntasks={options.ranks}", f"--ntasks-per-node={per_host}"]
 
 
 def run(host: int, words: list[str]) -> int:

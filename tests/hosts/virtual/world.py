@@ -190,7 +190,7 @@ def run(options: argparse.Namespace) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     made = World(options)
     made.build()
-    if options.start == "srun":
+    if options.start in slurm.STARTS:
         slurm.start(options.hosts)
     made.start()
     return made.watch()
