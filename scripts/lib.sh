@@ -5,7 +5,7 @@
 rma_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 log_dir=$rma_root/build/log
 build_packages=(g++ cmake ninja-build pkg-config python3 libboost-context-dev libboost-dev libcli11-dev libfmt-dev
-  libhwloc-dev libibverbs-dev libssl-dev libucx-dev catch2 nlohmann-json3-dev valgrind)
+  libhwloc-dev libibverbs-dev libpmix-dev libssl-dev libucx-dev catch2 nlohmann-json3-dev valgrind)
 steps_done=0
 steps_total=0
 failures=()
@@ -84,8 +84,8 @@ require_packages() {
   step "install ${missing[*]}" apt apt_install || exit 2
 }
 
-apt_install() {  # uses require_packages' as_root and missing
-  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=120)
+apt_install() {  # uses require_packages' as_root and missing; at run level 1 no services of packages are started
+  local apt=("${as_root[@]}" env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get -q -o DPkg::Lock::Timeout=120)
   "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${missing[@]}"
 }
 

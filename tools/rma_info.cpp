@@ -3,10 +3,21 @@
 /// rma-info: what this library is, what it can do here, and every setting with its value and where that came from.
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "rma/rma.hpp"
 
 namespace {
+
+constexpr int routes_max = 64;
+
+void print_routes(const rma::Runtime& rt) {
+  if (rt.size() == 1) return;
+  fmt::print("\nfrom rank 0\n");
+  for (int rank = 1; rank < std::min(rt.size(), routes_max); ++rank)
+    fmt::print("  to rank {}: {}\n", rank, rt.route(rank));
+  if (rt.size() > routes_max) fmt::print("  and so on\n");
+}
 
 void print_settings(const rma::Runtime& rt) {
   fmt::print("\nsettings (environment, or rma::Config::settings)\n");
@@ -28,6 +39,7 @@ int main(int argc, char** argv) {
       fmt::print("rma {}\nranks {}, on this node {}\n\nfabrics\n", rma::version(), rt.size(),
                  rt.world().one_node() ? rt.size() : -1);
       for (const std::string& f : rt.fabrics()) fmt::print("  {}\n", f);
+      print_routes(rt);
       print_settings(rt);
     }
     rt.world().barrier();

@@ -78,6 +78,9 @@ class Runtime {
   [[nodiscard]] std::vector<Setting> settings() const;
   /// The fabrics of this runtime and what they can do, one line each.
   [[nodiscard]] std::vector<std::string> fabrics() const;
+  /// How this rank reaches another: "memory", or the fabric and what it has picked ("ucx tcp/eth0"). Connects if that
+  /// has not been done yet; not for data paths.
+  [[nodiscard]] std::string route(int rank) const;
 
   [[nodiscard]] detail::runtime_core& core() const noexcept { return *core_; }
 

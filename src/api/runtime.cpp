@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
+#include <mutex>
 
 #include "runtime/runtime_core.hpp"
 #include "runtime/team_core.hpp"
@@ -92,6 +93,16 @@ std::vector<std::string> Runtime::fabrics() const {
         name_of(c.write_means), c.in_order_placement, c.gather_max, c.scatter_max, c.message_bytes_max));
   }
   return lines;
+}
+
+std::string Runtime::route(int rank) const {
+  if (rank < 0 || rank >= size()) return "no such rank";
+  detail::context& context = *core_->ctx;
+  if (core_->near(rank)) return rank == this->rank() ? "itself" : "memory";
+  fabric::network& network = context.network_of(rank);
+  const std::lock_guard guard(context.lock());
+  const std::string picked = network.route(rank);
+  return fmt::format("{}{}{}", network.caps().name, picked.empty() ? "" : " ", picked);
 }
 
 }  // namespace rma

@@ -13,14 +13,23 @@
 
 namespace rma::boot {
 
+inline constexpr std::string_view alone_address = "alone";
+inline constexpr std::string_view pmix_address = "pmix";
+inline constexpr std::string_view pmi2_address = "pmi2";
+
 /// What a rank is told by its launcher (environment RMA_BOOT, RMA_RANK, RMA_SIZE, RMA_KEY, RMA_NODE, or a Config).
 struct options {
-  std::string address;  ///< "" (a job of one), "local://NAME" (abstract Unix socket of rmarun), "tcp://HOST:PORT"
+  /// "" or "alone" (a job of one), "local://NAME" (abstract Unix socket of rmarun), "tcp://HOST:PORT" (of rank 0's
+  /// host), "pmix" or "pmi2" (the launcher says rank and size, and how the ranks meet)
+  std::string address;
   int rank = 0;
   int size = 1;
   std::string key;         ///< job key, hex; both sides prove that they know it, it never crosses the wire
   std::string node;        ///< virtual node name; "" means the machine itself
   int timeout_ms = 60000;  ///< how long to wait for the others to appear
+  std::string interface;   ///< pmix, pmi2: where rank 0 listens, if the job has several nodes; see address_of_interface
+  int peer_timeout_ms = 10000;    ///< tcp: a host that is silent for so long is taken for dead
+  bool served_by_rank_0 = false;  ///< somebody else has started the job's server, in rank 0's process
 };
 
 /// One rank's connection to its job. All calls are for one thread at a time.
@@ -32,6 +41,10 @@ class client {
 
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int size() const noexcept = 0;
+  /// The job's key; empty where there is none (a job of one, simulated ranks).
+  [[nodiscard]] virtual std::string_view key() const noexcept { return {}; }
+  /// The job's server is in rank 0's process, and ends with it.
+  [[nodiscard]] virtual bool rank_0_serves() const noexcept { return false; }
 
   /// Publishes `value`; visible to every rank that asks for `key`, at the latest after the next fence. A second put of
   /// a key replaces the value. `bad_size` beyond key_bytes_max (4096) or value_bytes_max (1 MiB).
@@ -68,6 +81,8 @@ class client {
 /// parameters make no sense, the key is wrong, or somebody is still missing after the time-out; `peer_failed` if a
 /// rank ended without joining; `job_aborted`.
 std::unique_ptr<client> join(const options& how);
+/// The same if `how.address` is that of a server, which is running or about to.
+std::unique_ptr<client> join_served(const options& how);
 
 /// What the launcher put into the environment. Throws rma::Error(bad_boot) if it makes no sense.
 options options_from_environment();

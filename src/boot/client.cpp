@@ -9,6 +9,7 @@
 #include "boot/client_single.hpp"
 #include "boot/client_socket.hpp"
 #include "boot/digest.hpp"
+#include "boot/introduction.hpp"
 
 namespace rma::boot {
 
@@ -22,7 +23,8 @@ Error bad_boot(const std::string& what) { return {status::bad_boot, what}; }
 
 void check(const options& how) {
   if (how.size < 1) throw bad_boot("RMA_SIZE=" + std::to_string(how.size) + ": a job has at least one rank");
-  if (how.address.empty() && how.size > 1) {
+  const bool alone = how.address.empty() || how.address == alone_address;
+  if (alone && how.size > 1) {
     throw bad_boot("RMA_SIZE=" + std::to_string(how.size) +
                    " but RMA_BOOT is not set: start the program with rmarun, or set RMA_BOOT=tcp://HOST:PORT");
   }
@@ -30,7 +32,7 @@ void check(const options& how) {
     throw bad_boot("RMA_RANK=" + std::to_string(how.rank) + " but RMA_SIZE=" + std::to_string(how.size) +
                    ": ranks count from 0 to size - 1");
   }
-  if (how.address.empty()) return;
+  if (alone) return;
   if (how.key.size() < key_chars_min) {
     throw bad_boot("RMA_KEY is " + std::string(how.key.empty() ? "not set" : "too short") +
                    ": every rank needs the same random key of at least " + std::to_string(key_chars_min) +
@@ -62,6 +64,7 @@ unique_fd connect_until(const options& how, const boot_address& where, boot_cloc
       if (where.local && !peer_is_same_user(outcome.fd.get())) {
         throw bad_boot(who_and_where(how) + "that socket belongs to another user");
       }
+      if (!where.local) tune(outcome.fd.get(), how.peer_timeout_ms);
       return std::move(outcome.fd);
     }
     const bool in_time = boot_clock::now() + pause < deadline;
@@ -172,13 +175,20 @@ void wait_for_all(frame_link& at, const options& how, boot_clock::time_point dea
 }  // namespace
 
 std::unique_ptr<client> join(const options& how) {
+  if (how.address == pmix_address) return join_introduced(introduce_by_pmix(), how);
+  if (how.address == pmi2_address) return join_introduced(introduce_by_pmi2(), how);
   check(how);
-  if (how.address.empty()) return std::make_unique<single_client>();
+  if (how.address.empty() || how.address == alone_address) return std::make_unique<single_client>();
+  return join_served(how);
+}
+
+std::unique_ptr<client> join_served(const options& how) {
   const auto deadline = boot_clock::now() + std::chrono::milliseconds(how.timeout_ms);
   boot_address where = parse_address(how.address);
   std::unique_ptr<server> hosted;
-  if (!where.local && how.rank == 0) {
-    hosted = std::make_unique<server>(server_options{.size = how.size, .key = how.key, .address = how.address});
+  if (!where.local && how.rank == 0 && !how.served_by_rank_0) {
+    hosted = std::make_unique<server>(server_options{
+        .size = how.size, .key = how.key, .address = how.address, .peer_timeout_ms = how.peer_timeout_ms});
     hosted->start();
   }
   frame_link connected = connect_and_greet(how, where, deadline);

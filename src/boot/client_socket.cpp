@@ -34,7 +34,8 @@ void watch(int set, int fd) {
 socket_client::socket_client(const options& how, frame_link connected, std::unique_ptr<server> hosted)
     : rank_(how.rank),
       size_(how.size),
-      prints_abort_(!how.address.starts_with("local://")),
+      key_(how.key),
+      rank_0_serves_(how.served_by_rank_0 || !how.address.starts_with("local://")),
       hosted_(std::move(hosted)),
       link_(std::move(connected)),
       bell_(checked_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "an eventfd")),
@@ -78,7 +79,7 @@ status socket_client::fence() {
 
 void socket_client::abort(int code, std::string_view message_text) noexcept try {
   const std::string text = one_line(message_text);
-  if (prints_abort_) std::fprintf(stderr, "rma: rank %d aborted the job: %s\n", rank_, text.c_str());
+  if (rank_0_serves_) std::fprintf(stderr, "rma: rank %d aborted the job: %s\n", rank_, text.c_str());
   const auto deadline = boot_clock::now() + abort_patience;
   frame reply;
   const auto sent = frame_writer(message::abort).u32(static_cast<std::uint32_t>(code)).text(text).finish();

@@ -22,6 +22,8 @@ class socket_client final : public client {
 
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return size_; }
+  [[nodiscard]] std::string_view key() const noexcept override { return key_; }
+  [[nodiscard]] bool rank_0_serves() const noexcept override { return rank_0_serves_; }
   status put(std::string_view key, std::string_view value) override;
   status get(std::string_view key, std::string& value) override;
   status fence() override;
@@ -40,7 +42,8 @@ class socket_client final : public client {
 
   int rank_;
   int size_;
-  bool prints_abort_;               ///< there is no rmarun that would
+  std::string key_;
+  bool rank_0_serves_;              ///< and no rmarun, which would print an abort's message
   std::unique_ptr<server> hosted_;  ///< outlives link_
   frame_link link_;
   unique_fd bell_;        ///< eventfd: news was taken in that poll_events has not told

@@ -34,6 +34,13 @@ options options_from_environment() {
   how.address = text_of("RMA_BOOT");
   how.key = text_of("RMA_KEY");
   how.node = text_of("RMA_NODE");
+  how.interface = text_of("RMA_BOOT_INTERFACE");
+  const bool told = !how.address.empty() || !text_of("RMA_RANK").empty() || !text_of("RMA_SIZE").empty();
+  if (!told && !text_of("PMIX_NAMESPACE").empty() && !text_of("PMIX_RANK").empty()) {
+    how.address = pmix_address;
+    return how;
+  }
+  if (how.address == alone_address || how.address == pmix_address || how.address == pmi2_address) return how;
   how.size = number_of("RMA_SIZE", how.address.empty() ? 1 : 0);
   how.rank = number_of("RMA_RANK", how.size > 1 || !how.address.empty() ? -1 : 0);
   if (!how.address.empty() && (text_of("RMA_RANK").empty() || text_of("RMA_SIZE").empty())) {

@@ -46,6 +46,7 @@ server::server(const server_options& how)
     : size_(checked(how).size),
       key_(how.key),
       handshake_timeout_(how.handshake_timeout_ms),
+      peer_timeout_ms_(how.peer_timeout_ms),
       strangers_max_(how.strangers_max != 0 ? how.strangers_max
                                             : static_cast<std::size_t>(how.size) + strangers_beyond_size),
       where_(parse_address(how.address)),
@@ -145,7 +146,7 @@ void server::accept_all() {
       return;
     }
     if (where_.local && !peer_is_same_user(fd.get())) continue;
-    tune(fd.get(), where_.local);
+    if (!where_.local) tune(fd.get(), peer_timeout_ms_);
     make_room();
     connections_.push_back(std::make_unique<connection>(std::move(fd), boot_clock::now() + handshake_timeout_));
   }

@@ -31,6 +31,7 @@ struct server_options {
   std::string key;                   ///< job key, at least key_chars_min characters
   std::string address = "local://";  ///< "local://" takes a random name, "tcp://HOST:0" a free port
   int handshake_timeout_ms = 10000;  ///< who has not proven the key by then is cut off
+  int peer_timeout_ms = 10000;       ///< tcp: a connection that is silent for so long is taken for dead
   std::size_t strangers_max = 0;     ///< connections that have not proven the key; 0 means size + 64
 };
 
@@ -96,6 +97,7 @@ class server {
   const int size_;
   const std::string key_;
   const std::chrono::milliseconds handshake_timeout_;
+  const int peer_timeout_ms_;
   const std::size_t strangers_max_;
   boot_address where_;
   unique_fd listener_;

@@ -153,7 +153,6 @@ connect_outcome connect_tcp(const boot_address& where, boot_clock::time_point de
     error = fd ? finish_connect(fd.get(), at->ai_addr, at->ai_addrlen, deadline) : errno;
     if (error == 0 && connected_to_itself(fd.get())) error = ECONNREFUSED;
     if (error == 0) {
-      tune(fd.get(), false);
       outcome.fd = std::move(fd);
       return outcome;
     }
@@ -217,15 +216,16 @@ bool peer_is_same_user(int fd) noexcept {
   return ::getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &bytes) == 0 && peer.uid == ::geteuid();
 }
 
-void tune(int fd, bool local) noexcept {
-  if (local) return;
+void tune(int fd, int peer_timeout_ms) noexcept {
   const auto set = [fd](int level, int name, int value) { (void)::setsockopt(fd, level, name, &value, sizeof value); };
   set(IPPROTO_TCP, TCP_NODELAY, 1);
   set(SOL_SOCKET, SO_KEEPALIVE, 1);
-  set(IPPROTO_TCP, TCP_KEEPIDLE, 4);
-  set(IPPROTO_TCP, TCP_KEEPINTVL, 2);
+  // The kernel asks three times in that time, and gives up when it is over.
+  const int every_s = std::max(1, peer_timeout_ms / 3000);
+  set(IPPROTO_TCP, TCP_KEEPIDLE, every_s);
+  set(IPPROTO_TCP, TCP_KEEPINTVL, every_s);
   set(IPPROTO_TCP, TCP_KEEPCNT, 3);
-  set(IPPROTO_TCP, TCP_USER_TIMEOUT, 10000);
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, peer_timeout_ms);
 }
 
 std::string error_text(int error) { return std::generic_category().message(error); }

@@ -67,8 +67,8 @@ connect_outcome connect_to(const boot_address& where, boot_clock::time_point dea
 /// True if the other end of the Unix socket `fd` belongs to this user.
 bool peer_is_same_user(int fd) noexcept;
 
-/// No delays on TCP, and a lost host is noticed within about 10 s. Nothing on Unix sockets.
-void tune(int fd, bool local) noexcept;
+/// For TCP: no delays, and an end that is silent for so long is given up (at the latest a third of that later).
+void tune(int fd, int peer_timeout_ms) noexcept;
 
 /// strerror without its shared buffer.
 std::string error_text(int error);

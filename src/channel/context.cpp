@@ -266,7 +266,11 @@ void context::look_around(std::int64_t now_ns) noexcept {
   for (const int rank : died) boot_.report_death(rank);
   const status job = boot_.poll_events(died);
   for (const int rank : died) bury(rank);
-  if (!ok(job)) aborted_.store(1);
+  if (job == status::fabric_lost && boot_.rank_0_serves()) {
+    bury_other_nodes();
+  } else if (!ok(job)) {
+    aborted_.store(1);
+  }
   departures_.fetch_add(1);  // departures are looked up, not reported: ask `failed` again
 }
 
@@ -305,6 +309,15 @@ void context::bury(int rank) noexcept {
   if (wide_ != nullptr) wide_->forget(rank);
   dead_.push_back(rank);
   deaths_.fetch_add(1);
+}
+
+// This node is cut off from the job, or the job's first rank is gone: who is elsewhere must be presumed dead. The ranks
+// of one node see each other, and go on.
+void context::bury_other_nodes() noexcept {
+  if (std::exchange(cut_off_, true)) return;
+  for (int rank = 0; rank < boot_.size(); ++rank) {
+    if (!node_.reaches(rank) && !around_.has_left(rank)) bury(rank);
+  }
 }
 
 status context::look_up(std::string_view key, std::string& value) noexcept {

@@ -268,6 +268,7 @@ class context final : public fabric::sink, public fabric::directory {
   std::size_t waiting_messages() noexcept;
   void look_around(std::int64_t now_ns) noexcept;
   void bury(int rank) noexcept;
+  void bury_other_nodes() noexcept;
   void acknowledge() noexcept;
   static void on_protest(void* self, int source, std::span<const std::byte> payload) noexcept;
   void send_waiting() noexcept;
@@ -297,6 +298,7 @@ class context final : public fabric::sink, public fabric::directory {
   word32 deaths_{};
   word32 aborted_{};
   word32 departures_{};
+  bool cut_off_ = false;  ///< from the job; guarded by news_lock_
   std::atomic<std::int64_t> looked_ns_ = 0;
   std::atomic<int> last_failed_ = -1;
   word32 stopping_{};

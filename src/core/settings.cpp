@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 
 extern char** environ;  // NOLINT: POSIX
@@ -22,13 +23,17 @@ struct definition {
 };
 
 constexpr definition table[] = {
-    {"RMA_BOOT", "", form::text, "local://NAME, tcp://HOST:PORT",
-     "where the ranks of the job meet; empty: a job of one rank"},
+    {"RMA_BOOT", "", form::text, "local://NAME, tcp://HOST:PORT, pmix, pmi2, alone",
+     "where the ranks of the job meet; empty: by PMIx if its launcher started this process, else a job of one rank"},
     {"RMA_RANK", "0", form::number, "0 ... RMA_SIZE-1", "number of this rank"},
     {"RMA_SIZE", "1", form::number, "1 ...", "number of ranks"},
     {"RMA_KEY", "", form::text, "any text", "job key that all ranks share"},
     {"RMA_NODE", "", form::text, "any text", "virtual node; ranks of different ones do not share memory"},
     {"RMA_BOOT_TIMEOUT_MS", "60000", form::number, "milliseconds", "how long to wait for the other ranks to appear"},
+    {"RMA_BOOT_INTERFACE", "", form::text, "name or address; empty: what the host's name stands for",
+     "where rank 0 listens for the others, if a PMIx launcher started a job on several nodes"},
+    {"RMA_PEER_TIMEOUT_MS", "10000", form::number, "milliseconds, 1000 ...",
+     "between nodes: the ranks of a host that is silent for so long are taken for dead"},
     {"RMA_LOCAL_RANKS", "0", form::number, "0: ask the node", "ranks on this machine, set by the launcher"},
     {"RMA_JOB", "", form::text, "any text", "name of the job, set by the launcher"},
     {"RMA_SEGMENT_BYTES", "0", form::bytes, "bytes, K M G T; 0: as much as the machine has",
@@ -123,6 +128,19 @@ settings::settings(const Config& config) {
   if (!config.node.empty()) set(at(knob::node), config.node, "config");
   if (config.rank >= 0) set(at(knob::rank), std::to_string(config.rank), "config");
   if (config.size >= 0) set(at(knob::size), std::to_string(config.size), "config");
+  if (config.environment) take_launcher();
+}
+
+// A launcher's rank, unless somebody else has said what it is. PMI-2 has to be asked for: MPI may be using it.
+void settings::take_launcher() {
+  const auto told = [&](knob k) { return values_[static_cast<std::size_t>(k)].origin != "default"; };
+  const bool by_pmix = std::getenv("PMIX_NAMESPACE") != nullptr && std::getenv("PMIX_RANK") != nullptr;
+  if (by_pmix && !told(knob::boot) && !told(knob::rank) && !told(knob::size))
+    set(static_cast<std::size_t>(knob::boot), "pmix", "environment");
+  const char* const name = is(knob::boot, "pmix") ? "PMIX_RANK" : "PMI_RANK";
+  const char* const rank = std::getenv(name);
+  if (rank != nullptr && !told(knob::rank) && (is(knob::boot, "pmix") || is(knob::boot, "pmi2")))
+    set(static_cast<std::size_t>(knob::rank), rank, "environment");
 }
 
 void settings::set(std::size_t index, std::string value, const char* origin) {

@@ -22,6 +22,8 @@ enum class knob : std::uint8_t {
   key,
   node,
   boot_timeout_ms,
+  boot_interface,
+  peer_timeout_ms,
   local_ranks,
   job,
   segment_bytes,
@@ -57,6 +59,7 @@ class settings {
     std::uint64_t number = 0;
     std::string origin;
   };
+  void take_launcher();
   void set(std::size_t index, std::string value, const char* origin);
   std::array<entry, static_cast<std::size_t>(knob::count_)> values_;
 };

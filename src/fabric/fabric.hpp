@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "rma/error.hpp"
@@ -147,6 +148,9 @@ class network {
   [[nodiscard]] virtual bool pending() noexcept = 0;
   /// True when nothing that this rank has posted or sent is on its way: asked before it leaves the job.
   [[nodiscard]] virtual bool quiet() noexcept = 0;
+  /// What of this fabric leads to the peer, in words for people; empty if there is nothing to say, or no way. Not on a
+  /// data path: it may connect, and allocates.
+  virtual std::string route(int /*peer*/) { return {}; }
   /// Counts of the fabric's own, for Runtime::counters: calls `add` with each one's name and value.
   virtual void counts(const std::function<void(std::string_view, std::uint64_t)>& /*add*/) const {}
   /// Hands at most `limit` events to `to`; returns how many.

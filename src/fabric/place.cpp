@@ -34,6 +34,8 @@ boot::options boot_options(const settings& s) {
   how.key = s.text(knob::key);
   how.node = s.text(knob::node);
   how.timeout_ms = static_cast<int>(s.number(knob::boot_timeout_ms));
+  how.interface = s.text(knob::boot_interface);
+  how.peer_timeout_ms = static_cast<int>(s.number(knob::peer_timeout_ms));
   return how;
 }
 
@@ -150,8 +152,8 @@ std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const
   std::string address;
   std::unique_ptr<network> made;
   if (job.none.verbs.empty()) {
-    made =
-        device->start({boot.rank(), boot.size(), s.text(knob::key), s.number(knob::registration_cache_bytes)}, address);
+    made = device->start({boot.rank(), boot.size(), std::string(boot.key()), s.number(knob::registration_cache_bytes)},
+                         address);
     key = verbs::address_key(boot.rank());
   } else if (job.none.ucx.empty()) {
     made = ucx::start(boot.rank(), boot.size(), address);

@@ -26,6 +26,7 @@ int exchange(boot::client& me) {
     sum += std::stoi(value);
   }
   std::printf("rank %d: sum %d\n", me.rank(), sum);
+  if (me.fence() != status::done) return 13;  // rank 0 may be the one that answers
   return 0;
 }
 

@@ -22,17 +22,19 @@ inline options options_for(const server& jobs, int rank, int size, const std::st
   how.size = size;
   how.key = key;
   how.timeout_ms = 20000;
+  how.served_by_rank_0 = !jobs.address().starts_with("local://");  // by the test, to be exact
   return how;
 }
 
 /// A server and what its ranks need to know.
 struct world {
-  explicit world(int ranks, int handshake_timeout_ms = 10000, std::size_t strangers_max = 0)
+  explicit world(int ranks, int handshake_timeout_ms = 10000, std::size_t strangers_max = 0,
+                 const std::string& address = "local://")
       : size(ranks),
         key(random_hex(32)),
         jobs({.size = ranks,
               .key = key,
-              .address = "local://",
+              .address = address,
               .handshake_timeout_ms = handshake_timeout_ms,
               .strangers_max = strangers_max}) {
     jobs.start();

@@ -6,15 +6,20 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <thread>
 
 #include "boot/frame_link.hpp"
 #include "ranks.hpp"
+#include "sanitizers.hpp"
 
 using namespace rma;
 using namespace rma::boot;
 using namespace rma::boot::test;
+using rma::test::address_sanitizer;
+using rma::test::thread_sanitizer;
 
 namespace {
 
@@ -52,10 +57,11 @@ class busy_job {
   explicit busy_job(world& ranks)
       : result_(std::async(std::launch::async, [this, &ranks] {
           return ranks.run([this](client& me) {
-            for (int turn = 0;; ++turn) {
+            for (;;) {
               std::string value = stop_ ? "stop" : "go";
-              if (me.rank() == 0 && me.put("turn" + std::to_string(turn), value) != status::done) return false;
-              if (me.get("turn" + std::to_string(turn), value) != status::done) return false;
+              if (me.rank() == 0 && me.put("turn", value) != status::done) return false;
+              if (me.fence() != status::done) return false;
+              if (me.get("turn", value) != status::done) return false;
               if (me.fence() != status::done) return false;
               if (value == "stop") return true;
             }
@@ -82,6 +88,24 @@ std::string hello(int rank, int size) {
 }
 
 const std::vector<bool> three_good(3, true);
+
+/// Memory of this process, the server's included.
+std::size_t memory_kib() {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    if (word != "VmRSS:") continue;
+    std::size_t kib = 0;
+    file >> kib;
+    return kib;
+  }
+  return 0;
+}
+
+std::size_t descriptors() {
+  std::size_t n = 0;
+  for ([[maybe_unused]] const auto& each : std::filesystem::directory_iterator("/proc/self/fd")) ++n;
+  return n;
+}
 
 }  // namespace
 
@@ -144,6 +168,32 @@ TEST_CASE("the oldest strangers make room for the newest", "[boot][strangers]") 
     CAPTURE(i);
     CHECK(crowd[static_cast<std::size_t>(i)].until_cut_off().empty());
   }
+  CHECK(job.finish() == three_good);
+}
+
+// Goal: what strangers leave behind does not add up. Method: so many connections that a little of each would show.
+TEST_CASE("ten thousand connections with garbage leave nothing behind", "[boot][strangers]") {
+  const int connections = 10000;
+  const std::string address = GENERATE(as<std::string>{}, "local://", "tcp://127.0.0.1:0");
+  CAPTURE(address);
+  world ranks(3, 60000, 0, address);
+  busy_job job(ranks);
+  std::vector<stranger> staying;  // they hold half a header each, for longer than the test takes
+  for (int i = 0; i < 32; ++i) {
+    staying.emplace_back(ranks.jobs);
+    staying.back().say(std::string("\x20\0", 2));
+  }
+  std::mt19937 draw(1);
+  std::string garbage(4096, '\0');
+  const std::size_t before = memory_kib();
+  const std::size_t descriptors_before = descriptors();
+  for (int i = 0; i < connections; ++i) {
+    for (char& byte : garbage) byte = static_cast<char>(draw());
+    stranger(ranks.jobs).say(garbage);
+  }
+  CHECK(stranger(ranks.jobs).say(garbage).until_cut_off() != "still connected");     // those before it were looked at
+  if (!address_sanitizer && !thread_sanitizer) CHECK(memory_kib() < before + 8192);  // of 40 MiB that were sent
+  CHECK(descriptors() < descriptors_before + 3 + 64);
   CHECK(job.finish() == three_good);
 }
 

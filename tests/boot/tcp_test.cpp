@@ -2,6 +2,8 @@
 #include <catch2/catch.hpp>
 
 #include "boot/frame_link.hpp"
+#include "boot/interfaces.hpp"
+#include "boot/pmi2_session.hpp"
 #include "ranks.hpp"
 
 using namespace rma;
@@ -90,6 +92,27 @@ TEST_CASE("tcp: a wrong key", "[boot][tcp]") {
   const auto one = join(tcp_options(address, key, 1, 2));
   const auto host = zero.get();
   CHECK(host->size() == 2);
+}
+
+TEST_CASE("PMI-2: messages are taken apart", "[boot][pmi2]") {
+  CHECK(pmi2_fields("cmd=x;rc=0;value=a=b;") ==
+        std::map<std::string, std::string, std::less<>>{{"cmd", "x"}, {"rc", "0"}, {"value", "a=b"}});
+  CHECK(pmi2_fields("").empty());
+  CHECK(pmi2_fields(";;nothing;=").size() == 1);
+  CHECK(pmi2_nodes("(vector,(0,1,4))") == 1);
+  CHECK(pmi2_nodes("(vector,(0,2,2),(2,1,1))") == 3);
+  for (const char* text :
+       {"", "vector", "(vector", "(vector,(", "(vector,(0,x,1))", "(vector,(0", "(vector,(-1,1,1))"}) {
+    CAPTURE(text);
+    CHECK(pmi2_nodes(text) == 0);
+  }
+}
+
+TEST_CASE("interfaces are found by name and by address", "[boot][tcp]") {
+  CHECK(address_of_interface("lo") == "127.0.0.1");
+  CHECK(address_of_interface("127.0.0.1") == "127.0.0.1");
+  CHECK_THROWS_WITH(address_of_interface("nowhere"), Catch::Contains("no such interface or address") &&
+                                                         Catch::Contains("there are: ") && Catch::Contains("lo 127."));
 }
 
 TEST_CASE("addresses are taken apart and put together", "[boot][tcp]") {

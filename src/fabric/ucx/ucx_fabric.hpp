@@ -71,6 +71,7 @@ class ucx_fabric final : public fabric::network {
   bool quiet() noexcept override;
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
   void counts(const std::function<void(std::string_view, std::uint64_t)>& add) const override;
+  std::string route(int peer) override;
 
  private:
   /// Messages of the fabric's own.
@@ -179,5 +180,8 @@ class ucx_fabric final : public fabric::network {
   library library_;  ///< goes first: what it still has under way ends then, with calls of the above
   const calls& ucx_ = library_.ucx();
 };
+
+/// The transports that UCX's description of an endpoint names, each once: "tcp/eth0 self/memory".
+std::string transports_in(std::string_view text);
 
 }  // namespace rma::ucx

@@ -245,3 +245,15 @@ TEST_CASE("operations to the dead end with peer_failed", "[ucx]") {
   CHECK(all[0].net->write(1, {&here, 1}, key, {&there, 1}, 3) == status::peer_failed);
   CHECK(all[0].net->quiet());
 }
+
+// UCX has this only as a text for people, whose form may change: then nothing is found, and nothing breaks.
+TEST_CASE("the transports that UCX has picked are named", "[ucx]") {
+  CHECK(rma::ucx::transports_in(
+            "#  peer: x\n#   lane[0]:  2:tcp/eth0.0 md[1]   -> md[0]/tcp am am_bw#0 wireup\n"
+            "#   lane[1]:  7:rc_mlx5/mlx5_0:1.0 md[4] -> md[4] rma#0\n#   lane[2]:  2:tcp/eth0.1 md[1]\n") ==
+        "tcp/eth0 rc_mlx5/mlx5_0:1");
+  CHECK(rma::ucx::transports_in("").empty());
+  CHECK(rma::ucx::transports_in("lane[\nlane[0]:\nlane[0]: 5\nlane[0]: 5:").empty());
+  job all(2);
+  CHECK(!all[0].net->route(1).empty());
+}

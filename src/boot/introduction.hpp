@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Jobs that a cluster's launcher starts: it introduces the ranks, which then have a channel of their own, the same as
+/// with `rmarun` and RMA_BOOT=tcp://. So deaths, late questions and leaving mean the same everywhere
+/// (docs/decisions/0012-pmix-boot.md).
+///
+///   launcher -> rank, size, whether all are on one node
+///   rank 0: listens, makes a key;  from_rank_0: one value up and down the launcher's tree
+///   all: join as with RMA_BOOT=tcp://... or local://...
+///   abort -> the launcher, too
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "boot/boot.hpp"
+
+namespace rma::boot {
+
+/// What a launcher does for a rank.
+class introduction {
+ public:
+  introduction(const introduction&) = delete;
+  introduction& operator=(const introduction&) = delete;
+  virtual ~introduction() = default;
+
+  [[nodiscard]] virtual int rank() const noexcept = 0;
+  [[nodiscard]] virtual int size() const noexcept = 0;
+  /// All ranks are on this node.
+  [[nodiscard]] virtual bool one_node() = 0;
+  /// Collective: all ranks get rank 0's text. `timeout_s` is a request to the launcher. Throws Error(bad_boot).
+  virtual std::string from_rank_0(const std::string& text, int timeout_s) = 0;
+  /// The launcher ends all processes of the job. May return.
+  virtual void abort(int code, std::string_view message) noexcept = 0;
+  /// This process has left the job.
+  virtual void leave() noexcept {}
+
+ protected:
+  introduction() = default;
+};
+
+/// By PMIx (Open MPI's mpirun, prterun, Slurm's srun --mpi=pmix). Throws Error(bad_boot) that says what is missing.
+std::unique_ptr<introduction> introduce_by_pmix();
+/// By PMI-2 (Slurm's srun --mpi=pmi2, MPICH's mpiexec). Throws Error(bad_boot).
+std::unique_ptr<introduction> introduce_by_pmi2();
+
+/// Joins the job. Throws Error(bad_boot) as `join` does.
+std::unique_ptr<client> join_introduced(std::unique_ptr<introduction> by, const options& how);
+
+}  // namespace rma::boot
