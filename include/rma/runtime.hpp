@@ -64,7 +64,8 @@ class Runtime {
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
   /// Tells the simulator that the program computes for so long. Nothing elsewhere.
   void compute(std::chrono::nanoseconds work) noexcept;
-  /// Runs handlers and completes operations for others and for us; never blocks. Calls that wait do it anyway.
+  /// Runs handlers and completes operations for others and for us, and hears of deaths; never blocks. Calls that wait
+  /// do it anyway.
   void progress() noexcept;
 
   /// Ends the whole job with this exit code.

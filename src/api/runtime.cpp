@@ -46,7 +46,10 @@ int Runtime::rank() const noexcept { return core_->ctx->rank(); }
 int Runtime::size() const noexcept { return core_->ctx->size(); }
 std::chrono::nanoseconds Runtime::now() const noexcept { return std::chrono::nanoseconds(core_->around->now_ns()); }
 void Runtime::compute(std::chrono::nanoseconds work) noexcept { core_->around->compute(work.count()); }
-void Runtime::progress() noexcept { core_->ctx->progress(); }
+void Runtime::progress() noexcept {
+  core_->ctx->progress();
+  core_->ctx->take_news();
+}
 
 void Runtime::abort(int code, std::string_view message) noexcept {
   core_->boot->abort(code, message);

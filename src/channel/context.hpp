@@ -140,6 +140,8 @@ class context final : public fabric::sink, public fabric::directory {
   // ---- progress ---------------------------------------------------------------------------------------------
   /// One round: poll, handle, acknowledge, send what waited. Returns how much happened.
   unsigned progress() noexcept;
+  /// Looks for deaths, every now and then; waits do it by themselves.
+  void take_news() noexcept { look_around(around_.now_ns()); }
 
   /// For who holds the lock and has just posted: an adapter may answer before a wait is even set up. Looks there a few
   /// times; true if `ready()`, which is called under the lock.

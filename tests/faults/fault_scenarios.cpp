@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <string>
 
 #include "fault_stage.hpp"
 
@@ -229,6 +230,21 @@ void sleep_until_aborted(stage& on) {
   on.wrong("a barrier that cannot end has ended");
 }
 
+// Who only makes progress and never waits hears of it, too.
+void die_unwaited(stage& on) {
+  on.wait_ready(on.survivors());
+  on.die();
+}
+
+void make_progress(stage& on) {
+  on.ready(on.victim);
+  on.must_be_told("progress", [&] {
+    while (on.runtime.failed_ranks().empty()) on.runtime.progress();
+    const int dead = on.runtime.failed_ranks().front();
+    throw rma::Error(rma::status::peer_failed, "progress: world rank " + std::to_string(dead) + " is dead", dead);
+  });
+}
+
 constexpr scenario table[] = {
     {"lock_exclusive", hold_exclusive, wait_for_lock},
     {"lock_shared", hold_shared, wait_for_lock},
@@ -247,6 +263,7 @@ constexpr scenario table[] = {
     {"wait", die_while_started, sleep_in_wait},
     {"read_created", serve_until_killed, read_created},
     {"storm", storm_until_killed, storm_until_death},
+    {"progress", die_unwaited, make_progress},
     {"exit_early", exit_early, sleep_in_barrier},
     {"exit_with_status", exit_normally_but_early, sleep_in_barrier},
     {"throw", throw_out_of_main, sleep_in_barrier},
