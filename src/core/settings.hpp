@@ -34,6 +34,7 @@ enum class knob : std::uint8_t {
   promote,
   user_memory,
   accumulate_mode,
+  fence,
   lock_recovery,
   trace,
   count_
