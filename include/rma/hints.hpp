@@ -18,6 +18,17 @@ enum class accumulate_mode : std::uint8_t {
   device,     ///< by the network device: a promise of single 8-byte operations of one kind
 };
 
+/// How a window's fences end one epoch and begin the next: the four designs of the dissertation, chapter 6, and one
+/// more.
+enum class fence_kind : std::uint8_t {
+  automatic,  ///< placed
+  placed,     ///< wait until what this rank did is in its targets' memory, then a barrier
+  def,        ///< operations wait for the closing fence, which issues them (figure 6.2 and section 6.2)
+  imm_naive,  ///< at once; a finish message to each target, then a flag from each rank to each other (figure 6.4)
+  imm_opt,    ///< the same with a barrier instead of the flags (figure 6.5)
+  imm_ri,     ///< at once, each put with an immediate that the target counts; a barrier (figure 6.6)
+};
+
 /// Wishes and promises about one window. Collective: the same on every rank, but for `name`.
 struct Hints {
   /// Appears in messages, traces and counters.
@@ -31,6 +42,8 @@ struct Hints {
   /// User memory: copy it into shared pages while the window lives, so that the node's ranks map it
   /// (RMA_PROMOTE=1 for all windows). Refused, and said so by `promoted()`, where it would not be safe.
   bool promote = false;
+  /// See fence_kind (RMA_FENCE for all windows). A design that the fabric cannot carry out is an error.
+  fence_kind fence = fence_kind::automatic;
 };
 
 }  // namespace rma

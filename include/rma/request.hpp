@@ -16,6 +16,7 @@ namespace rma {
 class Request;
 std::size_t wait_any(std::span<Request> requests, std::source_location where);
 void wait_all(std::span<Request> requests, std::source_location where);
+[[nodiscard]] status try_wait_all(std::span<Request> requests) noexcept;
 
 namespace detail {
 struct request_node;
@@ -83,11 +84,15 @@ class Request {
 
   friend void wait_all(std::span<Request> requests, std::source_location where);
   friend std::size_t wait_any(std::span<Request> requests, std::source_location where);
+  friend status try_wait_all(std::span<Request> requests) noexcept;
 
   /// True while the operation may still be running (no progress is made).
   [[nodiscard]] bool pending() const noexcept { return node_ != nullptr; }
 
  private:
+  static bool is_silent(std::span<const Request> requests) noexcept;
+  static void advance_together(std::span<Request> requests) noexcept;
+
   detail::request_node* node_ = nullptr;
 };
 

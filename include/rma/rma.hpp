@@ -11,5 +11,6 @@
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
 #include "rma/runtime.hpp"
+#include "rma/synchronisation.hpp"
 #include "rma/team.hpp"
 #include "rma/window.hpp"

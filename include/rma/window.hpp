@@ -41,13 +41,15 @@
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
+#include "rma/synchronisation.hpp"
 #include "rma/team.hpp"
 
 namespace rma {
 
 /// A window whose elements are T. Move-only; see the top of this file for what holds for all operations.
 template <class T>
-class Window {
+class Window : public Synchronisation<Window<T>> {
+  friend class Synchronisation<Window<T>>;
   static_assert(std::is_trivially_copyable_v<T>,
                 "rma::Window<T> needs a trivially copyable T: bytes travel, not objects");
   using source = std::source_location;

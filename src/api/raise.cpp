@@ -17,6 +17,8 @@ std::string_view name_of(access_epoch e, bool locked) noexcept {
     case access_epoch::fence: return "a fence epoch is open";
     case access_epoch::start: return "a start/complete epoch is open";
     case access_epoch::lock_all: return "a lock_all epoch is open";
+    case access_epoch::neighbours: return "an epoch among neighbours is open";
+    case access_epoch::closing: return "an epoch is being closed by a request that has not ended";
   }
   return "?";
 }
@@ -80,6 +82,9 @@ std::string remedy(const window_core& w, call what, status code, int target, std
     case status::bad_argument:
       if (what == call::attach) return "the range is empty or overlaps one that is attached";
       if (what == call::detach) return "no attached range begins there";
+      if (what == call::fence) return "fence_neighbours() needs neighbours(), once before";
+      if (what == call::lock) return "a range of no bytes, or an unknown kind of lock";
+      if (what == call::post && w.fences.has_neighbours) return "a window's neighbours are given once, each rank once";
       if (what == call::post || what == call::start) return "a rank is in the group twice";
       if (what == call::wait_signal || what == call::test_signal) {
         return fmt::format("signal {} is not one of the window's {} (Hints::signals)", displacement, w.hints.signals);

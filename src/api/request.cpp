@@ -20,8 +20,9 @@ namespace {
 /// Frees the node.
 Error request_error(const char* call, status code, request_node*& node, const std::source_location& where) {
   if (node == nullptr) return {code, fmt::format("{} on requests: {}", call, name_of(code)), -1, where};
-  const int peer = node->rank;
   engine& owner = *node->owner;
+  const bool synchronises = node->task != nullptr;
+  const int peer = !synchronises ? node->rank : code == status::peer_failed ? owner.ctx().last_failed() : -1;
   std::string name = fmt::format("#{:x}", node->window & 0xffff);
   {
     const std::lock_guard guard(owner.ctx().lock());
@@ -35,10 +36,30 @@ Error request_error(const char* call, status code, request_node*& node, const st
           ? ": the transfer ended with an error, though the rank lives; what it should have written "
             "is undefined: repeat it"
           : "";
+  if (synchronises) {
+    const std::string blamed =
+        code == status::peer_failed ? fmt::format(": world rank {} is dead or has left", peer) : "";
+    return {code,
+            fmt::format("{} on a synchronisation of window {}, rank {}: {}{}", call, name, owner.ctx().rank(),
+                        name_of(code), blamed),
+            peer, where};
+  }
   return {code,
           fmt::format("{} on a request to world rank {} on window {}, rank {}: {}{}", call, peer, name,
                       owner.ctx().rank(), name_of(code), why),
           peer, where};
+}
+
+/// Blocks until `over()`. `silent`: nobody rings when it could be true.
+template <class Over>
+status wait_for(context& ctx, bool silent, Over&& over) noexcept {
+  constexpr std::int64_t pause_first_ns = 1'000, pause_max_ns = 100'000;
+  const auto never = []() noexcept { return status::done; };
+  if (!silent) return ctx.wait_until(over, never);
+  status s = status::done;
+  for (std::int64_t pause_ns = pause_first_ns; ok(s) && !over(); pause_ns = std::min(2 * pause_ns, pause_max_ns))
+    s = ctx.pause(pause_ns, never);
+  return s;
 }
 
 }  // namespace
@@ -48,7 +69,28 @@ void raise_request(const char* call, status code, request_node*& node, const std
 }
 }  // namespace detail
 
+bool Request::is_silent(std::span<const Request> requests) noexcept {
+  return std::any_of(requests.begin(), requests.end(), [](const Request& r) {
+    return r.node_ != nullptr && r.node_->task != nullptr && r.node_->task->silent();
+  });
+}
+
+// Synchronisations go on only when somebody looks at them: other ranks may wait for them in another order.
+void Request::advance_together(std::span<Request> requests) noexcept {
+  const auto is_task = [](const Request& r) { return r.node_ != nullptr && r.node_->task != nullptr; };
+  const auto first = std::find_if(requests.begin(), requests.end(), is_task);
+  if (first == requests.end()) return;
+  const auto all = [&]() noexcept {
+    bool over = true;
+    for (Request& r : requests)
+      if (is_task(r) && detail::request_state(*r.node_) == status::not_yet) over = false;
+    return over;
+  };
+  (void)detail::wait_for(first->node_->owner->ctx(), is_silent(requests), all);
+}
+
 status try_wait_all(std::span<Request> requests) noexcept {
+  Request::advance_together(requests);
   status result = status::done;
   for (Request& r : requests) {
     const status s = r.try_wait();
@@ -58,6 +100,7 @@ status try_wait_all(std::span<Request> requests) noexcept {
 }
 
 void wait_all(std::span<Request> requests, std::source_location where) {
+  Request::advance_together(requests);
   std::optional<Error> first;
   for (Request& r : requests) {
     const status s = r.node_ == nullptr ? status::done : detail::wait_request(r.node_);
@@ -76,7 +119,8 @@ std::size_t wait_any(std::span<Request> requests, std::source_location where) {
   if (first == requests.end()) return requests.size();
   // `over` is true for failed ones, too, so that a death ends the wait.
   const auto any = [&]() noexcept { return std::any_of(requests.begin(), requests.end(), over); };
-  const status s = first->node_->owner->ctx().wait_until(any, []() noexcept { return status::done; });
+  detail::context& ctx = first->node_->owner->ctx();
+  const status s = detail::wait_for(ctx, Request::is_silent(requests), any);
   detail::request_node* none = nullptr;
   if (!ok(s)) detail::raise_request("wait_any", s, none, where);
   const auto ended = std::find_if(requests.begin(), requests.end(), over);

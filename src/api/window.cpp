@@ -78,7 +78,8 @@ status free_window(window_view* view) noexcept {
   if (!idle(w)) return status::wrong_epoch;
   team_core& team = *w.team;
   const call_scope in(*w.ctx, name_of(call::free));
-  status s = complete_all(w);
+  status s = issue_deferred(w, -1, nullptr);
+  if (const status completed = complete_all(w); ok(s)) s = completed;
   const status met = team.barrier();  // nobody uses the memory any more
   if (s == status::done) s = met;
   forget(w);
@@ -99,6 +100,7 @@ void drop_window(window_view* view) noexcept {
   for (const auto& [target, far] : w.far_targets) {
     if (far->held != 0) abandon_epoch(w, far->held == held_by_lock_all ? -1 : target);
   }
+  drop_ranges(w);
   forget(w);
   demote_memory(w);  // the user may give that memory back after this
   unregister_memory(w);

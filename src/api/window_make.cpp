@@ -73,9 +73,10 @@ struct agreement {
   status worst = status::done;
 };
 
-agreement agree(team_core& team, std::uint64_t bytes, status mine) {
-  std::array<std::uint64_t, 3> highest{bytes, static_cast<std::uint64_t>(team.mapped),
-                                       static_cast<std::uint64_t>(-static_cast<int>(mine))};
+agreement agree(team_core& team, std::uint64_t bytes, fence_kind fence, status mine) {
+  const auto kind = static_cast<std::uint64_t>(fence);
+  std::array<std::uint64_t, 5> highest{bytes, static_cast<std::uint64_t>(team.mapped),
+                                       static_cast<std::uint64_t>(-static_cast<int>(mine)), kind, ~kind};
   std::uint64_t sum = bytes;
   agreement all;
   all.worst = team.allreduce(highest.data(), highest.size(), element::u64, max);
@@ -85,13 +86,29 @@ agreement agree(team_core& team, std::uint64_t bytes, status mine) {
   all.mapped_max = highest[1];
   all.bytes_sum = sum;
   all.worst = static_cast<status>(-static_cast<int>(highest[2]));
+  if (ok(all.worst) && highest[3] != ~highest[4]) all.worst = status::bad_setting;
   return all;
+}
+
+fence_kind wished_fence(const settings& config, const Hints& hints) {
+  if (hints.fence != fence_kind::automatic) return hints.fence;
+  for (const fence_kind kind : {fence_kind::placed, fence_kind::def, fence_kind::imm_naive, fence_kind::imm_opt}) {
+    if (config.is(knob::fence, name_of(kind))) return kind;
+  }
+  return config.is(knob::fence, "imm-ri") ? fence_kind::imm_ri : fence_kind::automatic;
+}
+
+/// Fence imm-ri needs a fabric that can notify, unless all memory is mapped.
+bool can_have_fence(const team_core& team, fence_kind kind) noexcept {
+  const fabric::network* const wide = team.rt->where.wide.get();
+  return kind != fence_kind::imm_ri || team.one_node || wide == nullptr || wide->caps().write_with_immediate;
 }
 
 status check_plan(const team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t& bytes) noexcept {
   bytes = 0;
   if (plan.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / plan.element_bytes) return status::bad_size;
-  if (hints.signals > signals_max) return status::bad_argument;
+  if (hints.signals > signals_max || hints.fence > fence_kind::imm_ri) return status::bad_argument;
+  if (!can_have_fence(team, wished_fence(team.rt->config, hints))) return status::not_supported;
   if (plan.kind == call::allocate_shared && !(team.one_node && team.rt->intranode)) return status::unreachable;
   if (plan.kind == call::create && plan.memory == nullptr && plan.count != 0) return status::bad_argument;
   const fabric::network* const wide = team.rt->where.wide.get();
@@ -109,14 +126,23 @@ void raise_plan(const team_core& team, const window_plan& plan, const Hints& hin
                          plan.count, plan.element_bytes));
     case status::unreachable:
       refuse(plan, hints, all.worst, "the team spans nodes (or RMA_INTRANODE=off); use team.node()");
+    case status::bad_setting:
+      refuse(plan, hints, all.worst,
+             fmt::format("the ranks wish different fences, this one '{}' (Hints::fence, RMA_FENCE)",
+                         name_of(wished_fence(team.rt->config, hints))));
     case status::not_supported:
+      if (!can_have_fence(team, wished_fence(team.rt->config, hints))) {
+        refuse(plan, hints, all.worst,
+               "fence 'imm-ri' (Hints::fence, RMA_FENCE) needs a fabric that writes with an immediate; use imm-opt");
+      }
       refuse(
           plan, hints, all.worst,
           "accumulate_mode::device needs a network device with atomics (on one node also RMA_FABRIC=verbs or ucx); use "
           "element, striped, handler or automatic");
     case status::bad_argument:
       refuse(plan, hints, all.worst,
-             fmt::format("a null pointer with elements, or {} signals (at most {}), on this or another rank",
+             fmt::format("a null pointer with elements, {} signals (at most {}), or an unknown fence_kind, on this or "
+                         "another rank",
                          hints.signals, signals_max));
     case status::peer_failed: raise_team(team, name_of(plan.kind).data(), all.worst, std::source_location::current());
     default: refuse(plan, hints, all.worst, "refused");
@@ -127,6 +153,7 @@ void publish(window_core& w) {
   window_block& mine = w.my_block();
   mine.identity.magic = magic_base ^ w.id;
   mine.identity.bytes = w.local_bytes;
+  mine.identity.fence_slot = w.fences.slot;
   (void)w.ctx->node().register_region(w.local_base, w.local_bytes, mine.region);
   const bool in_segment = w.kind == call::allocate || w.kind == call::allocate_shared || w.promoted_bytes != 0;
   if (w.promoted_bytes != 0) {
@@ -302,6 +329,16 @@ void release_window(window_core& w) noexcept {
 
 namespace {
 
+/// The settings were checked when they were read, hints and what the fabric can do by check_plan.
+void choose_fence(window_core& w) {
+  w.fence = wished_fence(w.team->rt->config, w.hints);
+  w.fence_why = w.hints.fence != fence_kind::automatic ? "Hints::fence" : "RMA_FENCE";
+  if (w.fence != fence_kind::automatic) return;
+  // One barrier behind writes that are known to be there: less than what any of the others sends, on every fabric.
+  w.fence = fence_kind::placed;
+  w.fence_why = "auto";
+}
+
 std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& plan, const Hints& hints) {
   team_core& team = handle.core();
   auto w = std::make_unique<window_core>();
@@ -321,6 +358,9 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   w->watched = w->trace != nullptr || team.rt->around->keeps_accounts();
   w->inline_sync = w->intranode && !w->spans_nodes && !w->watched ? 1 : 0;
   w->local_bytes = plan.count * plan.element_bytes;
+  choose_fence(*w);
+  const std::lock_guard guard(w->ctx->lock());
+  w->fences.slot = team.rt->ops->new_slot();
   return w;
 }
 
@@ -364,7 +404,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   const call_scope in(*rt.ctx, name_of(plan.kind));
   std::uint64_t bytes = 0;
   const status mine = check_plan(team, plan, hints, bytes);
-  const agreement all = agree(team, bytes, mine);
+  const agreement all = agree(team, bytes, wished_fence(rt.config, hints), mine);
   if (!ok(all.worst)) raise_plan(team, plan, hints, all);
   reap_dropped(rt);
 

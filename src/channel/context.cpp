@@ -386,7 +386,9 @@ void context::on_completion(std::uint64_t token, status result) noexcept {
   if (completed_ != nullptr) completed_(completed_self_, token, result);
 }
 
-void context::on_immediate(int, std::uint32_t) noexcept {}
+void context::on_immediate(int source, std::uint32_t immediate) noexcept {
+  if (immediate_ != nullptr) immediate_(immediate_self_, source, immediate);
+}
 
 // Out of reach is as good as dead; of who has left in good order nothing is expected.
 void context::on_broken(int rank) noexcept {

@@ -39,6 +39,8 @@ enum class message : std::uint16_t {
   share,                         ///< do your half of a large copy
   refuse,                        ///< it could not be done
   protest,                       ///< a message made no sense
+  fence,                         ///< how far a rank is with a fence
+  range,                         ///< a lock of bytes of a window
   count_
 };
 
@@ -133,6 +135,11 @@ class context final : public fabric::sink, public fabric::directory {
   void set_completion(void (*run)(void* self, std::uint64_t token, status result) noexcept, void* self) noexcept {
     completed_ = run;
     completed_self_ = self;
+  }
+  /// Who is told that a write with an immediate has arrived.
+  void set_immediate(void (*run)(void* self, int source, std::uint32_t immediate) noexcept, void* self) noexcept {
+    immediate_ = run;
+    immediate_self_ = self;
   }
   void count(counter c, std::uint64_t n = 1) noexcept { counters_[static_cast<std::size_t>(c)] += n; }
   [[nodiscard]] std::uint64_t value(counter c) const noexcept { return counters_[static_cast<std::size_t>(c)]; }
@@ -295,6 +302,8 @@ class context final : public fabric::sink, public fabric::directory {
   std::atomic<std::int64_t> spin_ns_;  ///< adapts to how long waits are
   void (*completed_)(void* self, std::uint64_t token, status result) noexcept = nullptr;
   void* completed_self_ = nullptr;
+  void (*immediate_)(void* self, int source, std::uint32_t immediate) noexcept = nullptr;
+  void* immediate_self_ = nullptr;
   std::mutex news_lock_;  ///< of dead_ and the boot client's events
   std::vector<int> dead_;
   word32 deaths_{};

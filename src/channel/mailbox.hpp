@@ -29,6 +29,8 @@ class mailbox {
   /// Sends `data` to `to` (world rank); copied before the return.
   void send(int to, std::uint64_t team, std::uint64_t sequence, std::uint32_t tag,
             std::span<const std::byte> data) noexcept;
+  /// Takes the message if it is there; its size must be that of `data`.
+  bool try_receive(const address& from, std::span<std::byte> data) noexcept { return take(from, data); }
   /// Waits for the message; its size must be that of `data`. `peer_failed` if `failed` says so.
   template <class Failed>
   status receive(const address& from, std::span<std::byte> data, Failed&& failed) noexcept {

@@ -53,6 +53,18 @@ std::string_view name_of(accumulate_mode mode) noexcept {
   return "unknown";
 }
 
+std::string_view name_of(fence_kind kind) noexcept {
+  switch (kind) {
+    case fence_kind::automatic: return "auto";
+    case fence_kind::placed: return "placed";
+    case fence_kind::def: return "def";
+    case fence_kind::imm_naive: return "imm-naive";
+    case fence_kind::imm_opt: return "imm-opt";
+    case fence_kind::imm_ri: return "imm-ri";
+  }
+  return "unknown";
+}
+
 std::string_view name_of(call what) noexcept {
   constexpr std::string_view names[] = {"put",
                                         "get",

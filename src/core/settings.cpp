@@ -53,6 +53,8 @@ constexpr definition table[] = {
      "protocol for put and get to user memory of another process"},
     {"RMA_ACCUMULATE_MODE", "auto", form::words, "auto|element|striped|handler|device",
      "who makes atomic operations atomic, where the window's hints do not say"},
+    {"RMA_FENCE", "auto", form::words, "auto|placed|def|imm-naive|imm-opt|imm-ri",
+     "design of fences, where the window's hints do not say"},
     {"RMA_LOCK_RECOVERY", "on", form::words, "on|off",
      "a dead rank's lock: on frees it after its waiters got peer_failed, off keeps failing"},
     {"RMA_TRACE", "", form::text, "file name, %r is the rank; without %r the rank is appended",

@@ -36,6 +36,7 @@ enum class knob : std::uint8_t {
   promote,
   user_memory,
   accumulate_mode,
+  fence,
   lock_recovery,
   trace,
   count_

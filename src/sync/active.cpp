@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Active target epochs. Fence: complete what is under way, then a barrier (fence "imm-opt" of the dissertation where
-/// completion means placed at the target). Post/start/complete/wait: counters in the blocks of the ranks concerned,
-/// O(group), nothing global.
+/// Active target epochs. Fence "placed": complete what is under way, then a barrier; the other designs are in
+/// fence.cpp. Post/start/complete/wait: counters in the blocks of the ranks concerned, O(group), nothing global.
 ///
 ///   target:  post --(its count at each origin +1)-->            ... wait for |group| completions
 ///   origin:  start waits for that count; operations; complete --(completions at each target +1)-->
 #include <algorithm>
 
+#include "sync/fence.hpp"
 #include "xfer/trace_scope.hpp"
 #include "xfer/window_core.hpp"
 
@@ -72,8 +72,11 @@ status fence(window_view& view, assertion promises) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const trace_scope traced(w, call::fence);
-  const bool fenced = w.access == access_epoch::fence || w.access == access_epoch::none;
-  if (!fenced || w.locks_open != 0 || w.exposed) return status::wrong_epoch;
+  if (!may_fence(w)) return status::wrong_epoch;
+  if (w.fence != fence_kind::placed) {
+    fence_run run(w, promises, false, false);
+    return run_to_end(w, run);
+  }
   // A broken promise is reported after the fence has done its work: the other ranks are in it, too.
   const bool broken = has(promises, no_precede) && !w.dirty.empty();
   // A transfer that failed is this rank's alone: the others wait in the barrier.

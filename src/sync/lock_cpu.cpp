@@ -6,6 +6,7 @@
 
 #include "core/membarrier.hpp"
 #include "rma/detail/window_ops.hpp"
+#include "sync/lock_attempt.hpp"
 
 namespace rma::detail {
 namespace {
@@ -233,6 +234,45 @@ class waiting {
 };
 
 }  // namespace
+
+namespace {
+
+/// The steps of acquire_cpu, one by one.
+class cpu_attempt final : public lock_attempt {
+ public:
+  cpu_attempt(window_core& w, int target, lock_kind kind) noexcept
+      : w_(w), target_(target), kind_(kind), wait_(w, target, kind) {}
+  status advance() noexcept override {
+    if (!wait_.ready()) return status::not_yet;
+    return leave(wait_.missed(), true);
+  }
+  status failed() noexcept override {
+    const status s = wait_.failed();
+    return s == status::done ? s : leave(s, false);
+  }
+  void cancel() noexcept override { (void)leave(status::peer_failed, false); }
+  [[nodiscard]] bool silent() const noexcept override { return false; }
+
+ private:
+  status leave(status s, bool got) noexcept {
+    wait_.leave_list();
+    if (s != status::done && (got || wait_.has_word())) release_cpu(w_, target_, kind_);
+    const bool others = s != status::done || kind_ == lock_kind::shared;
+    if (others && (w_.views[w_.index_of(target_)].lock->state.load() & lock_waiters) != 0) wake_next(w_, target_);
+    return s;
+  }
+  window_core& w_;
+  int target_;
+  lock_kind kind_;
+  waiting wait_;
+};
+
+}  // namespace
+
+std::unique_ptr<lock_attempt> attempt_cpu(window_core& w, int target, lock_kind kind) {
+  take_back(w, w.views[w.index_of(target)]);
+  return std::make_unique<cpu_attempt>(w, target, kind);
+}
 
 status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
   take_back(w, w.views[w.index_of(target)]);

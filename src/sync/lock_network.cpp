@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "sync/lock_attempt.hpp"
 #include "xfer/remote.hpp"
 
 namespace rma::detail {
@@ -105,6 +106,47 @@ status acquire_network(window_core& w, int target, lock_kind kind) noexcept {
     if (s != status::done) return s;
     pause_ns = std::min(2 * pause_ns, pause_max_ns);
   }
+}
+
+namespace {
+
+/// The steps of acquire_network, one by one: at most one compare-and-swap for each pause.
+class network_attempt final : public lock_attempt {
+ public:
+  network_attempt(window_core& w, int target, lock_kind kind) noexcept
+      : w_(w), word_(w, target), target_(target), kind_(kind), seen_{0, w.ctx->around().now_ns()} {}
+  status advance() noexcept override {
+    if (w_.ctx->around().now_ns() < next_ns_) return status::not_yet;
+    const std::uint64_t wanted = lock_taken(found_, kind_, w_.my_lock_tag);
+    const status s = word_.swap(found_, wanted != 0 ? wanted : found_);
+    if (wanted != 0 && s != status::not_yet) return s;
+    if (s != status::done && s != status::not_yet) return s;
+    if (lock_taken(found_, kind_, w_.my_lock_tag) != 0) return status::not_yet;
+    const std::int64_t now_ns = w_.ctx->around().now_ns();
+    if (found_ != seen_.state) seen_ = {found_, now_ns};
+    next_ns_ = now_ns + pause_ns_;
+    pause_ns_ = std::min(2 * pause_ns_, pause_max_ns);
+    return status::not_yet;
+  }
+  status failed() noexcept override { return lost(w_, target_, seen_); }
+  void cancel() noexcept override {}
+  [[nodiscard]] bool silent() const noexcept override { return true; }
+
+ private:
+  window_core& w_;
+  lock_word word_;
+  int target_;
+  lock_kind kind_;
+  std::uint64_t found_ = 0;
+  sight seen_;
+  std::int64_t next_ns_ = 0;
+  std::int64_t pause_ns_ = pause_first_ns;
+};
+
+}  // namespace
+
+std::unique_ptr<lock_attempt> attempt_network(window_core& w, int target, lock_kind kind) {
+  return std::make_unique<network_attempt>(w, target, kind);
 }
 
 status release_network(window_core& w, int target, lock_kind kind) noexcept {

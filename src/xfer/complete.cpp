@@ -29,25 +29,19 @@ window_block* window_core::block_of(int target) const noexcept {
   return place < 0 ? nullptr : block_at(place);
 }
 
-status complete_target(window_core& w, int target) noexcept {
-  target_state& state = w.state_of(target);
-  if (!state.dirty) return status::done;
-  const int peer = w.world_rank(target);
-  const far_target* const far = w.is_far(target) ? static_cast<far_target*>(&state) : nullptr;
-  const auto over = [&]() noexcept {
-    return (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation) &&
-           state.fabric_pending.load() == 0 && (far == nullptr || !far->unplaced);
-  };
-  if (far != nullptr && far->unplaced) ask_placed(w, target);
-  bool soon = false;
-  if (state.fabric_pending.load() != 0) {
-    const std::lock_guard guard(w.ctx->lock());
-    soon = w.ctx->ready_soon(over);
-  }
-  status s = soon ? status::done : w.ctx->wait_for_peer(peer, [&]() noexcept {
-    ask_placed(w, target);
-    return over();
-  });
+namespace {
+
+bool is_over(const target_state& state, const far_target* far) noexcept {
+  return (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation) &&
+         state.fabric_pending.load() == 0 && (far == nullptr || !far->unplaced);
+}
+
+const far_target* as_far(const window_core& w, int target, const target_state& state) noexcept {
+  return w.is_far(target) ? static_cast<const far_target*>(&state) : nullptr;
+}
+
+/// Nothing is under way there any more, or never will be over: what there is to report.
+status settle(window_core& w, int target, target_state& state, status s) noexcept {
   if (s == status::done && state.fabric_failed.load() != 0) {
     const std::lock_guard guard(w.ctx->lock());
     s = static_cast<status>(-static_cast<int>(state.fabric_failed.load()));
@@ -61,7 +55,7 @@ status complete_target(window_core& w, int target) noexcept {
       s = status::transfer_failed;
     }
   }
-  if (s == status::peer_failed || s == status::transfer_failed) w.ctx->blame(peer);
+  if (s == status::peer_failed || s == status::transfer_failed) w.ctx->blame(w.world_rank(target));
   state.dirty = false;
   if (w.dirty.back() == target) {
     w.dirty.pop_back();
@@ -69,6 +63,37 @@ status complete_target(window_core& w, int target) noexcept {
     std::erase(w.dirty, target);
   }
   return s;
+}
+
+}  // namespace
+
+status complete_target(window_core& w, int target) noexcept {
+  target_state& state = w.state_of(target);
+  if (!state.dirty) return status::done;
+  const far_target* const far = as_far(w, target, state);
+  const auto over = [&]() noexcept { return is_over(state, far); };
+  if (far != nullptr && far->unplaced) ask_placed(w, target);
+  bool soon = false;
+  if (state.fabric_pending.load() != 0) {
+    const std::lock_guard guard(w.ctx->lock());
+    soon = w.ctx->ready_soon(over);
+  }
+  const status s = soon ? status::done : w.ctx->wait_for_peer(w.world_rank(target), [&]() noexcept {
+    ask_placed(w, target);
+    return over();
+  });
+  return settle(w, target, state, s);
+}
+
+status try_complete_target(window_core& w, int target) noexcept {
+  target_state& state = w.state_of(target);
+  if (!state.dirty) return status::done;
+  const far_target* const far = as_far(w, target, state);
+  ask_placed(w, target);
+  if (is_over(state, far)) return settle(w, target, state, status::done);
+  if (!w.ctx->gone(w.world_rank(target))) return status::not_yet;
+  (void)w.ctx->progress();  // it may have come before the news did
+  return settle(w, target, state, is_over(state, far) ? status::done : status::peer_failed);
 }
 
 status complete_promised(window_core& w, int target) noexcept {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xfer/engine.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -18,12 +19,24 @@ engine::engine(context& ctx) : ctx_(ctx) {
   ctx.set_handler(message::share, &engine::on_share, this);
   ctx.set_handler(message::refuse, &engine::on_refuse, this);
   ctx.set_handler(message::notify, &engine::on_notify, this);
+  ctx.set_handler(message::fence, &engine::on_fence, this);
   ctx.set_completion(&engine::on_completion, this);
+  ctx.set_handler(message::range, &engine::on_range, this);
+  ctx.set_immediate(&engine::on_immediate, this);
   if (ctx.config().is(knob::user_memory, "handler")) forced_ = user_memory::handler;
   if (ctx.config().is(knob::user_memory, "cma")) forced_ = user_memory::cma;
 }
 
-std::uint64_t engine::window_id(const window_core& w) noexcept { return w.id; }
+void engine::add(window_core& w) {
+  windows_.emplace(w.id, &w);
+  slots_.emplace(w.fences.slot, &w);
+}
+
+void engine::remove(window_core& w) {
+  windows_.erase(w.id);
+  slots_.erase(w.fences.slot);
+  last_found_ = nullptr;
+}
 
 request_node* engine::take_request() {
   request_node* const node = free_requests_;
@@ -35,13 +48,20 @@ request_node* engine::take_request() {
 request_node* engine::new_request(const window_core& w, int rank, std::uint64_t operation) {
   request_node* const node = take_request();
   context::peer& peer = ctx_.peer_of(rank);
-  *node = {this, &peer, rank, operation, nullptr, peer.protests.load(), w.id, nullptr};
+  *node = {this, &peer, rank, operation, nullptr, peer.protests.load(), w.id};
   return node;
 }
 
 request_node* engine::new_request(const window_core& w, int rank, posted_operation* posted) {
   request_node* const node = take_request();
-  *node = {this, nullptr, rank, 0, posted, 0, w.id, nullptr};
+  *node = {this, nullptr, rank, 0, posted, 0, w.id};
+  return node;
+}
+
+request_node* engine::new_request(const window_core& w, std::unique_ptr<sync_task> task) {
+  request_node* const node = take_request();
+  *node = {this, nullptr, -1, 0, nullptr, 0, w.id};
+  node->task = std::move(task);
   return node;
 }
 
@@ -54,6 +74,7 @@ void engine::free_request(request_node* node) noexcept {
       op->detached = true;
     }
   }
+  node->task.reset();
   node->next_free = free_requests_;
   free_requests_ = node;
 }
@@ -67,6 +88,7 @@ posted_operation* engine::new_posted() {
   }
   op->pieces = 1;
   op->detached = false;
+  op->immediate = false;
   op->result = status::done;
   op->over.store(0);
   op->state = nullptr;
@@ -87,6 +109,7 @@ void engine::end_piece(posted_operation& op, status result) noexcept {
       op.state = nullptr;
     } else {
       state.fabric_failed.store(static_cast<std::uint32_t>(-static_cast<int>(op.result)));
+      if (op.immediate) --state.immediates;  // nobody waits for it
       ++state.failures;
       op.reports = state.reports;
     }
@@ -229,6 +252,41 @@ void engine::on_notify(void* self, int source, std::span<const std::byte> payloa
   }
 }
 
+void engine::on_fence(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<engine*>(self);
+  fence_header h{};
+  if (payload.size() != sizeof h) return me.refuse(source, message::fence, payload, nonsense::wrong_length);
+  std::memcpy(&h, payload.data(), sizeof h);
+  if (h.news >= static_cast<std::uint32_t>(fence_news::count_))
+    return me.refuse(source, message::fence, payload, nonsense::wrong_contents);
+  const auto news = static_cast<fence_news>(h.news);
+  if (window_core* const w = me.find(h.window)) {
+    on_fence_news(*w, source, news, h.number);
+  } else if (news == fence_news::ask) {  // the window was dropped here: nobody has to wait for it
+    h.news = static_cast<std::uint32_t>(fence_news::answer);
+    me.ctx_.send_record(source, message::fence, h);
+  }
+}
+
+void engine::on_range(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<engine*>(self);
+  range_header h{};
+  if (payload.size() != sizeof h) return me.refuse(source, message::range, payload, nonsense::wrong_length);
+  std::memcpy(&h, payload.data(), sizeof h);
+  if (window_core* const w = me.find(h.window)) {
+    if (!on_range_news(*w, source, h)) me.refuse(source, message::range, payload, nonsense::wrong_contents);
+  } else if (h.news == static_cast<std::uint16_t>(range_news::request)) {
+    h.news = static_cast<std::uint16_t>(range_news::failed);
+    me.ctx_.send_record(source, message::range, h);
+  }
+}
+
+void engine::on_immediate(void* self, int source, std::uint32_t immediate) noexcept {
+  auto& me = *static_cast<engine*>(self);
+  const auto found = me.slots_.find(slot_of_immediate(immediate));
+  if (found != me.slots_.end()) on_fence_news(*found->second, source, fence_news::finish, immediate % 4);
+}
+
 // ---- requests --------------------------------------------------------------------------------------------------
 
 namespace {
@@ -240,7 +298,51 @@ status acknowledged(const request_node& node) noexcept {
 
 }  // namespace
 
+namespace {
+
+/// One step of a synchronisation.
+status step(request_node& node) noexcept {
+  if (node.ended != status::not_yet) return node.ended;
+  context& ctx = node.owner->ctx();
+  window_core* w = nullptr;
+  {
+    const std::lock_guard guard(ctx.lock());
+    w = node.owner->find(node.window);
+  }
+  if (w == nullptr) {
+    node.task->forget_window();
+    return node.ended = status::window_freed;
+  }
+  node.ended = node.task->advance(*w);
+  if (node.ended != status::not_yet) return node.ended;
+  const status lost = node.task->failed(*w);
+  if (lost == status::done) return status::not_yet;
+  (void)ctx.progress();  // it may have come before the news did
+  node.ended = node.task->advance(*w);
+  if (node.ended != status::not_yet) return node.ended;
+  node.task->give_up(*w, lost);
+  return node.ended = lost;
+}
+
+status wait_task(request_node& node) noexcept {
+  constexpr std::int64_t pause_first_ns = 1'000, pause_max_ns = 100'000;
+  context& ctx = node.owner->ctx();
+  const auto never = []() noexcept { return status::done; };
+  if (!node.task->silent()) {
+    const status s = ctx.wait_for_message([&]() noexcept { return step(node) != status::not_yet; }, never);
+    return s == status::done ? node.ended : s;
+  }
+  for (std::int64_t pause_ns = pause_first_ns; step(node) == status::not_yet;) {
+    if (const status s = ctx.pause(pause_ns, never); s != status::done) return s;
+    pause_ns = std::min(2 * pause_ns, pause_max_ns);
+  }
+  return node.ended;
+}
+
+}  // namespace
+
 status request_state(request_node& node) noexcept {
+  if (node.task != nullptr) return step(node);
   if (node.posted != nullptr) return node.posted->over.load() != 0 ? node.posted->result : status::not_yet;
   if (node.peer->operations_done.load() >= node.operation) return acknowledged(node);
   if (node.owner->ctx().deaths() != 0 && node.owner->ctx().gone(node.rank)) {
@@ -275,6 +377,11 @@ status test_request(request_node*& node) noexcept {
 status wait_request(request_node*& node) noexcept {
   request_node& n = *node;
   status s = status::done;
+  if (n.task != nullptr) {
+    s = wait_task(n);
+    if (ok(s)) release(node);
+    return s;
+  }
   if (n.posted != nullptr) {
     std::unique_lock guard(n.owner->ctx().lock());
     s = n.owner->wait_posted(guard, *n.posted);
@@ -289,8 +396,10 @@ status wait_request(request_node*& node) noexcept {
 
 void end_request(request_node*& node) noexcept { release(node); }
 
+// Other ranks take part in a synchronisation, and a window has its epoch in it: it is brought to its end, or undone.
 void drop_request(request_node* node) noexcept {
   engine& owner = *node->owner;
+  if (node->task != nullptr && step(*node) == status::not_yet && !node->task->may_be_dropped()) (void)wait_task(*node);
   const std::lock_guard guard(owner.ctx().lock());
   owner.free_request(node);
 }

@@ -16,6 +16,7 @@
 #include "channel/context.hpp"
 #include "rma/detail/view.hpp"
 #include "rma/layout.hpp"
+#include "xfer/sync_task.hpp"
 
 namespace rma::detail {
 
@@ -28,6 +29,7 @@ struct target_state;
 struct posted_operation {
   std::uint32_t pieces = 0;      ///< not over yet, and one more while they are being posted
   bool detached = false;         ///< nobody looks at it: given back when it is over
+  bool immediate = false;        ///< its fence counts it at the target
   status result = status::done;  ///< the worst of its pieces
   word32 over{};
   target_state* state = nullptr;  ///< whose fabric_pending counts it, if any; null if it is over and has not failed
@@ -50,6 +52,8 @@ struct request_node {
   std::uint32_t protests = 0;          ///< the peer's before
   std::uint64_t window = 0;            ///< its id
   request_node* next_free = nullptr;
+  std::unique_ptr<sync_task> task{};  ///< instead of all of them
+  status ended = status::not_yet;     ///< of the task
 };
 
 /// Where the data of a get, get_accumulate, fetch_and_op or compare_and_swap go when the reply comes.
@@ -63,7 +67,7 @@ struct result_ticket {
   std::uint32_t next_free = 0;
 };
 
-/// done, not_yet or peer_failed, without making progress.
+/// done, not_yet or peer_failed, without making progress; a synchronisation goes one step.
 status request_state(request_node& node) noexcept;
 
 /// How puts and gets reach the user memory of another process.
@@ -79,11 +83,10 @@ class engine {
   void refuse(int source, message kind, std::span<const std::byte> payload, nonsense why) noexcept;
 
   // ---- windows; the caller holds the progress lock ------------------------------------------------------------
-  void add(window_core& w) { windows_.emplace(window_id(w), &w); }
-  void remove(window_core& w) {
-    windows_.erase(window_id(w));
-    last_found_ = nullptr;
-  }
+  void add(window_core& w);
+  void remove(window_core& w);
+  /// What the next window is called in immediates to this rank.
+  [[nodiscard]] std::uint32_t new_slot() noexcept { return ++last_slot_ & 0x3fff'ffff; }
   [[nodiscard]] window_core* find(std::uint64_t id) noexcept {
     if (last_found_ == nullptr || last_id_ != id) {
       const auto at = windows_.find(id);
@@ -96,6 +99,7 @@ class engine {
   // ---- operations under way; the caller holds the progress lock ------------------------------------------------
   request_node* new_request(const window_core& w, int rank, std::uint64_t operation);
   request_node* new_request(const window_core& w, int rank, posted_operation* posted);
+  request_node* new_request(const window_core& w, std::unique_ptr<sync_task> task);
   void free_request(request_node* node) noexcept;
   /// Nothing of it is under way yet: one piece, detached or not as its user says before the first one is posted.
   posted_operation* new_posted();
@@ -119,7 +123,6 @@ class engine {
   void end_piece(posted_operation& op, status result) noexcept;
   request_node* take_request();
   static void on_completion(void* self, std::uint64_t token, status result) noexcept;
-  static std::uint64_t window_id(const window_core& w) noexcept;
   void take_result(std::uint64_t ticket, std::span<const std::byte> data) noexcept;
   static void on_operation(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_reply(void* self, int source, std::span<const std::byte> payload) noexcept;
@@ -127,12 +130,17 @@ class engine {
   static void on_share(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_refuse(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_notify(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static void on_fence(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static void on_range(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static void on_immediate(void* self, int source, std::uint32_t immediate) noexcept;
 
   context& ctx_;
   user_memory forced_ = user_memory::automatic;
   std::uint64_t last_id_ = 0;  ///< the window that was found last
   window_core* last_found_ = nullptr;
   std::unordered_map<std::uint64_t, window_core*> windows_;
+  std::unordered_map<std::uint32_t, window_core*> slots_;
+  std::uint32_t last_slot_ = 0;
   std::deque<request_node> requests_;  ///< grows to the largest number outstanding; reused after that
   request_node* free_requests_ = nullptr;
   std::deque<posted_operation> posted_;  ///< the same

@@ -6,6 +6,7 @@
 #include <array>
 #include <mutex>
 #include <span>
+#include <utility>
 
 #include "datatype/copy.hpp"
 #include "xfer/protocols.hpp"
@@ -42,10 +43,16 @@ class posting {
   /// What becomes of all that was posted, see engine::leave.
   status end(bool now, request_node** request) noexcept {
     w_.ctx->count(counter::operations_fabric);
+    announce();
     if (operation_ == nullptr) return result_;
     keep_track();
     const status s = w_.team->rt->ops->leave(guard_, *operation_, w_, o_.peer, now, ok(result_) ? request : nullptr);
     return ok(result_) ? s : result_;
+  }
+  /// The put is one write, so that an immediate can tell the target's fence of it.
+  void tell_by_immediate() noexcept {
+    told_by_it_ = write_ && w_.fence == fence_kind::imm_ri && w_.access == access_epoch::fence &&
+                  caps_.write_with_immediate && o_.args->signal < 0 && o_.state->immediates < immediates_max;
   }
   /// Where the data are to be read from, if not from the origin: the fabric reads them after the call's return.
   std::byte* copy(const void* from, std::size_t bytes) noexcept {
@@ -71,10 +78,35 @@ class posting {
     const bool direct = caps_.copies_by_cpu;  // over when it returns: nothing to keep track of
     if (!direct) begin();
     const std::uint64_t token = direct ? 0 : token_of(*operation_);
-    const status s = write_ ? network_.write(o_.peer, local, region_, remote, token)
-                            : network_.read(o_.peer, local, region_, remote, token);
+    const status s = !write_       ? network_.read(o_.peer, local, region_, remote, token)
+                     : told_by_it_ ? write_with_immediate(local, remote[0], token)
+                                   : network_.write(o_.peer, local, region_, remote, token);
     if (s == status::posted) ++operation_->pieces;
     return s == status::done && !direct ? status::posted : s;
+  }
+  /// The fence that closes this epoch has to say that this put is there.
+  void announce() noexcept {
+    if (!write_ || w_.access != access_epoch::fence || w_.fence == fence_kind::placed) return;
+    if (!told_by_it_) o_.state->finish_due = true;
+    if (std::exchange(o_.state->channel, true)) return;
+    w_.fences.channels.push_back(o_.args->target);
+  }
+  /// Of fence imm-ri. What a fabric cannot do for this memory is a write that a finish message announces.
+  status write_with_immediate(std::span<const fabric::local_slice> local, fabric::remote_slice remote,
+                              std::uint64_t token) noexcept {
+    const std::uint32_t slot = o_.far != nullptr
+                                   ? o_.far->fence_slot
+                                   : static_cast<std::uint32_t>(w_.identity_of(o_.args->target)->identity.fence_slot);
+    const std::uint32_t immediate = fence_immediate(slot, w_.fences.number + 1);
+    const status s = network_.write_with_immediate(o_.peer, local, region_, remote, immediate, token);
+    if (s == status::not_supported) {
+      told_by_it_ = false;
+      return network_.write(o_.peer, local, region_, {&remote, 1}, token);
+    }
+    if (!ok(s)) return s;
+    ++o_.state->immediates;
+    if (operation_ != nullptr) operation_->immediate = true;
+    return s;
   }
   void keep_track() noexcept {
     mark_dirty(w_, o_.args->target, *o_.state);
@@ -88,6 +120,7 @@ class posting {
   fabric::network& network_;
   const fabric::capabilities& caps_;
   const bool write_;
+  bool told_by_it_ = false;  ///< an immediate goes with the write
   std::unique_lock<small_lock> guard_;
   posted_operation* operation_ = nullptr;
   status result_ = status::done;
@@ -150,6 +183,7 @@ status post_all(window_core& w, const fabric::region_key& region, const checked_
   if (o.contiguous && o.bytes <= to.caps().transfer_bytes_max) [[likely]] {
     const fabric::local_slice local{here, o.bytes};
     const fabric::remote_slice remote{there, o.bytes};
+    to.tell_by_immediate();
     to.post({&local, 1}, {&remote, 1});
   } else {
     post_pieces(to, o, here, there);

@@ -114,8 +114,10 @@ void serve_operation(engine& e, int source, std::span<const std::byte> payload) 
     return;
   }
   window_core* const w = e.find(in.head.window);  // null: it has been dropped here
-  if (w != nullptr && !serve(e, *w, source, in))
-    e.refuse(source, message::operation, payload, nonsense::wrong_contents);
+  if (w == nullptr) return;
+  if (!serve(e, *w, source, in)) e.refuse(source, message::operation, payload, nonsense::wrong_contents);
+  if (in.head.signal <= last_of_fence)  // whatever became of it: the fence waits for this
+    on_fence_news(*w, source, fence_news::finish, static_cast<std::uint32_t>(last_of_fence - in.head.signal));
 }
 
 std::byte* local_range(const window_core& w, std::uint64_t offset, std::uint64_t bytes) noexcept {

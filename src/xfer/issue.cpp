@@ -33,6 +33,7 @@ bool access_allowed(const window_core& w, int target, const checked_operation& o
     case access_epoch::fence: return true;
     case access_epoch::lock_all: return true;
     case access_epoch::start:
+    case access_epoch::neighbours:
       return std::find(w.access_group.begin(), w.access_group.end(), target) != w.access_group.end();
     default: break;
   }
@@ -186,6 +187,8 @@ bool handler_is_better(const window_core& w, const location& at, checked_operati
   if (w.team->rt->ops->forced() == user_memory::handler) return true;
   o.choose("handler", "the target's memory is not registered");
   if (!at.registered) return true;
+  o.choose("handler", "fence def: data and synchronisation in one message");
+  if (w.fences.issuing && is_small_for_def(*o.args)) return true;
   o.choose("handler", "the fabric's writes need the target");
   if (!caps.one_sided && (!o.contiguous || o.bytes <= caps.handler_bytes_max)) return true;
   o.choose("fabric", "the target is on another node");
@@ -252,6 +255,10 @@ status issue(window_view& view, const operation_args& a, request_node** request)
   if (o.bytes != 0) {
     location at;
     if (const status s = locate(w, o, at); s != status::done) return s;
+    if (w.fence == fence_kind::def && w.access == access_epoch::fence && !w.fences.issuing) [[unlikely]] {
+      o.choose("deferred", "the window's fence is def");
+      if (const status s = defer(w, o, request != nullptr); s != status::done) return s;
+    }
     const bool device = o.atomic() && w.mode == accumulate_mode::device;
     const bool direct = at.mapped && !device && (!o.atomic() || w.mode != accumulate_mode::handler);
     o.choose(device ? "device" : "direct", device ? "the adapter owns atomicity" : "the target's memory is mapped");

@@ -26,6 +26,13 @@ void explain(trace_event& e, const window_core& w, call what, bool under_way) no
       e.protocol = under_way ? "acknowledgement" : "memory fence";
       e.why = under_way ? "operations were under way" : "nothing was under way";
       break;
+    case call::fence:
+      if (w.fence != fence_kind::placed) {
+        e.protocol = name_of(w.fence);
+        e.why = w.fence_why;
+        break;
+      }
+      [[fallthrough]];
     default:
       e.protocol = memory ? "memory" : "messages";
       e.why = memory ? "one node" : w.intranode ? "the team spans nodes" : "RMA_INTRANODE=off";

@@ -16,6 +16,8 @@
 #include "rma/detail/view.hpp"
 #include "rma/hints.hpp"
 #include "runtime/team_core.hpp"
+#include "xfer/fence_state.hpp"
+#include "xfer/range_state.hpp"
 
 namespace rma::detail {
 
@@ -27,6 +29,7 @@ struct window_identity {
   std::uint64_t bytes;           ///< of this rank's part
   fabric::region_key wide;       ///< of this rank's part, for the fabric between nodes
   std::uint64_t wide_reachable;  ///< 0: only by this rank's handler
+  std::uint64_t fence_slot;      ///< what it is called in immediates
 };
 
 /// Of a dynamic window: where the list of attached ranges is.
@@ -79,7 +82,10 @@ struct target_state {
   word32 fabric_failed{};            ///< minus the status of one of them that failed and was not reported
   std::uint32_t failures = 0;        ///< how many; these three are written by who holds the progress lock
   std::uint32_t reports = 0;         ///< how often failures have been reported by a call that completes all
+  std::uint32_t immediates = 0;      ///< that went there in this fence epoch, and have not failed
   bool dirty = false;                ///< in window_core::dirty
+  bool channel = false;              ///< in fence_state::channels
+  bool finish_due = false;           ///< a put of this fence epoch went there without an immediate
 
   void begin_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) + 1); }
   void end_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) - 1); }
@@ -87,13 +93,14 @@ struct target_state {
 
 /// A target whose memory is not mapped because it is on another node.
 struct far_target : target_state {
-  bool known = false;         ///< its identity was read: bytes, region, reachable
-  bool reachable = false;     ///< by the fabric, not only by its handler
-  bool plain = false;         ///< puts and gets always go by the fabric: nothing has to be chosen
-  bool unplaced = false;      ///< writes went there whose completion does not say that they are in its memory
-  std::uint8_t held = 0;      ///< lock_kind that this rank holds, 0 none
-  std::uint32_t starts = 0;   ///< posts used up
-  std::uint64_t bytes = 0;    ///< of its part
+  bool known = false;        ///< its identity was read: bytes, region, reachable
+  bool reachable = false;    ///< by the fabric, not only by its handler
+  bool plain = false;        ///< puts and gets always go by the fabric: nothing has to be chosen
+  bool unplaced = false;     ///< writes went there whose completion does not say that they are in its memory
+  std::uint8_t held = 0;     ///< lock_kind that this rank holds, 0 none
+  std::uint32_t starts = 0;  ///< posts used up
+  std::uint64_t bytes = 0;   ///< of its part
+  std::uint32_t fence_slot = 0;
   fabric::region_key region;  ///< of its part
   fabric::region_key block;   ///< of its window_block; bytes 0: not asked for yet
   std::uint64_t table_version = ~std::uint64_t{0};
@@ -138,6 +145,10 @@ struct window_core : window_view {
   node_barrier barrier;
   std::uint64_t message_rounds = 0;  ///< barriers by message
   std::uint64_t barrier_id = 0;
+  fence_kind fence = fence_kind::placed;  ///< never automatic
+  const char* fence_why = "auto";
+  fence_state fences;
+  range_state ranges;
 
   std::vector<target_view> views;    ///< what window_view::targets points to
   std::vector<target_state> states;  ///< per mapped rank
@@ -218,6 +229,8 @@ void release_window(window_core& w) noexcept;
 status complete_target(window_core& w, int target) noexcept;
 /// Waits for the operations under way that the target is bound to handle: what goes another way must not overtake them.
 status complete_promised(window_core& w, int target) noexcept;
+/// complete_target without waiting: `not_yet` if something is still under way.
+status try_complete_target(window_core& w, int target) noexcept;
 /// The same as complete_target for all targets.
 status complete_all(window_core& w) noexcept;
 /// lock_all: takes the target's shared lock at its first use.

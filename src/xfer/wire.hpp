@@ -20,7 +20,7 @@ namespace rma::detail {
 struct operation_header {
   std::uint64_t window;
   std::uint64_t ticket;  ///< of the origin, comes back with the data; 0: nothing comes back
-  std::int32_t signal;   ///< raised after this message, -1: none
+  std::int32_t signal;   ///< raised after this message, -1: none, less: see last_of_fence
   std::uint8_t pieces;   ///< target_rows that follow
   call kind;
   operation op;

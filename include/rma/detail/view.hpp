@@ -51,7 +51,14 @@ inline constexpr std::uint8_t record_biased = 0x20;
 inline constexpr std::uint8_t shared_biased = static_cast<std::uint8_t>(lock_kind::shared) | record_biased;
 inline constexpr std::uint8_t held_by_lock_all = 4;
 
-enum class access_epoch : std::uint8_t { none, fence, start, lock_all };
+enum class access_epoch : std::uint8_t {
+  none,
+  fence,
+  start,
+  lock_all,
+  neighbours,  ///< of a fence among neighbours
+  closing,     ///< by a request that has not ended
+};
 
 /// One target whose memory is mapped here.
 struct alignas(64) target_view {

@@ -22,6 +22,7 @@ using rma::Window;
 using rma::sim::dice;
 
 constexpr std::int64_t told_within_ns = 2'000'000'000;
+const std::vector<std::string> fences = {"auto", "placed", "def", "imm-naive", "imm-opt", "imm-ri"};
 
 /// Goes on until somebody is found dead, or for so many rounds.
 void work(Runtime& rt, std::uint64_t seed) {
@@ -57,6 +58,7 @@ rma::sim::Outcome run_seed(std::uint64_t seed, std::int64_t& died_ns, int& victi
   job.limit = std::chrono::seconds(60);
   victim = static_cast<int>(d.below(static_cast<std::uint64_t>(job.ranks)));
   died_ns = static_cast<std::int64_t>(1'000 + d.below(20'000'000));
+  job.settings["RMA_FENCE"] = fences[d.below(fences.size())];
   job.kills.push_back({victim, std::chrono::nanoseconds(died_ns)});
   return rma::sim::run(job, [&](Runtime& rt) { work(rt, seed); });
 }

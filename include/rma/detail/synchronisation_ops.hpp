@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the calls of rma/synchronisation.hpp do. Those with a node give it one if and only if there is more to do.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "rma/detail/view.hpp"
+#include "rma/request.hpp"
+
+namespace rma::detail {
+
+status ifence(window_view& window, assertion promises, request_node*& node) noexcept;
+status ilock(window_view& window, lock_kind kind, int target, request_node*& node) noexcept;
+status iunlock(window_view& window, int target, request_node*& node) noexcept;
+/// `target` -1: all.
+status iflush(window_view& window, int target, request_node*& node) noexcept;
+status icomplete(window_view& window, request_node*& node) noexcept;
+
+status lock_range(window_view& window, lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes) noexcept;
+status unlock_range(window_view& window, int target, std::uint64_t offset, std::uint64_t bytes) noexcept;
+
+status set_neighbours(window_view& window, const int* targets, std::size_t target_count, const int* origins,
+                      std::size_t origin_count) noexcept;
+status fence_neighbours(window_view& window, assertion promises) noexcept;
+
+fence_kind fence_of(const window_view& window) noexcept;
+
+}  // namespace rma::detail

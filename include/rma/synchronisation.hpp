@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// More ways to synchronise a window: requests for what else would block, locks of a part, fences among neighbours.
+/// What holds for all calls of a window is said in rma/window.hpp.
+///
+/// A request of a synchronisation goes on when it is tested or waited for; wait_any and wait_all advance all that they
+/// are given. Ranks that wait for several one after the other must do so in the same order. One that is dropped before
+/// its end is waited for, but for that of `ilock`, which is given up. It must end before its window does.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <span>
+
+#include "rma/detail/synchronisation_ops.hpp"
+#include "rma/detail/window_ops.hpp"
+#include "rma/epoch.hpp"
+#include "rma/request.hpp"
+
+namespace rma {
+
+/// The calls, as members of every window.
+template <class W>
+class Synchronisation {
+  using source = std::source_location;
+
+ public:
+  // ---- requests -------------------------------------------------------------------------------------------
+
+  /// `fence` without waiting. The window has no epoch until the request is complete; then the next one is open.
+  /// Shape      collective over the window's team: on every rank, and not `fence` on some of them
+  /// Completes  when the request does: what `fence` completes
+  /// Errors     as fence; wrong_epoch for operations meanwhile
+  [[nodiscard]] Request ifence(assertion promises = assertion::none, source where = source::current()) {
+    return start(detail::call::fence, -1, where,
+                 [&](auto& view, auto& node) { return detail::ifence(view, promises, node); });
+  }
+  /// `lock` without waiting for who holds it. The epoch is open when the request is complete; `unlock` or `iunlock`
+  /// ends it. Errors     as lock Cost       each look is an attempt; between nodes it is a compare-and-swap, with
+  /// growing pauses between two
+  [[nodiscard]] Request ilock(lock_kind kind, int target, source where = source::current()) {
+    return start(detail::call::lock, target, where,
+                 [&](auto& view, auto& node) { return detail::ilock(view, kind, target, node); });
+  }
+  /// `unlock` without waiting for the operations of the epoch, which ends now: nothing more may be issued in it.
+  /// Completes  when the request does: operations here and there; then the lock is given back
+  [[nodiscard]] Request iunlock(int target, source where = source::current()) {
+    return start(detail::call::unlock, target, where,
+                 [&](auto& view, auto& node) { return detail::iunlock(view, target, node); });
+  }
+  /// `flush` without waiting: what was issued to the target before, and perhaps what is issued until then.
+  [[nodiscard]] Request iflush(int target, source where = source::current()) {
+    return start(detail::call::flush, target, where, [&](auto& view, auto& node) {
+      return target < 0 ? status::bad_rank : detail::iflush(view, target, node);
+    });
+  }
+  [[nodiscard]] Request iflush_all(source where = source::current()) {
+    return start(detail::call::flush_all, -1, where,
+                 [&](auto& view, auto& node) { return detail::iflush(view, -1, node); });
+  }
+  /// `complete` without waiting: the epoch of `start` is closed now; its targets hear of it when the operations are
+  /// there.
+  [[nodiscard]] Request icomplete(source where = source::current()) {
+    return start(detail::call::complete, -1, where,
+                 [&](auto& view, auto& node) { return detail::icomplete(view, node); });
+  }
+
+  // ---- a part of a target -----------------------------------------------------------------------------------
+
+  /// Locks bytes [offset, offset + bytes) of the target's part: epochs on disjoint ranges of one target do not exclude
+  /// each other, nor do shared ones. Several ranges of a target may be held at once. Operations must stay inside;
+  /// nobody checks that. `lock(exclusive)` of the whole target excludes all ranges. Errors     bad_rank; out_of_window;
+  /// wrong_epoch if another epoch is open or a range of this rank overlaps in conflict;
+  ///            peer_failed if the target, or a rank that held what was waited for, is dead: then try again
+  /// Fairness   first come, first served among ranges that conflict
+  /// Cost       the target's shared lock at its first range, and a message each way; the target's progress is needed
+  /// Source     dissertation, "finer-grain locks" (future work); src/sync/range_lock.hpp
+  void lock_range(lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes,
+                  source where = source::current()) {
+    const status s = try_lock_range(kind, target, offset, bytes);
+    detail::require(view(), detail::call::lock, s, target, offset, bytes, where);
+  }
+  [[nodiscard]] status try_lock_range(lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
+    return detail::lock_range(view(), kind, target, offset, bytes);
+  }
+  /// Completes what was issued to the target, and gives that range back.
+  /// Errors     not_locked if this rank does not hold exactly this range
+  void unlock_range(int target, std::uint64_t offset, std::uint64_t bytes, source where = source::current()) {
+    const status s = try_unlock_range(target, offset, bytes);
+    detail::require(view(), detail::call::unlock, s, target, offset, bytes, where);
+  }
+  [[nodiscard]] status try_unlock_range(int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
+    return detail::unlock_range(view(), target, offset, bytes);
+  }
+
+  // ---- a known pattern --------------------------------------------------------------------------------------
+
+  /// Says once whom this rank will put into, and who will put into it: for `fence_neighbours`.
+  /// Shape      local; the ranks' lists must match
+  /// Errors     bad_rank; bad_argument for a rank twice, or a second call
+  void neighbours(std::span<const int> targets, std::span<const int> origins, source where = source::current()) {
+    const status s = detail::set_neighbours(view(), targets.data(), targets.size(), origins.data(), origins.size());
+    detail::require(view(), detail::call::post, s, -1, 0, targets.size(), where);
+  }
+  /// `fence` among neighbours: closes the epoch towards `targets` and from `origins`, and opens the next one.
+  /// Shape      every rank and its neighbours the same number of times; not collective
+  /// Completes  operations of this rank, and those of its origins aimed at it
+  /// Cost       one message to each target and one to each origin; no collective
+  /// Errors     as fence; peer_failed only for neighbours; bad_argument if `neighbours` was not called
+  /// Source     dissertation, "fences for a given pattern" (future work); src/sync/fence_neighbours.hpp
+  void fence_neighbours(assertion promises = assertion::none, source where = source::current()) {
+    detail::require(view(), detail::call::fence, try_fence_neighbours(promises), -1, 0, 0, where);
+  }
+  [[nodiscard]] status try_fence_neighbours(assertion promises = assertion::none) noexcept {
+    return detail::fence_neighbours(view(), promises);
+  }
+
+  /// The design of this window's fences. Never `automatic`.
+  [[nodiscard]] fence_kind fence_design() const noexcept {
+    return detail::fence_of(*static_cast<const W*>(this)->view_);
+  }
+
+ private:
+  friend W;
+  Synchronisation() noexcept = default;
+  [[nodiscard]] detail::window_view& view() noexcept { return *static_cast<W*>(this)->view_; }
+
+  template <class Begin>
+  Request start(detail::call what, int target, const source& where, Begin&& begin) {
+    detail::request_node* node = nullptr;
+    const status s = begin(view(), node);
+    Request request(node);
+    detail::require(view(), what, s, target, 0, 0, where);
+    return request;
+  }
+};
+
+}  // namespace rma

@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sync/fence.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "sync/fence_def.hpp"
+#include "sync/fence_imm_naive.hpp"
+#include "sync/fence_imm_opt.hpp"
+#include "sync/fence_imm_ri.hpp"
+#include "sync/fence_neighbours.hpp"
+#include "xfer/remote.hpp"
+
+namespace rma::detail {
+namespace {
+
+bool writes_before_messages(const window_core& w, int target) noexcept {
+  return w.ctx->network_of(w.world_rank(target)).caps().messages_after_writes;
+}
+
+/// A write that is complete is in the target's memory, on whatever node that is.
+bool completion_is_placement(const window_core& w) noexcept {
+  const fabric::network* const wide = w.ctx->wide();
+  return wide == nullptr || wide->caps().write_means == fabric::write_completion::placed;
+}
+
+/// A message behind the writes will say that they are there, so that nothing else has to.
+void trust_order(window_core& w, int target) noexcept {
+  if (w.is_far(target)) w.far(target).unplaced = false;
+}
+
+/// True if all of `ranks` have sent news of that fence; else `missing` is one that has not.
+bool all_heard(window_core& w, const std::unordered_map<int, std::uint32_t>& heard, const std::vector<int>& ranks,
+               std::uint32_t number, int& missing) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  for (const int r : ranks) {
+    const auto at = heard.find(w.world_rank(r));
+    if (at != heard.end() && static_cast<std::int32_t>(at->second - number) >= 0) continue;
+    missing = w.world_rank(r);
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool may_fence(const window_core& w) noexcept {
+  const bool fenced = w.access == access_epoch::fence || w.access == access_epoch::none;
+  return fenced && w.locks_open == 0 && !w.exposed;
+}
+
+status run_to_end(window_core& w, fence_run& run) noexcept {
+  status result = status::not_yet;
+  const status s = w.ctx->wait_for_message([&]() noexcept { return (result = run.advance(w)) != status::not_yet; },
+                                           [&]() noexcept { return run.failed(w); });
+  if (s == status::done) return result;
+  run.give_up(w, s);
+  return s;
+}
+
+fence_run::fence_run(window_core& w, assertion promises, bool among_neighbours, bool apart) noexcept
+    : promises_(promises), among_neighbours_(among_neighbours), apart_(apart), before_(w.access) {
+  fence_state& f = w.fences;
+  broken_ = has(promises, no_precede) && !w.dirty.empty();
+  // A fence that nobody has to wait for has no number: ranks may be any number of these ahead of each other.
+  const bool alone = has(promises, no_precede) && has(promises, no_succeed);
+  std::uint32_t& number = among_neighbours ? f.neighbour_number : f.number;
+  number_ = alone ? number : ++number;
+  if (!among_neighbours && !alone) {
+    f.arrived.clear(number_ + 2);
+    f.opened.clear(number_ + 2);
+  }
+  if (!apart) return;
+  w.close_all();
+  w.access = access_epoch::closing;
+  w.may_lock = 0;
+}
+
+fence_phase fence_run::next(const window_core& w) const noexcept {
+  if (among_neighbours_) return after_neighbours(phase_, promises_);
+  switch (w.fence) {
+    case fence_kind::def: return after_def(phase_, promises_);
+    case fence_kind::imm_naive: return after_imm_naive(phase_, promises_);
+    case fence_kind::imm_opt: return after_imm_opt(phase_, promises_);
+    case fence_kind::imm_ri: return after_imm_ri(phase_, promises_, completion_is_placement(w));
+    default: return after_placed(phase_, promises_);
+  }
+}
+
+/// Failed transfers are this rank's alone: the others are in the fence, too. Whatever else fails ends it.
+void fence_run::take(status s) noexcept {
+  if (s != status::done && result_ == status::done) result_ = s;
+}
+
+status fence_run::advance(window_core& w) noexcept {
+  for (;;) {
+    const status s = step(w);
+    if (s == status::not_yet) return s;
+    take(s);
+    if (s != status::done && s != status::transfer_failed) {
+      give_up(w, s);
+      return s;
+    }
+    phase_ = next(w);
+    if (phase_ == fence_phase::over) break;
+    enter(w);
+  }
+  end(w);
+  return broken_ ? status::wrong_epoch : result_;
+}
+
+void fence_run::enter(window_core& w) noexcept {
+  constexpr std::uint64_t fence_collectives = 0x66656e6365;
+  const std::uint64_t id = w.barrier_id ^ fence_collectives;
+  switch (phase_) {
+    case fence_phase::finish: enter_finish(w); break;
+    case fence_phase::complete: enter_complete(w); break;
+    case fence_phase::count:
+      enter_count(w);
+      rounds_.begin_reduce_scatter(*w.team, id, number_, w.fences.counts);
+      break;
+    case fence_phase::issue: enter_issue(w); break;
+    case fence_phase::barrier: rounds_.begin_barrier(*w.team, id, number_); break;
+    case fence_phase::flags: enter_flags(w); break;
+    default: break;
+  }
+}
+
+status fence_run::step(window_core& w) noexcept {
+  switch (phase_) {
+    case fence_phase::finish:
+    case fence_phase::issue: return announce(w);
+    case fence_phase::complete: return complete_dirty(w);
+    case fence_phase::count:
+      if (rounds_.advance(*w.team) == status::not_yet) return status::not_yet;
+      expected_ = w.fences.counts[0];
+      if (w.fence != fence_kind::def && w.fences.no_put_promised && expected_ != 0) broken_ = true;
+      return status::done;
+    case fence_phase::arrive: return arrived(w) ? status::done : status::not_yet;
+    case fence_phase::barrier: return rounds_.advance(*w.team);
+    case fence_phase::flags: return opened(w) ? status::done : status::not_yet;
+    default: return status::done;
+  }
+}
+
+void fence_run::say_finished(window_core& w, int target) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  send_fence_news(w, target, among_neighbours_ ? fence_news::neighbour_finish : fence_news::finish, number_);
+}
+
+void fence_run::enter_finish(window_core& w) noexcept {
+  if (among_neighbours_) {
+    due_ = w.fences.neighbour_targets;
+    return;
+  }
+  for (const int target : w.fences.channels) {
+    target_state& state = w.state_of(target);
+    if (!std::exchange(state.finish_due, false)) {
+      trust_order(w, target);  // immediates say it
+      continue;
+    }
+    ++state.immediates;  // counted like one
+    if (writes_before_messages(w, target)) {
+      trust_order(w, target);
+      say_finished(w, target);
+    } else {
+      ask_placed(w, target);
+      due_.push_back(target);
+    }
+  }
+}
+
+/// Tells the targets that are due, when all that went there is complete.
+status fence_run::announce(window_core& w) noexcept {
+  status worst = status::done;
+  while (!due_.empty()) {
+    const int target = due_.back();
+    const status s = try_complete_target(w, target);
+    if (s == status::not_yet) {
+      take(worst);
+      return s;
+    }
+    if (s != status::done) worst = s;
+    if (s != status::done && s != status::transfer_failed) break;
+    due_.pop_back();
+    say_finished(w, target);
+  }
+  return worst;
+}
+
+void fence_run::enter_complete(window_core& w) noexcept {
+  if (has(promises_, no_precede) && !w.fences.deferred.empty()) {
+    const access_epoch was = std::exchange(w.access, access_epoch::fence);
+    take(issue_deferred(w, -1, nullptr));
+    w.access = was;
+  }
+  for (const int target : w.dirty) {
+    if (among_neighbours_ && writes_before_messages(w, target)) trust_order(w, target);
+    ask_placed(w, target);  // all at once, then wait
+  }
+}
+
+status fence_run::complete_dirty(window_core& w) noexcept {
+  status worst = status::done;
+  for (std::size_t i = w.dirty.size(); i-- > 0;) {  // what is complete leaves the list
+    const status s = try_complete_target(w, w.dirty[i]);
+    if (s != status::done && s != status::not_yet) worst = s;
+  }
+  if (worst != status::done && worst != status::transfer_failed) return worst;
+  if (!w.dirty.empty()) {
+    take(worst);
+    return status::not_yet;
+  }
+  w.fences.spent.clear();
+  if (has(promises_, no_precede)) {  // nobody counts what was sent against the promise
+    for (const int target : std::exchange(w.fences.channels, {})) {
+      target_state& state = w.state_of(target);
+      state.channel = state.finish_due = false;
+      state.immediates = 0;
+    }
+  }
+  return worst;
+}
+
+void fence_run::enter_count(window_core& w) noexcept {
+  fence_state& f = w.fences;
+  const auto size = static_cast<std::size_t>(w.size());
+  f.counts.assign(size, 0);
+  const auto count_for = [&](int target) -> std::uint32_t& {
+    return f.counts[(static_cast<std::size_t>(target) + size - static_cast<std::size_t>(w.team->rank)) % size];
+  };
+  for (const int target : std::exchange(f.channels, {})) {
+    target_state& state = w.state_of(target);
+    state.channel = false;
+    const std::uint32_t told = std::exchange(state.immediates, 0);
+    if (w.fence != fence_kind::def) count_for(target) += told;
+  }
+  if (w.fence != fence_kind::def) return;
+  for (const int target : w.dirty) {  // what was put off is in it, too
+    if (target == w.team->rank) continue;
+    due_.push_back(target);
+    count_for(target) = 1;
+  }
+}
+
+void fence_run::enter_issue(window_core& w) noexcept {
+  const access_epoch was = std::exchange(w.access, access_epoch::fence);
+  std::vector<int> flagged;
+  take(issue_deferred(w, -1, &flagged));
+  w.access = was;
+  std::erase_if(due_, [&](int t) { return std::find(flagged.begin(), flagged.end(), t) != flagged.end(); });
+  for (const int target : std::exchange(w.fences.channels, {})) {
+    target_state& state = w.state_of(target);
+    state.channel = state.finish_due = false;
+  }
+  for (const int target : due_) ask_placed(w, target);
+}
+
+bool fence_run::arrived(window_core& w) noexcept {
+  int missing = 0;
+  if (!among_neighbours_) return w.fences.arrived.at(number_) >= expected_;
+  return all_heard(w, w.fences.neighbour_arrived, w.fences.neighbour_origins, number_, missing);
+}
+
+void fence_run::enter_flags(window_core& w) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  if (among_neighbours_) {
+    for (const int origin : w.fences.neighbour_origins) send_fence_news(w, origin, fence_news::neighbour_open, number_);
+    return;
+  }
+  for (int i = 1; i < w.size(); ++i) send_fence_news(w, (w.team->rank + i) % w.size(), fence_news::open, number_);
+}
+
+bool fence_run::opened(window_core& w) noexcept {
+  int missing = 0;
+  if (!among_neighbours_) return w.fences.opened.at(number_) + 1 >= static_cast<std::uint32_t>(w.size());
+  return all_heard(w, w.fences.neighbour_opened, w.fences.neighbour_targets, number_, missing);
+}
+
+status fence_run::failed(window_core& w) noexcept {
+  int missing = -1;
+  if (among_neighbours_) {
+    const fence_state& f = w.fences;
+    if (phase_ == fence_phase::arrive) (void)all_heard(w, f.neighbour_arrived, f.neighbour_origins, number_, missing);
+    if (phase_ == fence_phase::flags) (void)all_heard(w, f.neighbour_opened, f.neighbour_targets, number_, missing);
+  } else {
+    if (const status s = w.team->lost_member(); s != status::done) return s;
+    if (phase_ == fence_phase::count || phase_ == fence_phase::barrier) missing = w.world_rank(rounds_.from(*w.team));
+  }
+  if (missing < 0 || !w.ctx->gone(missing)) return status::done;
+  w.ctx->blame(missing);
+  return status::peer_failed;
+}
+
+void fence_run::give_up(window_core& w, status) noexcept {
+  if (!apart_) return;
+  w.access = before_;
+  w.may_lock = before_ == access_epoch::none ? w.inline_sync : std::uint8_t{0};
+}
+
+/// Opens the next epoch, or none.
+void fence_run::end(window_core& w) noexcept {
+  full_fence();
+  w.fences.no_put_promised = has(promises_, no_put);
+  if (!among_neighbours_ && w.fence == fence_kind::def) fence_is_over(w, number_);
+  w.close_all();
+  w.access_group.clear();
+  if (has(promises_, no_succeed)) {
+    w.access = access_epoch::none;
+    w.may_lock = w.inline_sync;
+    return;
+  }
+  w.may_lock = 0;
+  if (among_neighbours_) {
+    w.access = access_epoch::neighbours;
+    w.access_group = w.fences.neighbour_targets;
+    for (const int target : w.access_group) {
+      if (target_view* const t = view_of(w, target)) window_core::open(*t);
+    }
+    return;
+  }
+  w.access = access_epoch::fence;
+  if (w.fence != fence_kind::def) w.open_all();  // what is put off must not be inlined
+}
+
+}  // namespace rma::detail

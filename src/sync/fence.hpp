@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One fence, step by step: carries out the steps (fence_phase.hpp) in the order of the window's design (fence_*.hpp).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sync/fence_phase.hpp"
+#include "sync/rounds.hpp"
+#include "xfer/sync_task.hpp"
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+
+class fence_run final : public sync_task {
+ public:
+  /// The epoch is one that a fence may end. `apart`: the caller goes on; until it is over the window has no epoch.
+  fence_run(window_core& w, assertion promises, bool among_neighbours, bool apart) noexcept;
+
+  status advance(window_core& w) noexcept override;
+  status failed(window_core& w) noexcept override;
+  void give_up(window_core& w, status why) noexcept override;
+
+ private:
+  [[nodiscard]] fence_phase next(const window_core& w) const noexcept;
+  void enter(window_core& w) noexcept;
+  status step(window_core& w) noexcept;
+  void enter_finish(window_core& w) noexcept;
+  void enter_complete(window_core& w) noexcept;
+  void enter_count(window_core& w) noexcept;
+  void enter_issue(window_core& w) noexcept;
+  void enter_flags(window_core& w) noexcept;
+  status announce(window_core& w) noexcept;
+  status complete_dirty(window_core& w) noexcept;
+  bool arrived(window_core& w) noexcept;
+  bool opened(window_core& w) noexcept;
+  void end(window_core& w) noexcept;
+  void say_finished(window_core& w, int target) noexcept;
+  void take(status s) noexcept;
+
+  assertion promises_;
+  bool among_neighbours_;
+  bool apart_;
+  bool broken_ = false;  ///< a promise was seen to be
+  fence_phase phase_ = fence_phase::begin;
+  access_epoch before_ = access_epoch::none;
+  std::uint32_t number_ = 0;
+  std::uint32_t expected_ = 0;    ///< finish messages and immediates
+  status result_ = status::done;  ///< so far
+  std::vector<int> due_;          ///< targets that have to be told, when all for them is complete
+  rounds rounds_;
+};
+
+/// No epoch is open but one that a fence may end.
+bool may_fence(const window_core& w) noexcept;
+/// Blocks until the fence is over.
+status run_to_end(window_core& w, fence_run& run) noexcept;
+
+}  // namespace rma::detail

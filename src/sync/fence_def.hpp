@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Fence "def": operations are put off until the fence that closes their epoch; the first fence does nothing.
+///
+///   begin -> count -> issue -> complete -> arrive -> over
+///     |                                               ^
+///     +-- no_precede: complete ---------------------+
+///
+/// count: a reduce-scatter, in which every rank says whom it will send to. Nobody leaves it before all have come, so
+/// that no operation reaches a rank that is still in the epoch before; this is why no barrier is needed. issue: what is
+/// small goes to the target's handler, and the last message of a rank says that it is the last. no_succeed changes
+/// nothing: what it saves the others (the opening of the next epoch) is not there.
+///
+/// There is no overlap of communication with computing, but for an empty epoch or a few small operations it is the
+/// fence with the fewest messages. A rank that leaves the fence does not know that the others have: before a lock epoch
+/// that reads what others put, let them meet in a barrier.
+/// Source: dissertation, section 6.2 (Fence-Def).
+#pragma once
+
+#include "sync/fence_phase.hpp"
+
+namespace rma::detail {
+
+constexpr fence_phase after_def(fence_phase now, assertion promises) noexcept {
+  switch (now) {
+    case fence_phase::begin: return has(promises, no_precede) ? fence_phase::complete : fence_phase::count;
+    case fence_phase::count: return fence_phase::issue;
+    case fence_phase::issue: return fence_phase::complete;
+    case fence_phase::complete: return has(promises, no_precede) ? fence_phase::over : fence_phase::arrive;
+    default: return fence_phase::over;
+  }
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Fence among neighbours: for a pattern that is known, given once. No collective, O(neighbours) messages.
+///
+///   begin -> complete -> finish (to all targets) -> arrive (from all origins) -> flags (to origins, from targets) ->
+///   over
+///
+/// complete comes first: a target that has all its finish messages may change what this rank was still reading.
+/// What imm-naive counts is known here: each origin sends one finish message in each fence, whether it has put
+/// something or not. flags: an origin may put into this rank's part again when all of this rank's origins have
+/// finished. Source: dissertation, "fences for a given pattern" (future work).
+#pragma once
+
+#include "sync/fence_phase.hpp"
+
+namespace rma::detail {
+
+constexpr fence_phase after_neighbours(fence_phase now, assertion promises) noexcept {
+  const bool first = has(promises, no_precede);
+  const fence_phase open = has(promises, no_succeed) ? fence_phase::over : fence_phase::flags;
+  switch (now) {
+    case fence_phase::begin: return fence_phase::complete;
+    case fence_phase::complete: return first ? open : fence_phase::finish;
+    case fence_phase::finish: return fence_phase::arrive;
+    case fence_phase::arrive: return open;
+    default: return fence_phase::over;
+  }
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Taking a lock without waiting for it, step by step: what ilock stands on.
+#pragma once
+
+#include <memory>
+
+#include "rma/epoch.hpp"
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+
+class lock_attempt {
+ public:
+  virtual ~lock_attempt() = default;
+  /// `done`: it is held. `not_yet`, or why it never will be.
+  virtual status advance() noexcept = 0;
+  /// `peer_failed` if a rank that held it, or the target, is dead.
+  virtual status failed() noexcept = 0;
+  /// It is wanted no more, and not held.
+  virtual void cancel() noexcept = 0;
+  /// True if whoever gives the lock back does not ring this rank.
+  [[nodiscard]] virtual bool silent() const noexcept = 0;
+};
+
+std::unique_ptr<lock_attempt> attempt_cpu(window_core& w, int target, lock_kind kind);
+std::unique_ptr<lock_attempt> attempt_network(window_core& w, int target, lock_kind kind);
+
+}  // namespace rma::detail

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "rma/detail/synchronisation_ops.hpp"
+#include "sync/fence.hpp"
+#include "xfer/trace_scope.hpp"
+
+namespace rma::detail {
+namespace {
+
+status check_list(const window_core& w, const int* ranks, std::size_t count) noexcept {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (ranks[i] < 0 || ranks[i] >= w.size()) return status::bad_rank;
+    if (w.is_far(ranks[i]) && w.ctx->wide() == nullptr) return status::unreachable;
+    if (std::find(ranks, ranks + i, ranks[i]) != ranks + i) return status::bad_argument;
+  }
+  return status::done;
+}
+
+}  // namespace
+
+status set_neighbours(window_view& view, const int* targets, std::size_t target_count, const int* origins,
+                      std::size_t origin_count) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  window_core& w = core_of(view);
+  if (w.fences.has_neighbours) return status::bad_argument;
+  if (const status s = check_list(w, targets, target_count); s != status::done) return s;
+  if (const status s = check_list(w, origins, origin_count); s != status::done) return s;
+  w.fences.neighbour_targets.assign(targets, targets + target_count);
+  w.fences.neighbour_origins.assign(origins, origins + origin_count);
+  w.fences.has_neighbours = true;
+  return status::done;
+}
+
+status fence_neighbours(window_view& view, assertion promises) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  window_core& w = core_of(view);
+  if (w.failed) return status::window_failed;
+  const trace_scope traced(w, call::fence);
+  if (!w.fences.has_neighbours) return status::bad_argument;
+  const bool among = w.access == access_epoch::neighbours && w.locks_open == 0 && !w.exposed;
+  const bool empty = may_fence(w) && w.dirty.empty();
+  if (!among && !empty) return status::wrong_epoch;
+  fence_run run(w, promises, true, false);
+  return run_to_end(w, run);
+}
+
+fence_kind fence_of(const window_view& view) noexcept {
+  return is_freed(view) ? fence_kind::automatic : core_of(view).fence;
+}
+
+}  // namespace rma::detail

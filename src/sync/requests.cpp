@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Synchronisation that is asked for and goes on while its caller computes: ifence, ilock, iunlock, iflush, icomplete.
+/// Each is a sync_task behind a request; it goes on when a request is tested or waited for.
+/// Source: dissertation, "non-blocking synchronisation" (future work); MPI-4.1, chapter 12, has rput and the like only.
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include "rma/detail/synchronisation_ops.hpp"
+#include "sync/fence.hpp"
+#include "sync/lock_attempt.hpp"
+#include "xfer/remote.hpp"
+#include "xfer/trace_scope.hpp"
+
+namespace rma::detail {
+namespace {
+
+status usable_window(const window_view& view) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  return core_of(view).failed ? status::window_failed : status::done;
+}
+
+/// Takes the first step; a request only if there is more to do.
+status start_task(window_core& w, std::unique_ptr<sync_task> task, request_node*& node) noexcept {
+  const status s = task->advance(w);
+  if (s != status::not_yet) return s;
+  const std::lock_guard guard(w.ctx->lock());
+  node = w.team->rt->ops->new_request(w, std::move(task));
+  return status::posted;
+}
+
+/// A target that dies ends it by what try_complete_target says: nothing else can fail.
+class completion : public sync_task {
+ public:
+  status failed(window_core&) noexcept override { return status::done; }
+
+ protected:
+  /// Everything under way, everywhere.
+  static status complete_dirty(window_core& w, status& worst) noexcept {
+    for (std::size_t i = w.dirty.size(); i-- > 0;) {  // what is complete leaves the list
+      const status s = try_complete_target(w, w.dirty[i]);
+      if (s != status::done && s != status::not_yet) worst = s;
+    }
+    return w.dirty.empty() ? status::done : status::not_yet;
+  }
+};
+
+class flush_task final : public completion {
+ public:
+  explicit flush_task(int target) noexcept : target_(target) {}
+  status advance(window_core& w) noexcept override {
+    const status s = target_ < 0 ? complete_dirty(w, worst_) : try_complete_target(w, target_);
+    if (s == status::not_yet) return s;
+    if (target_ >= 0) worst_ = s;
+    full_fence();
+    if (target_view* const t = target_ < 0 ? nullptr : view_of(w, target_); t != nullptr && t->held != 0)
+      t->flushable = w.inline_sync;
+    return worst_;
+  }
+
+ private:
+  int target_;
+  status worst_ = status::done;
+};
+
+/// Closed for new operations from the start, as complete() is.
+class complete_task final : public completion {
+ public:
+  explicit complete_task(window_core& w) noexcept {
+    for (const int target : w.access_group) {
+      if (target_view* const t = view_of(w, target)) window_core::close(*t);
+    }
+    w.access = access_epoch::closing;
+    for (const int target : w.dirty) ask_placed(w, target);  // all at once
+  }
+  status advance(window_core& w) noexcept override {
+    if (complete_dirty(w, worst_) == status::not_yet) return status::not_yet;
+    full_fence();
+    for (const int target : w.access_group) notify(w, target, counter_kind::completion, 0);
+    w.access_group.clear();
+    w.access = access_epoch::none;
+    w.may_lock = w.inline_sync;
+    return worst_;
+  }
+
+ private:
+  status worst_ = status::done;
+};
+
+class unlock_task final : public completion {
+ public:
+  explicit unlock_task(int target) noexcept : target_(target) {}
+  status advance(window_core& w) noexcept override {
+    const status s = try_complete_target(w, target_);
+    if (s == status::not_yet) return s;
+    const status released = unlock_slow(w, target_);
+    return s != status::done ? s : released;
+  }
+
+ private:
+  int target_;
+};
+
+class lock_task final : public sync_task {
+ public:
+  lock_task(std::unique_ptr<lock_attempt> attempt, int target, lock_kind kind) noexcept
+      : attempt_(std::move(attempt)), target_(target), kind_(kind) {}
+  ~lock_task() override {
+    if (attempt_ != nullptr) attempt_->cancel();
+  }
+  status advance(window_core& w) noexcept override {
+    if (attempt_ == nullptr) return lost_;
+    const status s = attempt_->advance();
+    if (s == status::not_yet) return s;
+    attempt_ = nullptr;
+    if (s == status::done) hold(w);
+    return s;
+  }
+  status failed(window_core&) noexcept override {
+    if (attempt_ == nullptr) return status::done;
+    const status s = attempt_->failed();
+    if (s == status::done) return s;
+    attempt_ = nullptr;  // it has taken itself back
+    return lost_ = s;
+  }
+  void forget_window() noexcept override { attempt_ = nullptr; }
+  [[nodiscard]] bool silent() const noexcept override { return attempt_ != nullptr && attempt_->silent(); }
+  [[nodiscard]] bool may_be_dropped() const noexcept override { return true; }
+
+ private:
+  void hold(window_core& w) const noexcept {
+    ++w.locks_open;
+    if (w.is_far(target_)) {
+      w.far(target_).held = static_cast<std::uint8_t>(kind_);
+      return;
+    }
+    target_view& t = w.views[w.index_of(target_)];
+    t.held = static_cast<std::uint8_t>(kind_);
+    t.flushable = w.inline_sync;
+    window_core::open(t);
+  }
+
+  std::unique_ptr<lock_attempt> attempt_;
+  int target_;
+  lock_kind kind_;
+  status lost_ = status::window_freed;  ///< once there is no attempt
+};
+
+/// As at a lock: an empty fence epoch ends here.
+status may_lock_now(window_core& w, int target) noexcept {
+  if (target < 0 || target >= w.size()) return status::bad_rank;
+  if (w.access == access_epoch::fence && w.dirty.empty()) {
+    w.close_all();
+    w.access = access_epoch::none;
+    w.may_lock = w.inline_sync;
+  }
+  if (w.access != access_epoch::none || w.held(target) != 0) return status::wrong_epoch;
+  return w.is_far(target) && w.ctx->wide() == nullptr ? status::unreachable : status::done;
+}
+
+}  // namespace
+
+status ifence(window_view& view, assertion promises, request_node*& node) noexcept {
+  if (const status s = usable_window(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const trace_scope traced(w, call::fence);
+  if (!may_fence(w)) return status::wrong_epoch;
+  return start_task(w, std::make_unique<fence_run>(w, promises, false, true), node);
+}
+
+status ilock(window_view& view, lock_kind kind, int target, request_node*& node) noexcept {
+  if (const status s = usable_window(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const trace_scope traced(w, call::lock, target);
+  if (const status s = may_lock_now(w, target); s != status::done) return s;
+  const bool memory = w.intranode && !w.spans_nodes;
+  auto attempt = memory ? attempt_cpu(w, target, kind) : attempt_network(w, target, kind);
+  return start_task(w, std::make_unique<lock_task>(std::move(attempt), target, kind), node);
+}
+
+status iunlock(window_view& view, int target, request_node*& node) noexcept {
+  if (const status s = usable_window(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const trace_scope traced(w, call::unlock, target);
+  if (target < 0 || target >= w.size()) return status::bad_rank;
+  if (const std::uint8_t held = w.held(target); held == 0 || held == held_by_lock_all) return status::not_locked;
+  return start_task(w, std::make_unique<unlock_task>(target), node);
+}
+
+status iflush(window_view& view, int target, request_node*& node) noexcept {
+  if (const status s = usable_window(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const trace_scope traced(w, target < 0 ? call::flush_all : call::flush, target);
+  if (target >= w.size()) return status::bad_rank;
+  const bool open = w.access == access_epoch::lock_all || (target < 0 ? w.locks_open != 0 : w.held(target) != 0);
+  if (!open) return status::wrong_epoch;
+  return start_task(w, std::make_unique<flush_task>(target), node);
+}
+
+status icomplete(window_view& view, request_node*& node) noexcept {
+  if (const status s = usable_window(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const trace_scope traced(w, call::complete);
+  if (w.access != access_epoch::start) return status::wrong_epoch;
+  return start_task(w, std::make_unique<complete_task>(w), node);
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Locks of ranges, as a window keeps them: the table of this rank's part, and what this rank holds elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "rma/error.hpp"
+#include "xfer/range_table.hpp"
+
+namespace rma::detail {
+
+struct window_core;
+
+enum class range_news : std::uint32_t {
+  request,  ///< to the target
+  release,
+  bury,     ///< to the target: that rank is dead (in `ticket`)
+  granted,  ///< from the target
+  failed,   ///< from the target: a rank that held it is dead
+  count_
+};
+
+struct range_header {
+  std::uint64_t window;
+  std::uint64_t offset;
+  std::uint64_t bytes;
+  std::uint32_t ticket;
+  std::uint16_t news;
+  std::uint16_t kind;
+};
+
+/// A range that this rank holds or waits for.
+struct own_range {
+  int target;
+  range_entry entry;
+};
+
+struct range_state {
+  range_table table{};                                ///< of this rank's part; guarded by the progress lock
+  std::unordered_map<std::uint32_t, bool> answers{};  ///< by ticket, guarded alike
+  std::vector<own_range> held{};
+  std::uint32_t last_ticket = 0;
+};
+
+/// A message about ranges has come. The caller holds the progress lock. False if it makes no sense.
+bool on_range_news(window_core& w, int source, const range_header& h) noexcept;
+/// To a rank of the team; the caller holds the progress lock.
+void send_range_news(window_core& w, int target, range_news news, const range_entry& about) noexcept;
+/// Gives back what this rank holds: its window is dropped.
+void drop_ranges(window_core& w) noexcept;
+
+}  // namespace rma::detail

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a rank that dies in the middle of a synchronisation gives its peers peer_failed, never a hang; what it held of
+// a target can be had again.
+// Method: simulated ranks, some of which are killed at a known moment of virtual time.
+// Break: leave out what waiters do when they hear of a death.
+#include <catch2/catch.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "rma/rma.hpp"
+#include "rma/sim.hpp"
+
+namespace {
+
+using namespace std::chrono_literals;
+using window = rma::Window<std::uint64_t>;
+using rma::status;
+
+void expect(status found, status wanted, const char* what) {
+  if (found == wanted) return;
+  throw std::runtime_error(std::string(what) + ": " + std::string(name_of(found)) + ", not " +
+                           std::string(name_of(wanted)));
+}
+
+/// Rank `victim` computes for ever and is killed at 10 ms.
+void all_well(int ranks, int per_node, int victim, const std::string& fence,
+              const std::function<void(rma::Runtime&)>& play) {
+  rma::sim::Config job{.ranks = ranks, .ranks_per_node = per_node};
+  job.settings["RMA_FENCE"] = fence;
+  job.kills.push_back({victim, 10ms});
+  job.limit = 20s;
+  const auto out = rma::sim::run(job, play);
+  INFO(out.text());
+  CHECK(out.ok());
+}
+
+void live_on(rma::Runtime& rt) {
+  for (;;) rt.compute(1s);
+}
+
+}  // namespace
+
+TEST_CASE("a dead holder of a range fails its waiters once", "[deaths][range]") {
+  const int per_node = GENERATE(1, 4);
+  all_well(4, per_node, 1, "auto", [](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 8);
+    if (rt.rank() == 1) win.lock_range(rma::exclusive, 0, 0, 16);
+    rt.world().barrier();
+    if (rt.rank() == 1) live_on(rt);
+    if (rt.rank() == 0) {
+      expect(win.try_wait_signal(0, 1, 2), status::done, "the signal of who got it");  // answers meanwhile
+      rt.compute(5s);  // its memory is there for the unlock
+    } else if (rt.rank() == 2) {
+      expect(win.try_lock_range(rma::exclusive, 0, 32, 8), status::done, "a range that nobody holds");
+      expect(win.try_lock_range(rma::exclusive, 0, 8, 8), status::peer_failed, "a range of the dead");
+      expect(win.try_lock_range(rma::exclusive, 0, 8, 8), status::done, "the same again");
+      const std::vector<std::uint64_t> seven(1, 7);
+      win.put_signal(std::span<const std::uint64_t>(seven), 0, 1, 0);
+      expect(win.try_unlock_range(0, 8, 8), status::done, "its unlock");
+      expect(win.try_unlock_range(0, 32, 8), status::done, "unlock");
+    }
+  });
+}
+
+TEST_CASE("a death ends an ifence, with each design", "[deaths][fence]") {
+  const std::string fence = GENERATE("placed", "def", "imm-naive", "imm-opt", "imm-ri");
+  all_well(5, 1, 2, fence, [](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 8);
+    win.fence();
+    if (rt.rank() == 2) live_on(rt);
+    for (int r = 0; r < rt.size(); ++r) (void)win.try_put(std::uint64_t{1}, r, 0);
+    rma::Request request;
+    try {
+      request = win.ifence();
+    } catch (const rma::Error& e) {
+      expect(e.code(), status::peer_failed, "ifence");
+      return;
+    }
+    expect(request.try_wait(), status::peer_failed, "wait of an ifence");
+  });
+}
+
+TEST_CASE("a fence among neighbours fails for the neighbours of the dead only", "[deaths][fence]") {
+  all_well(6, 1, 2, "auto", [](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 8);
+    const int other[] = {rt.rank() ^ 1};  // pairs: 0 1, 2 3, 4 5
+    win.neighbours(other, other);
+    win.fence_neighbours();
+    rt.world().barrier();
+    if (rt.rank() == 2) live_on(rt);
+    (void)win.try_put(std::uint64_t{1}, other[0], 0);
+    expect(win.try_fence_neighbours(), rt.rank() == 3 ? status::peer_failed : status::done, "fence_neighbours");
+    rt.compute(1s);
+    if (rt.rank() != 3) expect(win.try_fence_neighbours(), status::done, "a fence of others after the death");
+  });
+}
+
+TEST_CASE("a dead holder fails an ilock", "[deaths][lock]") {
+  const int per_node = GENERATE(1, 3);
+  all_well(3, per_node, 1, "auto", [](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 8);
+    if (rt.rank() == 1) expect(win.try_lock(rma::exclusive, 0), status::done, "lock");
+    rt.world().barrier();
+    if (rt.rank() == 1) live_on(rt);
+    if (rt.rank() == 0) rt.compute(5s);
+    if (rt.rank() != 2) return;
+    rma::Request request = win.ilock(rma::exclusive, 0);
+    expect(request.try_wait(), status::peer_failed, "ilock of what a dead rank holds");
+  });
+}
