@@ -34,6 +34,9 @@ enum class knob : std::uint8_t {
   promote,
   user_memory,
   accumulate_mode,
+  lock,
+  lock_home,
+  lock_policy,
   lock_recovery,
   trace,
   count_

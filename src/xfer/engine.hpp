@@ -82,6 +82,7 @@ class engine {
   void add(window_core& w) { windows_.emplace(window_id(w), &w); }
   void remove(window_core& w) {
     windows_.erase(window_id(w));
+    std::erase(busy_, &w);
     last_found_ = nullptr;
   }
   [[nodiscard]] window_core* find(std::uint64_t id) noexcept {
@@ -92,6 +93,9 @@ class engine {
     }
     return last_found_;
   }
+
+  /// The window's lock manager has something to do from now on.
+  void busy(window_core& w);
 
   // ---- operations under way; the caller holds the progress lock ------------------------------------------------
   request_node* new_request(const window_core& w, int rank, std::uint64_t operation);
@@ -126,6 +130,8 @@ class engine {
   static void on_acknowledge(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_share(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_refuse(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static void on_lock(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static unsigned on_duty(void* self) noexcept;
   static void on_notify(void* self, int source, std::span<const std::byte> payload) noexcept;
 
   context& ctx_;
@@ -133,6 +139,7 @@ class engine {
   std::uint64_t last_id_ = 0;  ///< the window that was found last
   window_core* last_found_ = nullptr;
   std::unordered_map<std::uint64_t, window_core*> windows_;
+  std::vector<window_core*> busy_;     ///< whose lock managers have something to look after
   std::deque<request_node> requests_;  ///< grows to the largest number outstanding; reused after that
   request_node* free_requests_ = nullptr;
   std::deque<posted_operation> posted_;  ///< the same
