@@ -177,6 +177,8 @@ unsigned lock_agent::bury() noexcept {
     }
     const int dead = holders_[i].source;
     if (recovers) {
+      if (w_.locks != lock_protocol::two_sided)
+        w_.my_block().lock.recoveries.fetch_add(1);  // first, see cpu_wait::missed
       give_back(holders_[i]);
       holders_.erase(holders_.begin() + static_cast<std::ptrdiff_t>(i));
     } else {
@@ -288,7 +290,10 @@ status await_answer(window_core& w, int target, lock_request& r) noexcept {
   if (s == status::peer_failed) w.ctx->blame(peer);
   if (s != status::done) return s;
   s = r.result;
-  if (s == status::peer_failed) w.ctx->blame(r.blamed);
+  if (s == status::peer_failed) {
+    await_news_of_death(w);
+    w.ctx->blame(r.blamed);
+  }
   return s;
 }
 

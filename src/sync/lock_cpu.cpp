@@ -176,6 +176,7 @@ status cpu_wait::failed_far() noexcept {
   const bool recovers = !w_.ctx->config().is(knob::lock_recovery, "off");
   if ((state & lock_writer) != 0 && (state & lock_proxy) != 0 && w_.ctx->dead(holder_of(state))) {
     const int dead = holder_of(state);
+    if (recovers) view_.lock->recoveries.fetch_add(1);
     while (recovers && (state & lock_proxy) != 0 && holder_of(state) == dead &&
            !word.compare_exchange(state, lock_released(state, lock_kind::exclusive)))
       continue;
@@ -192,7 +193,10 @@ status cpu_wait::missed() noexcept {
     w_.ctx->lost(w_.world_rank(r));  // this rank may not have heard of the death
     return status::peer_failed;
   }
-  return status::done;
+  if (w_.agent == nullptr || proxy_ != 0) return status::done;
+  await_news_of_death(w_);  // of a rank of another node, for which the lock manager held it
+  (void)w_.team->lost_member();
+  return status::peer_failed;
 }
 
 void cpu_wait::leave_list() noexcept {

@@ -161,6 +161,7 @@ class network_wait {
   /// Another waiter has given a dead rank's hold back meanwhile: it is news for this one, too.
   [[nodiscard]] bool missed() noexcept {
     if (network_recoveries(a_.seen) == recoveries_) return false;
+    await_news_of_death(w_);
     if (w_.team->lost_member() == status::done && holder_ >= 0) w_.ctx->blame(holder_);
     return true;
   }

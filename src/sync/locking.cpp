@@ -80,6 +80,12 @@ status choose_lock(window_core& w, std::string& why_not) {
   return status::done;
 }
 
+void await_news_of_death(window_core& w) noexcept {
+  constexpr std::int64_t at_most_ns = 1'000'000'000;
+  if (w.team->lost_member() == status::done)
+    (void)w.ctx->pause(at_most_ns, [&w]() noexcept { return w.team->lost_member(); });
+}
+
 lock_home wished_home(const window_core& w) noexcept {
   if (w.hints.home != lock_home::automatic) return w.hints.home;
   return w.ctx->config().is(knob::lock_home, "network") ? lock_home::network : lock_home::cpu;

@@ -262,6 +262,8 @@ status complete_promised(window_core& w, int target) noexcept;
 status complete_all(window_core& w) noexcept;
 /// Lock "two-sided": takes the lock now and sends what has waited for the end of the epoch.
 status send_deferred(window_core& w, int target) noexcept;
+/// Another rank has said that a member died: returns when this rank has heard of it, too, or after a while.
+void await_news_of_death(window_core& w) noexcept;
 /// lock_all: takes the target's shared lock at its first use.
 status touch(window_core& w, int target) noexcept;
 /// Adds to a counter of the target's block, there or by message, and wakes it.
