@@ -14,6 +14,14 @@ inline constexpr lock_kind shared = lock_kind::shared;
 /// `win.lock(rma::exclusive, target)`: nobody else may hold it.
 inline constexpr lock_kind exclusive = lock_kind::exclusive;
 
+/// What this rank has asked of a window's locks so far; locks of mapped memory by protocol `cpu` are not counted.
+struct LockCounts {
+  std::uint64_t local = 0;       ///< requests for targets of this node
+  std::uint64_t remote = 0;      ///< requests for targets of other nodes
+  std::uint64_t migrations = 0;  ///< of hybrid locks, at a request of this rank
+  std::int64_t waited_ns = 0;    ///< from request to hold
+};
+
 /// Promises about an epoch, combined with |. A promise that is seen to be broken is wrong_epoch.
 enum class assertion : std::uint8_t {
   none = 0,

@@ -29,6 +29,26 @@ enum class fence_kind : std::uint8_t {
   imm_ri,     ///< at once, each put with an immediate that the target counts; a barrier (figure 6.6)
 };
 
+/// What carries out lock, unlock and lock_all in a window.
+enum class lock_protocol : std::uint8_t {
+  automatic,  ///< cpu where all ranks share memory, network elsewhere
+  two_sided,  ///< lock, operations and unlock go to the target together at unlock; its handler runs them
+  network,    ///< a word that the network's atomics own: the target does nothing
+  cpu,        ///< a word in memory that the node's ranks share; others ask the target's lock manager
+  hybrid,     ///< cpu and network, the lock migrates between them
+};
+
+/// Where a hybrid lock is when its window is made.
+enum class lock_home : std::uint8_t { automatic, cpu, network };
+
+/// When a hybrid lock migrates.
+enum class lock_policy : std::uint8_t {
+  automatic,
+  naive,      ///< at every request of the side where it is not: the dissertation's
+  threshold,  ///< at so many in a row (Hints::lock_threshold)
+  adaptive,   ///< when what they would have saved exceeds the price of a migration, which grows with each in vain
+};
+
 /// Wishes and promises about one window. Collective: the same on every rank, but for `name`.
 struct Hints {
   /// Appears in messages, traces and counters.
@@ -37,6 +57,12 @@ struct Hints {
   std::size_t displacement_unit = 0;
   /// See accumulate_mode. A mode that the window cannot have is an error.
   accumulate_mode accumulate = accumulate_mode::automatic;
+  /// See lock_protocol (RMA_LOCK for all windows). One that the window cannot have is an error.
+  lock_protocol lock = lock_protocol::automatic;
+  /// Of a hybrid lock; `automatic`: RMA_LOCK_HOME and RMA_LOCK_POLICY.
+  lock_home home = lock_home::automatic;
+  lock_policy policy = lock_policy::automatic;
+  unsigned lock_threshold = 8;
   /// Signals that others can raise here (put_signal and friends).
   unsigned signals = 16;
   /// User memory: copy it into shared pages while the window lives, so that the node's ranks map it

@@ -43,12 +43,13 @@
 #include "rma/request.hpp"
 #include "rma/synchronisation.hpp"
 #include "rma/team.hpp"
+#include "rma/window_facts.hpp"
 
 namespace rma {
 
 /// A window whose elements are T. Move-only; see the top of this file for what holds for all operations.
 template <class T>
-class Window : public Synchronisation<Window<T>> {
+class Window : public window_facts, public Synchronisation<Window<T>> {
   friend class Synchronisation<Window<T>>;
   static_assert(std::is_trivially_copyable_v<T>,
                 "rma::Window<T> needs a trivially copyable T: bytes travel, not objects");
@@ -87,7 +88,7 @@ class Window : public Synchronisation<Window<T>> {
   }
 
   Window() noexcept = default;
-  Window(Window&& other) noexcept : view_(std::exchange(other.view_, detail::no_window())) {}
+  Window(Window&& other) noexcept : window_facts(std::exchange(other.view_, detail::no_window())) {}
   Window& operator=(Window&& other) noexcept {
     if (this != &other) {
       detail::drop_window(view_);
@@ -137,17 +138,6 @@ class Window : public Synchronisation<Window<T>> {
     detail::target_view* const t = detail::view_of(*view_, rank);
     return t == nullptr ? nullptr : reinterpret_cast<T*>(t->base);
   }
-  [[nodiscard]] Team team() const { return detail::team_of(*view_); }
-  [[nodiscard]] std::string_view name() const noexcept { return detail::name_of_window(*view_); }
-  /// Who makes atomic operations atomic here. Never `automatic`.
-  [[nodiscard]] accumulate_mode atomicity() const noexcept { return view_->mode; }
-  /// True if an operation of this kind to this target completes without the target's processor.
-  [[nodiscard]] bool one_sided(detail::call kind, int target) const noexcept {
-    return detail::one_sided(*view_, kind, target);
-  }
-  /// True if this rank's user memory was promoted into shared pages; else why not, in one line.
-  [[nodiscard]] bool promoted() const noexcept { return detail::promotion(*view_).empty(); }
-  [[nodiscard]] std::string_view not_promoted_because() const noexcept { return detail::promotion(*view_); }
 
   // ---- put ------------------------------------------------------------------------------------------------
 
@@ -590,11 +580,10 @@ class Window : public Synchronisation<Window<T>> {
   }
 
  private:
-  explicit Window(detail::window_view* view) noexcept : view_(view) {}
+  explicit Window(detail::window_view* view) noexcept : window_facts(view) {}
   static Window make(detail::call kind, const Team& team, T* memory, std::size_t count, const Hints& hints) {
     return Window(detail::make_window(team, {kind, memory, count, sizeof(T), alignof(T)}, hints));
   }
-  detail::window_view* view_ = detail::no_window();
 };
 
 }  // namespace rma

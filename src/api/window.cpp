@@ -7,6 +7,7 @@
 #include "channel/call_scope.hpp"
 #include "core/names.hpp"
 #include "rma/detail/window_ops.hpp"
+#include "sync/lock_agent.hpp"
 #include "xfer/engine.hpp"
 #include "xfer/remote.hpp"
 #include "xfer/window_core.hpp"
@@ -24,6 +25,7 @@ bool idle(const window_core& w) noexcept {
 void forget(window_core& w) noexcept {
   const std::lock_guard guard(w.ctx->lock());
   engine& e = *w.team->rt->ops;
+  if (w.agent != nullptr) w.agent->close();
   e.remove(w);
   for (const target_state& state : w.states) e.forget(state);
   for (const auto& [target, far] : w.far_targets) e.forget(*far);
@@ -191,6 +193,7 @@ bool one_sided(window_view& view, call kind, int target) noexcept {
   if (!transfer && w.mode == accumulate_mode::device) return target >= 0 && target < w.size();
   if (target == w.team->rank) return true;
   if (target < 0 || target >= w.size()) return false;
+  if (w.defers || (w.agent != nullptr && w.block_of(target) == nullptr)) return false;  // its lock manager has a part
   if (w.is_far(target)) return transfer && reaches_far(w, target);
   const target_view* const t = view_of(w, target);
   const bool memory = t != nullptr && t->base != nullptr;
@@ -199,6 +202,15 @@ bool one_sided(window_view& view, call kind, int target) noexcept {
                       w.team->rt->ops->forced() != user_memory::handler);
   }
   return memory && w.mode != accumulate_mode::handler;
+}
+
+lock_protocol locking(const window_view& view, int target) noexcept {
+  if (is_freed(view) || target < 0 || target >= core_of(view).size()) return lock_protocol::automatic;
+  return core_of(view).locks;
+}
+
+LockCounts counts_of_locks(const window_view& view) noexcept {
+  return is_freed(view) ? LockCounts{} : core_of(view).counts;
 }
 
 std::string_view promotion(const window_view& view) noexcept {

@@ -14,6 +14,8 @@
 #include "core/names.hpp"
 #include "fabric/shm/promote.hpp"
 #include "rma/detail/window_ops.hpp"
+#include "sync/lock_hybrid.hpp"
+#include "sync/locking.hpp"
 #include "xfer/engine.hpp"
 #include "xfer/window_core.hpp"
 
@@ -151,6 +153,7 @@ void raise_plan(const team_core& team, const window_plan& plan, const Hints& hin
 
 void publish(window_core& w) {
   window_block& mine = w.my_block();
+  if (w.locks == lock_protocol::hybrid) set_home(w, wished_home(w));
   mine.identity.magic = magic_base ^ w.id;
   mine.identity.bytes = w.local_bytes;
   mine.identity.fence_slot = w.fences.slot;
@@ -192,7 +195,8 @@ void attach_targets(window_core& w, const window_plan& plan) {
     target_view& v = w.views[i];
     v.record = records + i;
     v.stripes = w.array<stripe_lock>(block, w.layout.stripes_at);
-    if (w.intranode && !w.spans_nodes) v.lock = &block.lock;
+    const bool by_memory = w.locks == lock_protocol::cpu || w.locks == lock_protocol::hybrid;
+    if (by_memory && (w.intranode || self)) v.lock = &block.lock;
     if (plan.kind == call::create_dynamic) continue;
     const bool same = w.board->same_process(static_cast<std::size_t>(place));
     if (self || (w.intranode && same)) {
@@ -247,12 +251,12 @@ status choose_mode(window_core& w, const window_plan& plan) {
   const bool by_memory = wished == accumulate_mode::element || wished == accumulate_mode::striped;
   if (by_memory && !w.all_mapped && w.hints.accumulate != accumulate_mode::automatic) return status::not_supported;
   if (w.mode != accumulate_mode::device) {
-    w.mode = !w.all_mapped                          ? accumulate_mode::handler
-             : wished == accumulate_mode::automatic ? accumulate_mode::striped
-                                                    : wished;
+    w.mode = !w.all_mapped || (w.defers && wished == accumulate_mode::automatic) ? accumulate_mode::handler
+             : wished == accumulate_mode::automatic                              ? accumulate_mode::striped
+                                                                                 : wished;
   }
   const bool by_processor = w.mode == accumulate_mode::element || w.mode == accumulate_mode::striped;
-  const bool forced = w.watched || w.unit != w.element_bytes;
+  const bool forced = w.watched || w.unit != w.element_bytes || w.defers;
   for (std::size_t i = 0; i < w.views.size(); ++i) {
     target_view& v = w.views[i];
     v.plain_unlock = w.mode == accumulate_mode::element ? v.plain_record : std::uint8_t{0};
@@ -356,8 +360,8 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   w->trace = team.rt->trace.get();
   w->spans_nodes = !team.one_node && w->ctx->wide() != nullptr;
   w->watched = w->trace != nullptr || team.rt->around->keeps_accounts();
-  w->inline_sync = w->intranode && !w->spans_nodes && !w->watched ? 1 : 0;
   w->local_bytes = plan.count * plan.element_bytes;
+  w->dice = mix(w->id, static_cast<std::uint64_t>(team.rank));
   choose_fence(*w);
   const std::lock_guard guard(w->ctx->lock());
   w->fences.slot = team.rt->ops->new_slot();
@@ -409,6 +413,9 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   reap_dropped(rt);
 
   auto w = new_core(handle, plan, hints);
+  if (std::string why_not; choose_lock(*w, why_not) != status::done)
+    refuse(plan, hints, status::not_supported, why_not);
+  w->inline_sync = w->locks == lock_protocol::cpu && w->intranode && !w->watched ? 1 : 0;
   take_place(*w, plan, all);
   if (plan.kind == call::create && (hints.promote || rt.config.on(knob::promote))) promote_memory(*w);
   publish(*w);

@@ -122,6 +122,7 @@ unsigned context::progress() noexcept {
   if (!guard) return 0;  // somebody else is at it
   unsigned found = node_.poll(*this, events_per_round);
   if (wide_ != nullptr) found += wide_->poll(*this, events_per_round);
+  if (on_duty_) found += duty_(duty_self_);
   if (!owed_.empty()) acknowledge();
   if (!waiting_.empty()) send_waiting();
   if (accounts_) [[unlikely]] {
@@ -240,8 +241,9 @@ bool context::sleep(condition ready, std::int64_t until_ns) noexcept {
       acknowledge();
       send_waiting();
     }
-    news =
-        node_.pending() || node_.promised() || (wide_ != nullptr && wide_->pending()) || waiting_messages() != before;
+    const bool served = on_duty_ && duty_(duty_self_) != 0;
+    news = served || node_.pending() || node_.promised() || (wide_ != nullptr && wide_->pending()) ||
+           waiting_messages() != before;
   }
   if (news) {
     around_.retract();

@@ -38,6 +38,7 @@ enum class message : std::uint16_t {
   acknowledge,                   ///< so many operations are done
   share,                         ///< do your half of a large copy
   refuse,                        ///< it could not be done
+  lock,                          ///< between a rank that wants a lock and the lock manager of its target
   protest,                       ///< a message made no sense
   fence,                         ///< how far a rank is with a fence
   range,                         ///< a lock of bytes of a window
@@ -60,6 +61,9 @@ enum class counter : std::uint8_t {
   operations_fabric,
   operations_stripe_waits,
   lock_waits,
+  locks_local,
+  locks_remote,
+  lock_migrations,
   deaths,
   count_
 };
@@ -141,6 +145,13 @@ class context final : public fabric::sink, public fabric::directory {
     immediate_ = run;
     immediate_self_ = self;
   }
+  /// What this rank has to do for others beside handlers, while it is `on_duty`: called under the lock in every round,
+  /// and once more before a sleep. Returns how much was done.
+  void set_duty(unsigned (*run)(void* self) noexcept, void* self) noexcept {
+    duty_ = run;
+    duty_self_ = self;
+  }
+  void on_duty(bool yes) noexcept { on_duty_ = yes; }
   void count(counter c, std::uint64_t n = 1) noexcept { counters_[static_cast<std::size_t>(c)] += n; }
   [[nodiscard]] std::uint64_t value(counter c) const noexcept { return counters_[static_cast<std::size_t>(c)]; }
 
@@ -304,6 +315,9 @@ class context final : public fabric::sink, public fabric::directory {
   void* completed_self_ = nullptr;
   void (*immediate_)(void* self, int source, std::uint32_t immediate) noexcept = nullptr;
   void* immediate_self_ = nullptr;
+  unsigned (*duty_)(void* self) noexcept = nullptr;
+  void* duty_self_ = nullptr;
+  bool on_duty_ = false;
   std::mutex news_lock_;  ///< of dead_ and the boot client's events
   std::vector<int> dead_;
   word32 deaths_{};

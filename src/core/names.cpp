@@ -65,6 +65,17 @@ std::string_view name_of(fence_kind kind) noexcept {
   return "unknown";
 }
 
+std::string_view name_of(lock_protocol lock) noexcept {
+  switch (lock) {
+    case lock_protocol::automatic: return "auto";
+    case lock_protocol::two_sided: return "two-sided";
+    case lock_protocol::network: return "network";
+    case lock_protocol::cpu: return "cpu";
+    case lock_protocol::hybrid: return "hybrid";
+  }
+  return "unknown";
+}
+
 std::string_view name_of(call what) noexcept {
   constexpr std::string_view names[] = {"put",
                                         "get",

@@ -55,6 +55,12 @@ constexpr definition table[] = {
      "who makes atomic operations atomic, where the window's hints do not say"},
     {"RMA_FENCE", "auto", form::words, "auto|placed|def|imm-naive|imm-opt|imm-ri",
      "design of fences, where the window's hints do not say"},
+    {"RMA_LOCK", "auto", form::words, "auto|two-sided|network|cpu|hybrid",
+     "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else "
+     "network"},
+    {"RMA_LOCK_HOME", "cpu", form::words, "cpu|network", "where a hybrid lock is when its window is made"},
+    {"RMA_LOCK_POLICY", "adaptive", form::words, "naive|threshold:K|adaptive",
+     "when a hybrid lock migrates: at every request of the other side, at K in a row, or when that pays"},
     {"RMA_LOCK_RECOVERY", "on", form::words, "on|off",
      "a dead rank's lock: on frees it after its waiters got peer_failed, off keeps failing"},
     {"RMA_TRACE", "", form::text, "file name, %r is the rank; without %r the rank is appended",
@@ -67,10 +73,19 @@ static_assert(std::size(table) == static_cast<std::size_t>(knob::count_));
               fmt::format("{}={} ({}) is not a value of this setting; valid: {}", d.name, value, origin, d.choices));
 }
 
-bool one_of(std::string_view choices, std::string_view value) {
+/// A choice NAME:K takes a number, from 1 on.
+bool is_choice(std::string_view choice, std::string_view value, std::uint64_t& number) {
+  if (choice == value) return true;
+  if (!choice.ends_with(":K") || !value.starts_with(choice.substr(0, choice.size() - 1))) return false;
+  value.remove_prefix(choice.size() - 1);
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  return error == std::errc{} && end == value.data() + value.size() && number != 0 && number <= UINT32_MAX;
+}
+
+bool one_of(std::string_view choices, std::string_view value, std::uint64_t& number) {
   while (!choices.empty()) {
     const auto cut = choices.find('|');
-    if (choices.substr(0, cut) == value) return true;
+    if (is_choice(choices.substr(0, cut), value, number)) return true;
     if (cut == std::string_view::npos) break;
     choices.remove_prefix(cut + 1);
   }
@@ -148,7 +163,7 @@ void settings::take_launcher() {
 void settings::set(std::size_t index, std::string value, const char* origin) {
   const definition& d = table[index];
   entry& e = values_[index];
-  const bool fits = d.kind == form::words    ? one_of(d.choices, value)
+  const bool fits = d.kind == form::words    ? one_of(d.choices, value, e.number)
                     : d.kind == form::number ? parse_number(value, false, e.number)
                     : d.kind == form::bytes  ? parse_number(value, true, e.number)
                                              : true;

@@ -37,6 +37,9 @@ enum class knob : std::uint8_t {
   user_memory,
   accumulate_mode,
   fence,
+  lock,
+  lock_home,
+  lock_policy,
   lock_recovery,
   trace,
   count_

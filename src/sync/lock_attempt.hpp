@@ -23,6 +23,9 @@ class lock_attempt {
   [[nodiscard]] virtual bool silent() const noexcept = 0;
 };
 
+/// By whatever lock the window has. Lock "hybrid", and "cpu" of another node's rank, can only be taken as a whole: then
+/// the first step waits.
+std::unique_ptr<lock_attempt> attempt_lock(window_core& w, int target, lock_kind kind);
 std::unique_ptr<lock_attempt> attempt_cpu(window_core& w, int target, lock_kind kind);
 std::unique_ptr<lock_attempt> attempt_network(window_core& w, int target, lock_kind kind);
 

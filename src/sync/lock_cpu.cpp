@@ -14,41 +14,24 @@ namespace {
 constexpr unsigned tries_before_listing_max = 64;
 constexpr std::uint16_t rebias_after_max = 4096;
 constexpr std::uint8_t record_recovered = 0x80;
+constexpr std::int64_t drain_ns = 1'000'000;
 
-/// The bits of the ranks that sleep for one target's lock.
-class waiter_list {
- public:
-  waiter_list(window_core& w, int target) noexcept
-      : words_(w.array<word64>(*w.block_of(target), w.layout.waiters_at)), count_((w.mapped + 63) / 64) {}
+}  // namespace
 
-  void set(std::size_t i) noexcept {
-    if ((words_[i / 64].load() & bit(i)) == 0) words_[i / 64].fetch_or(bit(i));
-  }
-  void clear(std::size_t i) noexcept {
-    if ((words_[i / 64].load() & bit(i)) != 0) words_[i / 64].fetch_and(~bit(i));
-  }
-  [[nodiscard]] bool empty() const noexcept {
-    return std::all_of(words_, words_ + count_, [](const word64& w) { return w.load() == 0; });
-  }
-  /// The first one after `i`, round and round; -1 if there is none.
-  [[nodiscard]] int next_after(std::size_t i) const noexcept {
-    const std::size_t bits = count_ * 64;
-    for (std::size_t step = 1; step <= bits; ++step) {
-      const std::size_t at = (i + step) % bits;
-      if ((words_[at / 64].load(std::memory_order_relaxed) & bit(at)) != 0) return static_cast<int>(at);
-    }
-    return -1;
-  }
+int holder_of(std::uint64_t state) noexcept {
+  return static_cast<int>((state & ~(lock_writer | lock_proxy | lock_away | lock_migrating)) >> 32);
+}
 
- private:
-  static std::uint64_t bit(std::size_t i) noexcept { return std::uint64_t{1} << (i % 64); }
-  word64* words_;
-  std::size_t count_;
-};
+namespace {
 
-void ring_writer(window_core& w, std::uint64_t state) noexcept {
+int rank_of(const window_core& w, const target_view& t) noexcept {
+  return static_cast<int>(w.first) + static_cast<int>(&t - w.targets);
+}
+
+void ring_writer(window_core& w, int target, std::uint64_t state) noexcept {
   if ((state & lock_writer) == 0 || (state & lock_waiters) == 0) return;
-  const std::size_t holder = w.board->index_of(static_cast<int>((state & ~lock_writer) >> 32));
+  if ((state & (lock_proxy | lock_away)) != 0) return w.ring(target);
+  const std::size_t holder = w.board->index_of(holder_of(state));
   if (holder < w.board->size()) w.board->ring_doorbell(holder);
 }
 
@@ -56,7 +39,7 @@ void ring_writer(window_core& w, std::uint64_t state) noexcept {
 void take_back(window_core& w, target_view& t) noexcept {
   if (t.record->load(std::memory_order_relaxed) == 0) return;
   t.record->exchange(0);
-  ring_writer(w, t.lock->state.load());
+  ring_writer(w, rank_of(w, t), t.lock->state.load());
 }
 
 /// A counted shared lock after enough others without a writer in between: from now on readers have their records again.
@@ -89,6 +72,8 @@ void wake_next(window_core& w, int target) noexcept {
     if (next >= 0) {
       waiters.clear(static_cast<std::size_t>(next));
       w.ring(static_cast<int>(w.first) + next);
+      // The target may wait for others than itself, and may be computing: somebody else gets the chance, too.
+      if (w.agent != nullptr && static_cast<int>(w.first) + next == target && waiters.next_after(me) >= 0) continue;
     }
     if (!waiters.empty()) return;
     state.fetch_and(~lock_waiters);
@@ -137,103 +122,159 @@ std::vector<int> settled(const window_core& w, int target) {
   return found;
 }
 
-/// One rank's wait for one lock. A writer takes the word, then waits for the readers that it found by their records.
-class waiting {
- public:
-  waiting(window_core& w, int target, lock_kind kind) noexcept
-      : w_(w),
-        target_(target),
-        kind_(kind),
-        view_(w.views[w.index_of(target)]),
-        list_(w, target),
-        recoveries_(view_.lock->recoveries.load()),
-        settled_(settled(w, target)),
-        tries_before_listing_(std::min(tries_before_listing_max, w.ctx->looks_before_sleep())) {}
+}  // namespace
 
-  bool ready() noexcept {
-    if (step()) return true;
-    if (++tries_ < tries_before_listing_) return false;
-    list_.set(w_.index_of(w_.team->rank));  // before the last look: who unlocks after it sees the list
-    word64& state = view_.lock->state;
-    if ((state.load() & lock_waiters) == 0) {
-      state.fetch_or(lock_waiters);
-      readers_know_ = false;
-    }
-    if (draining_ && view_.plain_record != 0 && !std::exchange(readers_know_, true)) fence_for_others();
-    return step();
-  }
-  status failed() noexcept {
-    for (int r = static_cast<int>(w_.first); r < static_cast<int>(w_.first + w_.mapped); ++r) {
-      if (w_.team->place(r) < 0 || r == w_.team->rank || !w_.ctx->gone(w_.world_rank(r))) continue;
-      if (recover_from(w_, target_, r) && is_news(r)) return blame(r);
-    }
-    return status::done;
-  }
-  /// After the lock was got: another waiter may have given a dead rank's hold back; it is news for this one, too.
-  status missed() noexcept {
-    if (view_.lock->recoveries.load() == recoveries_) return status::done;
-    for (const int r : settled(w_, target_)) {
-      if (!is_news(r)) continue;
-      w_.ctx->lost(w_.world_rank(r));  // this rank may not have heard of the death
-      return status::peer_failed;
-    }
-    return status::done;
-  }
-  void leave_list() noexcept {
-    if (tries_ >= tries_before_listing_) list_.clear(w_.index_of(w_.team->rank));
-  }
-  /// True if the word is taken, although the wait has not ended.
-  [[nodiscard]] bool has_word() const noexcept { return draining_; }
+bool waiter_list::empty() const noexcept {
+  return std::all_of(words_, words_ + count_, [](const word64& w) { return w.load() == 0; });
+}
 
- private:
-  bool step() noexcept {
-    if (kind_ == lock_kind::shared) {
-      if (view_.counted_locks >= view_.rebias_after ? restore_bias(view_) : take_shared(view_)) return true;
-      take_back(w_, view_);
-      return false;
-    }
-    if (!draining_ && !take_word()) return false;
-    if (draining_ && !readers_gone(w_, target_)) return false;
-    draining_ = false;
-    return true;
+int waiter_list::next_after(std::size_t i) const noexcept {
+  const std::size_t bits = count_ * 64;
+  for (std::size_t step = 1; step <= bits; ++step) {
+    const std::size_t at = (i + step) % bits;
+    if ((words_[at / 64].load(std::memory_order_relaxed) & bit(at)) != 0) return static_cast<int>(at);
   }
-  bool take_word() noexcept {
-    std::uint64_t found = view_.lock->state.load(std::memory_order_relaxed);
-    view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive) | record_unsure);
-    do {
-      if ((found & (lock_writer | lock_readers)) != 0) {
-        view_.record->store(0);
-        return false;
-      }
-    } while (!view_.lock->state.compare_exchange(found, w_.my_lock_tag | (found & lock_waiters)));
-    view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive));
-    draining_ = (found & lock_counted) == 0;
-    if (draining_ && view_.plain_record != 0) fence_for_others();
-    view_.counted_locks = 0;
-    return true;
+  return -1;
+}
+
+cpu_wait::cpu_wait(window_core& w, int target, lock_kind kind, std::uint64_t proxy) noexcept
+    : w_(w),
+      target_(target),
+      kind_(kind),
+      proxy_(proxy),
+      view_(w.views[w.index_of(target)]),
+      list_(w, target),
+      recoveries_(view_.lock->recoveries.load()),
+      settled_(settled(w, target)),
+      tries_before_listing_(proxy != 0 ? 0 : std::min(tries_before_listing_max, w.ctx->looks_before_sleep())) {}
+
+bool cpu_wait::ready() noexcept {
+  if (step()) return true;
+  if (++tries_ < tries_before_listing_) return false;
+  list_.set(w_.index_of(w_.team->rank));  // before the last look: who unlocks after it sees the list
+  word64& state = view_.lock->state;
+  if ((state.load() & lock_waiters) == 0) {
+    state.fetch_or(lock_waiters);
+    readers_know_ = false;
   }
-  [[nodiscard]] bool is_news(int r) const noexcept {
-    return std::find(settled_.begin(), settled_.end(), r) == settled_.end();
+  if (draining_ && view_.plain_record != 0 && !std::exchange(readers_know_, true)) fence_for_others();
+  return step();
+}
+
+status cpu_wait::failed() noexcept {
+  for (int r = static_cast<int>(w_.first); r < static_cast<int>(w_.first + w_.mapped); ++r) {
+    if (w_.team->place(r) < 0 || r == w_.team->rank || !w_.ctx->gone(w_.world_rank(r))) continue;
+    if (recover_from(w_, target_, r) && is_news(r)) return blame(w_.world_rank(r));
   }
-  status blame(int r) noexcept {
-    w_.ctx->blame(w_.world_rank(r));
+  return w_.agent == nullptr ? status::done : failed_far();
+}
+
+// Holders on other nodes have no records here: the lock manager knows them, unless it is gone itself.
+status cpu_wait::failed_far() noexcept {
+  if (w_.ctx->gone(w_.world_rank(target_))) return blame(w_.world_rank(target_));
+  word64& word = view_.lock->state;
+  std::uint64_t state = word.load();
+  const bool recovers = !w_.ctx->config().is(knob::lock_recovery, "off");
+  if ((state & lock_writer) != 0 && (state & lock_proxy) != 0 && w_.ctx->dead(holder_of(state))) {
+    const int dead = holder_of(state);
+    if (recovers) view_.lock->recoveries.fetch_add(1);
+    while (recovers && (state & lock_proxy) != 0 && holder_of(state) == dead &&
+           !word.compare_exchange(state, lock_released(state, lock_kind::exclusive)))
+      continue;
+    if (recovers) w_.team->ring_all();
+    return blame(dead);
+  }
+  return !recovers && (state & lock_readers) != 0 ? w_.team->lost_member() : status::done;
+}
+
+status cpu_wait::missed() noexcept {
+  if (view_.lock->recoveries.load() == recoveries_) return status::done;
+  for (const int r : settled(w_, target_)) {
+    if (!is_news(r)) continue;
+    w_.ctx->lost(w_.world_rank(r));  // this rank may not have heard of the death
     return status::peer_failed;
   }
+  if (w_.agent == nullptr || proxy_ != 0) return status::done;
+  await_news_of_death(w_);  // of a rank of another node, for which the lock manager held it
+  (void)w_.team->lost_member();
+  return status::peer_failed;
+}
 
-  window_core& w_;
-  int target_;
-  lock_kind kind_;
-  target_view& view_;
-  waiter_list list_;
-  std::uint32_t recoveries_;
-  std::vector<int> settled_;  ///< whose hold was given back before
-  unsigned tries_before_listing_;
-  unsigned tries_ = 0;
-  bool draining_ = false;
-  bool readers_know_ = false;  ///< who lets go with a plain store sees that there is a waiter
-};
+void cpu_wait::leave_list() noexcept {
+  if (w_.agent != nullptr && target_ == w_.team->rank) return;  // the lock manager may wait, too: rung in vain at worst
+  if (tries_ >= tries_before_listing_) list_.clear(w_.index_of(w_.team->rank));
+}
 
-}  // namespace
+bool cpu_wait::step() noexcept {
+  if (kind_ == lock_kind::shared && proxy_ != 0) return take_counted();
+  if (kind_ == lock_kind::shared) {
+    if (view_.counted_locks >= view_.rebias_after ? restore_bias(view_) : take_shared(view_)) return true;
+    take_back(w_, view_);
+    return false;
+  }
+  if (!draining_ && !take_word()) return false;
+  if (draining_ && !readers_gone(w_, target_)) {
+    withdraw_late();
+    return false;
+  }
+  draining_ = false;
+  return true;
+}
+
+// Readers that do not leave may wait for others that this writer keeps out: lets them in for a while. The lock stays
+// biased, since it is the readers' records that hold it.
+void cpu_wait::withdraw_late() noexcept {
+  const std::int64_t now = w_.ctx->around().now_ns();
+  if (drains_since_ns_ < 0) drains_since_ns_ = now;
+  if (now - drains_since_ns_ < drain_ns) return;
+  drains_since_ns_ = -1;
+  out_until_ns_ = now + drain_ns;
+  draining_ = false;
+  std::uint64_t found = view_.lock->state.load();
+  while (!view_.lock->state.compare_exchange(found, found & lock_waiters)) continue;
+  if (proxy_ == 0) view_.record->store(0);
+  wake_all(w_, target_);
+}
+
+// Beside readers that only their records name, too.
+bool cpu_wait::take_counted() noexcept {
+  std::uint64_t found = view_.lock->state.load();
+  while ((found & lock_writer) == 0) {
+    if (view_.lock->state.compare_exchange(found, found + 1)) return true;
+  }
+  return false;
+}
+
+bool cpu_wait::take_word() noexcept {
+  if (out_until_ns_ >= 0 && w_.ctx->around().now_ns() < out_until_ns_) return false;
+  out_until_ns_ = -1;
+  std::uint64_t found = view_.lock->state.load(std::memory_order_relaxed);
+  const bool own = proxy_ == 0;
+  if (own) view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive) | record_unsure);
+  const std::uint64_t tag = own ? w_.my_lock_tag : proxy_;
+  do {
+    if ((found & (lock_writer | lock_readers)) != 0) {
+      if (own) view_.record->store(0);
+      return false;
+    }
+  } while (!view_.lock->state.compare_exchange(found, tag | (found & lock_waiters)));
+  if (own) view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive));
+  draining_ = (found & lock_counted) == 0;
+  if (draining_ && view_.plain_record != 0) fence_for_others();
+  view_.counted_locks = 0;
+  return true;
+}
+
+bool cpu_wait::moved() const noexcept { return !draining_ && (view_.lock->state.load() & lock_away) != 0; }
+
+bool cpu_wait::is_news(int r) const noexcept {
+  return std::find(settled_.begin(), settled_.end(), r) == settled_.end();
+}
+
+status cpu_wait::blame(int world_rank) noexcept {
+  w_.ctx->blame(world_rank);
+  return status::peer_failed;
+}
 
 namespace {
 
@@ -264,7 +305,7 @@ class cpu_attempt final : public lock_attempt {
   window_core& w_;
   int target_;
   lock_kind kind_;
-  waiting wait_;
+  cpu_wait wait_;
 };
 
 }  // namespace
@@ -276,10 +317,16 @@ std::unique_ptr<lock_attempt> attempt_cpu(window_core& w, int target, lock_kind 
 
 status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
   take_back(w, w.views[w.index_of(target)]);
-  waiting wait(w, target, kind);
-  status s = w.ctx->wait_until([&]() noexcept { return wait.ready(); }, [&]() noexcept { return wait.failed(); });
+  cpu_wait wait(w, target, kind);
+  bool got = false;
+  status s = w.ctx->wait_until(
+      [&]() noexcept {
+        got = wait.ready();
+        return got || wait.moved();
+      },
+      [&]() noexcept { return wait.failed(); });
   wait.leave_list();
-  const bool got = s == status::done;
+  if (s == status::done && !got) return status::not_yet;
   if (got) s = wait.missed();
   if (s != status::done && (got || wait.has_word())) release_cpu(w, target, kind);
   // Others that may share it, or that this rank's place in the list kept from being woken, get their turn.
@@ -302,9 +349,28 @@ void release_cpu(window_core& w, int target, lock_kind kind) noexcept {
   if ((found & lock_waiters) != 0) wake_next(w, target);
 }
 
+void wake_all(window_core& w, int target) noexcept {
+  waiter_list waiters(w, target);
+  for (std::size_t i = 0; i < w.mapped; ++i) {
+    if (!waiters.has(i)) continue;
+    waiters.clear(i);
+    w.ring(static_cast<int>(w.first + i));
+  }
+}
+
+void release_proxy(window_core& w, lock_kind kind, std::uint64_t proxy) noexcept {
+  const int target = w.team->rank;
+  word64& state = w.views[w.index_of(target)].lock->state;
+  std::uint64_t found = state.load();
+  do {
+    if (kind == lock_kind::exclusive && (found & ~lock_waiters) != proxy) return;  // a waiter has given it back
+  } while (!state.compare_exchange(found, lock_released(found, kind)));
+  if ((found & lock_waiters) != 0) wake_next(w, target);
+}
+
 void wake_writer(window_view& view, int target) noexcept {
   window_core& w = core_of(view);
-  ring_writer(w, w.views[w.index_of(target)].lock->state.load());
+  ring_writer(w, target, w.views[w.index_of(target)].lock->state.load());
 }
 
 }  // namespace rma::detail

@@ -3,7 +3,8 @@
 /// Lock "cpu": one word in memory that the node's ranks share, and a record of each rank for each target. Shared and
 /// exclusive, barging, biased towards readers.
 ///
-///   state word   63: held exclusively   62..32: by this rank (world)   31: somebody sleeps   30: readers are counted
+///   state word   63: held exclusively   62: by the lock manager of the target, for   61..32: this rank (world)   31:
+///   somebody sleeps   30: readers are counted
 ///                29..0: counted readers
 ///
 ///   biased:   a reader writes its own record, then looks at the word     no line that two ranks write
@@ -19,10 +20,16 @@
 /// Barging (whoever is awake may take it) keeps the lock fast when there are more ranks than cores: a ticket lock
 /// hands it to somebody who does not run. Bias: readers of one target would otherwise pass its line around.
 ///
+/// Ranks that do not map the word ask the target's lock manager (lock_agent.hpp), which takes it for them.
+///
 /// Death of a holder: each rank writes down what it holds where (records). A waiter that sees a death gives the dead
 /// rank's hold back (RMA_LOCK_RECOVERY=on) and reports peer_failed.
 /// Source: dissertation ch. 5 (the CPU lock of the hybrid scheme); Dice and Kogan, BRAVO, 2019 (biased readers).
 #pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
 
 #include "rma/epoch.hpp"
 #include "xfer/window_core.hpp"
@@ -36,9 +43,83 @@ constexpr std::uint64_t lock_released(std::uint64_t state, lock_kind kind) noexc
 
 static_assert(lock_released(lock_tag(1) | lock_waiters, lock_kind::exclusive) == (lock_waiters | lock_counted));
 
-/// Blocks until this rank holds the target's lock. `peer_failed` if a rank that held it died meanwhile.
+/// The bits of the ranks that sleep for one target's lock.
+class waiter_list {
+ public:
+  waiter_list(window_core& w, int target) noexcept
+      : words_(w.array<word64>(*w.block_of(target), w.layout.waiters_at)), count_((w.mapped + 63) / 64) {}
+
+  void set(std::size_t i) noexcept {
+    if ((words_[i / 64].load() & bit(i)) == 0) words_[i / 64].fetch_or(bit(i));
+  }
+  void clear(std::size_t i) noexcept {
+    if ((words_[i / 64].load() & bit(i)) != 0) words_[i / 64].fetch_and(~bit(i));
+  }
+  [[nodiscard]] bool has(std::size_t i) const noexcept { return (words_[i / 64].load() & bit(i)) != 0; }
+  [[nodiscard]] bool empty() const noexcept;
+  /// The first one after `i`, round and round; -1 if there is none.
+  [[nodiscard]] int next_after(std::size_t i) const noexcept;
+
+ private:
+  static std::uint64_t bit(std::size_t i) noexcept { return std::uint64_t{1} << (i % 64); }
+  word64* words_;
+  std::size_t count_;
+};
+
+/// One wait for one lock, of this rank for itself or, by its lock manager, for another (`proxy`: the tag of an
+/// exclusive hold then, else 0). A writer takes the word, then waits for the readers that it found by their records.
+class cpu_wait {
+ public:
+  cpu_wait(window_core& w, int target, lock_kind kind, std::uint64_t proxy = 0) noexcept;
+
+  /// Tries; after some attempts this rank is in the list of those who are woken.
+  bool ready() noexcept;
+  /// After deaths: gives their holds back; `peer_failed` if that is news for this wait.
+  status failed() noexcept;
+  /// After the lock was got: another waiter may have given a dead rank's hold back; it is news for this one, too.
+  status missed() noexcept;
+  void leave_list() noexcept;
+  /// True if the word is taken, although the wait has not ended.
+  [[nodiscard]] bool has_word() const noexcept { return draining_; }
+  /// True if the lock is elsewhere, and nothing of it is taken.
+  [[nodiscard]] bool moved() const noexcept;
+
+ private:
+  bool step() noexcept;
+  bool take_counted() noexcept;
+  bool take_word() noexcept;
+  void withdraw_late() noexcept;
+  status failed_far() noexcept;
+  [[nodiscard]] bool is_news(int r) const noexcept;
+  status blame(int world_rank) noexcept;
+
+  window_core& w_;
+  int target_;
+  lock_kind kind_;
+  std::uint64_t proxy_;
+  target_view& view_;
+  waiter_list list_;
+  std::uint32_t recoveries_;
+  std::vector<int> settled_;  ///< whose hold was given back before
+  unsigned tries_before_listing_;
+  unsigned tries_ = 0;
+  bool draining_ = false;
+  std::int64_t drains_since_ns_ = -1;
+  std::int64_t out_until_ns_ = -1;  ///< withdrawn: no attempt before
+  bool readers_know_ = false;       ///< who lets go with a plain store sees that there is a waiter
+};
+
+/// The rank that an exclusive hold names.
+int holder_of(std::uint64_t state) noexcept;
+/// Wakes everybody who sleeps for the target's lock.
+void wake_all(window_core& w, int target) noexcept;
+
+/// Blocks until this rank holds the target's lock. `peer_failed` if a rank that held it died meanwhile; `not_yet` if
+/// the lock is elsewhere.
 status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept;
 /// Lets go and wakes the next waiter. Never waits.
 void release_cpu(window_core& w, int target, lock_kind kind) noexcept;
+/// Gives back what a cpu_wait with this `proxy` got of this rank's own lock.
+void release_proxy(window_core& w, lock_kind kind, std::uint64_t proxy) noexcept;
 
 }  // namespace rma::detail

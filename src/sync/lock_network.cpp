@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "sync/lock_attempt.hpp"
 #include "xfer/remote.hpp"
+#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 namespace {
@@ -13,31 +15,18 @@ namespace {
 constexpr unsigned release_tries = 32;
 constexpr std::int64_t pause_first_ns = 1'000;
 constexpr std::int64_t pause_max_ns = 1'000'000;
-/// Shared holders are counted, not named: after a death a count that stands still for so long may be the dead rank's.
+constexpr std::int64_t drain_first_ns = 200'000;  ///< a writer keeps readers out for so long while it waits for others
+constexpr std::int64_t drain_max_ns = 10'000'000;
+constexpr std::int64_t withdrawn_ns = 4 * pause_max_ns;  ///< and lets them in for so long
+/// After a death, a word that stands still for so long may hold names of the dead that cannot be told apart.
 constexpr std::int64_t still_ns = 500'000'000;
-
-/// What the state word becomes if `kind` takes it, or 0 if it cannot now. All shared holders are counted.
-constexpr std::uint64_t lock_taken(std::uint64_t state, lock_kind kind, std::uint64_t tag) noexcept {
-  if ((state & lock_writer) != 0) return 0;
-  if (kind == lock_kind::shared) return state + 1;
-  return (state & lock_readers) == 0 ? tag : 0;
-}
-
-constexpr std::uint64_t lock_given_back(std::uint64_t state, lock_kind kind) noexcept {
-  return kind == lock_kind::shared ? state - 1 : 0;
-}
-
-static_assert(lock_taken(0, lock_kind::exclusive, lock_tag(3)) == lock_tag(3));
-static_assert(lock_taken(2, lock_kind::exclusive, lock_tag(3)) == 0);
-static_assert(lock_taken(2, lock_kind::shared, lock_tag(3)) == 3);
-static_assert(lock_taken(lock_tag(1), lock_kind::shared, lock_tag(3)) == 0);
 
 /// The lock word of one target, as the fabric reaches it. On the fabric between nodes the ranks of this node and this
 /// rank itself take the same way as everybody: one owner of its atomicity.
 class lock_word {
  public:
   lock_word(window_core& w, int target) noexcept : w_(w), rank_(w.world_rank(target)) {
-    constexpr std::size_t in_block = offsetof(window_block, lock) + offsetof(cpu_lock, state);
+    constexpr std::size_t in_block = offsetof(window_block, network_lock);
     if (w.ctx->wide() != nullptr) {
       result_ = block_region(w, target, region_);
       address_ = region_.address + in_block;
@@ -47,17 +36,22 @@ class lock_word {
       address_ = w.block_offset + in_block;
     }
   }
-  /// One remote compare-and-swap. `done` if it hit; `found` is what was there.
-  status swap(std::uint64_t& found, std::uint64_t wanted) noexcept {
+  /// One remote atomic; `old` is what it found.
+  status ask(const network_request& r, std::uint64_t& old) noexcept {
     if (result_ != status::done) return result_;
-    std::uint64_t old = 0;
-    const status s = remote_swap(*w_.team->rt->ops, wide_ != nullptr ? *wide_ : w_.ctx->node(), rank_, region_,
-                                 address_, found, wanted, old);
+    engine& e = *w_.team->rt->ops;
+    fabric::network& network = wide_ != nullptr ? *wide_ : w_.ctx->node();
+    const status s = r.add ? remote_add(e, network, rank_, region_, address_, r.operand, old)
+                           : remote_swap(e, network, rank_, region_, address_, r.expected, r.operand, old);
     if (s == status::peer_failed) w_.ctx->blame(rank_);
-    if (s != status::done) return s;
-    const bool hit = old == found;
-    found = old;
-    return hit ? status::done : status::not_yet;
+    return s;
+  }
+  /// An add that must be done, or the others would wait for ever.
+  status add(std::uint64_t operand, std::uint64_t& old) noexcept {
+    for (unsigned failures = 0;;) {
+      const status s = ask({true, 0, operand}, old);
+      if (s != status::transfer_failed || ++failures == release_tries) return s;
+    }
   }
 
  private:
@@ -69,94 +63,235 @@ class lock_word {
   status result_ = status::done;
 };
 
-/// What a waiter last saw in the word, and since when.
-struct sight {
-  std::uint64_t state = 0;
-  std::int64_t since_ns = 0;
-};
-
-/// `peer_failed` if the holder that was seen, or the target, is gone, or may be.
-status lost(window_core& w, int target, const sight& seen) noexcept {
-  const std::uint64_t found = seen.state;
-  const int holder = (found & lock_writer) != 0 ? static_cast<int>((found & ~lock_writer) >> 32) : -1;
-  const bool holder_lost = holder >= 0 && w.ctx->gone(holder);
-  const bool target_lost = w.ctx->gone(w.world_rank(target));
-  if (!holder_lost && !target_lost) {
-    const bool still = holder < 0 && w.ctx->around().now_ns() - seen.since_ns > still_ns;
-    return still ? w.team->lost_member() : status::done;
+/// One rank's wait for one lock: drives the steps, passes the pauses, sees to the dead.
+class network_wait {
+ public:
+  network_wait(window_core& w, int target, lock_kind kind, network_phase first = network_phase::entering) noexcept
+      : w_(w), word_(w, target), peer_(w.world_rank(target)) {
+    a_.kind = kind;
+    a_.phase = first;
+    a_.hold = network_hold(w.ctx->rank(), kind);
   }
-  w.ctx->blame(holder_lost ? holder : w.world_rank(target));
-  return status::peer_failed;
-}
+
+  /// Gives up where it would have to wait.
+  void only_once() noexcept { once_ = true; }
+  status run() noexcept {
+    for (;;) {
+      if (a_.phase == network_phase::entering && std::exchange(withdrawn_, false)) {
+        if (const status waited = pause_for(withdrawn_ns); waited != status::done) return give_up(waited);
+      }
+      const status s = ask();
+      if (s != status::not_yet) return s;
+      if (a_.phase == network_phase::moved) return status::not_yet;
+      if (!waits()) continue;
+      if (once_) return give_up(status::posted);
+      if (withdraws()) continue;
+      if (const status waited = pause(); waited != status::done && !suspect(waited)) return give_up(waited);
+    }
+  }
+
+  // ---- the same step by step: see lock_attempt --------------------------------------------------------------
+  /// `not_yet`: to be called again after next_pause_ns. Not for a lock that may be elsewhere.
+  status advance() noexcept {
+    std::exchange(withdrawn_, false);
+    for (;;) {
+      const status s = ask();
+      if (s != status::not_yet || (waits() && !withdraws())) return s;
+      if (withdrawn_ && a_.phase == network_phase::entering) return s;
+    }
+  }
+  std::int64_t next_pause_ns() noexcept {
+    if (withdrawn_) return drawn(withdrawn_ns);
+    const std::int64_t next_ns = drawn(pause_ns_);
+    pause_ns_ = std::min(2 * pause_ns_, pause_max_ns);
+    return next_ns;
+  }
+  status fail_if_lost() noexcept {
+    const status s = lost();
+    return s == status::done || suspect(s) ? status::done : give_up(s);
+  }
+  void withdraw() noexcept { (void)give_up(status::done); }
+
+ private:
+  /// One request. `done`: held; `not_yet`: see the phase.
+  status ask() noexcept {
+    std::uint64_t old = 0;
+    const bool must = a_.phase == network_phase::leaving || a_.phase == network_phase::claiming;
+    const status s = must ? word_.add(request_of(a_).operand, old) : word_.ask(request_of(a_), old);
+    if (s != status::done) return give_up(s);
+    const std::uint64_t before = a_.seen;
+    a_ = step(a_, old);
+    watch(before, old);
+    if (a_.phase != network_phase::held) return status::not_yet;
+    return missed() ? give_up(status::peer_failed) : status::done;
+  }
+  [[nodiscard]] bool waits() const noexcept {
+    return a_.phase == network_phase::waiting || a_.phase == network_phase::draining;
+  }
+  /// Between half of it and all, by lot.
+  std::int64_t drawn(std::int64_t time_ns) noexcept {
+    w_.dice = w_.dice * 6364136223846793005U + 1442695040888963407U;
+    return time_ns / 2 + static_cast<std::int64_t>((w_.dice >> 33) % static_cast<std::uint64_t>(time_ns / 2 + 1));
+  }
+  /// What the others hold.
+  [[nodiscard]] std::uint64_t others() const noexcept {
+    return network_in_word(a_.phase) ? a_.seen - a_.hold : a_.seen;
+  }
+  void watch(std::uint64_t before, std::uint64_t old) noexcept {
+    if (!watched_) recoveries_ = network_recoveries(old);
+    if (!watched_ || before != a_.seen) since_ns_ = w_.ctx->around().now_ns();
+    watched_ = true;
+    if (network_only_holder(others()) >= 0 && network_recoveries(a_.seen) == recoveries_)
+      holder_ = network_only_holder(others());
+  }
+  /// A writer that readers do not leave to lets the others in for a while: they may wait for each other at other
+  /// targets, each holding what another writer waits for.
+  bool withdraws() noexcept {
+    const std::int64_t now = w_.ctx->around().now_ns();
+    if (a_.phase != network_phase::draining) {
+      drains_since_ns_ = -1;
+      return false;
+    }
+    if (drains_since_ns_ < 0) drains_since_ns_ = now;
+    if (now - drains_since_ns_ < drain_ns_ || network_only_holder(a_.seen) >= 0) return false;
+    drains_since_ns_ = -1;
+    drain_ns_ = std::min(2 * drain_ns_, drain_max_ns);
+    a_.phase = network_phase::leaving;
+    withdrawn_ = true;
+    return true;
+  }
+  status pause() noexcept {
+    const status s = pause_for(pause_ns_);
+    pause_ns_ = std::min(2 * pause_ns_, pause_max_ns);
+    return s;
+  }
+  status pause_for(std::int64_t time_ns) noexcept {
+    const std::int64_t part_ns = drawn(time_ns);
+    {
+      const std::lock_guard guard(w_.ctx->lock());
+      w_.ctx->count(counter::lock_waits);
+    }
+    return w_.ctx->pause(part_ns, [this]() noexcept { return lost(); });
+  }
+  /// `peer_failed` if a holder that was seen, or the target, is gone, or may be.
+  status lost() noexcept {
+    const int holder = network_only_holder(others());
+    if (holder >= 0 && w_.ctx->gone(holder)) {
+      w_.ctx->blame(holder);
+      return status::peer_failed;
+    }
+    if (w_.ctx->gone(peer_)) {
+      w_.ctx->blame(peer_);
+      return status::peer_failed;
+    }
+    const bool still = network_holders(others()) > 1 && w_.ctx->around().now_ns() - since_ns_ > still_ns;
+    return still ? w_.team->lost_member() : status::done;
+  }
+  /// Who is gone may have let go before: true if the word is to be looked at once more.
+  bool suspect(status s) noexcept {
+    const int holder = network_only_holder(others());
+    if (s != status::peer_failed || holder < 0 || holder == suspected_ || w_.ctx->gone(peer_)) return false;
+    suspected_ = holder;
+    return true;
+  }
+  /// Another waiter has given a dead rank's hold back meanwhile: it is news for this one, too.
+  [[nodiscard]] bool missed() noexcept {
+    if (network_recoveries(a_.seen) == recoveries_) return false;
+    await_news_of_death(w_);
+    if (w_.team->lost_member() == status::done && holder_ >= 0) w_.ctx->blame(holder_);
+    return true;
+  }
+  /// Leaves nothing in the word: nothing of this rank, and nothing of a dead one that can be named.
+  status give_up(status s) noexcept {
+    if (s == status::peer_failed && !w_.ctx->config().is(knob::lock_recovery, "off")) recover();
+    std::uint64_t old = 0;
+    if (network_in_word(a_.phase)) (void)word_.add(std::uint64_t{0} - a_.hold, old);
+    return s;
+  }
+  void recover() noexcept {
+    const int dead = network_only_holder(others());
+    if (dead < 0 || !w_.ctx->gone(dead) || w_.ctx->gone(peer_)) return;
+    const bool writer = (others() & network_writer) != 0;
+    const std::uint64_t hold = network_hold(dead, writer ? lock_kind::exclusive : lock_kind::shared);
+    std::uint64_t found = a_.seen;
+    // What comes in between is others who take their holds back.
+    for (unsigned tries = 0; tries < release_tries; ++tries) {
+      std::uint64_t old = 0;
+      const std::uint64_t rest = network_in_word(a_.phase) ? found - a_.hold : found;
+      if (network_only_holder(rest) != dead) return;
+      if (word_.ask({false, found, network_recovered(found, hold)}, old) != status::done || old == found) return;
+      found = old;
+    }
+  }
+
+  window_core& w_;
+  lock_word word_;
+  int peer_;
+  network_attempt a_;
+  std::int64_t pause_ns_ = pause_first_ns;
+  std::int64_t drain_ns_ = drain_first_ns;
+  std::int64_t drains_since_ns_ = -1;
+  bool withdrawn_ = false;
+  std::int64_t since_ns_ = 0;     ///< the word has been as it is
+  std::uint64_t recoveries_ = 0;  ///< in the word when it was seen first
+  int holder_ = -1;               ///< the last that was the only one
+  int suspected_ = -1;            ///< a holder that is gone
+  bool watched_ = false;
+  bool once_ = false;
+};
 
 }  // namespace
 
 status acquire_network(window_core& w, int target, lock_kind kind) noexcept {
-  lock_word word(w, target);
-  std::uint64_t found = 0;
-  sight seen{0, w.ctx->around().now_ns()};
-  for (std::int64_t pause_ns = pause_first_ns;;) {
-    const std::uint64_t wanted = lock_taken(found, kind, w.my_lock_tag);
-    status s = word.swap(found, wanted != 0 ? wanted : found);  // what cannot be taken is looked at
-    if (wanted != 0 && s != status::not_yet) return s;
-    if (s != status::done && s != status::not_yet) return s;
-    if (lock_taken(found, kind, w.my_lock_tag) != 0) continue;
-    if (found != seen.state) seen = {found, w.ctx->around().now_ns()};
-    s = w.ctx->pause(pause_ns, [&]() noexcept { return lost(w, target, seen); });
-    if (s != status::done) return s;
-    pause_ns = std::min(2 * pause_ns, pause_max_ns);
-  }
+  return network_wait(w, target, kind).run();
+}
+
+status try_network(window_core& w, int target) noexcept {
+  network_wait wait(w, target, lock_kind::exclusive);
+  wait.only_once();
+  return wait.run();
+}
+
+status claim_network(window_core& w, int target, lock_kind kind) noexcept {
+  return network_wait(w, target, kind, network_phase::claiming).run();
+}
+
+status leave_network(window_core& w, int target) noexcept {
+  std::uint64_t old = 0;
+  return lock_word(w, target).add(network_away - network_hold(w.ctx->rank(), lock_kind::exclusive), old);
 }
 
 namespace {
 
-/// The steps of acquire_network, one by one: at most one compare-and-swap for each pause.
-class network_attempt final : public lock_attempt {
+/// acquire_network without waiting: what the word answers at once, and no more than that for each pause.
+class stepwise final : public lock_attempt {
  public:
-  network_attempt(window_core& w, int target, lock_kind kind) noexcept
-      : w_(w), word_(w, target), target_(target), kind_(kind), seen_{0, w.ctx->around().now_ns()} {}
+  stepwise(window_core& w, int target, lock_kind kind) noexcept : w_(w), wait_(w, target, kind) {}
   status advance() noexcept override {
     if (w_.ctx->around().now_ns() < next_ns_) return status::not_yet;
-    const std::uint64_t wanted = lock_taken(found_, kind_, w_.my_lock_tag);
-    const status s = word_.swap(found_, wanted != 0 ? wanted : found_);
-    if (wanted != 0 && s != status::not_yet) return s;
-    if (s != status::done && s != status::not_yet) return s;
-    if (lock_taken(found_, kind_, w_.my_lock_tag) != 0) return status::not_yet;
-    const std::int64_t now_ns = w_.ctx->around().now_ns();
-    if (found_ != seen_.state) seen_ = {found_, now_ns};
-    next_ns_ = now_ns + pause_ns_;
-    pause_ns_ = std::min(2 * pause_ns_, pause_max_ns);
-    return status::not_yet;
+    const status s = wait_.advance();
+    if (s == status::not_yet) next_ns_ = w_.ctx->around().now_ns() + wait_.next_pause_ns();
+    return s;
   }
-  status failed() noexcept override { return lost(w_, target_, seen_); }
-  void cancel() noexcept override {}
+  status failed() noexcept override { return wait_.fail_if_lost(); }
+  void cancel() noexcept override { wait_.withdraw(); }
   [[nodiscard]] bool silent() const noexcept override { return true; }
 
  private:
   window_core& w_;
-  lock_word word_;
-  int target_;
-  lock_kind kind_;
-  std::uint64_t found_ = 0;
-  sight seen_;
+  network_wait wait_;
   std::int64_t next_ns_ = 0;
-  std::int64_t pause_ns_ = pause_first_ns;
 };
 
 }  // namespace
 
 std::unique_ptr<lock_attempt> attempt_network(window_core& w, int target, lock_kind kind) {
-  return std::make_unique<network_attempt>(w, target, kind);
+  return std::make_unique<stepwise>(w, target, kind);
 }
 
 status release_network(window_core& w, int target, lock_kind kind) noexcept {
-  lock_word word(w, target);
-  std::uint64_t found = kind == lock_kind::exclusive ? w.my_lock_tag : 1;
-  for (unsigned failures = 0;;) {
-    const status s = word.swap(found, lock_given_back(found, kind));
-    if (s == status::transfer_failed && ++failures < release_tries) continue;  // or the others would wait for ever
-    if (s != status::not_yet) return s;
-  }
+  std::uint64_t old = 0;
+  return lock_word(w, target).add(std::uint64_t{0} - network_hold(w.ctx->rank(), kind), old);
 }
 
 }  // namespace rma::detail

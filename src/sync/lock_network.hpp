@@ -1,16 +1,156 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lock "network": the same state word as "cpu", taken by the fabric's compare-and-swap alone. The target does
-/// nothing. Contenders try again with growing pauses (the dissertation names the back-off as the missing piece).
-/// Source: dissertation ch. 4, direct passive.
+/// Lock "network": one word per window and target, taken by the fabric's atomics alone. The target does nothing.
+///
+///   63: a writer   62: the lock is elsewhere   61..58: holds of dead ranks that were given back, modulo 16
+///   57..40: how many hold it   39..0: the sum of their names, which are rank + 1
+///
+///   exclusive:  entering --swap hits, nobody holds it--> held        shared:  entering --add, no writer--> held
+///                   |  hits, readers hold it: draining --they left--> held        |  writer: leaving --add--> waiting
+///                   |  misses, a writer: waiting --it left--> entering            '--------- entering <--it left--'
+///
+/// A writer that drains for long withdraws for a while: readers that hold other locks must not wait for it in a circle.
+///
+/// An uncontended lock is one atomic, and its release another. The writer's bit keeps new readers out, so that writers
+/// are not lost among them. Contenders look again after pauses that double and are drawn by lot (the dissertation names
+/// the back-off as the missing piece).
+///
+/// Death of a holder: count and sum name a holder that is the only one. A waiter that finds a dead one gives its hold
+/// back (RMA_LOCK_RECOVERY=on) and reports peer_failed, as do the others who wait at that time: they see the number of
+/// recoveries change. Of several dead holders nobody can tell the names
+/// (docs/decisions/0012-names-in-the-lock-word.md). Source: dissertation ch. 4, direct passive. The steps are pure;
+/// lock_network.cpp drives them.
 #pragma once
 
+#include <cstdint>
+
 #include "rma/epoch.hpp"
-#include "xfer/window_core.hpp"
+#include "rma/error.hpp"
 
 namespace rma::detail {
 
+struct window_core;
+
+inline constexpr std::uint64_t network_writer = std::uint64_t{1} << 63;
+inline constexpr std::uint64_t network_away = std::uint64_t{1} << 62;
+inline constexpr unsigned network_recoveries_shift = 58;
+inline constexpr std::uint64_t network_recoveries_mask = std::uint64_t{15} << network_recoveries_shift;
+inline constexpr unsigned network_holders_shift = 40;
+inline constexpr std::uint64_t network_holders_mask = ((std::uint64_t{1} << 18) - 1) << network_holders_shift;
+inline constexpr std::uint64_t network_names_mask = (std::uint64_t{1} << 40) - 1;
+
+constexpr std::uint64_t network_holders(std::uint64_t word) noexcept {
+  return (word & network_holders_mask) >> network_holders_shift;
+}
+constexpr std::uint64_t network_names(std::uint64_t word) noexcept { return word & network_names_mask; }
+constexpr std::uint64_t network_recoveries(std::uint64_t word) noexcept {
+  return (word & network_recoveries_mask) >> network_recoveries_shift;
+}
+/// What a hold of this world rank adds to the word.
+constexpr std::uint64_t network_hold(int rank, lock_kind kind) noexcept {
+  const std::uint64_t named = (std::uint64_t{1} << network_holders_shift) + static_cast<std::uint64_t>(rank) + 1;
+  return kind == lock_kind::exclusive ? network_writer | named : named;
+}
+/// The only holder, as a world rank; -1 if there is none or more than one.
+constexpr int network_only_holder(std::uint64_t word) noexcept {
+  return network_holders(word) == 1 ? static_cast<int>(network_names(word)) - 1 : -1;
+}
+/// The word after the hold of a dead rank, which is in it, has been given back.
+constexpr std::uint64_t network_recovered(std::uint64_t word, std::uint64_t dead_hold) noexcept {
+  const std::uint64_t counted = (network_recoveries(word) + 1) << network_recoveries_shift;
+  return ((word - dead_hold) & ~network_recoveries_mask) | (counted & network_recoveries_mask);
+}
+
+enum class network_phase : std::uint8_t {
+  claiming,  ///< no hold: the lock is elsewhere, and this rank brings it here
+  entering,  ///< no hold: try
+  leaving,   ///< a hold beside a writer's: take it back
+  waiting,   ///< no hold: look again after a pause
+  draining,  ///< the writer's bit is ours: look again after a pause whether the readers are gone
+  held,
+  moved,  ///< no hold: the lock is elsewhere
+};
+
+/// One rank's attempt to get one lock.
+struct network_attempt {
+  lock_kind kind = lock_kind::exclusive;
+  network_phase phase = network_phase::entering;
+  std::uint64_t hold = 0;  ///< network_hold of this rank
+  std::uint64_t seen = 0;  ///< the word as it was after the last request
+};
+
+/// What the attempt asks of the word now: an add of `operand`, or a swap of `expected` for `operand`.
+struct network_request {
+  bool add = false;
+  std::uint64_t expected = 0;
+  std::uint64_t operand = 0;
+};
+
+/// True if this rank's hold is in the word.
+constexpr bool network_in_word(network_phase p) noexcept {
+  return p == network_phase::leaving || p == network_phase::draining || p == network_phase::held;
+}
+
+constexpr network_request request_of(const network_attempt& a) noexcept {
+  if (a.phase == network_phase::claiming) return {true, 0, a.hold - network_away};
+  if (a.phase == network_phase::leaving) return {true, 0, std::uint64_t{0} - a.hold};
+  if (a.phase != network_phase::entering) return {false, a.seen, a.seen};  // a look
+  if (a.kind == lock_kind::shared) return {true, 0, a.hold};
+  return {false, a.seen, a.seen + a.hold};
+}
+
+/// The phase of a rank that holds nothing and has seen this word.
+constexpr network_phase network_outside(std::uint64_t word) noexcept {
+  if ((word & network_away) != 0) return network_phase::moved;
+  return (word & network_writer) != 0 ? network_phase::waiting : network_phase::entering;
+}
+
+/// The attempt after its request found `old` in the word.
+constexpr network_attempt step(network_attempt a, std::uint64_t old) noexcept {
+  const network_request r = request_of(a);
+  const bool changed = r.add || old == r.expected;
+  a.seen = !changed ? old : r.add ? old + r.operand : r.operand;
+  switch (a.phase) {
+    case network_phase::claiming:
+      a.phase =
+          a.kind == lock_kind::shared || network_holders(old) == 0 ? network_phase::held : network_phase::draining;
+      break;
+    case network_phase::entering:
+      if (!changed) {
+        a.phase = network_outside(old);
+      } else if (a.kind == lock_kind::shared) {
+        a.phase = network_outside(old) == network_phase::entering ? network_phase::held : network_phase::leaving;
+      } else {
+        a.phase = network_holders(old) == 0 ? network_phase::held : network_phase::draining;
+      }
+      break;
+    case network_phase::leaving:
+    case network_phase::waiting: a.phase = network_outside(a.seen); break;
+    case network_phase::draining:
+      if (network_holders(old) == 1) a.phase = network_phase::held;
+      break;
+    case network_phase::held:
+    case network_phase::moved: break;
+  }
+  return a;
+}
+
+static_assert(step({lock_kind::exclusive, network_phase::entering, network_hold(3, lock_kind::exclusive), 0}, 0)
+                  .phase == network_phase::held);
+static_assert(step({lock_kind::shared, network_phase::entering, network_hold(3, lock_kind::shared), 0},
+                   network_hold(1, lock_kind::exclusive))
+                  .phase == network_phase::leaving);
+
+/// Blocks until this rank holds the target's lock. `peer_failed` if a rank that held it died meanwhile; `not_yet` if
+/// the lock is elsewhere.
 status acquire_network(window_core& w, int target, lock_kind kind) noexcept;
+/// The same, exclusively and only if nobody else holds it: `posted` if somebody does.
+status try_network(window_core& w, int target) noexcept;
+/// The same for a lock that is elsewhere, by the rank that may bring it here.
+status claim_network(window_core& w, int target, lock_kind kind) noexcept;
+/// Lets go of an exclusive hold, and the lock is elsewhere from now on.
+status leave_network(window_core& w, int target) noexcept;
+/// Lets go. Waits for the adapter alone.
 status release_network(window_core& w, int target, lock_kind kind) noexcept;
 
 }  // namespace rma::detail

@@ -5,25 +5,12 @@
 #include <utility>
 
 #include "rma/detail/window_ops.hpp"
-#include "sync/lock_cpu.hpp"
-#include "sync/lock_network.hpp"
+#include "sync/locking.hpp"
 #include "xfer/remote.hpp"
 #include "xfer/trace_scope.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 namespace {
-
-status acquire(window_core& w, int target, lock_kind kind) noexcept {
-  if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
-  return w.intranode && !w.spans_nodes ? acquire_cpu(w, target, kind) : acquire_network(w, target, kind);
-}
-
-status release(window_core& w, int target, lock_kind kind) noexcept {
-  if (!w.intranode || w.spans_nodes) return release_network(w, target, kind);
-  release_cpu(w, target, kind);
-  return status::done;
-}
 
 status usable(const window_view& view) noexcept {
   if (is_freed(view)) return status::window_freed;
@@ -58,9 +45,10 @@ int rank_of(const window_core& w, const target_view& t) noexcept {
 /// The end of a lock_all epoch. In memory one fence serves all targets.
 status let_go_of_all(window_core& w) noexcept {
   status result = status::done;
+  w.far_open = 0;
   for (const int target : std::exchange(w.far_used, {})) {
     w.far(target).held = 0;
-    if (const status s = release(w, target, lock_kind::shared); s != status::done) result = s;
+    if (const status s = release_lock(w, target, lock_kind::shared); s != status::done) result = s;
   }
   target_view* const first = std::exchange(w.used_first, nullptr);
   for (target_view* t = first; t != nullptr; t = t->used_next) {
@@ -69,7 +57,7 @@ status let_go_of_all(window_core& w) noexcept {
     window_core::close(*t);
     if (t->record->load(std::memory_order_relaxed) == shared_biased) {
       t->record->store(0);
-    } else if (const status s = release(w, rank_of(w, *t), lock_kind::shared); s != status::done) {
+    } else if (const status s = release_lock(w, rank_of(w, *t), lock_kind::shared); s != status::done) {
       result = s;
     }
   }
@@ -81,7 +69,13 @@ status let_go_of_all(window_core& w) noexcept {
   return result;
 }
 
+status send_to_one(window_core& w, int target) noexcept {
+  const auto& epoch = w.state_of(target).epoch;
+  return epoch == nullptr || epoch->count == 0 ? status::done : send_deferred(w, target);
+}
+
 status flush_one(window_core& w, int target) noexcept {
+  if (const status s = send_waiting(w, target); s != status::done) return s;
   const status s = complete_target(w, target);
   full_fence();
   target_view* const t = view_of(w, target);
@@ -95,6 +89,18 @@ bool open_towards(const window_core& w, int target) noexcept {
 
 }  // namespace
 
+// An epoch without operations has nothing to send.
+status send_waiting(window_core& w, int target) noexcept {
+  if (!w.defers) return status::done;
+  if (target >= 0) return send_to_one(w, target);
+  status result = status::done;
+  for (int t = 0; t < w.size(); ++t) {
+    if (w.held(t) == 0) continue;
+    if (const status s = send_to_one(w, t); s != status::done) result = s;
+  }
+  return result;
+}
+
 status lock_slow(window_view& view, lock_kind kind, int target, assertion) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
@@ -102,7 +108,7 @@ status lock_slow(window_view& view, lock_kind kind, int target, assertion) noexc
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (const status s = leave_fence(w); s != status::done) return s;
   if (open_towards(w, target)) return status::wrong_epoch;
-  if (const status s = acquire(w, target, kind); s != status::done) return s;
+  if (const status s = acquire_lock(w, target, kind); s != status::done) return s;
   ++w.locks_open;
   if (w.is_far(target)) {
     w.far(target).held = static_cast<std::uint8_t>(kind);
@@ -126,7 +132,7 @@ status unlock_slow(window_view& view, int target) noexcept {
   const status flushed = complete_target(w, target);
   close_target(w, target);
   --w.locks_open;
-  const status released = release(w, target, kind);
+  const status released = release_lock(w, target, kind);
   return flushed != status::done ? flushed : released;
 }
 
@@ -143,10 +149,11 @@ status lock_all_slow(window_view& view) noexcept {
 
 status touch(window_core& w, int target) noexcept {
   if (w.held(target) != 0) return status::done;
-  if (const status s = acquire(w, target, lock_kind::shared); s != status::done) return s;
+  if (const status s = acquire_lock(w, target, lock_kind::shared); s != status::done) return s;
   if (w.is_far(target)) {
     w.far(target).held = held_by_lock_all;
     w.far_used.push_back(target);
+    w.far_open = 1;
   } else {
     use_target(w, w.views[w.index_of(target)]);
   }
@@ -179,7 +186,7 @@ status flush_all(window_view& view) noexcept {
   window_core& w = core_of(view);
   const trace_scope traced(w, call::flush_all);
   if (w.access != access_epoch::lock_all && w.locks_open == 0) return status::wrong_epoch;
-  status result = status::done;
+  status result = send_waiting(w, -1);
   for (const int target : w.dirty) ask_placed(w, target);  // all at once, then wait
   while (!w.dirty.empty()) {
     const status s = flush_one(w, w.dirty.back());
@@ -197,6 +204,7 @@ status flush_local(window_view& view, int target) noexcept {
   const trace_scope traced(w, call::flush_local, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (!open_towards(w, target)) return status::wrong_epoch;
+  if (const status s = send_waiting(w, target); s != status::done) return s;
   const status s = complete_target(w, target);
   if (target_view* const t = view_of(w, target); t != nullptr && t->held != 0) t->flushable = w.inline_sync;
   return s;
@@ -222,7 +230,7 @@ void abandon_epoch(window_view& view, int target) noexcept {
     close_target(w, target);
     if (held == 0) return;
     --w.locks_open;
-    (void)release(w, target, static_cast<lock_kind>(held));
+    (void)release_lock(w, target, static_cast<lock_kind>(held));
     return;
   }
   (void)let_go_of_all(w);

@@ -174,9 +174,7 @@ status ilock(window_view& view, lock_kind kind, int target, request_node*& node)
   window_core& w = core_of(view);
   const trace_scope traced(w, call::lock, target);
   if (const status s = may_lock_now(w, target); s != status::done) return s;
-  const bool memory = w.intranode && !w.spans_nodes;
-  auto attempt = memory ? attempt_cpu(w, target, kind) : attempt_network(w, target, kind);
-  return start_task(w, std::make_unique<lock_task>(std::move(attempt), target, kind), node);
+  return start_task(w, std::make_unique<lock_task>(attempt_lock(w, target, kind), target, kind), node);
 }
 
 status iunlock(window_view& view, int target, request_node*& node) noexcept {
@@ -195,6 +193,7 @@ status iflush(window_view& view, int target, request_node*& node) noexcept {
   if (target >= w.size()) return status::bad_rank;
   const bool open = w.access == access_epoch::lock_all || (target < 0 ? w.locks_open != 0 : w.held(target) != 0);
   if (!open) return status::wrong_epoch;
+  if (const status s = send_waiting(w, target); s != status::done) return s;
   return start_task(w, std::make_unique<flush_task>(target), node);
 }
 

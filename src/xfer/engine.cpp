@@ -18,6 +18,8 @@ engine::engine(context& ctx) : ctx_(ctx) {
   ctx.set_handler(message::acknowledge, &engine::on_acknowledge, this);
   ctx.set_handler(message::share, &engine::on_share, this);
   ctx.set_handler(message::refuse, &engine::on_refuse, this);
+  ctx.set_handler(message::lock, &engine::on_lock, this);
+  ctx.set_duty(&engine::on_duty, this);
   ctx.set_handler(message::notify, &engine::on_notify, this);
   ctx.set_handler(message::fence, &engine::on_fence, this);
   ctx.set_completion(&engine::on_completion, this);
@@ -35,6 +37,7 @@ void engine::add(window_core& w) {
 void engine::remove(window_core& w) {
   windows_.erase(w.id);
   slots_.erase(w.fences.slot);
+  std::erase(busy_, &w);
   last_found_ = nullptr;
 }
 
@@ -224,6 +227,24 @@ void engine::on_acknowledge(void* self, int source, std::span<const std::byte> p
   std::memcpy(&count, payload.data(), sizeof count);
   auto& peer = me.ctx_.peer_of(source);
   peer.operations_done.store(peer.operations_done.load(std::memory_order_relaxed) + count);
+}
+
+void engine::on_lock(void* self, int source, std::span<const std::byte> payload) noexcept {
+  serve_lock(*static_cast<engine*>(self), source, payload);
+}
+
+void engine::busy(window_core& w) {
+  if (std::find(busy_.begin(), busy_.end(), &w) == busy_.end()) busy_.push_back(&w);
+  ctx_.on_duty(true);
+}
+
+unsigned engine::on_duty(void* self) noexcept {
+  auto& me = *static_cast<engine*>(self);
+  unsigned done = 0;
+  for (std::size_t i = 0; i < me.busy_.size(); ++i) done += serve_agent(*me.busy_[i]);
+  std::erase_if(me.busy_, [](const window_core* w) { return !agent_is_busy(*w); });
+  me.ctx_.on_duty(!me.busy_.empty());
+  return done;
 }
 
 void engine::on_share(void* self, int source, std::span<const std::byte> payload) noexcept {

@@ -96,6 +96,9 @@ class engine {
     return last_found_;
   }
 
+  /// The window's lock manager has something to do from now on.
+  void busy(window_core& w);
+
   // ---- operations under way; the caller holds the progress lock ------------------------------------------------
   request_node* new_request(const window_core& w, int rank, std::uint64_t operation);
   request_node* new_request(const window_core& w, int rank, posted_operation* posted);
@@ -129,6 +132,8 @@ class engine {
   static void on_acknowledge(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_share(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_refuse(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static void on_lock(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static unsigned on_duty(void* self) noexcept;
   static void on_notify(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_fence(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_range(void* self, int source, std::span<const std::byte> payload) noexcept;
@@ -141,6 +146,7 @@ class engine {
   std::unordered_map<std::uint64_t, window_core*> windows_;
   std::unordered_map<std::uint32_t, window_core*> slots_;
   std::uint32_t last_slot_ = 0;
+  std::vector<window_core*> busy_;     ///< whose lock managers have something to look after
   std::deque<request_node> requests_;  ///< grows to the largest number outstanding; reused after that
   request_node* free_requests_ = nullptr;
   std::deque<posted_operation> posted_;  ///< the same

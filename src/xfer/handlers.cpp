@@ -108,6 +108,10 @@ bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
 
 void serve_operation(engine& e, int source, std::span<const std::byte> payload) noexcept {
   e.ctx().owe(source);
+  run_operation(e, source, payload);
+}
+
+void run_operation(engine& e, int source, std::span<const std::byte> payload) noexcept {
   incoming in{};
   if (!parse(payload, in)) {
     e.refuse(source, message::operation, payload, nonsense::wrong_length);

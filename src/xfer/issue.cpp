@@ -230,7 +230,7 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
 status issue(window_view& view, const operation_args& a, request_node** request) noexcept {
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
-  const bool far = w.last_far_target != nullptr && a.target == w.last_far;
+  const bool far = w.last_far_target != nullptr && a.target == w.last_far && !w.defers;
   if (far && !w.watched) {
     if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
   }
@@ -259,6 +259,13 @@ status issue(window_view& view, const operation_args& a, request_node** request)
       o.choose("deferred", "the window's fence is def");
       if (const status s = defer(w, o, request != nullptr); s != status::done) return s;
     }
+    if (o.state->epoch != nullptr) {
+      o.choose("deferred", "lock two-sided: until the end of the epoch");
+      if (const status s = run_deferred(w, o, request != nullptr); s != status::not_supported) return s;
+      // What follows in this epoch goes other ways, and must not overtake what waited.
+      if (const status s = send_deferred(w, a.target); s != status::done) return s;
+      if (const status s = complete_target(w, a.target); s != status::done) return s;
+    }
     const bool device = o.atomic() && w.mode == accumulate_mode::device;
     const bool direct = at.mapped && !device && (!o.atomic() || w.mode != accumulate_mode::handler);
     o.choose(device ? "device" : "direct", device ? "the adapter owns atomicity" : "the target's memory is mapped");
@@ -270,6 +277,10 @@ status issue(window_view& view, const operation_args& a, request_node** request)
     if (direct && w.watched) w.ctx->around().charge(work::copy, o.bytes);
     if (!ok(s) || s == status::posted) return s;  // posted: the last message carries the signal
     if (a.signal < 0) return s;
+  }
+  if (a.signal >= 0 && o.state->epoch != nullptr) {  // not before what waits
+    if (const status s = send_deferred(w, a.target); s != status::done) return s;
+    if (const status s = complete_target(w, a.target); s != status::done) return s;
   }
   if (a.signal >= 0) notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
   return status::done;

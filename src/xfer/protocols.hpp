@@ -77,6 +77,20 @@ void swap_owned(std::byte* at, const void* compare, const void* desired, void* o
 /// Serves one operation message at the target; the caller holds the progress lock.
 void serve_operation(engine& e, int source, std::span<const std::byte> payload) noexcept;
 
+/// The same without an acknowledgement, for an operation that came in an epoch.
+void run_operation(engine& e, int source, std::span<const std::byte> payload) noexcept;
+
+/// deferred: the operation waits at the origin for the end of its epoch (lock "two-sided"). `not_supported`: it cannot
+/// wait, and nothing happened.
+status run_deferred(window_core& w, const checked_operation& o, bool requested) noexcept;
+
+/// A message to or from a lock manager; the caller holds the progress lock.
+void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexcept;
+/// What this rank's lock manager of the window can do now. Returns how much it did.
+unsigned serve_agent(window_core& w) noexcept;
+/// True while it has something to look after.
+bool agent_is_busy(const window_core& w) noexcept;
+
 /// The same for the target's half of a shared copy.
 void serve_share(engine& e, int source, std::span<const std::byte> payload) noexcept;
 

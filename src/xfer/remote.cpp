@@ -51,6 +51,16 @@ status remote_swap(engine& e, fabric::network& network, int world_rank, const fa
       [&](posted_operation& op) noexcept { old = op.value; });
 }
 
+status remote_add(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
+                  std::uint64_t address, std::uint64_t operand, std::uint64_t& old) noexcept {
+  return post_and_wait(
+      e, world_rank,
+      [&](posted_operation& op) noexcept {
+        return network.fetch_add(world_rank, region, address, operand, op.value, token_of(op));
+      },
+      [&](posted_operation& op) noexcept { old = op.value; });
+}
+
 status block_region(window_core& w, int target, fabric::region_key& region) noexcept {
   fabric::region_key& known = w.is_far(target) ? w.far(target).block : w.near_blocks[target];
   status s = status::done;

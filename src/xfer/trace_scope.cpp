@@ -15,8 +15,8 @@ void explain(trace_event& e, const window_core& w, call what, bool under_way) no
     case call::unlock:
     case call::lock_all:
     case call::unlock_all:
-      e.protocol = w.intranode ? "cpu" : "network";
-      e.why = w.intranode ? "the lock words are mapped" : "RMA_INTRANODE=off";
+      e.protocol = name_of(w.locks);
+      e.why = w.locks_why;
       break;
     case call::flush:
     case call::flush_all:

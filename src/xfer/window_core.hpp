@@ -14,6 +14,7 @@
 #include "channel/node_barrier.hpp"
 #include "fabric/fabric.hpp"
 #include "rma/detail/view.hpp"
+#include "rma/epoch.hpp"
 #include "rma/hints.hpp"
 #include "runtime/team_core.hpp"
 #include "xfer/fence_state.hpp"
@@ -40,6 +41,16 @@ struct table_head {
   std::uint64_t key;  ///< of the region that it lies in, for the fabric between nodes
 };
 
+/// What the node's ranks write down about the requests for one hybrid lock, see src/sync/lock_hybrid.hpp.
+struct migration_words {
+  word32 rent;
+  word32 price;
+  word32 home_run;
+};
+
+/// By which way this rank holds a lock that has several.
+enum class lock_path : std::uint8_t { cpu, network, agent };
+
 /// What one rank publishes about its part of a window; at the same offset in every member's segment.
 /// Arrays of varying length follow, see `block_layout`.
 struct window_block {
@@ -50,7 +61,9 @@ struct window_block {
   std::uint32_t reachable;    ///< memory is mapped by the node's ranks
   alignas(64) table_head table;
   cpu_lock lock;
-  alignas(64) word64 completions;  ///< `complete` calls aimed here, ever
+  migration_words migration;
+  alignas(64) word64 network_lock;  ///< see src/sync/lock_network.hpp; the fabric's atomics own it
+  alignas(64) word64 completions;   ///< `complete` calls aimed here, ever
   barrier_lines lines;
 };
 
@@ -72,20 +85,37 @@ struct attachment {
   fabric::region_key wide{};  ///< for the fabric between nodes; bytes 0: only by the owner's handler
 };
 
+/// An epoch of lock "two-sided" that the target knows nothing of yet.
+struct deferred_epoch {
+  lock_kind kind = lock_kind::shared;
+  std::uint32_t count = 0;          ///< of the operations' messages
+  std::vector<std::byte> messages;  ///< [length, message] ...
+};
+
+/// The last request to the lock manager of one target, and its answer.
+struct lock_request {
+  std::uint32_t number = 0;
+  word32 answered{};  ///< the number of the last that was answered
+  status result = status::done;
+  int blamed = -1;  ///< world rank that the result is about
+};
+
 /// What the engine has under way towards one target of one window.
 struct target_state {
-  context::peer* peer = nullptr;     ///< null until a handler operation went there
-  std::uint64_t last_operation = 0;  ///< number of the peer's last handler operation that was ours
-  std::uint32_t protests = 0;        ///< the peer's that have been reported
-  std::uint64_t last_promised = 0;   ///< of these, the last that the target is bound to handle
-  word64 fabric_pending{};           ///< posted fabric operations
-  word32 fabric_failed{};            ///< minus the status of one of them that failed and was not reported
-  std::uint32_t failures = 0;        ///< how many; these three are written by who holds the progress lock
-  std::uint32_t reports = 0;         ///< how often failures have been reported by a call that completes all
-  std::uint32_t immediates = 0;      ///< that went there in this fence epoch, and have not failed
-  bool dirty = false;                ///< in window_core::dirty
-  bool channel = false;              ///< in fence_state::channels
-  bool finish_due = false;           ///< a put of this fence epoch went there without an immediate
+  context::peer* peer = nullptr;          ///< null until a handler operation went there
+  std::uint64_t last_operation = 0;       ///< number of the peer's last handler operation that was ours
+  std::uint32_t protests = 0;             ///< the peer's that have been reported
+  std::uint64_t last_promised = 0;        ///< of these, the last that the target is bound to handle
+  word64 fabric_pending{};                ///< posted fabric operations
+  word32 fabric_failed{};                 ///< minus the status of one of them that failed and was not reported
+  std::uint32_t failures = 0;             ///< how many; these three are written by who holds the progress lock
+  std::uint32_t reports = 0;              ///< how often failures have been reported by a call that completes all
+  bool dirty = false;                     ///< in window_core::dirty
+  lock_path path = lock_path::cpu;        ///< of the lock that this rank holds there
+  std::unique_ptr<deferred_epoch> epoch;  ///< of lock "two-sided", until it is sent
+  std::uint32_t immediates = 0;           ///< that went there in this fence epoch, and have not failed
+  bool channel = false;                   ///< in fence_state::channels
+  bool finish_due = false;                ///< a put of this fence epoch went there without an immediate
 
   void begin_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) + 1); }
   void end_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) - 1); }
@@ -127,8 +157,19 @@ struct window_core : window_view {
   std::string promotion = "the window is not over user memory";  ///< why not promoted; empty if it is
   std::uint64_t promoted_bytes = 0;
   std::size_t promoted_offset = 0;
+  lock_protocol locks = lock_protocol::cpu;  ///< never automatic
+  const char* locks_why = "";
+  lock_policy policy = lock_policy::adaptive;  ///< of a hybrid lock; never automatic
+  std::uint32_t policy_threshold = 0;
+  LockCounts counts;
+  std::vector<int> deferred;                ///< targets with an epoch that is not sent, in the order of their locks
+  bool defers = false;                      ///< operations of a passive epoch wait for its end
+  std::shared_ptr<class lock_agent> agent;  ///< the lock manager of this rank's part; null: nobody needs one
+  std::unordered_map<int, std::unique_ptr<lock_request>> lock_requests;  ///< by target; guarded by the progress lock
+  std::uint64_t dice = 0;                                                ///< where contenders' pauses are drawn from
+
   bool intranode = true;     ///< memory of the node's ranks may be used directly
-  bool spans_nodes = false;  ///< some members' memory is not mapped: locks are the fabric's
+  bool spans_nodes = false;  ///< some members' memory is not mapped
   bool all_mapped = false;
   bool failed = false;
   operation refused_op = operation::no_op;  ///< of the last bad_type, for its message
@@ -233,6 +274,12 @@ status complete_promised(window_core& w, int target) noexcept;
 status try_complete_target(window_core& w, int target) noexcept;
 /// The same as complete_target for all targets.
 status complete_all(window_core& w) noexcept;
+/// Lock "two-sided": takes the lock now and sends what has waited for the end of the epoch.
+status send_deferred(window_core& w, int target) noexcept;
+/// The same if anything waits; a negative target means all.
+status send_waiting(window_core& w, int target) noexcept;
+/// Another rank has said that a member died: returns when this rank has heard of it, too, or after a while.
+void await_news_of_death(window_core& w) noexcept;
 /// lock_all: takes the target's shared lock at its first use.
 status touch(window_core& w, int target) noexcept;
 /// Adds to a counter of the target's block, there or by message, and wakes it.

@@ -52,6 +52,27 @@ struct share_header {
   std::uint64_t is_put;
 };
 
+/// What a lock message says.
+enum class lock_word : std::uint8_t {
+  ask,     ///< origin: I want it
+  epoch,   ///< origin: a piece of an epoch: [length, operation message] ...
+  leave,   ///< origin: I let go
+  answer,  ///< target: you have it (an epoch: it was run), or `result` says why not
+};
+
+/// Between a rank that wants a lock and the lock manager of its target.
+struct lock_header {
+  std::uint64_t window;
+  std::uint32_t number;  ///< the origin's, of its requests to this target
+  std::int32_t target;   ///< rank in the window's team
+  std::int32_t blamed;   ///< world rank that `result` is about
+  lock_word word;
+  std::uint8_t kind;   ///< lock_kind
+  std::uint8_t last;   ///< of the pieces of an epoch
+  std::int8_t result;  ///< status
+};
+static_assert(sizeof(lock_header) == 24);
+
 struct notify_header {
   std::uint64_t window;
   std::uint32_t kind;

@@ -51,7 +51,8 @@ struct pair_of_ranks {
   /// Both have come to `round` when this returns.
   void meet(std::uint64_t round) {
     win->put(round, other, win.at(other, 0));
-    if (win->pointer_to(other) == nullptr) win->flush(other);
+    const bool waits = win->locking(other) == rma::lock_protocol::two_sided;  // puts do, for the end of the epoch
+    if (waits || win->pointer_to(other) == nullptr) win->flush(other);
     for (int spin = 0; spin < 2000 && look(win, 0) < round; ++spin) std::atomic_signal_fence(std::memory_order_seq_cst);
     ctx.wait_until([&] { return look(win, 0) >= round; });
   }

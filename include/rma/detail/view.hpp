@@ -39,6 +39,9 @@ inline constexpr std::uint64_t lock_readers = 0x3fff'ffff;             ///< how 
 inline constexpr std::uint64_t lock_counted = std::uint64_t{1} << 30;  ///< shared holders must be counted here
 inline constexpr std::uint64_t lock_waiters = std::uint64_t{1} << 31;  ///< somebody sleeps for it
 inline constexpr std::uint64_t lock_writer = std::uint64_t{1} << 63;   ///< held exclusively, by the rank in bits 32..62
+inline constexpr std::uint64_t lock_proxy = std::uint64_t{1} << 62;    ///< by the target's lock manager for that rank
+inline constexpr std::uint64_t lock_away = std::uint64_t{1} << 61;     ///< the lock is elsewhere: see lock_hybrid.hpp
+inline constexpr std::uint64_t lock_migrating = std::uint64_t{1} << 60;
 /// Exclusively held by world rank `holder`.
 constexpr std::uint64_t lock_tag(std::uint32_t holder) noexcept {
   return lock_writer | lock_counted | (std::uint64_t{holder} << 32);
@@ -91,6 +94,7 @@ struct window_view {
   accumulate_mode mode = accumulate_mode::handler;
   std::uint8_t may_lock = 0;     ///< no epoch other than lock() is open
   std::uint8_t inline_sync = 0;  ///< locks and flushes may be inlined: they are in memory, and nothing is traced
+  std::uint8_t far_open = 0;     ///< this lock_all epoch has used a target that is not in targets
   access_epoch access = access_epoch::none;
   std::uint32_t locks_open = 0;       ///< targets locked by lock()
   target_view* used_first = nullptr;  ///< those that this lock_all epoch has locked, linked by used_next

@@ -38,6 +38,8 @@ std::size_t local_bytes(const window_view& window) noexcept;
 Team team_of(const window_view& window);
 std::string_view name_of_window(const window_view& window) noexcept;
 bool one_sided(window_view& window, call kind, int target) noexcept;
+lock_protocol locking(const window_view& window, int target) noexcept;
+LockCounts counts_of_locks(const window_view& window) noexcept;
 std::string_view promotion(const window_view& window) noexcept;
 
 inline window_view* no_window() noexcept { return const_cast<window_view*>(&freed_window); }
@@ -321,7 +323,8 @@ inline bool fast_lock_all(window_view& window) noexcept {
 
 /// An epoch that used no target.
 inline bool fast_unlock_all(window_view& window) noexcept {
-  if (window.access != access_epoch::lock_all || window.used_first != nullptr || window.inline_sync == 0) [[unlikely]]
+  if (window.access != access_epoch::lock_all || window.used_first != nullptr || window.inline_sync == 0 ||
+      window.far_open != 0) [[unlikely]]
     return false;
   window.access = access_epoch::none;
   window.may_lock = 1;

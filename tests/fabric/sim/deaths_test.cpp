@@ -5,6 +5,7 @@
 //   DEATHS_SEEDS=100:300 sim_deaths_test        runs these seeds; a failure names its seed
 #include <fmt/format.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <cstdlib>
@@ -48,6 +49,9 @@ void work(Runtime& rt, std::uint64_t seed) {
   win.free();
 }
 
+/// One lock for each seed in turn.
+constexpr std::array<const char*, 5> locks{"auto", "two-sided", "network", "cpu", "hybrid"};
+
 rma::sim::Outcome run_seed(std::uint64_t seed, std::int64_t& died_ns, int& victim) {
   dice d(seed);
   rma::sim::Config job;
@@ -56,6 +60,10 @@ rma::sim::Outcome run_seed(std::uint64_t seed, std::int64_t& died_ns, int& victi
   job.seed = seed;
   job.faults = true;
   job.limit = std::chrono::seconds(60);
+  job.settings["RMA_LOCK"] = locks[seed % locks.size()];
+  const std::uint64_t turn = seed / locks.size();
+  job.settings["RMA_LOCK_POLICY"] = turn % 3 == 0 ? "naive" : turn % 3 == 1 ? "threshold:2" : "adaptive";
+  job.settings["RMA_LOCK_HOME"] = turn % 2 == 0 ? "cpu" : "network";
   victim = static_cast<int>(d.below(static_cast<std::uint64_t>(job.ranks)));
   died_ns = static_cast<std::int64_t>(1'000 + d.below(20'000'000));
   job.settings["RMA_FENCE"] = fences[d.below(fences.size())];
@@ -65,7 +73,7 @@ rma::sim::Outcome run_seed(std::uint64_t seed, std::int64_t& died_ns, int& victi
 
 std::pair<std::uint64_t, std::uint64_t> seeds() {
   const char* const text = std::getenv("DEATHS_SEEDS");
-  if (text == nullptr) return {1, 101};
+  if (text == nullptr) return {1, 251};
   const std::string range(text);
   return {std::stoull(range), std::stoull(range.substr(range.find(':') + 1))};
 }

@@ -1,0 +1,331 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sync/lock_agent.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "sync/lock_hybrid.hpp"
+#include "sync/lock_network.hpp"
+#include "xfer/protocols.hpp"
+
+namespace rma::detail {
+
+// ---- target's side -----------------------------------------------------------------------------------------------
+
+bool lock_agent::take_message(int source, const lock_header& h, std::span<const std::byte> body) noexcept {
+  if (h.kind != static_cast<std::uint8_t>(lock_kind::shared) &&
+      h.kind != static_cast<std::uint8_t>(lock_kind::exclusive))
+    return false;
+  switch (h.word) {
+    case lock_word::ask:
+      enqueue({source, h.number, h.target, static_cast<lock_kind>(h.kind), false, false, false, {}});
+      return true;
+    case lock_word::epoch: return take_piece(source, h, body);
+    case lock_word::leave: leave(source, h.number); return true;
+    case lock_word::answer: break;
+  }
+  return false;
+}
+
+void lock_agent::enqueue(claim&& c) noexcept {
+  waiting_.push_back(std::move(c));
+  (void)serve();
+  if (busy()) w_.team->rt->ops->busy(w_);
+}
+
+bool lock_agent::take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept {
+  if (w_.locks != lock_protocol::two_sided) return false;
+  claim& c = arriving_[source];
+  if (c.source < 0) c = {source, h.number, h.target, static_cast<lock_kind>(h.kind), true, false, false, {}};
+  c.messages.insert(c.messages.end(), body.begin(), body.end());
+  if (h.last == 0) return true;
+  claim whole = std::move(c);
+  arriving_.erase(source);
+  enqueue(std::move(whole));
+  return true;
+}
+
+void lock_agent::ask_own(std::uint32_t number, lock_kind kind) noexcept {
+  enqueue({w_.ctx->rank(), number, w_.team->rank, kind, false, false, false, {}});
+}
+
+void lock_agent::leave(int source, std::uint32_t number) noexcept {
+  const auto at = std::find_if(holders_.begin(), holders_.end(),
+                               [&](const claim& c) { return c.source == source && c.number == number; });
+  if (at == holders_.end()) return;  // given back before
+  give_back(*at);
+  holders_.erase(at);
+  (void)serve();
+}
+
+unsigned lock_agent::serve() noexcept {
+  unsigned served = bury();
+  while (!waiting_.empty()) {
+    auto next = waiting_.begin();
+    turn t = take(*next);
+    if (t == turn::waits) {
+      next = std::find_if(next + 1, waiting_.end(), [this](const claim& c) { return passes(c); });
+      if (next == waiting_.end()) break;
+      t = turn::holds;
+    }
+    claim c = std::move(*next);
+    waiting_.erase(next);
+    ++served;
+    if (t == turn::brings || t == turn::elsewhere) {
+      answer(c, t == turn::brings ? status::posted : status::not_yet, -1);
+      continue;
+    }
+    if (c.is_epoch) {
+      run(c);
+      give_back(c);
+    } else {
+      holders_.push_back(c);
+    }
+    answer(c, status::done, -1);
+  }
+  return served;
+}
+
+lock_agent::turn lock_agent::take(claim& c) noexcept {
+  if (w_.locks == lock_protocol::hybrid) return take_hybrid(c);
+  return w_.locks == lock_protocol::two_sided ? take_two_sided(c) : wait_for_cpu(c, c.kind, proxy_of(c));
+}
+
+lock_agent::turn lock_agent::take_two_sided(const claim& c) const noexcept {
+  const auto writers =
+      std::count_if(holders_.begin(), holders_.end(), [](const claim& h) { return h.kind == lock_kind::exclusive; });
+  return agent_grants(holders_.size(), static_cast<std::size_t>(writers), c.kind) ? turn::holds : turn::waits;
+}
+
+/// Who wants the lock shared passes writers that wait: it may hold other locks, for which they wait in a circle. Takes
+/// it.
+bool lock_agent::passes(const claim& c) noexcept {
+  if (c.kind != lock_kind::shared || waiting_.front().kind == lock_kind::shared) return false;
+  if (w_.locks == lock_protocol::two_sided) return take_two_sided(c) == turn::holds;
+  return cpu_wait(w_, w_.team->rank, c.kind, proxy_of(c)).ready();
+}
+
+lock_agent::turn lock_agent::wait_for_cpu(const claim& c, lock_kind kind, std::uint64_t tag) noexcept {
+  if (!wait_) {
+    wait_.emplace(w_, w_.team->rank, kind, tag);
+    wait_tag_ = tag;
+    deaths_seen_ = ~std::uint32_t{0};  // of the dead that are known already it has to be told, too
+  }
+  if (!wait_->ready()) return turn::waits;
+  wait_->leave_list();
+  wait_.reset();
+  return c.migrates ? turn::brings : turn::holds;
+}
+
+/// The lock migrates at the request of ranks of other nodes here, and nowhere else.
+lock_agent::turn lock_agent::take_hybrid(claim& c) noexcept {
+  const int me = w_.team->rank;
+  (void)mend(w_, me);
+  if (!wait_ && (w_.my_block().lock.state.load() & lock_away) != 0) return turn::elsewhere;
+  if (!std::exchange(c.is_noted, true)) c.migrates = note_request(w_, w_.my_block(), false);
+  if (!c.migrates) return wait_for_cpu(c, c.kind, proxy_of(c));
+  const turn t = wait_for_cpu(c, lock_kind::exclusive, granted_tag(c.source));
+  if (t == turn::waits && c.kind == lock_kind::shared) {  // must not wait for others that hold it shared
+    end_wait();
+    c.migrates = false;
+    return wait_for_cpu(c, c.kind, proxy_of(c));
+  }
+  if (t == turn::brings) {
+    granted_ = true;
+    wake_all(w_, me);
+  }
+  return t;
+}
+
+void lock_agent::give_back(const claim& c) noexcept {
+  if (w_.locks != lock_protocol::two_sided) release_proxy(w_, c.kind, proxy_of(c));
+}
+
+void lock_agent::run(const claim& c) noexcept {
+  engine& e = *w_.team->rt->ops;
+  for (std::size_t at = 0; c.messages.size() - at > sizeof(std::uint32_t);) {
+    std::uint32_t bytes = 0;
+    std::memcpy(&bytes, c.messages.data() + at, sizeof bytes);
+    at += sizeof bytes;
+    if (bytes > c.messages.size() - at) return e.refuse(c.source, message::lock, c.messages, nonsense::wrong_contents);
+    run_operation(e, c.source, std::span(c.messages).subspan(at, bytes));
+    at += bytes;
+  }
+}
+
+void lock_agent::answer(const claim& c, status result, int blamed) noexcept {
+  if (c.source == w_.ctx->rank()) {
+    take_answer(w_, c.target, c.number, result, blamed);
+    return;
+  }
+  w_.ctx->send_record(c.source, message::lock,
+                      lock_header{w_.id, c.number, c.target, blamed, lock_word::answer,
+                                  static_cast<std::uint8_t>(c.kind), 1, static_cast<std::int8_t>(result)});
+}
+
+/// Sees to the dead among holders and waiters.
+unsigned lock_agent::bury() noexcept {
+  unsigned told = 0;
+  const bool recovers = !w_.ctx->config().is(knob::lock_recovery, "off");
+  // Who leaves in good order lets go before.
+  const auto gone = [this](const claim& c) { return w_.ctx->dead(c.source); };
+  for (std::size_t i = 0; i < holders_.size();) {
+    if (!gone(holders_[i])) {
+      ++i;
+      continue;
+    }
+    const int dead = holders_[i].source;
+    if (recovers) {
+      if (w_.locks != lock_protocol::two_sided)
+        w_.my_block().lock.recoveries.fetch_add(1);  // first, see cpu_wait::missed
+      give_back(holders_[i]);
+      holders_.erase(holders_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
+    }
+    told += fail_waiting(dead);
+  }
+  if (w_.ctx->deaths() != deaths_seen_ && wait_) {
+    if (wait_->failed() != status::done) told += fail_waiting(w_.ctx->last_failed());
+  }
+  deaths_seen_ = w_.ctx->deaths();
+  if (granted_) {
+    (void)mend(w_, w_.team->rank);
+    const bool here = (w_.my_block().network_lock.load() & network_away) == 0;
+    granted_ = !here && (w_.my_block().lock.state.load() & lock_away) != 0;
+  }
+  if (!waiting_.empty() && gone(waiting_.front())) end_wait();
+  std::erase_if(waiting_, gone);
+  std::erase_if(arriving_, [&](const auto& each) { return gone(each.second); });
+  return told;
+}
+
+unsigned lock_agent::fail_waiting(int blamed) noexcept {
+  end_wait();
+  const auto told = static_cast<unsigned>(waiting_.size());
+  for (const claim& c : std::exchange(waiting_, {})) answer(c, status::peer_failed, blamed);
+  return told;
+}
+
+/// The first in the queue waits no more.
+void lock_agent::end_wait() noexcept {
+  if (!wait_) return;
+  wait_->leave_list();
+  const bool has_word = wait_->has_word();
+  wait_.reset();
+  if (has_word) release_proxy(w_, lock_kind::exclusive, wait_tag_);
+}
+
+void lock_agent::close() noexcept {
+  end_wait();
+  const int failed = w_.ctx->last_failed();  // why this rank gives its window up, perhaps
+  for (const claim& c : std::exchange(waiting_, {}))
+    answer(c, failed < 0 ? status::window_freed : status::peer_failed, failed);
+  for (const claim& c : std::exchange(holders_, {})) give_back(c);
+  arriving_.clear();
+}
+
+unsigned serve_agent(window_core& w) noexcept { return w.agent->serve(); }
+bool agent_is_busy(const window_core& w) noexcept { return w.agent->busy(); }
+
+void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexcept {
+  lock_header h{};
+  if (payload.size() < sizeof h) return e.refuse(source, message::lock, payload, nonsense::wrong_length);
+  std::memcpy(&h, payload.data(), sizeof h);
+  window_core* const w = e.find(h.window);
+  if (h.word == lock_word::answer) {
+    if (w == nullptr) return;
+    const bool ours = h.target >= 0 && h.target < w->size() && w->world_rank(h.target) == source;
+    if (!ours) return e.refuse(source, message::lock, payload, nonsense::wrong_contents);
+    take_answer(*w, h.target, h.number, static_cast<status>(h.result), h.blamed);
+    return;
+  }
+  if (w != nullptr && w->agent != nullptr) {
+    if (!w->agent->take_message(source, h, payload.subspan(sizeof h)))
+      e.refuse(source, message::lock, payload, nonsense::wrong_contents);
+    return;
+  }
+  if (h.word == lock_word::leave) return;  // the window has been dropped here
+  h.word = lock_word::answer;
+  // A rank that gave its window up because another had failed passes that on.
+  h.blamed = e.ctx().last_failed();
+  h.result = static_cast<std::int8_t>(h.blamed < 0 ? status::window_freed : status::peer_failed);
+  e.ctx().send_record(source, message::lock, h);
+}
+
+// ---- origin's side -----------------------------------------------------------------------------------------------
+
+namespace {
+
+/// The caller holds the progress lock.
+lock_request& request_to(window_core& w, int target) {
+  auto& found = w.lock_requests[target];
+  if (found == nullptr) found = std::make_unique<lock_request>();
+  return *found;
+}
+
+}  // namespace
+
+void take_answer(window_core& w, int target, std::uint32_t number, status result, int blamed) noexcept {
+  lock_request& r = request_to(w, target);
+  if (r.number != number) return;
+  r.result = result;
+  r.blamed = blamed;
+  r.answered.store(number);
+}
+
+lock_request& begin_request(window_core& w, int target) {
+  lock_request& r = request_to(w, target);
+  ++r.number;
+  return r;
+}
+
+status await_answer(window_core& w, int target, lock_request& r) noexcept {
+  const int peer = w.world_rank(target);
+  const bool self = target == w.team->rank;
+  status s = w.ctx->wait_for_message(
+      [&r]() noexcept { return r.answered.load() == r.number; },
+      [&]() noexcept { return !self && w.ctx->gone(peer) ? status::peer_failed : status::done; });
+  if (s == status::peer_failed) w.ctx->blame(peer);
+  if (s != status::done) return s;
+  s = r.result;
+  if (s == status::peer_failed) {
+    await_news_of_death(w);
+    w.ctx->blame(r.blamed);
+  }
+  return s;
+}
+
+void tell_agent(window_core& w, int target, lock_word word, std::uint32_t number, lock_kind kind, bool last,
+                std::span<const std::byte> body) noexcept {
+  const lock_header h{
+      w.id, number, target, -1, word, static_cast<std::uint8_t>(kind), last ? std::uint8_t{1} : std::uint8_t{0}, 0};
+  w.ctx->send_record(w.world_rank(target), message::lock, h, body);
+}
+
+status acquire_by_agent(window_core& w, int target, lock_kind kind) noexcept {
+  lock_request* request = nullptr;
+  {
+    const std::lock_guard guard(w.ctx->lock());
+    request = &begin_request(w, target);
+    if (target == w.team->rank) {
+      w.agent->ask_own(request->number, kind);
+    } else {
+      tell_agent(w, target, lock_word::ask, request->number, kind, true, {});
+    }
+  }
+  return await_answer(w, target, *request);
+}
+
+void release_by_agent(window_core& w, int target) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  const std::uint32_t number = request_to(w, target).number;
+  if (target == w.team->rank) {
+    w.agent->leave_own(number);
+  } else {
+    tell_agent(w, target, lock_word::leave, number, lock_kind::shared, true, {});
+  }
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The lock manager of one rank's part of a window: takes the lock for ranks that cannot, in the order in which they
+/// asked (but shared holders let in others), and runs the epochs of lock "two-sided".
+///
+///   origin: ask ------> target: waits for its turn, takes the lock --answer--> origin: operations ... leave -->
+///   origin: epoch of lock, operations and unlock -----> target: its turn: lock, run, unlock --answer--> origin
+///
+/// With lock "hybrid" it also gives the lock away for good (lock_hybrid.hpp): `posted` means that the origin brings it
+/// to the network word, `not_yet` that it is there already or on its way.
+///
+/// With lock "two-sided" the manager is the lock, for all ranks alike. With "cpu" it takes the CPU lock
+/// (lock_cpu.hpp) for ranks that do not map it, and competes with those that do.
+///
+/// Runs under the progress lock of the target: by its handlers, and in each round while somebody waits or holds. A
+/// target that computes answers nobody (RMA_PROGRESS_THREAD=1 helps).
+///
+/// Death of a holder: its hold is given back (RMA_LOCK_RECOVERY=on), and who waits at that time gets peer_failed.
+/// Source: dissertation ch. 4 (two-sided, fig. 4.2 b), ch. 5 (lock manager, fig. 5.3).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "sync/lock_cpu.hpp"
+#include "xfer/wire.hpp"
+
+namespace rma::detail {
+
+/// Whether who asks for `kind` may have it beside so many holders, of which `writers` are exclusive.
+constexpr bool agent_grants(std::size_t holders, std::size_t writers, lock_kind kind) noexcept {
+  return holders == 0 || (kind == lock_kind::shared && writers == 0);
+}
+static_assert(agent_grants(0, 0, lock_kind::exclusive) && agent_grants(2, 0, lock_kind::shared));
+static_assert(!agent_grants(2, 0, lock_kind::exclusive) && !agent_grants(1, 1, lock_kind::shared));
+
+class lock_agent {
+ public:
+  explicit lock_agent(window_core& w) noexcept : w_(w) {}
+
+  // The caller holds the progress lock.
+  /// False if the message makes no sense.
+  bool take_message(int source, const lock_header& h, std::span<const std::byte> body) noexcept;
+  /// This rank wants its own lock.
+  void ask_own(std::uint32_t number, lock_kind kind) noexcept;
+  void leave_own(std::uint32_t number) noexcept { leave(w_.ctx->rank(), number); }
+  /// Serves whose turn it is; returns how many were served.
+  unsigned serve() noexcept;
+  [[nodiscard]] bool busy() const noexcept {
+    return granted_ || !waiting_.empty() || !holders_.empty() || !arriving_.empty();
+  }
+  /// The window goes away: nobody holds or waits any more.
+  void close() noexcept;
+
+ private:
+  struct claim {
+    int source = -1;  ///< world rank
+    std::uint32_t number = 0;
+    std::int32_t target = 0;
+    lock_kind kind = lock_kind::shared;
+    bool is_epoch = false;
+    bool is_noted = false;  ///< in the ledger of migrations
+    bool migrates = false;
+    std::vector<std::byte> messages;  ///< of the epoch
+  };
+  void enqueue(claim&& c) noexcept;
+  bool take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept;
+  void leave(int source, std::uint32_t number) noexcept;
+  enum class turn : std::uint8_t { waits, holds, brings, elsewhere };
+  turn take(claim& c) noexcept;
+  turn take_two_sided(const claim& c) const noexcept;
+  turn take_hybrid(claim& c) noexcept;
+  bool passes(const claim& c) noexcept;
+  turn wait_for_cpu(const claim& c, lock_kind kind, std::uint64_t tag) noexcept;
+  void give_back(const claim& c) noexcept;
+  void run(const claim& c) noexcept;
+  void answer(const claim& c, status result, int blamed) noexcept;
+  unsigned bury() noexcept;
+  unsigned fail_waiting(int blamed) noexcept;
+  void end_wait() noexcept;
+  [[nodiscard]] std::uint64_t proxy_of(const claim& c) const noexcept {
+    return lock_tag(static_cast<std::uint32_t>(c.source)) | lock_proxy;
+  }
+
+  window_core& w_;
+  std::deque<claim> waiting_;
+  std::vector<claim> holders_;
+  std::unordered_map<int, claim> arriving_;  ///< epochs of which pieces are missing, by source
+  std::uint64_t wait_tag_ = 0;
+  std::optional<cpu_wait> wait_;  ///< the first's in waiting_, for the CPU lock
+  bool granted_ = false;          ///< a rank has been told to bring the lock to the network word, and may die before
+  std::uint32_t deaths_seen_ = 0;
+};
+
+// ---- origin's side
+// ----------------------------------------------------------------------------------------------------
+
+/// A new request to the target's lock manager; the caller holds the progress lock.
+lock_request& begin_request(window_core& w, int target);
+/// Its answer has come; the caller holds the progress lock.
+void take_answer(window_core& w, int target, std::uint32_t number, status result, int blamed) noexcept;
+/// Waits for it: the result that the manager sent, or `peer_failed` if the target is gone.
+status await_answer(window_core& w, int target, lock_request& r) noexcept;
+/// Sends a message to the manager of another rank; the caller holds the progress lock.
+void tell_agent(window_core& w, int target, lock_word word, std::uint32_t number, lock_kind kind, bool last,
+                std::span<const std::byte> body) noexcept;
+
+/// Asks the target's lock manager, and waits for its answer. `peer_failed` if a holder dies meanwhile, or the target.
+status acquire_by_agent(window_core& w, int target, lock_kind kind) noexcept;
+void release_by_agent(window_core& w, int target) noexcept;
+
+}  // namespace rma::detail

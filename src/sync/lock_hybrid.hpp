@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Lock "hybrid": the CPU lock (lock_cpu.hpp) and the network lock (lock_network.hpp) of one target, of which one is
+/// the lock and the other is taken by nobody's rank: the mode.
+///
+///   CPU mode:      the network word says "away"; the node's ranks take the CPU lock, the others ask the lock manager
+///   network mode:  the CPU word says "away"; everybody takes the network word
+///
+///   CPU -> network (fig. 5.4):  another node's rank finds "away" in the network word (1), asks the manager (2), which
+///       takes the CPU lock as "away, granted to that rank" (3, 4) and answers (5); the rank turns the network word
+///       from "away" into its hold
+///   network -> CPU:  a rank of the node takes the network word exclusively, marks the CPU word "away, migrating",
+///   turns
+///       its hold of the network word into "away", and the CPU word into its hold
+///
+/// At each of these moments at least one of the two words says "away", so that nobody holds the lock twice. Where both
+/// do, the CPU word names the rank that acts next. If that one dies, whoever sees it finishes for it (`mend`): back to
+/// CPU mode if the network word says "away", else nothing has happened yet.
+///
+/// When to migrate is the policy's matter. "adaptive": each request of the side where the lock is not pays rent, each
+/// of the other side takes some back; when the rent exceeds the price of a migration, the lock moves. The price doubles
+/// with each migration that the lock did not stay for, and halves with each that it did.
+/// Source: dissertation ch. 5, figures 5.1-5.4 (step 4 of figure 5.4 means network mode); the policy is ours.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "rma/hints.hpp"
+#include "sync/lock_cpu.hpp"
+
+namespace rma::detail {
+
+/// The CPU word in network mode, or on the way: who brought or brings the lock there.
+constexpr std::uint64_t granted_tag(int rank) noexcept {
+  return lock_tag(static_cast<std::uint32_t>(rank)) | lock_away;
+}
+/// On the way to CPU mode.
+constexpr std::uint64_t migrating_tag(int rank) noexcept { return granted_tag(rank) | lock_migrating; }
+
+/// What is written down about the requests for one lock.
+struct migration_ledger {
+  std::uint32_t rent = 0;      ///< requests of the other side, less those of the side where the lock is
+  std::uint32_t price = 0;     ///< rent that a migration has to be worth
+  std::uint32_t home_run = 0;  ///< requests of the side where the lock is since it came there, as far as they are seen
+  bool migrate = false;
+};
+inline constexpr std::uint32_t migration_price_min = 4;
+inline constexpr std::uint32_t migration_price_max = 512;
+
+/// The ledger after a request of the side where the lock is (`home`) or of the other.
+constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std::uint32_t threshold,
+                                     bool home) noexcept {
+  l.migrate = false;
+  l.price = std::max(l.price, migration_price_min);
+  if (home) {
+    l.rent = policy == lock_policy::threshold || l.rent == 0 ? 0 : l.rent - 1;
+    l.home_run = std::min(l.home_run + 1, migration_price_max);
+    return l;
+  }
+  ++l.rent;
+  const std::uint32_t needed = policy == lock_policy::naive       ? 1
+                               : policy == lock_policy::threshold ? threshold
+                                                                  : l.price;
+  if (l.rent < needed) return l;
+  const bool in_vain = l.home_run < l.price;
+  l.price = in_vain ? std::min(2 * l.price, migration_price_max) : std::max(l.price / 2, migration_price_min);
+  l.rent = 0;
+  l.home_run = 0;
+  l.migrate = true;
+  return l;
+}
+static_assert(accounted({}, lock_policy::naive, 0, false).migrate);
+static_assert(!accounted({}, lock_policy::threshold, 2, false).migrate);
+static_assert(!accounted({}, lock_policy::adaptive, 0, false).migrate);
+
+/// What a dead rank that was to act next leaves in the CPU word, given the network word; the same word if nothing has
+/// to be done.
+constexpr std::uint64_t mended(std::uint64_t state, std::uint64_t network_word,
+                               std::uint64_t network_away_bit) noexcept {
+  if ((state & lock_away) == 0) return state;
+  if ((network_word & network_away_bit) != 0) return lock_counted | (state & lock_waiters);
+  return state & ~lock_migrating;
+}
+
+/// Notes a request for the lock in the target's block; true if the lock should migrate.
+bool note_request(window_core& w, window_block& block, bool home) noexcept;
+/// Finishes what a dead rank began with the lock of a mapped target. True if there was something.
+bool mend(window_core& w, int target) noexcept;
+/// Sets the words of this rank's own lock, before anybody can ask for it.
+void set_home(window_core& w, lock_home home) noexcept;
+
+status acquire_hybrid(window_core& w, int target, lock_kind kind) noexcept;
+status release_hybrid(window_core& w, int target, lock_kind kind) noexcept;
+
+}  // namespace rma::detail

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Lock "two-sided", origin's side: lock, operations and unlock wait for the unlock and go to the target together. The
+/// target's lock manager (lock_agent.hpp) runs them.
+///
+///   lock: nothing --put, get, accumulate--> they wait --unlock--> one or more messages, one answer
+///   what cannot wait (flush, a value that is fetched, a request, a signal): the lock is asked for now, what waited is
+///   sent, and the rest of the epoch goes as with any other lock
+///
+/// Locks are asked for in the order of the program's calls: one that cannot wait sends the earlier ones first.
+///
+/// Source: dissertation ch. 4.
+#pragma once
+
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+
+/// Nothing is sent yet; this rank's own lock is taken at once, since its plain loads and stores cannot wait.
+status acquire_two_sided(window_core& w, int target, lock_kind kind) noexcept;
+/// Sends what has waited, or lets go of a lock that was asked for before. Waits for the target.
+status release_two_sided(window_core& w, int target) noexcept;
+
+}  // namespace rma::detail

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sync/locking.hpp"
+
+#include <fmt/format.h>
+
+#include "core/names.hpp"
+#include "sync/lock_agent.hpp"
+#include "sync/lock_attempt.hpp"
+#include "sync/lock_cpu.hpp"
+#include "sync/lock_hybrid.hpp"
+#include "sync/lock_network.hpp"
+#include "sync/lock_two_sided.hpp"
+
+namespace rma::detail {
+namespace {
+
+/// What reaches the lock words of targets: the fabric between nodes if there is one.
+const fabric::capabilities& lock_fabric(const window_core& w) noexcept {
+  return w.ctx->wide() != nullptr ? w.ctx->wide()->caps() : w.ctx->node().caps();
+}
+
+bool maps_lock(const window_core& w, int target) noexcept {
+  const target_view* const t = view_of(w, target);
+  return t != nullptr && t->lock != nullptr;
+}
+
+void choose_policy(window_core& w) {
+  const settings& config = w.ctx->config();
+  w.policy = w.hints.policy;
+  w.policy_threshold = w.hints.lock_threshold;
+  if (w.policy != lock_policy::automatic) return;
+  w.policy = config.is(knob::lock_policy, "naive")      ? lock_policy::naive
+             : config.is(knob::lock_policy, "adaptive") ? lock_policy::adaptive
+                                                        : lock_policy::threshold;
+  w.policy_threshold = static_cast<std::uint32_t>(config.number(knob::lock_policy));
+}
+
+status ask(window_core& w, int target, lock_kind kind) noexcept {
+  switch (w.locks) {
+    case lock_protocol::two_sided: return acquire_two_sided(w, target, kind);
+    case lock_protocol::network: return acquire_network(w, target, kind);
+    case lock_protocol::hybrid: return acquire_hybrid(w, target, kind);
+    default: break;
+  }
+  return maps_lock(w, target) ? acquire_cpu(w, target, kind) : acquire_by_agent(w, target, kind);
+}
+
+}  // namespace
+
+lock_protocol wished_lock(const Hints& hints, const settings& config) noexcept {
+  if (hints.lock != lock_protocol::automatic) return hints.lock;
+  for (const lock_protocol each :
+       {lock_protocol::two_sided, lock_protocol::network, lock_protocol::cpu, lock_protocol::hybrid}) {
+    if (config.is(knob::lock, name_of(each))) return each;
+  }
+  return lock_protocol::automatic;
+}
+
+status choose_lock(window_core& w, std::string& why_not) {
+  const lock_protocol wished = wished_lock(w.hints, w.ctx->config());
+  const bool memory = w.intranode && !w.spans_nodes;
+  w.locks = wished;
+  w.locks_why = w.hints.lock != lock_protocol::automatic ? "Hints::lock" : "RMA_LOCK";
+  if (wished == lock_protocol::automatic) {
+    const bool atomics = lock_fabric(w).atomics;
+    w.locks = memory || !atomics ? lock_protocol::cpu : lock_protocol::network;
+    w.locks_why = memory        ? "the lock words are mapped"
+                  : !atomics    ? "the fabric has no atomics"
+                  : w.intranode ? "the team spans nodes"
+                                : "RMA_INTRANODE=off";
+  }
+  const bool by_network = w.locks == lock_protocol::network || w.locks == lock_protocol::hybrid;
+  if (by_network && !lock_fabric(w).atomics) {
+    why_not = fmt::format("lock '{}' ({}) needs a fabric with atomics, and '{}' has none", name_of(w.locks),
+                          w.locks_why, lock_fabric(w).name);
+    return status::not_supported;
+  }
+  w.defers = w.locks == lock_protocol::two_sided;
+  if (w.locks == lock_protocol::hybrid) choose_policy(w);
+  if (w.defers || (w.locks != lock_protocol::network && !memory)) w.agent = std::make_shared<lock_agent>(w);
+  return status::done;
+}
+
+void await_news_of_death(window_core& w) noexcept {
+  constexpr std::int64_t at_most_ns = 1'000'000'000;
+  if (w.team->lost_member() == status::done)
+    (void)w.ctx->pause(at_most_ns, [&w]() noexcept { return w.team->lost_member(); });
+}
+
+lock_home wished_home(const window_core& w) noexcept {
+  if (w.hints.home != lock_home::automatic) return w.hints.home;
+  return w.ctx->config().is(knob::lock_home, "network") ? lock_home::network : lock_home::cpu;
+}
+
+status acquire_lock(window_core& w, int target, lock_kind kind) noexcept {
+  if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
+  if (w.locks == lock_protocol::cpu && maps_lock(w, target)) return acquire_cpu(w, target, kind);
+  const std::int64_t begin_ns = w.ctx->around().now_ns();
+  const std::uint64_t migrations = w.counts.migrations;
+  const status s = ask(w, target, kind);
+  w.counts.waited_ns += w.ctx->around().now_ns() - begin_ns;
+  ++(w.is_far(target) ? w.counts.remote : w.counts.local);
+  const std::lock_guard guard(w.ctx->lock());
+  w.ctx->count(w.is_far(target) ? counter::locks_remote : counter::locks_local);
+  w.ctx->count(counter::lock_migrations, w.counts.migrations - migrations);
+  return s;
+}
+
+namespace {
+
+/// What has no steps.
+class whole_attempt final : public lock_attempt {
+ public:
+  whole_attempt(window_core& w, int target, lock_kind kind) noexcept : w_(w), target_(target), kind_(kind) {}
+  status advance() noexcept override { return acquire_lock(w_, target_, kind_); }
+  status failed() noexcept override { return status::done; }
+  void cancel() noexcept override {}
+  [[nodiscard]] bool silent() const noexcept override { return false; }
+
+ private:
+  window_core& w_;
+  int target_;
+  lock_kind kind_;
+};
+
+}  // namespace
+
+std::unique_ptr<lock_attempt> attempt_lock(window_core& w, int target, lock_kind kind) {
+  const bool cpu = w.locks == lock_protocol::cpu && maps_lock(w, target);
+  if (!cpu && w.locks != lock_protocol::network) return std::make_unique<whole_attempt>(w, target, kind);
+  ++(w.is_far(target) ? w.counts.remote : w.counts.local);
+  return cpu ? attempt_cpu(w, target, kind) : attempt_network(w, target, kind);
+}
+
+status release_lock(window_core& w, int target, lock_kind kind) noexcept {
+  switch (w.locks) {
+    case lock_protocol::two_sided: return release_two_sided(w, target);
+    case lock_protocol::hybrid: return release_hybrid(w, target, kind);
+    case lock_protocol::network:
+      full_fence();  // what was stored in the epoch, before the adapter is asked
+      return release_network(w, target, kind);
+    default: break;
+  }
+  if (maps_lock(w, target)) {
+    release_cpu(w, target, kind);
+  } else {
+    release_by_agent(w, target);
+  }
+  return status::done;
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Which lock a window has, and the way to it.
+#pragma once
+
+#include <string>
+
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+
+/// What the hint or RMA_LOCK asks for, and where that was said.
+lock_protocol wished_lock(const Hints& hints, const settings& config) noexcept;
+/// Sets window_core::locks and why. `not_supported` if the window cannot have what was asked for; `why_not` says why.
+/// The same on every rank. Before the targets are attached.
+status choose_lock(window_core& w, std::string& why_not);
+
+lock_home wished_home(const window_core& w) noexcept;
+
+status acquire_lock(window_core& w, int target, lock_kind kind) noexcept;
+status release_lock(window_core& w, int target, lock_kind kind) noexcept;
+
+}  // namespace rma::detail

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The messages of an operation that the target's handler does: see wire.hpp for what is in them.
+#pragma once
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "datatype/copy.hpp"
+#include "xfer/protocols.hpp"
+#include "xfer/wire.hpp"
+
+namespace rma::detail {
+
+inline constexpr std::size_t operation_pieces_max = 64;
+inline constexpr std::size_t operation_message_max = 4096;
+
+/// Makes the messages of an operation, one after the other.
+class message_maker {
+ public:
+  message_maker(const window_core& w, const checked_operation& o,
+                std::size_t bytes_max = operation_message_max) noexcept
+      : o_(o),
+        bytes_max_(bytes_max),
+        carries_data_(o.args->kind == call::put || (o.atomic() && o.args->origin != nullptr)),
+        unit_(o.atomic() ? rma::bytes_of(o.args->type) : 1) {
+    if (!o.contiguous) {
+      target_.emplace(*o.target);
+      source_.emplace(*o.origin);
+    }
+    head_.window = w.id;
+    head_.kind = o.args->kind;
+    head_.op = o.args->op;
+    head_.type = o.args->type;
+  }
+
+  /// The next message; true if it is the last one.
+  bool make() noexcept {
+    head_.pieces = 0;
+    const std::uint64_t first = made_;
+    if (o_.contiguous) {
+      make_contiguous();
+    } else {
+      while (made_ < o_.bytes && head_.pieces < operation_pieces_max && add_rows(room(made_ - first))) continue;
+    }
+    const bool last = made_ == o_.bytes;
+    head_.signal = last ? o_.args->signal : -1;
+    if (carries_data_ && o_.args->kind != call::compare_and_swap) take_data(first);
+    return last;
+  }
+  /// Header and pieces of the message that was made, and the data after them.
+  std::span<const std::byte> head(std::uint64_t ticket) noexcept {
+    head_.ticket = ticket;
+    std::memcpy(front_.data(), &head_, sizeof head_);
+    std::memcpy(front_.data() + sizeof head_, pieces_.data(), head_.pieces * sizeof(target_rows));
+    return {front_.data(), sizeof head_ + head_.pieces * sizeof(target_rows)};
+  }
+  [[nodiscard]] std::span<const std::byte> data() const noexcept { return data_; }
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return sizeof head_ + head_.pieces * sizeof(target_rows) + data_.size();
+  }
+
+ private:
+  /// For data, of the message and of its answer, with one piece more and so much in it.
+  [[nodiscard]] std::uint64_t room(std::uint64_t used) const noexcept {
+    const std::size_t fixed = sizeof head_ + (head_.pieces + std::size_t{1}) * sizeof(target_rows);
+    return fixed + used >= bytes_max_ ? 0 : (bytes_max_ - fixed - used) / unit_ * unit_;
+  }
+  void make_contiguous() noexcept {
+    const std::uint64_t part = std::min(o_.bytes - made_, room(0));
+    pieces_[head_.pieces++] = {o_.offset + made_, 0, static_cast<std::uint32_t>(part), 1};
+    made_ += part;
+    if (o_.args->kind != call::compare_and_swap) return;
+    std::memcpy(packed_.data(), o_.args->compare, part);
+    std::memcpy(packed_.data() + part, o_.args->origin, part);
+    data_ = {packed_.data(), 2 * part};
+  }
+  /// The target's next rows, or as much of one as there is room for; false if there is none.
+  bool add_rows(std::uint64_t room) noexcept {
+    const block_run run = target_->run();
+    const block front = target_->front();
+    target_rows& piece = pieces_[head_.pieces];
+    if (target_->skipped() == 0 && run.bytes <= room) {
+      const std::size_t rows = rows_within(room, run.bytes, run.count);
+      piece = {o_.offset + static_cast<std::uint64_t>(run.offset), run.stride, static_cast<std::uint32_t>(run.bytes),
+               static_cast<std::uint32_t>(rows)};
+      target_->advance_blocks(rows);
+    } else {
+      const std::uint64_t part = std::min<std::uint64_t>(front.bytes, room);
+      if (part == 0) return false;
+      piece = {o_.offset + static_cast<std::uint64_t>(front.offset), 0, static_cast<std::uint32_t>(part), 1};
+      target_->advance_in_block(part);
+    }
+    ++head_.pieces;
+    made_ += std::uint64_t{piece.bytes} * piece.rows;
+    return true;
+  }
+  /// The origin's data from byte `first` on.
+  void take_data(std::uint64_t first) noexcept {
+    const auto* const from = static_cast<const std::byte*>(o_.args->origin);
+    const std::size_t bytes = made_ - first;
+    if (o_.contiguous || o_.origin->is_contiguous()) {
+      data_ = {from + (o_.contiguous ? 0 : o_.origin->lower()) + first, bytes};
+    } else {
+      pack(packed_.data(), from, *source_, bytes);
+      data_ = {packed_.data(), bytes};
+    }
+  }
+
+  const checked_operation& o_;
+  std::size_t bytes_max_;  ///< of a message
+  bool carries_data_;
+  std::uint64_t unit_;
+  std::uint64_t made_ = 0;  ///< bytes of the operation that are in messages
+  operation_header head_{};
+  std::optional<cursor> target_;
+  std::optional<cursor> source_;
+  std::span<const std::byte> data_;
+  std::array<target_rows, operation_pieces_max> pieces_;
+  std::array<std::byte, operation_message_max> packed_;
+  std::array<std::byte, sizeof(operation_header) + operation_pieces_max * sizeof(target_rows)> front_;
+};
+
+/// Where what comes back goes; 0: nothing does. The caller holds the progress lock.
+inline std::uint64_t ticket_for(window_core& w, const checked_operation& o) {
+  if (!o.fetches()) return 0;
+  const Layout* const shape = o.contiguous ? nullptr : o.args->kind == call::get ? o.origin : o.result;
+  return w.team->rt->ops->new_ticket(o.args->result, o.bytes, shape);
+}
+
+}  // namespace rma::detail
