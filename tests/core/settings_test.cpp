@@ -180,3 +180,23 @@ TEST_CASE("the job key is not shown", "[core][settings]") {
   CHECK(listed(s, "RMA_KEY").value == "(set)");
   CHECK(listed(settings(with({})), "RMA_KEY").value.empty());
 }
+
+// Goal: a launcher's word counts where nobody else has said anything, and only there.
+TEST_CASE("a launcher says the rank", "[core][settings]") {
+  const variable space("PMIX_NAMESPACE", "job");
+  const variable pmix("PMIX_RANK", "3");
+  const variable pmi("PMI_RANK", "2");
+  const auto found = [](const Config& config) {
+    const settings s(config);
+    return s.text(knob::boot) + " " + std::to_string(s.number(knob::rank));
+  };
+  CHECK(found(with({}, true)) == "pmix 3");
+  CHECK(found(with({})) == " 0");
+  CHECK(found(with({{"RMA_BOOT", "alone"}}, true)) == "alone 0");
+  CHECK(found(with({{"RMA_BOOT", "pmi2"}}, true)) == "pmi2 2");
+  CHECK(found(with({{"RMA_BOOT", "pmix"}, {"RMA_RANK", "1"}}, true)) == "pmix 1");
+  CHECK(found(with({{"RMA_SIZE", "4"}}, true)) == " 0");
+  Config simulated = with({}, true);
+  simulated.boot = "local://somewhere";
+  CHECK(found(simulated) == "local://somewhere 0");
+}

@@ -90,6 +90,8 @@ class Start(unittest.TestCase):
         for script, options, status, said in (
                 ("exit $((3 * RMA_RANK))", ["--hosts", "2", "-n", "2"], 3, "rank 1 on host1 ended with status 3"),
                 ("kill -9 $$", ["-n", "2"], 137, "status 137"),
+                ("kill -9 $$", ["-n", "2", "--expect", "137"], 0, "status 137"),
+                ("exit 0", ["--expect", "137"], HOST_FAILED, ""),
                 ("sleep 1000", ["--timeout", "1"], TIMED_OUT, "time is up for: rank 0, rank 1, rank 2, rank 3"),
                 ("setsid sleep 1000 & exit 0", [], HOST_FAILED, "left behind: host1: sleep 1000"),
                 ("echo hello", ["--cut", "1", "--when", "good-bye"], HOST_FAILED, "did not come"),

@@ -58,6 +58,7 @@ def parser() -> Parser:
     add("--for", type=number(0, 3600, float), metavar="S", dest="cut_s",
         help="put it back after so many seconds (default never)")
     add("--kill", type=number(0, 7), metavar="HOST", help="kill all processes of a host")
+    add("--expect", type=number(0, 255), default=0, metavar="S", help="the status that is no failure (default 0)")
     add("--timeout", type=number(1, 1 << 20, float), default=300, metavar="S",
         help="ends all after so many seconds (default 300)")
     add("--quiet", action="store_true", help="print only what PROGRAM prints, and errors")

@@ -179,7 +179,9 @@ class World:
             print(f"hosts: left behind: {each}", file=sys.stderr)
         if self.faults_left:
             print("hosts: the line that the faults wait for did not come", file=sys.stderr)
-        return self.status or (HOST_FAILED if left or self.faults_left else 0)
+        if self.status != self.options.expect:
+            return self.status or HOST_FAILED
+        return HOST_FAILED if left or self.faults_left else 0
 
     def say(self, what: str) -> None:
         if not self.options.quiet:
