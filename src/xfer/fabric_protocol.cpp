@@ -198,7 +198,8 @@ status run_fabric(window_core& w, const fabric::region_key& region, const checke
   const operation_args& a = *o.args;
   const status s = post_all(w, region, o, request);
   if (!ok(s) || a.signal < 0) return s;
-  if (!w.ctx->network_of(o.peer).caps().messages_after_writes) {
+  // No message waits for a read: the target may overwrite what the signal says has been read.
+  if (a.kind == call::get || !w.ctx->network_of(o.peer).caps().messages_after_writes) {
     if (const status placed = complete_target(w, a.target); placed != status::done) return placed;
   }
   notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
