@@ -53,6 +53,8 @@ class factorisation {
     }
     on_.world().barrier();
   }
+  /// Of locks between CPU and network, that this rank brought about.
+  [[nodiscard]] std::uint64_t migrations() const noexcept { return window_.lock_counts().migrations; }
   [[nodiscard]] std::uint64_t locks(bool same_node) const noexcept { return same_node ? near_ : far_; }
 
  private:
@@ -118,6 +120,7 @@ void lu(stage& on) {
   on.report(on.ranks(), took_us);
   on.report(on.ranks(), static_cast<double>(near), "intra-node locks");
   on.report(on.ranks(), static_cast<double>(far), "inter-node locks");
+  on.report(on.ranks(), static_cast<double>(on.world().allreduce(with.migrations(), rma::sum)), "migrations");
 }
 
 }  // namespace perf::passive

@@ -2,7 +2,7 @@
 /// \file
 /// Jobs that a cluster's launcher starts: it introduces the ranks, which then have a channel of their own, the same as
 /// with `rmarun` and RMA_BOOT=tcp://. So deaths, late questions and leaving mean the same everywhere
-/// (docs/decisions/0013-pmix-boot.md).
+/// (docs/decisions/0015-pmix-boot.md).
 ///
 ///   launcher -> rank, size, whether all are on one node
 ///   rank 0: listens, makes a key;  from_rank_0: one value up and down the launcher's tree
