@@ -36,9 +36,9 @@ class Synchronisation {
     return start(detail::call::fence, -1, where,
                  [&](auto& view, auto& node) { return detail::ifence(view, promises, node); });
   }
-  /// `lock` without waiting for who holds it. The epoch is open when the request is complete; `unlock` or `iunlock`
-  /// ends it. Errors     as lock Cost       each look is an attempt; between nodes it is a compare-and-swap, with
-  /// growing pauses between two
+  /// `lock` without waiting for who holds it: the epoch is open when the request is complete.
+  /// Errors     as lock
+  /// Cost       each look is an attempt; between nodes an atomic, with growing pauses between two
   [[nodiscard]] Request ilock(lock_kind kind, int target, source where = source::current()) {
     return start(detail::call::lock, target, where,
                  [&](auto& view, auto& node) { return detail::ilock(view, kind, target, node); });

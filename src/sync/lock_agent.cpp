@@ -51,11 +51,16 @@ void lock_agent::ask_own(std::uint32_t number, lock_kind kind) noexcept {
 }
 
 void lock_agent::leave(int source, std::uint32_t number) noexcept {
-  const auto at = std::find_if(holders_.begin(), holders_.end(),
-                               [&](const claim& c) { return c.source == source && c.number == number; });
-  if (at == holders_.end()) return;  // given back before
-  give_back(*at);
-  holders_.erase(at);
+  const auto is_it = [&](const claim& c) { return c.source == source && c.number == number; };
+  if (const auto held = std::find_if(holders_.begin(), holders_.end(), is_it); held != holders_.end()) {
+    give_back(*held);
+    holders_.erase(held);
+  } else if (const auto waits = std::find_if(waiting_.begin(), waiting_.end(), is_it); waits != waiting_.end()) {
+    if (waits == waiting_.begin()) end_wait();  // it was given up
+    waiting_.erase(waits);
+  } else {
+    return;  // given back before
+  }
   (void)serve();
 }
 
@@ -304,18 +309,19 @@ void tell_agent(window_core& w, int target, lock_word word, std::uint32_t number
   w.ctx->send_record(w.world_rank(target), message::lock, h, body);
 }
 
-status acquire_by_agent(window_core& w, int target, lock_kind kind) noexcept {
-  lock_request* request = nullptr;
-  {
-    const std::lock_guard guard(w.ctx->lock());
-    request = &begin_request(w, target);
-    if (target == w.team->rank) {
-      w.agent->ask_own(request->number, kind);
-    } else {
-      tell_agent(w, target, lock_word::ask, request->number, kind, true, {});
-    }
+lock_request& ask_agent(window_core& w, int target, lock_kind kind) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  lock_request& request = begin_request(w, target);
+  if (target == w.team->rank) {
+    w.agent->ask_own(request.number, kind);
+  } else {
+    tell_agent(w, target, lock_word::ask, request.number, kind, true, {});
   }
-  return await_answer(w, target, *request);
+  return request;
+}
+
+status acquire_by_agent(window_core& w, int target, lock_kind kind) noexcept {
+  return await_answer(w, target, ask_agent(w, target, kind));
 }
 
 void release_by_agent(window_core& w, int target) noexcept {

@@ -110,8 +110,11 @@ status await_answer(window_core& w, int target, lock_request& r) noexcept;
 void tell_agent(window_core& w, int target, lock_word word, std::uint32_t number, lock_kind kind, bool last,
                 std::span<const std::byte> body) noexcept;
 
-/// Asks the target's lock manager, and waits for its answer. `peer_failed` if a holder dies meanwhile, or the target.
+/// Asks the target's lock manager, which will answer.
+lock_request& ask_agent(window_core& w, int target, lock_kind kind) noexcept;
+/// The same, and waits for its answer. `peer_failed` if a holder dies meanwhile, or the target.
 status acquire_by_agent(window_core& w, int target, lock_kind kind) noexcept;
+/// Lets go of what it got, or gives up what it has asked for.
 void release_by_agent(window_core& w, int target) noexcept;
 
 }  // namespace rma::detail

@@ -17,14 +17,15 @@ class lock_attempt {
   virtual status advance() noexcept = 0;
   /// `peer_failed` if a rank that held it, or the target, is dead.
   virtual status failed() noexcept = 0;
+  /// After `not_yet`: the lock is elsewhere (lock "hybrid"), and this attempt will not get it.
+  [[nodiscard]] virtual bool moved() const noexcept { return false; }
   /// It is wanted no more, and not held.
   virtual void cancel() noexcept = 0;
   /// True if whoever gives the lock back does not ring this rank.
   [[nodiscard]] virtual bool silent() const noexcept = 0;
 };
 
-/// By whatever lock the window has. Lock "hybrid", and "cpu" of another node's rank, can only be taken as a whole: then
-/// the first step waits.
+/// By whatever lock the window has.
 std::unique_ptr<lock_attempt> attempt_lock(window_core& w, int target, lock_kind kind);
 std::unique_ptr<lock_attempt> attempt_cpu(window_core& w, int target, lock_kind kind);
 std::unique_ptr<lock_attempt> attempt_network(window_core& w, int target, lock_kind kind);

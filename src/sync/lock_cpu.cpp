@@ -291,6 +291,7 @@ class cpu_attempt final : public lock_attempt {
     const status s = wait_.failed();
     return s == status::done ? s : leave(s, false);
   }
+  [[nodiscard]] bool moved() const noexcept override { return wait_.moved(); }
   void cancel() noexcept override { (void)leave(status::peer_failed, false); }
   [[nodiscard]] bool silent() const noexcept override { return false; }
 

@@ -18,7 +18,7 @@ class between_homes {
  public:
   between_homes(window_core& w, int target) noexcept : w_(w), target_(target) {}
   status pause() noexcept {
-    if (!w_.is_far(target_) && mend(w_, target_)) return status::done;
+    if (w_.block_of(target_) != nullptr && mend(w_, target_)) return status::done;
     const int peer = w_.world_rank(target_);
     const bool self = target_ == w_.team->rank;
     const status s =

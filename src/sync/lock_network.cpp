@@ -82,7 +82,7 @@ class network_wait {
       }
       const status s = ask();
       if (s != status::not_yet) return s;
-      if (a_.phase == network_phase::moved) return status::not_yet;
+      if (moved()) return s;
       if (!waits()) continue;
       if (once_) return give_up(status::posted);
       if (withdraws()) continue;
@@ -96,7 +96,7 @@ class network_wait {
     std::exchange(withdrawn_, false);
     for (;;) {
       const status s = ask();
-      if (s != status::not_yet || (waits() && !withdraws())) return s;
+      if (s != status::not_yet || moved() || (waits() && !withdraws())) return s;
       if (withdrawn_ && a_.phase == network_phase::entering) return s;
     }
   }
@@ -111,6 +111,7 @@ class network_wait {
     return s == status::done || suspect(s) ? status::done : give_up(s);
   }
   void withdraw() noexcept { (void)give_up(status::done); }
+  [[nodiscard]] bool moved() const noexcept { return a_.phase == network_phase::moved; }
 
  private:
   /// One request. `done`: held; `not_yet`: see the phase.
@@ -274,6 +275,7 @@ class stepwise final : public lock_attempt {
     return s;
   }
   status failed() noexcept override { return wait_.fail_if_lost(); }
+  [[nodiscard]] bool moved() const noexcept override { return wait_.moved(); }
   void cancel() noexcept override { wait_.withdraw(); }
   [[nodiscard]] bool silent() const noexcept override { return true; }
 

@@ -37,8 +37,8 @@ lock_request& send_epoch(window_core& w, int target, const deferred_epoch& epoch
   return request;
 }
 
-/// Locks are taken in the order of the program's calls, or two ranks that obey an order would wait for each other:
-/// those that were locked before `target` (-1: all).
+}  // namespace
+
 status send_deferred_before(window_core& w, int target) noexcept {
   while (!w.deferred.empty() && w.deferred.front() != target) {
     const int first = w.deferred.front();
@@ -46,8 +46,6 @@ status send_deferred_before(window_core& w, int target) noexcept {
   }
   return status::done;
 }
-
-}  // namespace
 
 status acquire_two_sided(window_core& w, int target, lock_kind kind) noexcept {
   if (target == w.team->rank) {

@@ -16,6 +16,10 @@
 
 namespace rma::detail {
 
+/// Locks are taken in the order of the program's calls, or two ranks that obey an order would wait for each other:
+/// takes those that were locked before `target` (-1: all) and sends what waits for them.
+status send_deferred_before(window_core& w, int target) noexcept;
+
 /// Nothing is sent yet; this rank's own lock is taken at once, since its plain loads and stores cannot wait.
 status acquire_two_sided(window_core& w, int target, lock_kind kind) noexcept;
 /// Sends what has waited, or lets go of a lock that was asked for before. Waits for the target.

@@ -5,7 +5,6 @@
 
 #include "core/names.hpp"
 #include "sync/lock_agent.hpp"
-#include "sync/lock_attempt.hpp"
 #include "sync/lock_cpu.hpp"
 #include "sync/lock_hybrid.hpp"
 #include "sync/lock_network.hpp"
@@ -17,11 +16,6 @@ namespace {
 /// What reaches the lock words of targets: the fabric between nodes if there is one.
 const fabric::capabilities& lock_fabric(const window_core& w) noexcept {
   return w.ctx->wide() != nullptr ? w.ctx->wide()->caps() : w.ctx->node().caps();
-}
-
-bool maps_lock(const window_core& w, int target) noexcept {
-  const target_view* const t = view_of(w, target);
-  return t != nullptr && t->lock != nullptr;
 }
 
 void choose_policy(window_core& w) {
@@ -46,6 +40,11 @@ status ask(window_core& w, int target, lock_kind kind) noexcept {
 }
 
 }  // namespace
+
+bool maps_lock(const window_core& w, int target) noexcept {
+  const target_view* const t = view_of(w, target);
+  return t != nullptr && t->lock != nullptr;
+}
 
 lock_protocol wished_lock(const Hints& hints, const settings& config) noexcept {
   if (hints.lock != lock_protocol::automatic) return hints.lock;
@@ -104,32 +103,6 @@ status acquire_lock(window_core& w, int target, lock_kind kind) noexcept {
   w.ctx->count(w.is_far(target) ? counter::locks_remote : counter::locks_local);
   w.ctx->count(counter::lock_migrations, w.counts.migrations - migrations);
   return s;
-}
-
-namespace {
-
-/// What has no steps.
-class whole_attempt final : public lock_attempt {
- public:
-  whole_attempt(window_core& w, int target, lock_kind kind) noexcept : w_(w), target_(target), kind_(kind) {}
-  status advance() noexcept override { return acquire_lock(w_, target_, kind_); }
-  status failed() noexcept override { return status::done; }
-  void cancel() noexcept override {}
-  [[nodiscard]] bool silent() const noexcept override { return false; }
-
- private:
-  window_core& w_;
-  int target_;
-  lock_kind kind_;
-};
-
-}  // namespace
-
-std::unique_ptr<lock_attempt> attempt_lock(window_core& w, int target, lock_kind kind) {
-  const bool cpu = w.locks == lock_protocol::cpu && maps_lock(w, target);
-  if (!cpu && w.locks != lock_protocol::network) return std::make_unique<whole_attempt>(w, target, kind);
-  ++(w.is_far(target) ? w.counts.remote : w.counts.local);
-  return cpu ? attempt_cpu(w, target, kind) : attempt_network(w, target, kind);
 }
 
 status release_lock(window_core& w, int target, lock_kind kind) noexcept {

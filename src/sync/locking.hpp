@@ -17,6 +17,8 @@ status choose_lock(window_core& w, std::string& why_not);
 
 lock_home wished_home(const window_core& w) noexcept;
 
+/// The target's CPU lock can be taken by this rank itself.
+bool maps_lock(const window_core& w, int target) noexcept;
 status acquire_lock(window_core& w, int target, lock_kind kind) noexcept;
 status release_lock(window_core& w, int target, lock_kind kind) noexcept;
 

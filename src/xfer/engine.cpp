@@ -421,6 +421,7 @@ void end_request(request_node*& node) noexcept { release(node); }
 void drop_request(request_node* node) noexcept {
   engine& owner = *node->owner;
   if (node->task != nullptr && step(*node) == status::not_yet && !node->task->may_be_dropped()) (void)wait_task(*node);
+  node->task.reset();  // without the lock: what it gives up may need messages
   const std::lock_guard guard(owner.ctx().lock());
   owner.free_request(node);
 }
