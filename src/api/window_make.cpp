@@ -312,7 +312,8 @@ void unregister_memory(window_core& w) noexcept {
   if (w.kind == call::create_dynamic) {
     const std::lock_guard guard(w.ctx->lock());
     for (attachment& each : w.attachments) {
-      if (std::exchange(each.wide.bytes, 0) != 0) w.ctx->wide()->deregister_region(each.wide);
+      w.ctx->wide()->deregister_region(each.wide);
+      each.wide = {};
     }
     return;
   }
