@@ -47,8 +47,8 @@ class stage {
     std::forward<Run>(run)();
     return now_us() - begin_us;
   }
-  /// The mean of this rank's number and all others'. Collective.
-  [[nodiscard]] double mean(double mine) { return world_.allreduce(mine, rma::sum) / ranks(); }
+  /// Of all ranks' numbers. Collective.
+  [[nodiscard]] double sum(double mine) { return world_.allreduce(mine, rma::sum); }
   /// Collective in the sense that rank 0's points count.
   void report(double x, double y, std::string_view curve = {}) {
     if (rank() == 0) points_.push_back({x, y, std::string(curve)});
@@ -87,6 +87,7 @@ void put_overlap_operations(stage&);
 void get_overlap_operations(stage&);
 void receiver_overlap(stage&);
 void lu(stage&);
+void lu_by_rows(stage&);
 void lock_pair(stage&);
 void lock_computing(stage&);
 void lock_neighbours(stage&);

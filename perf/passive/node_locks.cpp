@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures 5.5 to 5.8: empty exclusive epochs within a node, towards a target that waits or computes, by all ranks at
-// once, and by several ranks for one target.
+// once, and by several ranks for one target. The last rank of the job is on another node, and takes no part.
 #include <cstdint>
 
 #include "experiment.hpp"
@@ -11,6 +11,9 @@ namespace {
 constexpr int epochs = 50;
 
 using window = rma::Window<std::uint64_t>;
+
+int ranks_of_node(const stage& on) { return on.ranks() - 1; }
+bool takes_part(const stage& on) { return on.rank() < ranks_of_node(on); }
 
 /// The mean of so many.
 double epoch_us(stage& on, window& with, int target) {
@@ -39,7 +42,7 @@ void compute_in_pieces(stage& on, double piece_us) {
 void lock_pair(stage& on) {
   auto with = window::allocate(on.world(), 1);
   warm_up(on, with, on.rank() == 0 ? 1 : -1);
-  if (on.rank() == 0) on.report(on.ranks(), epoch_us(on, with, 1));
+  if (on.rank() == 0) on.report(ranks_of_node(on), epoch_us(on, with, 1));
   with.free();
 }
 
@@ -49,7 +52,7 @@ void lock_computing(stage& on) {
     warm_up(on, with, on.rank() == 0 ? 1 : -1);
     if (on.rank() == 0) {
       on.report(piece_us, epoch_us(on, with, 1));
-    } else {
+    } else if (on.rank() == 1) {
       compute_in_pieces(on, piece_us);
     }
     on.world().barrier();
@@ -59,18 +62,21 @@ void lock_computing(stage& on) {
 
 void lock_neighbours(stage& on) {
   auto with = window::allocate(on.world(), 1);
-  const int next = (on.rank() + 1) % on.ranks();
+  const int ranks = ranks_of_node(on);
+  const int next = takes_part(on) ? (on.rank() + 1) % ranks : -1;
   warm_up(on, with, next);
-  const double mean_us = on.mean(epoch_us(on, with, next));
-  on.report(on.ranks(), mean_us);
+  const double sum_us = on.sum(takes_part(on) ? epoch_us(on, with, next) : 0);
+  on.report(ranks, sum_us / ranks);
   with.free();
 }
 
 void lock_contention(stage& on) {
   auto with = window::allocate(on.world(), 1);
-  warm_up(on, with, on.rank() == 0 ? -1 : 0);
-  const double sum_us = on.mean(on.rank() == 0 ? 0 : epoch_us(on, with, 0)) * on.ranks();
-  on.report(on.ranks() - 1, sum_us / (on.ranks() - 1));
+  const int contenders = ranks_of_node(on) - 1;
+  const bool contends = takes_part(on) && on.rank() != 0;
+  warm_up(on, with, contends ? 0 : -1);
+  const double sum_us = on.sum(contends ? epoch_us(on, with, 0) : 0);
+  on.report(contenders, sum_us / contenders);
   with.free();
 }
 
