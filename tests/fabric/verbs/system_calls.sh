@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What the data path asks of the system, counted by strace in rank 0: per operation one write, which is how a device in
-# software is told that there is work, and nothing else; waits for events are counted but not limited.
+# software is told that there is work, and nothing else; waits for events are counted but not limited: more on a crowded
+# machine. An ioctl asks the device for the next event before a wait.
 # usage: system_calls.sh RMARUN LATENCY (perf/latency)
 set -euo pipefail
 launcher=$1
@@ -33,7 +34,7 @@ for metric in put_flush get fetch_and_op; do
     NR == FNR { before[$1] = $2; next }
     { extra = $2 - before[$1]
       if ($1 == "write") doorbells += extra
-      else if ($1 ~ /^(poll|ppoll|epoll_wait|epoll_pwait|read|futex|recvfrom|recvmsg)$/) waits += extra > 0 ? extra : 0
+      else if ($1 ~ /^(poll|ppoll|epoll_wait|epoll_pwait|read|futex|recvfrom|recvmsg|ioctl)$/) waits += extra > 0 ? extra : 0
       else if (extra > 0) { others += extra; names = names " " $1 ":" extra } }
     END {
       printf "%s: %.3f writes, %.3f waits, %.3f others an operation%s\n", metric, doorbells / more, waits / more, \
