@@ -34,7 +34,8 @@ for metric in put_flush get fetch_and_op; do
     NR == FNR { before[$1] = $2; next }
     { extra = $2 - before[$1]
       if ($1 == "write") doorbells += extra
-      else if ($1 ~ /^(poll|ppoll|epoll_wait|epoll_pwait|read|futex|recvfrom|recvmsg|ioctl)$/) waits += extra > 0 ? extra : 0
+      else if ($1 ~ /^(poll|ppoll|epoll_wait|epoll_pwait|read|futex|recvfrom|recvmsg|ioctl)$/)
+        waits += extra > 0 ? extra : 0
       else if (extra > 0) { others += extra; names = names " " $1 ":" extra } }
     END {
       printf "%s: %.3f writes, %.3f waits, %.3f others an operation%s\n", metric, doorbells / more, waits / more, \
