@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # What the data path asks of the system, counted by strace in rank 0: per operation one write, which is how a device in
-# software is told that there is work, and nothing else; waits for events are counted but not limited: more on a crowded
-# machine. An ioctl asks the device for the next event before a wait.
+# software is told that there is work, and nothing else; waits for events are counted but not limited.
 # usage: system_calls.sh RMARUN LATENCY (perf/latency)
 set -euo pipefail
 launcher=$1
@@ -34,7 +33,7 @@ for metric in put_flush get fetch_and_op; do
     NR == FNR { before[$1] = $2; next }
     { extra = $2 - before[$1]
       if ($1 == "write") doorbells += extra
-      else if ($1 ~ /^(poll|ppoll|epoll_wait|epoll_pwait|read|futex|recvfrom|recvmsg|ioctl)$/)
+      else if ($1 ~ /^(poll|ppoll|epoll_wait|epoll_pwait|read|futex|recvfrom|recvmsg)$/)
         waits += extra > 0 ? extra : 0
       else if (extra > 0) { others += extra; names = names " " $1 ":" extra } }
     END {
