@@ -38,6 +38,8 @@ struct connection {
   const int peer;
   bond state = bond::alive;
   ucp_ep_h endpoint = nullptr;  ///< made when something goes there
+  bool introduced = false;      ///< a message has gone there
+  bool understood = false;      ///< the peer knows that this rank leaves, and has nothing under way here
   std::unordered_map<std::uint64_t, remote_key> keys;
   std::uint64_t last_key = 0;
   ucp_rkey_h last_handle = nullptr;
@@ -50,8 +52,10 @@ struct connection {
   std::vector<std::uint64_t> doubtful;    ///< operations that failed while it was not known whether the peer is dead
   std::int64_t doubt_until_ns = 0;        ///< the endpoint has failed; not 0: when the peer is taken for lost
   bool listed = false;                    ///< among those with unflushed writes
+
   /// Whether a write may not be in the peer's memory yet.
   [[nodiscard]] bool unplaced() const noexcept { return unflushed != 0 || flushes != 0; }
+  [[nodiscard]] bool idle() const noexcept { return under_way == 0 && !unplaced(); }
 };
 
 /// A request of UCX: what ends when it is over. From a free list.

@@ -303,6 +303,9 @@ status ucx_fabric::transmit(connection& c, std::uint16_t kind, std::span<const s
   ucp_request_param_t how = told(&ucx_fabric::on_sent, &m);
   how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
   how.flags = UCP_AM_SEND_FLAG_EAGER;
+  // The first one waits until both sides have an endpoint. Else the peer might make its own when this process, done
+  // with its job, is gone, and fail.
+  if (!std::exchange(c.introduced, true)) how.flags |= UCP_AM_SEND_FLAG_REPLY;
   const auto bytes = static_cast<std::size_t>(to - m.bytes.data());
   ucs_status_ptr_t const request =
       ucx_.ucp_am_send_nbx(c.endpoint, message_id, nullptr, 0, m.bytes.data(), bytes, &how);
@@ -389,6 +392,8 @@ unsigned ucx_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   if (!waiting_.empty()) send_waiting();
   if (!strangers_.empty()) [[unlikely]]
     answer_strangers();
+  if (!leavers_.empty()) [[unlikely]]
+    answer_leavers();
   if (!broken_.empty()) [[unlikely]]
     resolve_doubts(to);
   unsigned found = std::max(handed_, std::min(rounds, 1U));
@@ -405,6 +410,7 @@ unsigned ucx_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
 // Asked before a sleep: from here on the descriptor tells.
 bool ucx_fabric::pending() noexcept {
   if (!unplaced_.empty()) start_flushes();
+  if (std::any_of(leavers_.begin(), leavers_.end(), [](const connection* c) { return c->idle(); })) return true;
   if (!arrivals_.empty() || !ended_.empty() || has_deaths_.load(std::memory_order_acquire)) return true;
   if (std::any_of(broken_.begin(), broken_.end(), [this](const connection* c) { return doubt_is_over(*c); }))
     return true;

@@ -3,6 +3,8 @@
 /// Regions, endpoints and keys at first use, and how connections end.
 #include "fabric/ucx/ucx_fabric.hpp"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -208,11 +210,23 @@ void ucx_fabric::resolve_doubts(fabric::sink& to) noexcept {
   for (const int peer : lost) to.on_broken(peer);
 }
 
-// Who sends something must be told when this rank leaves, when nothing can be looked up any more.
+// Who sends something must be told when this rank leaves, when nothing can be looked up any more. Its first message has
+// made UCX connect both ways: this takes that endpoint.
 void ucx_fabric::answer_strangers() noexcept {
   for (connection* c : std::exchange(strangers_, {})) {
     if (c->endpoint == nullptr && c->state == bond::alive && c->doubt_until_ns == 0) (void)connect(*c);
   }
+}
+
+// Who leaves goes on serving until this rank has nothing under way there.
+void ucx_fabric::answer_leavers() noexcept {
+  std::erase_if(leavers_, [this](connection* c) {
+    if (c->state != bond::left) return true;
+    if (!c->idle()) return false;
+    if (c->endpoint != nullptr || connect(*c) == status::done)
+      (void)transmit(*c, static_cast<std::uint16_t>(own_kind::understood), {}, {});
+    return true;
+  });
 }
 
 ucs_status_ptr_t ucx_fabric::close(connection& c, std::uint32_t flags) noexcept {
@@ -266,30 +280,57 @@ void ucx_fabric::abandon(connection& c) noexcept {
   drop_keys(c);
 }
 
-// Others learn that what breaks now is no failure.
-// Waits for no peer: what the system does not take soon is given up.
+// Others learn that what breaks now is no failure. UCX serves what they still have under way here until they say that
+// it is over; who does not call the library now is not waited for long.
 void ucx_fabric::say_goodbye() noexcept {
   sink_ = nullptr;
   const std::int64_t until_ns = detail::clock_ns() + goodbye_ns;
+  std::vector<connection*> told;
+  for (auto& [peer, c] : by_peer_) {
+    if (c->endpoint == nullptr || c->state != bond::alive || c->doubt_until_ns != 0 || peer == rank_) continue;
+    (void)transmit(*c, static_cast<std::uint16_t>(own_kind::goodbye), {}, {});
+    told.push_back(c.get());
+  }
+  progress_until(until_ns, [this, &told] {
+    if (has_deaths_.load(std::memory_order_acquire)) take_deaths();
+    answer_leavers();
+    std::erase_if(
+        told, [](const connection* c) { return c->understood || c->state != bond::alive || c->doubt_until_ns != 0; });
+    return told.empty() && leavers_.empty() && under_way_ == 0;
+  });
+  close_all(until_ns);
+}
+
+// By force where nothing can be under way any more; without watching its peer UCX does not know how.
+void ucx_fabric::close_all(std::int64_t until_ns) noexcept {
   std::vector<ucs_status_ptr_t> closing;
   for (auto& [peer, c] : by_peer_) {
-    if (c->endpoint == nullptr) continue;
-    const bool tell = c->state == bond::alive && c->doubt_until_ns == 0 && peer != rank_;
-    if (tell) (void)transmit(*c, static_cast<std::uint16_t>(own_kind::goodbye), {}, {});
-    if (!tell && !library_.watches_peers()) continue;
-    ucs_status_ptr_t const request = close(*c, tell ? 0 : UCP_EP_CLOSE_FLAG_FORCE);
+    const bool whole = c->idle() && c->doubt_until_ns == 0 && c->state <= bond::left;
+    if (!whole && !library_.watches_peers()) continue;
+    ucs_status_ptr_t const request = close(*c, whole ? 0 : UCP_EP_CLOSE_FLAG_FORCE);
     if (UCS_PTR_IS_PTR(request)) closing.push_back(request);
   }
-  while (!closing.empty() || under_way_ != 0) {
-    (void)ucx_.ucp_worker_progress(library_.worker());
+  progress_until(until_ns, [this, &closing] {
     std::erase_if(closing, [this](ucs_status_ptr_t request) {
       const bool over = ucx_.ucp_request_check_status(request) != UCS_INPROGRESS;
       if (over) ucx_.ucp_request_free(request);
       return over;
     });
-    if (detail::clock_ns() > until_ns) break;
-  }
+    return closing.empty();
+  });
   for (ucs_status_ptr_t request : closing) ucx_.ucp_request_free(request);
+}
+
+template <class Over>
+void ucx_fabric::progress_until(std::int64_t until_ns, Over over) noexcept {
+  while (!over()) {
+    const std::int64_t left_ns = until_ns - detail::clock_ns();
+    if (left_ns <= 0) return;
+    if (ucx_.ucp_worker_progress(library_.worker()) != 0 || ucx_.ucp_worker_arm(library_.worker()) != UCS_OK) continue;
+    pollfd news{library_.event_fd(), POLLIN, 0};
+    const std::int64_t nap_ms = std::min<std::int64_t>(left_ns / 1'000'000 + 1, 10);  // deaths are told otherwise
+    (void)::poll(&news, 1, static_cast<int>(nap_ms));
+  }
 }
 
 // ---- keys ---------------------------------------------------------------------------------------------------
@@ -351,10 +392,13 @@ void ucx_fabric::take_key(connection& c, std::span<const std::byte> given) noexc
 void ucx_fabric::take_own(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept {
   switch (kind) {
     case own_kind::goodbye:
-      if (c.state == bond::alive) c.state = bond::left;
-      // Nobody serves what is still under way there, and without watching its peer UCX never ends it.
-      if (!library_.watches_peers()) doubt(c);
+      if (c.state != bond::alive) break;
+      c.state = bond::left;
+      leavers_.push_back(&c);
+      // It serves for a while what is still under way there. Without watching its peer UCX never ends the rest.
+      if (!c.idle() && !library_.watches_peers()) doubt(c);
       break;
+    case own_kind::understood: c.understood = true; break;
     case own_kind::ask_key: give_key(c.peer, payload); break;
     case own_kind::give_key: take_key(c, payload); break;
     case own_kind::immediate: hand(c.peer, static_cast<std::uint16_t>(kind), payload); break;

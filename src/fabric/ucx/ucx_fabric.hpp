@@ -75,7 +75,7 @@ class ucx_fabric final : public fabric::network {
 
  private:
   /// Messages of the fabric's own.
-  enum class own_kind : std::uint16_t { goodbye, ask_key, give_key, immediate, count_ };
+  enum class own_kind : std::uint16_t { goodbye, understood, ask_key, give_key, immediate, count_ };
   /// In front of every message.
   struct envelope {
     std::uint32_t source;
@@ -120,6 +120,10 @@ class ucx_fabric final : public fabric::network {
   void answer_strangers() noexcept;
   ucs_status_ptr_t close(connection& c, std::uint32_t flags) noexcept;
   void say_goodbye() noexcept;
+  void close_all(std::int64_t until_ns) noexcept;
+  template <class Over>
+  void progress_until(std::int64_t until_ns, Over over) noexcept;
+  void answer_leavers() noexcept;
   static void on_error(void* c, ucp_ep_h endpoint, ucs_status_t why) noexcept;
 
   // ---- data path (ucx_datapath.cpp) -------------------------------------------------------------------------
@@ -161,6 +165,7 @@ class ucx_fabric final : public fabric::network {
   std::vector<connection*> unplaced_;   ///< with unflushed writes
   std::vector<connection*> broken_;     ///< nobody has been told yet
   std::vector<connection*> strangers_;  ///< have sent something before anything was sent there
+  std::vector<connection*> leavers_;    ///< have said goodbye, and still serve this rank
   std::vector<ended> ended_;            ///< for the next poll
   std::vector<ended> handing_;
   std::deque<arrival> arrivals_;  ///< messages that came while none could be handed on

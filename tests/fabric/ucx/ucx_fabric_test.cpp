@@ -11,6 +11,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "fabric/ucx/open.hpp"
@@ -85,7 +86,8 @@ class job final : public rma::fabric::directory {
     (void)until([&] { return (s = call()) != status::retry_queue_full; });
     return s;
   }
-  void remove(int rank) { members_[static_cast<std::size_t>(rank)] = nullptr; }
+  std::unique_ptr<member> take(int rank) { return std::move(members_[static_cast<std::size_t>(rank)]); }
+  void remove(int rank) { take(rank).reset(); }
 
  private:
   std::map<std::string, std::string> known_;
@@ -225,6 +227,29 @@ TEST_CASE("a rank that leaves breaks nothing", "[ucx]") {
   CHECK(!all.until([&] { return !all[0].broken.empty() || !all[2].broken.empty(); }, 8));
 }
 
+// Goal: what is under way towards a rank that leaves still ends well: it serves until then.
+// Break: close the endpoints at once.
+TEST_CASE("a rank that leaves serves what is under way", "[ucx]") {
+  std::vector<std::uint64_t> memory(1 << 16, 7);
+  std::vector<std::uint64_t> into(memory.size());
+  job all(2);
+  const region_key key = region_of(all[1], memory);
+  const local_slice here{into.data(), into.size() * 8};
+  const remote_slice there{key.address, here.bytes};
+  std::uint64_t word = 0;
+  const local_slice small{&word, 8};
+  const remote_slice first{key.address, 8};
+  REQUIRE(all.post([&] { return all[0].net->read(1, {&small, 1}, key, {&first, 1}, 1); }) == status::posted);
+  REQUIRE(all.until([&] { return all[0].over.contains(1); }));
+  REQUIRE(all[0].net->read(1, {&here, 1}, key, {&there, 1}, 2) == status::posted);
+  std::thread leaver([gone = all.take(1)]() mutable { gone.reset(); });
+  const bool over = all.until([&] { return all[0].over.contains(2); });
+  leaver.join();
+  REQUIRE(over);
+  CHECK(all[0].over[2] == status::done);
+  CHECK(into == memory);
+}
+
 // Goal: when the job says that a rank is dead, what is under way to it ends, and nothing of it arrives.
 TEST_CASE("operations to the dead end with peer_failed", "[ucx]") {
   std::vector<std::uint64_t> memory(1 << 20);
@@ -238,6 +263,7 @@ TEST_CASE("operations to the dead end with peer_failed", "[ucx]") {
   REQUIRE(all.post([&] { return all[0].net->read(1, {&small, 1}, key, {&there, 1}, 1); }) == status::posted);
   REQUIRE(all[0].net->write(1, {&here, 1}, key, {&there, 1}, 2) == status::posted);
   all[0].net->forget(1);
+  all.remove(1);
   for (int i = 0; i < 3; ++i) all[0].net->poll(all[0], 100);
   REQUIRE(all[0].over.count(2) == 1);
   CHECK(all[0].over[2] == status::peer_failed);
