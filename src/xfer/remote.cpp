@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xfer/remote.hpp"
 
+#include <algorithm>
+
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
@@ -31,14 +33,23 @@ status post_and_wait(engine& e, int rank, Post&& post, Take&& take) noexcept {
 
 status remote_read(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
                    std::uint64_t address, void* into, std::size_t bytes) noexcept {
-  const fabric::local_slice here{into, bytes};
-  const fabric::remote_slice there{address, bytes};
-  return post_and_wait(
-      e, world_rank,
-      [&](posted_operation& op) noexcept {
-        return network.read(world_rank, {&here, 1}, region, {&there, 1}, token_of(op));
-      },
-      [](posted_operation&) noexcept {});
+  auto* to = static_cast<std::byte*>(into);
+  do {
+    const std::size_t piece = std::min(bytes, network.caps().transfer_bytes_max);
+    const fabric::local_slice here{to, piece};
+    const fabric::remote_slice there{address, piece};
+    const status s = post_and_wait(
+        e, world_rank,
+        [&](posted_operation& op) noexcept {
+          return network.read(world_rank, {&here, 1}, region, {&there, 1}, token_of(op));
+        },
+        [](posted_operation&) noexcept {});
+    if (s != status::done) return s;
+    to += piece;
+    address += piece;
+    bytes -= piece;
+  } while (bytes != 0);
+  return status::done;
 }
 
 status remote_swap(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,

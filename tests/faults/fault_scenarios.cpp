@@ -230,6 +230,21 @@ void sleep_until_aborted(stage& on) {
   on.wrong("a barrier that cannot end has ended");
 }
 
+/// More than is sent at once: what the survivors still have to answer goes to nobody.
+void die_in_transfers(stage& on) {
+  std::vector<std::uint64_t> from(4096), to(4096);
+  if (on.window.try_lock_all() != rma::status::done) on.wrong("lock_all");
+  on.wait_ready(on.survivors());
+  for (int i = 0; i < 16; ++i) {
+    for (const int r : on.survivors()) {
+      on.window.put(std::span<const std::uint64_t>(from), r, 0);
+      on.window.get(std::span(to), r, 0);
+      on.window.accumulate(std::uint64_t{1}, r, 5, rma::sum);
+    }
+  }
+  on.die();
+}
+
 // Who only makes progress and never waits hears of it, too.
 void die_unwaited(stage& on) {
   on.wait_ready(on.survivors());
@@ -263,6 +278,7 @@ constexpr scenario table[] = {
     {"wait", die_while_started, sleep_in_wait},
     {"read_created", serve_until_killed, read_created},
     {"storm", storm_until_killed, storm_until_death},
+    {"transfers", die_in_transfers, sleep_in_barrier},
     {"progress", die_unwaited, make_progress},
     {"exit_early", exit_early, sleep_in_barrier},
     {"exit_with_status", exit_normally_but_early, sleep_in_barrier},

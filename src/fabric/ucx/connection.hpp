@@ -17,9 +17,10 @@ namespace rma::ucx {
 
 class ucx_fabric;
 
-inline constexpr unsigned message_id = 1;           ///< of UCX's active messages: all of this fabric's are one kind
-inline constexpr std::size_t message_bytes = 4096;  ///< that a message carries
-inline constexpr std::size_t envelope_bytes = 8;    ///< in front of it
+inline constexpr unsigned message_id = 1;             ///< of UCX's active messages: all of this fabric's are one kind
+inline constexpr std::size_t message_bytes = 4096;    ///< that a message carries
+inline constexpr std::uint32_t under_way_max = 1024;  ///< to one peer; UCX itself would take any number
+inline constexpr std::size_t envelope_bytes = 8;      ///< in front of it
 
 /// `left`: in good order, and has said so. `unreachable`: UCX has no way there, and nobody has been told yet. `broken`:
 /// nothing goes there any more. `dead`: the job says so.
@@ -49,6 +50,7 @@ struct connection {
   std::uint32_t flushes = 0;              ///< under way
   std::uint32_t under_way = 0;            ///< operations that have not ended
   status write_error = status::done;      ///< of a write since the last flush
+  status put_error = status::done;        ///< of a put of the peer's, here, since it last asked
   std::vector<std::uint64_t> doubtful;    ///< operations that failed while it was not known whether the peer is dead
   std::int64_t doubt_until_ns = 0;        ///< the endpoint has failed; not 0: when the peer is taken for lost
   bool listed = false;                    ///< among those with unflushed writes
@@ -65,10 +67,11 @@ struct operation {
   std::uint64_t token = 0;
   std::uint32_t pieces = 0;  ///< requests that are not over, and one while they are being posted
   bool flush = false;
-  bool told = false;             ///< it is over for who waits for it
-  std::uint64_t operand = 0;     ///< of an atomic
-  std::uint64_t reply = 0;       ///< and what it finds
-  std::uint64_t* old = nullptr;  ///< where that goes
+  std::vector<fabric::local_slice> into;  ///< of a get made of messages
+  bool told = false;                      ///< it is over for who waits for it
+  std::uint64_t operand = 0;              ///< of an atomic
+  std::uint64_t reply = 0;                ///< and what it finds
+  std::uint64_t* old = nullptr;           ///< where that goes
   status result = status::done;
   std::vector<std::uint64_t> written;  ///< of a flush: the writes that it ends
   std::vector<std::uint32_t> immediates;

@@ -5,6 +5,9 @@
 #include <ucs/debug/log_def.h>
 
 #include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
 
 #include "rma/error.hpp"
 
@@ -39,6 +42,7 @@ library::library() {
     open_context();
     open_worker();
     try_watching();
+    look_at_transports();
   } catch (...) {
     if (worker_ != nullptr) ucx_.ucp_worker_destroy(worker_);
     if (context_ != nullptr) ucx_.ucp_cleanup(context_);
@@ -92,6 +96,34 @@ void library::try_watching() {
   while (UCS_PTR_IS_PTR(closing) && ucx_.ucp_request_check_status(closing) == UCS_INPROGRESS)
     (void)ucx_.ucp_worker_progress(worker_);
   if (UCS_PTR_IS_PTR(closing)) ucx_.ucp_request_free(closing);
+}
+
+// UCX says what transports it may use in a text for people only.
+void library::look_at_transports() {
+  char* text = nullptr;
+  std::size_t bytes = 0;
+  std::FILE* const into = ::open_memstream(&text, &bytes);
+  if (into == nullptr) return;
+  ucx_.ucp_context_print_info(context_, into);
+  std::fclose(into);
+  const std::unique_ptr<char, decltype(&std::free)> owned(text, &std::free);
+  only_messages_ = has_only_messages({text, bytes});
+}
+
+bool has_only_messages(std::string_view text) {
+  bool any = false;
+  while (!text.empty()) {
+    const auto end = text.find('\n');
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+    const auto flags = line.find("-- ");
+    if (line.find("resource ") == std::string_view::npos || flags == std::string_view::npos) continue;
+    const std::string_view name = line.substr(flags + 3, line.find('/', flags) - flags - 3);
+    if (name == "self") continue;
+    if (name != "tcp" && !name.starts_with("ud_")) return false;
+    any = true;
+  }
+  return any;
 }
 
 std::string library::address() const {

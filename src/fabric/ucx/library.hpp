@@ -11,6 +11,10 @@
 
 namespace rma::ucx {
 
+/// Of UCX's description of a context: whether every transport that leads to other processes is one without remote
+/// access.
+bool has_only_messages(std::string_view text);
+
 /// Closed the other way round: worker, then context.
 class library {
  public:
@@ -26,6 +30,9 @@ class library {
   [[nodiscard]] bool has_atomics() const noexcept { return atomics_; }
   /// Whether endpoints report that their peer is gone. UCX's shared memory does not.
   [[nodiscard]] bool watches_peers() const noexcept { return watches_peers_; }
+  /// Whether UCX may only send messages to other processes, of which its software at the target makes puts, gets and
+  /// atomics. It ends that process if the origin dies meanwhile: such operations are better made of messages here.
+  [[nodiscard]] bool only_messages() const noexcept { return only_messages_; }
   /// Readable when there is news after the worker was armed.
   [[nodiscard]] int event_fd() const noexcept { return events_; }
   /// Of the worker, as others have to give it to UCX; may contain any byte.
@@ -35,6 +42,7 @@ class library {
   void open_context();
   void open_worker();
   void try_watching();
+  void look_at_transports();
 
   calls ucx_;
   ucp_context_h context_ = nullptr;
@@ -42,6 +50,7 @@ class library {
   int events_ = -1;
   bool atomics_ = false;
   bool watches_peers_ = false;
+  bool only_messages_ = false;
 };
 
 }  // namespace rma::ucx

@@ -11,9 +11,8 @@
 namespace rma::ucx {
 namespace {
 
-constexpr std::uint32_t under_way_max = 1024;  // to one peer; UCX itself would take any number
-constexpr std::uint32_t unflushed_max = 512;   // writes that one flush ends
-constexpr unsigned progress_rounds_max = 16;   // of one poll
+constexpr std::uint32_t unflushed_max = 512;  // writes that one flush ends
+constexpr unsigned progress_rounds_max = 16;  // of one poll
 
 /// Of one operation. An endpoint that fails ends everything on it: then nothing reaches the peer any more.
 status status_of(ucs_status_t result) noexcept {
@@ -164,13 +163,14 @@ status ucx_fabric::write(int peer, slices from, const fabric::region_key& region
                          std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept {
   connection* c = nullptr;
   ucp_rkey_h key = nullptr;
-  if (const status s = ready(peer, region, c, key); s != status::done) return s;
+  if (const status s = by_messages_ ? reach_by_messages(peer, c) : ready(peer, region, c, key); s != status::done)
+    return s;
   if (c->unflushed >= unflushed_max) {
     start_flush(*c);
     return status::retry_queue_full;
   }
   if (token != 0) c->written.push_back(token);
-  return put(*c, from, key, to[0].address);
+  return by_messages_ ? put_by_messages(*c, from, region, to[0].address) : put(*c, from, key, to[0].address);
 }
 
 status ucx_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
@@ -178,9 +178,11 @@ status ucx_fabric::write_with_immediate(int peer, slices from, const fabric::reg
                                         std::uint64_t token) noexcept {
   connection* c = nullptr;
   ucp_rkey_h key = nullptr;
-  if (const status s = ready(peer, region, c, key); s != status::done) return s;
+  if (const status s = by_messages_ ? reach_by_messages(peer, c) : ready(peer, region, c, key); s != status::done)
+    return s;
   if (token != 0) c->written.push_back(token);
   c->immediates.push_back(immediate);
+  if (by_messages_) return put_by_messages(*c, from, region, to.address);
   return put(*c, from, key, to.address);
 }
 
@@ -188,6 +190,10 @@ status ucx_fabric::read(int peer, slices to, const fabric::region_key& region,
                         std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept {
   connection* c = nullptr;
   ucp_rkey_h key = nullptr;
+  if (by_messages_) {
+    const status s = reach_by_messages(peer, c);
+    return s == status::done ? get_by_messages(*c, to, region, from[0].address, token) : s;
+  }
   if (const status s = ready_behind_writes(peer, region, c, key); s != status::done) return s;
   operation& o = new_operation(*c, token);
   const ucp_request_param_t how = told(&ucx_fabric::on_operation, &o);
@@ -205,6 +211,11 @@ status ucx_fabric::atomic(int peer, const fabric::region_key& region, std::uint6
                           std::uint64_t operand, std::uint64_t& old, std::uint64_t token) noexcept {
   if (!caps_.atomics) return status::not_supported;
   connection* c = nullptr;
+  if (by_messages_) {
+    const order asked{0, region.key, address, sizeof operand, operand, old, what == UCP_ATOMIC_OP_CSWAP};
+    const status s = reach_by_messages(peer, c);
+    return s == status::done ? atomic_by_messages(*c, asked, old, token) : s;
+  }
   ucp_rkey_h key = nullptr;
   if (const status s = ready_behind_writes(peer, region, c, key); s != status::done) return s;
   operation& o = new_operation(*c, token);
@@ -250,6 +261,8 @@ void ucx_fabric::start_flush(connection& c) noexcept {
   const ucp_request_param_t how = told(&ucx_fabric::on_operation, &o);
   if (c.endpoint == nullptr) {
     o.result = status::peer_failed;
+  } else if (by_messages_) {
+    return ask_placed(o);
   } else {
     (void)posted(o, ucx_.ucp_ep_flush_nbx(c.endpoint, &how));
   }

@@ -63,17 +63,19 @@ ucx_fabric::ucx_fabric(int rank, int size) : rank_(rank), size_(size) {
   if (const ucs_status_t s = ucx_.ucp_worker_set_am_recv_handler(library_.worker(), &how); s != UCS_OK)
     throw Error(status::unreachable, std::string("UCX gives no active messages (") + ucx_.ucs_status_string(s) + ")");
 
+  by_messages_ = library_.only_messages();
   caps_.name = "ucx";
   caps_.gather_max = pieces_max;
   caps_.scatter_max = pieces_max;
   // Without watching its peer UCX cannot be told to let go of an operation's memory when the peer is dead.
   if (library_.watches_peers()) caps_.handler_bytes_max = handler_bytes_max;
   caps_.message_bytes_max = message_bytes;
-  caps_.transfer_bytes_max = transfer_bytes_max;
+  caps_.transfer_bytes_max = by_messages_ ? message_bytes - sizeof(order) : transfer_bytes_max;
+  caps_.messages_after_writes = by_messages_;
   caps_.outstanding_reads_max = ~std::uint32_t{0};
   caps_.write_means = fabric::write_completion::placed;
   caps_.write_with_immediate = true;
-  caps_.atomics = library_.has_atomics();
+  caps_.atomics = library_.has_atomics() || by_messages_;
   caps_.pins_memory = true;  // on some transports
 }
 
@@ -116,6 +118,8 @@ status ucx_fabric::register_region(void* at, std::size_t bytes, fabric::region_k
   }
   const auto* const first = static_cast<const std::byte*>(packed);
   made.packed.assign(first, first + packed_bytes);
+  made.address = key.address;
+  made.bytes = bytes;
   ucx_.ucp_rkey_buffer_release(packed);
   key.key = next_key_++;
   regions_.emplace(key.key, std::move(made));
@@ -267,6 +271,7 @@ void ucx_fabric::abandon(connection& c) noexcept {
   for (const auto& o : operations_) {
     if (o->to == &c && o->pieces != 0) tell(*o, status::peer_failed);
   }
+  end_asked(c);
   for (auto* tokens : {&c.written, &c.doubtful}) {
     for (const std::uint64_t token : *tokens) ended_.push_back({token, status::peer_failed});
     tokens->clear();
@@ -293,6 +298,7 @@ void ucx_fabric::say_goodbye() noexcept {
   }
   progress_until(until_ns, [this, &told] {
     if (has_deaths_.load(std::memory_order_acquire)) take_deaths();
+    if (!waiting_.empty()) send_waiting();
     answer_leavers();
     std::erase_if(
         told, [](const connection* c) { return c->understood || c->state != bond::alive || c->doubt_until_ns != 0; });
@@ -401,6 +407,12 @@ void ucx_fabric::take_own(connection& c, own_kind kind, std::span<const std::byt
     case own_kind::understood: c.understood = true; break;
     case own_kind::ask_key: give_key(c.peer, payload); break;
     case own_kind::give_key: take_key(c, payload); break;
+    case own_kind::put: take_put(c, payload); break;
+    case own_kind::ask_placed:
+    case own_kind::ask_get:
+    case own_kind::ask_atomic: take_order(c, kind, payload); break;
+    case own_kind::give_get:
+    case own_kind::result: take_answer(c, kind, payload); break;
     case own_kind::immediate: hand(c.peer, static_cast<std::uint16_t>(kind), payload); break;
     case own_kind::count_: break;
   }
@@ -411,13 +423,14 @@ void ucx_fabric::send_own(int peer, own_kind kind, std::vector<std::byte>&& byte
   send_waiting();
 }
 
-// A message to oneself may be answered before `transmit` returns: it is taken out first.
+// A message to oneself may be answered before `transmit` returns: it is taken out first. Who leaves still gets answers.
 void ucx_fabric::send_waiting() noexcept {
   while (!waiting_.empty()) {
     own_message m = std::move(waiting_.front());
     waiting_.pop_front();
-    connection* c = nullptr;
-    if (reach(m.peer, c) != status::done) continue;  // of a peer that is gone nothing is waited for
+    connection* c = &known(m.peer);
+    const bool leaves = c->state == bond::left && c->endpoint != nullptr && c->doubt_until_ns == 0;
+    if (!leaves && reach(m.peer, c) != status::done) continue;  // of a peer that is gone nothing is waited for
     if (transmit(*c, static_cast<std::uint16_t>(m.kind), m.bytes, {}) != status::done) {
       waiting_.push_front(std::move(m));
       return;

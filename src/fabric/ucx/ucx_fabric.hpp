@@ -75,16 +75,46 @@ class ucx_fabric final : public fabric::network {
 
  private:
   /// Messages of the fabric's own.
-  enum class own_kind : std::uint16_t { goodbye, understood, ask_key, give_key, immediate, count_ };
+  enum class own_kind : std::uint16_t {
+    goodbye,
+    understood,
+    ask_key,
+    give_key,
+    immediate,
+    put,
+    ask_placed,  ///< whether all puts before it went well
+    ask_get,
+    give_get,
+    ask_atomic,
+    result,  ///< of an atomic, and of `ask_placed`
+    count_
+  };
   /// In front of every message.
   struct envelope {
     std::uint32_t source;
     std::uint16_t kind;
     std::uint16_t unused;
   };
+  /// What a put, get or atomic made of messages says; the put's data follows, and the get's comes back behind its `id`.
+  struct order {
+    std::uint64_t id = 0;  ///< of the operation at its origin, which the answer repeats
+    std::uint64_t key = 0;
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t operand = 0;  ///< added, or compared with
+    std::uint64_t desired = 0;
+    bool swap = false;
+  };
+  struct answer {
+    std::uint64_t id = 0;
+    std::uint64_t found = 0;
+    status result = status::done;
+  };
   struct registered {
     ucp_mem_h memory;
     std::vector<std::byte> packed;  ///< what a peer needs
+    std::uint64_t address;
+    std::uint64_t bytes;
   };
   struct ended {
     std::uint64_t token;
@@ -126,7 +156,8 @@ class ucx_fabric final : public fabric::network {
   void answer_leavers() noexcept;
   static void on_error(void* c, ucp_ep_h endpoint, ucs_status_t why) noexcept;
 
-  // ---- data path (ucx_datapath.cpp) -------------------------------------------------------------------------
+  // ---- data path (ucx_datapath.cpp; ..._by_messages, orders and answers: ucx_messages.cpp)
+  // -------------------------------------------------------------------------
   operation& new_operation(connection& c, std::uint64_t token) noexcept;
   outgoing& new_outgoing(connection& c) noexcept;
   void end_piece(operation& o, ucs_status_t result) noexcept;
@@ -141,6 +172,17 @@ class ucx_fabric final : public fabric::network {
   status put(connection& c, slices from, ucp_rkey_h key, std::uint64_t to) noexcept;
   status transmit(connection& c, std::uint16_t kind, std::span<const std::byte> header,
                   std::span<const std::byte> payload) noexcept;
+  status reach_by_messages(int peer, connection*& c) noexcept;
+  status put_by_messages(connection& c, slices from, const fabric::region_key& region, std::uint64_t to) noexcept;
+  status get_by_messages(connection& c, slices to, const fabric::region_key& region, std::uint64_t from,
+                         std::uint64_t token) noexcept;
+  status atomic_by_messages(connection& c, order what, std::uint64_t& old, std::uint64_t token) noexcept;
+  void ask_placed(operation& o) noexcept;
+  void take_put(connection& c, std::span<const std::byte> payload) noexcept;
+  void take_order(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept;
+  void take_answer(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept;
+  void end_asked(connection& c) noexcept;
+  [[nodiscard]] std::byte* own_memory(const order& what) noexcept;
   void list(connection& c) noexcept;
   void start_flush(connection& c) noexcept;
   void start_flushes() noexcept;
@@ -170,6 +212,8 @@ class ucx_fabric final : public fabric::network {
   std::vector<ended> handing_;
   std::deque<arrival> arrivals_;  ///< messages that came while none could be handed on
   std::deque<own_message> waiting_;
+  std::unordered_map<std::uint64_t, operation*> asked_;  ///< for answers: operations made of messages, by id
+  std::uint64_t next_id_ = 1;
   std::deque<std::unique_ptr<operation>> operations_;
   std::deque<std::unique_ptr<outgoing>> outgoing_;
   operation* free_operation_ = nullptr;
@@ -182,7 +226,8 @@ class ucx_fabric final : public fabric::network {
   std::vector<int> deaths_;
   std::atomic<bool> has_deaths_ = false;
   std::uint64_t puts_ = 0, gets_ = 0, atomics_ = 0, messages_ = 0, flushes_ = 0, endpoints_ = 0, key_exchanges_ = 0;
-  library library_;  ///< goes first: what it still has under way ends then, with calls of the above
+  bool by_messages_ = false;  ///< puts, gets and atomics
+  library library_;           ///< goes first: what it still has under way ends then, with calls of the above
   const calls& ucx_ = library_.ucx();
 };
 

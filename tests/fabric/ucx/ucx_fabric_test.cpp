@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "fabric/ucx/library.hpp"
 #include "fabric/ucx/open.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
 
@@ -86,6 +87,8 @@ class job final : public rma::fabric::directory {
     (void)until([&] { return (s = call()) != status::retry_queue_full; });
     return s;
   }
+  /// Words of one write or read, of these.
+  std::size_t fitting(std::size_t words) { return std::min(words, (*this)[0].net->caps().transfer_bytes_max / 8); }
   std::unique_ptr<member> take(int rank) { return std::move(members_[static_cast<std::size_t>(rank)]); }
   void remove(int rank) { take(rank).reset(); }
 
@@ -115,7 +118,8 @@ std::span<const std::byte> bytes_of(const std::uint64_t& word) { return std::as_
 // Break: report a write when UCX gives the buffer back, or let a read pass unflushed writes.
 TEST_CASE("a write that is over is placed, and a read comes after it", "[ucx]") {
   job all(2);
-  for (const std::size_t count : {1UL, 100UL, 1000UL, 4096UL, 40000UL, 200000UL}) {
+  for (const std::size_t wanted : {1UL, 100UL, 1000UL, 4096UL, 40000UL, 200000UL}) {
+    const std::size_t count = all.fitting(wanted);
     CAPTURE(count);
     std::vector<std::uint64_t> memory(count);
     std::vector<std::uint64_t> back(count);
@@ -129,8 +133,8 @@ TEST_CASE("a write that is over is placed, and a read comes after it", "[ucx]") 
     REQUIRE(all.post([&] { return all[0].net->write(1, pieces, key, {&there, 1}, 1); }) == status::posted);
     CHECK(all[0].over.empty());
     REQUIRE(all.post([&] { return all[0].net->read(1, {&here, 1}, key, {&there, 1}, 2); }) == status::posted);
-    CHECK(memory == from);
     REQUIRE(all.until([&] { return all[0].over.size() == 2; }));
+    CHECK(memory == from);
     CHECK(all[0].over[1] == status::done);
     CHECK(all[0].over[2] == status::done);
     CHECK(back == from);
@@ -163,7 +167,7 @@ TEST_CASE("messages are in order", "[ucx]") {
 // it.
 TEST_CASE("an immediate comes after its data", "[ucx]") {
   job all(2);
-  std::vector<std::uint64_t> memory(100'000);
+  std::vector<std::uint64_t> memory(all.fitting(100'000));
   const region_key key = region_of(all[1], memory);
   bool there = true;
   for (std::uint32_t round = 1; round <= 20; ++round) {
@@ -212,7 +216,16 @@ TEST_CASE("a region that is gone is refused", "[ucx]") {
   std::uint64_t word = 0;
   const local_slice here{&word, 8};
   const remote_slice there{key.address, 8};
-  CHECK(all.post([&] { return all[0].net->read(1, {&here, 1}, key, {&there, 1}, 1); }) == status::transfer_failed);
+  status s = all.post([&] { return all[0].net->read(1, {&here, 1}, key, {&there, 1}, 1); });
+  if (s == status::posted) {  // it is the target that refuses
+    REQUIRE(all.until([&] { return all[0].over.contains(1); }));
+    s = all[0].over[1];
+  }
+  CHECK(s == status::transfer_failed);
+  if (!all[0].net->caps().messages_after_writes) return;
+  REQUIRE(all.post([&] { return all[0].net->write(1, {&here, 1}, key, {&there, 1}, 2); }) == status::posted);
+  REQUIRE(all.until([&] { return all[0].over.contains(2); }));
+  CHECK(all[0].over[2] == status::transfer_failed);
 }
 
 // Goal: a rank that leaves does so for those, too, to which it has never sent anything; nobody takes it for dead.
@@ -230,9 +243,9 @@ TEST_CASE("a rank that leaves breaks nothing", "[ucx]") {
 // Goal: what is under way towards a rank that leaves still ends well: it serves until then.
 // Break: close the endpoints at once.
 TEST_CASE("a rank that leaves serves what is under way", "[ucx]") {
-  std::vector<std::uint64_t> memory(1 << 16, 7);
-  std::vector<std::uint64_t> into(memory.size());
   job all(2);
+  std::vector<std::uint64_t> memory(all.fitting(1 << 16), 7);
+  std::vector<std::uint64_t> into(memory.size());
   const region_key key = region_of(all[1], memory);
   const local_slice here{into.data(), into.size() * 8};
   const remote_slice there{key.address, here.bytes};
@@ -252,9 +265,9 @@ TEST_CASE("a rank that leaves serves what is under way", "[ucx]") {
 
 // Goal: when the job says that a rank is dead, what is under way to it ends, and nothing of it arrives.
 TEST_CASE("operations to the dead end with peer_failed", "[ucx]") {
-  std::vector<std::uint64_t> memory(1 << 20);
-  std::vector<std::uint64_t> from(memory.size());
   job all(2);
+  std::vector<std::uint64_t> memory(all.fitting(1 << 20));
+  std::vector<std::uint64_t> from(memory.size());
   const region_key key = region_of(all[1], memory);
   const local_slice here{from.data(), from.size() * 8};
   const remote_slice there{key.address, here.bytes};
@@ -270,6 +283,20 @@ TEST_CASE("operations to the dead end with peer_failed", "[ucx]") {
   CHECK(all[0].broken.empty());
   CHECK(all[0].net->write(1, {&here, 1}, key, {&there, 1}, 3) == status::peer_failed);
   CHECK(all[0].net->quiet());
+}
+
+// Goal: where UCX makes puts of messages, they are made of messages here. Break: trust every transport.
+TEST_CASE("transports that only send messages are known", "[ucx]") {
+  using rma::ucx::has_only_messages;
+  const std::string head = "#     component 3  :  posix\n#            md 1  :  component 1  tcp \n#\n";
+  const std::string self = head + "#      resource 0  :  md 0  dev 0  flags -- self/memory0\n";
+  const std::string tcp = self + "#      resource 1  :  md 1  dev 1  flags -- tcp/lo\n";
+  CHECK(has_only_messages(tcp));
+  CHECK(has_only_messages(tcp + "#      resource 2  :  md 2  dev 2  flags -- ud_verbs/mlx5_0:1"));
+  CHECK_FALSE(has_only_messages(tcp + "#      resource 2  :  md 2  dev 2  flags -- rc_verbs/mlx5_0:1\n"));
+  CHECK_FALSE(has_only_messages(tcp + "#      resource 3  :  md 2  dev 3  flags -- sysv/memory\n"));
+  CHECK_FALSE(has_only_messages(self));
+  CHECK_FALSE(has_only_messages(""));
 }
 
 // UCX has this only as a text for people, whose form may change: then nothing is found, and nothing breaks.
