@@ -4,10 +4,12 @@
 #include <fmt/format.h>
 #include <ucs/debug/log_def.h>
 
+#include <algorithm>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
 #include "rma/error.hpp"
 
@@ -35,6 +37,10 @@ ucs_status_t init(const calls& ucx, std::uint64_t features, const ucp_config_t* 
   return ucx.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR, &how, config, &context);
 }
 
+bool is_infiniband(const std::string& name) noexcept {
+  return name.starts_with("rc_") || name.starts_with("ud_") || name.starts_with("dc_");
+}
+
 }  // namespace
 
 library::library() {
@@ -42,7 +48,6 @@ library::library() {
     open_context();
     open_worker();
     try_watching();
-    look_at_transports();
   } catch (...) {
     if (worker_ != nullptr) ucx_.ucp_worker_destroy(worker_);
     if (context_ != nullptr) ucx_.ucp_cleanup(context_);
@@ -55,17 +60,34 @@ library::~library() {
   ucx_.ucp_cleanup(context_);
 }
 
-// Where the transports in use have no atomics and UCX does not emulate them, it is used without.
+// UCX's caches keep registrations of memory whose pages have been given back since: it does not notice of all.
+// Until 1.15 InfiniBand's has a setting of its own, of which UCX complains where there is none.
 void library::open_context() {
+  constexpr unsigned cache_setting = 14, last_own_cache = 15;
   ucp_config_t* config = nullptr;
   if (const ucs_status_t s = ucx_.ucp_config_read(nullptr, nullptr, &config); s != UCS_OK)
     refuse(ucx_, "configuration", s);
+  unsigned major = 0, minor = 0, release = 0;
+  ucx_.ucp_get_version(&major, &minor, &release);
+  if (major > 1 || minor >= cache_setting) (void)ucx_.ucp_config_modify(config, "RCACHE_ENABLE", "n");
+  ucs_status_t s = open_context(config);
+  if (s == UCS_OK && major == 1 && minor <= last_own_cache && std::ranges::any_of(transports_, &is_infiniband)) {
+    ucx_.ucp_cleanup(std::exchange(context_, nullptr));
+    (void)ucx_.ucp_config_modify(config, "REG_METHODS", "direct");
+    s = open_context(config);
+  }
+  ucx_.ucp_config_release(config);
+  if (s != UCS_OK) refuse(ucx_, "context with remote memory access, active messages and events", s);
+}
+
+// Where the transports in use have no atomics and UCX does not emulate them, it is used without.
+ucs_status_t library::open_context(const ucp_config_t* config) {
   constexpr std::uint64_t needed = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   ucs_status_t s = init(ucx_, needed | UCP_FEATURE_AMO64, config, context_);
   atomics_ = s == UCS_OK;
   if (s != UCS_OK) s = init(ucx_, needed, config, context_);
-  ucx_.ucp_config_release(config);
-  if (s != UCS_OK) refuse(ucx_, "context with remote memory access, active messages and events", s);
+  if (s == UCS_OK) look_at_transports();
+  return s;
 }
 
 void library::open_worker() {
@@ -89,9 +111,7 @@ void library::try_watching() {
   watches_peers_ = ucx_.ucp_ep_create(worker_, &how, &endpoint) == UCS_OK;
   ucx_.ucs_log_pop_handler();
   if (!watches_peers_) return;
-  ucp_request_param_t close{};
-  close.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
-  close.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  const ucp_request_param_t close{};  // not by force: UCX over InfiniBand fails when that comes before it has connected
   ucs_status_ptr_t const closing = ucx_.ucp_ep_close_nbx(endpoint, &close);
   while (UCS_PTR_IS_PTR(closing) && ucx_.ucp_request_check_status(closing) == UCS_INPROGRESS)
     (void)ucx_.ucp_worker_progress(worker_);
@@ -107,11 +127,16 @@ void library::look_at_transports() {
   ucx_.ucp_context_print_info(context_, into);
   std::fclose(into);
   const std::unique_ptr<char, decltype(&std::free)> owned(text, &std::free);
-  only_messages_ = has_only_messages({text, bytes});
+  transports_ = transports_of_context({text, bytes});
 }
 
-bool has_only_messages(std::string_view text) {
-  bool any = false;
+bool library::only_messages() const noexcept {
+  const auto sends = [](const std::string& name) { return name == "tcp" || name.starts_with("ud_"); };
+  return !transports_.empty() && std::ranges::all_of(transports_, sends);
+}
+
+std::vector<std::string> transports_of_context(std::string_view text) {
+  std::vector<std::string> names;
   while (!text.empty()) {
     const auto end = text.find('\n');
     const std::string_view line = text.substr(0, end);
@@ -119,11 +144,9 @@ bool has_only_messages(std::string_view text) {
     const auto flags = line.find("-- ");
     if (line.find("resource ") == std::string_view::npos || flags == std::string_view::npos) continue;
     const std::string_view name = line.substr(flags + 3, line.find('/', flags) - flags - 3);
-    if (name == "self") continue;
-    if (name != "tcp" && !name.starts_with("ud_")) return false;
-    any = true;
+    if (name != "self") names.emplace_back(name);
   }
-  return any;
+  return names;
 }
 
 std::string library::address() const {

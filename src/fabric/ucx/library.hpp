@@ -6,14 +6,15 @@
 #include <ucp/api/ucp.h>
 
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "fabric/ucx/calls.hpp"
 
 namespace rma::ucx {
 
-/// Of UCX's description of a context: whether every transport that leads to other processes is one without remote
-/// access.
-bool has_only_messages(std::string_view text);
+/// Of UCX's description of a context: the transports that lead to other processes.
+std::vector<std::string> transports_of_context(std::string_view text);
 
 /// Closed the other way round: worker, then context.
 class library {
@@ -32,7 +33,7 @@ class library {
   [[nodiscard]] bool watches_peers() const noexcept { return watches_peers_; }
   /// Whether UCX may only send messages to other processes, of which its software at the target makes puts, gets and
   /// atomics. It ends that process if the origin dies meanwhile: such operations are better made of messages here.
-  [[nodiscard]] bool only_messages() const noexcept { return only_messages_; }
+  [[nodiscard]] bool only_messages() const noexcept;
   /// Readable when there is news after the worker was armed.
   [[nodiscard]] int event_fd() const noexcept { return events_; }
   /// Of the worker, as others have to give it to UCX; may contain any byte.
@@ -40,6 +41,7 @@ class library {
 
  private:
   void open_context();
+  ucs_status_t open_context(const ucp_config_t* config);
   void open_worker();
   void try_watching();
   void look_at_transports();
@@ -50,7 +52,7 @@ class library {
   int events_ = -1;
   bool atomics_ = false;
   bool watches_peers_ = false;
-  bool only_messages_ = false;
+  std::vector<std::string> transports_;
 };
 
 }  // namespace rma::ucx
