@@ -16,6 +16,9 @@ prepare() {  # prepare STEPS: call once, from the start
   mkdir -p "$log_dir"
   if command -v ccache >/dev/null; then
     export CMAKE_CXX_COMPILER_LAUNCHER=ccache
+    # What one clone has compiled serves the next.
+    export CCACHE_BASEDIR=${CCACHE_BASEDIR-$PWD} CCACHE_NOHASHDIR=${CCACHE_NOHASHDIR-1}
+    export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
   fi
 }
 
