@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the comparisons over a network share: in each round all sides measure one after the other, a ratio is the median
+of the rounds' ratios, since such machines change their speed from round to round."""
+import importlib.machinery
+import importlib.util
+import os
+import re
+import statistics
+import subprocess
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+OURS = "rma"
+SECONDS_PER_TOOL = 60
+
+
+def load_compare():
+    loader = importlib.machinery.SourceFileLoader("compare", os.path.join(ROOT, "perf", "compare"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("compare", loader))
+    loader.exec_module(module)
+    return module
+
+
+compare = load_compare()
+
+
+def bars_of(programs, only):
+    """What is measured; the bars themselves are those of shared memory and do not count here."""
+    return [bar for bar in compare.all_bars() if bar.program in programs and not bar.metric.endswith("_striped") and
+            re.search(only, f"{bar.metric}/{bar.bytes}")]
+
+
+def missing_programs(build, programs):
+    needed = [os.path.join(build, "tools", "rmarun")] + [os.path.join(build, "perf", program) for program in programs]
+    return [path for path in needed if not os.path.exists(path)]
+
+
+def between_two(server, client, tries=50):
+    """What `client` prints when it reaches `server`, which is started and ended here; None if it never does."""
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:
+        serving = subprocess.Popen(server, stdout=nowhere, stderr=nowhere)
+    words = ""
+    try:
+        for _ in range(tries):  # until the server listens
+            done = subprocess.run(client, capture_output=True, text=True, timeout=SECONDS_PER_TOOL)
+            words = done.stdout + done.stderr
+            if done.returncode == 0:
+                return words
+            if serving.poll() is not None:
+                break
+            time.sleep(0.1)
+    except subprocess.TimeoutExpired:
+        words = f"no end after {SECONDS_PER_TOOL} s"
+    finally:
+        serving.kill()
+        serving.wait()
+    last = " / ".join(words.strip().splitlines()[-3:])
+    compare.say(f"  {' '.join(client)} failed: {last}")
+    return None
+
+
+def measure_ours(chosen, program, wanted):
+    launcher = os.path.join(chosen.build, "tools", "rmarun")
+    command = [launcher, "-n", "2", os.path.join(chosen.build, "perf", program)]
+    return compare.run(OURS, command, program, wanted, chosen)
+
+
+def one_round(chosen, programs, bars, peers, tools):
+    """{(metric, bytes): {who: value}} and the units. peers: {name: command before the program, folder of programs}.
+    tools: {(metric, bytes): (name, function that measures)}."""
+    found, units = {}, {}
+    for program in programs:
+        wanted = {bar.metric for bar in bars if bar.program == program and bar.against is None}
+        if not wanted:
+            continue
+        points = measure_ours(chosen, program, wanted)
+        for name, (command, folder) in peers.items():
+            there = os.path.join(folder, program)
+            if os.path.exists(there):
+                points += compare.run(name, [*command, "-n", "2", there], program, wanted, chosen)
+        for point in points:
+            key = (point["metric"], point["bytes"])
+            found.setdefault(key, {})[point["who"]] = point["median"]
+            units[key] = point["unit"]
+    for key, (name, measure) in tools.items():
+        if key in found and (value := measure()) is not None:
+            found[key][name] = value
+    return found, units
+
+
+def rows_of(rounds, units, bars):
+    """bars: {who: function of (metric, bytes) that gives the bar, or None if it is only shown}."""
+    rows = []
+    for key in sorted({key for values in rounds for key in values}):
+        for who, bar_of in bars.items():
+            pairs = [(values[key][OURS], values[key][who]) for values in rounds
+                     if {OURS, who} <= values.get(key, {}).keys()]
+            if not pairs:
+                continue
+            is_time = units[key] == "ns"
+            bar = bar_of(key)
+            ratio = statistics.median(ours / theirs for ours, theirs in pairs)
+            met = bar is None or (ratio <= bar if is_time else ratio >= bar)
+            rows.append({"metric": key[0], "bytes": key[1], "unit": units[key], "who": who,
+                         "ours": statistics.median(ours for ours, _ in pairs),
+                         "theirs": statistics.median(theirs for _, theirs in pairs), "ratio": ratio, "bar": bar,
+                         "rounds": len(pairs), "verdict": "-" if bar is None else "ok" if met else "NOT"})
+    return rows
+
+
+def as_text(rows):
+    head = ("metric", "bytes", "unit", "ours", "theirs", "who", "ratio", "bar", "verdict", "rounds")
+    cells = [list(head)]
+    for row in rows:
+        sign = "<= " if row["unit"] == "ns" else ">= "
+        cells.append([row["metric"], str(row["bytes"]), row["unit"], f"{row['ours']:.4g}", f"{row['theirs']:.4g}",
+                      row["who"], f"{row['ratio']:.3f}", "-" if row["bar"] is None else f"{sign}{row['bar']:.2f}",
+                      row["verdict"], str(row["rounds"])])
+    widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells)
+
+
+def report(rows):
+    """Prints the table; the exit status."""
+    print(as_text(rows))
+    missed = [row for row in rows if row["verdict"] == "NOT"]
+    print(f"{len(missed)} of {sum(row['bar'] is not None for row in rows)} bars missed")
+    return 2 if not rows else 1 if missed else 0
+
+
+def add_arguments(parser, rounds):
+    parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder (build/release)")
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"how often all is measured in turn ({rounds})")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each point in a round (3)")
+    parser.add_argument("--run-ms", type=float, default=20, help="length of a run (20)")
+    parser.add_argument("--only", default="", metavar="REGEX", help="only lines whose METRIC/BYTES contains this")
+    parser.add_argument("--json", metavar="FILE", help="write the table there")
