@@ -227,7 +227,7 @@ std::size_t context::waiting_messages() noexcept {
 
 // True if `ready` was met.
 bool context::sleep(condition ready, std::int64_t until_ns) noexcept {
-  around_.arm();
+  const std::uint32_t armed = around_.arm();
   if (ready()) {
     around_.retract();
     return true;
@@ -253,7 +253,7 @@ bool context::sleep(condition ready, std::int64_t until_ns) noexcept {
   } else {
     const std::int64_t left_ns =
         until_ns == never_ns ? never_ns : std::max<std::int64_t>(until_ns - around_.now_ns(), 0);
-    around_.sleep(std::min(look_around_every_ns, left_ns));
+    around_.sleep(armed, std::min(look_around_every_ns, left_ns));
   }
   return false;
 }
