@@ -75,7 +75,7 @@ std::vector<Counter> Runtime::counters() const {
       all.push_back({std::string(name), value});
     });
   }
-  all.push_back({"segment_bytes_in_use", core_->segment.in_use()});
+  all.push_back({"segment_bytes_in_use", core_->segment_in_use()});
   return all;
 }
 

@@ -40,9 +40,8 @@ status publish_table(window_core& w) {
   const bool grow = bytes > w.table_bytes;
   if (grow) {
     const std::size_t room = std::max<std::size_t>(2 * bytes, 4096);
-    const auto place = rt.segment.propose(room, 0, 4096);
+    const auto place = rt.take_any(room, 4096);
     if (!place) return status::out_of_memory;
-    if (const status s = rt.take(*place, room); s != status::done) return s;
     offset = *place;
     std::swap(offset, w.table_offset);
     const std::size_t before = std::exchange(w.table_bytes, room);
@@ -110,8 +109,8 @@ void drop_window(window_view* view) noexcept {
   if (place >= 0) {
     word32& dropped = w.block_at(place)->dropped;
     dropped.fetch_add(1);
-    w.team->rt->dropped.push_back({&dropped, static_cast<std::uint32_t>(w.size()), w.team->rank == 0, w.block_offset,
-                                   w.block_bytes, w.table_offset, w.table_bytes});
+    w.team->rt->drop({&dropped, static_cast<std::uint32_t>(w.size()), w.team->rank == 0, w.block_offset, w.block_bytes,
+                      w.table_offset, w.table_bytes});
   }
   delete &w;
 }

@@ -274,8 +274,8 @@ void promote_memory(window_core& w) {
   runtime_core& rt = *w.team->rt;
   w.promotion = shm::promotion_obstacle(pages);
   if (!w.promotion.empty()) return;
-  const auto offset = rt.segment.propose(pages.bytes, 0, 4096);
-  if (!offset || rt.take(*offset, pages.bytes) != status::done) {
+  const auto offset = rt.take_any(pages.bytes, 4096);
+  if (!offset) {
     w.promotion = "the segment has no room for a copy";
     return;
   }
@@ -286,17 +286,6 @@ void promote_memory(window_core& w) {
   }
   w.promoted_bytes = pages.bytes;
   w.promoted_offset = *offset;
-}
-
-/// Windows whose every member has dropped its handle are given back here, where all members come by.
-void reap_dropped(runtime_core& rt) {
-  std::erase_if(rt.dropped, [&rt](const dropped_window& w) {
-    if (w.dropped->load() < w.members + (w.at_home ? w.members - 1 : 0)) return false;
-    if (!w.at_home) w.dropped->fetch_add(1);
-    rt.give_back(w.table_offset, w.table_bytes);
-    rt.give_back(w.block_offset, w.block_bytes);
-    return true;
-  });
 }
 
 }  // namespace
@@ -388,7 +377,8 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
     refuse(plan, w.hints, at.result,
            fmt::format("the ranks ask for {} bytes together, at most {} on one; this machine has {} bytes available, "
                        "and a rank's segment {} bytes with {} in use here (RMA_SEGMENT_BYTES)",
-                       all.bytes_sum, all.bytes_max, memory_available_bytes(), rt.segment.size(), rt.segment.in_use()));
+                       all.bytes_sum, all.bytes_max, memory_available_bytes(), rt.board->segment_bytes(),
+                       rt.segment_in_use()));
   }
   if (!ok(at.result)) raise_team(team, name_of(plan.kind).data(), at.result, std::source_location::current());
   w.block_offset = at.offset;
@@ -411,7 +401,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   const status mine = check_plan(team, plan, hints, bytes);
   const agreement all = agree(team, bytes, wished_fence(rt.config, hints), mine);
   if (!ok(all.worst)) raise_plan(team, plan, hints, all);
-  reap_dropped(rt);
+  rt.reap_dropped();  // here, where all members come by
 
   auto w = new_core(handle, plan, hints);
   if (std::string why_not; choose_lock(*w, why_not) != status::done)

@@ -72,6 +72,10 @@ struct team_core : std::enable_shared_from_this<team_core> {
   };
   placement allocate(std::size_t bytes, std::size_t mine, std::size_t needed, std::size_t alignment) noexcept;
   void make_lines();
+
+ private:
+  placement allocate_from(std::size_t from, std::size_t bytes, std::size_t mine, std::size_t needed,
+                          std::size_t alignment) noexcept;
 };
 
 /// Throws rma::Error for a failed team call.
