@@ -175,13 +175,22 @@ void publish(window_core& w) {
   mine.reachable = in_segment || w.local_bytes == 0 ? 1 : 0;
 }
 
+/// What threads share is not for inlined calls. With assertions, a call of a thread that may not call is always
+/// noticed.
+bool may_inline(const window_core& w) noexcept {
+#if defined(RMA_ASSERTS)
+  if (w.ctx->one_thread()) return false;
+#endif
+  return !w.crowded;
+}
+
 void attach_targets(window_core& w, const window_plan& plan) {
   const std::size_t count = w.team->places.size();
   w.views.assign(count, {});
   w.states = std::vector<target_state>(count);
   w.starts.assign(count, 0);
   w.first = static_cast<std::uint32_t>(w.team->first);
-  w.mapped = static_cast<std::uint32_t>(count);
+  w.mapped = may_inline(w) ? static_cast<std::uint32_t>(count) : 0;
   w.targets = w.views.data();
   w.stripe_mask = w.layout.stripes - 1;
   w.my_lock_tag = lock_tag(static_cast<std::uint32_t>(w.ctx->rank()));
@@ -350,6 +359,9 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   w->trace = team.rt->trace.get();
   w->spans_nodes = !team.one_node && w->ctx->wide() != nullptr;
   w->watched = w->trace != nullptr || team.rt->around->keeps_accounts();
+  w->crowded = w->ctx->threads() == thread_level::multiple;
+  w->attended = w->watched || w->crowded;
+  w->objections = w->ctx->one_thread() ? window_core::one_thread : std::uint8_t{0};
   w->local_bytes = plan.count * plan.element_bytes;
   w->dice = mix(w->id, static_cast<std::uint64_t>(team.rank));
   choose_fence(*w);
@@ -397,6 +409,8 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   team_core& team = handle.core();
   runtime_core& rt = *team.rt;
   const call_scope in(*rt.ctx, name_of(plan.kind));
+  if (const status s = rt.ctx->check_caller(); s != status::done)
+    raise_team(team, name_of(plan.kind).data(), s, std::source_location::current());
   std::uint64_t bytes = 0;
   const status mine = check_plan(team, plan, hints, bytes);
   const agreement all = agree(team, bytes, wished_fence(rt.config, hints), mine);
@@ -406,7 +420,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   auto w = new_core(handle, plan, hints);
   if (std::string why_not; choose_lock(*w, why_not) != status::done)
     refuse(plan, hints, status::not_supported, why_not);
-  w->inline_sync = w->locks == lock_protocol::cpu && w->intranode && !w->watched ? 1 : 0;
+  w->inline_sync = w->locks == lock_protocol::cpu && w->intranode && !w->watched && may_inline(*w) ? 1 : 0;
   take_place(*w, plan, all);
   if (plan.kind == call::create && (hints.promote || rt.config.on(knob::promote))) promote_memory(*w);
   publish(*w);
@@ -434,7 +448,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
     w->barrier.attach(lines(team.rank), lines(0), lines(team.size == 2 ? 1 - team.rank : 0),
                       static_cast<std::uint32_t>(team.size));
   }
-  w->may_lock = w->inline_sync;
+  w->allow_locks(true);
   return w.release();
 }
 

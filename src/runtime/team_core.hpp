@@ -78,6 +78,9 @@ struct team_core : std::enable_shared_from_this<team_core> {
                           std::size_t alignment) noexcept;
 };
 
+inline constexpr const char* wrong_thread_remedy =
+    "only the thread that made the Runtime may call; RMA_THREADS=serialized lets others, and multiple several at once";
+
 /// Throws rma::Error for a failed team call.
 [[noreturn]] void raise_team(const team_core& team, const char* call, status code, const std::source_location& where);
 
