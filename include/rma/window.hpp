@@ -107,7 +107,7 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   }
   [[nodiscard]] status try_free() noexcept {
     const status s = detail::free_window(view_);
-    if (s != status::window_freed && s != status::wrong_epoch) view_ = detail::no_window();
+    if (s != status::window_freed && s != status::wrong_epoch && s != status::wrong_thread) view_ = detail::no_window();
     return s;
   }
 

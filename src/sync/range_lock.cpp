@@ -113,8 +113,8 @@ status unlock_range(window_view& view, int target, std::uint64_t offset, std::ui
   });
   if (at == held.end()) return status::not_locked;
   const range_entry released = at->entry;
-  held.erase(at);
   const status flushed = flush(view, target);
+  std::erase_if(held, [&](const own_range& each) { return each.entry.ticket == released.ticket; });
   {
     const std::lock_guard guard(w.ctx->lock());
     send_range_news(w, target, range_news::release, released);
