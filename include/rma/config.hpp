@@ -3,10 +3,24 @@
 /// How a runtime is started, when the environment that a launcher sets is not enough.
 #pragma once
 
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace rma {
+
+/// What a program promises about its threads. Each level allows what the one before allows; docs/architecture.md,
+/// "Threads of a program", has the details.
+enum class thread_level : std::uint8_t {
+  single,      ///< the process has one thread beside the library's own
+  funneled,    ///< only the thread that makes the Runtime calls
+  serialized,  ///< any thread calls; a window, a team or a request is for one thread at a time
+  multiple,    ///< any number of threads use one window, too, at once; no call is inlined then
+};
+/// As RMA_THREADS spells it.
+std::string_view name_of(thread_level level) noexcept;
 
 /// Everything has a default: `Runtime(Config{})` is what `Runtime()` does.
 struct Config {
@@ -21,6 +35,8 @@ struct Config {
   std::string key{};
   /// Virtual node; ranks of different nodes do not share memory. RMA_NODE.
   std::string node{};
+  /// What the program's threads may do. RMA_THREADS.
+  std::optional<thread_level> threads{};
   /// Settings by their variable's name, e.g. {"RMA_PROGRESS_THREAD", "1"}. `rma-info` lists them all.
   std::map<std::string, std::string> settings{};
 };

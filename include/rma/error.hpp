@@ -43,6 +43,7 @@ enum class [[nodiscard]] status : std::int8_t {
   out_of_memory = -13,     ///< the segment, the machine or a limit has no room
   bad_boot = -14,          ///< the launcher's parameters are missing, contradictory or refused
   message_too_long = -15,  ///< a message is longer than the receive that was posted for it
+  wrong_thread = -16,      ///< thread level single or funneled, and this is not the thread that made the Runtime
 
   peer_failed = -32,    ///< a rank that this call depends on is dead
   window_failed = -33,  ///< an epoch was abandoned by an exception; free the window

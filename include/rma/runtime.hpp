@@ -43,8 +43,8 @@ struct Setting {
 ///
 /// Shape      construction is collective over the job
 /// Errors     the constructor throws Error(bad_boot, bad_setting, out_of_memory)
-/// Threads    any thread may call; a team or a window is for one thread at a time. The thread that makes a
-///            Runtime must live as long as it: its end is taken for the death of the rank.
+/// Threads    see thread_level; by default any thread may call, and a team or a window is for one thread at a time.
+///            The thread that makes a Runtime must live as long as it: its end is taken for the death of the rank.
 class Runtime {
  public:
   /// Takes the launcher's parameters from the environment (and a reserved argument, which is removed).
@@ -59,6 +59,8 @@ class Runtime {
   [[nodiscard]] Team world() const noexcept;
   [[nodiscard]] int rank() const noexcept;
   [[nodiscard]] int size() const noexcept;
+  /// What threads may do: the level that was asked for (Config::threads, RMA_THREADS).
+  [[nodiscard]] thread_level threads() const noexcept;
 
   /// Time since some fixed moment; virtual in the simulator.
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept;

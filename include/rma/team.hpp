@@ -24,7 +24,7 @@ struct team_core;
 /// All collectives here are for set-up: correct everywhere, simple, not tuned.
 /// Shape      every member calls the same collectives on a team in the same order
 /// Errors     peer_failed naming a dead member, until `shrink()`
-/// Threads    one thread at a time per team
+/// Threads    one thread at a time per team, at every thread level; different teams at once
 class Team {
  public:
   explicit Team(std::shared_ptr<detail::team_core> core) noexcept : core_(std::move(core)) {}

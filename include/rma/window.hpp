@@ -18,8 +18,8 @@
 /// Units      displacements count `displacement_unit` (default: elements) from the start of the target's part
 /// Errors     out_of_window, wrong_epoch, bad_rank, bad_size, bad_type, misaligned, window_freed, peer_failed;
 ///            the `try_` form returns them, the other throws rma::Error
-/// Threads    operations on one window from several threads at once are allowed; calls that open, close or flush
-///            an epoch are for one thread at a time and not concurrent with operations
+/// Threads    for one thread at a time. At thread_level::multiple for any number at once, which share its epochs: one
+///            may lock a target, another put there and a third flush; a collective call is for one of them
 /// Cost       mapped memory: a store, a load or a locked instruction, no allocation (perf/latency.cpp)
 /// Source     MPI-4.1 chapter 12; docs/architecture.md "Life of one put"
 #pragma once
@@ -107,7 +107,7 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   }
   [[nodiscard]] status try_free() noexcept {
     const status s = detail::free_window(view_);
-    if (s != status::window_freed && s != status::wrong_epoch) view_ = detail::no_window();
+    if (s != status::window_freed && s != status::wrong_epoch && s != status::wrong_thread) view_ = detail::no_window();
     return s;
   }
 
@@ -134,10 +134,7 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   [[nodiscard]] std::size_t size() const noexcept { return detail::local_bytes(*view_) / sizeof(T); }
   T& operator[](std::size_t i) const noexcept { return data()[i]; }
   /// The part of `rank` if it is mapped here, else null.
-  [[nodiscard]] T* pointer_to(int rank) const noexcept {
-    detail::target_view* const t = detail::view_of(*view_, rank);
-    return t == nullptr ? nullptr : reinterpret_cast<T*>(t->base);
-  }
+  [[nodiscard]] T* pointer_to(int rank) const noexcept { return static_cast<T*>(detail::mapped_base(*view_, rank)); }
 
   // ---- put ------------------------------------------------------------------------------------------------
 

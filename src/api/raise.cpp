@@ -5,6 +5,7 @@
 
 #include "core/names.hpp"
 #include "rma/detail/window_ops.hpp"
+#include "xfer/entry_scope.hpp"
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
@@ -18,6 +19,7 @@ std::string_view name_of(access_epoch e, bool locked) noexcept {
     case access_epoch::start: return "a start/complete epoch is open";
     case access_epoch::lock_all: return "a lock_all epoch is open";
     case access_epoch::neighbours: return "an epoch among neighbours is open";
+    case access_epoch::opening: return "another thread is in start()";
     case access_epoch::closing: return "an epoch is being closed by a request that has not ended";
   }
   return "?";
@@ -90,6 +92,7 @@ std::string remedy(const window_core& w, call what, status code, int target, std
         return fmt::format("signal {} is not one of the window's {} (Hints::signals)", displacement, w.hints.signals);
       }
       return fmt::format("the window has {} signals, 0 to {} (Hints::signals)", w.hints.signals, w.hints.signals - 1);
+    case status::wrong_thread: return wrong_thread_remedy;
     case status::not_supported:
       return what == call::attach || what == call::detach ? "only windows made by create_dynamic have ranges"
                                                           : "this window cannot do it";
@@ -120,6 +123,7 @@ void raise(const window_view& view, call what, status code, int target, std::uin
                 -1, where);
   }
   const window_core& w = core_of(view);
+  const visit in(w);
   const std::string name =
       w.hints.name.empty() ? fmt::format("#{:x}", w.id & 0xffff) : fmt::format("'{}'", w.hints.name);
   int about = target;

@@ -30,6 +30,8 @@ Error request_error(const char* call, status code, request_node*& node, const st
     if (w != nullptr && !w->hints.name.empty()) name = fmt::format("'{}'", w->hints.name);
   }
   end_request(node);
+  if (code == status::wrong_thread)
+    return {code, fmt::format("{} on requests: {}: {}", call, name_of(code), wrong_thread_remedy), -1, where};
   const char* const why =
       code == status::peer_failed ? ": the target is dead or has left the job"
       : code == status::transfer_failed

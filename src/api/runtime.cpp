@@ -44,6 +44,7 @@ Runtime::~Runtime() = default;
 Team Runtime::world() const noexcept { return Team(world_); }
 int Runtime::rank() const noexcept { return core_->ctx->rank(); }
 int Runtime::size() const noexcept { return core_->ctx->size(); }
+thread_level Runtime::threads() const noexcept { return core_->ctx->threads(); }
 std::chrono::nanoseconds Runtime::now() const noexcept { return std::chrono::nanoseconds(core_->around->now_ns()); }
 void Runtime::compute(std::chrono::nanoseconds work) noexcept { core_->around->compute(work.count()); }
 void Runtime::progress() noexcept {
@@ -75,7 +76,7 @@ std::vector<Counter> Runtime::counters() const {
       all.push_back({std::string(name), value});
     });
   }
-  all.push_back({"segment_bytes_in_use", core_->segment.in_use()});
+  all.push_back({"segment_bytes_in_use", core_->segment_in_use()});
   return all;
 }
 

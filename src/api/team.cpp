@@ -16,6 +16,11 @@ void require(const detail::team_core& team, const char* what, status s, const st
     detail::raise_team(team, what, s, where);
 }
 
+/// The thread level lets this thread call.
+void require_caller(const detail::team_core& team, const char* what, const std::source_location& where) {
+  require(team, what, team.rt->ctx->check_caller(), where);
+}
+
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   std::uint64_t x = a * 0x9e3779b97f4a7c15ULL + b + 1;
   x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9ULL;
@@ -44,6 +49,7 @@ void raise_team(const team_core& team, const char* call, status code, const std:
       break;
     case status::bad_rank: text += fmt::format("; ranks of this team are 0 to {}", team.size - 1); break;
     case status::bad_type: text += "; this operator is not defined for the element type"; break;
+    case status::wrong_thread: text += fmt::format(": {}", wrong_thread_remedy); break;
     case status::job_aborted: text += ": the job is being ended"; break;
     default: break;
   }
@@ -71,6 +77,7 @@ bool Team::one_node() const noexcept { return core_->one_node && (core_->rt->int
 
 Team Team::split(int colour, int key) const {
   const detail::call_scope in(*core_->rt->ctx, "split");
+  require_caller(*core_, "split", std::source_location::current());
   struct wish {
     int colour, key, rank;
   };
@@ -103,6 +110,7 @@ Team Team::shrink() const {
   detail::team_core& team = *core_;
   detail::context& ctx = *team.rt->ctx;
   const detail::call_scope in(ctx, "shrink");
+  require_caller(team, "shrink", std::source_location::current());
   const std::uint64_t id = mix(team.id, ++team.children);
   for (;;) {
     // Everybody who knows of the same deaths meets in the same round; news of another death starts a new one.
@@ -141,6 +149,7 @@ Team Team::shrink() const {
 
 void Team::barrier(std::source_location where) { require(*core_, "barrier", try_barrier(), where); }
 status Team::try_barrier() noexcept {
+  if (const status s = core_->rt->ctx->check_caller(); s != status::done) return s;
   const detail::call_scope in(*core_->rt->ctx, "barrier");
   return core_->barrier();
 }
@@ -148,17 +157,20 @@ status Team::try_barrier() noexcept {
 void Team::broadcast_bytes(void* data, std::size_t bytes, int root, const std::source_location& where) {
   if (root < 0 || root >= size()) detail::raise_team(*core_, "broadcast", status::bad_rank, where);
   const detail::call_scope in(*core_->rt->ctx, "broadcast", root);
+  require_caller(*core_, "broadcast", where);
   require(*core_, "broadcast", core_->broadcast({static_cast<std::byte*>(data), bytes}, root), where);
 }
 
 void Team::allreduce_elements(void* data, std::size_t count, element type, operation op,
                               const std::source_location& where) {
   const detail::call_scope in(*core_->rt->ctx, "allreduce");
+  require_caller(*core_, "allreduce", where);
   require(*core_, "allreduce", core_->allreduce(data, count, type, op), where);
 }
 
 void Team::allgather_bytes(const void* mine, std::size_t bytes, void* all, const std::source_location& where) {
   const detail::call_scope in(*core_->rt->ctx, "allgather");
+  require_caller(*core_, "allgather", where);
   require(*core_, "allgather",
           core_->allgather({static_cast<const std::byte*>(mine), bytes}, static_cast<std::byte*>(all)), where);
 }

@@ -9,6 +9,7 @@
 #include "rma/detail/window_ops.hpp"
 #include "sync/lock_agent.hpp"
 #include "xfer/engine.hpp"
+#include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
 #include "xfer/window_core.hpp"
 
@@ -40,9 +41,8 @@ status publish_table(window_core& w) {
   const bool grow = bytes > w.table_bytes;
   if (grow) {
     const std::size_t room = std::max<std::size_t>(2 * bytes, 4096);
-    const auto place = rt.segment.propose(room, 0, 4096);
+    const auto place = rt.take_any(room, 4096);
     if (!place) return status::out_of_memory;
-    if (const status s = rt.take(*place, room); s != status::done) return s;
     offset = *place;
     std::swap(offset, w.table_offset);
     const std::size_t before = std::exchange(w.table_bytes, room);
@@ -75,7 +75,7 @@ status publish_table(window_core& w) {
 }  // namespace
 
 status free_window(window_view* view) noexcept {
-  if (is_freed(*view)) return status::window_freed;
+  if (const status s = closable(*view); s != status::done) return s;
   window_core& w = core_of(*view);
   if (!idle(w)) return status::wrong_epoch;
   team_core& team = *w.team;
@@ -95,7 +95,7 @@ status free_window(window_view* view) noexcept {
 void drop_window(window_view* view) noexcept {
   if (is_freed(*view)) return;
   window_core& w = core_of(*view);
-  for (std::uint32_t i = 0; i < w.mapped; ++i) {
+  for (std::uint32_t i = 0; i < w.near_count(); ++i) {
     if (w.views[i].held != 0)
       abandon_epoch(w, w.views[i].held == held_by_lock_all ? -1 : static_cast<int>(w.first + i));
   }
@@ -110,15 +110,16 @@ void drop_window(window_view* view) noexcept {
   if (place >= 0) {
     word32& dropped = w.block_at(place)->dropped;
     dropped.fetch_add(1);
-    w.team->rt->dropped.push_back({&dropped, static_cast<std::uint32_t>(w.size()), w.team->rank == 0, w.block_offset,
-                                   w.block_bytes, w.table_offset, w.table_bytes});
+    w.team->rt->drop({&dropped, static_cast<std::uint32_t>(w.size()), w.team->rank == 0, w.block_offset, w.block_bytes,
+                      w.table_offset, w.table_bytes});
   }
   delete &w;
 }
 
 status attach(window_view& view, void* memory, std::size_t bytes, std::uint64_t& displacement) noexcept {
-  if (is_freed(view)) return status::window_freed;
+  if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const visit in(w);
   displacement = reinterpret_cast<std::uint64_t>(memory);
   if (w.kind != call::create_dynamic) return status::not_supported;
   if (memory == nullptr || bytes == 0) return status::bad_argument;
@@ -138,8 +139,9 @@ status attach(window_view& view, void* memory, std::size_t bytes, std::uint64_t&
 }
 
 status detach(window_view& view, void* memory) noexcept {
-  if (is_freed(view)) return status::window_freed;
+  if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const visit in(w);
   if (w.kind != call::create_dynamic) return status::not_supported;
   attachment removed;
   {
@@ -161,6 +163,10 @@ status detach(window_view& view, void* memory) noexcept {
 
 void* local_base(const window_view& view) noexcept { return is_freed(view) ? nullptr : core_of(view).local_base; }
 std::size_t local_bytes(const window_view& view) noexcept { return is_freed(view) ? 0 : core_of(view).local_bytes; }
+void* mapped_base(const window_view& view, int rank) noexcept {
+  const target_view* const t = is_freed(view) ? nullptr : core_of(view).view_at(rank);
+  return t == nullptr ? nullptr : t->base;
+}
 
 Team team_of(const window_view& view) {
   if (is_freed(view)) throw Error(status::window_freed, "team of a window that was freed or moved from");
@@ -189,13 +195,14 @@ bool reaches_far(window_core& w, int target) noexcept {
 bool one_sided(window_view& view, call kind, int target) noexcept {
   if (is_freed(view)) return false;
   window_core& w = core_of(view);
+  const visit in(w);
   const bool transfer = kind == call::put || kind == call::get;
   if (!transfer && w.mode == accumulate_mode::device) return target >= 0 && target < w.size();
   if (target == w.team->rank) return true;
   if (target < 0 || target >= w.size()) return false;
   if (w.defers || (w.agent != nullptr && w.block_of(target) == nullptr)) return false;  // its lock manager has a part
   if (w.is_far(target)) return transfer && reaches_far(w, target);
-  const target_view* const t = view_of(w, target);
+  const target_view* const t = w.view_at(target);
   const bool memory = t != nullptr && t->base != nullptr;
   if (transfer) {
     return memory || (w.ctx->network_of(w.world_rank(target)).caps().one_sided &&
@@ -210,7 +217,9 @@ lock_protocol locking(const window_view& view, int target) noexcept {
 }
 
 LockCounts counts_of_locks(const window_view& view) noexcept {
-  return is_freed(view) ? LockCounts{} : core_of(view).counts;
+  if (is_freed(view)) return {};
+  const visit in(core_of(view));
+  return core_of(view).counts;
 }
 
 std::string_view promotion(const window_view& view) noexcept {

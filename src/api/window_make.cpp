@@ -175,13 +175,22 @@ void publish(window_core& w) {
   mine.reachable = in_segment || w.local_bytes == 0 ? 1 : 0;
 }
 
+/// What threads share is not for inlined calls. With assertions, a call of a thread that may not call is always
+/// noticed.
+bool may_inline(const window_core& w) noexcept {
+#if defined(RMA_ASSERTS)
+  if (w.ctx->one_thread()) return false;
+#endif
+  return !w.crowded;
+}
+
 void attach_targets(window_core& w, const window_plan& plan) {
   const std::size_t count = w.team->places.size();
   w.views.assign(count, {});
   w.states = std::vector<target_state>(count);
   w.starts.assign(count, 0);
   w.first = static_cast<std::uint32_t>(w.team->first);
-  w.mapped = static_cast<std::uint32_t>(count);
+  w.mapped = may_inline(w) ? static_cast<std::uint32_t>(count) : 0;
   w.targets = w.views.data();
   w.stripe_mask = w.layout.stripes - 1;
   w.my_lock_tag = lock_tag(static_cast<std::uint32_t>(w.ctx->rank()));
@@ -274,8 +283,8 @@ void promote_memory(window_core& w) {
   runtime_core& rt = *w.team->rt;
   w.promotion = shm::promotion_obstacle(pages);
   if (!w.promotion.empty()) return;
-  const auto offset = rt.segment.propose(pages.bytes, 0, 4096);
-  if (!offset || rt.take(*offset, pages.bytes) != status::done) {
+  const auto offset = rt.take_any(pages.bytes, 4096);
+  if (!offset) {
     w.promotion = "the segment has no room for a copy";
     return;
   }
@@ -286,17 +295,6 @@ void promote_memory(window_core& w) {
   }
   w.promoted_bytes = pages.bytes;
   w.promoted_offset = *offset;
-}
-
-/// Windows whose every member has dropped its handle are given back here, where all members come by.
-void reap_dropped(runtime_core& rt) {
-  std::erase_if(rt.dropped, [&rt](const dropped_window& w) {
-    if (w.dropped->load() < w.members + (w.at_home ? w.members - 1 : 0)) return false;
-    if (!w.at_home) w.dropped->fetch_add(1);
-    rt.give_back(w.table_offset, w.table_bytes);
-    rt.give_back(w.block_offset, w.block_bytes);
-    return true;
-  });
 }
 
 }  // namespace
@@ -361,6 +359,9 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   w->trace = team.rt->trace.get();
   w->spans_nodes = !team.one_node && w->ctx->wide() != nullptr;
   w->watched = w->trace != nullptr || team.rt->around->keeps_accounts();
+  w->crowded = w->ctx->threads() == thread_level::multiple;
+  w->attended = w->watched || w->crowded;
+  w->objections = w->ctx->one_thread() ? window_core::one_thread : std::uint8_t{0};
   w->local_bytes = plan.count * plan.element_bytes;
   w->dice = mix(w->id, static_cast<std::uint64_t>(team.rank));
   choose_fence(*w);
@@ -388,7 +389,8 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
     refuse(plan, w.hints, at.result,
            fmt::format("the ranks ask for {} bytes together, at most {} on one; this machine has {} bytes available, "
                        "and a rank's segment {} bytes with {} in use here (RMA_SEGMENT_BYTES)",
-                       all.bytes_sum, all.bytes_max, memory_available_bytes(), rt.segment.size(), rt.segment.in_use()));
+                       all.bytes_sum, all.bytes_max, memory_available_bytes(), rt.board->segment_bytes(),
+                       rt.segment_in_use()));
   }
   if (!ok(at.result)) raise_team(team, name_of(plan.kind).data(), at.result, std::source_location::current());
   w.block_offset = at.offset;
@@ -407,16 +409,18 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   team_core& team = handle.core();
   runtime_core& rt = *team.rt;
   const call_scope in(*rt.ctx, name_of(plan.kind));
+  if (const status s = rt.ctx->check_caller(); s != status::done)
+    raise_team(team, name_of(plan.kind).data(), s, std::source_location::current());
   std::uint64_t bytes = 0;
   const status mine = check_plan(team, plan, hints, bytes);
   const agreement all = agree(team, bytes, wished_fence(rt.config, hints), mine);
   if (!ok(all.worst)) raise_plan(team, plan, hints, all);
-  reap_dropped(rt);
+  rt.reap_dropped();  // here, where all members come by
 
   auto w = new_core(handle, plan, hints);
   if (std::string why_not; choose_lock(*w, why_not) != status::done)
     refuse(plan, hints, status::not_supported, why_not);
-  w->inline_sync = w->locks == lock_protocol::cpu && w->intranode && !w->watched ? 1 : 0;
+  w->inline_sync = w->locks == lock_protocol::cpu && w->intranode && !w->watched && may_inline(*w) ? 1 : 0;
   take_place(*w, plan, all);
   if (plan.kind == call::create && (hints.promote || rt.config.on(knob::promote))) promote_memory(*w);
   publish(*w);
@@ -444,7 +448,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
     w->barrier.attach(lines(team.rank), lines(0), lines(team.size == 2 ? 1 - team.rank : 0),
                       static_cast<std::uint32_t>(team.size));
   }
-  w->may_lock = w->inline_sync;
+  w->allow_locks(true);
   return w.release();
 }
 

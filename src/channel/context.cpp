@@ -21,6 +21,13 @@ constexpr unsigned looks_for_adapter = 2;  // where cores are short, yields long
 constexpr std::int64_t pause_yielded_ns = 20'000;  // a longer pause is slept, or waiting for a lock would cost a core
 constexpr std::uint32_t knocks_per_wake = 8;       // a wake costs as much as some system calls that copy
 
+thread_level level_of(const settings& s) noexcept {
+  for (const thread_level each : {thread_level::single, thread_level::funneled, thread_level::multiple}) {
+    if (s.is(knob::threads, name_of(each))) return each;
+  }
+  return thread_level::serialized;
+}
+
 }  // namespace
 
 context::context(const settings& s, boot::client& boot, fabric::network& node, surroundings& around,
@@ -32,6 +39,7 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, s
       around_(around),
       near_(s.on(knob::intranode)),
       accounts_(around.keeps_accounts()),
+      threads_(level_of(s)),
       patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)),
       spin_ns_(patience_.spin_ns) {
   set_handler(message::protest, &context::on_protest, this);
@@ -227,7 +235,7 @@ std::size_t context::waiting_messages() noexcept {
 
 // True if `ready` was met.
 bool context::sleep(condition ready, std::int64_t until_ns) noexcept {
-  around_.arm();
+  const std::uint32_t armed = around_.arm();
   if (ready()) {
     around_.retract();
     return true;
@@ -253,7 +261,7 @@ bool context::sleep(condition ready, std::int64_t until_ns) noexcept {
   } else {
     const std::int64_t left_ns =
         until_ns == never_ns ? never_ns : std::max<std::int64_t>(until_ns - around_.now_ns(), 0);
-    around_.sleep(std::min(look_around_every_ns, left_ns));
+    around_.sleep(armed, std::min(look_around_every_ns, left_ns));
   }
   return false;
 }

@@ -6,6 +6,8 @@
 /// sources at once. Handlers run under the lock; they never wait and never re-enter.
 #pragma once
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -98,6 +100,15 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] int rank() const noexcept { return boot_.rank(); }
   [[nodiscard]] int size() const noexcept { return boot_.size(); }
   [[nodiscard]] const settings& config() const noexcept { return settings_; }
+  [[nodiscard]] thread_level threads() const noexcept { return threads_; }
+  /// `wrong_thread` if the thread level does not let this thread call.
+  [[nodiscard]] status check_caller() const noexcept {
+    return one_thread() && ::pthread_equal(::pthread_self(), maker_) == 0 ? status::wrong_thread : status::done;
+  }
+  /// The thread level lets one thread call.
+  [[nodiscard]] bool one_thread() const noexcept {
+    return threads_ == thread_level::single || threads_ == thread_level::funneled;
+  }
   /// The fabric that reaches the ranks whose memory is used directly.
   [[nodiscard]] fabric::network& node() const noexcept { return node_; }
   /// The fabric between nodes; null if there is none.
@@ -300,6 +311,8 @@ class context final : public fabric::sink, public fabric::directory {
   surroundings& around_;
   bool near_;  ///< ranks of the node are reached through `node_` although `wide_` would reach them, too
   bool accounts_;
+  thread_level threads_;
+  pthread_t maker_ = ::pthread_self();  ///< the thread that made the runtime
   small_lock lock_;
   std::array<registered, static_cast<std::size_t>(message::count_)> handlers_{};
   std::unordered_map<int, std::unique_ptr<peer>> peers_;

@@ -29,6 +29,7 @@ std::string_view name_of(status s) noexcept {
     case status::out_of_memory: return "out_of_memory";
     case status::bad_boot: return "bad_boot";
     case status::message_too_long: return "message_too_long";
+    case status::wrong_thread: return "wrong_thread";
     case status::peer_failed: return "peer_failed";
     case status::window_failed: return "window_failed";
     case status::transfer_failed: return "transfer_failed";
@@ -36,6 +37,16 @@ std::string_view name_of(status s) noexcept {
     case status::fabric_lost: return "fabric_lost";
   }
   return "unknown status";
+}
+
+std::string_view name_of(thread_level level) noexcept {
+  switch (level) {
+    case thread_level::single: return "single";
+    case thread_level::funneled: return "funneled";
+    case thread_level::serialized: return "serialized";
+    case thread_level::multiple: return "multiple";
+  }
+  return "?";
 }
 
 std::string_view version() noexcept { return RMA_VERSION; }

@@ -44,6 +44,8 @@ constexpr definition table[] = {
      "RDMA device, see ibv_devices"},
     {"RMA_REGISTRATION_CACHE_BYTES", "1G", form::bytes, "bytes, K M G T; 0: none",
      "memory of the program that stays registered with the RDMA device for the next transfer"},
+    {"RMA_THREADS", "serialized", form::words, "single|funneled|serialized|multiple",
+     "who may call: the only thread; the one that made the runtime; any, each window by one at a time; any at once"},
     {"RMA_PROGRESS_THREAD", "0", form::words, "0|1", "a thread that serves others while this rank computes"},
     {"RMA_SPIN_US", "20", form::number, "microseconds", "how long a wait spins before it sleeps, when cores suffice"},
     {"RMA_INTRANODE", "on", form::words, "on|off",
@@ -143,6 +145,7 @@ settings::settings(const Config& config) {
   if (!config.boot.empty()) set(at(knob::boot), config.boot, "config");
   if (!config.key.empty()) set(at(knob::key), config.key, "config");
   if (!config.node.empty()) set(at(knob::node), config.node, "config");
+  if (config.threads) set(at(knob::threads), std::string(name_of(*config.threads)), "config");
   if (config.rank >= 0) set(at(knob::rank), std::to_string(config.rank), "config");
   if (config.size >= 0) set(at(knob::size), std::to_string(config.size), "config");
   if (config.environment) take_launcher();

@@ -30,6 +30,7 @@ enum class knob : std::uint8_t {
   fabric,
   device,
   registration_cache_bytes,
+  threads,
   progress_thread,
   spin_us,
   intranode,

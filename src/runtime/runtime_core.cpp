@@ -32,9 +32,9 @@ runtime_core::runtime_core(const Config& wanted)
       ctx(std::make_unique<context>(config, *boot, *where.node, *around, where.wide.get())),
       mail(std::make_unique<mailbox>(*ctx)),
       ops(std::make_unique<engine>(*ctx)),
-      segment(board->segment_bytes()),
       intranode(config.on(knob::intranode)),
-      exceptions(std::uncaught_exceptions()) {
+      exceptions(std::uncaught_exceptions()),
+      segment_(board->segment_bytes()) {
   if (where.wide != nullptr) publish_segment();
   if (const status s = boot->fence(); !ok(s)) fabric::raise_job_ended(s);
   if (config.on(knob::progress_thread)) ctx->start_progress_thread();
@@ -52,13 +52,13 @@ runtime_core::~runtime_core() {
 // Others ask for it when they first need it: one registration and one key for everything that the library allocates, or
 // the table of what is registered.
 void runtime_core::publish_segment() {
-  fabric::region_key& mine = segment_keys[boot->rank()];
+  fabric::region_key& mine = segment_keys_[boot->rank()];
   std::size_t bytes = board->segment_bytes();
   status s = status::done;
   if (where.wide->caps().pins_memory) {
     bytes = (sizeof(extent_table) + 4095) / 4096 * 4096;
     s = board->populate(0, bytes);
-    segment.take(0, bytes);
+    if (ok(s) && !segment_.take(0, bytes)) s = status::out_of_memory;
   }
   if (ok(s)) s = where.wide->register_region(board->segment(board->me()), bytes, mine);
   if (!ok(s)) {
@@ -75,15 +75,19 @@ bool runtime_core::near(int world_rank) const noexcept {
 }
 
 status runtime_core::segment_of(int world_rank, fabric::region_key& key) noexcept {
-  if (const auto at = segment_keys.find(world_rank); at != segment_keys.end()) {
-    key = at->second;
-    return status::done;
+  {
+    const std::lock_guard guard(books_);
+    if (const auto at = segment_keys_.find(world_rank); at != segment_keys_.end()) {
+      key = at->second;
+      return status::done;
+    }
   }
   std::string text;
   if (const status s = ctx->look_up(fmt::format("segment/{}", world_rank), text); !ok(s)) return s;
   const auto cut = text.find(' ');
   key = {std::stoull(text.substr(0, cut)), board->segment_bytes(), std::stoull(text.substr(cut + 1))};
-  segment_keys[world_rank] = key;
+  const std::lock_guard guard(books_);
+  segment_keys_[world_rank] = key;
   return status::done;
 }
 
@@ -110,12 +114,25 @@ std::span<extent> runtime_core::own_extents(std::size_t offset) noexcept {
 }
 
 fabric::region_key runtime_core::own_region(std::size_t offset) noexcept {
-  const fabric::region_key& base = segment_keys[boot->rank()];
+  const std::lock_guard guard(books_);
+  const fabric::region_key& base = segment_keys_[boot->rank()];
   if (!where.wide->caps().pins_memory) return {base.address + offset, base.bytes - offset, base.key};
   const extent* const found = find_extent(own_extents(offset), offset);
   return found == nullptr ? fabric::region_key{} : fabric::region_key{base.address + offset, found->bytes, found->key};
 }
 
+std::optional<std::size_t> runtime_core::propose(std::size_t bytes, std::size_t from,
+                                                 std::size_t alignment) const noexcept {
+  const std::lock_guard guard(books_);
+  return segment_.propose(bytes, from, alignment);
+}
+
+std::size_t runtime_core::segment_in_use() const noexcept {
+  const std::lock_guard guard(books_);
+  return segment_.in_use();
+}
+
+// The caller holds books_.
 status runtime_core::enroll(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept {
   if (where.wide == nullptr || !where.wide->caps().pins_memory) return status::done;
   extent* place = nullptr;
@@ -134,30 +151,67 @@ status runtime_core::enroll(std::size_t offset, std::size_t bytes, std::size_t n
 
 void runtime_core::withdraw(std::size_t offset) noexcept {
   if (where.wide == nullptr || !where.wide->caps().pins_memory) return;
-  extent* const found = find_extent(own_extents(offset), offset);
-  if (found == nullptr) return;
-  const std::lock_guard guard(ctx->lock());
-  where.wide->deregister_region(own_region(offset));
-  *found = {};
+  const fabric::region_key region = own_region(offset);
+  if (region.bytes == 0) return;
+  {
+    const std::lock_guard guard(ctx->lock());
+    where.wide->deregister_region(region);
+  }
+  const std::lock_guard guard(books_);
+  if (extent* const found = find_extent(own_extents(offset), offset); found != nullptr) *found = {};
 }
 
 status runtime_core::take(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept {
   if (bytes == 0) return status::done;
   const std::size_t whole = (bytes + 4095) / 4096 * 4096;
-  if (const status s = board->populate(offset, whole); s != status::done) return s;
-  if (const status s = enroll(offset, whole, std::min(needed, whole)); s != status::done) {
-    board->depopulate(offset, whole);
-    return s;
+  const std::lock_guard guard(books_);
+  if (!segment_.take(offset, whole)) return status::not_yet;
+  status s = board->populate(offset, whole);
+  if (ok(s)) {
+    s = enroll(offset, whole, std::min(needed, whole));
+    if (!ok(s)) board->depopulate(offset, whole);
   }
-  segment.take(offset, whole);
-  return status::done;
+  if (!ok(s)) segment_.give_back(offset);
+  return s;
+}
+
+std::optional<std::size_t> runtime_core::take_any(std::size_t bytes, std::size_t alignment) noexcept {
+  for (;;) {
+    const auto place = propose(bytes, 0, alignment);
+    const status s = place ? take(*place, bytes, bytes) : status::out_of_memory;
+    if (s == status::done) return place;
+    if (s != status::not_yet) return std::nullopt;
+  }
 }
 
 void runtime_core::give_back(std::size_t offset, std::size_t bytes) noexcept {
   if (bytes == 0) return;
   withdraw(offset);
   board->depopulate(offset, (bytes + 4095) / 4096 * 4096);
-  segment.give_back(offset);
+  const std::lock_guard guard(books_);
+  segment_.give_back(offset);
+}
+
+void runtime_core::drop(const dropped_window& window) {
+  const std::lock_guard guard(books_);
+  dropped_.push_back(window);
+}
+
+void runtime_core::reap_dropped() noexcept {
+  std::vector<dropped_window> over;
+  {
+    const std::lock_guard guard(books_);
+    std::erase_if(dropped_, [&over](const dropped_window& w) {
+      if (w.dropped->load() < w.members + (w.at_home ? w.members - 1 : 0)) return false;
+      over.push_back(w);
+      return true;
+    });
+  }
+  for (const dropped_window& w : over) {
+    if (!w.at_home) w.dropped->fetch_add(1);
+    give_back(w.table_offset, w.table_bytes);
+    give_back(w.block_offset, w.block_bytes);
+  }
 }
 
 }  // namespace rma::detail

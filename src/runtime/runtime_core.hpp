@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -43,11 +44,8 @@ struct runtime_core {
   std::unique_ptr<context> ctx;
   std::unique_ptr<mailbox> mail;
   std::unique_ptr<engine> ops;
-  shm::segment_map segment;
   bool intranode = true;  ///< ranks of a node use each other's memory
   int exceptions = 0;     ///< under way when the runtime was made
-  std::vector<dropped_window> dropped;
-  std::unordered_map<int, fabric::region_key> segment_keys;  ///< of ranks that were reached through the wide fabric
 
   void publish_segment();
   /// What reaches the segment of a rank through the wide fabric.
@@ -57,11 +55,19 @@ struct runtime_core {
   [[nodiscard]] bool near(int world_rank) const noexcept;
   /// The region of the wide fabric that begins at `offset` of a rank's segment. Asks that rank's segment if need be.
   status region_at(int world_rank, std::size_t offset, fabric::region_key& region) noexcept;
-  /// Takes and gives back parts of this rank's segment. `take` populates the pages, and lets the wide fabric reach
-  /// them: all, or `needed` bytes from the start, if it has no room for more.
+  /// The lowest free place of this rank's segment, see segment_map. Another thread may take it before the caller does.
+  [[nodiscard]] std::optional<std::size_t> propose(std::size_t bytes, std::size_t from,
+                                                   std::size_t alignment) const noexcept;
+  /// Takes and gives back parts of the segment. `take` populates the pages, and lets the wide fabric reach them: all,
+  /// or `needed` bytes from the start, if it has no room for more. `not_yet`: some of it is in use.
   status take(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept;
-  status take(std::size_t offset, std::size_t bytes) noexcept { return take(offset, bytes, bytes); }
+  /// Wherever there is room; nothing if there is none.
+  [[nodiscard]] std::optional<std::size_t> take_any(std::size_t bytes, std::size_t alignment) noexcept;
   void give_back(std::size_t offset, std::size_t bytes) noexcept;
+  [[nodiscard]] std::size_t segment_in_use() const noexcept;
+  /// To be given back when all have dropped it.
+  void drop(const dropped_window& window);
+  void reap_dropped() noexcept;
   /// What the wide fabric reaches of this rank's part at `offset`; bytes 0: nothing.
   [[nodiscard]] fabric::region_key own_region(std::size_t offset) noexcept;
 
@@ -69,6 +75,12 @@ struct runtime_core {
   status enroll(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept;
   void withdraw(std::size_t offset) noexcept;
   [[nodiscard]] std::span<extent> own_extents(std::size_t offset) noexcept;
+
+  /// Of what follows, and of the table of extents. Windows and teams of different threads share them.
+  mutable std::mutex books_;
+  shm::segment_map segment_;
+  std::vector<dropped_window> dropped_;
+  std::unordered_map<int, fabric::region_key> segment_keys_;  ///< of ranks that were reached through the wide fabric
 };
 
 }  // namespace rma::detail

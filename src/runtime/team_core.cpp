@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint32_t tag_down = 1;
 constexpr std::uint32_t tag_up = 2;
 constexpr std::size_t nowhere = ~std::size_t{0};
+constexpr std::int32_t taken_meanwhile = -1000;  ///< below every status
 
 }  // namespace
 
@@ -43,8 +44,7 @@ team_core::~team_core() {
   word32& dropped =
       reinterpret_cast<barrier_lines*>(rt->board->segment(static_cast<std::size_t>(place(0))) + lines_offset)->dropped;
   dropped.fetch_add(1);
-  rt->dropped.push_back(
-      {&dropped, static_cast<std::uint32_t>(size), rank == 0, lines_offset, sizeof(barrier_lines), 0, 0});
+  rt->drop({&dropped, static_cast<std::uint32_t>(size), rank == 0, lines_offset, sizeof(barrier_lines), 0, 0});
 }
 
 void team_core::make_lines() {
@@ -176,11 +176,29 @@ status team_core::message_barrier(std::uint64_t barrier_id, std::uint64_t& turn)
   return status::done;
 }
 
+// Two teams whose members are used by different threads may agree on the same place at the same time. Whoever comes too
+// late at a member makes its whole team look elsewhere, at a distance that is drawn by lot: the same teams do not meet
+// again and again.
 team_core::placement team_core::allocate(std::size_t bytes, std::size_t mine, std::size_t needed,
                                          std::size_t alignment) noexcept {
+  std::uint64_t lot = id;
+  for (std::size_t from = 0;;) {
+    const placement at = allocate_from(from, bytes, mine, needed, alignment);
+    if (at.result == status::out_of_memory && from != 0) {
+      from = 0;
+      continue;
+    }
+    if (at.result != status::not_yet) return at;
+    lot = lot * 6364136223846793005U + 1442695040888963407U;
+    from = at.offset + bytes * (1 + (lot >> 61));
+  }
+}
+
+team_core::placement team_core::allocate_from(std::size_t from, std::size_t bytes, std::size_t mine, std::size_t needed,
+                                              std::size_t alignment) noexcept {
   placement at;
-  for (std::size_t candidate = 0;;) {
-    const auto proposal = rt->segment.propose(bytes, candidate, alignment);
+  for (std::size_t candidate = from;;) {
+    const auto proposal = rt->propose(bytes, candidate, alignment);
     std::uint64_t highest = proposal.value_or(nowhere);
     std::uint64_t lowest = highest;
     at.result = allreduce_one(highest, max);
@@ -197,10 +215,10 @@ team_core::placement team_core::allocate(std::size_t bytes, std::size_t mine, st
     candidate = highest;
   }
   const status taken = rt->take(at.offset, mine, needed);
-  std::int32_t worst = static_cast<std::int32_t>(taken);
+  std::int32_t worst = taken == status::not_yet ? taken_meanwhile : static_cast<std::int32_t>(taken);
   at.result = allreduce_one(worst, min);
-  if (ok(at.result)) at.result = static_cast<status>(worst);
-  if (!ok(at.result) && ok(taken)) rt->give_back(at.offset, mine);
+  if (ok(at.result)) at.result = worst == taken_meanwhile ? status::not_yet : static_cast<status>(worst);
+  if (at.result != status::done && taken == status::done) rt->give_back(at.offset, mine);
   return at;
 }
 

@@ -72,7 +72,14 @@ struct team_core : std::enable_shared_from_this<team_core> {
   };
   placement allocate(std::size_t bytes, std::size_t mine, std::size_t needed, std::size_t alignment) noexcept;
   void make_lines();
+
+ private:
+  placement allocate_from(std::size_t from, std::size_t bytes, std::size_t mine, std::size_t needed,
+                          std::size_t alignment) noexcept;
 };
+
+inline constexpr const char* wrong_thread_remedy =
+    "only the thread that made the Runtime may call; RMA_THREADS=serialized lets others, and multiple several at once";
 
 /// Throws rma::Error for a failed team call.
 [[noreturn]] void raise_team(const team_core& team, const char* call, status code, const std::source_location& where);

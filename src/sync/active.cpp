@@ -8,16 +8,11 @@
 #include <algorithm>
 
 #include "sync/fence.hpp"
-#include "xfer/trace_scope.hpp"
+#include "xfer/entry_scope.hpp"
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
 namespace {
-
-status usable(const window_view& view) noexcept {
-  if (is_freed(view)) return status::window_freed;
-  return core_of(view).failed ? status::window_failed : status::done;
-}
 
 status barrier(window_core& w) noexcept {
   team_core& team = *w.team;
@@ -60,10 +55,26 @@ status lost_in(window_core& w, const std::vector<int>& group) noexcept {
   return status::done;
 }
 
+/// Uses up one post of the target, when it has come.
+status await_post(window_core& w, int target) noexcept {
+  if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
+  const std::uint32_t wanted = starts_of(w, target) + 1;
+  const int peer = w.world_rank(target);
+  status s = status::done;
+  {
+    const absence out(w);
+    s = w.ctx->wait_for_peer(peer,
+                             [&]() noexcept { return static_cast<std::int32_t>(posts_from(w, target) - wanted) >= 0; });
+  }
+  if (s == status::peer_failed) w.ctx->blame(peer);
+  if (s == status::done) starts_of(w, target) = wanted;
+  return s;
+}
+
 void end_access(window_core& w) noexcept {
   w.close_all();
   w.access = access_epoch::none;
-  w.may_lock = w.inline_sync;
+  w.allow_locks(true);
 }
 
 }  // namespace
@@ -71,7 +82,7 @@ void end_access(window_core& w) noexcept {
 status fence(window_view& view, assertion promises) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::fence);
+  const entry_scope in(w, call::fence);
   if (!may_fence(w)) return status::wrong_epoch;
   if (w.fence != fence_kind::placed) {
     fence_run run(w, promises, false, false);
@@ -84,13 +95,14 @@ status fence(window_view& view, assertion promises) noexcept {
   if (completed != status::done && completed != status::transfer_failed) return completed;
   // Nothing before and nothing after: there is nothing to order.
   if (!(has(promises, no_precede) && has(promises, no_succeed))) {
+    const absence out(w);
     if (const status s = barrier(w); s != status::done) return s;
   }
   if (has(promises, no_succeed)) {
     if (w.access == access_epoch::fence) end_access(w);
   } else if (w.access == access_epoch::none) {
     w.access = access_epoch::fence;
-    w.may_lock = 0;
+    w.allow_locks(false);
     w.open_all();
   }
   return broken ? status::wrong_epoch : completed;
@@ -99,7 +111,7 @@ status fence(window_view& view, assertion promises) noexcept {
 status post(window_view& view, const int* group, std::size_t count, assertion) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::post);
+  const entry_scope in(w, call::post);
   if (w.exposed || w.access == access_epoch::lock_all || w.locks_open != 0) return status::wrong_epoch;
   if (const status s = check_group(w, group, count); s != status::done) return s;
   if (w.access == access_epoch::fence) {  // an empty fence epoch ends here, as at a lock
@@ -119,26 +131,22 @@ status post(window_view& view, const int* group, std::size_t count, assertion) n
 status start(window_view& view, const int* group, std::size_t count, assertion) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::start);
+  const entry_scope in(w, call::start);
   if (w.access == access_epoch::fence && w.dirty.empty()) end_access(w);
   if (w.access != access_epoch::none || w.locks_open != 0) return status::wrong_epoch;
   if (const status s = check_group(w, group, count); s != status::done) return s;
+  w.access = access_epoch::opening;
+  w.allow_locks(false);
   for (std::size_t i = 0; i < count; ++i) {
-    const int target = group[i];
-    if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
-    const std::uint32_t wanted = starts_of(w, target) + 1;
-    const int peer = w.world_rank(target);
-    const status s = w.ctx->wait_for_peer(
-        peer, [&]() noexcept { return static_cast<std::int32_t>(posts_from(w, target) - wanted) >= 0; });
-    if (s == status::peer_failed) w.ctx->blame(peer);
-    if (s != status::done) return s;
-    starts_of(w, target) = wanted;
+    if (const status s = await_post(w, group[i]); s != status::done) {
+      end_access(w);
+      return s;
+    }
   }
   w.access = access_epoch::start;
-  w.may_lock = 0;
   w.access_group.assign(group, group + count);
   for (const int target : w.access_group) {
-    if (target_view* const t = view_of(w, target)) window_core::open(*t);
+    if (target_view* const t = w.view_at(target)) window_core::open(*t);
   }
   return status::done;
 }
@@ -146,27 +154,32 @@ status start(window_view& view, const int* group, std::size_t count, assertion) 
 status complete(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::complete);
+  const entry_scope in(w, call::complete);
   if (w.access != access_epoch::start) return status::wrong_epoch;
   const status s = complete_all(w);
   for (const int target : w.access_group) {
-    if (target_view* const t = view_of(w, target)) window_core::close(*t);
+    if (target_view* const t = w.view_at(target)) window_core::close(*t);
     notify(w, target, counter_kind::completion, 0);
   }
   w.access_group.clear();
   w.access = access_epoch::none;
-  w.may_lock = w.inline_sync;
+  w.allow_locks(true);
   return s;
 }
 
 status wait(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::wait);
+  const entry_scope in(w, call::wait);
   if (!w.exposed) return status::wrong_epoch;
   const word64& completions = w.my_block().completions;
-  const status s = w.ctx->wait_until([&]() noexcept { return completions.load() >= w.completions_expected; },
-                                     [&]() noexcept { return lost_in(w, w.exposure_group); });
+  const std::uint64_t expected = w.completions_expected;
+  status s = status::done;
+  {
+    const absence out(w);
+    s = w.ctx->wait_until([&]() noexcept { return completions.load() >= expected; },
+                          [&]() noexcept { return lost_in(w, w.exposure_group); });
+  }
   if (s == status::done || s == status::peer_failed) w.exposed = false;
   return s;
 }
@@ -174,7 +187,7 @@ status wait(window_view& view) noexcept {
 status test(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::test);
+  const entry_scope in(w, call::test);
   if (!w.exposed) return status::wrong_epoch;
   if (w.my_block().completions.load() < w.completions_expected) w.ctx->progress();
   if (w.my_block().completions.load() < w.completions_expected) {
@@ -202,10 +215,11 @@ bool take_signals(word64& signal, std::uint64_t count) noexcept {
 status wait_signal(window_view& view, unsigned signal, std::uint64_t count, int from) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::wait_signal, from);
+  const entry_scope in(w, call::wait_signal, from);
   if (signal >= w.hints.signals) return status::bad_argument;
   if (from >= w.size()) return status::bad_rank;
   word64& counter = w.array<word64>(w.my_block(), w.layout.signals_at)[signal];
+  const absence out(w);
   return w.ctx->wait_until([&]() noexcept { return take_signals(counter, count); },
                            [&]() noexcept {
                              if (from < 0) return w.team->lost_member();
@@ -218,7 +232,7 @@ status wait_signal(window_view& view, unsigned signal, std::uint64_t count, int 
 status test_signal(window_view& view, unsigned signal, std::uint64_t count) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::test_signal);
+  const entry_scope in(w, call::test_signal);
   if (signal >= w.hints.signals) return status::bad_argument;
   word64& counter = w.array<word64>(w.my_block(), w.layout.signals_at)[signal];
   if (take_signals(counter, count)) return status::done;

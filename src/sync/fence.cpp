@@ -10,6 +10,7 @@
 #include "sync/fence_imm_opt.hpp"
 #include "sync/fence_imm_ri.hpp"
 #include "sync/fence_neighbours.hpp"
+#include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
 
 namespace rma::detail {
@@ -52,8 +53,16 @@ bool may_fence(const window_core& w) noexcept {
 
 status run_to_end(window_core& w, fence_run& run) noexcept {
   status result = status::not_yet;
-  const status s = w.ctx->wait_for_message([&]() noexcept { return (result = run.advance(w)) != status::not_yet; },
-                                           [&]() noexcept { return run.failed(w); });
+  status s = status::done;
+  {
+    const absence out(w);
+    s = w.ctx->wait_for_message(
+        [&]() noexcept {
+          const visit in(w);
+          return (result = run.advance(w)) != status::not_yet;
+        },
+        [&]() noexcept { return run.failed(w); });
+  }
   if (s == status::done) return result;
   run.give_up(w, s);
   return s;
@@ -74,7 +83,7 @@ fence_run::fence_run(window_core& w, assertion promises, bool among_neighbours, 
   if (!apart) return;
   w.close_all();
   w.access = access_epoch::closing;
-  w.may_lock = 0;
+  w.allow_locks(false);
 }
 
 fence_phase fence_run::next(const window_core& w) const noexcept {
@@ -296,7 +305,7 @@ status fence_run::failed(window_core& w) noexcept {
 void fence_run::give_up(window_core& w, status) noexcept {
   if (!apart_) return;
   w.access = before_;
-  w.may_lock = before_ == access_epoch::none ? w.inline_sync : std::uint8_t{0};
+  w.allow_locks(before_ == access_epoch::none);
 }
 
 /// Opens the next epoch, or none.
@@ -308,15 +317,15 @@ void fence_run::end(window_core& w) noexcept {
   w.access_group.clear();
   if (has(promises_, no_succeed)) {
     w.access = access_epoch::none;
-    w.may_lock = w.inline_sync;
+    w.allow_locks(true);
     return;
   }
-  w.may_lock = 0;
+  w.allow_locks(false);
   if (among_neighbours_) {
     w.access = access_epoch::neighbours;
     w.access_group = w.fences.neighbour_targets;
     for (const int target : w.access_group) {
-      if (target_view* const t = view_of(w, target)) window_core::open(*t);
+      if (target_view* const t = w.view_at(target)) window_core::open(*t);
     }
     return;
   }

@@ -7,6 +7,7 @@
 
 #include "sync/lock_hybrid.hpp"
 #include "sync/lock_network.hpp"
+#include "xfer/entry_scope.hpp"
 #include "xfer/protocols.hpp"
 
 namespace rma::detail {
@@ -289,9 +290,13 @@ lock_request& begin_request(window_core& w, int target) {
 status await_answer(window_core& w, int target, lock_request& r) noexcept {
   const int peer = w.world_rank(target);
   const bool self = target == w.team->rank;
-  status s = w.ctx->wait_for_message(
-      [&r]() noexcept { return r.answered.load() == r.number; },
-      [&]() noexcept { return !self && w.ctx->gone(peer) ? status::peer_failed : status::done; });
+  status s = status::done;
+  {
+    const absence out(w);
+    s = w.ctx->wait_for_message(
+        [&r]() noexcept { return r.answered.load() == r.number; },
+        [&]() noexcept { return !self && w.ctx->gone(peer) ? status::peer_failed : status::done; });
+  }
   if (s == status::peer_failed) w.ctx->blame(peer);
   if (s != status::done) return s;
   s = r.result;

@@ -7,6 +7,7 @@
 #include "core/membarrier.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "sync/lock_attempt.hpp"
+#include "xfer/entry_scope.hpp"
 
 namespace rma::detail {
 namespace {
@@ -54,7 +55,7 @@ bool restore_bias(target_view& t) noexcept {
 
 /// True once no reader's record says that it holds the target's lock. The caller is the writer, so none comes in.
 bool readers_gone(window_core& w, int target) noexcept {
-  for (int r = static_cast<int>(w.first); r < static_cast<int>(w.first + w.mapped); ++r) {
+  for (int r = static_cast<int>(w.first); r < static_cast<int>(w.first + w.near_count()); ++r) {
     window_block* const theirs = w.block_of(r);
     if (theirs == nullptr) continue;
     if (w.array<word<std::uint8_t>>(*theirs, w.layout.records_at)[w.index_of(target)].load() == shared_biased)
@@ -113,7 +114,7 @@ bool recover_from(window_core& w, int target, int dead) noexcept {
 std::vector<int> settled(const window_core& w, int target) {
   std::vector<int> found;
   if (w.views[w.index_of(target)].lock->recoveries.load() == 0) return found;
-  for (int r = static_cast<int>(w.first); r < static_cast<int>(w.first + w.mapped); ++r) {
+  for (int r = static_cast<int>(w.first); r < static_cast<int>(w.first + w.near_count()); ++r) {
     window_block* const block = w.block_of(r);
     if (block == nullptr) continue;
     const auto& record = w.array<word<std::uint8_t>>(*block, w.layout.records_at)[w.index_of(target)];
@@ -162,7 +163,7 @@ bool cpu_wait::ready() noexcept {
 }
 
 status cpu_wait::failed() noexcept {
-  for (int r = static_cast<int>(w_.first); r < static_cast<int>(w_.first + w_.mapped); ++r) {
+  for (int r = static_cast<int>(w_.first); r < static_cast<int>(w_.first + w_.near_count()); ++r) {
     if (w_.team->place(r) < 0 || r == w_.team->rank || !w_.ctx->gone(w_.world_rank(r))) continue;
     if (recover_from(w_, target_, r) && is_news(r)) return blame(w_.world_rank(r));
   }
@@ -261,7 +262,7 @@ bool cpu_wait::take_word() noexcept {
   if (own) view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive));
   draining_ = (found & lock_counted) == 0;
   if (draining_ && view_.plain_record != 0) fence_for_others();
-  view_.counted_locks = 0;
+  if (own) view_.counted_locks = 0;
   return true;
 }
 
@@ -320,12 +321,16 @@ status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
   take_back(w, w.views[w.index_of(target)]);
   cpu_wait wait(w, target, kind);
   bool got = false;
-  status s = w.ctx->wait_until(
-      [&]() noexcept {
-        got = wait.ready();
-        return got || wait.moved();
-      },
-      [&]() noexcept { return wait.failed(); });
+  status s = status::done;
+  {
+    const absence out(w);
+    s = w.ctx->wait_until(
+        [&]() noexcept {
+          got = wait.ready();
+          return got || wait.moved();
+        },
+        [&]() noexcept { return wait.failed(); });
+  }
   wait.leave_list();
   if (s == status::done && !got) return status::not_yet;
   if (got) s = wait.missed();
@@ -352,7 +357,7 @@ void release_cpu(window_core& w, int target, lock_kind kind) noexcept {
 
 void wake_all(window_core& w, int target) noexcept {
   waiter_list waiters(w, target);
-  for (std::size_t i = 0; i < w.mapped; ++i) {
+  for (std::size_t i = 0; i < w.near_count(); ++i) {
     if (!waiters.has(i)) continue;
     waiters.clear(i);
     w.ring(static_cast<int>(w.first + i));

@@ -47,7 +47,7 @@ static_assert(lock_released(lock_tag(1) | lock_waiters, lock_kind::exclusive) ==
 class waiter_list {
  public:
   waiter_list(window_core& w, int target) noexcept
-      : words_(w.array<word64>(*w.block_of(target), w.layout.waiters_at)), count_((w.mapped + 63) / 64) {}
+      : words_(w.array<word64>(*w.block_of(target), w.layout.waiters_at)), count_((w.near_count() + 63) / 64) {}
 
   void set(std::size_t i) noexcept {
     if ((words_[i / 64].load() & bit(i)) == 0) words_[i / 64].fetch_or(bit(i));

@@ -6,6 +6,7 @@
 
 #include "sync/lock_agent.hpp"
 #include "sync/lock_network.hpp"
+#include "xfer/entry_scope.hpp"
 
 namespace rma::detail {
 namespace {
@@ -21,6 +22,7 @@ class between_homes {
     if (w_.block_of(target_) != nullptr && mend(w_, target_)) return status::done;
     const int peer = w_.world_rank(target_);
     const bool self = target_ == w_.team->rank;
+    const absence out(w_);
     const status s =
         w_.ctx->pause(ns_, [&]() noexcept { return !self && w_.ctx->gone(peer) ? status::peer_failed : status::done; });
     if (s == status::peer_failed) w_.ctx->blame(peer);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sync/lock_attempt.hpp"
+#include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
 #include "xfer/window_core.hpp"
 
@@ -172,6 +173,7 @@ class network_wait {
       const std::lock_guard guard(w_.ctx->lock());
       w_.ctx->count(counter::lock_waits);
     }
+    const absence out(w_);
     return w_.ctx->pause(part_ns, [this]() noexcept { return lost(); });
   }
   /// `peer_failed` if a holder that was seen, or the target, is gone, or may be.

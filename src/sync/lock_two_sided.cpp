@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "sync/lock_agent.hpp"
+#include "xfer/entry_scope.hpp"
 #include "xfer/message_maker.hpp"
 
 namespace rma::detail {
@@ -69,7 +70,7 @@ status release_two_sided(window_core& w, int target) noexcept {
   }
   const std::unique_ptr<deferred_epoch> epoch = std::exchange(state.epoch, nullptr);
   std::erase(w.deferred, target);
-  if (w.failed) return status::done;  // abandoned: nothing of it happens
+  if (w.failed()) return status::done;  // abandoned: nothing of it happens
   const int peer = w.world_rank(target);
   std::uint32_t protests = 0;
   {
@@ -86,9 +87,12 @@ status release_two_sided(window_core& w, int target) noexcept {
 }
 
 status send_deferred(window_core& w, int target) noexcept {
-  if (w.state_of(target).epoch == nullptr) return status::done;
-  if (const status s = send_deferred_before(w, target); s != status::done) return s;
   target_state& state = w.state_of(target);
+  if (state.epoch == nullptr) return status::done;
+  if (const status s = await_claim(w, target); s != status::done) return s;
+  if (const status s = send_deferred_before(w, target); s != status::done) return s;
+  if (state.epoch == nullptr) return status::done;  // another thread has sent it
+  const claim mine(w, target);
   if (const status s = acquire_by_agent(w, target, state.epoch->kind); s != status::done) return s;
   const std::unique_ptr<deferred_epoch> epoch = std::exchange(state.epoch, nullptr);
   std::erase(w.deferred, target);

@@ -9,6 +9,7 @@
 #include "sync/lock_hybrid.hpp"
 #include "sync/lock_network.hpp"
 #include "sync/lock_two_sided.hpp"
+#include "xfer/entry_scope.hpp"
 
 namespace rma::detail {
 namespace {
@@ -42,7 +43,7 @@ status ask(window_core& w, int target, lock_kind kind) noexcept {
 }  // namespace
 
 bool maps_lock(const window_core& w, int target) noexcept {
-  const target_view* const t = view_of(w, target);
+  const target_view* const t = w.view_at(target);
   return t != nullptr && t->lock != nullptr;
 }
 
@@ -82,6 +83,7 @@ status choose_lock(window_core& w, std::string& why_not) {
 
 void await_news_of_death(window_core& w) noexcept {
   constexpr std::int64_t at_most_ns = 1'000'000'000;
+  const absence out(w);
   if (w.team->lost_member() == status::done)
     (void)w.ctx->pause(at_most_ns, [&w]() noexcept { return w.team->lost_member(); });
 }

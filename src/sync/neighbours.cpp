@@ -3,7 +3,7 @@
 
 #include "rma/detail/synchronisation_ops.hpp"
 #include "sync/fence.hpp"
-#include "xfer/trace_scope.hpp"
+#include "xfer/entry_scope.hpp"
 
 namespace rma::detail {
 namespace {
@@ -21,8 +21,9 @@ status check_list(const window_core& w, const int* ranks, std::size_t count) noe
 
 status set_neighbours(window_view& view, const int* targets, std::size_t target_count, const int* origins,
                       std::size_t origin_count) noexcept {
-  if (is_freed(view)) return status::window_freed;
+  if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const visit in(w);
   if (w.fences.has_neighbours) return status::bad_argument;
   if (const status s = check_list(w, targets, target_count); s != status::done) return s;
   if (const status s = check_list(w, origins, origin_count); s != status::done) return s;
@@ -33,10 +34,9 @@ status set_neighbours(window_view& view, const int* targets, std::size_t target_
 }
 
 status fence_neighbours(window_view& view, assertion promises) noexcept {
-  if (is_freed(view)) return status::window_freed;
+  if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  if (w.failed) return status::window_failed;
-  const trace_scope traced(w, call::fence);
+  const entry_scope in(w, call::fence);
   if (!w.fences.has_neighbours) return status::bad_argument;
   const bool among = w.access == access_epoch::neighbours && w.locks_open == 0 && !w.exposed;
   const bool empty = may_fence(w) && w.dirty.empty();

@@ -6,16 +6,11 @@
 
 #include "rma/detail/window_ops.hpp"
 #include "sync/locking.hpp"
+#include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
-#include "xfer/trace_scope.hpp"
 
 namespace rma::detail {
 namespace {
-
-status usable(const window_view& view) noexcept {
-  if (is_freed(view)) return status::window_freed;
-  return core_of(view).failed ? status::window_failed : status::done;
-}
 
 /// A fence epoch in which nothing is under way ends where a lock begins, as in MPI.
 status leave_fence(window_core& w) noexcept {
@@ -23,7 +18,7 @@ status leave_fence(window_core& w) noexcept {
   if (w.access != access_epoch::fence || !w.dirty.empty()) return status::wrong_epoch;
   w.close_all();
   w.access = access_epoch::none;
-  w.may_lock = w.inline_sync;
+  w.allow_locks(true);
   return status::done;
 }
 
@@ -78,7 +73,7 @@ status flush_one(window_core& w, int target) noexcept {
   if (const status s = send_waiting(w, target); s != status::done) return s;
   const status s = complete_target(w, target);
   full_fence();
-  target_view* const t = view_of(w, target);
+  target_view* const t = w.view_at(target);
   if (t != nullptr && t->held != 0) t->flushable = w.inline_sync;
   return s;
 }
@@ -104,12 +99,16 @@ status send_waiting(window_core& w, int target) noexcept {
 status lock_slow(window_view& view, lock_kind kind, int target, assertion) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::lock, target);
+  const entry_scope in(w, call::lock, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (const status s = leave_fence(w); s != status::done) return s;
-  if (open_towards(w, target)) return status::wrong_epoch;
-  if (const status s = acquire_lock(w, target, kind); s != status::done) return s;
-  ++w.locks_open;
+  if (open_towards(w, target) || is_claimed(w, target)) return status::wrong_epoch;
+  const claim mine(w, target);
+  ++w.locks_open;  // before other threads are let in
+  if (const status s = acquire_lock(w, target, kind); s != status::done) {
+    --w.locks_open;
+    return s;
+  }
   if (w.is_far(target)) {
     w.far(target).held = static_cast<std::uint8_t>(kind);
     return status::done;
@@ -122,14 +121,15 @@ status lock_slow(window_view& view, lock_kind kind, int target, assertion) noexc
 }
 
 status unlock_slow(window_view& view, int target) noexcept {
-  if (is_freed(view)) return status::window_freed;
+  if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::unlock, target);
+  const entry_scope in(w, call::unlock, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   const std::uint8_t held = w.held(target);
   if (held == 0 || held == held_by_lock_all) return status::not_locked;
   const auto kind = static_cast<lock_kind>(held);
   const status flushed = complete_target(w, target);
+  const claim mine(w, target);
   close_target(w, target);
   --w.locks_open;
   const status released = release_lock(w, target, kind);
@@ -139,16 +139,19 @@ status unlock_slow(window_view& view, int target) noexcept {
 status lock_all_slow(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::lock_all);
+  const entry_scope in(w, call::lock_all);
   if (w.locks_open != 0 || w.access == access_epoch::lock_all) return status::wrong_epoch;
   if (const status s = leave_fence(w); s != status::done) return s;
   w.access = access_epoch::lock_all;
-  w.may_lock = 0;
+  w.allow_locks(false);
   return status::done;
 }
 
 status touch(window_core& w, int target) noexcept {
   if (w.held(target) != 0) return status::done;
+  if (const status s = await_claim(w, target); s != status::done) return s;
+  if (w.held(target) != 0) return status::done;  // another thread has used it first
+  const claim mine(w, target);
   if (const status s = acquire_lock(w, target, lock_kind::shared); s != status::done) return s;
   if (w.is_far(target)) {
     w.far(target).held = held_by_lock_all;
@@ -161,22 +164,22 @@ status touch(window_core& w, int target) noexcept {
 }
 
 status unlock_all_slow(window_view& view) noexcept {
-  if (is_freed(view)) return status::window_freed;
+  if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::unlock_all);
+  const entry_scope in(w, call::unlock_all);
   if (w.access != access_epoch::lock_all) return status::not_locked;
   status result = w.dirty.empty() ? status::done : complete_all(w);
   const status released = let_go_of_all(w);
   if (result == status::done) result = released;
   w.access = access_epoch::none;
-  w.may_lock = w.inline_sync;
+  w.allow_locks(true);
   return result;
 }
 
 status flush_slow(window_view& view, int target) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::flush, target);
+  const entry_scope in(w, call::flush, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   return open_towards(w, target) ? flush_one(w, target) : status::wrong_epoch;
 }
@@ -184,7 +187,7 @@ status flush_slow(window_view& view, int target) noexcept {
 status flush_all(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::flush_all);
+  const entry_scope in(w, call::flush_all);
   if (w.access != access_epoch::lock_all && w.locks_open == 0) return status::wrong_epoch;
   status result = send_waiting(w, -1);
   for (const int target : w.dirty) ask_placed(w, target);  // all at once, then wait
@@ -201,12 +204,12 @@ status flush_all(window_view& view) noexcept {
 status flush_local(window_view& view, int target) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::flush_local, target);
+  const entry_scope in(w, call::flush_local, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (!open_towards(w, target)) return status::wrong_epoch;
   if (const status s = send_waiting(w, target); s != status::done) return s;
   const status s = complete_target(w, target);
-  if (target_view* const t = view_of(w, target); t != nullptr && t->held != 0) t->flushable = w.inline_sync;
+  if (target_view* const t = w.view_at(target); t != nullptr && t->held != 0) t->flushable = w.inline_sync;
   return s;
 }
 
@@ -214,7 +217,7 @@ status flush_local_all(window_view& view) noexcept { return flush_all(view); }
 
 status sync(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
-  const trace_scope traced(core_of(view), call::sync);
+  const entry_scope in(core_of(view), call::sync);
   full_fence();
   return status::done;
 }
@@ -222,8 +225,9 @@ status sync(window_view& view) noexcept {
 void abandon_epoch(window_view& view, int target) noexcept {
   if (is_freed(view)) return;
   window_core& w = core_of(view);
-  w.failed = true;
-  w.may_lock = 0;
+  const visit in(w);
+  w.objections.fetch_or(window_core::given_up, std::memory_order_relaxed);
+  w.allow_locks(false);
   w.my_block().failed.store(1);
   if (target >= 0) {
     const std::uint8_t held = w.held(target);

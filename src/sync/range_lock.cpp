@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "rma/detail/window_ops.hpp"
+#include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
-#include "xfer/trace_scope.hpp"
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
@@ -70,6 +70,7 @@ status await_answer(window_core& w, int target, std::uint32_t ticket) noexcept {
     }
     return status::done;
   };
+  const absence out(w);
   const status s = w.ctx->wait_for_message(ready, failed);
   return s != status::done ? s : granted ? status::done : status::peer_failed;
 }
@@ -77,11 +78,12 @@ status await_answer(window_core& w, int target, std::uint32_t ticket) noexcept {
 }  // namespace
 
 status lock_range(window_view& view, lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
-  if (is_freed(view)) return status::window_freed;
+  if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  if (w.failed) return status::window_failed;
+  const visit in(w);
   if (const status s = check_range(w, kind, target, offset, bytes); s != status::done) return s;
-  own_range mine{target, {w.ctx->rank(), ++w.ranges.last_ticket, kind, offset, bytes, true}};
+  if (const status s = await_claim(w, target); s != status::done) return s;
+  const own_range mine{target, {w.ctx->rank(), ++w.ranges.last_ticket, kind, offset, bytes, true}};
   const bool first = !holds_any(w, target);
   for (const own_range& each : w.ranges.held) {
     if (each.target == target && conflict(each.entry, mine.entry)) return status::wrong_epoch;
@@ -89,30 +91,30 @@ status lock_range(window_view& view, lock_kind kind, int target, std::uint64_t o
   if (first) {
     if (const status s = lock(view, lock_kind::shared, target, assertion::none); s != status::done) return s;
   }
+  w.ranges.held.push_back(mine);  // before it is granted: another thread's range needs the target's lock, too
   {
     const std::lock_guard guard(w.ctx->lock());
     send_range_news(w, target, range_news::request, mine.entry);
   }
   const status s = await_answer(w, target, mine.entry.ticket);
-  if (s == status::done) {
-    w.ranges.held.push_back(mine);
-  } else if (first) {
-    (void)unlock(view, target);
-  }
+  if (s == status::done) return s;
+  std::erase_if(w.ranges.held, [&](const own_range& each) { return each.entry.ticket == mine.entry.ticket; });
+  if (!holds_any(w, target)) (void)unlock(view, target);
   return s;
 }
 
 status unlock_range(window_view& view, int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
-  if (is_freed(view)) return status::window_freed;
+  if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const visit in(w);
   auto& held = w.ranges.held;
   const auto at = std::find_if(held.begin(), held.end(), [&](const own_range& each) {
     return each.target == target && each.entry.offset == offset && each.entry.bytes == bytes;
   });
   if (at == held.end()) return status::not_locked;
   const range_entry released = at->entry;
-  held.erase(at);
   const status flushed = flush(view, target);
+  std::erase_if(held, [&](const own_range& each) { return each.entry.ticket == released.ticket; });
   {
     const std::lock_guard guard(w.ctx->lock());
     send_range_news(w, target, range_news::release, released);

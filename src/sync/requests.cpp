@@ -10,16 +10,11 @@
 #include "rma/detail/synchronisation_ops.hpp"
 #include "sync/fence.hpp"
 #include "sync/lock_attempt.hpp"
+#include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
-#include "xfer/trace_scope.hpp"
 
 namespace rma::detail {
 namespace {
-
-status usable_window(const window_view& view) noexcept {
-  if (is_freed(view)) return status::window_freed;
-  return core_of(view).failed ? status::window_failed : status::done;
-}
 
 /// Takes the first step; a request only if there is more to do.
 status start_task(window_core& w, std::unique_ptr<sync_task> task, request_node*& node) noexcept {
@@ -54,7 +49,7 @@ class flush_task final : public completion {
     if (s == status::not_yet) return s;
     if (target_ >= 0) worst_ = s;
     full_fence();
-    if (target_view* const t = target_ < 0 ? nullptr : view_of(w, target_); t != nullptr && t->held != 0)
+    if (target_view* const t = target_ < 0 ? nullptr : w.view_at(target_); t != nullptr && t->held != 0)
       t->flushable = w.inline_sync;
     return worst_;
   }
@@ -69,7 +64,7 @@ class complete_task final : public completion {
  public:
   explicit complete_task(window_core& w) noexcept {
     for (const int target : w.access_group) {
-      if (target_view* const t = view_of(w, target)) window_core::close(*t);
+      if (target_view* const t = w.view_at(target)) window_core::close(*t);
     }
     w.access = access_epoch::closing;
     for (const int target : w.dirty) ask_placed(w, target);  // all at once
@@ -80,7 +75,7 @@ class complete_task final : public completion {
     for (const int target : w.access_group) notify(w, target, counter_kind::completion, 0);
     w.access_group.clear();
     w.access = access_epoch::none;
-    w.may_lock = w.inline_sync;
+    w.allow_locks(true);
     return worst_;
   }
 
@@ -153,43 +148,43 @@ status may_lock_now(window_core& w, int target) noexcept {
   if (w.access == access_epoch::fence && w.dirty.empty()) {
     w.close_all();
     w.access = access_epoch::none;
-    w.may_lock = w.inline_sync;
+    w.allow_locks(true);
   }
-  if (w.access != access_epoch::none || w.held(target) != 0) return status::wrong_epoch;
+  if (w.access != access_epoch::none || w.held(target) != 0 || is_claimed(w, target)) return status::wrong_epoch;
   return w.is_far(target) && w.ctx->wide() == nullptr ? status::unreachable : status::done;
 }
 
 }  // namespace
 
 status ifence(window_view& view, assertion promises, request_node*& node) noexcept {
-  if (const status s = usable_window(view); s != status::done) return s;
+  if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::fence);
+  const entry_scope in(w, call::fence);
   if (!may_fence(w)) return status::wrong_epoch;
   return start_task(w, std::make_unique<fence_run>(w, promises, false, true), node);
 }
 
 status ilock(window_view& view, lock_kind kind, int target, request_node*& node) noexcept {
-  if (const status s = usable_window(view); s != status::done) return s;
+  if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::lock, target);
+  const entry_scope in(w, call::lock, target);
   if (const status s = may_lock_now(w, target); s != status::done) return s;
   return start_task(w, std::make_unique<lock_task>(attempt_lock(w, target, kind), target, kind), node);
 }
 
 status iunlock(window_view& view, int target, request_node*& node) noexcept {
-  if (const status s = usable_window(view); s != status::done) return s;
+  if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::unlock, target);
+  const entry_scope in(w, call::unlock, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (const std::uint8_t held = w.held(target); held == 0 || held == held_by_lock_all) return status::not_locked;
   return start_task(w, std::make_unique<unlock_task>(target), node);
 }
 
 status iflush(window_view& view, int target, request_node*& node) noexcept {
-  if (const status s = usable_window(view); s != status::done) return s;
+  if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, target < 0 ? call::flush_all : call::flush, target);
+  const entry_scope in(w, target < 0 ? call::flush_all : call::flush, target);
   if (target >= w.size()) return status::bad_rank;
   const bool open = w.access == access_epoch::lock_all || (target < 0 ? w.locks_open != 0 : w.held(target) != 0);
   if (!open) return status::wrong_epoch;
@@ -198,9 +193,9 @@ status iflush(window_view& view, int target, request_node*& node) noexcept {
 }
 
 status icomplete(window_view& view, request_node*& node) noexcept {
-  if (const status s = usable_window(view); s != status::done) return s;
+  if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const trace_scope traced(w, call::complete);
+  const entry_scope in(w, call::complete);
   if (w.access != access_epoch::start) return status::wrong_epoch;
   return start_task(w, std::make_unique<complete_task>(w), node);
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "datatype/copy.hpp"
+#include "xfer/entry_scope.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/window_core.hpp"
 #include "xfer/wire.hpp"
@@ -334,6 +335,7 @@ status step(request_node& node) noexcept {
     node.task->forget_window();
     return node.ended = status::window_freed;
   }
+  const visit in(*w);
   node.ended = node.task->advance(*w);
   if (node.ended != status::not_yet) return node.ended;
   const status lost = node.task->failed(*w);
@@ -343,6 +345,17 @@ status step(request_node& node) noexcept {
   if (node.ended != status::not_yet) return node.ended;
   node.task->give_up(*w, lost);
   return node.ended = lost;
+}
+
+/// Without the progress lock: what it gives up may need messages.
+void end_task(request_node& node) noexcept {
+  context& ctx = node.owner->ctx();
+  std::unique_lock guard(ctx.lock());
+  const window_core* const w = node.owner->find(node.window);
+  guard.unlock();
+  if (w == nullptr) return node.task.reset();
+  const visit in(*w);
+  node.task.reset();
 }
 
 status wait_task(request_node& node) noexcept {
@@ -386,6 +399,7 @@ void release(request_node*& node) noexcept {
 }  // namespace
 
 status test_request(request_node*& node) noexcept {
+  if (const status may = node->owner->ctx().check_caller(); may != status::done) return may;
   status s = request_state(*node);
   if (s == status::not_yet) {
     node->owner->ctx().progress();
@@ -397,7 +411,8 @@ status test_request(request_node*& node) noexcept {
 
 status wait_request(request_node*& node) noexcept {
   request_node& n = *node;
-  status s = status::done;
+  status s = n.owner->ctx().check_caller();
+  if (s != status::done) return s;
   if (n.task != nullptr) {
     s = wait_task(n);
     if (ok(s)) release(node);
@@ -421,7 +436,7 @@ void end_request(request_node*& node) noexcept { release(node); }
 void drop_request(request_node* node) noexcept {
   engine& owner = *node->owner;
   if (node->task != nullptr && step(*node) == status::not_yet && !node->task->may_be_dropped()) (void)wait_task(*node);
-  node->task.reset();  // without the lock: what it gives up may need messages
+  if (node->task != nullptr) end_task(*node);
   const std::lock_guard guard(owner.ctx().lock());
   owner.free_request(node);
 }

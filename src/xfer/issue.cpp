@@ -6,9 +6,9 @@
 
 #include "rma/detail/window_ops.hpp"
 #include "rma/request.hpp"
+#include "xfer/entry_scope.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/remote.hpp"
-#include "xfer/trace_scope.hpp"
 #include "xfer/wire.hpp"
 
 namespace rma::detail {
@@ -86,7 +86,9 @@ status check_range(window_core& w, int target, const checked_operation& o) noexc
 }
 
 status check(window_core& w, const operation_args& a, checked_operation& o) noexcept {
-  if (w.failed) return status::window_failed;
+  if (w.objections.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    if (const status s = usable(w); s != status::done) return s;
+  }
   if (a.target < 0 || a.target >= w.size()) return status::bad_rank;
   find_target(w, a.target, o);
   if (!access_allowed(w, a.target, o)) return status::wrong_epoch;
@@ -169,7 +171,7 @@ status locate(window_core& w, const checked_operation& o, location& at) noexcept
     at.region = &o.far->region;
     return status::done;
   }
-  const target_view* const t = view_of(w, target);
+  const target_view* const t = w.view_at(target);
   at.base = t != nullptr ? t->base : nullptr;
   at.mapped = at.base != nullptr;
   const window_block* const block = w.identity_of(target);
@@ -225,18 +227,28 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
   return run_handler(w, o, request);
 }
 
+/// run_plain may be able to do it.
+bool is_last_far(const window_core& w, const operation_args& a) noexcept {
+  return w.last_far_target != nullptr && a.target == w.last_far && !w.defers;
+}
+
+/// So much is copied while other threads are in the window.
+bool is_long_copy(const checked_operation& o) noexcept {
+  constexpr std::uint64_t long_bytes = 4096;
+  return !o.atomic() && o.bytes >= long_bytes;
+}
+
 }  // namespace
 
 status issue(window_view& view, const operation_args& a, request_node** request) noexcept {
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
-  const bool far = w.last_far_target != nullptr && a.target == w.last_far && !w.defers;
-  if (far && !w.watched) {
+  if (!w.attended && is_last_far(w, a)) {
     if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
   }
   checked_operation o;
-  const trace_scope traced(w, a, o);
-  if (far && w.watched) {
+  const entry_scope in(w, a, o);
+  if (w.attended && is_last_far(w, a)) {
     o.args = &a;
     o.bytes = a.bytes;
     o.choose(o.atomic() ? "device" : "fabric", "a plain operation on another node");
@@ -269,6 +281,7 @@ status issue(window_view& view, const operation_args& a, request_node** request)
     const bool device = o.atomic() && w.mode == accumulate_mode::device;
     const bool direct = at.mapped && !device && (!o.atomic() || w.mode != accumulate_mode::handler);
     o.choose(device ? "device" : "direct", device ? "the adapter owns atomicity" : "the target's memory is mapped");
+    const absence out(w, direct && !w.fences.issuing && is_long_copy(o));
     const status s = device             ? run_device(w, *at.region, o, request)
                      : o.far != nullptr ? run_far(w, at, o, request)
                      : direct           ? run_direct(w, w.views[w.index_of(a.target)], at.base, o)

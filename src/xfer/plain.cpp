@@ -105,7 +105,8 @@ status swap_word(window_core& w, const far_target& far, std::uint64_t offset, co
 status run_plain(window_core& w, const operation_args& a, bool requested) noexcept {
   if (a.target_layout != nullptr || a.origin_layout != nullptr) return status::not_supported;
   far_target& far = *w.last_far_target;
-  if (!far.plain || far.held == 0 || a.signal >= 0 || w.failed || w.ctx->deaths() != 0) return status::not_supported;
+  if (w.objections.load(std::memory_order_relaxed) != 0) return status::not_supported;
+  if (!far.plain || far.held == 0 || a.signal >= 0 || w.ctx->deaths() != 0) return status::not_supported;
   if (a.displacement > far.bytes || a.bytes == 0) return status::not_supported;
   const std::uint64_t offset = a.displacement * w.unit;
   if (offset > far.bytes || a.bytes > far.bytes - offset) return status::not_supported;

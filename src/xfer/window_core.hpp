@@ -3,6 +3,7 @@
 /// A window as the library sees it: the view of the inlined calls, the shared blocks behind it, epoch state.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,6 +18,7 @@
 #include "rma/epoch.hpp"
 #include "rma/hints.hpp"
 #include "runtime/team_core.hpp"
+#include "xfer/door.hpp"
 #include "xfer/fence_state.hpp"
 #include "xfer/range_state.hpp"
 
@@ -143,6 +145,16 @@ struct window_core : window_view {
   shm::board* board = nullptr;
   trace_file* trace = nullptr;  ///< null: nothing is traced
   bool watched = false;         ///< no call is inlined: all are traced, or cost virtual time
+  bool crowded = false;         ///< no call is inlined: several threads may use the window at once
+  bool attended = false;        ///< one of the two: entry_scope has something to do
+  /// Of a crowded window: guards what neither the progress lock guards nor is atomic. Taken before the progress lock.
+  mutable door entrance;
+  std::vector<int> claimed;  ///< targets whose lock a thread of this rank is taking or giving back
+  unsigned claimants = 0;    ///< threads that wait for one of these
+  /// Why not every call is carried out, see `usable`.
+  std::atomic<std::uint8_t> objections = 0;
+  static constexpr std::uint8_t given_up = 1;    ///< an epoch was abandoned by an exception
+  static constexpr std::uint8_t one_thread = 2;  ///< only the thread that made the runtime may call
   std::uint64_t id = 0;
   call kind = call::allocate;
   Hints hints;
@@ -171,7 +183,6 @@ struct window_core : window_view {
   bool intranode = true;     ///< memory of the node's ranks may be used directly
   bool spans_nodes = false;  ///< some members' memory is not mapped
   bool all_mapped = false;
-  bool failed = false;
   operation refused_op = operation::no_op;  ///< of the last bad_type, for its message
   element refused_type = element::u8;
   std::vector<attachment> attachments;  ///< dynamic, sorted by address
@@ -237,6 +248,22 @@ struct window_core : window_view {
     t.limit = 0;
     t.atomic_limit = 0;
   }
+  /// The view of a target that may be mapped, else null. (view_of is for inlined calls, and may know of none.)
+  [[nodiscard]] target_view* view_at(int target) noexcept {
+    const std::size_t index = static_cast<std::uint32_t>(target) - first;
+    return index < views.size() ? &views[index] : nullptr;
+  }
+  [[nodiscard]] const target_view* view_at(int target) const noexcept {
+    return const_cast<window_core*>(this)->view_at(target);
+  }
+  /// Members from `first` on that may be mapped.
+  [[nodiscard]] std::uint32_t near_count() const noexcept { return static_cast<std::uint32_t>(views.size()); }
+  /// Whether lock() may be inlined, as far as other epochs are concerned. Never written where nothing is inlined.
+  void allow_locks(bool yes) noexcept {
+    if (inline_sync != 0) may_lock = yes ? 1 : 0;
+  }
+  [[nodiscard]] bool failed() const noexcept { return (objections.load(std::memory_order_relaxed) & given_up) != 0; }
+
   far_target& find_far_target(int target);
   void open_all() noexcept {
     for (auto& t : views) open(t);
@@ -256,7 +283,7 @@ inline void mark_dirty(window_core& w, int target, target_state& state) noexcept
     state.dirty = true;
     w.dirty.push_back(target);
   }
-  if (target_view* const t = view_of(w, target)) t->flushable = 0;
+  if (target_view* const t = w.view_at(target)) t->flushable = 0;
 }
 
 /// Promoted user memory becomes private again.

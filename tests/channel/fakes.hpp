@@ -110,10 +110,11 @@ class fake_surroundings final : public detail::surroundings {
   void compute(std::int64_t) noexcept override {}
   void inside(bool yes) noexcept override { is_inside = yes; }
   void yield() noexcept override {}
-  void arm() noexcept override {
+  std::uint32_t arm() noexcept override {
     if (on_arm) on_arm();
+    return 1;
   }
-  void sleep(std::int64_t timeout_ns) noexcept override {
+  void sleep(std::uint32_t, std::int64_t timeout_ns) noexcept override {
     ++sleeps;
     now_ns_ += timeout_ns;
     if (on_sleep) on_sleep();

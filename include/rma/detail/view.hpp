@@ -4,7 +4,8 @@
 ///
 /// The rule: an operation is inlined if its range lies below the target's `limit`. Whatever needs more than a
 /// store or a locked instruction (closed epoch, other node, forced protocol, trace) keeps the limit at 0, so
-/// that one comparison guards everything, misuse included.
+/// that one comparison guards everything, misuse included. Where several threads share a window
+/// (thread_level::multiple), `mapped` and `inline_sync` stay 0: an inlined call reads nothing that a thread may change.
 #pragma once
 
 #include <cstddef>
@@ -60,6 +61,7 @@ enum class access_epoch : std::uint8_t {
   start,
   lock_all,
   neighbours,  ///< of a fence among neighbours
+  opening,     ///< by a start that waits for its targets
   closing,     ///< by a request that has not ended
 };
 
@@ -87,12 +89,12 @@ struct alignas(64) target_view {
 struct window_view {
   target_view* targets = nullptr;  ///< mapped targets first, first+1, ... first+mapped-1
   std::uint32_t first = 0;
-  std::uint32_t mapped = 0;
+  std::uint32_t mapped = 0;         ///< 0: no call is inlined
   std::uint64_t my_lock_tag = 0;    ///< value of a lock that this rank holds exclusively
   std::uint32_t my_stripe_tag = 0;  ///< value of a stripe that this rank holds
   std::uint32_t stripe_mask = 0;
   accumulate_mode mode = accumulate_mode::handler;
-  std::uint8_t may_lock = 0;     ///< no epoch other than lock() is open
+  std::uint8_t may_lock = 0;     ///< no epoch other than lock() is open, and inline_sync
   std::uint8_t inline_sync = 0;  ///< locks and flushes may be inlined: they are in memory, and nothing is traced
   std::uint8_t far_open = 0;     ///< this lock_all epoch has used a target that is not in targets
   access_epoch access = access_epoch::none;

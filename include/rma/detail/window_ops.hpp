@@ -35,6 +35,7 @@ status attach(window_view& window, void* memory, std::size_t bytes, std::uint64_
 status detach(window_view& window, void* memory) noexcept;
 void* local_base(const window_view& window) noexcept;
 std::size_t local_bytes(const window_view& window) noexcept;
+void* mapped_base(const window_view& window, int rank) noexcept;
 Team team_of(const window_view& window);
 std::string_view name_of_window(const window_view& window) noexcept;
 bool one_sided(window_view& window, call kind, int target) noexcept;
@@ -105,7 +106,7 @@ inline status with_request(window_view& window, const operation_args& args, Requ
 
 // ---- the inlined halves: true if done --------------------------------------------------------------------------
 
-/// Several threads may do this at once: only the first one writes the line that all of them read.
+/// Only the first one writes the line that all stores look at.
 inline void mark_stored(target_view& t) noexcept {
   const std::atomic_ref<std::uint8_t> stored(t.stored);
   if (stored.load(std::memory_order_relaxed) == 0) [[unlikely]]
@@ -306,9 +307,9 @@ inline void use_target(window_view& window, target_view& t) noexcept {
 
 /// lock_all: takes the target's lock if it is mapped and this is its first use. True if it did.
 inline bool open_at_first_use(window_view& window, int target) noexcept {
-  if (window.access != access_epoch::lock_all) return false;
   target_view* const t = view_of(window, target);
-  if (t == nullptr || t->lock == nullptr || t->held != 0 || !take_shared(*t)) return false;
+  if (t == nullptr || window.access != access_epoch::lock_all) return false;
+  if (t->lock == nullptr || t->held != 0 || !take_shared(*t)) return false;
   use_target(window, *t);
   return true;
 }
@@ -323,7 +324,7 @@ inline bool fast_lock_all(window_view& window) noexcept {
 
 /// An epoch that used no target.
 inline bool fast_unlock_all(window_view& window) noexcept {
-  if (window.access != access_epoch::lock_all || window.used_first != nullptr || window.inline_sync == 0 ||
+  if (window.inline_sync == 0 || window.access != access_epoch::lock_all || window.used_first != nullptr ||
       window.far_open != 0) [[unlikely]]
     return false;
   window.access = access_epoch::none;

@@ -250,7 +250,7 @@ presence board::look_at(std::size_t i) noexcept {
 
 void board::wake(std::size_t i) noexcept {
   word32& word = slot(i).doorbell;
-  const auto how = static_cast<doorbell>(word.exchange(static_cast<std::uint32_t>(doorbell::idle)));
+  const auto how = doorbell_of(word.exchange(static_cast<std::uint32_t>(doorbell::idle)));
   if (how == doorbell::idle) return;
   if (host_ != nullptr) {
     host_->wake(members_[i]);

@@ -30,8 +30,13 @@ using detail::word64;
 
 enum class presence : std::uint32_t { absent = 0, alive = 1, left = 2, dead = 3 };
 enum class whereabouts : std::uint32_t { outside = 0, spinning = 1, asleep = 2 };
-/// How a rank sleeps: on its doorbell word, or on descriptors of which its bell is one.
+/// How a rank sleeps: on its doorbell word, or on descriptors of which its bell is one. The low bits of the word; above
+/// them its owner counts how often it was armed.
 enum class doorbell : std::uint32_t { idle = 0, futex = 1, bell = 2 };
+inline constexpr unsigned doorbell_bits = 2;
+constexpr doorbell doorbell_of(std::uint32_t word) noexcept {
+  return static_cast<doorbell>(word & ((1U << doorbell_bits) - 1));
+}
 
 /// One rank as the others see it.
 struct rank_slot {

@@ -47,20 +47,26 @@ void node_surroundings::inside(bool yes) noexcept {
 
 void node_surroundings::yield() noexcept { ::sched_yield(); }
 
-void node_surroundings::arm() noexcept {
+// Each arming has a number, so that a thread that is about to sleep sees a ring after its own arming although another
+// thread has armed the doorbell again.
+std::uint32_t node_surroundings::arm() noexcept {
   rank_slot& mine = board_.slot(board_.me());
   mine.inside.store(static_cast<std::uint32_t>(whereabouts::asleep), std::memory_order_relaxed);
-  mine.doorbell.exchange(static_cast<std::uint32_t>(
-      watched_.empty()
-          ? doorbell::futex
-          : doorbell::bell));  // a full fence: what others wrote before they looked at it is seen from here on
+  const std::uint32_t rings = rings_.load();
+  const auto how = static_cast<std::uint32_t>(watched_.empty() ? doorbell::futex : doorbell::bell);
+  const std::uint32_t fresh = (arms_.fetch_add(1, std::memory_order_relaxed) << doorbell_bits) | how;
+  auto found = static_cast<std::uint32_t>(doorbell::idle);
+  // A full fence: what others wrote before they looked at it is seen from here on.
+  const bool first = mine.doorbell.compare_exchange(found, fresh);
+  if (!first) detail::full_fence();
+  return !watched_.empty() ? rings : first ? fresh : found;
 }
 
-void node_surroundings::sleep(std::int64_t timeout_ns) noexcept {
+void node_surroundings::sleep(std::uint32_t armed, std::int64_t timeout_ns) noexcept {
   if (watched_.empty()) {
-    detail::futex_wait(board_.slot(board_.me()).doorbell, static_cast<std::uint32_t>(doorbell::futex), timeout_ns);
+    detail::futex_wait(board_.slot(board_.me()).doorbell, armed, timeout_ns);
   } else {
-    sleep_on_descriptors(timeout_ns);
+    sleep_on_descriptors(armed, timeout_ns);
   }
   inside(true);
 }
@@ -70,21 +76,29 @@ void node_surroundings::watch(int descriptor) {
   watched_.push_back({descriptor, POLLIN, 0});
 }
 
-// Every thread of this rank that sleeps has to look again: who is woken rings for the next one.
-void node_surroundings::sleep_on_descriptors(std::int64_t timeout_ns) noexcept {
+// One thread watches the descriptors, the others sleep until it is back: every thread has to look again then, and one
+// of them takes its place.
+void node_surroundings::sleep_on_descriptors(std::uint32_t rings, std::int64_t timeout_ns) noexcept {
+  if (polling_.exchange(true)) {
+    followers_.fetch_add(1);
+    detail::futex_wait(rings_, rings, timeout_ns);
+    followers_.fetch_sub(1);
+    return;
+  }
+  if (rings_.load() == rings)
+    poll_descriptors(timeout_ns);  // else another has taken the ring, and this one may miss it
+  polling_.store(false);
+  rings_.fetch_add(1);
+  if (followers_.load() != 0) detail::futex_wake_all(rings_);
+}
+
+void node_surroundings::poll_descriptors(std::int64_t timeout_ns) noexcept {
   std::array<pollfd, 4> all{};
   const std::size_t count = std::min(watched_.size(), all.size());
   std::copy_n(watched_.begin(), count, all.begin());
   const timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000),
                          static_cast<long>(timeout_ns % 1'000'000'000)};
-  sleepers_.fetch_add(1);
-  const int found = ::ppoll(all.data(), count, &timeout, nullptr);
-  const bool others = sleepers_.fetch_sub(1) != 1;
-  if (found <= 0) return;
-  if ((all[0].revents & POLLIN) != 0) board_.take_ring();
-  if (!others) return;
-  board_.slot(board_.me()).doorbell.store(static_cast<std::uint32_t>(doorbell::bell));
-  board_.ring_doorbell(board_.me());
+  if (::ppoll(all.data(), count, &timeout, nullptr) > 0 && (all[0].revents & POLLIN) != 0) board_.take_ring();
 }
 
 // The bell stays armed: another thread of this rank may sleep on it. The cost is one needless wake.

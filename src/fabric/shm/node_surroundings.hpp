@@ -24,8 +24,8 @@ class node_surroundings final : public detail::surroundings {
   void compute(std::int64_t) noexcept override {}
   void inside(bool yes) noexcept override;
   void yield() noexcept override;
-  void arm() noexcept override;
-  void sleep(std::int64_t timeout_ns) noexcept override;
+  std::uint32_t arm() noexcept override;
+  void sleep(std::uint32_t armed, std::int64_t timeout_ns) noexcept override;
   void retract() noexcept override;
   void watch(int descriptor) override;
   void ring(int world_rank) noexcept override;
@@ -35,11 +35,15 @@ class node_surroundings final : public detail::surroundings {
   std::unique_ptr<detail::companion> start(std::function<void()> run) override;
 
  private:
-  void sleep_on_descriptors(std::int64_t timeout_ns) noexcept;
+  void sleep_on_descriptors(std::uint32_t rings, std::int64_t timeout_ns) noexcept;
+  void poll_descriptors(std::int64_t timeout_ns) noexcept;
 
   board& board_;
-  std::vector<pollfd> watched_;         ///< the bell first; empty: the futex does
-  std::atomic<unsigned> sleepers_ = 0;  ///< threads of this rank that sleep on them
+  std::vector<pollfd> watched_;          ///< the bell first; empty: the futex does
+  std::atomic<std::uint32_t> arms_ = 0;  ///< how often the doorbell was armed
+  std::atomic<bool> polling_ = false;    ///< a thread of this rank watches the descriptors
+  std::atomic<unsigned> followers_ = 0;  ///< other threads, which it wakes
+  detail::word32 rings_{};               ///< how often it has been back; they sleep on this
   std::vector<bool> reported_;
   bool oversubscribed_;  ///< more ranks than cores: spinning keeps others from running
 };

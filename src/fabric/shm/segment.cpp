@@ -17,10 +17,12 @@ std::optional<std::size_t> segment_map::propose(std::size_t bytes, std::size_t f
   return at;
 }
 
-void segment_map::take(std::size_t offset, std::size_t bytes) {
+bool segment_map::take(std::size_t offset, std::size_t bytes) {
   RMA_ASSERT(bytes > 0);
+  if (propose(bytes, offset, 1) != offset) return false;
   taken_.emplace(offset, bytes);
   in_use_ += bytes;
+  return true;
 }
 
 void segment_map::give_back(std::size_t offset) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which parts of this rank's segment are in use. First fit, page by page.
+/// Which parts of this rank's segment are in use. First fit, page by page. For one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ class segment_map {
 
   /// The lowest free place for `bytes` at or above `from`, aligned. Nothing is taken yet: ranks agree first.
   [[nodiscard]] std::optional<std::size_t> propose(std::size_t bytes, std::size_t from, std::size_t alignment) const;
-  void take(std::size_t offset, std::size_t bytes);
+  /// False if some of it is in use: another thread may have taken it since it was proposed.
+  [[nodiscard]] bool take(std::size_t offset, std::size_t bytes);
   void give_back(std::size_t offset);
   [[nodiscard]] std::size_t in_use() const noexcept { return in_use_; }
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }

@@ -49,13 +49,14 @@ void sim_surroundings::yield() noexcept {
   job_.yield(rank_);
 }
 
-void sim_surroundings::arm() noexcept {
+std::uint32_t sim_surroundings::arm() noexcept {
   show(shm::whereabouts::asleep);
   board_.slot(board_.me()).doorbell.store(1);
   job_.arm(rank_);
+  return 1;
 }
 
-void sim_surroundings::sleep(std::int64_t timeout_ns) noexcept {
+void sim_surroundings::sleep(std::uint32_t, std::int64_t timeout_ns) noexcept {
   job_.park(rank_, job_.local_time_ps(rank_) + timeout_ns * ps_per_ns);
   show(shm::whereabouts::spinning);
 }

@@ -24,8 +24,8 @@ class sim_surroundings final : public detail::surroundings {
   void compute(std::int64_t work_ns) noexcept override;
   void inside(bool yes) noexcept override;
   void yield() noexcept override;
-  void arm() noexcept override;
-  void sleep(std::int64_t timeout_ns) noexcept override;
+  std::uint32_t arm() noexcept override;
+  void sleep(std::uint32_t armed, std::int64_t timeout_ns) noexcept override;
   void retract() noexcept override;
   void ring(int world_rank) noexcept override;
   void look_for_deaths(std::vector<int>& died) noexcept override;

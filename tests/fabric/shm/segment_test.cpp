@@ -26,7 +26,7 @@ TEST_CASE("a proposal takes nothing", "[fabric][shm][segment]") {
   segment_map map(1 << 20);
   CHECK(map.propose(8192, 0, 4096) == 0U);
   CHECK(map.propose(8192, 0, 4096) == 0U);
-  map.take(0, 8192);
+  REQUIRE(map.take(0, 8192));
   CHECK(map.in_use() == 8192);
   CHECK(map.propose(8192, 0, 4096) == 8192U);
   map.give_back(0);
@@ -36,8 +36,10 @@ TEST_CASE("a proposal takes nothing", "[fabric][shm][segment]") {
 
 TEST_CASE("a gap is used when it fits and skipped when not", "[fabric][shm][segment]") {
   segment_map map(64 << 10);
-  map.take(0, 4096);
-  map.take(12288, 4096);
+  REQUIRE(map.take(0, 4096));
+  REQUIRE(map.take(12288, 4096));
+  CHECK_FALSE(map.take(0, 4096));
+  CHECK_FALSE(map.take(8192, 8192));
   CHECK(map.propose(8192, 0, 4096) == 4096U);
   CHECK(map.propose(8193, 0, 4096) == 16384U);
   CHECK(map.propose(8192, 0, 8192) == 16384U);  // aligned, the gap has only half
@@ -77,7 +79,7 @@ TEST_CASE("random takes and gives agree with a map of single bytes", "[fabric][s
     const auto found = map.propose(bytes, from, alignment);
     REQUIRE(found == wanted);
     if (!found) continue;
-    map.take(*found, bytes);
+    REQUIRE(map.take(*found, bytes));
     pieces.emplace(*found, bytes);
     std::fill_n(used.begin() + static_cast<std::ptrdiff_t>(*found), bytes, true);
     REQUIRE(map.in_use() == static_cast<std::size_t>(std::count(used.begin(), used.end(), true)));

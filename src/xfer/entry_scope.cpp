@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "xfer/trace_scope.hpp"
+#include "xfer/entry_scope.hpp"
 
 #include "core/names.hpp"
 #include "core/trace.hpp"
@@ -41,13 +41,20 @@ void explain(trace_event& e, const window_core& w, call what, bool under_way) no
 
 }  // namespace
 
-void trace_scope::begin() noexcept {
+void entry_scope::begin() noexcept {
+  if (w_.crowded) w_.entrance.enter();
+  if (!w_.watched) return;
   w_.ctx->around().enter(name_of(what_), target_);
   under_way_ = !w_.dirty.empty();
   begin_ns_ = w_.ctx->around().now_ns();
 }
 
-void trace_scope::end() noexcept {
+void entry_scope::end() noexcept {
+  if (w_.watched) tell();
+  if (w_.crowded) w_.entrance.leave();
+}
+
+void entry_scope::tell() noexcept {
   w_.ctx->around().leave();
   if (w_.trace == nullptr) return;
   trace_event e;
@@ -64,6 +71,45 @@ void trace_scope::end() noexcept {
     explain(e, w_, what_, under_way_);
   }
   w_.trace->add(e);
+}
+
+void claim::end() noexcept {
+  w_.claimed.erase(std::find(w_.claimed.begin(), w_.claimed.end(), target_));
+  if (w_.claimants == 0) return;
+  full_fence();
+  w_.ctx->around().ring(w_.ctx->rank());
+}
+
+status await_claim(window_core& w, int target) noexcept {
+  if (!is_claimed(w, target)) [[likely]]
+    return status::done;
+  ++w.claimants;
+  status s = status::done;
+  {
+    const absence out(w);
+    s = w.ctx->wait_until(
+        [&]() noexcept {
+          const visit in(w);
+          return !is_claimed(w, target);
+        },
+        []() noexcept { return status::done; });
+  }
+  --w.claimants;
+  return s;
+}
+
+status closable(const window_view& view) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  const window_core& w = core_of(view);
+  const bool any = (w.objections.load(std::memory_order_relaxed) & window_core::one_thread) == 0;
+  return any ? status::done : w.ctx->check_caller();
+}
+
+status usable(const window_view& view) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  if (core_of(view).objections.load(std::memory_order_relaxed) == 0) [[likely]]
+    return status::done;
+  return core_of(view).failed() ? status::window_failed : closable(view);
 }
 
 }  // namespace rma::detail

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One public call on a window: whether it may be made, in the trace (RMA_TRACE) and in virtual time, and alone in the
+/// window where several threads share it.
+#pragma once
+
+#include <algorithm>
+
+#include "xfer/protocols.hpp"
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+
+/// From the making of the scope to its end. Costs one test where nothing is traced, time is real, and threads take
+/// turns.
+class entry_scope {
+ public:
+  /// A call of an epoch; its protocol follows from the window.
+  entry_scope(const window_core& w, call what, int target = -1) noexcept : w_(w), what_(what), target_(target) {
+    if (w.attended) [[unlikely]]
+      begin();
+  }
+  /// An operation; `o` says at the end what was chosen.
+  entry_scope(const window_core& w, const operation_args& a, const checked_operation& o) noexcept
+      : entry_scope(w, a.kind, a.target) {
+    operation_ = &o;
+  }
+  entry_scope(const entry_scope&) = delete;
+  entry_scope& operator=(const entry_scope&) = delete;
+  ~entry_scope() {
+    if (w_.attended) [[unlikely]]
+      end();
+  }
+
+ private:
+  void begin() noexcept;
+  void end() noexcept;
+  void tell() noexcept;
+
+  const window_core& w_;
+  const checked_operation* operation_ = nullptr;
+  call what_;
+  int target_;
+  bool under_way_ = false;  ///< something, when the call began
+  std::int64_t begin_ns_ = 0;
+};
+
+/// Alone in the window, for what is not traced.
+class visit {
+ public:
+  explicit visit(const window_core& w) noexcept : door_(w.crowded ? &w.entrance : nullptr) {
+    if (door_ != nullptr) [[unlikely]]
+      door_->enter();
+  }
+  visit(const visit&) = delete;
+  visit& operator=(const visit&) = delete;
+  ~visit() {
+    if (door_ != nullptr) [[unlikely]]
+      door_->leave();
+  }
+
+ private:
+  door* door_;
+};
+
+/// Lets other threads into the window, while this one waits for what they may have to bring about.
+class absence {
+ public:
+  explicit absence(const window_core& w, bool wanted = true) noexcept
+      : door_(w.crowded && wanted ? &w.entrance : nullptr) {
+    if (door_ != nullptr) [[unlikely]]
+      depth_ = door_->leave_wholly();
+  }
+  absence(const absence&) = delete;
+  absence& operator=(const absence&) = delete;
+  ~absence() {
+    if (door_ != nullptr) [[unlikely]]
+      door_->come_back(depth_);
+  }
+
+ private:
+  door* door_;
+  unsigned depth_ = 0;
+};
+
+/// This thread takes or gives back the target's lock, in several steps with absences in between. Nothing where the
+/// window is not crowded.
+class claim {
+ public:
+  claim(window_core& w, int target) : w_(w), target_(target) {
+    if (w.crowded) w.claimed.push_back(target);
+  }
+  claim(const claim&) = delete;
+  claim& operator=(const claim&) = delete;
+  ~claim() {
+    if (w_.crowded) [[unlikely]]
+      end();
+  }
+
+ private:
+  void end() noexcept;
+
+  window_core& w_;
+  int target_;
+};
+
+inline bool is_claimed(const window_core& w, int target) noexcept {
+  return std::find(w.claimed.begin(), w.claimed.end(), target) != w.claimed.end();
+}
+/// Until no other thread is at the target's lock.
+status await_claim(window_core& w, int target) noexcept;
+
+/// Whether this thread may make a call on the window now: `window_freed`, `window_failed`, `wrong_thread`.
+status usable(const window_view& view) noexcept;
+/// The same for calls that a failed window allows: those that close an epoch.
+status closable(const window_view& view) noexcept;
+
+}  // namespace rma::detail
