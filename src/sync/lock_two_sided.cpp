@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "sync/lock_agent.hpp"
-#include "xfer/entry_scope.hpp"
 #include "xfer/message_maker.hpp"
 
 namespace rma::detail {
@@ -51,6 +50,8 @@ status send_deferred_before(window_core& w, int target) noexcept {
 }
 
 status acquire_two_sided(window_core& w, int target, lock_kind kind) noexcept {
+  // Of several threads none asks for what another one wants: its own thread is not at hand to let go of it.
+  if (w.crowded) return acquire_by_agent(w, target, kind);
   if (target == w.team->rank) {
     if (const status s = send_deferred_before(w, -1); s != status::done) return s;
     return acquire_by_agent(w, target, kind);
@@ -87,12 +88,9 @@ status release_two_sided(window_core& w, int target) noexcept {
 }
 
 status send_deferred(window_core& w, int target) noexcept {
-  target_state& state = w.state_of(target);
-  if (state.epoch == nullptr) return status::done;
-  if (const status s = await_claim(w, target); s != status::done) return s;
+  if (w.state_of(target).epoch == nullptr) return status::done;
   if (const status s = send_deferred_before(w, target); s != status::done) return s;
-  if (state.epoch == nullptr) return status::done;  // another thread has sent it
-  const claim mine(w, target);
+  target_state& state = w.state_of(target);
   if (const status s = acquire_by_agent(w, target, state.epoch->kind); s != status::done) return s;
   const std::unique_ptr<deferred_epoch> epoch = std::exchange(state.epoch, nullptr);
   std::erase(w.deferred, target);

@@ -9,6 +9,8 @@
 ///
 /// Locks are asked for in the order of the program's calls: one that cannot wait sends the earlier ones first.
 ///
+/// Where several threads share the window (thread_level::multiple), the lock is asked for at once.
+///
 /// Source: dissertation ch. 4.
 #pragma once
 

@@ -125,6 +125,7 @@ status unlock_slow(window_view& view, int target) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::unlock, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
+  if (const status s = await_claim(w, target); s != status::done) return s;  // another thread may be asking for it now
   const std::uint8_t held = w.held(target);
   if (held == 0 || held == held_by_lock_all) return status::not_locked;
   const auto kind = static_cast<lock_kind>(held);

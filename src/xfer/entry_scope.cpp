@@ -81,20 +81,20 @@ void claim::end() noexcept {
 }
 
 status await_claim(window_core& w, int target) noexcept {
-  if (!is_claimed(w, target)) [[likely]]
-    return status::done;
-  ++w.claimants;
   status s = status::done;
-  {
-    const absence out(w);
-    s = w.ctx->wait_until(
-        [&]() noexcept {
-          const visit in(w);
-          return !is_claimed(w, target);
-        },
-        []() noexcept { return status::done; });
+  while (s == status::done && is_claimed(w, target)) {  // again: a third thread may be faster than this one's return
+    ++w.claimants;
+    {
+      const absence out(w);
+      s = w.ctx->wait_until(
+          [&]() noexcept {
+            const visit in(w);
+            return !is_claimed(w, target);
+          },
+          []() noexcept { return status::done; });
+    }
+    --w.claimants;
   }
-  --w.claimants;
   return s;
 }
 

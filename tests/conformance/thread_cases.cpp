@@ -172,12 +172,17 @@ void locks_of_different_targets(context& ctx) {
       for (std::size_t target = t; target < ranks; target += threads) {
         const int to = static_cast<int>(target);
         const auto hold = win->lock(rma::exclusive, to);
-        win->put(win->get(to, win.at(to, 0)) + 1, to, win.at(to, 0));
+        if (i % 2 == 0) {
+          win->put(win->get(to, win.at(to, 0)) + 1, to, win.at(to, 0));
+        } else {
+          win->accumulate(std::uint64_t{1}, to, win.at(to, 1), rma::sum);  // may wait for the unlock
+        }
       }
     }
   });
   ctx.world().barrier();
-  ctx.equal(win.local()[0], rounds * ranks, "updates under the lock");
+  ctx.equal(win.local()[0], std::uint64_t{(rounds + 1) / 2 * ranks}, "updates under the lock");
+  ctx.equal(win.local()[1], std::uint64_t{rounds / 2 * ranks}, "accumulates under the lock");
   win.free();
 }
 
