@@ -112,6 +112,7 @@ struct target_state {
   std::uint32_t reports = 0;              ///< how often failures have been reported by a call that completes all
   bool dirty = false;                     ///< in window_core::dirty
   lock_path path = lock_path::cpu;        ///< of the lock that this rank holds there
+  std::uint64_t left_wanted = 0;          ///< its network word as this rank left it, if others wanted it
   std::unique_ptr<deferred_epoch> epoch;  ///< of lock "two-sided", until it is sent
   std::uint32_t immediates = 0;           ///< that went there in this fence epoch, and have not failed
   bool channel = false;                   ///< in fence_state::channels
