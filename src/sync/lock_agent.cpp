@@ -19,7 +19,7 @@ bool lock_agent::take_message(int source, const lock_header& h, std::span<const 
     return false;
   switch (h.word) {
     case lock_word::ask:
-      enqueue({source, h.number, h.target, static_cast<lock_kind>(h.kind), false, false, false, {}});
+      enqueue({source, h.number, h.target, static_cast<lock_kind>(h.kind), false, false, false, h.late, {}});
       return true;
     case lock_word::epoch: return take_piece(source, h, body);
     case lock_word::leave: leave(source, h.number); return true;
@@ -29,6 +29,7 @@ bool lock_agent::take_message(int source, const lock_header& h, std::span<const 
 }
 
 void lock_agent::enqueue(claim&& c) noexcept {
+  c.since_ns = w_.ctx->around().now_ns();
   waiting_.push_back(std::move(c));
   (void)serve();
   if (busy()) w_.team->rt->ops->busy(w_);
@@ -37,7 +38,7 @@ void lock_agent::enqueue(claim&& c) noexcept {
 bool lock_agent::take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept {
   if (w_.locks != lock_protocol::two_sided) return false;
   claim& c = arriving_[source];
-  if (c.source < 0) c = {source, h.number, h.target, static_cast<lock_kind>(h.kind), true, false, false, {}};
+  if (c.source < 0) c = {source, h.number, h.target, static_cast<lock_kind>(h.kind), true, false, false, h.late, {}};
   c.messages.insert(c.messages.end(), body.begin(), body.end());
   if (h.last == 0) return true;
   claim whole = std::move(c);
@@ -47,7 +48,7 @@ bool lock_agent::take_piece(int source, const lock_header& h, std::span<const st
 }
 
 void lock_agent::ask_own(std::uint32_t number, lock_kind kind) noexcept {
-  enqueue({w_.ctx->rank(), number, w_.team->rank, kind, false, false, false, {}});
+  enqueue({w_.ctx->rank(), number, w_.team->rank, kind, false, false, false, 0, {}});
 }
 
 void lock_agent::leave(int source, std::uint32_t number) noexcept {
@@ -128,7 +129,7 @@ lock_agent::turn lock_agent::take_hybrid(claim& c) noexcept {
   const int me = w_.team->rank;
   (void)mend(w_, me);
   if (!wait_ && (w_.my_block().lock.state.load() & lock_away) != 0) return turn::elsewhere;
-  if (!std::exchange(c.is_noted, true)) c.migrates = note_request(w_, w_.my_block(), false);
+  if (!std::exchange(c.is_noted, true)) c.migrates = note_request(w_, w_.my_block(), false, c.late);
   if (!c.migrates) return wait_for_cpu(c, c.kind, proxy_of(c));
   const turn t = wait_for_cpu(c, lock_kind::exclusive, granted_tag(c.source));
   if (t == turn::waits && c.kind == lock_kind::shared) {  // must not wait for others that hold it shared
@@ -160,13 +161,22 @@ void lock_agent::run(const claim& c) noexcept {
 }
 
 void lock_agent::answer(const claim& c, status result, int blamed) noexcept {
+  lock_header h{w_.id,
+                c.number,
+                c.target,
+                blamed,
+                lock_word::answer,
+                static_cast<std::uint8_t>(c.kind),
+                1,
+                static_cast<std::int8_t>(result)};
+  const std::int64_t waited_ns = w_.ctx->around().now_ns() - c.since_ns;
+  h.waited_ns = static_cast<std::uint32_t>(std::clamp<std::int64_t>(waited_ns, 0, ~std::uint32_t{0}));
+  h.alone = w_.alone ? 1 : 0;
   if (c.source == w_.ctx->rank()) {
-    take_answer(w_, c.target, c.number, result, blamed);
-    return;
+    take_answer(w_, c.target, h);
+  } else {
+    w_.ctx->send_record(c.source, message::lock, h);
   }
-  w_.ctx->send_record(c.source, message::lock,
-                      lock_header{w_.id, c.number, c.target, blamed, lock_word::answer,
-                                  static_cast<std::uint8_t>(c.kind), 1, static_cast<std::int8_t>(result)});
 }
 
 /// Sees to the dead among holders and waiters.
@@ -243,7 +253,7 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
     if (w == nullptr) return;
     const bool ours = h.target >= 0 && h.target < w->size() && w->world_rank(h.target) == source;
     if (!ours) return e.refuse(source, message::lock, payload, nonsense::wrong_contents);
-    take_answer(*w, h.target, h.number, static_cast<status>(h.result), h.blamed);
+    take_answer(*w, h.target, h);
     return;
   }
   if (w != nullptr && w->agent != nullptr) {
@@ -272,12 +282,14 @@ lock_request& request_to(window_core& w, int target) {
 
 }  // namespace
 
-void take_answer(window_core& w, int target, std::uint32_t number, status result, int blamed) noexcept {
+void take_answer(window_core& w, int target, const lock_header& h) noexcept {
   lock_request& r = request_to(w, target);
-  if (r.number != number) return;
-  r.result = result;
-  r.blamed = blamed;
-  r.answered.store(number);
+  if (r.number != h.number) return;
+  r.result = static_cast<status>(h.result);
+  r.blamed = h.blamed;
+  r.waited_ns = h.waited_ns;
+  r.alone = h.alone != 0;
+  r.answered.store(h.number);
 }
 
 lock_request& begin_request(window_core& w, int target) {
@@ -303,25 +315,26 @@ status await_answer(window_core& w, int target, lock_request& r) noexcept {
 }
 
 void tell_agent(window_core& w, int target, lock_word word, std::uint32_t number, lock_kind kind, bool last,
-                std::span<const std::byte> body) noexcept {
-  const lock_header h{
+                std::span<const std::byte> body, std::uint32_t late) noexcept {
+  lock_header h{
       w.id, number, target, -1, word, static_cast<std::uint8_t>(kind), last ? std::uint8_t{1} : std::uint8_t{0}, 0};
+  h.late = static_cast<std::uint8_t>(late);
   w.ctx->send_record(w.world_rank(target), message::lock, h, body);
 }
 
-lock_request& ask_agent(window_core& w, int target, lock_kind kind) noexcept {
+lock_request& ask_agent(window_core& w, int target, lock_kind kind, std::uint32_t late) noexcept {
   const std::lock_guard guard(w.ctx->lock());
   lock_request& request = begin_request(w, target);
   if (target == w.team->rank) {
     w.agent->ask_own(request.number, kind);
   } else {
-    tell_agent(w, target, lock_word::ask, request.number, kind, true, {});
+    tell_agent(w, target, lock_word::ask, request.number, kind, true, {}, late);
   }
   return request;
 }
 
-status acquire_by_agent(window_core& w, int target, lock_kind kind) noexcept {
-  return await_answer(w, target, ask_agent(w, target, kind));
+status acquire_by_agent(window_core& w, int target, lock_kind kind, std::uint32_t late) noexcept {
+  return await_answer(w, target, ask_agent(w, target, kind, late));
 }
 
 void release_by_agent(window_core& w, int target) noexcept {

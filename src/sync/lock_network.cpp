@@ -180,6 +180,7 @@ class network_wait {
   }
   status pause_for(std::int64_t time_ns) noexcept {
     const std::int64_t part_ns = drawn(time_ns);
+    ++w_.lock_pauses;
     {
       const std::lock_guard guard(w_.ctx->lock());
       w_.ctx->count(counter::lock_waits);

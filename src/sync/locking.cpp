@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/names.hpp"
 #include "sync/lock_agent.hpp"
 #include "sync/lock_cpu.hpp"
@@ -74,6 +76,8 @@ status choose_lock(window_core& w, std::string& why_not) {
                           w.locks_why, lock_fabric(w).name);
     return status::not_supported;
   }
+  const auto& places = w.team->places;
+  w.alone = std::count_if(places.begin(), places.end(), [](std::int32_t place) { return place >= 0; }) <= 1;
   w.defers = w.locks == lock_protocol::two_sided;
   if (w.locks == lock_protocol::hybrid) choose_policy(w);
   if (w.defers || (w.locks != lock_protocol::network && !memory)) w.agent = std::make_shared<lock_agent>(w);

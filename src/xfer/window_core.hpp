@@ -18,6 +18,7 @@
 #include "rma/hints.hpp"
 #include "runtime/team_core.hpp"
 #include "xfer/fence_state.hpp"
+#include "xfer/lock_experience.hpp"
 #include "xfer/range_state.hpp"
 
 namespace rma::detail {
@@ -97,7 +98,9 @@ struct lock_request {
   std::uint32_t number = 0;
   word32 answered{};  ///< the number of the last that was answered
   status result = status::done;
-  int blamed = -1;  ///< world rank that the result is about
+  int blamed = -1;             ///< world rank that the result is about
+  std::int64_t waited_ns = 0;  ///< there, for others that held the lock
+  bool alone = false;          ///< the target, see lock_header
 };
 
 /// What the engine has under way towards one target of one window.
@@ -112,6 +115,7 @@ struct target_state {
   std::uint32_t reports = 0;              ///< how often failures have been reported by a call that completes all
   bool dirty = false;                     ///< in window_core::dirty
   lock_path path = lock_path::cpu;        ///< of the lock that this rank holds there
+  lock_experience experience;             ///< of its hybrid lock
   std::uint64_t left_wanted = 0;          ///< its network word as this rank left it, if others wanted it
   std::unique_ptr<deferred_epoch> epoch;  ///< of lock "two-sided", until it is sent
   std::uint32_t immediates = 0;           ///< that went there in this fence epoch, and have not failed
@@ -162,11 +166,13 @@ struct window_core : window_view {
   const char* locks_why = "";
   lock_policy policy = lock_policy::adaptive;  ///< of a hybrid lock; never automatic
   std::uint32_t policy_threshold = 0;
+  bool alone = false;  ///< no other member is on this node
   LockCounts counts;
   std::vector<int> deferred;                ///< targets with an epoch that is not sent, in the order of their locks
   bool defers = false;                      ///< operations of a passive epoch wait for its end
   std::shared_ptr<class lock_agent> agent;  ///< the lock manager of this rank's part; null: nobody needs one
   std::unordered_map<int, std::unique_ptr<lock_request>> lock_requests;  ///< by target; guarded by the progress lock
+  std::uint64_t lock_pauses = 0;                                         ///< of waits for network locks
   std::uint64_t dice = 0;                                                ///< where contenders' pauses are drawn from
 
   bool intranode = true;     ///< memory of the node's ranks may be used directly

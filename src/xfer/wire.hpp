@@ -67,11 +67,15 @@ struct lock_header {
   std::int32_t target;   ///< rank in the window's team
   std::int32_t blamed;   ///< world rank that `result` is about
   lock_word word;
-  std::uint8_t kind;   ///< lock_kind
-  std::uint8_t last;   ///< of the pieces of an epoch
-  std::int8_t result;  ///< status
+  std::uint8_t kind;            ///< lock_kind
+  std::uint8_t last;            ///< of the pieces of an epoch
+  std::int8_t result;           ///< status
+  std::uint32_t waited_ns = 0;  ///< answer: for others that held the lock
+  std::uint8_t late = 0;        ///< ask: see lateness()
+  std::uint8_t alone = 0;       ///< answer: the target shares its node with no member
+  std::uint16_t reserved = 0;
 };
-static_assert(sizeof(lock_header) == 24);
+static_assert(sizeof(lock_header) == 32);
 
 struct notify_header {
   std::uint64_t window;
