@@ -23,7 +23,17 @@ bool lock_agent::take_message(int source, const lock_header& h, std::span<const 
       return true;
     case lock_word::epoch: return take_piece(source, h, body);
     case lock_word::leave: leave(source, h.number); return true;
-    case lock_word::answer: break;
+    case lock_word::home: {
+      lock_header reply = h;
+      reply.word = lock_word::welcome;
+      reply.result = static_cast<std::int8_t>(may_come(source) ? status::done : status::not_yet);
+      w_.ctx->send_record(source, message::lock, reply);
+      return true;
+    }
+    case lock_word::come: comes(source); return true;
+    case lock_word::stay: stays(source); return true;
+    case lock_word::answer:
+    case lock_word::welcome: break;
   }
   return false;
 }
@@ -36,7 +46,7 @@ void lock_agent::enqueue(claim&& c) noexcept {
 }
 
 bool lock_agent::take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept {
-  if (w_.locks != lock_protocol::two_sided) return false;
+  if (w_.locks != lock_protocol::two_sided && !w_.defers_far) return false;
   claim& c = arriving_[source];
   if (c.source < 0) c = {source, h.number, h.target, static_cast<lock_kind>(h.kind), true, false, false, h.late, {}};
   c.messages.insert(c.messages.end(), body.begin(), body.end());
@@ -144,6 +154,36 @@ lock_agent::turn lock_agent::take_hybrid(claim& c) noexcept {
   return t;
 }
 
+// A rank of another node wants to bring the lock from the network, by and by: it is the one to act from now on. Whoever
+// of this node brings it first puts itself in its place.
+bool lock_agent::may_come(int source) noexcept {
+  word64& word = w_.my_block().lock.state;
+  std::uint64_t state = word.load();
+  if ((state & lock_away) == 0 || (state & lock_migrating) != 0 || granted_) return false;
+  return word.compare_exchange(state, migrating_tag(source) | (state & lock_waiters));
+}
+
+void lock_agent::comes(int source) noexcept {
+  window_block& block = w_.my_block();
+  std::uint64_t state = block.lock.state.load();
+  while ((state & ~lock_waiters) == migrating_tag(source) && (block.network_lock.load() & network_away) != 0) {
+    if (!block.lock.state.compare_exchange(state, lock_counted | (state & lock_waiters))) continue;
+    block.migration.rent.store(0);
+    block.migration.home_run.store(0);
+    wake_all(w_, w_.team->rank);
+    (void)serve();
+    return;
+  }
+}
+
+void lock_agent::stays(int source) noexcept {
+  word64& word = w_.my_block().lock.state;
+  std::uint64_t state = word.load();
+  while ((state & ~lock_waiters) == migrating_tag(source)) {
+    if (word.compare_exchange(state, granted_tag(source) | (state & lock_waiters))) return;
+  }
+}
+
 void lock_agent::give_back(const claim& c) noexcept {
   if (w_.locks != lock_protocol::two_sided) release_proxy(w_, c.kind, proxy_of(c));
 }
@@ -249,11 +289,15 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
   if (payload.size() < sizeof h) return e.refuse(source, message::lock, payload, nonsense::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   window_core* const w = e.find(h.window);
-  if (h.word == lock_word::answer) {
+  if (h.word == lock_word::answer || h.word == lock_word::welcome) {
     if (w == nullptr) return;
     const bool ours = h.target >= 0 && h.target < w->size() && w->world_rank(h.target) == source;
     if (!ours) return e.refuse(source, message::lock, payload, nonsense::wrong_contents);
-    take_answer(*w, h.target, h);
+    if (h.word == lock_word::answer) {
+      take_answer(*w, h.target, h);
+    } else {
+      take_welcome(*w, h.target, h.result == static_cast<std::int8_t>(status::done));
+    }
     return;
   }
   if (w != nullptr && w->agent != nullptr) {
@@ -261,7 +305,7 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
       e.refuse(source, message::lock, payload, nonsense::wrong_contents);
     return;
   }
-  if (h.word == lock_word::leave) return;  // the window has been dropped here
+  if (h.word != lock_word::ask && h.word != lock_word::epoch) return;  // the window has been dropped here
   h.word = lock_word::answer;
   // A rank that gave its window up because another had failed passes that on.
   h.blamed = e.ctx().last_failed();
@@ -271,16 +315,17 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
 
 // ---- origin's side -----------------------------------------------------------------------------------------------
 
-namespace {
-
-/// The caller holds the progress lock.
 lock_request& request_to(window_core& w, int target) {
   auto& found = w.lock_requests[target];
   if (found == nullptr) found = std::make_unique<lock_request>();
   return *found;
 }
 
-}  // namespace
+void take_welcome(window_core& w, int target, bool welcome) noexcept {
+  lock_request& r = request_to(w, target);
+  r.welcome = welcome;
+  r.home_answered_ns = w.ctx->around().now_ns();
+}
 
 void take_answer(window_core& w, int target, const lock_header& h) noexcept {
   lock_request& r = request_to(w, target);

@@ -73,6 +73,9 @@ class lock_agent {
   void enqueue(claim&& c) noexcept;
   bool take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept;
   void leave(int source, std::uint32_t number) noexcept;
+  bool may_come(int source) noexcept;
+  void comes(int source) noexcept;
+  void stays(int source) noexcept;
   enum class turn : std::uint8_t { waits, holds, brings, elsewhere };
   turn take(claim& c) noexcept;
   turn take_two_sided(const claim& c) const noexcept;
@@ -106,6 +109,10 @@ class lock_agent {
 lock_request& begin_request(window_core& w, int target);
 /// Its answer has come; the caller holds the progress lock.
 void take_answer(window_core& w, int target, const lock_header& h) noexcept;
+/// The answer to lock_word::home has come; the caller holds the progress lock.
+void take_welcome(window_core& w, int target, bool welcome) noexcept;
+/// The last request to the target's lock manager; the caller holds the progress lock.
+lock_request& request_to(window_core& w, int target);
 /// Waits for it: the result that the manager sent, or `peer_failed` if the target is gone.
 status await_answer(window_core& w, int target, lock_request& r) noexcept;
 /// Sends a message to the manager of another rank; the caller holds the progress lock.

@@ -89,18 +89,6 @@ status acquire_near(window_core& w, int target, lock_kind kind) noexcept {
   }
 }
 
-/// The network's way; `not_yet`: it is the lock manager's matter.
-status acquire_there(window_core& w, int target, lock_kind kind) noexcept {
-  target_state& state = w.state_of(target);
-  const std::int64_t begin_ns = w.ctx->around().now_ns();
-  const std::uint64_t pauses = w.lock_pauses;
-  state.path = lock_path::network;
-  const status s = acquire_network(w, target, kind);
-  if (w.lock_pauses == pauses) state.experience = after_atomic(state.experience, w.ctx->around().now_ns() - begin_ns);
-  if (s == status::done) state.experience = found_at(state.experience, lock_place::network);
-  return s;
-}
-
 /// The lock manager's way. `not_yet`: the lock is in the network, or on its way.
 status ask_manager(window_core& w, int target, lock_kind kind) noexcept {
   target_state& state = w.state_of(target);
@@ -137,14 +125,28 @@ status acquire_afar(window_core& w, int target, lock_kind kind) noexcept {
 
 }  // namespace
 
+status acquire_there(window_core& w, int target, lock_kind kind) noexcept {
+  target_state& state = w.state_of(target);
+  const std::int64_t begin_ns = w.ctx->around().now_ns();
+  const std::uint64_t pauses = w.lock_pauses;
+  state.path = lock_path::network;
+  const status s = acquire_network(w, target, kind);
+  if (w.lock_pauses == pauses) state.experience = after_atomic(state.experience, w.ctx->around().now_ns() - begin_ns);
+  if (s == status::done) state.experience = found_at(state.experience, lock_place::network);
+  return s;
+}
+
 bool note_request(window_core& w, window_block& block, bool home, std::uint32_t late) noexcept {
   const bool adaptive = w.policy == lock_policy::adaptive;
-  const bool well = home || (adaptive && !w.alone && late < lateness_of_rent);
+  const bool counts_all = w.alone && !w.defers_far;
+  const bool well = home || (adaptive && !counts_all && late < lateness_of_rent);
+  // What was lost to a rank without neighbours is paid at once.
+  const std::uint32_t weight = adaptive && w.alone && w.defers_far ? late : 1;
   migration_words& words = block.migration;
   const migration_ledger before{words.rent.load(std::memory_order_relaxed), words.price.load(std::memory_order_relaxed),
                                 words.home_run.load(std::memory_order_relaxed), false};
   const migration_ledger after =
-      accounted(before, w.policy, w.policy_threshold, well, adaptive && w.alone ? 1 : migration_price_min);
+      accounted(before, w.policy, w.policy_threshold, well, adaptive && counts_all ? 1 : migration_price_min, weight);
   // Ranks that write at the same time lose a count: it is a wager anyway.
   if (after.rent != before.rent) words.rent.store(after.rent);
   if (after.price != before.price) words.price.store(after.price);

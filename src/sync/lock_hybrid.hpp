@@ -53,7 +53,7 @@ inline constexpr std::uint32_t migration_price_max = 512;
 
 /// The ledger after a request that is served well where the lock is (`home`), or would be elsewhere.
 constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std::uint32_t threshold, bool home,
-                                     std::uint32_t price_min = migration_price_min) noexcept {
+                                     std::uint32_t price_min = migration_price_min, std::uint32_t weight = 1) noexcept {
   l.migrate = false;
   l.price = std::max(l.price, price_min);
   if (home) {
@@ -61,7 +61,7 @@ constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std
     l.home_run = std::min(l.home_run + 1, migration_price_max);
     return l;
   }
-  ++l.rent;
+  l.rent += weight;
   const std::uint32_t needed = policy == lock_policy::naive       ? 1
                                : policy == lock_policy::threshold ? threshold
                                                                   : l.price;
@@ -98,6 +98,8 @@ bool mend(window_core& w, int target) noexcept;
 void set_home(window_core& w, lock_home home) noexcept;
 
 status acquire_hybrid(window_core& w, int target, lock_kind kind) noexcept;
+/// Of a rank of another node: by the network alone; `not_yet`: it is the lock manager's matter.
+status acquire_there(window_core& w, int target, lock_kind kind) noexcept;
 status release_hybrid(window_core& w, int target, lock_kind kind) noexcept;
 
 }  // namespace rma::detail

@@ -230,7 +230,9 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
 status issue(window_view& view, const operation_args& a, request_node** request) noexcept {
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
-  const bool far = w.last_far_target != nullptr && a.target == w.last_far && !w.defers;
+  const bool far =
+      w.last_far_target != nullptr && a.target == w.last_far && !w.defers && w.last_far_target->epoch == nullptr;
+  if (far) w.last_far_target->epoch_bytes += a.bytes;
   if (far && !w.watched) {
     if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
   }
@@ -259,8 +261,10 @@ status issue(window_view& view, const operation_args& a, request_node** request)
       o.choose("deferred", "the window's fence is def");
       if (const status s = defer(w, o, request != nullptr); s != status::done) return s;
     }
+    if (!far) o.state->epoch_bytes += o.bytes;
     if (o.state->epoch != nullptr) {
-      o.choose("deferred", "lock two-sided: until the end of the epoch");
+      o.choose("deferred", w.defers ? "lock two-sided: until the end of the epoch"
+                                    : "lock auto: until the end of the epoch, while that is small");
       if (const status s = run_deferred(w, o, request != nullptr); s != status::not_supported) return s;
       // What follows in this epoch goes other ways, and must not overtake what waited.
       if (const status s = send_deferred(w, a.target); s != status::done) return s;

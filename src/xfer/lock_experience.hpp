@@ -22,7 +22,13 @@ struct lock_experience {
   bool alone = false;                      ///< the target shares its node with no other rank, says its manager
   std::int64_t atomic_ns = 0;              ///< what one atomic of the network has taken, at best; 0: not known
   std::int64_t debt_ns = 0;                ///< lost by asking the manager, less what was saved
+  std::uint32_t small_epochs = 0;          ///< in a row, in network mode (lock "auto")
+  std::uint32_t home_after = 8;            ///< so many, and the manager is asked whether it answers
 };
+inline constexpr std::uint32_t home_after_max = 4096;
+
+/// An epoch of lock "auto" waits for its end while it has no more than so many bytes.
+inline constexpr std::uint64_t deferral_bytes_max = std::uint64_t{16} << 10;
 
 /// So many of the network's locks may be lost in one answer of a manager whose rank has neighbours: they want the lock
 /// where it is, and one piece of computation says little.
@@ -53,6 +59,30 @@ constexpr lock_experience after_answer(lock_experience e, std::int64_t took_ns, 
 /// The debt in locks of the network.
 constexpr std::uint32_t lateness(const lock_experience& e) noexcept {
   return e.atomic_ns == 0 ? 0 : static_cast<std::uint32_t>(e.debt_ns / (atomics_per_lock * e.atomic_ns));
+}
+
+/// The atomics in place of which an epoch of so many bytes is sent to the manager: lock, unlock, the operations and
+/// their completion; so many bytes take as long as one more.
+constexpr std::int64_t atomics_of_epoch(std::uint64_t bytes) noexcept {
+  return 4 + static_cast<std::int64_t>(bytes / 4096);
+}
+
+/// After an epoch of so many bytes by the network's way.
+constexpr lock_experience after_epoch(lock_experience e, std::uint64_t bytes) noexcept {
+  e.small_epochs = bytes > deferral_bytes_max ? 0 : e.small_epochs + 1;
+  return e;
+}
+constexpr bool wants_home(const lock_experience& e) noexcept { return e.small_epochs >= e.home_after; }
+
+/// The manager was asked whether it answers, and did, after so long, or did not want the lock (-1).
+constexpr bool answers_well(const lock_experience& e, std::int64_t took_ns) noexcept {
+  return took_ns >= 0 && took_ns <= atomics_per_answer * e.atomic_ns;
+}
+/// The lock stays where it is, or came back: the next question is later.
+constexpr lock_experience after_no(lock_experience e) noexcept {
+  e.small_epochs = 0;
+  e.home_after = std::min(2 * e.home_after, home_after_max);
+  return e;
 }
 
 /// Found at `place`; a lock that has moved begins anew.

@@ -58,6 +58,11 @@ enum class lock_word : std::uint8_t {
   epoch,   ///< origin: a piece of an epoch: [length, operation message] ...
   leave,   ///< origin: I let go
   answer,  ///< target: you have it (an epoch: it was run), or `result` says why not
+  // Lock "auto": a rank of another node brings a hybrid lock to CPU mode.
+  home,     ///< origin: may I bring it?
+  welcome,  ///< target: `result`
+  come,     ///< origin: it is yours, I have let go of the network word
+  stay,     ///< origin: I shall not bring it
 };
 
 /// Between a rank that wants a lock and the lock manager of its target.
