@@ -155,11 +155,13 @@ lock_agent::turn lock_agent::take_hybrid(claim& c) noexcept {
 }
 
 // A rank of another node wants to bring the lock from the network, by and by: it is the one to act from now on. Whoever
-// of this node brings it first puts itself in its place.
+// of this node brings it first puts itself in its place. Not while the network word says "away", too: then the CPU word
+// names somebody who acts already.
 bool lock_agent::may_come(int source) noexcept {
   word64& word = w_.my_block().lock.state;
   std::uint64_t state = word.load();
-  if ((state & lock_away) == 0 || (state & lock_migrating) != 0 || granted_) return false;
+  if ((state & lock_away) == 0 || (state & lock_migrating) != 0) return false;
+  if ((w_.my_block().network_lock.load() & network_away) != 0) return false;
   return word.compare_exchange(state, migrating_tag(source) | (state & lock_waiters));
 }
 
