@@ -31,7 +31,11 @@ enum class fence_kind : std::uint8_t {
 
 /// What carries out lock, unlock and lock_all in a window.
 enum class lock_protocol : std::uint8_t {
-  automatic,  ///< cpu where all ranks share memory, network elsewhere
+  /// cpu where all ranks share memory. Across nodes hybrid, and each epoch goes the way that has cost least: a small
+  /// one
+  /// may wait for its end and go to the target as with two_sided. A target that computes may be waited for; `network`
+  /// promises that it never is.
+  automatic,
   two_sided,  ///< lock, operations and unlock go to the target together at unlock; its handler runs them
   network,    ///< a word that the network's atomics own: the target does nothing
   cpu,        ///< a word in memory that the node's ranks share; others ask the target's lock manager

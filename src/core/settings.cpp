@@ -58,8 +58,9 @@ constexpr definition table[] = {
     {"RMA_FENCE", "auto", form::words, "auto|placed|def|imm-naive|imm-opt|imm-ri",
      "design of fences, where the window's hints do not say"},
     {"RMA_LOCK", "auto", form::words, "auto|two-sided|network|cpu|hybrid",
-     "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else "
-     "network"},
+     "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else for "
+     "each "
+     "epoch what has cost least"},
     {"RMA_LOCK_HOME", "cpu", form::words, "cpu|network", "where a hybrid lock is when its window is made"},
     {"RMA_LOCK_POLICY", "adaptive", form::words, "naive|threshold:K|adaptive",
      "when a hybrid lock migrates: at every request of the other side, at K in a row, or when that pays"},

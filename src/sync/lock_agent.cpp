@@ -20,25 +20,36 @@ bool lock_agent::take_message(int source, const lock_header& h, std::span<const 
     return false;
   switch (h.word) {
     case lock_word::ask:
-      enqueue({source, h.number, h.target, static_cast<lock_kind>(h.kind), false, false, false, {}});
+      enqueue({source, h.number, h.target, static_cast<lock_kind>(h.kind), false, false, false, h.late, {}});
       return true;
     case lock_word::epoch: return take_piece(source, h, body);
     case lock_word::leave: leave(source, h.number); return true;
-    case lock_word::answer: break;
+    case lock_word::home: {
+      lock_header reply = h;
+      reply.word = lock_word::welcome;
+      reply.result = static_cast<std::int8_t>(may_come(source) ? status::done : status::not_yet);
+      w_.ctx->send_record(source, message::lock, reply);
+      return true;
+    }
+    case lock_word::come: comes(source); return true;
+    case lock_word::stay: stays(source); return true;
+    case lock_word::answer:
+    case lock_word::welcome: break;
   }
   return false;
 }
 
 void lock_agent::enqueue(claim&& c) noexcept {
+  c.since_ns = w_.ctx->around().now_ns();
   waiting_.push_back(std::move(c));
   (void)serve();
   if (busy()) w_.team->rt->ops->busy(w_);
 }
 
 bool lock_agent::take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept {
-  if (w_.locks != lock_protocol::two_sided) return false;
+  if (w_.locks != lock_protocol::two_sided && !w_.defers_far) return false;
   claim& c = arriving_[source];
-  if (c.source < 0) c = {source, h.number, h.target, static_cast<lock_kind>(h.kind), true, false, false, {}};
+  if (c.source < 0) c = {source, h.number, h.target, static_cast<lock_kind>(h.kind), true, false, false, h.late, {}};
   c.messages.insert(c.messages.end(), body.begin(), body.end());
   if (h.last == 0) return true;
   claim whole = std::move(c);
@@ -48,7 +59,7 @@ bool lock_agent::take_piece(int source, const lock_header& h, std::span<const st
 }
 
 void lock_agent::ask_own(std::uint32_t number, lock_kind kind) noexcept {
-  enqueue({w_.ctx->rank(), number, w_.team->rank, kind, false, false, false, {}});
+  enqueue({w_.ctx->rank(), number, w_.team->rank, kind, false, false, false, 0, {}});
 }
 
 void lock_agent::leave(int source, std::uint32_t number) noexcept {
@@ -129,7 +140,7 @@ lock_agent::turn lock_agent::take_hybrid(claim& c) noexcept {
   const int me = w_.team->rank;
   (void)mend(w_, me);
   if (!wait_ && (w_.my_block().lock.state.load() & lock_away) != 0) return turn::elsewhere;
-  if (!std::exchange(c.is_noted, true)) c.migrates = note_request(w_, w_.my_block(), false);
+  if (!std::exchange(c.is_noted, true)) c.migrates = note_request(w_, w_.my_block(), false, c.late);
   if (!c.migrates) return wait_for_cpu(c, c.kind, proxy_of(c));
   const turn t = wait_for_cpu(c, lock_kind::exclusive, granted_tag(c.source));
   if (t == turn::waits && c.kind == lock_kind::shared) {  // must not wait for others that hold it shared
@@ -142,6 +153,38 @@ lock_agent::turn lock_agent::take_hybrid(claim& c) noexcept {
     wake_all(w_, me);
   }
   return t;
+}
+
+// A rank of another node wants to bring the lock from the network, by and by: it is the one to act from now on. Whoever
+// of this node brings it first puts itself in its place. Not while the network word says "away", too: then the CPU word
+// names somebody who acts already.
+bool lock_agent::may_come(int source) noexcept {
+  word64& word = w_.my_block().lock.state;
+  std::uint64_t state = word.load();
+  if ((state & lock_away) == 0 || (state & lock_migrating) != 0) return false;
+  if ((w_.my_block().network_lock.load() & network_away) != 0) return false;
+  return word.compare_exchange(state, migrating_tag(source) | (state & lock_waiters));
+}
+
+void lock_agent::comes(int source) noexcept {
+  window_block& block = w_.my_block();
+  std::uint64_t state = block.lock.state.load();
+  while ((state & ~lock_waiters) == migrating_tag(source) && (block.network_lock.load() & network_away) != 0) {
+    if (!block.lock.state.compare_exchange(state, lock_counted | (state & lock_waiters))) continue;
+    block.migration.rent.store(0);
+    block.migration.home_run.store(0);
+    wake_all(w_, w_.team->rank);
+    (void)serve();
+    return;
+  }
+}
+
+void lock_agent::stays(int source) noexcept {
+  word64& word = w_.my_block().lock.state;
+  std::uint64_t state = word.load();
+  while ((state & ~lock_waiters) == migrating_tag(source)) {
+    if (word.compare_exchange(state, granted_tag(source) | (state & lock_waiters))) return;
+  }
 }
 
 void lock_agent::give_back(const claim& c) noexcept {
@@ -161,13 +204,22 @@ void lock_agent::run(const claim& c) noexcept {
 }
 
 void lock_agent::answer(const claim& c, status result, int blamed) noexcept {
+  lock_header h{w_.id,
+                c.number,
+                c.target,
+                blamed,
+                lock_word::answer,
+                static_cast<std::uint8_t>(c.kind),
+                1,
+                static_cast<std::int8_t>(result)};
+  const std::int64_t waited_ns = w_.ctx->around().now_ns() - c.since_ns;
+  h.waited_ns = static_cast<std::uint32_t>(std::clamp<std::int64_t>(waited_ns, 0, ~std::uint32_t{0}));
+  h.alone = w_.alone ? 1 : 0;
   if (c.source == w_.ctx->rank()) {
-    take_answer(w_, c.target, c.number, result, blamed);
-    return;
+    take_answer(w_, c.target, h);
+  } else {
+    w_.ctx->send_record(c.source, message::lock, h);
   }
-  w_.ctx->send_record(c.source, message::lock,
-                      lock_header{w_.id, c.number, c.target, blamed, lock_word::answer,
-                                  static_cast<std::uint8_t>(c.kind), 1, static_cast<std::int8_t>(result)});
 }
 
 /// Sees to the dead among holders and waiters.
@@ -240,11 +292,15 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
   if (payload.size() < sizeof h) return e.refuse(source, message::lock, payload, nonsense::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   window_core* const w = e.find(h.window);
-  if (h.word == lock_word::answer) {
+  if (h.word == lock_word::answer || h.word == lock_word::welcome) {
     if (w == nullptr) return;
     const bool ours = h.target >= 0 && h.target < w->size() && w->world_rank(h.target) == source;
     if (!ours) return e.refuse(source, message::lock, payload, nonsense::wrong_contents);
-    take_answer(*w, h.target, h.number, static_cast<status>(h.result), h.blamed);
+    if (h.word == lock_word::answer) {
+      take_answer(*w, h.target, h);
+    } else {
+      take_welcome(*w, h.target, h.result == static_cast<std::int8_t>(status::done));
+    }
     return;
   }
   if (w != nullptr && w->agent != nullptr) {
@@ -252,7 +308,7 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
       e.refuse(source, message::lock, payload, nonsense::wrong_contents);
     return;
   }
-  if (h.word == lock_word::leave) return;  // the window has been dropped here
+  if (h.word != lock_word::ask && h.word != lock_word::epoch) return;  // the window has been dropped here
   h.word = lock_word::answer;
   // A rank that gave its window up because another had failed passes that on.
   h.blamed = e.ctx().last_failed();
@@ -262,23 +318,26 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
 
 // ---- origin's side -----------------------------------------------------------------------------------------------
 
-namespace {
-
-/// The caller holds the progress lock.
 lock_request& request_to(window_core& w, int target) {
   auto& found = w.lock_requests[target];
   if (found == nullptr) found = std::make_unique<lock_request>();
   return *found;
 }
 
-}  // namespace
-
-void take_answer(window_core& w, int target, std::uint32_t number, status result, int blamed) noexcept {
+void take_welcome(window_core& w, int target, bool welcome) noexcept {
   lock_request& r = request_to(w, target);
-  if (r.number != number) return;
-  r.result = result;
-  r.blamed = blamed;
-  r.answered.store(number);
+  r.welcome = welcome;
+  r.home_answered_ns = w.ctx->around().now_ns();
+}
+
+void take_answer(window_core& w, int target, const lock_header& h) noexcept {
+  lock_request& r = request_to(w, target);
+  if (r.number != h.number) return;
+  r.result = static_cast<status>(h.result);
+  r.blamed = h.blamed;
+  r.waited_ns = h.waited_ns;
+  r.alone = h.alone != 0;
+  r.answered.store(h.number);
 }
 
 lock_request& begin_request(window_core& w, int target) {
@@ -308,25 +367,26 @@ status await_answer(window_core& w, int target, lock_request& r) noexcept {
 }
 
 void tell_agent(window_core& w, int target, lock_word word, std::uint32_t number, lock_kind kind, bool last,
-                std::span<const std::byte> body) noexcept {
-  const lock_header h{
+                std::span<const std::byte> body, std::uint32_t late) noexcept {
+  lock_header h{
       w.id, number, target, -1, word, static_cast<std::uint8_t>(kind), last ? std::uint8_t{1} : std::uint8_t{0}, 0};
+  h.late = static_cast<std::uint8_t>(late);
   w.ctx->send_record(w.world_rank(target), message::lock, h, body);
 }
 
-lock_request& ask_agent(window_core& w, int target, lock_kind kind) noexcept {
+lock_request& ask_agent(window_core& w, int target, lock_kind kind, std::uint32_t late) noexcept {
   const std::lock_guard guard(w.ctx->lock());
   lock_request& request = begin_request(w, target);
   if (target == w.team->rank) {
     w.agent->ask_own(request.number, kind);
   } else {
-    tell_agent(w, target, lock_word::ask, request.number, kind, true, {});
+    tell_agent(w, target, lock_word::ask, request.number, kind, true, {}, late);
   }
   return request;
 }
 
-status acquire_by_agent(window_core& w, int target, lock_kind kind) noexcept {
-  return await_answer(w, target, ask_agent(w, target, kind));
+status acquire_by_agent(window_core& w, int target, lock_kind kind, std::uint32_t late) noexcept {
+  return await_answer(w, target, ask_agent(w, target, kind, late));
 }
 
 void release_by_agent(window_core& w, int target) noexcept {

@@ -66,11 +66,16 @@ class lock_agent {
     bool is_epoch = false;
     bool is_noted = false;  ///< in the ledger of migrations
     bool migrates = false;
+    std::uint8_t late = 0;            ///< see lateness()
     std::vector<std::byte> messages;  ///< of the epoch
+    std::int64_t since_ns = 0;        ///< in the queue
   };
   void enqueue(claim&& c) noexcept;
   bool take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept;
   void leave(int source, std::uint32_t number) noexcept;
+  bool may_come(int source) noexcept;
+  void comes(int source) noexcept;
+  void stays(int source) noexcept;
   enum class turn : std::uint8_t { waits, holds, brings, elsewhere };
   turn take(claim& c) noexcept;
   turn take_two_sided(const claim& c) const noexcept;
@@ -103,17 +108,21 @@ class lock_agent {
 /// A new request to the target's lock manager; the caller holds the progress lock.
 lock_request& begin_request(window_core& w, int target);
 /// Its answer has come; the caller holds the progress lock.
-void take_answer(window_core& w, int target, std::uint32_t number, status result, int blamed) noexcept;
+void take_answer(window_core& w, int target, const lock_header& h) noexcept;
+/// The answer to lock_word::home has come; the caller holds the progress lock.
+void take_welcome(window_core& w, int target, bool welcome) noexcept;
+/// The last request to the target's lock manager; the caller holds the progress lock.
+lock_request& request_to(window_core& w, int target);
 /// Waits for it: the result that the manager sent, or `peer_failed` if the target is gone.
 status await_answer(window_core& w, int target, lock_request& r) noexcept;
 /// Sends a message to the manager of another rank; the caller holds the progress lock.
 void tell_agent(window_core& w, int target, lock_word word, std::uint32_t number, lock_kind kind, bool last,
-                std::span<const std::byte> body) noexcept;
+                std::span<const std::byte> body, std::uint32_t late = 0) noexcept;
 
 /// Asks the target's lock manager, which will answer.
-lock_request& ask_agent(window_core& w, int target, lock_kind kind) noexcept;
+lock_request& ask_agent(window_core& w, int target, lock_kind kind, std::uint32_t late = 0) noexcept;
 /// The same, and waits for its answer. `peer_failed` if a holder dies meanwhile, or the target.
-status acquire_by_agent(window_core& w, int target, lock_kind kind) noexcept;
+status acquire_by_agent(window_core& w, int target, lock_kind kind, std::uint32_t late = 0) noexcept;
 /// Lets go of what it got, or gives up what it has asked for.
 void release_by_agent(window_core& w, int target) noexcept;
 

@@ -63,7 +63,12 @@ class by_agent final : public lock_attempt {
 /// Where the lock is; it does not migrate for an attempt of the target's node.
 class hybrid_attempt final : public lock_attempt {
  public:
-  hybrid_attempt(window_core& w, int target, lock_kind kind) noexcept : w_(w), target_(target), kind_(kind) {}
+  /// Begins where the lock was last; a rank of another node that does not know asks the adapter, which always answers.
+  hybrid_attempt(window_core& w, int target, lock_kind kind) noexcept
+      : w_(w),
+        target_(target),
+        kind_(kind),
+        by_network_(w.block_of(target) == nullptr && w.state_of(target).experience.place != lock_place::cpu) {}
   status advance() noexcept override {
     for (int homes = 0; homes < 2; ++homes) {
       if (at_ == nullptr) begin();
@@ -104,7 +109,7 @@ class hybrid_attempt final : public lock_attempt {
   window_core& w_;
   int target_;
   lock_kind kind_;
-  bool by_network_ = false;
+  bool by_network_;
   std::unique_ptr<lock_attempt> at_;
   by_agent* agent_ = nullptr;  ///< at_, if it is one
 };
@@ -113,6 +118,9 @@ class hybrid_attempt final : public lock_attempt {
 
 std::unique_ptr<lock_attempt> attempt_lock(window_core& w, int target, lock_kind kind) {
   if (w.locks != lock_protocol::cpu || !maps_lock(w, target)) ++(w.is_far(target) ? w.counts.remote : w.counts.local);
+  if (w.defers_far) {
+    if (const status s = send_deferred_before(w, -1); s != status::done) return std::make_unique<in_vain>(s);
+  }
   switch (w.locks) {
     case lock_protocol::network: return attempt_network(w, target, kind);
     case lock_protocol::hybrid: return std::make_unique<hybrid_attempt>(w, target, kind);

@@ -91,21 +91,35 @@ status acquire_near(window_core& w, int target, lock_kind kind) noexcept {
   }
 }
 
-/// By ranks of other nodes.
-status acquire_afar(window_core& w, int target, lock_kind kind) noexcept {
+/// The lock manager's way. `not_yet`: the lock is in the network, or on its way.
+status ask_manager(window_core& w, int target, lock_kind kind) noexcept {
   target_state& state = w.state_of(target);
+  const std::int64_t begin_ns = w.ctx->around().now_ns();
+  lock_request& request = ask_agent(w, target, kind, lateness(state.experience));
+  const status s = await_answer(w, target, request);
+  state.experience.alone = request.alone;
+  state.path = lock_path::agent;
+  if (s == status::done) {
+    state.experience = found_at(state.experience, lock_place::cpu);
+    state.experience =
+        after_answer(state.experience, w.ctx->around().now_ns() - begin_ns - request.waited_ns, atomics_per_answer);
+  } else if (s == status::posted || s == status::not_yet) {
+    state.experience = found_at(state.experience, lock_place::network);
+  }
+  if (s != status::posted) return s;
+  ++w.counts.migrations;
+  state.path = lock_path::network;
+  return claim_network(w, target, kind);
+}
+
+/// By ranks of other nodes: where the lock was last, else at the other place.
+status acquire_afar(window_core& w, int target, lock_kind kind) noexcept {
   between_homes between(w, target);
-  for (;;) {
-    state.path = lock_path::network;
-    status s = acquire_network(w, target, kind);
+  bool by_manager = w.state_of(target).experience.place == lock_place::cpu;
+  for (unsigned failures = 0;; by_manager = !by_manager) {
+    status s = by_manager ? ask_manager(w, target, kind) : acquire_there(w, target, kind);
     if (s != status::not_yet) return s;
-    s = acquire_by_agent(w, target, kind);
-    if (s == status::posted) {
-      ++w.counts.migrations;
-      return claim_network(w, target, kind);
-    }
-    state.path = lock_path::agent;
-    if (s != status::not_yet) return s;
+    if (++failures % 2 != 0) continue;
     s = between.pause();
     if (s != status::done) return s;
   }
@@ -113,11 +127,28 @@ status acquire_afar(window_core& w, int target, lock_kind kind) noexcept {
 
 }  // namespace
 
-bool note_request(window_core& w, window_block& block, bool home) noexcept {
+status acquire_there(window_core& w, int target, lock_kind kind) noexcept {
+  target_state& state = w.state_of(target);
+  const std::int64_t begin_ns = w.ctx->around().now_ns();
+  const std::uint64_t pauses = w.lock_pauses;
+  state.path = lock_path::network;
+  const status s = acquire_network(w, target, kind);
+  if (w.lock_pauses == pauses) state.experience = after_atomic(state.experience, w.ctx->around().now_ns() - begin_ns);
+  if (s == status::done) state.experience = found_at(state.experience, lock_place::network);
+  return s;
+}
+
+bool note_request(window_core& w, window_block& block, bool home, std::uint32_t late) noexcept {
+  const bool adaptive = w.policy == lock_policy::adaptive;
+  const bool counts_all = w.alone && !w.defers_far;
+  const bool well = home || (adaptive && !counts_all && late < lateness_of_rent);
+  // What was lost to a rank without neighbours is paid at once.
+  const std::uint32_t weight = adaptive && w.alone && w.defers_far ? late : 1;
   migration_words& words = block.migration;
   const migration_ledger before{words.rent.load(std::memory_order_relaxed), words.price.load(std::memory_order_relaxed),
                                 words.home_run.load(std::memory_order_relaxed), false};
-  const migration_ledger after = accounted(before, w.policy, w.policy_threshold, home);
+  const migration_ledger after =
+      accounted(before, w.policy, w.policy_threshold, well, adaptive && counts_all ? 1 : migration_price_min, weight);
   // Ranks that write at the same time lose a count: it is a wager anyway.
   if (after.rent != before.rent) words.rent.store(after.rent);
   if (after.price != before.price) words.price.store(after.price);

@@ -17,9 +17,12 @@
 /// do, the CPU word names the rank that acts next. If that one dies, whoever sees it finishes for it (`mend`): back to
 /// CPU mode if the network word says "away", else nothing has happened yet.
 ///
-/// When to migrate is the policy's matter. "adaptive": each request of the side where the lock is not pays rent, each
-/// of the other side takes some back; when the rent exceeds the price of a migration, the lock moves. The price doubles
-/// with each migration that the lock did not stay for, and halves with each that it did.
+/// When to migrate is the policy's matter. "adaptive": each request that would be served better elsewhere pays rent,
+/// each other one takes some back; when the rent exceeds the price of a migration, the lock moves. The price doubles
+/// with each migration that the lock did not stay for, and halves with each that it did. In network mode the node's
+/// requests pay; in CPU mode those of other nodes, but only if the lock manager has kept their ranks waiting before,
+/// again and again (xfer/lock_experience.hpp): a manager that answers is as good as the network. Nobody is near a rank
+/// that has its node for itself: there every request of another node pays, and the first migration costs one of them.
 /// Source: dissertation ch. 5, figures 5.1-5.4 (step 4 of figure 5.4 means network mode); the policy is ours.
 #pragma once
 
@@ -48,23 +51,23 @@ struct migration_ledger {
 inline constexpr std::uint32_t migration_price_min = 4;
 inline constexpr std::uint32_t migration_price_max = 512;
 
-/// The ledger after a request of the side where the lock is (`home`) or of the other.
-constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std::uint32_t threshold,
-                                     bool home) noexcept {
+/// The ledger after a request that is served well where the lock is (`home`), or would be elsewhere.
+constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std::uint32_t threshold, bool home,
+                                     std::uint32_t price_min = migration_price_min, std::uint32_t weight = 1) noexcept {
   l.migrate = false;
-  l.price = std::max(l.price, migration_price_min);
+  l.price = std::max(l.price, price_min);
   if (home) {
     l.rent = policy == lock_policy::threshold || l.rent == 0 ? 0 : l.rent - 1;
     l.home_run = std::min(l.home_run + 1, migration_price_max);
     return l;
   }
-  ++l.rent;
+  l.rent += weight;
   const std::uint32_t needed = policy == lock_policy::naive       ? 1
                                : policy == lock_policy::threshold ? threshold
                                                                   : l.price;
   if (l.rent < needed) return l;
   const bool in_vain = l.home_run < l.price;
-  l.price = in_vain ? std::min(2 * l.price, migration_price_max) : std::max(l.price / 2, migration_price_min);
+  l.price = in_vain ? std::min(2 * l.price, migration_price_max) : std::max(l.price / 2, price_min);
   l.rent = 0;
   l.home_run = 0;
   l.migrate = true;
@@ -83,14 +86,20 @@ constexpr std::uint64_t mended(std::uint64_t state, std::uint64_t network_word,
   return state & ~lock_migrating;
 }
 
-/// Notes a request for the lock in the target's block; true if the lock should migrate.
-bool note_request(window_core& w, window_block& block, bool home) noexcept;
+/// Locks of the network that a rank of another node has lost to the lock manager when it wants the lock to move.
+inline constexpr std::uint32_t lateness_of_rent = 2;
+
+/// Notes a request for the lock in the target's block; true if the lock should migrate. `near`: by a rank of the node,
+/// and `home` if the lock is there; else by the lock manager in CPU mode, for a rank that it has kept so `late`.
+bool note_request(window_core& w, window_block& block, bool home, std::uint32_t late = lateness_of_rent) noexcept;
 /// Finishes what a dead rank began with the lock of a mapped target. True if there was something.
 bool mend(window_core& w, int target) noexcept;
 /// Sets the words of this rank's own lock, before anybody can ask for it.
 void set_home(window_core& w, lock_home home) noexcept;
 
 status acquire_hybrid(window_core& w, int target, lock_kind kind) noexcept;
+/// Of a rank of another node: by the network alone; `not_yet`: it is the lock manager's matter.
+status acquire_there(window_core& w, int target, lock_kind kind) noexcept;
 status release_hybrid(window_core& w, int target, lock_kind kind) noexcept;
 
 }  // namespace rma::detail

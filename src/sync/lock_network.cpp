@@ -16,6 +16,7 @@ namespace {
 constexpr unsigned release_tries = 32;
 constexpr std::int64_t pause_first_ns = 1'000;
 constexpr std::int64_t pause_max_ns = 1'000'000;
+constexpr std::int64_t yield_max_ns = 2 * pause_max_ns;  ///< whoever waits has looked by then
 constexpr std::int64_t drain_first_ns = 200'000;  ///< a writer keeps readers out for so long while it waits for others
 constexpr std::int64_t drain_max_ns = 10'000'000;
 constexpr std::int64_t withdrawn_ns = 4 * pause_max_ns;  ///< and lets them in for so long
@@ -72,6 +73,10 @@ class network_wait {
     a_.kind = kind;
     a_.phase = first;
     a_.hold = network_hold(w.ctx->rank(), kind);
+    if (first != network_phase::entering || kind != lock_kind::exclusive) return;
+    a_.seen = std::exchange(w.state_of(target).left_wanted, 0);
+    a_.phase = network_again(a_.seen);
+    if (a_.phase == network_phase::yielding) yields_until_ns_ = w.ctx->around().now_ns() + yield_max_ns;
   }
 
   /// Gives up where it would have to wait.
@@ -86,7 +91,7 @@ class network_wait {
       if (moved()) return s;
       if (!waits()) continue;
       if (once_) return give_up(status::posted);
-      if (withdraws()) continue;
+      if (withdraws() || yielded_enough()) continue;
       if (const status waited = pause(); waited != status::done && !suspect(waited)) return give_up(waited);
     }
   }
@@ -97,7 +102,7 @@ class network_wait {
     std::exchange(withdrawn_, false);
     for (;;) {
       const status s = ask();
-      if (s != status::not_yet || moved() || (waits() && !withdraws())) return s;
+      if (s != status::not_yet || moved() || (waits() && !withdraws() && !yielded_enough())) return s;
       if (withdrawn_ && a_.phase == network_phase::entering) return s;
     }
   }
@@ -128,7 +133,14 @@ class network_wait {
     return missed() ? give_up(status::peer_failed) : status::done;
   }
   [[nodiscard]] bool waits() const noexcept {
-    return a_.phase == network_phase::waiting || a_.phase == network_phase::draining;
+    return a_.phase == network_phase::waiting || a_.phase == network_phase::draining ||
+           a_.phase == network_phase::yielding;
+  }
+  /// Nobody has come: who wanted it has given up, or is dead.
+  bool yielded_enough() noexcept {
+    if (a_.phase != network_phase::yielding || w_.ctx->around().now_ns() < yields_until_ns_) return false;
+    a_.phase = network_phase::entering;
+    return true;
   }
   /// Between half of it and all, by lot.
   std::int64_t drawn(std::int64_t time_ns) noexcept {
@@ -169,6 +181,7 @@ class network_wait {
   }
   status pause_for(std::int64_t time_ns) noexcept {
     const std::int64_t part_ns = drawn(time_ns);
+    ++w_.lock_pauses;
     {
       const std::lock_guard guard(w_.ctx->lock());
       w_.ctx->count(counter::lock_waits);
@@ -235,6 +248,7 @@ class network_wait {
   std::int64_t drain_ns_ = drain_first_ns;
   std::int64_t drains_since_ns_ = -1;
   bool withdrawn_ = false;
+  std::int64_t yields_until_ns_ = 0;
   std::int64_t since_ns_ = 0;     ///< the word has been as it is
   std::uint64_t recoveries_ = 0;  ///< in the word when it was seen first
   int holder_ = -1;               ///< the last that was the only one
@@ -295,7 +309,11 @@ std::unique_ptr<lock_attempt> attempt_network(window_core& w, int target, lock_k
 
 status release_network(window_core& w, int target, lock_kind kind) noexcept {
   std::uint64_t old = 0;
-  return lock_word(w, target).add(std::uint64_t{0} - network_hold(w.ctx->rank(), kind), old);
+  const std::uint64_t hold = network_hold(w.ctx->rank(), kind);
+  const status s = lock_word(w, target).add(std::uint64_t{0} - hold, old);
+  const bool wanted = s == status::done && kind == lock_kind::exclusive && (old & network_wanted) != 0;
+  w.state_of(target).left_wanted = wanted ? old - hold : 0;
+  return s;
 }
 
 }  // namespace rma::detail

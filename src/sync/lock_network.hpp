@@ -3,13 +3,17 @@
 /// Lock "network": one word per window and target, taken by the fabric's atomics alone. The target does nothing.
 ///
 ///   63: a writer   62: the lock is elsewhere   61..58: holds of dead ranks that were given back, modulo 16
-///   57..40: how many hold it   39..0: the sum of their names, which are rank + 1
+///   57..40: how many hold it   39: wanted   35..0: the sum of the holders' names, which are rank + 1
 ///
 ///   exclusive:  entering --swap hits, nobody holds it--> held        shared:  entering --add, no writer--> held
 ///                   |  hits, readers hold it: draining --they left--> held        |  writer: leaving --add--> waiting
 ///                   |  misses, a writer: waiting --it left--> entering            '--------- entering <--it left--'
 ///
 /// A writer that drains for long withdraws for a while: readers that hold other locks must not wait for it in a circle.
+///
+/// Who waits for a writer says so by the look itself: it swaps the word for the same with "wanted". The writer reads
+/// that in the answer to its release, and steps back before it takes the lock again exclusively ("yielding"): until
+/// somebody else has had it, or for yield_max_ns if nobody comes. Who takes the lock exclusively takes the bit away.
 ///
 /// An uncontended lock is one atomic, and its release another. The writer's bit keeps new readers out, so that writers
 /// are not lost among them. Contenders look again after pauses that double and are drawn by lot (the dissertation names
@@ -37,7 +41,8 @@ inline constexpr unsigned network_recoveries_shift = 58;
 inline constexpr std::uint64_t network_recoveries_mask = std::uint64_t{15} << network_recoveries_shift;
 inline constexpr unsigned network_holders_shift = 40;
 inline constexpr std::uint64_t network_holders_mask = ((std::uint64_t{1} << 18) - 1) << network_holders_shift;
-inline constexpr std::uint64_t network_names_mask = (std::uint64_t{1} << 40) - 1;
+inline constexpr std::uint64_t network_wanted = std::uint64_t{1} << 39;
+inline constexpr std::uint64_t network_names_mask = (std::uint64_t{1} << 36) - 1;
 
 constexpr std::uint64_t network_holders(std::uint64_t word) noexcept {
   return (word & network_holders_mask) >> network_holders_shift;
@@ -65,7 +70,8 @@ enum class network_phase : std::uint8_t {
   claiming,  ///< no hold: the lock is elsewhere, and this rank brings it here
   entering,  ///< no hold: try
   leaving,   ///< a hold beside a writer's: take it back
-  waiting,   ///< no hold: look again after a pause
+  waiting,   ///< no hold: look again after a pause, and say so
+  yielding,  ///< no hold, but the last: look again after a pause whether others who want it came
   draining,  ///< the writer's bit is ours: look again after a pause whether the readers are gone
   held,
   moved,  ///< no hold: the lock is elsewhere
@@ -94,9 +100,10 @@ constexpr bool network_in_word(network_phase p) noexcept {
 constexpr network_request request_of(const network_attempt& a) noexcept {
   if (a.phase == network_phase::claiming) return {true, 0, a.hold - network_away};
   if (a.phase == network_phase::leaving) return {true, 0, std::uint64_t{0} - a.hold};
+  if (a.phase == network_phase::waiting) return {false, a.seen, a.seen | network_wanted};
   if (a.phase != network_phase::entering) return {false, a.seen, a.seen};  // a look
   if (a.kind == lock_kind::shared) return {true, 0, a.hold};
-  return {false, a.seen, a.seen + a.hold};
+  return {false, a.seen, (a.seen & ~network_wanted) + a.hold};
 }
 
 /// The phase of a rank that holds nothing and has seen this word.
@@ -126,6 +133,9 @@ constexpr network_attempt step(network_attempt a, std::uint64_t old) noexcept {
       break;
     case network_phase::leaving:
     case network_phase::waiting: a.phase = network_outside(a.seen); break;
+    case network_phase::yielding:
+      if (!changed) a.phase = network_outside(old);
+      break;
     case network_phase::draining:
       if (network_holders(old) == 1) a.phase = network_phase::held;
       break;
@@ -140,6 +150,12 @@ static_assert(step({lock_kind::exclusive, network_phase::entering, network_hold(
 static_assert(step({lock_kind::shared, network_phase::entering, network_hold(3, lock_kind::shared), 0},
                    network_hold(1, lock_kind::exclusive))
                   .phase == network_phase::leaving);
+
+/// What a rank that leaves this word behind does before it takes the lock again exclusively.
+constexpr network_phase network_again(std::uint64_t left) noexcept {
+  return (left & network_wanted) != 0 && network_outside(left) == network_phase::entering ? network_phase::yielding
+                                                                                          : network_phase::entering;
+}
 
 /// Blocks until this rank holds the target's lock. `peer_failed` if a rank that held it died meanwhile; `not_yet` if
 /// the lock is elsewhere.

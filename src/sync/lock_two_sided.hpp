@@ -14,6 +14,8 @@
 /// Source: dissertation ch. 4.
 #pragma once
 
+#include <memory>
+
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
@@ -21,6 +23,18 @@ namespace rma::detail {
 /// Locks are taken in the order of the program's calls, or two ranks that obey an order would wait for each other:
 /// takes those that were locked before `target` (-1: all) and sends what waits for them.
 status send_deferred_before(window_core& w, int target) noexcept;
+
+/// Nothing is sent yet: the operations of the epoch that begins wait.
+void begin_deferred(window_core& w, int target, lock_kind kind);
+/// The epoch that waits, which is no more.
+std::unique_ptr<deferred_epoch> take_deferred(window_core& w, int target);
+/// Lock, operations and unlock, in as few messages as they fit in.
+lock_request& send_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late = 0);
+/// Its answer; `transfer_failed` if the target could not run some of its operations.
+status await_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late,
+                   lock_request** request) noexcept;
+/// The operations of an epoch whose lock this rank holds now.
+void send_operations(window_core& w, int target, const deferred_epoch& epoch);
 
 /// Nothing is sent yet; this rank's own lock is taken at once, since its plain loads and stores cannot wait.
 status acquire_two_sided(window_core& w, int target, lock_kind kind) noexcept;

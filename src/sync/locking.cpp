@@ -3,8 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/names.hpp"
 #include "sync/lock_agent.hpp"
+#include "sync/lock_auto.hpp"
 #include "sync/lock_cpu.hpp"
 #include "sync/lock_hybrid.hpp"
 #include "sync/lock_network.hpp"
@@ -21,7 +24,7 @@ const fabric::capabilities& lock_fabric(const window_core& w) noexcept {
 
 void choose_policy(window_core& w) {
   const settings& config = w.ctx->config();
-  w.policy = w.hints.policy;
+  w.policy = w.defers_far ? lock_policy::adaptive : w.hints.policy;
   w.policy_threshold = w.hints.lock_threshold;
   if (w.policy != lock_policy::automatic) return;
   w.policy = config.is(knob::lock_policy, "naive")      ? lock_policy::naive
@@ -34,7 +37,7 @@ status ask(window_core& w, int target, lock_kind kind) noexcept {
   switch (w.locks) {
     case lock_protocol::two_sided: return acquire_two_sided(w, target, kind);
     case lock_protocol::network: return acquire_network(w, target, kind);
-    case lock_protocol::hybrid: return acquire_hybrid(w, target, kind);
+    case lock_protocol::hybrid: return w.defers_far ? acquire_auto(w, target, kind) : acquire_hybrid(w, target, kind);
     default: break;
   }
   return maps_lock(w, target) ? acquire_cpu(w, target, kind) : acquire_by_agent(w, target, kind);
@@ -63,10 +66,11 @@ status choose_lock(window_core& w, std::string& why_not) {
   w.locks_why = w.hints.lock != lock_protocol::automatic ? "Hints::lock" : "RMA_LOCK";
   if (wished == lock_protocol::automatic) {
     const bool atomics = lock_fabric(w).atomics;
-    w.locks = memory || !atomics ? lock_protocol::cpu : lock_protocol::network;
+    w.defers_far = !memory && atomics && w.intranode && w.ctx->wide() != nullptr;
+    w.locks = memory || !atomics ? lock_protocol::cpu : w.defers_far ? lock_protocol::hybrid : lock_protocol::network;
     w.locks_why = memory        ? "the lock words are mapped"
                   : !atomics    ? "the fabric has no atomics"
-                  : w.intranode ? "the team spans nodes"
+                  : w.intranode ? "the team spans nodes: each lock as it has cost"
                                 : "RMA_INTRANODE=off";
   }
   const bool by_network = w.locks == lock_protocol::network || w.locks == lock_protocol::hybrid;
@@ -75,6 +79,8 @@ status choose_lock(window_core& w, std::string& why_not) {
                           w.locks_why, lock_fabric(w).name);
     return status::not_supported;
   }
+  const auto& places = w.team->places;
+  w.alone = std::count_if(places.begin(), places.end(), [](std::int32_t place) { return place >= 0; }) <= 1;
   w.defers = w.locks == lock_protocol::two_sided;
   if (w.locks == lock_protocol::hybrid) choose_policy(w);
   if (w.defers || (w.locks != lock_protocol::network && !memory)) w.agent = std::make_shared<lock_agent>(w);
@@ -90,6 +96,7 @@ void await_news_of_death(window_core& w) noexcept {
 
 lock_home wished_home(const window_core& w) noexcept {
   if (w.hints.home != lock_home::automatic) return w.hints.home;
+  if (w.defers_far && w.alone) return lock_home::network;  // nobody is near who would gain
   return w.ctx->config().is(knob::lock_home, "network") ? lock_home::network : lock_home::cpu;
 }
 
@@ -110,7 +117,7 @@ status acquire_lock(window_core& w, int target, lock_kind kind) noexcept {
 status release_lock(window_core& w, int target, lock_kind kind) noexcept {
   switch (w.locks) {
     case lock_protocol::two_sided: return release_two_sided(w, target);
-    case lock_protocol::hybrid: return release_hybrid(w, target, kind);
+    case lock_protocol::hybrid: return w.defers_far ? release_auto(w, target, kind) : release_hybrid(w, target, kind);
     case lock_protocol::network:
       full_fence();  // what was stored in the epoch, before the adapter is asked
       return release_network(w, target, kind);

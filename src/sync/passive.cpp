@@ -3,6 +3,7 @@
 /// Passive target epochs: lock, lock_all, flush and their ends. The inlined halves are in window_ops.hpp.
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "rma/detail/window_ops.hpp"
 #include "sync/locking.hpp"
@@ -72,6 +73,7 @@ status send_to_one(window_core& w, int target) noexcept {
 status flush_one(window_core& w, int target) noexcept {
   if (const status s = send_waiting(w, target); s != status::done) return s;
   const status s = complete_target(w, target);
+  if (w.defers_far) w.state_of(target).epoch_bytes += deferral_bytes_max + 1;  // not an epoch to send as a whole
   full_fence();
   target_view* const t = w.view_at(target);
   if (t != nullptr && t->held != 0) t->flushable = w.inline_sync;
@@ -86,11 +88,10 @@ bool open_towards(const window_core& w, int target) noexcept {
 
 // An epoch without operations has nothing to send.
 status send_waiting(window_core& w, int target) noexcept {
-  if (!w.defers) return status::done;
+  if (w.deferred.empty()) return status::done;
   if (target >= 0) return send_to_one(w, target);
   status result = status::done;
-  for (int t = 0; t < w.size(); ++t) {
-    if (w.held(t) == 0) continue;
+  for (const int t : std::vector<int>(w.deferred)) {
     if (const status s = send_to_one(w, t); s != status::done) result = s;
   }
   return result;

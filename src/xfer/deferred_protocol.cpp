@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocol "deferred": operations of an epoch of lock "two-sided" wait at the origin for its end, as the messages that
-/// the target's handler would get. lock_two_sided.cpp sends them.
-/// Source: dissertation ch. 4 (the baseline that direct passive is compared with).
+/// Protocol "deferred": operations of an epoch of lock "two-sided", or of a small one of lock "auto", wait at the
+/// origin for its end, as the messages that the target's handler would get. lock_two_sided.cpp sends them. Source:
+/// dissertation ch. 4 (the baseline that direct passive is compared with).
 #include <cstring>
 
 #include "xfer/message_maker.hpp"
@@ -25,6 +25,8 @@ status run_deferred(window_core& w, const checked_operation& o, bool requested) 
   if (requested || (o.args->by_value && o.fetches())) return status::not_supported;    // somebody waits for it
   if (o.atomic() && w.mode != accumulate_mode::handler) return status::not_supported;  // not the handler's to do
   if (o.bytes > waiting_bytes_max - std::min(epoch.messages.size(), waiting_bytes_max)) return status::not_supported;
+  if (w.defers_far && epoch.bytes + o.bytes > deferral_bytes_max) return status::not_supported;
+  epoch.bytes += o.bytes;
   message_maker made(w, o, operation_message_max - framing_bytes);
   const std::lock_guard guard(w.ctx->lock());
   const std::uint64_t ticket = ticket_for(w, o);

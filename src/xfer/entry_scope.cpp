@@ -7,8 +7,19 @@
 namespace rma::detail {
 namespace {
 
+/// Where lock "auto" has chosen a way for the target's lock, and said why; else null.
+const target_state* chosen_for(const window_core& w, int target) noexcept {
+  if (!w.defers_far || target < 0 || target >= w.size()) return nullptr;
+  const auto far = w.far_targets.find(target);
+  const bool known = !w.is_far(target) || far != w.far_targets.end();
+  const target_state* const found = !known             ? nullptr
+                                    : w.is_far(target) ? far->second.get()
+                                                       : &w.states[w.index_of(target)];
+  return found == nullptr || *found->lock_how == '\0' ? nullptr : found;
+}
+
 /// What carries an epoch call out, and why.
-void explain(trace_event& e, const window_core& w, call what, bool under_way) noexcept {
+void explain(trace_event& e, const window_core& w, call what, int target, bool under_way) noexcept {
   const bool memory = w.intranode && w.team->one_node;
   switch (what) {
     case call::lock:
@@ -17,6 +28,10 @@ void explain(trace_event& e, const window_core& w, call what, bool under_way) no
     case call::unlock_all:
       e.protocol = name_of(w.locks);
       e.why = w.locks_why;
+      if (const target_state* const chosen = chosen_for(w, target); chosen != nullptr) {
+        e.protocol = chosen->lock_how;
+        e.why = chosen->lock_why;
+      }
       break;
     case call::flush:
     case call::flush_all:
@@ -68,7 +83,7 @@ void entry_scope::tell() noexcept {
     e.protocol = operation_->protocol;
     e.why = operation_->why;
   } else {
-    explain(e, w_, what_, under_way_);
+    explain(e, w_, what_, target_, under_way_);
   }
   w_.trace->add(e);
 }

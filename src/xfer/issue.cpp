@@ -229,7 +229,7 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
 
 /// run_plain may be able to do it.
 bool is_last_far(const window_core& w, const operation_args& a) noexcept {
-  return w.last_far_target != nullptr && a.target == w.last_far && !w.defers;
+  return w.last_far_target != nullptr && a.target == w.last_far && !w.defers && w.last_far_target->epoch == nullptr;
 }
 
 /// So much is copied while other threads are in the window.
@@ -243,12 +243,16 @@ bool is_long_copy(const checked_operation& o) noexcept {
 status issue(window_view& view, const operation_args& a, request_node** request) noexcept {
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
-  if (!w.attended && is_last_far(w, a)) {
+  bool counted = !w.attended && is_last_far(w, a);
+  if (counted) {
+    w.last_far_target->epoch_bytes += a.bytes;
     if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
   }
   checked_operation o;
   const entry_scope in(w, a, o);
   if (w.attended && is_last_far(w, a)) {
+    counted = true;
+    w.last_far_target->epoch_bytes += a.bytes;
     o.args = &a;
     o.bytes = a.bytes;
     o.choose(o.atomic() ? "device" : "fabric", "a plain operation on another node");
@@ -271,8 +275,10 @@ status issue(window_view& view, const operation_args& a, request_node** request)
       o.choose("deferred", "the window's fence is def");
       if (const status s = defer(w, o, request != nullptr); s != status::done) return s;
     }
+    if (!counted) o.state->epoch_bytes += o.bytes;
     if (o.state->epoch != nullptr) {
-      o.choose("deferred", "lock two-sided: until the end of the epoch");
+      o.choose("deferred", w.defers ? "lock two-sided: until the end of the epoch"
+                                    : "lock auto: until the end of the epoch, while that is small");
       if (const status s = run_deferred(w, o, request != nullptr); s != status::not_supported) return s;
       // What follows in this epoch goes other ways, and must not overtake what waited.
       if (const status s = send_deferred(w, a.target); s != status::done) return s;

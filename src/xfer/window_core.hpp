@@ -20,6 +20,7 @@
 #include "runtime/team_core.hpp"
 #include "xfer/door.hpp"
 #include "xfer/fence_state.hpp"
+#include "xfer/lock_experience.hpp"
 #include "xfer/range_state.hpp"
 
 namespace rma::detail {
@@ -91,6 +92,7 @@ struct attachment {
 struct deferred_epoch {
   lock_kind kind = lock_kind::shared;
   std::uint32_t count = 0;          ///< of the operations' messages
+  std::uint64_t bytes = 0;          ///< of data, in either direction
   std::vector<std::byte> messages;  ///< [length, message] ...
 };
 
@@ -99,21 +101,31 @@ struct lock_request {
   std::uint32_t number = 0;
   word32 answered{};  ///< the number of the last that was answered
   status result = status::done;
-  int blamed = -1;  ///< world rank that the result is about
+  int blamed = -1;                     ///< world rank that the result is about
+  std::int64_t waited_ns = 0;          ///< there, for others that held the lock
+  bool alone = false;                  ///< the target, see lock_header
+  std::int64_t home_asked_ns = -1;     ///< lock_word::home went out, and was not settled yet
+  std::int64_t home_answered_ns = -1;  ///< lock_word::welcome came
+  bool welcome = false;
 };
 
 /// What the engine has under way towards one target of one window.
 struct target_state {
-  context::peer* peer = nullptr;          ///< null until a handler operation went there
-  std::uint64_t last_operation = 0;       ///< number of the peer's last handler operation that was ours
-  std::uint32_t protests = 0;             ///< the peer's that have been reported
-  std::uint64_t last_promised = 0;        ///< of these, the last that the target is bound to handle
-  word64 fabric_pending{};                ///< posted fabric operations
-  word32 fabric_failed{};                 ///< minus the status of one of them that failed and was not reported
-  std::uint32_t failures = 0;             ///< how many; these three are written by who holds the progress lock
-  std::uint32_t reports = 0;              ///< how often failures have been reported by a call that completes all
-  bool dirty = false;                     ///< in window_core::dirty
-  lock_path path = lock_path::cpu;        ///< of the lock that this rank holds there
+  context::peer* peer = nullptr;     ///< null until a handler operation went there
+  std::uint64_t last_operation = 0;  ///< number of the peer's last handler operation that was ours
+  std::uint32_t protests = 0;        ///< the peer's that have been reported
+  std::uint64_t last_promised = 0;   ///< of these, the last that the target is bound to handle
+  word64 fabric_pending{};           ///< posted fabric operations
+  word32 fabric_failed{};            ///< minus the status of one of them that failed and was not reported
+  std::uint32_t failures = 0;        ///< how many; these three are written by who holds the progress lock
+  std::uint32_t reports = 0;         ///< how often failures have been reported by a call that completes all
+  bool dirty = false;                ///< in window_core::dirty
+  lock_path path = lock_path::cpu;   ///< of the lock that this rank holds there
+  lock_experience experience;        ///< of its hybrid lock
+  std::uint64_t epoch_bytes = 0;     ///< of the open epoch, if it goes by the network (lock "auto")
+  const char* lock_how = "";         ///< what lock "auto" has chosen last, and why: for the trace
+  const char* lock_why = "";
+  std::uint64_t left_wanted = 0;          ///< its network word as this rank left it, if others wanted it
   std::unique_ptr<deferred_epoch> epoch;  ///< of lock "two-sided", until it is sent
   std::uint32_t immediates = 0;           ///< that went there in this fence epoch, and have not failed
   bool channel = false;                   ///< in fence_state::channels
@@ -173,11 +185,14 @@ struct window_core : window_view {
   const char* locks_why = "";
   lock_policy policy = lock_policy::adaptive;  ///< of a hybrid lock; never automatic
   std::uint32_t policy_threshold = 0;
+  bool alone = false;  ///< no other member is on this node
   LockCounts counts;
   std::vector<int> deferred;                ///< targets with an epoch that is not sent, in the order of their locks
   bool defers = false;                      ///< operations of a passive epoch wait for its end
+  bool defers_far = false;                  ///< lock "auto": small ones towards other nodes may
   std::shared_ptr<class lock_agent> agent;  ///< the lock manager of this rank's part; null: nobody needs one
   std::unordered_map<int, std::unique_ptr<lock_request>> lock_requests;  ///< by target; guarded by the progress lock
+  std::uint64_t lock_pauses = 0;                                         ///< of waits for network locks
   std::uint64_t dice = 0;                                                ///< where contenders' pauses are drawn from
 
   bool intranode = true;     ///< memory of the node's ranks may be used directly

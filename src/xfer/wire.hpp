@@ -58,6 +58,11 @@ enum class lock_word : std::uint8_t {
   epoch,   ///< origin: a piece of an epoch: [length, operation message] ...
   leave,   ///< origin: I let go
   answer,  ///< target: you have it (an epoch: it was run), or `result` says why not
+  // Lock "auto": a rank of another node brings a hybrid lock to CPU mode.
+  home,     ///< origin: may I bring it?
+  welcome,  ///< target: `result`
+  come,     ///< origin: it is yours, I have let go of the network word
+  stay,     ///< origin: I shall not bring it
 };
 
 /// Between a rank that wants a lock and the lock manager of its target.
@@ -67,11 +72,15 @@ struct lock_header {
   std::int32_t target;   ///< rank in the window's team
   std::int32_t blamed;   ///< world rank that `result` is about
   lock_word word;
-  std::uint8_t kind;   ///< lock_kind
-  std::uint8_t last;   ///< of the pieces of an epoch
-  std::int8_t result;  ///< status
+  std::uint8_t kind;            ///< lock_kind
+  std::uint8_t last;            ///< of the pieces of an epoch
+  std::int8_t result;           ///< status
+  std::uint32_t waited_ns = 0;  ///< answer: for others that held the lock
+  std::uint8_t late = 0;        ///< ask: see lateness()
+  std::uint8_t alone = 0;       ///< answer: the target shares its node with no member
+  std::uint16_t reserved = 0;
 };
-static_assert(sizeof(lock_header) == 24);
+static_assert(sizeof(lock_header) == 32);
 
 struct notify_header {
   std::uint64_t window;

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "sync/lock_network.hpp"
+#include "xfer/lock_experience.hpp"
 
 using namespace rma;
 using namespace rma::detail;
@@ -34,10 +35,31 @@ TEST_CASE("policies of migration", "[sync][lock_hybrid]") {
   CHECK(migrations(lock_policy::naive, 0, 1, 1000) == 999);  // every request is of the other side
   CHECK(migrations(lock_policy::threshold, 3, 2, 1000) == 0);
   CHECK(migrations(lock_policy::threshold, 3, 3, 1000) == 999);
-  CHECK(migrations(lock_policy::adaptive, 0, 1, 1000) == 0);     // both sides at once: it stays
-  CHECK(migrations(lock_policy::adaptive, 0, 6, 1000) <= 99);    // bursts too short to be worth it
-  CHECK(migrations(lock_policy::adaptive, 0, 2000, 100) >= 90);  // phases: it follows
-  CHECK(migrations(lock_policy::adaptive, 0, 100'000, 1) == 0);  // a burst of its own side
+  CHECK(migrations(lock_policy::adaptive, 0, 1, 1000) == 0);         // both sides at once: it stays
+  CHECK(migrations(lock_policy::adaptive, 0, 6, 1000) <= 99);        // bursts too short to be worth it
+  CHECK(migrations(lock_policy::adaptive, 0, 2000, 100) >= 90);      // phases: it follows
+  CHECK(migrations(lock_policy::adaptive, 0, 100'000, 1) == 0);      // a burst of its own side
+  CHECK(accounted({}, lock_policy::adaptive, 0, false, 1).migrate);  // a rank without neighbours
+}
+
+TEST_CASE("a lock manager that answers costs nothing, one that is away does", "[sync][lock_hybrid]") {
+  lock_experience e;
+  CHECK(lateness(after_answer(e, 1'000'000, atomics_per_answer)) == 0);  // nothing to compare it with
+  e = after_atomic(after_atomic(e, 30'000), 10'000);
+  e = after_atomic(e, 20'000);
+  CHECK(e.atomic_ns == 10'000);
+  for (int i = 0; i < 1000; ++i) e = after_answer(e, 25'000, atomics_per_answer);
+  CHECK(lateness(e) == 0);
+  lock_experience once = after_answer(e, 5'000'000, atomics_per_answer);
+  CHECK(lateness(once) == debt_once_locks);  // it has neighbours: one absence says little
+  for (int i = 0; i < 4; ++i) once = after_answer(once, 25'000, atomics_per_answer);
+  CHECK(lateness(once) == 0);
+  for (int i = 0; i < 3; ++i) once = after_answer(once, 60'000, atomics_per_answer);
+  CHECK(lateness(once) >= lateness_of_rent);
+  CHECK(lateness(found_at(once, lock_place::network)) == 0);
+  e.alone = true;
+  CHECK(lateness(after_answer(e, 5'000'000, atomics_per_answer)) == lateness_max);
+  CHECK(lateness(after_answer(e, 130'000, atomics_per_answer)) == 5);
 }
 
 TEST_CASE("what the dead left half done", "[sync][lock_hybrid]") {

@@ -20,7 +20,7 @@ constexpr int ranks = 4;
 constexpr int acquisitions = 2;
 
 /// What the model does wrong, to see that the search notices.
-enum class mutation : std::uint8_t { none, early_grant, blind_reader, hold_stays, no_recovery };
+enum class mutation : std::uint8_t { none, early_grant, blind_reader, hold_stays, no_recovery, yields_for_ever };
 
 struct rank_state {
   network_phase phase = network_phase::entering;
@@ -62,7 +62,7 @@ struct model {
       if (kind_of(r) == lock_kind::exclusive) ++writers;
     }
     if (writers != 0 && holders > 1) return "a writer is not alone";
-    if (finished() && !death && word != 0) return "something is left in the word";
+    if (finished() && !death && (word & ~network_wanted) != 0) return "something is left in the word";
     return {};
   }
   [[nodiscard]] bool finished() const {
@@ -77,6 +77,7 @@ struct model {
     for (int r = 0; r < ranks; ++r) {
       if (!busy(r)) continue;
       emit(all[index(r)].phase == network_phase::held ? released(r) : stepped(r));
+      if (all[index(r)].phase == network_phase::yielding && broken != mutation::yields_for_ever) emit(yielded(r));
       if (!death) emit(died(r));
       if (death) recover(r, emit);
     }
@@ -111,7 +112,22 @@ struct model {
     me.seen = 0;
     return next;
   }
-  [[nodiscard]] model released(int r) const { return ended(r); }
+  [[nodiscard]] model released(int r) const {
+    const bool exclusively = kind_of(r) == lock_kind::exclusive;
+    const bool wanted = (word & network_wanted) != 0;
+    model next = ended(r);
+    rank_state& me = next.all[index(r)];
+    if (!exclusively || !wanted || me.done == acquisitions || next.kind_of(r) == lock_kind::shared) return next;
+    me.phase = network_again(next.word);
+    me.seen = next.word;
+    return next;
+  }
+  /// Has waited for long enough for others who want it.
+  [[nodiscard]] model yielded(int r) const {
+    model next = *this;
+    next.all[index(r)].phase = network_phase::entering;
+    return next;
+  }
   [[nodiscard]] model died(int r) const {
     model next = *this;
     next.all[index(r)].dead = true;
@@ -150,7 +166,7 @@ constexpr std::uint8_t writers = 0b11'11'11'11;
 
 TEST_CASE("all states of four ranks, two locks each, one death", "[sync][lock_network]") {
   std::size_t states = 0;
-  for (const std::uint8_t kinds : {mixed, writers, std::uint8_t{0b00'01'00'10}}) {
+  for (const std::uint8_t kinds : {std::uint8_t{0b11'11'00'11}, std::uint8_t{0b11'11'11'01}, writers}) {
     const test::search_result r = search(kinds);
     CAPTURE(int{kinds}, r.states, r.steps);
     CHECK(r.failure == "");
@@ -165,6 +181,7 @@ TEST_CASE("the search finds what is broken", "[sync][lock_network][mutation]") {
   CHECK(search(mixed, mutation::blind_reader).failure == "a writer is not alone");
   CHECK(search(writers, mutation::hold_stays).failure != "");
   CHECK(search(writers, mutation::no_recovery).failure == "a state from which the end cannot be reached");
+  CHECK(search(writers, mutation::yields_for_ever).failure == "a state from which the end cannot be reached");
 }
 
 TEST_CASE("every phase with every kind of word", "[sync][lock_network]") {
@@ -194,6 +211,34 @@ TEST_CASE("every phase with every kind of word", "[sync][lock_network]") {
       }
     }
   }
+}
+
+TEST_CASE("who wants a writer's lock is seen, and let in", "[sync][lock_network]") {
+  const std::uint64_t first = network_hold(3, exclusive);
+  network_attempt waits{exclusive, network_phase::entering, network_hold(5, exclusive), 0};
+  std::uint64_t word = first;
+  waits = step(waits, word);  // finds the writer
+  CHECK(waits.phase == network_phase::waiting);
+  word = request_of(waits).operand;
+  waits = step(waits, first);  // says that it waits
+  CHECK(waits.phase == network_phase::waiting);
+  CHECK(word == (first | network_wanted));
+  CHECK(network_only_holder(word) == 3);
+  word -= first;  // the writer lets go, and sees it
+  CHECK(network_again(word) == network_phase::yielding);
+  network_attempt again{exclusive, network_phase::yielding, first, word};
+  again = step(again, word);
+  CHECK(again.phase == network_phase::yielding);  // nobody came yet
+  waits = step(waits, word);                      // looks
+  CHECK(waits.phase == network_phase::entering);
+  CHECK(request_of(waits).expected == word);
+  CHECK(request_of(waits).operand == network_hold(5, exclusive));  // nobody is known to want it any more
+  waits = step(waits, word);
+  CHECK(waits.phase == network_phase::held);
+  CHECK(step(again, waits.seen).phase == network_phase::waiting);
+  CHECK(step(again, 0).phase == network_phase::entering);  // came and went
+  CHECK(network_again(0) == network_phase::entering);
+  CHECK(network_again(network_away | network_wanted) == network_phase::entering);
 }
 
 TEST_CASE("names of holders", "[sync][lock_network]") {

@@ -235,6 +235,7 @@ TEST_CASE("copies share the memory of their node", "[fabric][sim][run]") {
           auto win = rma::Window<std::byte>::allocate(rt.world(), size);
           const std::vector<std::byte> data(size);
           rt.world().barrier();
+          rt.compute(std::chrono::milliseconds(10) - rt.now());  // all at once
           const auto start = rt.now();
           auto epoch = win.lock_all();
           win.put(std::span(data), rt.rank(), 0);

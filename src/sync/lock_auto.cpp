@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sync/lock_auto.hpp"
+
+#include <cstddef>
+#include <utility>
+
+#include "sync/lock_agent.hpp"
+#include "sync/lock_hybrid.hpp"
+#include "sync/lock_network.hpp"
+#include "sync/lock_two_sided.hpp"
+#include "xfer/remote.hpp"
+
+namespace rma::detail {
+namespace {
+
+void explain(target_state& state, const char* how, const char* why) noexcept {
+  state.lock_how = how;
+  state.lock_why = why;
+}
+
+/// The way that a hybrid lock has taken.
+void explain_path(target_state& state) noexcept {
+  switch (state.path) {
+    case lock_path::cpu: return explain(state, "cpu", "auto: the lock is in its node's memory");
+    case lock_path::agent:
+      return explain(state, "cpu", "auto: the lock manager has answered well; more than a small epoch");
+    case lock_path::network: return explain(state, "network", "auto: the lock is in the network");
+  }
+}
+
+status acquire_now(window_core& w, int target, lock_kind kind) noexcept {
+  if (const status s = send_deferred_before(w, -1); s != status::done) return s;
+  const status s = acquire_hybrid(w, target, kind);
+  explain_path(w.state_of(target));
+  return s;
+}
+
+/// The manager could not run the epoch: the lock is in the network, or this rank brings it there (`posted`).
+status run_by_network(window_core& w, int target, const deferred_epoch& epoch, status answer) noexcept {
+  target_state& state = w.state_of(target);
+  status s = status::done;
+  if (answer == status::posted) {
+    ++w.counts.migrations;
+    state.path = lock_path::network;
+    s = claim_network(w, target, epoch.kind);
+  } else {
+    s = acquire_hybrid(w, target, epoch.kind);
+  }
+  if (s != status::done) return s;
+  explain_path(state);
+  if (epoch.count != 0) send_operations(w, target, epoch);
+  const status completed = complete_target(w, target);
+  const status released = release_hybrid(w, target, epoch.kind);
+  return completed != status::done ? completed : released;
+}
+
+status release_deferred(window_core& w, int target) noexcept {
+  const std::unique_ptr<deferred_epoch> epoch = take_deferred(w, target);
+  if (w.failed()) return status::done;  // abandoned: nothing of it happens
+  target_state& state = w.state_of(target);
+  const std::int64_t begin_ns = w.ctx->around().now_ns();
+  lock_request* request = nullptr;
+  const status s = await_epoch(w, target, *epoch, lateness(state.experience), &request);
+  state.experience.alone = request->alone;
+  if (s == status::done)
+    state.experience = after_answer(state.experience, w.ctx->around().now_ns() - begin_ns - request->waited_ns,
+                                    atomics_of_epoch(epoch->bytes));
+  if (s != status::posted && s != status::not_yet) return s;
+  state.experience = after_no(found_at(state.experience, lock_place::network));
+  return run_by_network(w, target, *epoch, s);
+}
+
+// ---- a rank of another node brings the lock to CPU mode -----------------------------------------------------------
+
+/// What the question whether the lock may come has led to.
+enum class homecoming : std::uint8_t { not_asked, asked, yes, no };
+
+homecoming settle(window_core& w, int target) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  lock_request& r = request_to(w, target);
+  if (r.home_asked_ns < 0) return homecoming::not_asked;
+  if (r.home_answered_ns < 0) return homecoming::asked;
+  const std::int64_t took_ns = r.home_answered_ns - r.home_asked_ns;
+  r.home_asked_ns = r.home_answered_ns = -1;
+  if (r.welcome && answers_well(w.state_of(target).experience, took_ns)) return homecoming::yes;
+  if (r.welcome) tell_agent(w, target, lock_word::stay, 0, lock_kind::exclusive, true, {});
+  return homecoming::no;
+}
+
+void ask_home(window_core& w, int target) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  request_to(w, target).home_asked_ns = w.ctx->around().now_ns();
+  tell_agent(w, target, lock_word::home, 0, lock_kind::exclusive, true, {});
+}
+
+/// The CPU word still names this rank as the one that brings the lock. Whoever else would do so holds the network word
+/// first, which this rank does now.
+bool may_bring(window_core& w, int target) noexcept {
+  fabric::region_key region;
+  std::uint64_t state = 0;
+  const std::uint64_t address = offsetof(window_block, lock) + offsetof(cpu_lock, state);
+  status s = block_region(w, target, region);
+  if (s == status::done)
+    s = remote_read(*w.team->rt->ops, *w.ctx->wide(), w.world_rank(target), region, region.address + address, &state,
+                    sizeof state);
+  return s == status::done && (state & ~lock_waiters) == migrating_tag(w.ctx->rank());
+}
+
+status bring_home(window_core& w, int target) noexcept {
+  target_state& state = w.state_of(target);
+  full_fence();  // what was stored in the epoch, before the adapter is asked
+  if (const status s = leave_network(w, target); s != status::done) return s;
+  state.path = lock_path::cpu;
+  state.experience = found_at(state.experience, lock_place::cpu);
+  state.experience.small_epochs = 0;
+  ++w.counts.migrations;
+  const std::lock_guard guard(w.ctx->lock());
+  w.ctx->count(counter::lock_migrations, 1);
+  tell_agent(w, target, lock_word::come, 0, lock_kind::exclusive, true, {});
+  return status::done;
+}
+
+/// The end of an epoch that went by the network.
+status release_there(window_core& w, int target, lock_kind kind) noexcept {
+  target_state& state = w.state_of(target);
+  state.experience = after_epoch(state.experience, state.epoch_bytes);
+  if (!wants_home(state.experience) || kind != lock_kind::exclusive) return release_hybrid(w, target, kind);
+  const homecoming outcome = settle(w, target);
+  if (outcome == homecoming::yes) {
+    if (may_bring(w, target)) return bring_home(w, target);
+    const std::lock_guard guard(w.ctx->lock());
+    tell_agent(w, target, lock_word::stay, 0, lock_kind::exclusive, true, {});
+  }
+  if (outcome == homecoming::yes || outcome == homecoming::no) state.experience = after_no(state.experience);
+  const status s = release_hybrid(w, target, kind);
+  if (outcome == homecoming::not_asked && s == status::done) ask_home(w, target);
+  return s;
+}
+
+}  // namespace
+
+status acquire_auto(window_core& w, int target, lock_kind kind) noexcept {
+  target_state& state = w.state_of(target);
+  state.epoch_bytes = 0;
+  const bool now = w.block_of(target) != nullptr || w.access == access_epoch::lock_all;
+  // Of several threads none lets an epoch wait, see acquire_two_sided.
+  if (now || w.crowded) return acquire_now(w, target, kind);
+  if (state.experience.place != lock_place::cpu) {
+    if (const status s = send_deferred_before(w, -1); s != status::done) return s;
+    const status s = acquire_there(w, target, kind);
+    explain_path(state);
+    if (s != status::not_yet) return s;
+    state.experience = found_at(state.experience, lock_place::cpu);
+  }
+  begin_deferred(w, target, kind);
+  explain(state, "two-sided", "auto: the lock manager has answered well; the epoch waits while it is small");
+  return status::done;
+}
+
+status release_auto(window_core& w, int target, lock_kind kind) noexcept {
+  target_state& state = w.state_of(target);
+  if (state.epoch != nullptr) return release_deferred(w, target);
+  if (state.path == lock_path::network && w.block_of(target) == nullptr && !w.failed() && !w.crowded)
+    return release_there(w, target, kind);
+  return release_hybrid(w, target, kind);
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,464 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: lock "hybrid" is held by one rank at a time, whatever way each goes and whenever the lock migrates, nobody
+// waits for ever, and a death leaves nothing that is not mended. Method: all states of two ranks of the target's node
+// and two of another, one or two exclusive locks each, one death, under every policy: whether a request migrates is a
+// choice of the search. The words are the real ones, and so are the steps of the network's lock and what is mended; the
+// drivers' steps between them are modelled: one access to a word each.
+#include <array>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <string>
+
+#include "sync/lock_hybrid.hpp"
+#include "sync/lock_network.hpp"
+#include "sync/state_search.hpp"
+
+using namespace rma;
+using namespace rma::detail;
+
+namespace {
+
+constexpr int ranks = 4;    // 0, 1: the target's node; 2, 3: another
+constexpr int manager = 4;  // the fifth that waits for the CPU word: rank 0's lock manager
+
+/// What the model does wrong, to see that the search notices.
+enum class mutation : std::uint8_t {
+  none,
+  lost_wake_up,      ///< who unlocks wakes nobody
+  skipped_cpu_lock,  ///< the manager sends the lock to the network without taking the CPU lock
+  early_grant,       ///< the manager grants while somebody of the node holds the lock
+  silent_move,       ///< who sleeps for the CPU word is not told that the lock moves
+  no_mending,
+  hasty_welcome,  ///< the manager names who may bring the lock home while another brings it away
+  blind_return,   ///< a rank of another node brings the lock home without a look at the CPU word
+};
+
+enum class place : std::uint8_t {
+  outside,  ///< wants it
+  listed,   ///< in the list of those who are woken; looks once more
+  asleep,
+  network,   ///< by the steps of the network's lock
+  asking,    ///< has sent a request to the manager
+  granted,   ///< the manager has it for this rank
+  bringing,  ///< the manager has sent the lock to the network, with this rank
+  holds_cpu,
+  holds_network,
+  marking,    ///< network -> CPU: holds the network word, marks the CPU word
+  leaving,    ///< ... leaves the network word
+  arriving,   ///< ... takes the CPU word
+  returning,  ///< of another node: has left the network word as "away", and says so
+  done,
+};
+
+struct rank_state {
+  place at = place::outside;
+  network_phase phase = network_phase::entering;
+  std::uint64_t seen = 0;
+  std::uint8_t locks = 0;
+  bool dead = false;
+  bool rung = false;
+  bool migrates = false;  ///< this request: a rank of the node brings the lock if it finds it in the network
+  bool welcome = false;   ///< may bring the lock home
+  bool operator==(const rank_state&) const = default;
+};
+
+struct model {
+  std::uint64_t cpu = lock_counted;
+  std::uint64_t net = network_away;
+  std::array<rank_state, ranks> all{};
+  std::array<std::int8_t, 2> queue{-1, -1};  ///< who has asked the manager
+  place agent = place::outside;
+  bool agent_rung = false;
+  bool agent_migrates = false;
+  bool death = false;
+  std::array<std::uint8_t, ranks> locks{1, 1, 1, 1};  ///< that each wants
+  bool immortal = false;
+  mutation broken = mutation::none;
+
+  bool operator==(const model&) const = default;
+  [[nodiscard]] std::uint64_t hash() const {
+    std::uint64_t h = cpu * 0x9e3779b97f4a7c15U ^ (net + 0x7f4a7c15U) * 0xbf58476d1ce4e5b9U;
+    const auto mix = [&h](std::uint64_t v) { h = (h ^ v ^ (h >> 29)) * 0x94d049bb133111ebU; };
+    for (const rank_state& r : all) {
+      mix(r.seen);
+      mix(static_cast<std::uint64_t>(r.at) | static_cast<std::uint64_t>(r.phase) << 8 | std::uint64_t{r.locks} << 16 |
+          (r.dead ? 1ULL << 24 : 0) | (r.rung ? 1ULL << 25 : 0) | (r.migrates ? 1ULL << 26 : 0) |
+          (r.welcome ? 1ULL << 27 : 0));
+    }
+    mix(static_cast<std::uint64_t>(queue[0] + 1) | static_cast<std::uint64_t>(queue[1] + 1) << 8 |
+        static_cast<std::uint64_t>(agent) << 16 | (agent_rung ? 1ULL << 24 : 0) | (agent_migrates ? 1ULL << 25 : 0));
+    return h ^ (h >> 32);
+  }
+
+  static std::uint64_t hold(int r) { return network_hold(r, lock_kind::exclusive); }
+  static std::uint64_t tag(int r) { return lock_tag(static_cast<std::uint32_t>(r)); }
+  [[nodiscard]] rank_state& of(int r) { return all[static_cast<std::size_t>(r)]; }
+  [[nodiscard]] const rank_state& of(int r) const { return all[static_cast<std::size_t>(r)]; }
+  static bool is_near(int r) { return r < 2; }
+  [[nodiscard]] bool busy(int r) const { return !of(r).dead && of(r).at != place::done; }
+  [[nodiscard]] bool holds(int r) const {
+    const place at = of(r).at;
+    return !of(r).dead && (at == place::granted || at == place::holds_cpu || at == place::holds_network ||
+                           at == place::marking || at == place::leaving || at == place::arriving);
+  }
+  [[nodiscard]] std::string wrong() const {
+    int holders = 0;
+    for (int r = 0; r < ranks; ++r) holders += holds(r) ? 1 : 0;
+    if (holders > 1) return "two hold it";
+    if (!finished() || death) return {};
+    const bool here = (cpu & lock_away) == 0, there = (net & network_away) == 0;
+    if (here == there) return "the lock is at both places, or at none";
+    if ((here && (cpu & (lock_writer | lock_readers)) != 0) || (there && network_holders(net) != 0))
+      return "a hold is left";
+    return {};
+  }
+  [[nodiscard]] bool finished() const {
+    for (int r = 0; r < ranks; ++r) {
+      if (busy(r)) return false;
+    }
+    return true;
+  }
+
+  template <class Emit>
+  void successors(Emit&& emit) const {
+    for (int r = 0; r < ranks; ++r) {
+      if (!busy(r)) continue;
+      advance(r, emit);
+      if (!death && !immortal && r != 0) emit(died(r));
+    }
+    serve(emit);
+    if (death) mend_all(emit);
+  }
+
+ private:
+  // ---- who sleeps for the CPU word ----------------------------------------------------------------------------
+  [[nodiscard]] bool sleeps(int who) const {
+    const place at = who == manager ? agent : of(who).at;
+    const bool rung = who == manager ? agent_rung : of(who).rung;
+    return (at == place::listed || at == place::asleep) && !rung;
+  }
+  void ring(int who) { (who == manager ? agent_rung : of(who).rung) = true; }
+  void wake_all() {
+    for (int who : {0, 1, manager}) {
+      if (sleeps(who)) ring(who);
+    }
+  }
+  /// After the CPU word was given back: one sleeper, whichever.
+  template <class Emit>
+  static void wake_one(const model& after, bool waiters, Emit&& emit) {
+    bool any = false;
+    for (int who : {0, 1, manager}) {
+      if (!waiters || !after.sleeps(who) || after.broken == mutation::lost_wake_up) continue;
+      any = true;
+      model next = after;
+      next.ring(who);
+      emit(next);
+    }
+    if (any) return;
+    model next = after;
+    next.cpu &= ~lock_waiters;
+    emit(next);
+  }
+
+  // ---- a rank ---------------------------------------------------------------------------------------------------
+  template <class Emit>
+  void advance(int r, Emit&& emit) const {
+    switch (of(r).at) {
+      case place::outside: return is_near(r) ? try_cpu(r, place::listed, emit) : begin_far(r, emit);
+      case place::listed: return try_cpu(r, place::asleep, emit);
+      case place::asleep:
+        if (of(r).rung) emit(moved_to(r, place::outside));
+        return;
+      case place::network: return step_network(r, emit);
+      case place::asking: return;
+      case place::bringing: return step_network(r, emit);
+      case place::granted: return let_go_of_grant(r, emit);
+      case place::holds_cpu: return release_cpu(r, emit);
+      case place::holds_network: return release_network(r, emit);
+      case place::marking: {
+        model next = moved_to(r, place::leaving);
+        next.cpu = migrating_tag(r) | (cpu & lock_waiters);
+        return emit(next);
+      }
+      case place::leaving: {
+        model next = moved_to(r, place::arriving);
+        next.net += network_away - hold(r);
+        return emit(next);
+      }
+      case place::arriving: {
+        model next = moved_to(r, place::holds_cpu);
+        next.cpu = tag(r) | (cpu & lock_waiters);
+        return emit(next);
+      }
+      case place::returning: return come(r, emit);
+      case place::done: return;
+    }
+  }
+  [[nodiscard]] model moved_to(int r, place at) const {
+    model next = *this;
+    next.of(r).at = at;
+    next.of(r).rung = false;
+    if (at == place::network || at == place::bringing) {
+      next.of(r).phase = at == place::bringing ? network_phase::claiming : network_phase::entering;
+      next.of(r).seen = 0;
+    }
+    return next;
+  }
+  [[nodiscard]] model ended(int r) const {
+    model next = moved_to(r, place::outside);
+    rank_state& me = next.of(r);
+    me.phase = network_phase::entering;
+    me.seen = 0;
+    me.migrates = false;
+    if (++me.locks == locks[static_cast<std::size_t>(r)]) {
+      me.at = place::done;
+      me.welcome = false;
+    }
+    return next;
+  }
+  template <class Emit>
+  void try_cpu(int r, place otherwise, Emit&& emit) const {
+    if ((cpu & lock_away) != 0) {
+      for (const bool migrates : {false, true}) {
+        model next = moved_to(r, place::network);
+        next.of(r).migrates = migrates;
+        emit(next);
+      }
+      return;
+    }
+    if ((cpu & (lock_writer | lock_readers)) == 0) {
+      model next = moved_to(r, place::holds_cpu);
+      next.cpu = tag(r) | (cpu & lock_waiters);
+      return emit(next);
+    }
+    model next = *this;
+    next.of(r).at = otherwise;
+    if (otherwise == place::listed) {
+      next.of(r).rung = false;
+      next.cpu |= lock_waiters;
+    }
+    emit(next);
+  }
+  template <class Emit>
+  void begin_far(int r, Emit&& emit) const {
+    emit(moved_to(r, place::network));
+    // May it bring the lock home? The manager, which answers at once here, names it.
+    const bool on_its_way = (net & network_away) != 0 && broken != mutation::hasty_welcome;
+    if (!of(r).welcome && (cpu & lock_away) != 0 && (cpu & lock_migrating) == 0 && !on_its_way) {
+      model next = *this;
+      next.cpu = migrating_tag(r) | (cpu & lock_waiters);
+      next.of(r).welcome = true;
+      emit(next);
+    }
+  }
+  template <class Emit>
+  void step_network(int r, Emit&& emit) const {
+    model next = *this;
+    rank_state& me = next.of(r);
+    network_attempt a{lock_kind::exclusive, me.phase, hold(r), me.seen};
+    const network_request q = request_of(a);
+    const std::uint64_t old = net;
+    if (q.add) {
+      next.net = old + q.operand;
+    } else if (old == q.expected) {
+      next.net = q.operand;
+    }
+    a = step(a, old);
+    me.phase = a.phase;
+    me.seen = a.seen;
+    if (a.phase == network_phase::held) {
+      me.at = me.migrates ? place::marking : place::holds_network;
+      me.seen = 0;
+    } else if (a.phase == network_phase::moved) {
+      me.seen = 0;
+      if (is_near(r)) {
+        me.at = place::outside;
+      } else {
+        me.at = place::asking;
+        next.queue[next.queue[0] < 0 ? 0 : 1] = static_cast<std::int8_t>(r);
+      }
+    }
+    emit(next);
+  }
+  template <class Emit>
+  void release_cpu(int r, Emit&& emit) const {
+    model next = ended(r);
+    next.cpu = lock_released(cpu, lock_kind::exclusive);
+    wake_one(next, (cpu & lock_waiters) != 0, emit);
+  }
+  template <class Emit>
+  void let_go_of_grant(int r, Emit&& emit) const {
+    model next = ended(r);
+    if ((cpu & ~lock_waiters) != (tag(r) | lock_proxy)) return emit(next);
+    next.cpu = lock_released(cpu, lock_kind::exclusive);
+    wake_one(next, (cpu & lock_waiters) != 0, emit);
+  }
+  template <class Emit>
+  void release_network(int r, Emit&& emit) const {
+    model next = ended(r);
+    next.net -= hold(r);
+    emit(next);
+    if (is_near(r) || !of(r).welcome) return;
+    model returns = moved_to(r, place::returning);
+    returns.of(r).welcome = false;
+    if ((cpu & ~lock_waiters) != migrating_tag(r) && broken != mutation::blind_return) return;
+    returns.net += network_away - hold(r);
+    emit(returns);
+  }
+  /// The manager hears that the lock has come.
+  template <class Emit>
+  void come(int r, Emit&& emit) const {
+    model next = ended(r);
+    if ((cpu & ~lock_waiters) == migrating_tag(r) && (net & network_away) != 0) {
+      next.cpu = lock_counted | (cpu & lock_waiters);
+      next.wake_all();
+    }
+    emit(next);
+  }
+
+  // ---- the manager ----------------------------------------------------------------------------------------------
+  template <class Emit>
+  void serve(Emit&& emit) const {
+    if (queue[0] < 0) return;
+    if (agent == place::asleep && !agent_rung) return;
+    if (agent == place::outside) {
+      if ((cpu & lock_away) != 0) return emit(answered(place::network));
+      for (const bool migrates : {false, true}) {
+        model next = *this;
+        next.agent_migrates = migrates;
+        next.take(emit);
+      }
+      return;
+    }
+    model next = *this;
+    if (agent == place::asleep) {  // in the list again
+      next.agent = place::listed;
+      next.agent_rung = false;
+      next.cpu |= lock_waiters;
+      return emit(next);
+    }
+    next.take(emit);
+  }
+  template <class Emit>
+  void take(Emit&& emit) const {
+    const int r = queue[0];
+    const bool is_free = (cpu & (lock_writer | lock_readers)) == 0;
+    const bool skips = broken == mutation::skipped_cpu_lock && agent_migrates && (cpu & lock_away) == 0;
+    const bool early = broken == mutation::early_grant && !agent_migrates && (cpu & lock_away) == 0;
+    if (!is_free && !skips && !early) {
+      model next = *this;
+      next.agent = agent == place::listed ? place::asleep : place::listed;
+      if (agent != place::listed) {
+        next.agent_rung = false;
+        next.cpu |= lock_waiters;
+      }
+      return emit(next);
+    }
+    model next = answered(agent_migrates ? place::bringing : place::granted);
+    next.cpu = (agent_migrates ? granted_tag(r) : tag(r) | lock_proxy) | (cpu & lock_waiters);
+    if (agent_migrates && broken != mutation::silent_move) next.wake_all();
+    emit(next);
+  }
+  [[nodiscard]] model answered(place at) const {
+    model next = moved_to(queue[0], at);
+    next.queue = {queue[1], -1};
+    next.agent = place::outside;
+    next.agent_rung = false;
+    next.agent_migrates = false;
+    return next;
+  }
+
+  // ---- a death --------------------------------------------------------------------------------------------------
+  [[nodiscard]] model died(int r) const {
+    model next = *this;
+    next.of(r).dead = true;
+    next.death = true;
+    if (queue[0] == r) {  // the manager forgets it
+      next.queue = {queue[1], -1};
+      next.agent = place::outside;
+      next.agent_migrates = false;
+    } else if (queue[1] == r) {
+      next.queue[1] = -1;
+    }
+    next.wake_all();
+    return next;
+  }
+  /// What somebody does who sees the name of a dead rank.
+  template <class Emit>
+  void mend_all(Emit&& emit) const {
+    if (broken == mutation::no_mending) return;
+    const int named = holder_of(cpu);
+    if ((cpu & lock_writer) != 0 && named < ranks && of(named).dead) {
+      model next = *this;
+      next.cpu = (cpu & lock_away) != 0 ? mended(cpu, net, network_away) : lock_released(cpu, lock_kind::exclusive);
+      next.wake_all();
+      if (next.cpu != cpu) emit(next);
+    }
+    const int holder = (net & network_away) != 0 ? -1 : network_only_holder(net);
+    if (holder < 0 || !of(holder).dead) return;
+    model next = *this;
+    next.net = network_recovered(net, hold(holder)) & ~network_recoveries_mask;
+    emit(next);
+  }
+};
+
+using counts = std::array<std::uint8_t, ranks>;
+
+model beginning(counts locks, bool at_network, bool deaths) {
+  model first;
+  first.locks = locks;
+  first.immortal = !deaths;
+  if (at_network) {
+    first.cpu = granted_tag(0);
+    first.net = 0;
+  }
+  return first;
+}
+
+/// One lock each is enough to find these.
+std::string found(mutation broken, bool at_network = false) {
+  model first = beginning({1, 1, 1, 1}, at_network, true);
+  first.broken = broken;
+  return test::state_search<model>().run(first).failure;
+}
+
+constexpr const char* stuck = "a state from which the end cannot be reached";
+
+std::size_t search(counts locks, bool at_network, bool deaths, std::size_t states_max = 4'000'000) {
+  const test::search_result r = test::state_search<model>().run(beginning(locks, at_network, deaths), states_max);
+  CAPTURE(int{locks[0]}, int{locks[1]}, int{locks[2]}, int{locks[3]}, at_network, deaths, r.states, r.steps);
+  CHECK(r.failure == "");
+  return r.states;
+}
+
+}  // namespace
+
+// Two locks of every rank and a death at once are more states than memory holds: a second lock of one rank at a time,
+// and, the long way, all of them without a death.
+TEST_CASE("all states of a hybrid lock of two nodes of two ranks", "[sync][lock_hybrid]") {
+  std::size_t states = 0;
+  for (const bool at_network : {false, true}) states += search({1, 1, 1, 1}, at_network, true);
+  states += search({1, 2, 1, 1}, false, true);
+  states += search({1, 1, 2, 1}, false, true);
+  states += search({1, 2, 2, 1}, false, false);
+  WARN("lock hybrid: " << states << " states");
+  CHECK(states >= 100'000);
+}
+
+TEST_CASE("all states of a hybrid lock, more of them", "[.][long]") {
+  std::size_t states = search({1, 2, 1, 1}, true, true);
+  states += search({1, 1, 2, 1}, true, true);
+  states += search({1, 2, 2, 1}, true, false);
+  states += search({2, 2, 2, 2}, false, false, 12'000'000);
+  WARN("lock hybrid: " << states << " states");
+}
+
+TEST_CASE("the search finds what is broken in a hybrid lock", "[sync][lock_hybrid][mutation]") {
+  CHECK(found(mutation::lost_wake_up) == stuck);
+  CHECK(found(mutation::skipped_cpu_lock) == "two hold it");
+  CHECK(found(mutation::early_grant) == "two hold it");
+  CHECK(found(mutation::silent_move) == stuck);
+  CHECK(found(mutation::no_mending) == stuck);
+  CHECK(found(mutation::hasty_welcome) == "two hold it");
+  CHECK(found(mutation::blind_return, true) != "");
+}
