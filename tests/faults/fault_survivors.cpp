@@ -105,6 +105,8 @@ void storm_until_death(stage& on) {
   everybody.push_back(on.victim);
   const std::vector<std::uint64_t> block(1000, 1);
   const std::uint64_t before_kill = on.seed % 3000;
+  on.ready(on.killer);
+  if (on.rank() == on.killer) on.wait_ready(on.survivors());  // who is still in the stage's barrier would be told there
   for (std::uint64_t i = 0; on.runtime.failed_ranks().empty(); ++i) {
     if (on.rank() == on.killer && i == before_kill) on.kill_now();
     const rma::status s = one_operation(on, random, everybody, block);
