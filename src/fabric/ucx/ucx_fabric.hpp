@@ -156,8 +156,7 @@ class ucx_fabric final : public fabric::network {
   void answer_leavers() noexcept;
   static void on_error(void* c, ucp_ep_h endpoint, ucs_status_t why) noexcept;
 
-  // ---- data path (ucx_datapath.cpp; ..._by_messages, orders and answers: ucx_messages.cpp)
-  // -------------------------------------------------------------------------
+  // ---- data path (ucx_datapath.cpp; what is made of messages: ucx_messages.cpp) ------------------------------
   operation& new_operation(connection& c, std::uint64_t token) noexcept;
   outgoing& new_outgoing(connection& c) noexcept;
   void end_piece(operation& o, ucs_status_t result) noexcept;
