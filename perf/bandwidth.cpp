@@ -39,9 +39,10 @@ void put_batch(window& win, std::span<const std::uint64_t> from, std::size_t wor
   win.flush(target);
 }
 
-void get_batch(window& win, std::span<std::uint64_t> to, std::size_t words, std::size_t batch) {
+// A value is waited for, which is a load within a node. Between nodes programs that want many get them into memory.
+void get_batch(window& win, std::span<std::uint64_t> to, std::size_t words, std::size_t batch, bool values) {
   for (std::size_t k = 0; k < batch; ++k) {
-    if (words == 1) {
+    if (words == 1 && values) {
       to[k] = win.get(target, k);
     } else {
       win.get(to.subspan(k * words, words), target, k * words);
@@ -57,8 +58,9 @@ void put(perf::bench& b, window& win, std::size_t bytes, std::span<const std::ui
 }
 
 void get(perf::bench& b, window& win, std::size_t bytes, std::span<std::uint64_t> to) {
+  const bool values = b.world.one_node();
   b.points.origin(point_of("get", bytes), [&](std::uint64_t n) {
-    for (; n > 0; --n) get_batch(win, to, bytes / word, perf::operations_per_flush(bytes));
+    for (; n > 0; --n) get_batch(win, to, bytes / word, perf::operations_per_flush(bytes), values);
   });
 }
 

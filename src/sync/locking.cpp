@@ -66,12 +66,15 @@ status choose_lock(window_core& w, std::string& why_not) {
   w.locks_why = w.hints.lock != lock_protocol::automatic ? "Hints::lock" : "RMA_LOCK";
   if (wished == lock_protocol::automatic) {
     const bool atomics = lock_fabric(w).atomics;
-    w.defers_far = !memory && atomics && w.intranode && w.ctx->wide() != nullptr;
+    // Where the target's processor does the fabric's atomics, nothing is gained by sending them one after the other.
+    w.manager_first = w.ctx->wide() != nullptr && !lock_fabric(w).one_sided;
+    w.defers_far = !memory && atomics && w.ctx->wide() != nullptr && (w.intranode || w.manager_first);
     w.locks = memory || !atomics ? lock_protocol::cpu : w.defers_far ? lock_protocol::hybrid : lock_protocol::network;
-    w.locks_why = memory        ? "the lock words are mapped"
-                  : !atomics    ? "the fabric has no atomics"
-                  : w.intranode ? "the team spans nodes: each lock as it has cost"
-                                : "RMA_INTRANODE=off";
+    w.locks_why = memory            ? "the lock words are mapped"
+                  : !atomics        ? "the fabric has no atomics"
+                  : w.manager_first ? "the fabric needs the target's processor: its lock manager does all at once"
+                  : w.intranode     ? "the team spans nodes: each lock as it has cost"
+                                    : "RMA_INTRANODE=off";
   }
   const bool by_network = w.locks == lock_protocol::network || w.locks == lock_protocol::hybrid;
   if (by_network && !lock_fabric(w).atomics) {
@@ -96,7 +99,7 @@ void await_news_of_death(window_core& w) noexcept {
 
 lock_home wished_home(const window_core& w) noexcept {
   if (w.hints.home != lock_home::automatic) return w.hints.home;
-  if (w.defers_far && w.alone) return lock_home::network;  // nobody is near who would gain
+  if (w.defers_far && w.alone && !w.manager_first) return lock_home::network;  // nobody is near who would gain
   return w.ctx->config().is(knob::lock_home, "network") ? lock_home::network : lock_home::cpu;
 }
 

@@ -10,7 +10,10 @@ namespace rma::detail {
 
 far_target& window_core::find_far_target(int target) {
   auto& found = far_targets[target];
-  if (found == nullptr) found = std::make_unique<far_target>();
+  if (found == nullptr) {
+    found = std::make_unique<far_target>();
+    if (manager_first) found->experience.place = lock_place::cpu;
+  }
   last_far = target;
   last_far_target = found.get();
   return *found;

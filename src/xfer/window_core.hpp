@@ -190,6 +190,7 @@ struct window_core : window_view {
   std::vector<int> deferred;                ///< targets with an epoch that is not sent, in the order of their locks
   bool defers = false;                      ///< operations of a passive epoch wait for its end
   bool defers_far = false;                  ///< lock "auto": small ones towards other nodes may
+  bool manager_first = false;               ///< ... and its lock manager answers when the fabric's atomics would
   std::shared_ptr<class lock_agent> agent;  ///< the lock manager of this rank's part; null: nobody needs one
   std::unordered_map<int, std::unique_ptr<lock_request>> lock_requests;  ///< by target; guarded by the progress lock
   std::uint64_t lock_pauses = 0;                                         ///< of waits for network locks

@@ -20,17 +20,25 @@ class ucx_fabric;
 inline constexpr unsigned message_id = 1;             ///< of UCX's active messages: all of this fabric's are one kind
 inline constexpr std::size_t message_bytes = 4096;    ///< that a message carries
 inline constexpr std::uint32_t under_way_max = 1024;  ///< to one peer; UCX itself would take any number
-inline constexpr std::size_t envelope_bytes = 8;      ///< in front of it
+inline constexpr std::size_t batch_bytes = 32 << 10;  ///< of messages to one peer that travel together, at most
+inline constexpr std::size_t batch_enough_bytes = 16384;  ///< it does not wait for more
+inline constexpr unsigned batch_enough_messages = 16;
+inline constexpr unsigned place_bits = 24;  ///< of an operation, among all
 
 /// `left`: in good order, and has said so. `unreachable`: UCX has no way there, and nobody has been told yet. `broken`:
 /// nothing goes there any more. `dead`: the job says so.
 enum class bond : std::uint8_t { alive, left, unreachable, broken, dead };
+
+/// When a message leaves: `soon` is with others, at the next look at the network, or when the batch has enough.
+enum class departure : std::uint8_t { now, soon };
 
 /// A key to a region of the peer, asked for at first use.
 struct remote_key {
   ucp_rkey_h handle = nullptr;
   bool refused = false;  ///< there is no such region
 };
+
+struct outgoing;
 
 struct connection {
   connection(ucx_fabric& fabric, int rank) noexcept : owner(&fabric), peer(rank) {}
@@ -44,6 +52,9 @@ struct connection {
   std::unordered_map<std::uint64_t, remote_key> keys;
   std::uint64_t last_key = 0;
   ucp_rkey_h last_handle = nullptr;
+  outgoing* batch = nullptr;              ///< messages that have not left yet
+  bool in_batches = false;                ///< among those with a batch, or which had one
+  std::uint32_t questions = 0;            ///< made of messages, and not answered yet
   std::vector<std::uint64_t> written;     ///< tokens of writes that no flush has been started for
   std::vector<std::uint32_t> immediates;  ///< of these: the peer is told when they are in its memory
   std::uint32_t unflushed = 0;            ///< writes that no flush has been started for
@@ -65,6 +76,8 @@ struct operation {
   ucx_fabric* owner = nullptr;
   connection* to = nullptr;
   std::uint64_t token = 0;
+  std::uint64_t place = 0;   ///< among all operations
+  std::uint64_t asked = 0;   ///< made of messages: what the peer's answer has to repeat
   std::uint32_t pieces = 0;  ///< requests that are not over, and one while they are being posted
   bool flush = false;
   std::vector<fabric::local_slice> into;  ///< of a get made of messages
@@ -78,12 +91,14 @@ struct operation {
   operation* next_free = nullptr;
 };
 
-/// A message on its way: UCX reads it after the call.
+/// Messages on their way, in the order they were made: UCX reads them after the call. From a free list.
 struct outgoing {
   connection* to = nullptr;
   ucx_fabric* owner = nullptr;
   outgoing* next_free = nullptr;
-  std::array<std::byte, envelope_bytes + message_bytes> bytes;
+  std::size_t filled = 0;  ///< bytes
+  unsigned messages = 0;
+  std::array<std::byte, batch_bytes> bytes;
 };
 
 }  // namespace rma::ucx

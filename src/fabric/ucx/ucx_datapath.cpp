@@ -43,6 +43,7 @@ operation& ucx_fabric::new_operation(connection& c, std::uint64_t token) noexcep
     operations_.push_back(std::make_unique<operation>());
     free_operation_ = operations_.back().get();
     free_operation_->owner = this;
+    free_operation_->place = operations_.size() - 1;
   }
   operation& o = *std::exchange(free_operation_, free_operation_->next_free);
   o.next_free = nullptr;
@@ -279,16 +280,19 @@ void ucx_fabric::start_flushes() noexcept {
 
 // ---- messages -----------------------------------------------------------------------------------------------
 
-outgoing& ucx_fabric::new_outgoing(connection& c) noexcept {
+outgoing& ucx_fabric::new_batch(connection& c) noexcept {
   if (free_outgoing_ == nullptr) {
-    outgoing_.push_back(std::make_unique<outgoing>());
+    outgoing_.push_back(std::make_unique_for_overwrite<outgoing>());
     free_outgoing_ = outgoing_.back().get();
     free_outgoing_->owner = this;
   }
   outgoing& m = *std::exchange(free_outgoing_, free_outgoing_->next_free);
   m.to = &c;
+  m.filled = 0;
+  m.messages = 0;
   ++under_way_;
   ++c.under_way;
+  if (!std::exchange(c.in_batches, true)) batches_.push_back(&c);
   return m;
 }
 
@@ -299,31 +303,60 @@ void ucx_fabric::on_sent(void* request, ucs_status_t, void* message) noexcept {
   if (request != nullptr) m.owner->ucx_.ucp_request_free(request);
 }
 
+// Where so many bytes behind the message's envelope go; null: too much is under way. `end_message` follows.
+std::byte* ucx_fabric::begin_message(connection& c, std::uint16_t kind, std::size_t bytes) noexcept {
+  const envelope front{static_cast<std::uint32_t>(rank_), kind, static_cast<std::uint16_t>(sizeof front + bytes)};
+  if (c.batch != nullptr && front.bytes > batch_bytes - c.batch->filled) send_batch(c);
+  if (c.batch == nullptr) {
+    if (c.under_way >= under_way_max) return nullptr;
+    c.batch = &new_batch(c);
+  }
+  std::byte* const at = c.batch->bytes.data() + c.batch->filled;
+  std::memcpy(at, &front, sizeof front);
+  c.batch->filled += front.bytes;
+  ++c.batch->messages;
+  ++messages_;
+  return at + sizeof front;
+}
+
+void ucx_fabric::end_message(connection& c, departure when) noexcept {
+  const outgoing& m = *c.batch;
+  if (when == departure::now || m.messages >= batch_enough_messages || m.filled >= batch_enough_bytes) send_batch(c);
+}
+
 // Of one fragment, so that messages stay in order.
-status ucx_fabric::transmit(connection& c, std::uint16_t kind, std::span<const std::byte> header,
-                            std::span<const std::byte> payload) noexcept {
-  if (c.under_way >= under_way_max) return status::retry_queue_full;
-  outgoing& m = new_outgoing(c);
-  const envelope front{static_cast<std::uint32_t>(rank_), kind, 0};
-  std::byte* to = m.bytes.data();
-  const auto append = [&to](const void* from, std::size_t bytes) {
-    if (bytes != 0) std::memcpy(to, from, bytes);
-    to += bytes;
-  };
-  append(&front, sizeof front);
-  append(header.data(), header.size());
-  append(payload.data(), payload.size());
-  ucp_request_param_t how = told(&ucx_fabric::on_sent, &m);
+void ucx_fabric::send_batch(connection& c) noexcept {
+  outgoing* const m = std::exchange(c.batch, nullptr);
+  if (m == nullptr) return;
+  if (c.endpoint == nullptr) return on_sent(nullptr, UCS_OK, m);
+  ++batches_sent_;
+  ucp_request_param_t how = told(&ucx_fabric::on_sent, m);
   how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
   how.flags = UCP_AM_SEND_FLAG_EAGER;
   // The first one waits until both sides have an endpoint. Else the peer might make its own when this process, done
   // with its job, is gone, and fail.
   if (!std::exchange(c.introduced, true)) how.flags |= UCP_AM_SEND_FLAG_REPLY;
-  const auto bytes = static_cast<std::size_t>(to - m.bytes.data());
   ucs_status_ptr_t const request =
-      ucx_.ucp_am_send_nbx(c.endpoint, message_id, nullptr, 0, m.bytes.data(), bytes, &how);
-  if (!UCS_PTR_IS_PTR(request)) on_sent(nullptr, UCS_OK, &m);  // an error is that of the endpoint, which reports it
-  ++messages_;
+      ucx_.ucp_am_send_nbx(c.endpoint, message_id, nullptr, 0, m->bytes.data(), m->filled, &how);
+  if (!UCS_PTR_IS_PTR(request)) on_sent(nullptr, UCS_OK, m);  // an error is that of the endpoint, which reports it
+}
+
+// What comes back from oneself meanwhile is sent, too.
+void ucx_fabric::send_batches() noexcept {
+  for (std::size_t i = 0; i < batches_.size(); ++i) {
+    batches_[i]->in_batches = false;
+    send_batch(*batches_[i]);
+  }
+  batches_.clear();
+}
+
+status ucx_fabric::transmit(connection& c, std::uint16_t kind, std::span<const std::byte> header,
+                            std::span<const std::byte> payload, departure when) noexcept {
+  std::byte* const to = begin_message(c, kind, header.size() + payload.size());
+  if (to == nullptr) return status::retry_queue_full;
+  if (!header.empty()) std::memcpy(to, header.data(), header.size());
+  if (!payload.empty()) std::memcpy(to + header.size(), payload.data(), payload.size());
+  end_message(c, when);
   return status::done;
 }
 
@@ -338,24 +371,30 @@ status ucx_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte>
 ucs_status_t ucx_fabric::on_active_message(void* self, const void*, std::size_t, void* data, std::size_t bytes,
                                            const ucp_am_recv_param_t* how) noexcept {
   if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;  // not ours: refused
-  static_cast<ucx_fabric*>(self)->take_message({static_cast<const std::byte*>(data), bytes});
+  static_cast<ucx_fabric*>(self)->take_messages({static_cast<const std::byte*>(data), bytes});
   return UCS_OK;
 }
 
-void ucx_fabric::take_message(std::span<const std::byte> message) noexcept {
+void ucx_fabric::take_messages(std::span<const std::byte> batch) noexcept {
   envelope front{};
-  if (message.size() < sizeof front) return;
-  std::memcpy(&front, message.data(), sizeof front);
-  if (front.source >= static_cast<std::uint32_t>(size_)) return;
-  connection& c = known(static_cast<int>(front.source));
+  while (batch.size() >= sizeof front) {
+    std::memcpy(&front, batch.data(), sizeof front);
+    if (front.source >= static_cast<std::uint32_t>(size_)) return;
+    if (front.bytes < sizeof front || front.bytes > batch.size()) return;
+    take_message(known(static_cast<int>(front.source)), front.kind,
+                 batch.subspan(sizeof front, front.bytes - sizeof front));
+    batch = batch.subspan(front.bytes);
+  }
+}
+
+void ucx_fabric::take_message(connection& c, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
   if (c.state == bond::dead) return;
   if (c.endpoint == nullptr && c.state == bond::alive) [[unlikely]]
     strangers_.push_back(&c);
-  const auto payload = message.subspan(sizeof front);
-  if (front.kind < static_cast<std::uint16_t>(own_kind::count_)) {
-    take_own(c, static_cast<own_kind>(front.kind), payload);
-  } else if (front.kind >= fabric::first_kind) {
-    hand(c.peer, front.kind, payload);
+  if (kind < static_cast<std::uint16_t>(own_kind::count_)) {
+    take_own(c, static_cast<own_kind>(kind), payload);
+  } else if (kind >= fabric::first_kind) {
+    hand(c.peer, kind, payload);
   }
 }
 
@@ -391,6 +430,13 @@ void ucx_fabric::hand_arrivals() noexcept {
 
 // ---- progress -----------------------------------------------------------------------------------------------
 
+// What was answered meanwhile leaves together.
+unsigned ucx_fabric::progress() noexcept {
+  const unsigned found = ucx_.ucp_worker_progress(library_.worker());
+  send_batches();
+  return found;
+}
+
 unsigned ucx_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   sink_ = &to;
   handed_ = 0;
@@ -399,14 +445,19 @@ unsigned ucx_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
     take_deaths();
   if (!unplaced_.empty()) start_flushes();
   hand_arrivals();
+  send_batches();
   unsigned rounds = 0;  // that found something, if only what UCX does for others: who sleeps now would sleep too soon
-  while (rounds < progress_rounds_max && handed_ < limit && ucx_.ucp_worker_progress(library_.worker()) != 0) ++rounds;
+  const auto goes_on = [&] {  // what has ended is told first: a look that finds nothing costs a system call
+    return rounds < progress_rounds_max && handed_ < limit && (rounds == 0 || ended_.empty());
+  };
+  while (goes_on() && progress() != 0) ++rounds;
   hand_arrivals();
   if (!waiting_.empty()) send_waiting();
   if (!strangers_.empty()) [[unlikely]]
     answer_strangers();
   if (!leavers_.empty()) [[unlikely]]
     answer_leavers();
+  send_batches();
   if (!broken_.empty()) [[unlikely]]
     resolve_doubts(to);
   unsigned found = std::max(handed_, std::min(rounds, 1U));
@@ -423,6 +474,7 @@ unsigned ucx_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
 // Asked before a sleep: from here on the descriptor tells.
 bool ucx_fabric::pending() noexcept {
   if (!unplaced_.empty()) start_flushes();
+  send_batches();
   if (std::any_of(leavers_.begin(), leavers_.end(), [](const connection* c) { return c->idle(); })) return true;
   if (!arrivals_.empty() || !ended_.empty() || has_deaths_.load(std::memory_order_acquire)) return true;
   if (std::any_of(broken_.begin(), broken_.end(), [this](const connection* c) { return doubt_is_over(*c); }))

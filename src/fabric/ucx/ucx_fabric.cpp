@@ -68,9 +68,10 @@ ucx_fabric::ucx_fabric(int rank, int size) : rank_(rank), size_(size) {
   caps_.gather_max = pieces_max;
   caps_.scatter_max = pieces_max;
   // Without watching its peer UCX cannot be told to let go of an operation's memory when the peer is dead.
-  if (library_.watches_peers()) caps_.handler_bytes_max = handler_bytes_max;
+  if (library_.watches_peers()) caps_.handler_bytes_max = by_messages_ ? 0 : handler_bytes_max;
+  if (by_messages_) caps_.handler_pieces_bytes_max = message_bytes;
   caps_.message_bytes_max = message_bytes;
-  caps_.transfer_bytes_max = by_messages_ ? message_bytes - sizeof(order) : transfer_bytes_max;
+  caps_.transfer_bytes_max = by_messages_ ? batch_bytes - sizeof(envelope) - sizeof(order) : transfer_bytes_max;
   caps_.messages_after_writes = by_messages_;
   caps_.outstanding_reads_max = ~std::uint32_t{0};
   caps_.write_means = fabric::write_completion::placed;
@@ -92,6 +93,7 @@ void ucx_fabric::counts(const std::function<void(std::string_view, std::uint64_t
   add("ucx_gets", gets_);
   add("ucx_atomics", atomics_);
   add("ucx_messages", messages_);
+  add("ucx_batches", batches_sent_);
   add("ucx_flushes", flushes_);
   add("ucx_endpoints", endpoints_);
   add("ucx_key_exchanges", key_exchanges_);
@@ -277,6 +279,7 @@ void ucx_fabric::abandon(connection& c) noexcept {
     tokens->clear();
   }
   c.immediates.clear();
+  if (outgoing* const batch = std::exchange(c.batch, nullptr)) on_sent(nullptr, UCS_OK, batch);
   c.unflushed = 0;
   under_way_ -= std::exchange(c.under_way, 0);
   if (!library_.watches_peers()) return;
@@ -332,7 +335,7 @@ void ucx_fabric::progress_until(std::int64_t until_ns, Over over) noexcept {
   while (!over()) {
     const std::int64_t left_ns = until_ns - detail::clock_ns();
     if (left_ns <= 0) return;
-    if (ucx_.ucp_worker_progress(library_.worker()) != 0 || ucx_.ucp_worker_arm(library_.worker()) != UCS_OK) continue;
+    if (progress() != 0 || ucx_.ucp_worker_arm(library_.worker()) != UCS_OK) continue;
     pollfd news{library_.event_fd(), POLLIN, 0};
     const std::int64_t nap_ms = std::min<std::int64_t>(left_ns / 1'000'000 + 1, 10);  // deaths are told otherwise
     (void)::poll(&news, 1, static_cast<int>(nap_ms));
@@ -358,10 +361,8 @@ status ucx_fabric::key_of(connection& c, const fabric::region_key& region, ucp_r
   if (c.keys.size() >= keys_max && c.under_way == 0 && !c.unplaced()) drop_keys(c);
   const auto [at, asked_now] = c.keys.try_emplace(region.key);
   if (asked_now) {
-    std::vector<std::byte> asked(sizeof region.key);
-    std::memcpy(asked.data(), &region.key, sizeof region.key);
     ++key_exchanges_;
-    send_own(c.peer, own_kind::ask_key, std::move(asked));
+    send_own(c.peer, own_kind::ask_key, std::as_bytes(std::span(&region.key, 1)));
   }
   if (at->second.refused) return status::transfer_failed;
   key = at->second.handle;
@@ -375,10 +376,9 @@ void ucx_fabric::give_key(int peer, std::span<const std::byte> asked) noexcept {
   std::uint64_t id = 0;
   if (asked.size() != sizeof id) return;
   std::memcpy(&id, asked.data(), sizeof id);
-  std::vector<std::byte> given(asked.begin(), asked.end());
-  if (const auto at = regions_.find(id); at != regions_.end())
-    given.insert(given.end(), at->second.packed.begin(), at->second.packed.end());
-  send_own(peer, own_kind::give_key, std::move(given));
+  const auto at = regions_.find(id);
+  send_own(peer, own_kind::give_key, asked,
+           at == regions_.end() ? std::span<const std::byte>() : std::as_bytes(std::span(at->second.packed)));
 }
 
 void ucx_fabric::take_key(connection& c, std::span<const std::byte> given) noexcept {
@@ -418,23 +418,30 @@ void ucx_fabric::take_own(connection& c, own_kind kind, std::span<const std::byt
   }
 }
 
-void ucx_fabric::send_own(int peer, own_kind kind, std::vector<std::byte>&& bytes) noexcept {
+void ucx_fabric::send_own(int peer, own_kind kind, std::span<const std::byte> front, std::span<const std::byte> behind,
+                          departure when) noexcept {
+  if (waiting_.empty() && transmit_own(peer, kind, front, behind, when) == status::done) return;
+  std::vector<std::byte> bytes(front.begin(), front.end());
+  bytes.insert(bytes.end(), behind.begin(), behind.end());
   waiting_.push_back({peer, kind, std::move(bytes)});
-  send_waiting();
 }
 
-// A message to oneself may be answered before `transmit` returns: it is taken out first. Who leaves still gets answers.
+// Who leaves still gets answers; of a peer that is gone nothing is waited for.
+status ucx_fabric::transmit_own(int peer, own_kind kind, std::span<const std::byte> front,
+                                std::span<const std::byte> behind, departure when) noexcept {
+  connection* c = &known(peer);
+  const bool leaves = c->state == bond::left && c->endpoint != nullptr && c->doubt_until_ns == 0;
+  if (!leaves && reach(peer, c) != status::done) return status::done;
+  return transmit(*c, static_cast<std::uint16_t>(kind), front, behind, when);
+}
+
+// A message to oneself may be answered before `transmit` returns: it is taken out first.
 void ucx_fabric::send_waiting() noexcept {
   while (!waiting_.empty()) {
     own_message m = std::move(waiting_.front());
     waiting_.pop_front();
-    connection* c = &known(m.peer);
-    const bool leaves = c->state == bond::left && c->endpoint != nullptr && c->doubt_until_ns == 0;
-    if (!leaves && reach(m.peer, c) != status::done) continue;  // of a peer that is gone nothing is waited for
-    if (transmit(*c, static_cast<std::uint16_t>(m.kind), m.bytes, {}) != status::done) {
-      waiting_.push_front(std::move(m));
-      return;
-    }
+    if (transmit_own(m.peer, m.kind, m.bytes, {}, departure::now) == status::done) continue;
+    return waiting_.push_front(std::move(m));
   }
 }
 

@@ -93,9 +93,15 @@ class ucx_fabric final : public fabric::network {
   struct envelope {
     std::uint32_t source;
     std::uint16_t kind;
-    std::uint16_t unused;
+    std::uint16_t bytes;  ///< with this; what follows is the next message
   };
-  /// What a put, get or atomic made of messages says; the put's data follows, and the get's comes back behind its `id`.
+  static_assert(batch_bytes <= 0xffff);
+  /// Where the data of a put made of messages go, which follow.
+  struct placement {
+    std::uint64_t key = 0;
+    std::uint64_t address = 0;
+  };
+  /// What a get or an atomic made of messages says; the get's data come back behind its `id`.
   struct order {
     std::uint64_t id = 0;  ///< of the operation at its origin, which the answer repeats
     std::uint64_t key = 0;
@@ -140,7 +146,10 @@ class ucx_fabric final : public fabric::network {
   void give_key(int peer, std::span<const std::byte> asked) noexcept;
   void take_key(connection& c, std::span<const std::byte> given) noexcept;
   void take_own(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept;
-  void send_own(int peer, own_kind kind, std::vector<std::byte>&& bytes) noexcept;
+  void send_own(int peer, own_kind kind, std::span<const std::byte> front, std::span<const std::byte> behind = {},
+                departure when = departure::now) noexcept;
+  status transmit_own(int peer, own_kind kind, std::span<const std::byte> front, std::span<const std::byte> behind,
+                      departure when) noexcept;
   void send_waiting() noexcept;
   void take_deaths() noexcept;
   void abandon(connection& c) noexcept;
@@ -158,7 +167,12 @@ class ucx_fabric final : public fabric::network {
 
   // ---- data path (ucx_datapath.cpp; what is made of messages: ucx_messages.cpp) ------------------------------
   operation& new_operation(connection& c, std::uint64_t token) noexcept;
-  outgoing& new_outgoing(connection& c) noexcept;
+  outgoing& new_batch(connection& c) noexcept;
+  std::byte* begin_message(connection& c, std::uint16_t kind, std::size_t bytes) noexcept;
+  void end_message(connection& c, departure when) noexcept;
+  void send_batch(connection& c) noexcept;
+  void send_batches() noexcept;
+  unsigned progress() noexcept;
   void end_piece(operation& o, ucs_status_t result) noexcept;
   void end(operation& o) noexcept;
   void tell(operation& o, status result) noexcept;
@@ -170,22 +184,25 @@ class ucx_fabric final : public fabric::network {
   status ready_behind_writes(int peer, const fabric::region_key& region, connection*& c, ucp_rkey_h& key) noexcept;
   status put(connection& c, slices from, ucp_rkey_h key, std::uint64_t to) noexcept;
   status transmit(connection& c, std::uint16_t kind, std::span<const std::byte> header,
-                  std::span<const std::byte> payload) noexcept;
+                  std::span<const std::byte> payload, departure when = departure::now) noexcept;
   status reach_by_messages(int peer, connection*& c) noexcept;
   status put_by_messages(connection& c, slices from, const fabric::region_key& region, std::uint64_t to) noexcept;
   status get_by_messages(connection& c, slices to, const fabric::region_key& region, std::uint64_t from,
                          std::uint64_t token) noexcept;
   status atomic_by_messages(connection& c, order what, std::uint64_t& old, std::uint64_t token) noexcept;
   void ask_placed(operation& o) noexcept;
+  std::uint64_t expect_answer(operation& o) noexcept;
+  [[nodiscard]] operation* asked(const connection& c, std::uint64_t id) noexcept;
   void take_put(connection& c, std::span<const std::byte> payload) noexcept;
   void take_order(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept;
   void take_answer(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept;
   void end_asked(connection& c) noexcept;
-  [[nodiscard]] std::byte* own_memory(const order& what) noexcept;
+  [[nodiscard]] std::byte* own_memory(std::uint64_t key, std::uint64_t address, std::uint64_t bytes) noexcept;
   void list(connection& c) noexcept;
   void start_flush(connection& c) noexcept;
   void start_flushes() noexcept;
-  void take_message(std::span<const std::byte> message) noexcept;
+  void take_messages(std::span<const std::byte> batch) noexcept;
+  void take_message(connection& c, std::uint16_t kind, std::span<const std::byte> payload) noexcept;
   void hand(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept;
   void hand_on(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept;
   void hand_arrivals() noexcept;
@@ -211,8 +228,8 @@ class ucx_fabric final : public fabric::network {
   std::vector<ended> handing_;
   std::deque<arrival> arrivals_;  ///< messages that came while none could be handed on
   std::deque<own_message> waiting_;
-  std::unordered_map<std::uint64_t, operation*> asked_;  ///< for answers: operations made of messages, by id
-  std::uint64_t next_id_ = 1;
+  std::vector<connection*> batches_;  ///< with messages that have not left, in the order of the first
+  std::uint64_t questions_ = 0;       ///< that other ranks were asked
   std::deque<std::unique_ptr<operation>> operations_;
   std::deque<std::unique_ptr<outgoing>> outgoing_;
   operation* free_operation_ = nullptr;
@@ -224,7 +241,8 @@ class ucx_fabric final : public fabric::network {
   std::mutex deaths_lock_;
   std::vector<int> deaths_;
   std::atomic<bool> has_deaths_ = false;
-  std::uint64_t puts_ = 0, gets_ = 0, atomics_ = 0, messages_ = 0, flushes_ = 0, endpoints_ = 0, key_exchanges_ = 0;
+  std::uint64_t puts_ = 0, gets_ = 0, atomics_ = 0, messages_ = 0, batches_sent_ = 0, flushes_ = 0, endpoints_ = 0,
+                key_exchanges_ = 0;
   bool by_messages_ = false;  ///< puts, gets and atomics
   library library_;           ///< goes first: what it still has under way ends then, with calls of the above
   const calls& ucx_ = library_.ucx();

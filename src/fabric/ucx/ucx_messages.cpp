@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Puts, gets and atomics made of messages, where no transport has anything else. Messages to one peer stay in order,
-/// and so do these: a flush asks behind its puts whether they went well, and nothing has to wait for it.
+/// and so do these: a flush asks behind its puts whether they went well, and nothing has to wait for it. Small ones
+/// travel together: a put with its flush, a question with others while one is not answered, answers with each other.
 ///
 ///     origin                              target
 ///     put, put, ...  ------------------>  copied into the region
@@ -16,7 +17,6 @@
 #include <cstring>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "fabric/ucx/ucx_fabric.hpp"
 
@@ -24,11 +24,8 @@ namespace rma::ucx {
 namespace {
 
 template <class T>
-std::vector<std::byte> bytes_of(const T& what, std::span<const std::byte> behind = {}) {
-  std::vector<std::byte> bytes(sizeof what + behind.size());
-  std::memcpy(bytes.data(), &what, sizeof what);
-  if (!behind.empty()) std::memcpy(bytes.data() + sizeof what, behind.data(), behind.size());
-  return bytes;
+std::span<const std::byte> bytes_of(const T& what) noexcept {
+  return std::as_bytes(std::span(&what, 1));
 }
 
 template <class T>
@@ -43,8 +40,9 @@ std::size_t bytes_in(std::span<const fabric::local_slice> slices) noexcept {
   return bytes;
 }
 
-std::span<const std::byte> seen(const fabric::local_slice& s) noexcept {
-  return {static_cast<const std::byte*>(s.at), s.bytes};
+/// One alone goes at once. While others are not answered yet, more of them travel together.
+departure departure_of_question(const connection& c) noexcept {
+  return c.questions == 1 ? departure::now : departure::soon;
 }
 
 }  // namespace
@@ -59,22 +57,19 @@ status ucx_fabric::reach_by_messages(int peer, connection*& c) noexcept {
 
 status ucx_fabric::put_by_messages(connection& c, slices from, const fabric::region_key& region,
                                    std::uint64_t to) noexcept {
-  const order what{.key = region.key, .address = to, .bytes = bytes_in(from)};
-  const std::span<const std::byte> header = std::as_bytes(std::span(&what, 1));
+  const placement where{region.key, to};
   ++c.unflushed;
   ++puts_;
   list(c);
-  if (from.size() == 1) {
-    (void)transmit(c, static_cast<std::uint16_t>(own_kind::put), header, seen(from[0]));
-    return status::posted;
-  }
-  std::array<std::byte, message_bytes> gathered;
-  std::size_t filled = 0;
+  std::byte* at = begin_message(c, static_cast<std::uint16_t>(own_kind::put), sizeof where + bytes_in(from));
+  if (at == nullptr) return status::retry_queue_full;  // cannot be: there was room
+  std::memcpy(at, &where, sizeof where);
+  at += sizeof where;
   for (const fabric::local_slice& each : from) {
-    std::memcpy(gathered.data() + filled, each.at, each.bytes);
-    filled += each.bytes;
+    std::memcpy(at, each.at, each.bytes);
+    at += each.bytes;
   }
-  (void)transmit(c, static_cast<std::uint16_t>(own_kind::put), header, {gathered.data(), filled});
+  end_message(c, departure::soon);
   return status::posted;
 }
 
@@ -82,37 +77,48 @@ status ucx_fabric::get_by_messages(connection& c, slices to, const fabric::regio
                                    std::uint64_t token) noexcept {
   operation& o = new_operation(c, token);
   o.into.assign(to.begin(), to.end());
-  const order what{.id = next_id_++, .key = region.key, .address = from, .bytes = bytes_in(to)};
-  asked_.emplace(what.id, &o);
+  const order what{.id = expect_answer(o), .key = region.key, .address = from, .bytes = bytes_in(to)};
   ++gets_;
-  (void)transmit(c, static_cast<std::uint16_t>(own_kind::ask_get), std::as_bytes(std::span(&what, 1)), {});
+  (void)transmit(c, static_cast<std::uint16_t>(own_kind::ask_get), bytes_of(what), {}, departure_of_question(c));
   return status::posted;
 }
 
 status ucx_fabric::atomic_by_messages(connection& c, order what, std::uint64_t& old, std::uint64_t token) noexcept {
   operation& o = new_operation(c, token);
   o.old = &old;
-  what.id = next_id_++;
-  asked_.emplace(what.id, &o);
+  what.id = expect_answer(o);
   ++atomics_;
-  (void)transmit(c, static_cast<std::uint16_t>(own_kind::ask_atomic), std::as_bytes(std::span(&what, 1)), {});
+  (void)transmit(c, static_cast<std::uint16_t>(own_kind::ask_atomic), bytes_of(what), {}, departure_of_question(c));
   return status::posted;
 }
 
 void ucx_fabric::ask_placed(operation& o) noexcept {
-  const order what{.id = next_id_++};
-  asked_.emplace(what.id, &o);
+  const order what{.id = expect_answer(o)};
   send_own(o.to->peer, own_kind::ask_placed, bytes_of(what));
+}
+
+// An id is never used again: its lower part says where the operation is, the upper one which of all that were there.
+std::uint64_t ucx_fabric::expect_answer(operation& o) noexcept {
+  ++o.to->questions;
+  return o.asked = ++questions_ << place_bits | o.place;
+}
+
+operation* ucx_fabric::asked(const connection& c, std::uint64_t id) noexcept {
+  const std::uint64_t place = id & ((std::uint64_t{1} << place_bits) - 1);
+  if (id == 0 || place >= operations_.size()) return nullptr;
+  operation& o = *operations_[place];
+  return o.asked == id && o.to == &c ? &o : nullptr;
 }
 
 void ucx_fabric::take_answer(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept {
   answer a;
   if (payload.size() < sizeof a) return;
   std::span<const std::byte> data = take(payload, a);
-  const auto at = asked_.find(a.id);
-  if (at == asked_.end() || at->second->to != &c) return;
-  operation& o = *at->second;
-  asked_.erase(at);
+  operation* const found = asked(c, a.id);
+  if (found == nullptr) return;
+  operation& o = *found;
+  o.asked = 0;
+  --c.questions;
   o.result = a.result;
   o.reply = a.found;
   if (kind == own_kind::give_get && a.result == status::done) {
@@ -128,32 +134,30 @@ void ucx_fabric::take_answer(connection& c, own_kind kind, std::span<const std::
 
 // Nobody answers any more.
 void ucx_fabric::end_asked(connection& c) noexcept {
-  std::erase_if(asked_, [this, &c](const auto& each) {
-    operation& o = *each.second;
-    if (o.to != &c) return false;
-    o.result = status::peer_failed;
-    end_piece(o, UCS_OK);
-    return true;
-  });
+  c.questions = 0;
+  for (const auto& o : operations_) {
+    if (o->to != &c || std::exchange(o->asked, 0) == 0) continue;
+    o->result = status::peer_failed;
+    end_piece(*o, UCS_OK);
+  }
 }
 
 // ---- at the target ------------------------------------------------------------------------------------------
 
-std::byte* ucx_fabric::own_memory(const order& what) noexcept {
-  const auto at = regions_.find(what.key);
+std::byte* ucx_fabric::own_memory(std::uint64_t key, std::uint64_t address, std::uint64_t bytes) noexcept {
+  const auto at = regions_.find(key);
   if (at == regions_.end()) return nullptr;
   const std::uint64_t begin = at->second.address;
-  const bool inside =
-      what.address >= begin && what.bytes <= at->second.bytes && what.address - begin <= at->second.bytes - what.bytes;
-  return inside ? reinterpret_cast<std::byte*>(what.address) : nullptr;
+  const bool inside = address >= begin && bytes <= at->second.bytes && address - begin <= at->second.bytes - bytes;
+  return inside ? reinterpret_cast<std::byte*>(address) : nullptr;
 }
 
 void ucx_fabric::take_put(connection& c, std::span<const std::byte> payload) noexcept {
-  order what;
-  if (payload.size() < sizeof what) return;
-  const std::span<const std::byte> data = take(payload, what);
-  std::byte* const to = own_memory(what);
-  if (to == nullptr || data.size() != what.bytes) {
+  placement where;
+  if (payload.size() < sizeof where) return;
+  const std::span<const std::byte> data = take(payload, where);
+  std::byte* const to = own_memory(where.key, where.address, data.size());
+  if (to == nullptr) {
     c.put_error = status::transfer_failed;
   } else if (!data.empty()) {
     std::memcpy(to, data.data(), data.size());
@@ -167,13 +171,13 @@ void ucx_fabric::take_order(connection& c, own_kind kind, std::span<const std::b
   answer a{.id = what.id};
   if (kind == own_kind::ask_placed) {
     a.result = std::exchange(c.put_error, status::done);
-    return send_own(c.peer, own_kind::result, bytes_of(a));
+    return send_own(c.peer, own_kind::result, bytes_of(a), {}, departure::soon);
   }
-  std::byte* const at = own_memory(what);
-  if (at == nullptr || what.bytes > message_bytes - sizeof a) a.result = status::transfer_failed;
+  std::byte* const at = own_memory(what.key, what.address, what.bytes);
+  if (at == nullptr || what.bytes > caps_.transfer_bytes_max) a.result = status::transfer_failed;
   if (kind == own_kind::ask_get) {
     const bool good = a.result == status::done;
-    return send_own(c.peer, own_kind::give_get, bytes_of(a, {at, good ? what.bytes : 0}));
+    return send_own(c.peer, own_kind::give_get, bytes_of(a), {at, good ? what.bytes : 0}, departure::soon);
   }
   if (what.bytes != sizeof a.found || what.address % sizeof a.found != 0) a.result = status::transfer_failed;
   if (a.result == status::done) {
@@ -185,7 +189,7 @@ void ucx_fabric::take_order(connection& c, own_kind kind, std::span<const std::b
       a.found = word.fetch_add(what.operand);
     }
   }
-  send_own(c.peer, own_kind::result, bytes_of(a));
+  send_own(c.peer, own_kind::result, bytes_of(a), {}, departure::soon);
 }
 
 }  // namespace rma::ucx

@@ -36,6 +36,11 @@ struct member final : rma::fabric::sink {
   std::vector<int> broken;
   std::function<void()> at_immediate;
 
+  [[nodiscard]] std::uint64_t count(std::string_view name) const {
+    std::uint64_t value = 0;
+    net->counts([&](std::string_view each, std::uint64_t n) { value = each == name ? n : value; });
+    return value;
+  }
   void on_completion(std::uint64_t token, status result) noexcept override { over[token] = result; }
   void on_message(int source, std::uint16_t, std::span<const std::byte> payload) noexcept override {
     messages.emplace_back(source, std::vector<std::byte>(payload.begin(), payload.end()));
@@ -141,6 +146,38 @@ TEST_CASE("a write that is over is placed, and a read comes after it", "[ucx]") 
     all[1].net->deregister_region(key);
   }
   CHECK(all.until([&] { return all[0].net->quiet() && all[1].net->quiet(); }));
+}
+
+// Goal: small operations made of messages travel together, and so do their answers; one alone does not wait.
+// Break: let each leave at once.
+TEST_CASE("small operations travel together", "[ucx]") {
+  job all(2);
+  if (!all[0].net->caps().messages_after_writes) return;  // they are UCX's own
+  constexpr std::uint64_t count = 160;
+  std::vector<std::uint64_t> memory(count);
+  std::vector<std::uint64_t> back(count);
+  auto from = numbers(count, 1);
+  const region_key key = region_of(all[1], memory);
+  const auto post = [&](bool writes, std::uint64_t i) {
+    const local_slice here{&(writes ? from : back)[i], 8};
+    const remote_slice there{key.address + 8 * i, 8};
+    const std::uint64_t token = (writes ? 0 : count) + i + 1;
+    return writes ? all[0].net->write(1, {&here, 1}, key, {&there, 1}, token)
+                  : all[0].net->read(1, {&here, 1}, key, {&there, 1}, token);
+  };
+  REQUIRE(all.post([&] { return post(true, 0); }) == status::posted);
+  REQUIRE(all.until([&] { return all[0].over.size() == 1; }));
+  for (const bool writes : {true, false}) {
+    const std::uint64_t before = all[0].count("ucx_batches"), answers = all[1].count("ucx_batches");
+    REQUIRE(post(writes, 0) == status::posted);
+    CHECK(all[0].count("ucx_batches") - before == (writes ? 0 : 1));
+    for (std::uint64_t i = 1; i < count; ++i) REQUIRE(post(writes, i) == status::posted);
+    REQUIRE(all.until([&] { return all[0].over.size() == (writes ? count : 2 * count); }));
+    CHECK(all[0].count("ucx_batches") - before <= count / rma::ucx::batch_enough_messages + 2);
+    CHECK(all[1].count("ucx_batches") - answers <= count / rma::ucx::batch_enough_messages + 2);
+  }
+  CHECK(memory == from);
+  CHECK(back == from);
 }
 
 // Goal: messages arrive once and in order, those to oneself, too, also if they are sent faster than they are taken.
