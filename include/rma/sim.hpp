@@ -99,7 +99,7 @@ struct Outcome {
   std::chrono::nanoseconds time{};
   /// Things that happened in it, one after the other: what a run costs real time.
   std::uint64_t events = 0;
-  /// Empty if the job has one node, or nobody asked (Config::watch_network).
+  /// Empty if the job has one node and no adapters (RMA_FABRIC=sim), or nobody asked (Config::watch_network).
   NetworkReport network{};
   /// Empty, or why the run ended before its ranks did, and what each of them waits for, one line each.
   std::string stuck{};

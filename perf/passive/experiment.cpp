@@ -11,7 +11,7 @@ std::vector<shape> one_per_node(std::initializer_list<int> counts) {
   return all;
 }
 
-/// `counts` ranks on one node, and a rank on another that does nothing: without it there would be no network.
+/// `counts` ranks on one node, and a rank on another that does nothing: what a node's ranks pay in a job of several.
 std::vector<shape> one_node(std::initializer_list<int> counts) {
   std::vector<shape> all;
   for (const int ranks : counts) all.push_back({ranks + 1, ranks});

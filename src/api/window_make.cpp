@@ -137,10 +137,9 @@ void raise_plan(const team_core& team, const window_plan& plan, const Hints& hin
         refuse(plan, hints, all.worst,
                "fence 'imm-ri' (Hints::fence, RMA_FENCE) needs a fabric that writes with an immediate; use imm-opt");
       }
-      refuse(
-          plan, hints, all.worst,
-          "accumulate_mode::device needs a network device with atomics (on one node also RMA_FABRIC=verbs or ucx); use "
-          "element, striped, handler or automatic");
+      refuse(plan, hints, all.worst,
+             "accumulate_mode::device needs a network device with atomics (on one node also RMA_FABRIC=verbs or ucx, "
+             "simulated: sim); use element, striped, handler or automatic");
     case status::bad_argument:
       refuse(plan, hints, all.worst,
              fmt::format("a null pointer with elements, {} signals (at most {}), or an unknown fence_kind, on this or "

@@ -57,6 +57,8 @@ void context::send(int to, message kind, std::span<const std::byte> header,
                    std::span<const std::byte> payload) noexcept {
   peer& p = peer_of(to);
   count(counter::messages_sent);
+  if (accounts_) [[unlikely]]
+    around_.charge(work::send, header.size() + payload.size());
   if (p.waiting_count() == 0) {
     if (p.network->send(to, static_cast<std::uint16_t>(kind), header, payload) == status::done) return;
     waiting_.push_back(to);

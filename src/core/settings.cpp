@@ -38,8 +38,9 @@ constexpr definition table[] = {
     {"RMA_JOB", "", form::text, "any text", "name of the job, set by the launcher"},
     {"RMA_SEGMENT_BYTES", "0", form::bytes, "bytes, K M G T; 0: as much as the machine has",
      "address space kept for one rank's library windows; memory is taken only when allocated"},
-    {"RMA_FABRIC", "auto", form::words, "auto|shm|verbs|ucx",
-     "what leads to ranks whose memory is not shared: auto takes RDMA verbs if every rank has a device, else UCX"},
+    {"RMA_FABRIC", "auto", form::words, "auto|shm|verbs|ucx|sim",
+     "what leads to ranks whose memory is not shared: auto takes RDMA verbs if every rank has a device, else UCX; sim: "
+     "a simulated job has its adapters on one node, too"},
     {"RMA_DEVICE", "", form::text, "name[:port[:gid index]]; empty: the first that works",
      "RDMA device, see ibv_devices"},
     {"RMA_REGISTRATION_CACHE_BYTES", "1G", form::bytes, "bytes, K M G T; 0: none",

@@ -178,7 +178,9 @@ place simulated_place(const settings& s) {
   at.board = std::make_unique<shm::board>(host, s, std::move(members), mine);
   at.around = std::make_unique<sim::sim_surroundings>(*boot, *at.board);
   at.node = std::make_unique<shm::shm_fabric>(*at.board);
-  if (me.job->nodes() > 1) at.wide = std::make_unique<sim::sim_fabric>(boot->round().network(), me.rank);
+  // As with a device on a real node: what could do without it uses it if it is asked for.
+  if (me.job->nodes() > 1 || s.is(knob::fabric, "sim"))
+    at.wide = std::make_unique<sim::sim_fabric>(boot->round().network(), me.rank);
   at.boot = std::move(boot);
   return at;
 }
@@ -203,6 +205,7 @@ Config started_as(int& argc, char** argv) {
 
 place find_place(const settings& s) {
   if (s.text(knob::boot).starts_with(sim::handle_prefix)) return simulated_place(s);
+  if (s.is(knob::fabric, "sim")) refuse_fabric("sim", "this job is not simulated (rma-sim, rma::sim::run)");
   place at;
   at.boot = boot::join(boot_options(s));
   obstacles mine;

@@ -20,8 +20,9 @@ struct patience {
   unsigned looks_before_sleep = 64;  ///< if spin_ns is 0: yields, cheaper than a sleep where cores are short
 };
 
-/// What costs a rank's processor time that virtual time must show.
-enum class work : std::uint8_t { copy, poll, handler };
+/// What costs a rank's processor time that virtual time must show. Of a message, `send` and `handler` are the copies at
+/// either end: into a ring or a registered buffer, and out of it.
+enum class work : std::uint8_t { copy, poll, send, handler };
 
 /// A second thread of a rank.
 class companion {

@@ -38,6 +38,7 @@ class meeting {
 
   /// What connects the nodes; made when it is first asked for. Throws Error(bad_setting, bad_argument).
   wire& network();
+  [[nodiscard]] bool has_network() const noexcept { return network_ != nullptr; }
   /// The memory of a node, zero at first. Throws Error(out_of_memory, bad_boot).
   std::byte* memory(int node, std::size_t bytes);
   /// A rank of that node needs it no more.

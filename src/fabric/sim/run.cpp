@@ -74,7 +74,7 @@ Outcome outcome_of(world& w) {
   out.aborted = w.aborted();
   out.abort_code = w.abort_code();
   out.abort_message = w.abort_message();
-  if (!w.options().watch_network || w.nodes() == 1) return out;
+  if (!w.options().watch_network || (w.nodes() == 1 && !w.meeting_of(0).has_network())) return out;
   const wire& network = w.meeting_of(0).network();
   const network_record record = record_of(network.model(), network.log());
   out.network.text = text_report(record);
@@ -86,7 +86,7 @@ Outcome outcome_of(world& w) {
 
 Outcome run_world(const Config& job, const std::function<int(world&, int rank)>& rank_main) {
   world w(options_of(job));
-  if (w.nodes() > 1) (void)topology(w.options().topology, w.nodes());  // refuses what it does not understand
+  (void)topology(w.options().topology, w.nodes());  // refuses what it does not understand
   for (const Kill& k : job.kills) {
     if (k.rank < 0 || k.rank >= job.ranks || k.at.count() < 0)
       throw Error(status::bad_argument, fmt::format("no rank {} at {} ns to kill", k.rank, k.at.count()));

@@ -94,6 +94,9 @@ void sim_surroundings::charge(detail::work what, std::uint64_t bytes) noexcept {
   switch (what) {
     case detail::work::copy: return job_.charge_copy(rank_, bytes, machine.copy_latency_ps, activity::copy);
     case detail::work::poll: return job_.charge(rank_, machine.poll_time_ps, activity::poll);
+    case detail::work::send:  // what is small comes with the post
+      if (bytes > machine.inline_payload_bytes) job_.charge_copy(rank_, bytes, 0, activity::copy);
+      return;
     case detail::work::handler: return job_.charge_copy(rank_, bytes, machine.handler_time_ps, activity::handler);
   }
 }

@@ -3,8 +3,11 @@
 #include <catch2/catch.hpp>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <numeric>
+#include <string>
 #include <vector>
 
 #include "rma/rma.hpp"
@@ -16,6 +19,46 @@ using rma::Window;
 namespace {
 
 rma::sim::Config nodes(int ranks, int per_node) { return {.ranks = ranks, .ranks_per_node = per_node}; }
+
+/// What rank 1 spends on copies while rank 0 gets so many bytes of it in an epoch of lock two-sided.
+std::chrono::nanoseconds copying_of_target(std::size_t bytes) {
+  auto job = nodes(2, 1);
+  job.parameters = "dissertation-ddr";
+  job.settings = {{"RMA_LOCK", "two-sided"}};
+  const auto out = rma::sim::run(job, [bytes](Runtime& rt) {
+    auto win = Window<std::byte>::allocate(rt.world(), bytes);
+    std::vector<std::byte> found(bytes);
+    if (rt.rank() == 0) {
+      auto held = win.lock(rma::exclusive, 1);
+      win.get(std::span(found), 1, 0);
+      held.unlock();
+    }
+    win.free();
+  });
+  INFO(out.text());
+  REQUIRE(out.ok());
+  return out.ranks[1].copying;
+}
+
+/// Virtual time of a job of one node whose ranks take locks of the network.
+std::chrono::nanoseconds time_of_network_locks(const std::map<std::string, std::string>& settings) {
+  rma::sim::Config job{.ranks = 3, .settings = settings};
+  job.settings.insert({"RMA_LOCK", "network"});
+  const auto out = rma::sim::run(job, [](Runtime& rt) {
+    auto win = Window<std::uint64_t>::allocate(rt.world(), 1);
+    for (int i = 0; i < 20; ++i) {
+      auto held = win.lock(rma::exclusive, 0);
+      win.put(win.get(0, 0) + 1, 0, 0);
+      held.unlock();
+    }
+    rt.world().barrier();
+    if (rt.rank() == 0 && win[0] != std::uint64_t(20 * rt.size())) throw std::runtime_error("an update is lost");
+    win.free();
+  });
+  INFO(out.text());
+  REQUIRE(out.ok());
+  return out.time;
+}
 
 void all_well(const rma::sim::Outcome& out) {
   INFO(out.text());
@@ -53,6 +96,38 @@ TEST_CASE("locks of other nodes exclude each other", "[nodes]") {
     if (rt.rank() == 0 && win[0] != std::uint64_t(20 * rt.size())) throw std::runtime_error("an update is lost");
     win.free();
   }));
+}
+
+TEST_CASE("a job of one node has adapters if they are asked for", "[nodes]") {
+  const auto memory = time_of_network_locks({});
+  CHECK(time_of_network_locks({{"RMA_FABRIC", "auto"}}) == memory);
+  // Two atomics across the loop-back for each epoch, 60 in all; see ndr400 for what one takes.
+  CHECK(time_of_network_locks({{"RMA_FABRIC", "sim"}}) > memory + 60 * std::chrono::microseconds(1));
+  const auto device = [](const char* fabric) {
+    rma::sim::Config job{.ranks = 2, .settings = {{"RMA_FABRIC", fabric}}};
+    return rma::sim::run(job, [](Runtime& rt) {
+      rma::Hints hints;
+      hints.accumulate = rma::accumulate_mode::device;
+      auto win = Window<std::uint64_t>::allocate(rt.world(), 1, hints);
+      win.free();
+    });
+  };
+  all_well(device("sim"));
+  CHECK_THAT(device("auto").text(), Catch::Contains("simulated: sim"));
+}
+
+TEST_CASE("a job that is not simulated has no simulated adapter", "[nodes]") {
+  rma::Config start;
+  start.settings = {{"RMA_FABRIC", "sim"}};
+  CHECK_THROWS_WITH(Runtime(start), Catch::Contains("RMA_FABRIC=sim: this job is not simulated"));
+}
+
+TEST_CASE("who sends a large message pays for its copy into the adapter's memory", "[nodes]") {
+  constexpr std::size_t bytes = std::size_t{32} << 10;
+  const std::chrono::nanoseconds alone(static_cast<std::int64_t>(bytes / 1.5));  // copy_bandwidth, in bytes per ns
+  CHECK(copying_of_target(8).count() == 0);                                      // comes with the post
+  CHECK(copying_of_target(bytes) >= alone);
+  CHECK(copying_of_target(bytes) < alone + alone / 10);  // with headers
 }
 
 TEST_CASE("atomics of other nodes are exact", "[nodes]") {
