@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "boot/process_sets.hpp"
 #include "runtime/runtime_core.hpp"
 #include "runtime/team_core.hpp"
 
@@ -37,6 +38,7 @@ Runtime::Runtime(const Config& config) : core_(start(config)) {
       std::make_shared<detail::team_core>(core_, world_id, std::vector<int>{}, core_->ctx->rank(), core_->ctx->size());
   team->make_lines();
   world_ = std::move(team);
+  (void)boot::parse_process_sets(core_->config.text(detail::knob::process_sets), size());  // mistakes are told at once
 }
 
 Runtime::~Runtime() = default;
