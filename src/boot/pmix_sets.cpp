@@ -27,7 +27,7 @@ constexpr const char* from_server_key = "pmix.qry.rfsh";  // PMIX_QUERY_REFRESH_
 /// A question and its answer. PMIx's thread has a share of it: the answer may come when nobody waits any more.
 struct question {
   question(const char* wanted, std::string about) : key(wanted), set(std::move(about)) {
-    // PMIx keeps answers by their key alone, so that without this one the first set's members are every set's.
+    // PMIx keeps answers, by their key alone; what is asked for is how it is now, and of this set.
     how[0] = directive(from_server_key);
     how[1] = directive(set_name_key);
     how[1].value.type = PMIX_STRING;
