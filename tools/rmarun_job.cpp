@@ -92,6 +92,7 @@ std::vector<std::string> job::changes_for(int rank) const {
   changes.push_back(fmt::format("RMA_SIZE={}", asked_.ranks));
   changes.push_back(fmt::format("RMA_LOCAL_RANKS={}", asked_.ranks));
   changes.push_back(fmt::format("RMA_RANK={}", rank));
+  changes.push_back("RMA_PROCESS_SETS=" + joined(asked_.process_sets));
   // Blocks of equal size, give or take one.
   const auto node = static_cast<long long>(rank) * asked_.nodes / asked_.ranks;
   changes.push_back(asked_.nodes > 0 ? fmt::format("RMA_NODE=node{}", node) : "RMA_NODE=");

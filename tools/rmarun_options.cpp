@@ -11,6 +11,9 @@
 #include <memory>
 #include <string_view>
 
+#include "boot/process_sets.hpp"
+#include "rma/error.hpp"
+
 #ifndef RMA_VERSION
 #define RMA_VERSION "unknown"
 #endif
@@ -30,8 +33,8 @@ they are killed. When a rank fails, the others are ended and rmarun exits as tha
 128 + the signal's number. Other statuses: 124 after --timeout, 127 if the program is not found, 126 if it cannot be
 executed, 2 for a mistake in the command line.)";
 
-constexpr std::array<std::string_view, 7> reserved = {"RMA_BOOT", "RMA_RANK", "RMA_SIZE",       "RMA_KEY",
-                                                      "RMA_NODE", "RMA_JOB",  "RMA_LOCAL_RANKS"};
+constexpr std::array<std::string_view, 8> reserved = {"RMA_BOOT", "RMA_RANK", "RMA_SIZE",        "RMA_KEY",
+                                                      "RMA_NODE", "RMA_JOB",  "RMA_LOCAL_RANKS", "RMA_PROCESS_SETS"};
 
 /// CLI11 knows nothing of the program and its arguments.
 class usage_formatter : public CLI::Formatter {
@@ -54,6 +57,9 @@ void declare(CLI::App& app, settings& out, std::string& bind) {
   app.add_option("--timeout", out.timeout_s, "End the job after so many seconds")->check(CLI::PositiveNumber);
   app.add_flag("--keep-going", out.keep_going, "When a rank fails, let the others go on");
   app.add_flag("--tag-output", out.tag_output, "Begin each line of output with the rank that wrote it: 'RANK| '");
+  app.add_option("--pset", out.process_sets,
+                 "NAME=RANKS, as in io=0-3,5: define a process set, for Runtime::team_of; may be repeated")
+      ->allow_extra_args(false);
   app.add_option("-x", out.exports, "NAME=VALUE or NAME: give the ranks this environment variable; may be repeated")
       ->allow_extra_args(false);
 }
@@ -65,6 +71,11 @@ std::string contradiction(const settings& asked, bool separated) {
   if (!separated && first.starts_with('-')) return fmt::format("unknown option '{}'; see rmarun --help", first);
   if (asked.nodes > asked.ranks) {
     return fmt::format("--nodes {} is more than the {} ranks; every node needs one", asked.nodes, asked.ranks);
+  }
+  try {
+    (void)boot::parse_process_sets(joined(asked.process_sets), asked.ranks);
+  } catch (const Error& error) {
+    return std::string("--pset: ") + error.what();
   }
   for (const std::string& each : asked.exports) {
     const std::string name = each.substr(0, each.find('='));
@@ -107,6 +118,10 @@ std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
     return exit_usage;
   }
   return std::nullopt;
+}
+
+std::string joined(const std::vector<std::string>& process_sets) {
+  return fmt::format("{}", fmt::join(process_sets, ";"));
 }
 
 void say(const std::string& text) {

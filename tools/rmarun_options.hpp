@@ -16,7 +16,8 @@ struct settings {
   double timeout_s = 0;  ///< 0 means none
   bool keep_going = false;
   bool tag_output = false;
-  std::vector<std::string> exports;  ///< "NAME=VALUE" or "NAME"
+  std::vector<std::string> process_sets;  ///< "NAME=RANKS"
+  std::vector<std::string> exports;       ///< "NAME=VALUE" or "NAME"
   std::vector<std::string> command;
 };
 
@@ -29,6 +30,9 @@ inline constexpr int exit_by_signal = 128;  ///< + signal number
 
 /// Fills `out`. An exit status if there is nothing to start: help, version, or an error that was printed.
 std::optional<int> parse_command_line(int argc, char** argv, settings& out);
+
+/// As RMA_PROCESS_SETS has them.
+std::string joined(const std::vector<std::string>& process_sets);
 
 /// Prints `rmarun: TEXT` and a newline to standard error in one piece.
 void say(const std::string& text);

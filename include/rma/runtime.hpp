@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -61,6 +62,30 @@ class Runtime {
   [[nodiscard]] int size() const noexcept;
   /// What threads may do: the level that was asked for (Config::threads, RMA_THREADS).
   [[nodiscard]] thread_level threads() const noexcept;
+
+  /// Names of the process sets of MPI-4 sessions: "rma://world", "rma://node" (as Team::node()), "rma://self"; those of
+  /// RMA_PROCESS_SETS (`rmarun --pset NAME=RANKS`); those of a PMIx launcher (`prterun --pset`; Open MPI 4's mpirun and
+  /// Slurm define none). This rank need not be a member.
+  /// Shape      local
+  /// Errors     bad_boot if the launcher does not answer
+  /// Threads    any
+  /// Cost       one question to the launcher's daemon on this node, if PMIx has started the job; not for data paths
+  /// Source     MPI 4.0, 11.3.2; PMIx 4, PMIX_QUERY_PSET_NAMES
+  [[nodiscard]] std::vector<std::string> process_sets() const;
+  /// Numbers in the world of a process set's members, ascending.
+  /// Errors     bad_argument naming the sets that there are; not_supported if processes of other jobs are members;
+  ///            bad_boot
+  /// Shape, threads, cost   as process_sets()
+  [[nodiscard]] std::vector<int> ranks_of(std::string_view process_set,
+                                          std::source_location where = std::source_location::current()) const;
+  /// A team of a process set's members, ordered by their numbers in the world; each call makes another one.
+  /// Shape      collective over the members: the others need not know, and must not call
+  /// Errors     as ranks_of; bad_argument if this rank is no member; peer_failed if a member is dead
+  /// Threads    one thread at a time for each set
+  /// Cost       as Team::split of so many ranks, and ranks_of
+  /// Source     MPI 4.0, 7.4.2 (MPI_Comm_create_from_group)
+  [[nodiscard]] Team team_of(std::string_view process_set,
+                             std::source_location where = std::source_location::current()) const;
 
   /// Time since some fixed moment; virtual in the simulator.
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept;

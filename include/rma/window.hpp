@@ -526,6 +526,8 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   }
   [[nodiscard]] status try_flush_all() noexcept { return detail::flush_all(*view_); }
   /// Completes at the origin only: buffers may be reused, results of gets are there.
+  /// Cost       by adapters that acknowledge writes before they are in memory one read less than flush; elsewhere,
+  ///            where the end of an operation here says that it is over there, as flush
   void flush_local(int target, source where = source::current()) {
     const status s = try_flush_local(target);
     detail::require(*view_, detail::call::flush_local, s, target, 0, 0, where);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "boot/process_sets.hpp"
 #include "runtime/runtime_core.hpp"
 #include "runtime/team_core.hpp"
 
@@ -37,6 +38,7 @@ Runtime::Runtime(const Config& config) : core_(start(config)) {
       std::make_shared<detail::team_core>(core_, world_id, std::vector<int>{}, core_->ctx->rank(), core_->ctx->size());
   team->make_lines();
   world_ = std::move(team);
+  (void)boot::parse_process_sets(core_->config.text(detail::knob::process_sets), size());  // mistakes are told at once
 }
 
 Runtime::~Runtime() = default;
@@ -62,9 +64,10 @@ std::vector<int> Runtime::failed_ranks() const { return core_->ctx->dead_ranks()
 
 std::vector<Counter> Runtime::counters() const {
   constexpr std::string_view names[] = {
-      "messages_sent", "messages_received", "messages_refused",   "protests",          "sends_queued",
-      "sleeps",        "operations_direct", "operations_handler", "operations_fabric", "operations_stripe_waits",
-      "lock_waits",    "locks_local",       "locks_remote",       "lock_migrations",   "deaths"};
+      "messages_sent",   "messages_received", "messages_refused",   "protests",          "sends_queued",
+      "sleeps",          "operations_direct", "operations_handler", "operations_fabric", "operations_stripe_waits",
+      "placement_reads", "lock_waits",        "locks_local",        "locks_remote",      "lock_migrations",
+      "deaths"};
   static_assert(std::size(names) == static_cast<std::size_t>(detail::counter::count_));
   const std::lock_guard guard(core_->ctx->lock());
   std::vector<Counter> all;

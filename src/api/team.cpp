@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "channel/call_scope.hpp"
+#include "rma/runtime.hpp"
 #include "runtime/team_core.hpp"
 
 namespace rma {
@@ -25,6 +26,13 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   std::uint64_t x = a * 0x9e3779b97f4a7c15ULL + b + 1;
   x = (x ^ (x >> 31)) * 0xbf58476d1ce4e5b9ULL;
   return x ^ (x >> 29);
+}
+
+/// The same at every member, whatever machine or compiler (FNV-1a).
+std::uint64_t number_of(std::string_view name) noexcept {
+  std::uint64_t number = 0xcbf29ce484222325ULL;
+  for (const char c : name) number = (number ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+  return number;
 }
 
 Team make_team(const detail::team_core& parent, std::uint64_t id, std::vector<int> world_ranks) {
@@ -145,6 +153,21 @@ Team Team::shrink() const {
     require(team, "shrink", s, std::source_location::current());
     return make_team(team, mix(id, lost.size()), std::move(members));
   }
+}
+
+Team Runtime::team_of(std::string_view process_set, std::source_location where) const {
+  const detail::call_scope in(*core_->ctx, "team_of");
+  require_caller(*world_, "team_of", where);
+  std::vector<int> members = ranks_of(process_set, where);
+  if (!std::binary_search(members.begin(), members.end(), rank())) {
+    throw Error(status::bad_argument,
+                fmt::format("team_of: rank {} is not in process set '{}', whose {} members make its team; see ranks_of",
+                            rank(), process_set, members.size()),
+                -1, where);
+  }
+  // Sets of the same name may have other members elsewhere ("rma://node").
+  const std::uint64_t id = mix(number_of(process_set), static_cast<std::uint64_t>(members.front()));
+  return make_team(*world_, mix(id, core_->count_team_of(process_set)), std::move(members));
 }
 
 void Team::barrier(std::source_location where) { require(*core_, "barrier", try_barrier(), where); }

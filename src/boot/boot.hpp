@@ -46,6 +46,13 @@ class client {
   /// The job's server is in rank 0's process, and ends with it.
   [[nodiscard]] virtual bool rank_0_serves() const noexcept { return false; }
 
+  /// Names of the process sets that the launcher has defined; none where it defines none. Any thread may ask. Throws
+  /// Error(bad_boot) if the launcher does not answer.
+  [[nodiscard]] virtual std::vector<std::string> process_sets() const { return {}; }
+  /// Ranks of the members, ascending; none if the launcher knows no such set. Any thread may ask. Throws
+  /// Error(not_supported) if processes of other jobs are members, Error(bad_boot) as above.
+  [[nodiscard]] virtual std::vector<int> members_of(const std::string& /*set*/) const { return {}; }
+
   /// Publishes `value`; visible to every rank that asks for `key`, at the latest after the next fence. A second put of
   /// a key replaces the value. `bad_size` beyond key_bytes_max (4096) or value_bytes_max (1 MiB).
   virtual status put(std::string_view key, std::string_view value) = 0;

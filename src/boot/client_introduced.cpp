@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <cstdio>
 #include <utility>
 
@@ -15,13 +16,18 @@ constexpr std::size_t key_bytes = 32;
 /// The job's own channel, and the launcher, which has to know of an abort.
 class introduced_client final : public client {
  public:
-  introduced_client(std::unique_ptr<introduction> by, std::unique_ptr<server> hosted, std::unique_ptr<client> channel)
-      : by_(std::move(by)), hosted_(std::move(hosted)), channel_(std::move(channel)) {}
+  introduced_client(std::unique_ptr<introduction> by, int timeout_s, std::unique_ptr<server> hosted,
+                    std::unique_ptr<client> channel)
+      : by_(std::move(by)), timeout_s_(timeout_s), hosted_(std::move(hosted)), channel_(std::move(channel)) {}
 
   [[nodiscard]] int rank() const noexcept override { return channel_->rank(); }
   [[nodiscard]] int size() const noexcept override { return channel_->size(); }
   [[nodiscard]] std::string_view key() const noexcept override { return channel_->key(); }
   [[nodiscard]] bool rank_0_serves() const noexcept override { return channel_->rank_0_serves(); }
+  [[nodiscard]] std::vector<std::string> process_sets() const override { return by_->process_sets(timeout_s_); }
+  [[nodiscard]] std::vector<int> members_of(const std::string& set) const override {
+    return by_->members_of(set, timeout_s_);
+  }
   status put(std::string_view key, std::string_view value) override { return channel_->put(key, value); }
   status get(std::string_view key, std::string& value) override { return channel_->get(key, value); }
   status fence() override { return channel_->fence(); }
@@ -39,6 +45,7 @@ class introduced_client final : public client {
 
  private:
   std::unique_ptr<introduction> by_;
+  int timeout_s_;                   ///< for answers of the launcher
   std::unique_ptr<server> hosted_;  ///< outlives channel_
   std::unique_ptr<client> channel_;
 };
@@ -55,9 +62,10 @@ std::unique_ptr<client> join_introduced(std::unique_ptr<introduction> by, const 
   options mine = how;
   mine.rank = by->rank();
   mine.size = by->size();
+  const int timeout_s = std::max(1, how.timeout_ms / 1000);
   if (mine.size == 1) {
     mine.address.clear();
-    return std::make_unique<introduced_client>(std::move(by), nullptr, join(mine));
+    return std::make_unique<introduced_client>(std::move(by), timeout_s, nullptr, join(mine));
   }
   std::unique_ptr<server> hosted;
   std::string said;
@@ -70,7 +78,7 @@ std::unique_ptr<client> join_introduced(std::unique_ptr<introduction> by, const 
     hosted->start();
     said = hosted->address() + " " + mine.key;
   }
-  said = by->from_rank_0(said, how.timeout_ms / 1000);
+  said = by->from_rank_0(said, timeout_s);
   const auto cut = said.find(' ');
   if (cut == std::string::npos) {
     throw Error(status::bad_boot, "what the launcher has brought from rank 0 makes no sense");
@@ -79,7 +87,7 @@ std::unique_ptr<client> join_introduced(std::unique_ptr<introduction> by, const 
   mine.key = said.substr(cut + 1);
   mine.served_by_rank_0 = true;
   auto channel = join_served(mine);
-  return std::make_unique<introduced_client>(std::move(by), std::move(hosted), std::move(channel));
+  return std::make_unique<introduced_client>(std::move(by), timeout_s, std::move(hosted), std::move(channel));
 }
 
 }  // namespace rma::boot

@@ -4,7 +4,7 @@
 /// with `rmarun` and RMA_BOOT=tcp://. So deaths, late questions and leaving mean the same everywhere
 /// (docs/decisions/0015-pmix-boot.md).
 ///
-///   launcher -> rank, size, whether all are on one node
+///   launcher -> rank, size, whether all are on one node; process sets when somebody asks
 ///   rank 0: listens, makes a key;  from_rank_0: one value up and down the launcher's tree
 ///   all: join as with RMA_BOOT=tcp://... or local://...
 ///   abort -> the launcher, too
@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "boot/boot.hpp"
 
@@ -33,6 +34,9 @@ class introduction {
   virtual std::string from_rank_0(const std::string& text, int timeout_s) = 0;
   /// The launcher ends all processes of the job. May return.
   virtual void abort(int code, std::string_view message) noexcept = 0;
+  /// As of `client`, which passes the questions on.
+  [[nodiscard]] virtual std::vector<std::string> process_sets(int /*timeout_s*/) const { return {}; }
+  [[nodiscard]] virtual std::vector<int> members_of(const std::string& /*set*/, int /*timeout_s*/) const { return {}; }
   /// This process has left the job.
   virtual void leave() noexcept {}
 

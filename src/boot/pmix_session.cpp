@@ -3,7 +3,6 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <memory>
 
@@ -26,14 +25,6 @@ pmix_value_t value_of(std::uint32_t number) {
   pmix_value_t made{};
   made.type = PMIX_UINT32;
   made.data.uint32 = number;
-  return made;
-}
-
-pmix_info_t directive(std::string_view key) {
-  pmix_info_t made{};
-  std::copy_n(key.begin(), std::min<std::size_t>(key.size(), PMIX_MAX_KEYLEN), made.key);
-  made.value.type = PMIX_BOOL;
-  made.value.data.flag = true;
   return made;
 }
 

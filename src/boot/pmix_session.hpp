@@ -4,6 +4,7 @@
 ///
 ///   PMIx_Init -> rank, size, ranks on this node
 ///   rank 0: PMIx_Put; all: PMIx_Fence that collects, PMIx_Get
+///   any rank, later: PMIx_Query_info_nb for process sets (pmix_sets.cpp)
 ///   PMIx_Abort; at the process's end PMIx_Finalize
 #pragma once
 
@@ -11,6 +12,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "boot/introduction.hpp"
 #include "boot/pmix_calls.hpp"
@@ -28,6 +30,8 @@ class pmix_session final : public introduction {
   [[nodiscard]] int size() const noexcept override { return size_; }
   [[nodiscard]] bool one_node() override { return number(PMIX_LOCAL_SIZE) == size_; }
   std::string from_rank_0(const std::string& text, int timeout_s) override;
+  [[nodiscard]] std::vector<std::string> process_sets(int timeout_s) const override;
+  [[nodiscard]] std::vector<int> members_of(const std::string& set, int timeout_s) const override;
   void abort(int code, std::string_view message) noexcept override;
 
  private:

@@ -62,6 +62,7 @@ enum class counter : std::uint8_t {
   operations_handler,
   operations_fabric,
   operations_stripe_waits,
+  placement_reads,
   lock_waits,
   locks_local,
   locks_remote,

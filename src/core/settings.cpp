@@ -36,6 +36,8 @@ constexpr definition table[] = {
      "between nodes: the ranks of a host that is silent for so long are taken for dead"},
     {"RMA_LOCAL_RANKS", "0", form::number, "0: ask the node", "ranks on this machine, set by the launcher"},
     {"RMA_JOB", "", form::text, "any text", "name of the job, set by the launcher"},
+    {"RMA_PROCESS_SETS", "", form::text, "NAME=RANKS;NAME=RANKS, as in io=0-3,5;rest=4,6-63",
+     "named sets of ranks, for Runtime::team_of; set by rmarun --pset"},
     {"RMA_SEGMENT_BYTES", "0", form::bytes, "bytes, K M G T; 0: as much as the machine has",
      "address space kept for one rank's library windows; memory is taken only when allocated"},
     {"RMA_FABRIC", "auto", form::words, "auto|shm|verbs|ucx|sim",

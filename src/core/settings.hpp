@@ -26,6 +26,7 @@ enum class knob : std::uint8_t {
   peer_timeout_ms,
   local_ranks,
   job,
+  process_sets,
   segment_bytes,
   fabric,
   device,

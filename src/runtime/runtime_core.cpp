@@ -69,6 +69,11 @@ void runtime_core::publish_segment() {
   if (!ok(s)) fabric::raise_job_ended(s);
 }
 
+std::uint64_t runtime_core::count_team_of(std::string_view process_set) {
+  const std::lock_guard guard(books_);
+  return teams_of_sets_[std::string(process_set)]++;
+}
+
 bool runtime_core::near(int world_rank) const noexcept {
   if (world_rank == boot->rank()) return true;
   return board->index_of(world_rank) < board->size() && (intranode || where.wide == nullptr);

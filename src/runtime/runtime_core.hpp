@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -65,6 +66,8 @@ struct runtime_core {
   [[nodiscard]] std::optional<std::size_t> take_any(std::size_t bytes, std::size_t alignment) noexcept;
   void give_back(std::size_t offset, std::size_t bytes) noexcept;
   [[nodiscard]] std::size_t segment_in_use() const noexcept;
+  /// How many teams of this process set were made here before this one: its members count alike.
+  [[nodiscard]] std::uint64_t count_team_of(std::string_view process_set);
   /// To be given back when all have dropped it.
   void drop(const dropped_window& window);
   void reap_dropped() noexcept;
@@ -80,6 +83,7 @@ struct runtime_core {
   mutable std::mutex books_;
   shm::segment_map segment_;
   std::vector<dropped_window> dropped_;
+  std::unordered_map<std::string, std::uint64_t> teams_of_sets_;
   std::unordered_map<int, fabric::region_key> segment_keys_;  ///< of ranks that were reached through the wide fabric
 };
 

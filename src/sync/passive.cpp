@@ -80,6 +80,14 @@ status flush_one(window_core& w, int target) noexcept {
   return s;
 }
 
+// The handler protocol copies what goes out, so that only results are left to wait for; they come with the
+// acknowledgement that a flush waits for. What is in the target's memory by then is not asked.
+status flush_one_locally(window_core& w, int target) noexcept {
+  const status s = complete_locally(w, target);
+  if (target_view* const t = w.view_at(target); t != nullptr && t->held != 0) t->flushable = w.inline_sync;
+  return s;
+}
+
 bool open_towards(const window_core& w, int target) noexcept {
   return w.access == access_epoch::lock_all || w.held(target) != 0;
 }
@@ -201,8 +209,6 @@ status flush_all(window_view& view) noexcept {
   return result;
 }
 
-// The handler protocol copies what goes out, so that only results are left to wait for; they come with the
-// acknowledgement that a flush waits for.
 status flush_local(window_view& view, int target) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
@@ -210,12 +216,20 @@ status flush_local(window_view& view, int target) noexcept {
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (!open_towards(w, target)) return status::wrong_epoch;
   if (const status s = send_waiting(w, target); s != status::done) return s;
-  const status s = complete_target(w, target);
-  if (target_view* const t = w.view_at(target); t != nullptr && t->held != 0) t->flushable = w.inline_sync;
-  return s;
+  return flush_one_locally(w, target);
 }
 
-status flush_local_all(window_view& view) noexcept { return flush_all(view); }
+status flush_local_all(window_view& view) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const entry_scope in(w, call::flush_local_all);
+  if (w.access != access_epoch::lock_all && w.locks_open == 0) return status::wrong_epoch;
+  status result = send_waiting(w, -1);
+  for (const int target : std::vector<int>(w.dirty)) {
+    if (const status s = flush_one_locally(w, target); s != status::done) result = s;
+  }
+  return result;
+}
 
 status sync(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;

@@ -34,17 +34,22 @@ window_block* window_core::block_of(int target) const noexcept {
 
 namespace {
 
-bool is_over(const target_state& state, const far_target* far) noexcept {
+/// Nothing under way there needs this rank's memory any more.
+bool is_back(const target_state& state) noexcept {
   return (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation) &&
-         state.fabric_pending.load() == 0 && (far == nullptr || !far->unplaced);
+         state.fabric_pending.load() == 0;
+}
+
+bool is_over(const target_state& state, const far_target* far) noexcept {
+  return is_back(state) && (far == nullptr || !far->unplaced);
 }
 
 const far_target* as_far(const window_core& w, int target, const target_state& state) noexcept {
   return w.is_far(target) ? static_cast<const far_target*>(&state) : nullptr;
 }
 
-/// Nothing is under way there any more, or never will be over: what there is to report.
-status settle(window_core& w, int target, target_state& state, status s) noexcept {
+/// What there is to report of operations that are back.
+status report(window_core& w, int target, target_state& state, status s) noexcept {
   if (s == status::done && state.fabric_failed.load() != 0) {
     const std::lock_guard guard(w.ctx->lock());
     s = static_cast<status>(-static_cast<int>(state.fabric_failed.load()));
@@ -59,6 +64,12 @@ status settle(window_core& w, int target, target_state& state, status s) noexcep
     }
   }
   if (s == status::peer_failed || s == status::transfer_failed) w.ctx->blame(w.world_rank(target));
+  return s;
+}
+
+/// The same where nothing is under way any more, or never will be over.
+status settle(window_core& w, int target, target_state& state, status s) noexcept {
+  s = report(w, target, state, s);
   state.dirty = false;
   if (w.dirty.back() == target) {
     w.dirty.pop_back();
@@ -66,6 +77,16 @@ status settle(window_core& w, int target, target_state& state, status s) noexcep
     std::erase(w.dirty, target);
   }
   return s;
+}
+
+/// Waits until `over`; `go_on` is the same, and may post what is needed for it.
+template <class Over, class GoOn>
+status await(window_core& w, int target, const target_state& state, Over over, GoOn go_on) noexcept {
+  if (state.fabric_pending.load() != 0) {
+    const std::lock_guard guard(w.ctx->lock());
+    if (w.ctx->ready_soon(over)) return status::done;
+  }
+  return w.ctx->wait_for_peer(w.world_rank(target), go_on);
 }
 
 }  // namespace
@@ -76,16 +97,20 @@ status complete_target(window_core& w, int target) noexcept {
   const far_target* const far = as_far(w, target, state);
   const auto over = [&]() noexcept { return is_over(state, far); };
   if (far != nullptr && far->unplaced) ask_placed(w, target);
-  bool soon = false;
-  if (state.fabric_pending.load() != 0) {
-    const std::lock_guard guard(w.ctx->lock());
-    soon = w.ctx->ready_soon(over);
-  }
-  const status s = soon ? status::done : w.ctx->wait_for_peer(w.world_rank(target), [&]() noexcept {
+  const status s = await(w, target, state, over, [&]() noexcept {
     ask_placed(w, target);
     return over();
   });
   return settle(w, target, state, s);
+}
+
+status complete_locally(window_core& w, int target) noexcept {
+  target_state& state = w.state_of(target);
+  if (!state.dirty) return status::done;
+  if (!w.is_far(target) || !w.far(target).unplaced) return complete_target(w, target);
+  const auto back = [&]() noexcept { return is_back(state); };
+  const status s = await(w, target, state, back, back);
+  return s == status::peer_failed ? settle(w, target, state, s) : report(w, target, state, s);
 }
 
 status try_complete_target(window_core& w, int target) noexcept {

@@ -152,6 +152,7 @@ void ask_placed(window_core& w, int target) noexcept {
   if (s == status::posted) {
     far.begin_posted();
     op.detached = true;
+    w.ctx->count(counter::placement_reads);
     return;
   }
   far.unplaced = s == status::retry_queue_full;  // asked again when there is room

@@ -311,6 +311,9 @@ void release_window(window_core& w) noexcept;
 
 /// Completes everything under way towards `target` (fabric and handler operations). Used by flush and by closing calls.
 status complete_target(window_core& w, int target) noexcept;
+/// Waits only until this rank's memory is free again and results are there: writes may still be on their way into the
+/// target's memory. The same as complete_target where the fabric says no less than that they are there.
+status complete_locally(window_core& w, int target) noexcept;
 /// Waits for the operations under way that the target is bound to handle: what goes another way must not overtake them.
 status complete_promised(window_core& w, int target) noexcept;
 /// complete_target without waiting: `not_yet` if something is still under way.

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""pmix_test.py BOOT_PROBE MPIRUN [MPIEXEC]: jobs that Open MPI's mpirun starts, which speaks PMIx to its ranks, and
-jobs of MPICH's mpiexec, which speaks PMI-2.
+"""pmix_test.py BOOT_PROBE SETS_PROGRAM MPIRUN [MPIEXEC]: jobs that Open MPI's mpirun starts, which speaks PMIx to its
+ranks, and jobs of MPICH's mpiexec, which speaks PMI-2.
 
-BOOT_PROBE uses the boot layer alone (boot_probe.cpp has its modes). Exits with 77 where mpirun can start nothing."""
+BOOT_PROBE uses the boot layer alone (boot_probe.cpp has its modes), SETS_PROGRAM the process sets. Exits
+with 77 where mpirun can start nothing."""
 import collections
 import os
 import signal
@@ -12,16 +13,16 @@ import sys
 import tempfile
 import unittest
 
-PROBE, MPIRUN = sys.argv[1:3]
-MPIEXEC = sys.argv[3] if len(sys.argv) > 3 else None
+PROBE, SETS, MPIRUN = sys.argv[1:4]
+MPIEXEC = sys.argv[4] if len(sys.argv) > 4 else None
 PATIENCE_S = 60
 FOLDER = tempfile.TemporaryDirectory(prefix="rma-pmix-")  # what Open MPI needs, and may leave behind
 
 
-def start(ranks, mode, *options, **settings):
+def start(ranks, mode, *options, program=PROBE, **settings):
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                    "OMPI_MCA_orte_tmpdir_base": FOLDER.name, **settings}
-    words = [MPIRUN, "--oversubscribe", "-n", str(ranks), *options, PROBE, mode]
+    words = [MPIRUN, "--oversubscribe", "-n", str(ranks), *options, program, mode]
     return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env=environment)
 
@@ -50,6 +51,16 @@ class Pmix(unittest.TestCase):
     def test_what_the_user_says_counts_more(self):
         status, out, err = run(3, "exchange", "-x", "RMA_BOOT=alone")
         self.assertEqual((status, out.splitlines()), (0, ["rank 0: sum 0"] * 3), err)
+
+    def test_process_sets(self):
+        """This launcher defines none: that is no error, and what the user defines counts as elsewhere."""
+        status, out, err = run(2, "rma://world", program=SETS)
+        self.assertEqual((status, sorted(out.splitlines())), (0, [
+            "rank 0: rma://world has 2 members, sum 1; after 1", "rank 1: rma://world has 2 members, sum 1; after 0",
+            "sets: rma://world rma://node rma://self"]), err)
+        status, out, err = run(2, "second", "-x", "RMA_PROCESS_SETS=second=1", program=SETS)
+        self.assertEqual(status, 0, err)
+        self.assertIn("rank 1: second has 1 members, sum 1; after 1", out.splitlines())
 
     def test_abort_reaches_the_launcher(self):
         status, _, err = run(3, "abort")

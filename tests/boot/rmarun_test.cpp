@@ -90,6 +90,35 @@ TEST_CASE("what a rank is told", "[boot][rmarun]") {
   CHECK(run({"-x", "PATH", "sh", "-c", "test -n \"$PATH\""}).exit_status == 0);
 }
 
+// Goal: sets of the command line have teams, of their members alone. Method: two that overlap; each member hears from
+// the one before it and adds up all.
+TEST_CASE("process sets", "[boot][rmarun]") {
+  const std::string program = SETS_PROGRAM_PATH;
+  const result seen = run({"-n", "4", "--pset", "even=0,2", "--pset", "rest=1-3", program, "even", "rest"});
+  CHECK(seen.errors.empty());
+  CHECK(seen.exit_status == 0);
+  const auto outside = [](int rank, const std::string& set, int members) {
+    return "rank " + std::to_string(rank) + ": team_of: rank " + std::to_string(rank) + " is not in process set '" +
+           set + "', whose " + std::to_string(members) + " members make its team; see ranks_of";
+  };
+  std::vector<std::string> expected{"sets: rma://world rma://node rma://self even rest",
+                                    "rank 0: even has 2 members, sum 2; after 2",
+                                    "rank 2: even has 2 members, sum 2; after 0",
+                                    "rank 1: rest has 3 members, sum 6; after 3",
+                                    "rank 2: rest has 3 members, sum 6; after 1",
+                                    "rank 3: rest has 3 members, sum 6; after 2",
+                                    outside(0, "rest", 3),
+                                    outside(1, "even", 2),
+                                    outside(3, "even", 2)};
+  std::sort(expected.begin(), expected.end());
+  CHECK(sorted_lines(seen.output) == expected);
+
+  const result unknown = run({"--pset", "io=0", program, "oi"});
+  CHECK(unknown.exit_status == 9);
+  CHECK_THAT(unknown.errors,
+             Contains("there is no process set 'oi'; there are rma://world, rma://node, rma://self, io"));
+}
+
 TEST_CASE("mistakes in the command line", "[boot][rmarun]") {
   const auto error_of = [](const std::vector<std::string>& arguments) {
     const result seen = run(arguments);
@@ -105,6 +134,8 @@ TEST_CASE("mistakes in the command line", "[boot][rmarun]") {
   CHECK_THAT(error_of({"-x", "NOT_SET_ANYWHERE", "true"}), Contains("not set here"));
   CHECK_THAT(error_of({"-x", "=1", "true"}), Contains("the name is missing"));
   CHECK_THAT(error_of({"--bind", "socket", "true"}), Contains("socket"));
+  CHECK_THAT(error_of({"--pset", "io=1", "true"}), Contains("--pset") && Contains("ranks count from 0 to 0"));
+  CHECK_THAT(error_of({"-x", "RMA_PROCESS_SETS=io=0", "true"}), Contains("rmarun itself sets RMA_PROCESS_SETS"));
   CHECK(run({"--help"}).exit_status == 0);
   CHECK_THAT(run({"--help"}).output, Contains("Usage: rmarun"));
   CHECK_THAT(run({"--version"}).output, Contains("rmarun "));

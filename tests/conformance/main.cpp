@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// rmarun -n N conformance [options]
-//   --case REGEX   only the cases whose name it is found in
-//   --seed S       the seed that a failure printed
-//   --list         print the names of the cases
-//   --threads N    N ranks as threads of this process, without a launcher
-//   --set NAME=VALUE   a setting, with --threads
-//   --effort P     percent of the normal number of repetitions
-//   --one-kind     each case with one kind of window only; the seed says which
-//   --long         also the cases that need minutes or much memory
+// The conformance suite as a program; `usage` below has its options.
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -27,6 +19,27 @@ namespace {
 
 using conformance::options;
 
+constexpr const char* usage = R"(Usage: rmarun -n N conformance [OPTIONS]
+
+  --case REGEX      only the cases whose name it is found in
+  --seed S          the seed that a failure printed
+  --effort P        percent of the normal number of repetitions
+  --one-kind        each case with one kind of window only; the seed says which
+  --long            also the cases that need minutes or much memory
+  --threads N       N ranks as threads of this process, without a launcher
+  --set NAME=VALUE  a setting, with --threads; may be repeated
+  --list            print the names of the cases
+  --help            print this
+
+Settings are RMA_* variables of the environment; rma-info lists them. The exit status is 0 if no case has failed.
+)";
+
+/// Whether this process speaks for all: what needs no job is said without one.
+bool speaks() {
+  const char* const rank = std::getenv("RMA_RANK");
+  return rank == nullptr || std::string_view(rank) == "0";
+}
+
 options parse(int argc, char** argv) {
   options how;
   for (int i = 1; i < argc; ++i) {
@@ -35,7 +48,9 @@ options parse(int argc, char** argv) {
       if (i + 1 >= argc) throw std::invalid_argument(std::string(word) + " needs a value");
       return std::string(argv[++i]);
     };
-    if (word == "--case") {
+    if (word == "--help" || word == "-h") {
+      how.help = true;
+    } else if (word == "--case") {
       how.pattern = value();
     } else if (word == "--seed") {
       how.seed = std::stoull(value());
@@ -57,7 +72,7 @@ options parse(int argc, char** argv) {
     } else if (word.starts_with("--rma-")) {
       continue;  // the launcher's, for the runtime
     } else {
-      throw std::invalid_argument("unknown option " + std::string(word));
+      throw std::invalid_argument("unknown option " + std::string(word) + "; --help lists the options");
     }
   }
   return how;
@@ -97,8 +112,9 @@ int main(int argc, char** argv) {
       return std::make_shared<failure_watchdog>(runtime, name);
     };
     options how = parse(argc, argv);
-    if (how.list) {
-      conformance::list_cases(how);
+    if (how.help || how.list) {
+      if (how.help && speaks()) std::fputs(usage, stdout);
+      if (!how.help && speaks()) conformance::list_cases(how);
       return 0;
     }
     if (how.threads > 0) {

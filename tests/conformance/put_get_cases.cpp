@@ -250,6 +250,46 @@ void buffer_reuse(context& ctx) {
   win.free();
 }
 
+/// Reads that asked whether puts are in the target's memory.
+std::uint64_t placement_reads(const rma::Runtime& runtime) {
+  for (const rma::Counter& each : runtime.counters()) {
+    if (each.name == "placement_reads") return each.value;
+  }
+  return ~std::uint64_t{0};
+}
+
+// Goal: flush_local and flush_local_all do not ask whether puts are in the target's memory, a flush after them does;
+// both let buffers be used again. Method: the same buffer for each put, towards all ranks; the questions are counted.
+void flush_local_asks_nothing(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 64);
+  std::vector<std::uint64_t> buffer(8);
+  const auto put_to = [&](int target, std::uint64_t round) {
+    fill_tagged(std::span(buffer), ctx.rank(), round);
+    win->put(std::span<const std::uint64_t>(buffer), target, win.at(target, round * buffer.size()));
+  };
+  ctx.world().barrier();
+  {
+    const auto hold = win->lock_all();
+    put_to(ctx.right(), 0);
+    win->flush(ctx.right());  // whatever else has to be asked for first
+    const std::uint64_t before = placement_reads(ctx.runtime());
+    for (std::uint64_t round = 1; round < 8; ++round) {
+      put_to(ctx.right(), round);
+      if (round % 2 == 0) win->flush_local_all();
+      if (round % 2 != 0) win->flush_local(ctx.right());
+      std::ranges::fill(buffer, 0);
+    }
+    ctx.equal(placement_reads(ctx.runtime()), before, "questions asked by flush_local");
+    win->flush(ctx.right());
+  }
+  ctx.world().barrier();
+  for (std::uint64_t round = 0; round < 8; ++round) {
+    const std::span<const std::uint64_t> part = win.local().subspan(round * buffer.size(), buffer.size());
+    ctx.equal(first_untagged(part, ctx.left(), round), buffer.size(), "put number " + std::to_string(round));
+  }
+  win.free();
+}
+
 // Goal: many small puts and gets in one epoch, to random places of random targets, all take effect.
 // Method: every rank owns a slice of each target's window, so that no two write the same word; an oracle is kept. The
 // slice is small, so that many words are put twice before a flush. Inside a node the last put counts; elsewhere puts
@@ -346,6 +386,7 @@ constexpr test_case table[] = {
     {"put_get.values", values, each_kind},
     {"put_get.all_to_all", all_to_all, each_kind},
     {"put_get.buffer_reuse", buffer_reuse, each_kind},
+    {"put_get.flush_local_asks_nothing", flush_local_asks_nothing, each_kind},
     {"put_get.random_small", random_small, each_kind},
     {"put_get.many_outstanding_gets", many_outstanding_gets, each_kind},
     {"put_get.try_forms", try_forms, each_kind},

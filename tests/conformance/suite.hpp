@@ -62,6 +62,7 @@ struct options {
   bool long_cases = false;
   bool one_kind = false;  ///< each case with one kind of window, which the seed chooses
   bool list = false;
+  bool help = false;
   int threads = 0;  ///< ranks as threads of this process; 0: one rank, the launcher's
   std::vector<std::pair<std::string, std::string>> settings{};  ///< --set NAME=VALUE: for rma::Config
 };

@@ -89,6 +89,59 @@ void shrink_of_the_living(context& ctx) {
   same.barrier();
 }
 
+// Goal: the library's own process sets exist everywhere; their teams are those of their members, each call's another.
+// Method: two teams of each set, used in turn on all members; who is in a team is seen through ranks_of and world_rank.
+void own_process_sets(context& ctx) {
+  const std::vector<std::string> names = ctx.runtime().process_sets();
+  const auto size_of = [&](const std::string& name) {
+    ctx.check(std::find(names.begin(), names.end(), name) != names.end(), name + " is not listed");
+    const std::vector<int> ranks = ctx.runtime().ranks_of(name);
+    rma::Team one = ctx.runtime().team_of(name);
+    rma::Team other = ctx.runtime().team_of(name);
+    ctx.equal(static_cast<std::size_t>(one.size()), ranks.size(), "members of " + name);
+    for (int r = 0; r < one.size(); ++r) ctx.equal(one.world_rank(r), ranks[static_cast<std::size_t>(r)], name);
+    ctx.equal(one.world_rank(one.rank()), ctx.rank(), "this rank in " + name);
+    ctx.equal(one.allreduce(1, rma::sum) + other.allreduce(1, rma::sum), 2 * one.size(), "sums over " + name);
+    other.barrier();
+    one.barrier();
+    return one.size();
+  };
+  ctx.equal(size_of("rma://world"), ctx.size(), "the world");
+  ctx.equal(size_of("rma://node"), ctx.world().node().size(), "the node");
+  ctx.equal(size_of("rma://self"), 1, "this rank alone");
+}
+
+// Goal: sets that a user or a launcher has defined have teams, of their members alone. Method: the set "even", where
+// RMA_PROCESS_SETS defines it; the others are told that they are none of it, and what to do.
+void defined_process_set(context& ctx) {
+  const std::vector<std::string> names = ctx.runtime().process_sets();
+  if (std::find(names.begin(), names.end(), "even") == names.end()) context::skip("no process set 'even' is defined");
+  std::vector<int> even;
+  for (int r = 0; r < ctx.size(); r += 2) even.push_back(r);
+  ctx.check(ctx.runtime().ranks_of("even") == even, "members of the set");
+  if (ctx.rank() % 2 != 0) {
+    ctx.throws(rma::status::bad_argument, {"team_of", "'even'", "ranks_of"},
+               [&] { (void)ctx.runtime().team_of("even"); });
+    return;
+  }
+  rma::Team team = ctx.runtime().team_of("even");
+  auto win = rma::Window<int>::allocate(team, 1);
+  win.fence();
+  win.put(ctx.rank(), (team.rank() + 1) % team.size(), 0);
+  win.fence();
+  ctx.equal(win[0], team.world_rank((team.rank() + team.size() - 1) % team.size()), "put by the member before");
+}
+
+// Goal: a set that is not there is an error that lists those that are.
+void unknown_process_set(context& ctx) {
+  for (const auto call : {0, 1}) {
+    ctx.throws(rma::status::bad_argument, {"'no such set'", "rma://world", "rma://node", "rma://self"}, [&] {
+      if (call == 0) (void)ctx.runtime().ranks_of("no such set");
+      if (call == 1) (void)ctx.runtime().team_of("no such set");
+    });
+  }
+}
+
 // Goal: nobody leaves a barrier before everybody has entered it, and what was written before is seen after.
 // Method: each rank counts up its own word (plain memory of a window) before each barrier; after it, everyone's word
 // must have reached the round. Break: return from Team::barrier without waiting.
@@ -257,12 +310,21 @@ void random_sequence(context& ctx) {
 }
 
 constexpr test_case table[] = {
-    {"team.world_is_everyone", world_is_everyone},         {"team.split_by_colour_and_key", split_by_colour_and_key},
-    {"team.split_ties_and_loners", split_ties_and_loners}, {"team.splits_of_splits", splits_of_splits},
-    {"team.node_shares_memory", node_shares_memory},       {"team.shrink_of_the_living", shrink_of_the_living},
-    {"team.barrier_separates", barrier_separates},         {"team.broadcast_sizes", broadcast_sizes},
-    {"team.allreduce_operators", allreduce_operators},     {"team.allreduce_same_bits", allreduce_same_bits},
-    {"team.allgather_structs", allgather_structs},         {"team.random_sequence", random_sequence},
+    {"team.world_is_everyone", world_is_everyone},
+    {"team.split_by_colour_and_key", split_by_colour_and_key},
+    {"team.split_ties_and_loners", split_ties_and_loners},
+    {"team.splits_of_splits", splits_of_splits},
+    {"team.node_shares_memory", node_shares_memory},
+    {"team.shrink_of_the_living", shrink_of_the_living},
+    {"team.own_process_sets", own_process_sets},
+    {"team.defined_process_set", defined_process_set},
+    {"team.unknown_process_set", unknown_process_set},
+    {"team.barrier_separates", barrier_separates},
+    {"team.broadcast_sizes", broadcast_sizes},
+    {"team.allreduce_operators", allreduce_operators},
+    {"team.allreduce_same_bits", allreduce_same_bits},
+    {"team.allgather_structs", allgather_structs},
+    {"team.random_sequence", random_sequence},
 };
 
 }  // namespace

@@ -72,6 +72,7 @@ void foreign_thread_is_refused(context& ctx) {
     };
     remote([&] { alone.world().barrier(); }, "barrier");
     remote([&] { (void)alone.world().split(0); }, "split");
+    remote([&] { (void)alone.team_of("rma://self"); }, "team_of");
     remote([&] { (void)rma::Window<std::uint64_t>::allocate(alone.world(), 1); }, "allocate");
     remote([&] { win.fence(); }, "fence");
     remote([&] { win.wait_signal(0); }, "wait_signal");

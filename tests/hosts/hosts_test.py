@@ -20,6 +20,8 @@ sys.path.insert(0, str(FOLDER))
 
 from virtual import HOST_FAILED, SKIPPED, TIMED_OUT  # noqa: E402  (after the path that they are found by)
 
+from commands import expected  # noqa: E402
+
 
 def hosts(*words, **settings):
     """What a call came to, with some environment variables set to something else."""
@@ -41,28 +43,14 @@ class Options(unittest.TestCase):
             (["--"], "no program"),
             ([], "no program"),
         )
-        for words, said in cases:
-            with self.subTest(words=words):
-                done = hosts(*words)
-                self.assertEqual(done.returncode, 2, done)
-                self.assertEqual(done.stdout, "")
-                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-                self.assertTrue(done.stderr.startswith("hosts: "), done.stderr)
-                self.assertIn(said, done.stderr)
+        expected.refusals(self, "hosts", hosts, cases)
 
     def test_what_is_missing_is_said(self):
         with tempfile.TemporaryDirectory() as empty:
             (Path(empty) / "setpriv").write_text("#!/bin/sh\necho 'unshare: Operation not permitted' >&2; exit 1\n")
             (Path(empty) / "setpriv").chmod(0o755)
             path = f"{empty}:{os.environ['PATH']}:/usr/sbin:/sbin"
-            for words, status, begin in ((["--check"], 3, "hosts: cannot run here: "),
-                                         (["--", "true"], 3, "hosts: cannot run here: "),
-                                         (["--skip", "--", "true"], SKIPPED, "[skip] hosts: ")):
-                with self.subTest(words=words):
-                    done = hosts(*words, PATH=path)
-                    self.assertEqual((done.returncode, done.stdout.count("\n"), done.stderr), (status, 1, ""), done)
-                    self.assertTrue(done.stdout.startswith(begin), done.stdout)
-                    self.assertIn("not permitted", done.stdout)
+            expected.lacks(self, "hosts", hosts, ["not permitted"], PATH=path)
 
     def test_help(self):
         done = hosts("--help")

@@ -22,6 +22,8 @@ sys.path.insert(0, str(FOLDER))
 
 from hosts import SKIPPED, TIMED_OUT, image, job, session  # noqa: E402  (after the path that they are found by)
 
+from commands import expected  # noqa: E402
+
 
 def softroce(*words, **settings):
     """What a call came to, with some environment variables set to something else."""
@@ -47,27 +49,12 @@ class Options(unittest.TestCase):
             (["--check", "--"], "no command"),
             ([], "no command"),
         )
-        for words, said in cases:
-            with self.subTest(words=words):
-                done = softroce(*words)
-                self.assertEqual(done.returncode, 2, done)
-                self.assertEqual(done.stdout, "")
-                self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
-                self.assertTrue(done.stderr.startswith("softroce: "), done.stderr)
-                self.assertIn(said, done.stderr)
+        expected.refusals(self, "softroce", softroce, cases)
 
     def test_what_is_missing_is_said(self):
         with tempfile.TemporaryDirectory() as empty:
-            for words, status, begin in ((["--check"], 3, "softroce: cannot run here: "),
-                                         (["--", "true"], 3, "softroce: cannot run here: "),
-                                         (["--skip", "--", "true"], SKIPPED, "[skip] softroce: ")):
-                with self.subTest(words=words):
-                    done = softroce(*words, PATH=empty, XDG_CACHE_HOME=empty)
-                    self.assertEqual((done.returncode, done.stdout.count("\n"), done.stderr), (status, 1, ""), done)
-                    self.assertTrue(done.stdout.startswith(begin), done.stdout)
-                    self.assertIn("qemu-system-x86", done.stdout)
-                    self.assertIn(f"a kernel in {empty}", done.stdout)
-                    self.assertIn("--install", done.stdout)
+            expected.lacks(self, "softroce", softroce, ["qemu-system-x86", f"a kernel in {empty}", "--install"],
+                           PATH=empty, XDG_CACHE_HOME=empty)
             self.assertEqual(os.listdir(empty), [], "something was made")
 
     def test_help(self):

@@ -1,19 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The UCX fabric alone: several ranks' fabrics in one thread, joined by a directory that is a map. Which transports UCX
 // uses is the environment's choice.
-#include <poll.h>
-
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "fabric/joined_ranks.hpp"
 #include "fabric/ucx/library.hpp"
 #include "fabric/ucx/open.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
@@ -27,79 +24,15 @@ using rma::fabric::remote_slice;
 
 constexpr std::uint16_t kind = rma::fabric::first_kind;
 
-/// One rank: its fabric, and what has come.
-struct member final : rma::fabric::sink {
-  std::unique_ptr<rma::ucx::ucx_fabric> net;
-  std::map<std::uint64_t, status> over;  ///< by token
-  std::vector<std::pair<int, std::vector<std::byte>>> messages;
-  std::vector<std::pair<int, std::uint32_t>> immediates;
-  std::vector<int> broken;
-  std::function<void()> at_immediate;
+using member = rma::test::joined_rank<rma::ucx::ucx_fabric>;
 
-  [[nodiscard]] std::uint64_t count(std::string_view name) const {
-    std::uint64_t value = 0;
-    net->counts([&](std::string_view each, std::uint64_t n) { value = each == name ? n : value; });
-    return value;
-  }
-  void on_completion(std::uint64_t token, status result) noexcept override { over[token] = result; }
-  void on_message(int source, std::uint16_t, std::span<const std::byte> payload) noexcept override {
-    messages.emplace_back(source, std::vector<std::byte>(payload.begin(), payload.end()));
-  }
-  void on_immediate(int source, std::uint32_t immediate) noexcept override {
-    immediates.emplace_back(source, immediate);
-    if (at_immediate) at_immediate();
-  }
-  void on_broken(int peer) noexcept override { broken.push_back(peer); }
-};
-
-class job final : public rma::fabric::directory {
+class job final : public rma::test::joined_ranks<rma::ucx::ucx_fabric> {
  public:
   explicit job(int size) {
-    for (int r = 0; r < size; ++r) {
-      members_.push_back(std::make_unique<member>());
-      members_.back()->net = std::make_unique<rma::ucx::ucx_fabric>(r, size);
-      members_.back()->net->use(*this);
-      known_[rma::ucx::address_key(r)] = members_.back()->net->address();
-    }
-  }
-  member& operator[](int rank) { return *members_[static_cast<std::size_t>(rank)]; }
-  status look_up(std::string_view key, std::string& value) noexcept override {
-    value = known_.at(std::string(key));
-    return status::done;
-  }
-  /// Drives all ranks until `ready`; sleeps for their descriptors between two rounds. False after so many sleeps in
-  /// which nothing came.
-  bool until(const std::function<bool()>& ready, int idle_max = 50) {
-    for (int idle = 0; idle < idle_max;) {
-      for (auto& m : members_) {
-        if (m != nullptr) m->net->poll(*m, 1000);
-      }
-      if (ready()) return true;
-      bool news = false;
-      std::vector<pollfd> all;
-      for (auto& m : members_) {
-        if (m == nullptr) continue;
-        news = m->net->pending() || news;
-        all.push_back({m->net->event_fd(), POLLIN, 0});
-      }
-      if (!news && ::poll(all.data(), all.size(), 100) == 0) ++idle;
-    }
-    return false;
-  }
-  /// Posts again while there is no room.
-  status post(const std::function<status()>& call) {
-    status s = status::retry_queue_full;
-    (void)until([&] { return (s = call()) != status::retry_queue_full; });
-    return s;
+    for (int r = 0; r < size; ++r) add(std::make_unique<rma::ucx::ucx_fabric>(r, size), rma::ucx::address_key(r));
   }
   /// Words of one write or read, of these.
   std::size_t fitting(std::size_t words) { return std::min(words, (*this)[0].net->caps().transfer_bytes_max / 8); }
-  std::unique_ptr<member> take(int rank) { return std::move(members_[static_cast<std::size_t>(rank)]); }
-  void remove(int rank) { take(rank).reset(); }
-
- private:
-  std::map<std::string, std::string> known_;
-  std::vector<std::unique_ptr<member>> members_;
 };
 
 std::vector<std::uint64_t> numbers(std::size_t count, std::uint64_t first) {
@@ -192,8 +125,9 @@ TEST_CASE("messages are in order", "[ucx]") {
     }
     REQUIRE(all.until([&] { return all[target].messages.size() == sent; }));
     for (std::uint64_t i = 0; i < sent; ++i) {
-      const auto& [source, bytes] = all[target].messages[i];
+      const auto& [source, sent_as, bytes] = all[target].messages[i];
       CHECK(source == 0);
+      CHECK(sent_as == kind);
       REQUIRE(bytes.size() == sizeof i + i % payload.size());
       REQUIRE(std::equal(bytes.begin(), bytes.begin() + sizeof i, bytes_of(i).begin()));
     }

@@ -6,33 +6,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from typing import NoReturn
 
-from . import CANNOT_RUN_HERE, FOLDER, SKIPPED, WRONG_USAGE, Failure, host, needs, world
+from commands import Parser, cannot_run_here, ended, number
+
+from . import FOLDER, WRONG_USAGE, Failure, host, needs, world
 
 ABOUT = """Runs the ranks of PROGRAM on 1 to 8 hosts that are namespaces of this machine: each has an address, a name,
 processes and shared memory of its own, and a cable to one switch. They see this machine's files."""
 STATUSES = """Faults happen once, when the text of --when (default: the first line) comes in what PROGRAM prints.
 Exit status: that of the first rank that failed; 124 time is up, 125 a host failed, 2 wrong usage, 3 hosts cannot run
 here. Ranks that --kill ends have not failed."""
-
-
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise Failure(f"{message} (see --help)", WRONG_USAGE)
-
-
-def number(lowest: float, highest: float, kind: type = int) -> Callable[[str], float]:
-    def parse_number(text: str) -> float:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = None
-        if value is None or not lowest <= value <= highest:
-            raise argparse.ArgumentTypeError(f"{text}: must be a number from {lowest} to {highest}")
-        return value
-    return parse_number
 
 
 def variable(text: str) -> str:
@@ -42,8 +26,7 @@ def variable(text: str) -> str:
 
 
 def parser() -> Parser:
-    made = Parser(prog="hosts", usage="hosts [options] -- PROGRAM [ARGUMENT...]", description=ABOUT, epilog=STATUSES,
-                  formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    made = Parser("hosts", "PROGRAM", description=ABOUT, epilog=STATUSES)
     add = made.add_argument
     add("--hosts", type=number(1, 8), default=2, metavar="N", help="how many (default 2)")
     add("-n", "--ranks", type=number(1, 256), metavar="N", help="on all hosts together (default 2 on each)")
@@ -69,19 +52,14 @@ def parser() -> Parser:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    words, command = arguments, []
-    if "--" in arguments:
-        split = arguments.index("--")
-        words, command = arguments[:split], arguments[split + 1:]
-    options = parser().parse_args(words)
-    options.command = command
+    options = parser().parse(arguments)
     options.ranks = options.ranks or 2 * options.hosts
     for name in ("cut", "kill"):
         if (getattr(options, name) or 0) >= options.hosts:
             raise Failure(f"--{name} {getattr(options, name)}: there are {options.hosts} hosts", WRONG_USAGE)
     if options.ranks < options.hosts:
         raise Failure(f"-n {options.ranks}: fewer ranks than hosts", WRONG_USAGE)
-    if not command and not options.check and not options.install:
+    if not options.command and not options.check and not options.install:
         raise Failure("no program: hosts [options] -- PROGRAM [ARGUMENT...] (see --help)", WRONG_USAGE)
     return options
 
@@ -89,8 +67,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def check(options: argparse.Namespace) -> int:
     """Says in one line how it is; 0 if hosts can run."""
     if why := needs.missing(options.start):
-        print(f"[skip] hosts: {why}" if options.skip else f"hosts: cannot run here: {why}")
-        return SKIPPED if options.skip else CANNOT_RUN_HERE
+        return cannot_run_here("hosts", why, options.skip)
     if not options.command:
         print(f"hosts: can run, started by {options.start}")
     return 0
@@ -111,20 +88,17 @@ def run(options: argparse.Namespace) -> int:
         return status if status >= 0 else 128 - status
 
 
+def answer(arguments: list[str]) -> int:
+    if arguments[:1] == ["--host"]:
+        return host.be(int(arguments[1]))
+    if arguments[:1] == ["--world"]:
+        return world.run(argparse.Namespace(**json.loads(arguments[1])))
+    options = parse(arguments)
+    if options.install:
+        needs.install(options.start)
+    status = check(options)
+    return run(options) if status == 0 and options.command else status
+
+
 def main(arguments: list[str]) -> int:
-    try:
-        if arguments[:1] == ["--host"]:
-            return host.be(int(arguments[1]))
-        if arguments[:1] == ["--world"]:
-            return world.run(argparse.Namespace(**json.loads(arguments[1])))
-        options = parse(arguments)
-        if options.install:
-            needs.install(options.start)
-        status = check(options)
-        return run(options) if status == 0 and options.command else status
-    except Failure as failure:
-        print(f"hosts: {failure}", file=sys.stderr)
-        return failure.status
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+    return ended("hosts", lambda: answer(arguments))

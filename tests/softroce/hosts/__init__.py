@@ -10,23 +10,13 @@ snapshot      a guest that has booted, kept so that the next one need not boot
 job           what a guest is told to do
 session       COMMAND on all hosts: its output, its statuses, the time limit
 """
+import sys
+from pathlib import Path
 
+sys.path.append(str(Path(__file__).resolve().parent.parent.parent))
 
-class Failure(Exception):
-    """softroce itself cannot go on: why, in one line, and its exit status."""
-
-    def __init__(self, why: str, status: int):
-        super().__init__(why)
-        self.status = status
+from commands import CANNOT_RUN_HERE, HOST_FAILED, SKIPPED, TIMED_OUT, WRONG_USAGE, Failure  # noqa: E402, F401
 
 
 class DidNotBoot(Failure):
     """A host that never got as far as to wait for its job; another way to start it may do."""
-
-
-# Exit statuses of softroce; others are COMMAND's.
-WRONG_USAGE = 2
-CANNOT_RUN_HERE = 3
-SKIPPED = 77
-TIMED_OUT = 124
-HOST_FAILED = 125

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
-from . import (CANNOT_RUN_HERE, SKIPPED, WRONG_USAGE, DidNotBoot, Failure, image, machine, needs, session,
-               snapshot)
+from commands import Parser, cannot_run_here, ended, number
+
+from . import WRONG_USAGE, DidNotBoot, Failure, image, machine, needs, session, snapshot
 from .guest import Shape
 from .job import Job
 
@@ -26,23 +27,6 @@ Exit status: the first of COMMAND's, in the order of hosts, that is not 0. Other
 Say = Callable[[str], None]
 
 
-class Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        raise Failure(f"{message} (see --help)", WRONG_USAGE)
-
-
-def number(lowest: float, highest: float, kind: type = int) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = None
-        if value is None or not lowest <= value <= highest:
-            raise argparse.ArgumentTypeError(f"{text}: must be a number from {lowest} to {highest}")
-        return value
-    return parse
-
-
 def user(name: str) -> str:
     try:
         return pwd.getpwnam(name).pw_name
@@ -51,8 +35,7 @@ def user(name: str) -> str:
 
 
 def parser() -> Parser:
-    made = Parser(prog="softroce", usage="softroce [options] -- COMMAND [ARGUMENT...]", description=ABOUT,
-                  epilog=STATUSES, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False)
+    made = Parser("softroce", "COMMAND", description=ABOUT, epilog=STATUSES)
     made.add_argument("--hosts", type=number(1, 4), default=1, metavar="N", help="how many, 1 to 4 (default 1)")
     made.add_argument("--cpus", type=number(1, 16), metavar="C", help="of each host (default 2 of one, 1 of several)")
     made.add_argument("--memory", type=number(256, 1 << 20), metavar="MiB",
@@ -76,17 +59,13 @@ def parser() -> Parser:
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
-    words, command = arguments, []
-    if "--" in arguments:
-        split = arguments.index("--")
-        words, command = arguments[:split], arguments[split + 1:]
-    options = parser().parse_args(words)
-    options.command = tuple(command)
+    options = parser().parse(arguments)
+    options.command = tuple(options.command)
     options.cpus = options.cpus or (2 if options.hosts == 1 else 1)
     options.memory = options.memory or (2048 if options.hosts == 1 else 1024)
-    if not command and not options.check and not options.install:
+    if not options.command and not options.check and not options.install:
         raise Failure("no command: softroce [options] -- COMMAND [ARGUMENT...] (see --help)", WRONG_USAGE)
-    if "--" in arguments and not command:
+    if "--" in arguments and not options.command:
         raise Failure("no command after --", WRONG_USAGE)
     return options
 
@@ -94,8 +73,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 def check(options: argparse.Namespace) -> int:
     """Says in one line how it is; 0 if hosts can run."""
     if why := needs.missing():
-        print(f"[skip] softroce: {why}" if options.skip else f"softroce: cannot run here: {why}")
-        return SKIPPED if options.skip else CANNOT_RUN_HERE
+        return cannot_run_here("softroce", why, options.skip)
     if not options.command:
         print(f"softroce: can run: {needs.description()}")
     return 0
@@ -154,19 +132,16 @@ def stop(number: int, frame: object) -> NoReturn:
     raise SystemExit(128 + number)
 
 
+def answer(arguments: list[str], begin: float) -> int:
+    options = parse(arguments)
+    if options.install:
+        needs.install()
+    status = check(options)
+    return run(options, begin + options.timeout) if status == 0 and options.command else status
+
+
 def main(arguments: list[str]) -> int:
     begin = time.monotonic()
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, stop)
-    try:
-        options = parse(arguments)
-        if options.install:
-            needs.install()
-        status = check(options)
-        return run(options, begin + options.timeout) if status == 0 and options.command else status
-    except Failure as failure:
-        print(f"softroce: {failure}", file=sys.stderr)
-        return failure.status
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 128 + signal.SIGPIPE
+    return ended("softroce", lambda: answer(arguments, begin))
