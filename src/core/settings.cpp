@@ -64,6 +64,8 @@ constexpr definition table[] = {
     {"RMA_LOCK_HOME", "cpu", form::words, "cpu|network", "where a hybrid lock is when its window is made"},
     {"RMA_LOCK_POLICY", "adaptive", form::words, "naive|threshold:K|adaptive",
      "when a hybrid lock migrates: at every request of the other side, at K in a row, or when that pays"},
+    {"RMA_LOCK_BYPASSES", "64", form::number, "1 ...; 0: at once, in no order",
+     "lock cpu: so often others may take it past a rank that sleeps for it, before it is handed over to that rank"},
     {"RMA_LOCK_RECOVERY", "on", form::words, "on|off",
      "a dead rank's lock: on frees it after its waiters got peer_failed, off keeps failing"},
     {"RMA_TRACE", "", form::text, "file name, %r is the rank; without %r the rank is appended",

@@ -41,6 +41,7 @@ enum class knob : std::uint8_t {
   lock,
   lock_home,
   lock_policy,
+  lock_bypasses,
   lock_recovery,
   trace,
   count_
