@@ -8,6 +8,7 @@
 #include "core/names.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "sync/lock_agent.hpp"
+#include "sync/locking.hpp"
 #include "xfer/engine.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
@@ -102,6 +103,7 @@ void drop_window(window_view* view) noexcept {
   for (const auto& [target, far] : w.far_targets) {
     if (far->held != 0) abandon_epoch(w, far->held == held_by_lock_all ? -1 : target);
   }
+  if (w.access == access_epoch::lock_all) (void)release_all(w);  // may hold something, though no target was used
   drop_ranges(w);
   forget(w);
   demote_memory(w);  // the user may give that memory back after this

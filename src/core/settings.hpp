@@ -39,6 +39,7 @@ enum class knob : std::uint8_t {
   accumulate_mode,
   fence,
   lock,
+  lock_network,
   lock_home,
   lock_policy,
   lock_bypasses,

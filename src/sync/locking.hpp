@@ -19,6 +19,10 @@ lock_home wished_home(const window_core& w) noexcept;
 
 /// The target's CPU lock can be taken by this rank itself.
 bool maps_lock(const window_core& w, int target) noexcept;
+/// The beginning of a lock_all epoch, and its end, where that locks anything by itself: each target is locked at its
+/// first use otherwise.
+status acquire_all(window_core& w) noexcept;
+status release_all(window_core& w) noexcept;
 status acquire_lock(window_core& w, int target, lock_kind kind) noexcept;
 status release_lock(window_core& w, int target, lock_kind kind) noexcept;
 
