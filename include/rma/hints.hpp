@@ -46,6 +46,7 @@ enum class lock_protocol : std::uint8_t {
 enum class lock_scheme : std::uint8_t {
   automatic,
   word,   ///< one word for each target, which holds the sum of its holders' names
+  agent,  ///< the same, but its readers are counted by the target's lock manager, which holds the word for them
   fompi,  ///< foMPI's: a lock_all is one atomic whatever it uses, an exclusive lock four instead of two
 };
 

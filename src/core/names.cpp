@@ -91,6 +91,7 @@ std::string_view name_of(lock_scheme scheme) noexcept {
   switch (scheme) {
     case lock_scheme::automatic: return "auto";
     case lock_scheme::word: return "word";
+    case lock_scheme::agent: return "agent";
     case lock_scheme::fompi: return "fompi";
   }
   return "unknown";

@@ -61,9 +61,10 @@ constexpr definition table[] = {
      "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else for "
      "each "
      "epoch what has cost least"},
-    {"RMA_LOCK_NETWORK", "word", form::words, "word|fompi",
-     "scheme of lock network, where the window's hints do not say: word, one for each target; fompi, a global one "
-     "beside them, by which lock_all is one atomic and an exclusive lock four"},
+    {"RMA_LOCK_NETWORK", "word", form::words, "word|agent|fompi",
+     "scheme of lock network, where the window's hints do not say: word, one for each target; agent, shared locks are "
+     "counted by the target's lock manager; fompi, a global word, by which lock_all is one atomic, an exclusive lock "
+     "four"},
     {"RMA_LOCK_HOME", "cpu", form::words, "cpu|network", "where a hybrid lock is when its window is made"},
     {"RMA_LOCK_POLICY", "adaptive", form::words, "naive|threshold:K|adaptive",
      "when a hybrid lock migrates: at every request of the other side, at K in a row, or when that pays"},

@@ -162,7 +162,9 @@ class network_wait {
       w_.ctx->blame(peer_);
       return status::peer_failed;
     }
-    const bool still = network_holders(others()) > 1 && w_.ctx->around().now_ns() - since_ns_ > still_ns;
+    const bool for_readers = w_.scheme == lock_scheme::agent && holder == peer_;  // of whom one may be dead
+    const bool still =
+        (network_holders(others()) > 1 || for_readers) && w_.ctx->around().now_ns() - since_ns_ > still_ns;
     return still ? w_.team->lost_member() : status::done;
   }
   /// Who is gone may have let go before: true if the word is to be looked at once more.

@@ -38,7 +38,8 @@ status ask(window_core& w, int target, lock_kind kind) noexcept {
   switch (w.locks) {
     case lock_protocol::two_sided: return acquire_two_sided(w, target, kind);
     case lock_protocol::network:
-      return w.scheme == lock_scheme::fompi ? acquire_fompi(w, target, kind) : acquire_network(w, target, kind);
+      if (w.scheme == lock_scheme::fompi) return acquire_fompi(w, target, kind);
+      return counted_by_agent(w, kind) ? acquire_by_agent(w, target, kind) : acquire_network(w, target, kind);
     case lock_protocol::hybrid: return w.defers_far ? acquire_auto(w, target, kind) : acquire_hybrid(w, target, kind);
     default: break;
   }
@@ -54,13 +55,21 @@ void choose_scheme(window_core& w) {
   w.scheme = w.hints.scheme;
   const char* why = "Hints::scheme";
   if (w.scheme == lock_scheme::automatic) {
-    w.scheme = w.ctx->config().is(knob::lock_network, "fompi") ? lock_scheme::fompi : lock_scheme::word;
+    const settings& config = w.ctx->config();
+    w.scheme = lock_scheme::word;
+    for (const lock_scheme each : {lock_scheme::agent, lock_scheme::fompi}) {
+      if (config.is(knob::lock_network, name_of(each))) w.scheme = each;
+    }
     why = "RMA_LOCK_NETWORK";
   }
   if (w.scheme != lock_scheme::word) w.locks_why = why;
 }
 
 }  // namespace
+
+bool counted_by_agent(const window_core& w, lock_kind kind) noexcept {
+  return w.scheme == lock_scheme::agent && kind == lock_kind::shared;
+}
 
 bool maps_lock(const window_core& w, int target) noexcept {
   const target_view* const t = w.view_at(target);
@@ -101,7 +110,9 @@ status choose_lock(window_core& w, std::string& why_not) {
   w.defers = w.locks == lock_protocol::two_sided;
   if (w.locks == lock_protocol::hybrid) choose_policy(w);
   if (w.locks == lock_protocol::network) choose_scheme(w);
-  if (w.defers || (w.locks != lock_protocol::network && !memory)) w.agent = std::make_shared<lock_agent>(w);
+  const bool counts_readers = w.scheme == lock_scheme::agent;
+  if (w.defers || counts_readers || (w.locks != lock_protocol::network && !memory))
+    w.agent = std::make_shared<lock_agent>(w);
   return status::done;
 }
 
@@ -148,7 +159,10 @@ status release_lock(window_core& w, int target, lock_kind kind) noexcept {
     case lock_protocol::hybrid: return w.defers_far ? release_auto(w, target, kind) : release_hybrid(w, target, kind);
     case lock_protocol::network:
       full_fence();  // what was stored in the epoch, before the adapter is asked
-      return w.scheme == lock_scheme::fompi ? release_fompi(w, target, kind) : release_network(w, target, kind);
+      if (w.scheme == lock_scheme::fompi) return release_fompi(w, target, kind);
+      if (!counted_by_agent(w, kind)) return release_network(w, target, kind);
+      release_by_agent(w, target);
+      return status::done;
     default: break;
   }
   if (maps_lock(w, target)) {

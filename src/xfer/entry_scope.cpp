@@ -19,7 +19,11 @@ const target_state* chosen_for(const window_core& w, int target) noexcept {
 }
 
 std::string_view name_of_network(lock_scheme scheme) noexcept {
-  return scheme == lock_scheme::fompi ? "network:fompi" : name_of(lock_protocol::network);
+  switch (scheme) {
+    case lock_scheme::agent: return "network:agent";
+    case lock_scheme::fompi: return "network:fompi";
+    default: return name_of(lock_protocol::network);
+  }
 }
 
 /// What carries an epoch call out, and why.

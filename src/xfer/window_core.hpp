@@ -184,6 +184,7 @@ struct window_core : window_view {
   std::size_t promoted_offset = 0;
   lock_protocol locks = lock_protocol::cpu;  ///< never automatic
   const char* locks_why = "";
+  fabric::region_key own_block{};              ///< of this rank's block, for the fabric between nodes
   lock_scheme scheme = lock_scheme::word;      ///< of lock "network"; never automatic
   lock_policy policy = lock_policy::adaptive;  ///< of a hybrid lock; never automatic
   std::uint32_t policy_threshold = 0;

@@ -26,6 +26,7 @@ struct variant {
 constexpr variant variants[] = {
     {lock_protocol::two_sided},
     {.lock = lock_protocol::network, .scheme = lock_scheme::word},
+    {.lock = lock_protocol::network, .scheme = lock_scheme::agent},
     {.lock = lock_protocol::network, .scheme = lock_scheme::fompi},
     {lock_protocol::cpu},
     {lock_protocol::hybrid, lock_home::cpu, lock_policy::naive},
