@@ -42,6 +42,14 @@ enum class lock_protocol : std::uint8_t {
   hybrid,     ///< cpu and network, the lock migrates between them
 };
 
+/// How lock "network" uses the network's atomics.
+enum class lock_scheme : std::uint8_t {
+  automatic,
+  word,   ///< one word for each target, which holds the sum of its holders' names
+  agent,  ///< the same, but its readers are counted by the target's lock manager, which holds the word for them
+  fompi,  ///< foMPI's: a lock_all is one atomic whatever it uses, an exclusive lock four instead of two
+};
+
 /// Where a hybrid lock is when its window is made.
 enum class lock_home : std::uint8_t { automatic, cpu, network };
 
@@ -63,6 +71,8 @@ struct Hints {
   accumulate_mode accumulate = accumulate_mode::automatic;
   /// See lock_protocol (RMA_LOCK for all windows). One that the window cannot have is an error.
   lock_protocol lock = lock_protocol::automatic;
+  /// Of lock "network"; `automatic`: RMA_LOCK_NETWORK.
+  lock_scheme scheme = lock_scheme::automatic;
   /// Of a hybrid lock; `automatic`: RMA_LOCK_HOME and RMA_LOCK_POLICY.
   lock_home home = lock_home::automatic;
   lock_policy policy = lock_policy::automatic;

@@ -8,6 +8,7 @@
 #include "core/names.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "sync/lock_agent.hpp"
+#include "sync/locking.hpp"
 #include "xfer/engine.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
@@ -84,6 +85,7 @@ status free_window(window_view* view) noexcept {
   if (const status completed = complete_all(w); ok(s)) s = completed;
   const status met = team.barrier();  // nobody uses the memory any more
   if (s == status::done) s = met;
+  quiesce_agent(w);
   forget(w);
   release_window(w);
   delete &w;
@@ -102,7 +104,9 @@ void drop_window(window_view* view) noexcept {
   for (const auto& [target, far] : w.far_targets) {
     if (far->held != 0) abandon_epoch(w, far->held == held_by_lock_all ? -1 : target);
   }
+  if (w.access == access_epoch::lock_all) (void)release_all(w);  // may hold something, though no target was used
   drop_ranges(w);
+  quiesce_agent(w);
   forget(w);
   demote_memory(w);  // the user may give that memory back after this
   unregister_memory(w);
@@ -200,7 +204,8 @@ bool one_sided(window_view& view, call kind, int target) noexcept {
   if (!transfer && w.mode == accumulate_mode::device) return target >= 0 && target < w.size();
   if (target == w.team->rank) return true;
   if (target < 0 || target >= w.size()) return false;
-  if (w.defers || (w.agent != nullptr && w.block_of(target) == nullptr)) return false;  // its lock manager has a part
+  const bool managed = w.agent != nullptr && (w.block_of(target) == nullptr || w.scheme == lock_scheme::agent);
+  if (w.defers || managed) return false;  // its lock manager has a part
   if (w.is_far(target)) return transfer && reaches_far(w, target);
   const target_view* const t = w.view_at(target);
   const bool memory = t != nullptr && t->base != nullptr;

@@ -164,6 +164,7 @@ void publish(window_core& w) {
   if (w.ctx->wide() != nullptr) {
     const bool library = w.kind == call::allocate || w.kind == call::allocate_shared;
     const fabric::region_key block = w.team->rt->own_region(w.block_offset);
+    w.own_block = block;
     mine.identity.wide = {reinterpret_cast<std::uint64_t>(w.local_base), w.local_bytes, block.key};
     const std::lock_guard guard(w.ctx->lock());
     mine.identity.wide_reachable =

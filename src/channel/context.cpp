@@ -243,6 +243,7 @@ bool context::sleep(condition ready, std::int64_t until_ns) noexcept {
     return true;
   }
   bool news = false;
+  std::int64_t due_ns = never_ns;
   {
     const std::lock_guard guard(lock_);  // whoever has it is about to finish, and may have missed what came meanwhile
     count(counter::sleeps);
@@ -251,7 +252,9 @@ bool context::sleep(condition ready, std::int64_t until_ns) noexcept {
       acknowledge();
       send_waiting();
     }
+    duty_due_ns_ = never_ns;
     const bool served = on_duty_ && duty_(duty_self_) != 0;
+    due_ns = std::min(until_ns, duty_due_ns_);
     news = served || node_.pending() || node_.promised() || (wide_ != nullptr && wide_->pending()) ||
            waiting_messages() != before;
   }
@@ -261,8 +264,7 @@ bool context::sleep(condition ready, std::int64_t until_ns) noexcept {
     around_.retract();
     return true;
   } else {
-    const std::int64_t left_ns =
-        until_ns == never_ns ? never_ns : std::max<std::int64_t>(until_ns - around_.now_ns(), 0);
+    const std::int64_t left_ns = due_ns == never_ns ? never_ns : std::max<std::int64_t>(due_ns - around_.now_ns(), 0);
     around_.sleep(armed, std::min(look_around_every_ns, left_ns));
   }
   return false;

@@ -164,6 +164,8 @@ class context final : public fabric::sink, public fabric::directory {
     duty_self_ = self;
   }
   void on_duty(bool yes) noexcept { on_duty_ = yes; }
+  /// It wants to be called at this time, though nothing happens until then. Said again in each round.
+  void call_duty_at(std::int64_t time_ns) noexcept { duty_due_ns_ = std::min(duty_due_ns_, time_ns); }
   void count(counter c, std::uint64_t n = 1) noexcept { counters_[static_cast<std::size_t>(c)] += n; }
   [[nodiscard]] std::uint64_t value(counter c) const noexcept { return counters_[static_cast<std::size_t>(c)]; }
 
@@ -332,6 +334,7 @@ class context final : public fabric::sink, public fabric::directory {
   unsigned (*duty_)(void* self) noexcept = nullptr;
   void* duty_self_ = nullptr;
   bool on_duty_ = false;
+  std::int64_t duty_due_ns_ = std::numeric_limits<std::int64_t>::max();
   std::mutex news_lock_;  ///< of dead_ and the boot client's events
   std::vector<int> dead_;
   word32 deaths_{};

@@ -87,6 +87,16 @@ std::string_view name_of(lock_protocol lock) noexcept {
   return "unknown";
 }
 
+std::string_view name_of(lock_scheme scheme) noexcept {
+  switch (scheme) {
+    case lock_scheme::automatic: return "auto";
+    case lock_scheme::word: return "word";
+    case lock_scheme::agent: return "agent";
+    case lock_scheme::fompi: return "fompi";
+  }
+  return "unknown";
+}
+
 std::string_view name_of(call what) noexcept {
   constexpr std::string_view names[] = {"put",
                                         "get",

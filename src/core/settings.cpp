@@ -64,9 +64,15 @@ constexpr definition table[] = {
      "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else for "
      "each "
      "epoch what has cost least"},
+    {"RMA_LOCK_NETWORK", "word", form::words, "word|agent|fompi",
+     "scheme of lock network, where the window's hints do not say: word, one for each target; agent, shared locks are "
+     "counted by the target's lock manager; fompi, a global word, by which lock_all is one atomic, an exclusive lock "
+     "four"},
     {"RMA_LOCK_HOME", "cpu", form::words, "cpu|network", "where a hybrid lock is when its window is made"},
     {"RMA_LOCK_POLICY", "adaptive", form::words, "naive|threshold:K|adaptive",
      "when a hybrid lock migrates: at every request of the other side, at K in a row, or when that pays"},
+    {"RMA_LOCK_BYPASSES", "64", form::number, "1 ...; 0: at once, in no order",
+     "lock cpu: so often others may take it past a rank that sleeps for it, before it is handed over to that rank"},
     {"RMA_LOCK_RECOVERY", "on", form::words, "on|off",
      "a dead rank's lock: on frees it after its waiters got peer_failed, off keeps failing"},
     {"RMA_TRACE", "", form::text, "file name, %r is the rank; without %r the rank is appended",

@@ -40,8 +40,10 @@ enum class knob : std::uint8_t {
   accumulate_mode,
   fence,
   lock,
+  lock_network,
   lock_home,
   lock_policy,
+  lock_bypasses,
   lock_recovery,
   trace,
   count_

@@ -14,10 +14,15 @@ namespace rma::detail {
 
 // ---- target's side -----------------------------------------------------------------------------------------------
 
+lock_agent::lock_agent(window_core& w) : w_(w) {
+  if (w.locks == lock_protocol::network) readers_.emplace(w);
+}
+
 bool lock_agent::take_message(int source, const lock_header& h, std::span<const std::byte> body) noexcept {
   if (h.kind != static_cast<std::uint8_t>(lock_kind::shared) &&
       h.kind != static_cast<std::uint8_t>(lock_kind::exclusive))
     return false;
+  if (readers_ && h.word == lock_word::ask && h.kind != static_cast<std::uint8_t>(lock_kind::shared)) return false;
   switch (h.word) {
     case lock_word::ask:
       enqueue({source, h.number, h.target, static_cast<lock_kind>(h.kind), false, false, false, h.late, {}});
@@ -76,6 +81,11 @@ void lock_agent::leave(int source, std::uint32_t number) noexcept {
   (void)serve();
 }
 
+unsigned lock_agent::work() noexcept {
+  const bool changed = readers_ && readers_->advance(!holders_.empty(), !waiting_.empty());
+  return serve() + (changed ? 1 : 0);
+}
+
 unsigned lock_agent::serve() noexcept {
   unsigned served = bury();
   while (!waiting_.empty()) {
@@ -106,6 +116,7 @@ unsigned lock_agent::serve() noexcept {
 
 lock_agent::turn lock_agent::take(claim& c) noexcept {
   if (w_.locks == lock_protocol::hybrid) return take_hybrid(c);
+  if (readers_) return readers_->enter() ? turn::holds : turn::waits;
   return w_.locks == lock_protocol::two_sided ? take_two_sided(c) : wait_for_cpu(c, c.kind, proxy_of(c));
 }
 
@@ -126,7 +137,6 @@ bool lock_agent::passes(const claim& c) noexcept {
 lock_agent::turn lock_agent::wait_for_cpu(const claim& c, lock_kind kind, std::uint64_t tag) noexcept {
   if (!wait_) {
     wait_.emplace(w_, w_.team->rank, kind, tag);
-    wait_tag_ = tag;
     deaths_seen_ = ~std::uint32_t{0};  // of the dead that are known already it has to be told, too
   }
   if (!wait_->ready()) return turn::waits;
@@ -188,7 +198,7 @@ void lock_agent::stays(int source) noexcept {
 }
 
 void lock_agent::give_back(const claim& c) noexcept {
-  if (w_.locks != lock_protocol::two_sided) release_proxy(w_, c.kind, proxy_of(c));
+  if (w_.locks != lock_protocol::two_sided && !readers_) release_proxy(w_, c.kind, proxy_of(c));
 }
 
 void lock_agent::run(const claim& c) noexcept {
@@ -235,6 +245,7 @@ unsigned lock_agent::bury() noexcept {
     }
     const int dead = holders_[i].source;
     if (recovers) {
+      if (readers_) readers_->bereave();
       if (w_.locks != lock_protocol::two_sided)
         w_.my_block().lock.recoveries.fetch_add(1);  // first, see cpu_wait::missed
       give_back(holders_[i]);
@@ -270,9 +281,8 @@ unsigned lock_agent::fail_waiting(int blamed) noexcept {
 void lock_agent::end_wait() noexcept {
   if (!wait_) return;
   wait_->leave_list();
-  const bool has_word = wait_->has_word();
+  if (wait_->has_word()) wait_->withdraw();
   wait_.reset();
-  if (has_word) release_proxy(w_, lock_kind::exclusive, wait_tag_);
 }
 
 void lock_agent::close() noexcept {
@@ -284,7 +294,17 @@ void lock_agent::close() noexcept {
   arriving_.clear();
 }
 
-unsigned serve_agent(window_core& w) noexcept { return w.agent->serve(); }
+void quiesce_agent(window_core& w) noexcept {
+  if (w.agent == nullptr) return;
+  (void)w.ctx->wait_for_message(
+      [&w]() noexcept {
+        const std::lock_guard guard(w.ctx->lock());
+        return w.agent->stop();
+      },
+      []() noexcept { return status::done; });
+}
+
+unsigned serve_agent(window_core& w) noexcept { return w.agent->work(); }
 bool agent_is_busy(const window_core& w) noexcept { return w.agent->busy(); }
 
 void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexcept {

@@ -9,6 +9,8 @@
 /// With lock "hybrid" it also gives the lock away for good (lock_hybrid.hpp): `posted` means that the origin brings it
 /// to the network word, `not_yet` that it is there already or on its way.
 ///
+/// With lock "network", scheme "agent", it counts the readers, for which it holds the network word (reader_hold.hpp).
+///
 /// With lock "two-sided" the manager is the lock, for all ranks alike. With "cpu" it takes the CPU lock
 /// (lock_cpu.hpp) for ranks that do not map it, and competes with those that do.
 ///
@@ -28,6 +30,7 @@
 #include <vector>
 
 #include "sync/lock_cpu.hpp"
+#include "sync/reader_hold.hpp"
 #include "xfer/wire.hpp"
 
 namespace rma::detail {
@@ -41,7 +44,7 @@ static_assert(!agent_grants(2, 0, lock_kind::exclusive) && !agent_grants(1, 1, l
 
 class lock_agent {
  public:
-  explicit lock_agent(window_core& w) noexcept : w_(w) {}
+  explicit lock_agent(window_core& w);
 
   // The caller holds the progress lock.
   /// False if the message makes no sense.
@@ -51,9 +54,13 @@ class lock_agent {
   void leave_own(std::uint32_t number) noexcept { leave(w_.ctx->rank(), number); }
   /// Serves whose turn it is; returns how many were served.
   unsigned serve() noexcept;
+  /// The same in a round of progress, where the adapter may be asked.
+  unsigned work() noexcept;
   [[nodiscard]] bool busy() const noexcept {
-    return granted_ || !waiting_.empty() || !holders_.empty() || !arriving_.empty();
+    return granted_ || !waiting_.empty() || !holders_.empty() || !arriving_.empty() || (readers_ && readers_->busy());
   }
+  /// Asks the adapter for nothing any more; true once nothing is under way there.
+  bool stop() noexcept { return !readers_ || readers_->stop(); }
   /// The window goes away: nobody holds or waits any more.
   void close() noexcept;
 
@@ -96,11 +103,14 @@ class lock_agent {
   std::deque<claim> waiting_;
   std::vector<claim> holders_;
   std::unordered_map<int, claim> arriving_;  ///< epochs of which pieces are missing, by source
-  std::uint64_t wait_tag_ = 0;
-  std::optional<cpu_wait> wait_;  ///< the first's in waiting_, for the CPU lock
-  bool granted_ = false;          ///< a rank has been told to bring the lock to the network word, and may die before
+  std::optional<cpu_wait> wait_;             ///< the first's in waiting_, for the CPU lock
+  std::optional<reader_hold> readers_;       ///< of lock \"network\", scheme \"agent\": holders_ are its readers
+  bool granted_ = false;  ///< a rank has been told to bring the lock to the network word, and may die before
   std::uint32_t deaths_seen_ = 0;
 };
+
+/// Before the window goes away: nothing of its lock manager is under way at the adapter any more.
+void quiesce_agent(window_core& w) noexcept;
 
 // ---- origin's side
 // ----------------------------------------------------------------------------------------------------

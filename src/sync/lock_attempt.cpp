@@ -122,7 +122,10 @@ std::unique_ptr<lock_attempt> attempt_lock(window_core& w, int target, lock_kind
     if (const status s = send_deferred_before(w, -1); s != status::done) return std::make_unique<in_vain>(s);
   }
   switch (w.locks) {
-    case lock_protocol::network: return attempt_network(w, target, kind);
+    case lock_protocol::network:
+      if (w.scheme == lock_scheme::fompi) return attempt_fompi(w, target, kind);
+      if (counted_by_agent(w, kind)) return std::make_unique<by_agent>(w, target, kind);
+      return attempt_network(w, target, kind);
     case lock_protocol::hybrid: return std::make_unique<hybrid_attempt>(w, target, kind);
     case lock_protocol::two_sided:
       if (const status s = send_deferred_before(w, -1); s != status::done) return std::make_unique<in_vain>(s);

@@ -28,6 +28,7 @@ class lock_attempt {
 /// By whatever lock the window has.
 std::unique_ptr<lock_attempt> attempt_lock(window_core& w, int target, lock_kind kind);
 std::unique_ptr<lock_attempt> attempt_cpu(window_core& w, int target, lock_kind kind);
+std::unique_ptr<lock_attempt> attempt_fompi(window_core& w, int target, lock_kind kind);
 std::unique_ptr<lock_attempt> attempt_network(window_core& w, int target, lock_kind kind);
 
 }  // namespace rma::detail

@@ -16,6 +16,9 @@ constexpr unsigned tries_before_listing_max = 64;
 constexpr std::uint16_t rebias_after_max = 4096;
 constexpr std::uint8_t record_recovered = 0x80;
 constexpr std::int64_t drain_ns = 1'000'000;
+constexpr std::int64_t passed_ns = 1'000'000;  ///< who has slept for so long becomes the heir
+constexpr unsigned looks_per_time = 16;
+constexpr unsigned heir_spins = 400;
 
 }  // namespace
 
@@ -49,7 +52,9 @@ bool restore_bias(target_view& t) noexcept {
   t.counted_locks = 0;
   if (!take_shared(t)) return false;
   if (t.rebias_after < rebias_after_max) t.rebias_after *= 2;  // each time costs the next writer a search
-  if (t.record->load(std::memory_order_relaxed) == hold) t.lock->state.fetch_and(~lock_counted);
+  if (t.record->load(std::memory_order_relaxed) != hold) return true;
+  std::uint64_t found = t.lock->state.load();
+  while ((found & lock_writer) == 0 && !t.lock->state.compare_exchange(found, found & ~lock_counted)) continue;
   return true;
 }
 
@@ -65,16 +70,17 @@ bool readers_gone(window_core& w, int target) noexcept {
 }
 
 void wake_next(window_core& w, int target) noexcept {
-  word64& state = w.views[w.index_of(target)].lock->state;
+  cpu_lock& lock = *w.views[w.index_of(target)].lock;
+  word64& state = lock.state;
   waiter_list waiters(w, target);
-  const std::size_t me = w.index_of(w.team->rank);
+  const std::size_t begin = lock.passes.load() % w.near_count();  // from another one each time: all get their turn
   for (;;) {
-    const int next = waiters.next_after(me);
+    const int next = waiters.next_after(begin);
     if (next >= 0) {
       waiters.clear(static_cast<std::size_t>(next));
       w.ring(static_cast<int>(w.first) + next);
       // The target may wait for others than itself, and may be computing: somebody else gets the chance, too.
-      if (w.agent != nullptr && static_cast<int>(w.first) + next == target && waiters.next_after(me) >= 0) continue;
+      if (w.agent != nullptr && static_cast<int>(w.first) + next == target && waiters.next_after(begin) >= 0) continue;
     }
     if (!waiters.empty()) return;
     state.fetch_and(~lock_waiters);
@@ -85,23 +91,30 @@ void wake_next(window_core& w, int target) noexcept {
   }
 }
 
-/// A dead rank's hold on the target's lock is given back, once. True if it had one.
+void drop_heir(word64& state, std::size_t index) noexcept {
+  std::uint64_t found = state.load();
+  while (lock_heir_of(found) == static_cast<int>(index) && !state.compare_exchange(found, found & ~lock_heir)) continue;
+}
+
+/// A dead rank's hold on the target's lock is given back, once. True if it had one. An heir has no record of what is
+/// handed over to it, maybe after its death: its name in the word is enough.
 bool recover_from(window_core& w, int target, int dead) noexcept {
   window_block* const theirs = w.block_of(dead);
   if (theirs == nullptr) return false;
   word64& state = w.views[w.index_of(target)].lock->state;
   auto& record = w.array<word<std::uint8_t>>(*theirs, w.layout.records_at)[w.index_of(target)];
+  const std::uint64_t tag = lock_tag(static_cast<std::uint32_t>(w.world_rank(dead)));
+  drop_heir(state, w.index_of(dead));
+  const bool named = lock_held_as(state.load(), tag);
   std::uint8_t found = record.load();
-  const bool exclusive = (found & 0xf) == static_cast<std::uint8_t>(lock_kind::exclusive);
-  if (found == 0) return false;
-  if ((found & record_recovered) != 0 || w.ctx->config().is(knob::lock_recovery, "off")) return true;
+  if (found == 0 && !named) return false;
+  if (((found & record_recovered) != 0 && !named) || w.ctx->config().is(knob::lock_recovery, "off")) return true;
   w.views[w.index_of(target)].lock->recoveries.fetch_add(1);  // first: who gets the lock then sees it
-  const auto settled = static_cast<std::uint8_t>(found | record_recovered);
-  if (exclusive) {
+  constexpr auto exclusive = static_cast<std::uint8_t>(lock_kind::exclusive);
+  const auto settled = static_cast<std::uint8_t>((found == 0 ? exclusive : found) | record_recovered);
+  if (named || (found & 0xf) == exclusive) {
     std::uint64_t held = state.load();
-    while ((held & ~lock_waiters) == lock_tag(static_cast<std::uint32_t>(w.world_rank(dead)))) {
-      if (state.compare_exchange(held, lock_released(held, lock_kind::exclusive))) break;
-    }
+    while (lock_held_as(held, tag) && !state.compare_exchange(held, lock_abandoned(held))) continue;
     record.compare_exchange(found, settled);
   } else if ((found & record_unsure) == 0 && record.compare_exchange(found, settled) && (found & record_biased) == 0) {
     state.fetch_sub(1);
@@ -152,12 +165,14 @@ cpu_wait::cpu_wait(window_core& w, int target, lock_kind kind, std::uint64_t pro
 bool cpu_wait::ready() noexcept {
   if (step()) return true;
   if (++tries_ < tries_before_listing_) return false;
-  list_.set(w_.index_of(w_.team->rank));  // before the last look: who unlocks after it sees the list
+  const bool woken = !list_.has(my_index());
+  list_.set(my_index());  // before the last look: who unlocks after it sees the list
   word64& state = view_.lock->state;
   if ((state.load() & lock_waiters) == 0) {
     state.fetch_or(lock_waiters);
     readers_know_ = false;
   }
+  if (insists_ && !draining_ && passed_too_often(woken || tries_ % looks_per_time == 0) && become_heir()) return true;
   if (draining_ && view_.plain_record != 0 && !std::exchange(readers_know_, true)) fence_for_others();
   return step();
 }
@@ -180,7 +195,7 @@ status cpu_wait::failed_far() noexcept {
     const int dead = holder_of(state);
     if (recovers) view_.lock->recoveries.fetch_add(1);
     while (recovers && (state & lock_proxy) != 0 && holder_of(state) == dead &&
-           !word.compare_exchange(state, lock_released(state, lock_kind::exclusive)))
+           !word.compare_exchange(state, lock_abandoned(state)))
       continue;
     if (recovers) w_.team->ring_all();
     return blame(dead);
@@ -206,7 +221,56 @@ void cpu_wait::leave_list() noexcept {
   if (tries_ >= tries_before_listing_) list_.clear(w_.index_of(w_.team->rank));
 }
 
+bool cpu_wait::passed_too_often(bool look_at_clock) noexcept {
+  const std::uint32_t passes = view_.lock->passes.load(std::memory_order_relaxed);
+  if (since_ns_ < 0) {
+    since_ns_ = w_.ctx->around().now_ns();
+    passes_ = passes;
+  }
+  if (passes - passes_ >= w_.ctx->config().number(knob::lock_bypasses)) return true;
+  // Time alone would make heirs of all in turn where each hand-over takes long, and nobody would be passed any more.
+  return passes != passes_ && look_at_clock && w_.ctx->around().now_ns() - since_ns_ >= passed_ns;
+}
+
+bool cpu_wait::become_heir() noexcept {
+  if (my_index() >= lock_heir_max) return false;
+  std::uint64_t found = view_.lock->state.load();
+  if (heir_ && (lock_heir_of(found) == static_cast<int>(my_index()) || lock_held_as(found, tag()))) return false;
+  heir_ = false;  // the lock has been elsewhere meanwhile
+  while (!heir_ && (found & (lock_away | lock_heir)) == 0)
+    heir_ = view_.lock->state.compare_exchange(found, lock_inherited_by(found, my_index()));
+  // Whoever holds it is soon done, mostly: an heir that has gone to sleep again would keep everybody.
+  for (unsigned i = 0; heir_ && !w_.ctx->keeps_accounts() && i < heir_spins; ++i) {
+    if (take_inheritance()) return true;
+    spin_pause();
+  }
+  return false;
+}
+
+// It was handed over exclusively, whatever is wanted. There is no record of that: survivors find the name in the word.
+bool cpu_wait::take_inheritance() noexcept {
+  std::uint64_t found = view_.lock->state.load();
+  if (!lock_held_as(found, tag())) return false;
+  heir_ = false;
+  if (kind_ == lock_kind::exclusive) {
+    view_.record->store(static_cast<std::uint8_t>(kind_));
+    view_.counted_locks = 0;
+    return true;
+  }
+  view_.record->store(static_cast<std::uint8_t>(kind_) | record_unsure);
+  while (!view_.lock->state.compare_exchange(found, lock_released(found, lock_kind::exclusive) + 1)) continue;
+  view_.record->store(static_cast<std::uint8_t>(kind_));
+  return true;
+}
+
+bool cpu_wait::renounce() noexcept {
+  if (!heir_) return false;
+  drop_heir(view_.lock->state, my_index());
+  return take_inheritance();
+}
+
 bool cpu_wait::step() noexcept {
+  if (heir_ && take_inheritance()) return true;
   if (kind_ == lock_kind::shared && proxy_ != 0) return take_counted();
   if (kind_ == lock_kind::shared) {
     if (view_.counted_locks >= view_.rebias_after ? restore_bias(view_) : take_shared(view_)) return true;
@@ -214,7 +278,7 @@ bool cpu_wait::step() noexcept {
     return false;
   }
   if (!draining_ && !take_word()) return false;
-  if (draining_ && !readers_gone(w_, target_)) {
+  if (draining_ && ((view_.lock->state.load() & lock_readers) != 0 || !readers_gone(w_, target_))) {
     withdraw_late();
     return false;
   }
@@ -222,17 +286,21 @@ bool cpu_wait::step() noexcept {
   return true;
 }
 
-// Readers that do not leave may wait for others that this writer keeps out: lets them in for a while. The lock stays
-// biased, since it is the readers' records that hold it.
+// Readers that do not leave may wait for others that this writer keeps out: lets them in for a while.
 void cpu_wait::withdraw_late() noexcept {
   const std::int64_t now = w_.ctx->around().now_ns();
   if (drains_since_ns_ < 0) drains_since_ns_ = now;
   if (now - drains_since_ns_ < drain_ns) return;
   drains_since_ns_ = -1;
   out_until_ns_ = now + drain_ns;
+  withdraw();
+}
+
+// The lock stays biased, since it may be the readers' records that hold it.
+void cpu_wait::withdraw() noexcept {
   draining_ = false;
   std::uint64_t found = view_.lock->state.load();
-  while (!view_.lock->state.compare_exchange(found, found & lock_waiters)) continue;
+  while (lock_held_as(found, tag()) && !view_.lock->state.compare_exchange(found, lock_abandoned(found))) continue;
   if (proxy_ == 0) view_.record->store(0);
   wake_all(w_, target_);
 }
@@ -252,15 +320,18 @@ bool cpu_wait::take_word() noexcept {
   std::uint64_t found = view_.lock->state.load(std::memory_order_relaxed);
   const bool own = proxy_ == 0;
   if (own) view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive) | record_unsure);
-  const std::uint64_t tag = own ? w_.my_lock_tag : proxy_;
+  std::uint64_t kept = 0;
   do {
-    if ((found & (lock_writer | lock_readers)) != 0) {
+    const bool inherits = heir_ && lock_heir_of(found) == static_cast<int>(my_index());
+    if ((found & lock_writer) != 0 || ((found & lock_readers) != 0 && !inherits)) {
       if (own) view_.record->store(0);
       return false;
     }
-  } while (!view_.lock->state.compare_exchange(found, tag | (found & lock_waiters)));
+    kept = inherits ? lock_waiters | lock_readers : (tag() & lock_away) != 0 ? lock_waiters : lock_waiters | lock_heir;
+  } while (!view_.lock->state.compare_exchange(found, tag() | (found & kept)));
   if (own) view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive));
-  draining_ = (found & lock_counted) == 0;
+  heir_ = false;
+  draining_ = (found & lock_counted) == 0 || (found & lock_readers) != 0;
   if (draining_ && view_.plain_record != 0) fence_for_others();
   if (own) view_.counted_locks = 0;
   return true;
@@ -299,7 +370,8 @@ class cpu_attempt final : public lock_attempt {
  private:
   status leave(status s, bool got) noexcept {
     wait_.leave_list();
-    if (s != status::done && (got || wait_.has_word())) release_cpu(w_, target_, kind_);
+    if (s != status::done && got) release_cpu(w_, target_, kind_);
+    if (wait_.has_word()) wait_.withdraw();
     const bool others = s != status::done || kind_ == lock_kind::shared;
     if (others && (w_.views[w_.index_of(target_)].lock->state.load() & lock_waiters) != 0) wake_next(w_, target_);
     return s;
@@ -309,6 +381,23 @@ class cpu_attempt final : public lock_attempt {
   lock_kind kind_;
   cpu_wait wait_;
 };
+
+/// The word that a holder of `kind` leaves behind.
+std::uint64_t left_behind(const window_core& w, std::uint64_t found, lock_kind kind) noexcept {
+  const int heir = kind == lock_kind::exclusive ? lock_heir_of(found) : -1;
+  if (heir < 0) return lock_released(found, kind);
+  const int next = w.world_rank(static_cast<int>(w.first) + heir);
+  return w.ctx->dead(next) ? lock_released(found & ~lock_heir, kind)
+                           : lock_handed_over(lock_tag(static_cast<std::uint32_t>(next)));
+}
+
+/// Rings who has to know that a holder has left this word behind.
+void call_next(window_core& w, int target, std::uint64_t left) noexcept {
+  if ((left & lock_writer) != 0) return ring_writer(w, target, left);
+  if ((left & lock_waiters) == 0) return;
+  w.views[w.index_of(target)].lock->passes.fetch_add(1);  // once for each that is woken: see wake_next
+  wake_next(w, target);
+}
 
 }  // namespace
 
@@ -320,6 +409,7 @@ std::unique_ptr<lock_attempt> attempt_cpu(window_core& w, int target, lock_kind 
 status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
   take_back(w, w.views[w.index_of(target)]);
   cpu_wait wait(w, target, kind);
+  wait.insist();
   bool got = false;
   status s = status::done;
   {
@@ -332,9 +422,11 @@ status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
         [&]() noexcept { return wait.failed(); });
   }
   wait.leave_list();
+  if (wait.renounce()) got = true;
   if (s == status::done && !got) return status::not_yet;
-  if (got) s = wait.missed();
-  if (s != status::done && (got || wait.has_word())) release_cpu(w, target, kind);
+  if (s == status::done) s = wait.missed();
+  if (s != status::done && got) release_cpu(w, target, kind);
+  if (wait.has_word()) wait.withdraw();
   // Others that may share it, or that this rank's place in the list kept from being woken, get their turn.
   if ((s != status::done || kind == lock_kind::shared) &&
       (w.views[w.index_of(target)].lock->state.load() & lock_waiters) != 0)
@@ -350,9 +442,12 @@ void release_cpu(window_core& w, int target, lock_kind kind) noexcept {
   }
   t.record->store(static_cast<std::uint8_t>(kind) | record_unsure);
   std::uint64_t found = t.lock->state.load();
-  while (!t.lock->state.compare_exchange(found, lock_released(found, kind))) {}
+  std::uint64_t left = 0;
+  do {
+    left = left_behind(w, found, kind);
+  } while (!t.lock->state.compare_exchange(found, left));
   t.record->store(0);
-  if ((found & lock_waiters) != 0) wake_next(w, target);
+  call_next(w, target, left);
 }
 
 void wake_all(window_core& w, int target) noexcept {
@@ -368,10 +463,12 @@ void release_proxy(window_core& w, lock_kind kind, std::uint64_t proxy) noexcept
   const int target = w.team->rank;
   word64& state = w.views[w.index_of(target)].lock->state;
   std::uint64_t found = state.load();
+  std::uint64_t left = 0;
   do {
-    if (kind == lock_kind::exclusive && (found & ~lock_waiters) != proxy) return;  // a waiter has given it back
-  } while (!state.compare_exchange(found, lock_released(found, kind)));
-  if ((found & lock_waiters) != 0) wake_next(w, target);
+    if (kind == lock_kind::exclusive && !lock_held_as(found, proxy)) return;  // a waiter has given it back
+    left = left_behind(w, found, kind);
+  } while (!state.compare_exchange(found, left));
+  call_next(w, target, left);
 }
 
 void wake_writer(window_view& view, int target) noexcept {

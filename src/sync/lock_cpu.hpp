@@ -5,7 +5,7 @@
 ///
 ///   state word   63: held exclusively   62: by the lock manager of the target, for   61..32: this rank (world)   31:
 ///   somebody sleeps   30: readers are counted
-///                29..0: counted readers
+///                29..18: the heir   17..0: counted readers
 ///
 ///   biased:   a reader writes its own record, then looks at the word     no line that two ranks write
 ///             a writer sets the word, then waits until no record says that a reader holds it
@@ -19,6 +19,15 @@
 ///
 /// Barging (whoever is awake may take it) keeps the lock fast when there are more ranks than cores: a ticket lock
 /// hands it to somebody who does not run. Bias: readers of one target would otherwise pass its line around.
+///
+/// Barging ends where it would starve somebody: a rank that sleeps for the lock, and has seen it given back to others
+/// RMA_LOCK_BYPASSES times or for 1 ms, makes itself the heir, one at a time. Who lets go of an exclusive hold writes
+/// the heir's into the word instead of nobody's; counted readers keep an heir no longer than a biased one keeps a
+/// writer: it takes the word beside them, and waits until they have left.
+///
+///   asleep --passed too often, no other heir--> heir --an exclusive holder lets go--> holds it (a reader shares it
+///                                                |    then)
+///                                                '--finds it free, or readers only--> takes it
 ///
 /// Ranks that do not map the word ask the target's lock manager (lock_agent.hpp), which takes it for them.
 ///
@@ -36,12 +45,32 @@
 
 namespace rma::detail {
 
+/// What is in the state word beside an exclusive hold: who waits, and readers that an heir came in beside.
+inline constexpr std::uint64_t lock_beside = lock_waiters | lock_heir | lock_readers;
+
+/// True if it is held exclusively as `tag` says: a lock_tag and what else the hold is marked with.
+constexpr bool lock_held_as(std::uint64_t state, std::uint64_t tag) noexcept { return (state & ~lock_beside) == tag; }
+
 /// What the state word becomes when a holder of `kind` that is counted in it lets go.
 constexpr std::uint64_t lock_released(std::uint64_t state, lock_kind kind) noexcept {
-  return kind == lock_kind::shared ? state - 1 : (state & lock_waiters) | lock_counted;
+  return kind == lock_kind::shared ? state - 1 : (state & lock_beside) | lock_counted;
 }
+/// The same for an exclusive holder that may not have waited yet until the biased readers were gone.
+constexpr std::uint64_t lock_abandoned(std::uint64_t state) noexcept { return state & lock_beside; }
 
 static_assert(lock_released(lock_tag(1) | lock_waiters, lock_kind::exclusive) == (lock_waiters | lock_counted));
+
+/// The heir's index among the node's ranks; -1 if there is none.
+constexpr int lock_heir_of(std::uint64_t state) noexcept {
+  return static_cast<int>((state & lock_heir) >> lock_heir_shift) - 1;
+}
+/// The word with this heir. The lock is here (lock_hybrid.hpp), and has none yet.
+constexpr std::uint64_t lock_inherited_by(std::uint64_t state, std::uint64_t index) noexcept {
+  return state | ((index + 1) << lock_heir_shift) | lock_waiters;
+}
+/// The word when an exclusive holder lets go for the heir, which sleeps, and holds it as `tag` from then on.
+constexpr std::uint64_t lock_handed_over(std::uint64_t tag) noexcept { return tag | lock_waiters; }
+static_assert(lock_heir_of(lock_inherited_by(lock_tag(1), 7)) == 7 && lock_heir_of(lock_tag(1) | lock_waiters) == -1);
 
 /// The bits of the ranks that sleep for one target's lock.
 class waiter_list {
@@ -79,6 +108,12 @@ class cpu_wait {
   /// After the lock was got: another waiter may have given a dead rank's hold back; it is news for this one, too.
   status missed() noexcept;
   void leave_list() noexcept;
+  /// It may be handed over to this wait: who calls this looks until it is got, and does nothing else.
+  void insist() noexcept { insists_ = true; }
+  /// No heir any more. True if it has been handed over meanwhile, and is held.
+  bool renounce() noexcept;
+  /// Gives back a word that is taken before readers have left.
+  void withdraw() noexcept;
   /// True if the word is taken, although the wait has not ended.
   [[nodiscard]] bool has_word() const noexcept { return draining_; }
   /// True if the lock is elsewhere, and nothing of it is taken.
@@ -88,6 +123,12 @@ class cpu_wait {
   bool step() noexcept;
   bool take_counted() noexcept;
   bool take_word() noexcept;
+  bool take_inheritance() noexcept;
+  /// True if it has been handed over at once.
+  bool become_heir() noexcept;
+  [[nodiscard]] bool passed_too_often(bool look_at_clock) noexcept;
+  [[nodiscard]] std::size_t my_index() const noexcept { return w_.index_of(w_.team->rank); }
+  [[nodiscard]] std::uint64_t tag() const noexcept { return proxy_ != 0 ? proxy_ : w_.my_lock_tag; }
   void withdraw_late() noexcept;
   status failed_far() noexcept;
   [[nodiscard]] bool is_news(int r) const noexcept;
@@ -107,6 +148,10 @@ class cpu_wait {
   std::int64_t drains_since_ns_ = -1;
   std::int64_t out_until_ns_ = -1;  ///< withdrawn: no attempt before
   bool readers_know_ = false;       ///< who lets go with a plain store sees that there is a waiter
+  bool insists_ = false;
+  bool heir_ = false;           ///< was named in the word, and has not seen that this is over
+  std::int64_t since_ns_ = -1;  ///< in the list
+  std::uint32_t passes_ = 0;    ///< cpu_lock::passes at that time
 };
 
 /// The rank that an exclusive hold names.

@@ -6,14 +6,14 @@
 #include <utility>
 
 #include "sync/lock_attempt.hpp"
+#include "sync/remote_word.hpp"
 #include "xfer/entry_scope.hpp"
-#include "xfer/remote.hpp"
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
 namespace {
 
-constexpr unsigned release_tries = 32;
+constexpr unsigned recovery_tries = 32;
 constexpr std::int64_t pause_first_ns = 1'000;
 constexpr std::int64_t pause_max_ns = 1'000'000;
 constexpr std::int64_t yield_max_ns = 2 * pause_max_ns;  ///< whoever waits has looked by then
@@ -23,53 +23,15 @@ constexpr std::int64_t withdrawn_ns = 4 * pause_max_ns;  ///< and lets them in f
 /// After a death, a word that stands still for so long may hold names of the dead that cannot be told apart.
 constexpr std::int64_t still_ns = 500'000'000;
 
-/// The lock word of one target, as the fabric reaches it. On the fabric between nodes the ranks of this node and this
-/// rank itself take the same way as everybody: one owner of its atomicity.
-class lock_word {
- public:
-  lock_word(window_core& w, int target) noexcept : w_(w), rank_(w.world_rank(target)) {
-    constexpr std::size_t in_block = offsetof(window_block, network_lock);
-    if (w.ctx->wide() != nullptr) {
-      result_ = block_region(w, target, region_);
-      address_ = region_.address + in_block;
-      wide_ = w.ctx->wide();
-    } else {
-      region_ = {0, w.board->segment_bytes(), 1};  // the segment is one region: its key says where it starts
-      address_ = w.block_offset + in_block;
-    }
-  }
-  /// One remote atomic; `old` is what it found.
-  status ask(const network_request& r, std::uint64_t& old) noexcept {
-    if (result_ != status::done) return result_;
-    engine& e = *w_.team->rt->ops;
-    fabric::network& network = wide_ != nullptr ? *wide_ : w_.ctx->node();
-    const status s = r.add ? remote_add(e, network, rank_, region_, address_, r.operand, old)
-                           : remote_swap(e, network, rank_, region_, address_, r.expected, r.operand, old);
-    if (s == status::peer_failed) w_.ctx->blame(rank_);
-    return s;
-  }
-  /// An add that must be done, or the others would wait for ever.
-  status add(std::uint64_t operand, std::uint64_t& old) noexcept {
-    for (unsigned failures = 0;;) {
-      const status s = ask({true, 0, operand}, old);
-      if (s != status::transfer_failed || ++failures == release_tries) return s;
-    }
-  }
-
- private:
-  window_core& w_;
-  int rank_;
-  fabric::network* wide_ = nullptr;
-  fabric::region_key region_;
-  std::uint64_t address_ = 0;
-  status result_ = status::done;
-};
+remote_word network_word(window_core& w, int target) noexcept {
+  return remote_word(w, target, offsetof(window_block, network_lock));
+}
 
 /// One rank's wait for one lock: drives the steps, passes the pauses, sees to the dead.
 class network_wait {
  public:
   network_wait(window_core& w, int target, lock_kind kind, network_phase first = network_phase::entering) noexcept
-      : w_(w), word_(w, target), peer_(w.world_rank(target)) {
+      : w_(w), word_(network_word(w, target)), peer_(w.world_rank(target)) {
     a_.kind = kind;
     a_.phase = first;
     a_.hold = network_hold(w.ctx->rank(), kind);
@@ -200,7 +162,9 @@ class network_wait {
       w_.ctx->blame(peer_);
       return status::peer_failed;
     }
-    const bool still = network_holders(others()) > 1 && w_.ctx->around().now_ns() - since_ns_ > still_ns;
+    const bool for_readers = w_.scheme == lock_scheme::agent && holder == peer_;  // of whom one may be dead
+    const bool still =
+        (network_holders(others()) > 1 || for_readers) && w_.ctx->around().now_ns() - since_ns_ > still_ns;
     return still ? w_.team->lost_member() : status::done;
   }
   /// Who is gone may have let go before: true if the word is to be looked at once more.
@@ -231,7 +195,7 @@ class network_wait {
     const std::uint64_t hold = network_hold(dead, writer ? lock_kind::exclusive : lock_kind::shared);
     std::uint64_t found = a_.seen;
     // What comes in between is others who take their holds back.
-    for (unsigned tries = 0; tries < release_tries; ++tries) {
+    for (unsigned tries = 0; tries < recovery_tries; ++tries) {
       std::uint64_t old = 0;
       const std::uint64_t rest = network_in_word(a_.phase) ? found - a_.hold : found;
       if (network_only_holder(rest) != dead) return;
@@ -241,7 +205,7 @@ class network_wait {
   }
 
   window_core& w_;
-  lock_word word_;
+  remote_word word_;
   int peer_;
   network_attempt a_;
   std::int64_t pause_ns_ = pause_first_ns;
@@ -275,7 +239,7 @@ status claim_network(window_core& w, int target, lock_kind kind) noexcept {
 
 status leave_network(window_core& w, int target) noexcept {
   std::uint64_t old = 0;
-  return lock_word(w, target).add(network_away - network_hold(w.ctx->rank(), lock_kind::exclusive), old);
+  return network_word(w, target).add(network_away - network_hold(w.ctx->rank(), lock_kind::exclusive), old);
 }
 
 namespace {
@@ -310,7 +274,7 @@ std::unique_ptr<lock_attempt> attempt_network(window_core& w, int target, lock_k
 status release_network(window_core& w, int target, lock_kind kind) noexcept {
   std::uint64_t old = 0;
   const std::uint64_t hold = network_hold(w.ctx->rank(), kind);
-  const status s = lock_word(w, target).add(std::uint64_t{0} - hold, old);
+  const status s = network_word(w, target).add(std::uint64_t{0} - hold, old);
   const bool wanted = s == status::done && kind == lock_kind::exclusive && (old & network_wanted) != 0;
   w.state_of(target).left_wanted = wanted ? old - hold : 0;
   return s;

@@ -9,6 +9,7 @@
 #include "sync/lock_agent.hpp"
 #include "sync/lock_auto.hpp"
 #include "sync/lock_cpu.hpp"
+#include "sync/lock_fompi.hpp"
 #include "sync/lock_hybrid.hpp"
 #include "sync/lock_network.hpp"
 #include "sync/lock_two_sided.hpp"
@@ -36,14 +37,39 @@ void choose_policy(window_core& w) {
 status ask(window_core& w, int target, lock_kind kind) noexcept {
   switch (w.locks) {
     case lock_protocol::two_sided: return acquire_two_sided(w, target, kind);
-    case lock_protocol::network: return acquire_network(w, target, kind);
+    case lock_protocol::network:
+      if (w.scheme == lock_scheme::fompi) return acquire_fompi(w, target, kind);
+      return counted_by_agent(w, kind) ? acquire_by_agent(w, target, kind) : acquire_network(w, target, kind);
     case lock_protocol::hybrid: return w.defers_far ? acquire_auto(w, target, kind) : acquire_hybrid(w, target, kind);
     default: break;
   }
   return maps_lock(w, target) ? acquire_cpu(w, target, kind) : acquire_by_agent(w, target, kind);
 }
 
+/// The lock of a lock_all epoch is one for all targets.
+bool locks_all_at_once(const window_core& w) noexcept {
+  return w.locks == lock_protocol::network && w.scheme == lock_scheme::fompi;
+}
+
+void choose_scheme(window_core& w) {
+  w.scheme = w.hints.scheme;
+  const char* why = "Hints::scheme";
+  if (w.scheme == lock_scheme::automatic) {
+    const settings& config = w.ctx->config();
+    w.scheme = lock_scheme::word;
+    for (const lock_scheme each : {lock_scheme::agent, lock_scheme::fompi}) {
+      if (config.is(knob::lock_network, name_of(each))) w.scheme = each;
+    }
+    why = "RMA_LOCK_NETWORK";
+  }
+  if (w.scheme != lock_scheme::word) w.locks_why = why;
+}
+
 }  // namespace
+
+bool counted_by_agent(const window_core& w, lock_kind kind) noexcept {
+  return w.scheme == lock_scheme::agent && kind == lock_kind::shared;
+}
 
 bool maps_lock(const window_core& w, int target) noexcept {
   const target_view* const t = w.view_at(target);
@@ -86,7 +112,10 @@ status choose_lock(window_core& w, std::string& why_not) {
   w.alone = std::count_if(places.begin(), places.end(), [](std::int32_t place) { return place >= 0; }) <= 1;
   w.defers = w.locks == lock_protocol::two_sided;
   if (w.locks == lock_protocol::hybrid) choose_policy(w);
-  if (w.defers || (w.locks != lock_protocol::network && !memory)) w.agent = std::make_shared<lock_agent>(w);
+  if (w.locks == lock_protocol::network) choose_scheme(w);
+  const bool counts_readers = w.scheme == lock_scheme::agent;
+  if (w.defers || counts_readers || (w.locks != lock_protocol::network && !memory))
+    w.agent = std::make_shared<lock_agent>(w);
   return status::done;
 }
 
@@ -103,8 +132,17 @@ lock_home wished_home(const window_core& w) noexcept {
   return w.ctx->config().is(knob::lock_home, "network") ? lock_home::network : lock_home::cpu;
 }
 
+status acquire_all(window_core& w) noexcept { return locks_all_at_once(w) ? acquire_fompi_all(w) : status::done; }
+
+status release_all(window_core& w) noexcept {
+  if (!locks_all_at_once(w)) return status::done;
+  full_fence();  // what was stored in the epoch, before the adapter is asked
+  return release_fompi_all(w);
+}
+
 status acquire_lock(window_core& w, int target, lock_kind kind) noexcept {
   if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
+  if (w.access == access_epoch::lock_all && locks_all_at_once(w)) return status::done;
   if (w.locks == lock_protocol::cpu && maps_lock(w, target)) return acquire_cpu(w, target, kind);
   const std::int64_t begin_ns = w.ctx->around().now_ns();
   const std::uint64_t migrations = w.counts.migrations;
@@ -118,12 +156,16 @@ status acquire_lock(window_core& w, int target, lock_kind kind) noexcept {
 }
 
 status release_lock(window_core& w, int target, lock_kind kind) noexcept {
+  if (w.access == access_epoch::lock_all && locks_all_at_once(w)) return status::done;
   switch (w.locks) {
     case lock_protocol::two_sided: return release_two_sided(w, target);
     case lock_protocol::hybrid: return w.defers_far ? release_auto(w, target, kind) : release_hybrid(w, target, kind);
     case lock_protocol::network:
       full_fence();  // what was stored in the epoch, before the adapter is asked
-      return release_network(w, target, kind);
+      if (w.scheme == lock_scheme::fompi) return release_fompi(w, target, kind);
+      if (!counted_by_agent(w, kind)) return release_network(w, target, kind);
+      release_by_agent(w, target);
+      return status::done;
     default: break;
   }
   if (maps_lock(w, target)) {

@@ -17,8 +17,14 @@ status choose_lock(window_core& w, std::string& why_not);
 
 lock_home wished_home(const window_core& w) noexcept;
 
+/// A lock of this kind is asked of the target's lock manager, by lock "network", scheme "agent".
+bool counted_by_agent(const window_core& w, lock_kind kind) noexcept;
 /// The target's CPU lock can be taken by this rank itself.
 bool maps_lock(const window_core& w, int target) noexcept;
+/// The beginning of a lock_all epoch, and its end, where that locks anything by itself: each target is locked at its
+/// first use otherwise.
+status acquire_all(window_core& w) noexcept;
+status release_all(window_core& w) noexcept;
 status acquire_lock(window_core& w, int target, lock_kind kind) noexcept;
 status release_lock(window_core& w, int target, lock_kind kind) noexcept;
 

@@ -62,7 +62,9 @@ status let_go_of_all(window_core& w) noexcept {
     if (t->lock != nullptr && (t->lock->state.load(std::memory_order_relaxed) & lock_waiters) != 0) [[unlikely]]
       wake_writer(w, rank_of(w, *t));
   }
-  return result;
+  if (w.scheme != lock_scheme::fompi) return result;
+  const status all = release_all(w);
+  return result != status::done ? result : all;
 }
 
 status send_to_one(window_core& w, int target) noexcept {
@@ -152,6 +154,11 @@ status lock_all_slow(window_view& view) noexcept {
   const entry_scope in(w, call::lock_all);
   if (w.locks_open != 0 || w.access == access_epoch::lock_all) return status::wrong_epoch;
   if (const status s = leave_fence(w); s != status::done) return s;
+  if (const status s = acquire_all(w); s != status::done) return s;
+  if (w.locks_open != 0 || w.access != access_epoch::none) {  // another thread has been here meanwhile
+    (void)release_all(w);
+    return status::wrong_epoch;
+  }
   w.access = access_epoch::lock_all;
   w.allow_locks(false);
   return status::done;

@@ -18,6 +18,14 @@ const target_state* chosen_for(const window_core& w, int target) noexcept {
   return found == nullptr || *found->lock_how == '\0' ? nullptr : found;
 }
 
+std::string_view name_of_network(lock_scheme scheme) noexcept {
+  switch (scheme) {
+    case lock_scheme::agent: return "network:agent";
+    case lock_scheme::fompi: return "network:fompi";
+    default: return name_of(lock_protocol::network);
+  }
+}
+
 /// What carries an epoch call out, and why.
 void explain(trace_event& e, const window_core& w, call what, int target, bool under_way) noexcept {
   const bool memory = w.intranode && w.team->one_node;
@@ -26,7 +34,7 @@ void explain(trace_event& e, const window_core& w, call what, int target, bool u
     case call::unlock:
     case call::lock_all:
     case call::unlock_all:
-      e.protocol = name_of(w.locks);
+      e.protocol = w.locks == lock_protocol::network ? name_of_network(w.scheme) : name_of(w.locks);
       e.why = w.locks_why;
       if (const target_state* const chosen = chosen_for(w, target); chosen != nullptr) {
         e.protocol = chosen->lock_how;

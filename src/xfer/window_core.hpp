@@ -66,6 +66,7 @@ struct window_block {
   cpu_lock lock;
   migration_words migration;
   alignas(64) word64 network_lock;  ///< see src/sync/lock_network.hpp; the fabric's atomics own it
+  word64 network_global;            ///< at member 0, see src/sync/lock_fompi.hpp; the same
   alignas(64) word64 completions;   ///< `complete` calls aimed here, ever
   barrier_lines lines;
 };
@@ -183,6 +184,8 @@ struct window_core : window_view {
   std::size_t promoted_offset = 0;
   lock_protocol locks = lock_protocol::cpu;  ///< never automatic
   const char* locks_why = "";
+  fabric::region_key own_block{};              ///< of this rank's block, for the fabric between nodes
+  lock_scheme scheme = lock_scheme::word;      ///< of lock "network"; never automatic
   lock_policy policy = lock_policy::adaptive;  ///< of a hybrid lock; never automatic
   std::uint32_t policy_threshold = 0;
   bool alone = false;  ///< no other member is on this node

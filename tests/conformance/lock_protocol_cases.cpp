@@ -14,16 +14,20 @@ namespace {
 using rma::lock_home;
 using rma::lock_policy;
 using rma::lock_protocol;
+using rma::lock_scheme;
 
 struct variant {
   lock_protocol lock;
   lock_home home = lock_home::automatic;
   lock_policy policy = lock_policy::automatic;
   unsigned threshold = 0;
+  lock_scheme scheme = lock_scheme::automatic;
 };
 constexpr variant variants[] = {
     {lock_protocol::two_sided},
-    {lock_protocol::network},
+    {.lock = lock_protocol::network, .scheme = lock_scheme::word},
+    {.lock = lock_protocol::network, .scheme = lock_scheme::agent},
+    {.lock = lock_protocol::network, .scheme = lock_scheme::fompi},
     {lock_protocol::cpu},
     {lock_protocol::hybrid, lock_home::cpu, lock_policy::naive},
     {lock_protocol::hybrid, lock_home::network, lock_policy::naive},
@@ -38,6 +42,7 @@ std::optional<test_window<std::uint64_t>> window_of(context& ctx, const variant&
   hints.home = v.home;
   hints.policy = v.policy;
   hints.lock_threshold = v.threshold;
+  hints.scheme = v.scheme;
   std::optional<test_window<std::uint64_t>> win;
   try {
     win.emplace(ctx, count, hints);

@@ -15,7 +15,8 @@ import sys
 import tempfile
 
 RANKS = 3
-PROTOCOLS = {"direct", "handler", "fabric", "none", "cpu", "network", "memory", "messages", "memory fence",
+PROTOCOLS = {"direct", "handler", "fabric", "none", "cpu", "network", "network:agent",
+             "network:fompi", "memory", "messages", "memory fence",
              "acknowledgement"}
 ARGS = {"window", "target", "bytes", "protocol", "why"}
 
@@ -103,6 +104,9 @@ def test_put_get(options, folder):
     expect_some(replay, "put by the fabric", count(ranks, "put", protocol="fabric", why="RMA_INTRANODE=off"))
     expect_some(replay, "fence by messages", count(ranks, "fence", protocol="messages"))
     expect_some(replay, "lock by the network", count(ranks, "lock", protocol="network"))
+    ranks, replay = run(options, "02_put_get", folder, RMA_LOCK="network", RMA_LOCK_NETWORK="fompi")
+    expect(replay, "locks of another scheme",
+           count(ranks, "lock", protocol="network:fompi", why="RMA_LOCK_NETWORK"), count(ranks, "lock"))
 
 
 def test_user_memory(options, folder):

@@ -57,6 +57,53 @@ TEST_CASE("an exclusive lock has one holder", "[explore][lock]") {
            500);
 }
 
+// Everybody who has to wait is the heir at once, or waits for its turn to be.
+TEST_CASE("an exclusive lock that is handed over has one holder", "[explore][lock]") {
+  const int ranks = GENERATE(range(2, ranks_max() + 1));
+  all_hold(explore({.ranks = ranks, .preemptions = preemptions(), .settings = {{"RMA_LOCK_BYPASSES", "0"}}},
+                   [](player& me) {
+                     auto win = Window<std::uint64_t>::allocate(me.rt.world(), 2);
+                     me.begin();
+                     for (std::uint64_t i = 0; i < rounds(); ++i) {
+                       auto epoch = win.lock(rma::exclusive, 0);
+                       auto* const word = win.pointer_to(0);
+                       const std::uint64_t before = word[0]++;
+                       rma::detail::explore_point();
+                       me.check(word[1] == before, "two holders of an exclusive lock");
+                       word[1] = before + 1;
+                     }
+                     me.rt.world().barrier();
+                     me.check(win.pointer_to(0)[1] == rounds() * static_cast<std::uint64_t>(me.rt.size()),
+                              "an update is lost");
+                     win.free();
+                   }),
+           500);
+}
+
+TEST_CASE("readers and writers to whom a lock is handed over", "[explore][lock]") {
+  all_hold(explore({.ranks = ranks_max(), .preemptions = preemptions(), .settings = {{"RMA_LOCK_BYPASSES", "0"}}},
+                   [](player& me) {
+                     auto win = Window<std::uint64_t>::allocate(me.rt.world(), 2);
+                     if (me.rt.rank() == 0) win.lock(rma::exclusive, 0).unlock();  // readers are counted
+                     me.begin();
+                     auto* const word = win.pointer_to(0);
+                     if (me.rt.rank() == 0) {
+                       auto epoch = win.lock(rma::exclusive, 0);
+                       ++word[0];
+                       rma::detail::explore_point();
+                       ++word[1];
+                     } else {
+                       auto epoch = win.lock(rma::shared, 0);
+                       const std::uint64_t first = word[0];
+                       rma::detail::explore_point();
+                       me.check(word[1] == first, "a reader beside a writer");
+                     }
+                     me.rt.world().barrier();
+                     win.free();
+                   }),
+           500);
+}
+
 TEST_CASE("readers never see half of a writer's update", "[explore][lock]") {
   all_hold(explore({.ranks = 2, .preemptions = preemptions()},
                    [](player& me) {

@@ -35,8 +35,13 @@ struct alignas(64) stripe_lock {
 struct alignas(64) cpu_lock {
   word64 state;
   word32 recoveries;  ///< holds of dead ranks that were given back
+  word32 passes;      ///< how often it was given back while somebody slept for it, and not handed over
 };
-inline constexpr std::uint64_t lock_readers = 0x3fff'ffff;             ///< how many hold it shared, counted here
+inline constexpr std::uint64_t lock_readers = 0x3'ffff;  ///< how many hold it shared, counted here
+inline constexpr unsigned lock_heir_shift = 18;
+inline constexpr std::uint64_t lock_heir_max = 0xfff;
+/// Whose turn is next, of the node's ranks: 1 + its index, 0 nobody.
+inline constexpr std::uint64_t lock_heir = lock_heir_max << lock_heir_shift;
 inline constexpr std::uint64_t lock_counted = std::uint64_t{1} << 30;  ///< shared holders must be counted here
 inline constexpr std::uint64_t lock_waiters = std::uint64_t{1} << 31;  ///< somebody sleeps for it
 inline constexpr std::uint64_t lock_writer = std::uint64_t{1} << 63;   ///< held exclusively, by the rank in bits 32..62

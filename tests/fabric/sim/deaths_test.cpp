@@ -63,7 +63,9 @@ rma::sim::Outcome run_seed(std::uint64_t seed, std::int64_t& died_ns, int& victi
   job.settings["RMA_LOCK"] = locks[seed % locks.size()];
   const std::uint64_t turn = seed / locks.size();
   job.settings["RMA_LOCK_POLICY"] = turn % 3 == 0 ? "naive" : turn % 3 == 1 ? "threshold:2" : "adaptive";
+  if (turn % 2 == 1) job.settings["RMA_LOCK_BYPASSES"] = "0";  // whoever has to wait is the heir
   job.settings["RMA_LOCK_HOME"] = turn % 2 == 0 ? "cpu" : "network";
+  if (turn % 4 != 0) job.settings["RMA_LOCK_NETWORK"] = turn % 4 == 1 ? "fompi" : "agent";
   victim = static_cast<int>(d.below(static_cast<std::uint64_t>(job.ranks)));
   died_ns = static_cast<std::int64_t>(1'000 + d.below(20'000'000));
   job.settings["RMA_FENCE"] = fences[d.below(fences.size())];

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sync/lock_fompi.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <utility>
+
+#include "sync/lock_attempt.hpp"
+#include "sync/remote_word.hpp"
+#include "xfer/entry_scope.hpp"
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr int master = 0;  ///< of the team: where the global word is
+constexpr unsigned recovery_tries = 32;
+constexpr std::int64_t pause_first_ns = 1'000;
+constexpr std::int64_t pause_max_ns = 1'000'000;
+/// After a death, a word that stands still for so long may count dead holders, whom nobody can name.
+constexpr std::int64_t still_ns = 500'000'000;
+
+remote_word local_word(window_core& w, int target) noexcept {
+  return remote_word(w, target, offsetof(window_block, network_lock));
+}
+remote_word global_word(window_core& w) noexcept {
+  return remote_word(w, master, offsetof(window_block, network_global));
+}
+
+fompi_want wanted(lock_kind kind) noexcept {
+  return kind == lock_kind::shared ? fompi_want::shared : fompi_want::exclusive;
+}
+
+/// One rank's wait for one lock: drives the steps, passes the pauses, sees to the dead.
+class fompi_wait {
+ public:
+  fompi_wait(window_core& w, int target, fompi_want want) noexcept
+      : w_(w),
+        local_(local_word(w, target)),
+        peer_(w.world_rank(target)),
+        first_(w.world_rank(master)),
+        a_(fompi_begin(want, w.ctx->rank())) {}
+
+  status run() noexcept {
+    for (;;) {
+      const status s = advance();
+      if (s != status::not_yet) return s;
+      if (const status waited = pause(); waited != status::done && !suspect(waited)) return give_up(waited);
+    }
+  }
+
+  /// What the words answer at once. `not_yet`: to be called again after a pause.
+  status advance() noexcept {
+    for (;;) {
+      const status s = ask();
+      if (s != status::not_yet || a_.phase == fompi_phase::barred || a_.phase == fompi_phase::blocked) return s;
+    }
+  }
+  std::int64_t next_pause_ns() noexcept {
+    const std::int64_t next_ns = drawn(pause_ns_);
+    pause_ns_ = std::min(2 * pause_ns_, pause_max_ns);
+    return next_ns;
+  }
+  status fail_if_lost() noexcept {
+    const status s = lost();
+    return s == status::done || suspect(s) ? status::done : give_up(s);
+  }
+  void withdraw() noexcept { (void)give_up(status::done); }
+
+ private:
+  /// One request. `done`: held; `not_yet`: see the phase.
+  status ask() noexcept {
+    const fompi_request r = request_of(a_);
+    const bool must = a_.phase == fompi_phase::withdrawing;
+    std::uint64_t old = 0;
+    status s = status::done;
+    if (r.global) {
+      remote_word global = global_word(w_);
+      s = must ? global.add(r.atomic.operand, old) : global.ask(r.atomic, old);
+    } else {
+      s = local_.ask(r.atomic, old);
+    }
+    if (s != status::done) return give_up(s);
+    const fompi_attempt before = std::exchange(a_, step(a_, old));
+    watch(before, r.global, old);
+    if (a_.phase != fompi_phase::held) return status::not_yet;
+    return missed() ? give_up(status::peer_failed) : status::done;
+  }
+  std::int64_t drawn(std::int64_t time_ns) noexcept {
+    w_.dice = w_.dice * 6364136223846793005U + 1442695040888963407U;
+    return time_ns / 2 + static_cast<std::int64_t>((w_.dice >> 33) % static_cast<std::uint64_t>(time_ns / 2 + 1));
+  }
+  void watch(const fompi_attempt& before, bool global, std::uint64_t old) noexcept {
+    if (before.phase != a_.phase || before.seen != a_.seen) since_ns_ = w_.ctx->around().now_ns();
+    if (global) return;
+    if (!watched_) recoveries_ = fompi_recoveries(old);
+    watched_ = true;
+    now_recovered_ = fompi_recoveries(old);
+    if (fompi_writer_of(old) >= 0 && now_recovered_ == recoveries_) holder_ = fompi_writer_of(old);
+  }
+  status pause() noexcept {
+    const std::int64_t part_ns = next_pause_ns();
+    ++w_.lock_pauses;
+    {
+      const std::lock_guard guard(w_.ctx->lock());
+      w_.ctx->count(counter::lock_waits);
+    }
+    const absence out(w_);
+    return w_.ctx->pause(part_ns, [this]() noexcept { return lost(); });
+  }
+  /// `peer_failed` if the writer that was seen, or whoever has a word, is gone, or who is counted may be.
+  status lost() noexcept {
+    const int holder = writer();
+    const int gone = holder >= 0 && w_.ctx->gone(holder)                     ? holder
+                     : w_.ctx->gone(peer_)                                   ? peer_
+                     : a_.want != fompi_want::shared && w_.ctx->gone(first_) ? first_
+                                                                             : -1;
+    if (gone >= 0) {
+      w_.ctx->blame(gone);
+      return status::peer_failed;
+    }
+    return w_.ctx->around().now_ns() - since_ns_ > still_ns ? w_.team->lost_member() : status::done;
+  }
+  [[nodiscard]] int writer() const noexcept { return a_.phase == fompi_phase::blocked ? fompi_writer_of(a_.seen) : -1; }
+  /// Who is gone may have let go before: true if the word is to be looked at once more.
+  bool suspect(status s) noexcept {
+    const int holder = writer();
+    if (s != status::peer_failed || holder < 0 || holder == suspected_ || w_.ctx->gone(peer_)) return false;
+    suspected_ = holder;
+    return true;
+  }
+  /// Another waiter has given a dead writer's hold back meanwhile: it is news for this one, too.
+  [[nodiscard]] bool missed() noexcept {
+    if (now_recovered_ == recoveries_) return false;
+    await_news_of_death(w_);
+    if (w_.team->lost_member() == status::done && holder_ >= 0) w_.ctx->blame(holder_);
+    return true;
+  }
+  /// Leaves nothing in the words: nothing of this rank, and nothing of a dead one that can be named.
+  status give_up(status s) noexcept {
+    if (s == status::peer_failed && !w_.ctx->config().is(knob::lock_recovery, "off")) recover();
+    std::uint64_t old = 0;
+    if (const std::uint64_t mine = fompi_in_local(a_); mine != 0) (void)local_.add(std::uint64_t{0} - mine, old);
+    if (const std::uint64_t mine = fompi_in_global(a_); mine != 0)
+      (void)global_word(w_).add(std::uint64_t{0} - mine, old);
+    return s;
+  }
+  void recover() noexcept {
+    const int dead = writer();
+    if (dead < 0 || !w_.ctx->gone(dead) || w_.ctx->gone(peer_)) return;
+    std::uint64_t found = a_.seen;
+    // What comes in between is readers.
+    for (unsigned tries = 0; tries < recovery_tries && fompi_writer_of(found) == dead; ++tries) {
+      std::uint64_t old = 0;
+      if (local_.ask({false, found, fompi_recovered(found)}, old) != status::done) return;
+      if (old == found) {
+        (void)global_word(w_).add(std::uint64_t{0} - fompi_one_exclusive, old);
+        return;
+      }
+      found = old;
+    }
+  }
+
+  window_core& w_;
+  remote_word local_;
+  int peer_;
+  int first_;
+  fompi_attempt a_;
+  std::int64_t pause_ns_ = pause_first_ns;
+  std::int64_t since_ns_ = 0;        ///< the word that keeps it out has been as it is
+  std::uint64_t recoveries_ = 0;     ///< in the local word when it was seen first
+  std::uint64_t now_recovered_ = 0;  ///< and last
+  int holder_ = -1;                  ///< the last writer
+  int suspected_ = -1;               ///< a writer that is gone
+  bool watched_ = false;
+};
+
+/// acquire_fompi without waiting: what the words answer at once, and no more than that for each pause.
+class stepwise final : public lock_attempt {
+ public:
+  stepwise(window_core& w, int target, lock_kind kind) noexcept : w_(w), wait_(w, target, wanted(kind)) {}
+  status advance() noexcept override {
+    if (w_.ctx->around().now_ns() < next_ns_) return status::not_yet;
+    const status s = wait_.advance();
+    if (s == status::not_yet) next_ns_ = w_.ctx->around().now_ns() + wait_.next_pause_ns();
+    return s;
+  }
+  status failed() noexcept override { return wait_.fail_if_lost(); }
+  void cancel() noexcept override { wait_.withdraw(); }
+  [[nodiscard]] bool silent() const noexcept override { return true; }
+
+ private:
+  window_core& w_;
+  fompi_wait wait_;
+  std::int64_t next_ns_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<lock_attempt> attempt_fompi(window_core& w, int target, lock_kind kind) {
+  return std::make_unique<stepwise>(w, target, kind);
+}
+
+status acquire_fompi(window_core& w, int target, lock_kind kind) noexcept {
+  return fompi_wait(w, target, wanted(kind)).run();
+}
+
+status release_fompi(window_core& w, int target, lock_kind kind) noexcept {
+  std::uint64_t old = 0;
+  const bool shared = kind == lock_kind::shared;
+  const status s = local_word(w, target).add(std::uint64_t{0} - (shared ? 1 : fompi_hold(w.ctx->rank())), old);
+  if (shared) return s;
+  const status registered = global_word(w).add(std::uint64_t{0} - fompi_one_exclusive, old);
+  return s != status::done ? s : registered;
+}
+
+status acquire_fompi_all(window_core& w) noexcept { return fompi_wait(w, master, fompi_want::all).run(); }
+
+status release_fompi_all(window_core& w) noexcept {
+  std::uint64_t old = 0;
+  return global_word(w).add(std::uint64_t{0} - fompi_one_all, old);
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Lock "network", scheme "fompi": a global word at the team's first rank, and a local word at each target.
+///
+///   global   63..32: epochs of lock_all           31..0: exclusive holders of any target, and who wants to be one
+///   local    63: a writer   62..59: writers that died and were removed, modulo 16   58..32: its name, rank + 1
+///            31..0: readers
+///
+///   exclusive:  registering --add to global--> taking --swap of local hits--> held
+///                  ^   |  a lock_all is open      |  misses, it is held
+///                  |   '----------> withdrawing <-'
+///                  |  it left            |  add to global: as before
+///                  '--- barred (looks at global), blocked (at local) <--'
+///   lock_all:   registering --add to global, no exclusive holder--> held; else withdrawing, barred
+///   shared:     taking --add to local, no writer--> held
+///                  '--a writer--> blocked, in the word --it left--> held
+///
+/// A lock_all is one atomic, however many targets it uses; an exclusive lock pays for that with two more than scheme
+/// "word" needs, four in all with its unlock. Pauses between two looks double and are drawn by lot.
+///
+/// Death of a holder: a writer has its name in the local word (the paper's is a bit). A waiter that finds it dead
+/// removes it and what it added to the global word (RMA_LOCK_RECOVERY=on), and reports peer_failed, as do the others
+/// who wait at that time. Readers and holders of lock_all are only counted: after a death, a word that keeps somebody
+/// out and stands still is reported as peer_failed. So is everything but a shared lock after the death of the team's
+/// first rank. Source: Gerstenberger, Besta, Hoefler, SC'13, section 2.3 (figure 3). The steps are pure; lock_fompi.cpp
+/// drives them.
+#pragma once
+
+#include <cstdint>
+
+#include "sync/lock_network.hpp"
+
+namespace rma::detail {
+
+inline constexpr std::uint64_t fompi_one_exclusive = 1;
+inline constexpr std::uint64_t fompi_one_all = std::uint64_t{1} << 32;
+inline constexpr std::uint64_t fompi_count_mask = 0xffff'ffff;
+inline constexpr std::uint64_t fompi_writer = std::uint64_t{1} << 63;
+inline constexpr unsigned fompi_recoveries_shift = 59;
+inline constexpr std::uint64_t fompi_recoveries_mask = std::uint64_t{15} << fompi_recoveries_shift;
+inline constexpr unsigned fompi_name_shift = 32;
+inline constexpr std::uint64_t fompi_name_mask = ((std::uint64_t{1} << 27) - 1) << fompi_name_shift;
+
+/// What is wanted. `all`: a lock_all, of which the local words know nothing.
+enum class fompi_want : std::uint8_t { shared, exclusive, all };
+
+/// What an exclusive hold of this world rank adds to the local word.
+constexpr std::uint64_t fompi_hold(int rank) noexcept {
+  return fompi_writer | ((static_cast<std::uint64_t>(rank) + 1) << fompi_name_shift);
+}
+/// The writer in a local word, as a world rank; -1 if there is none.
+constexpr int fompi_writer_of(std::uint64_t local) noexcept {
+  return (local & fompi_writer) == 0 ? -1 : static_cast<int>((local & fompi_name_mask) >> fompi_name_shift) - 1;
+}
+constexpr std::uint64_t fompi_recoveries(std::uint64_t local) noexcept {
+  return (local & fompi_recoveries_mask) >> fompi_recoveries_shift;
+}
+/// Nobody holds the target's lock, nor waits in its word.
+constexpr bool fompi_free(std::uint64_t local) noexcept { return (local & ~fompi_recoveries_mask) == 0; }
+/// The local word without its writer, which is dead.
+constexpr std::uint64_t fompi_recovered(std::uint64_t local) noexcept {
+  const std::uint64_t counted = (fompi_recoveries(local) + 1) << fompi_recoveries_shift;
+  return (local & fompi_count_mask) | (counted & fompi_recoveries_mask);
+}
+
+enum class fompi_phase : std::uint8_t {
+  registering,  ///< nothing is in a word: adds itself to the global one
+  withdrawing,  ///< is in the global word, and somebody else is in the way: takes itself out
+  barred,       ///< in no word: looks at the global one after a pause
+  taking,       ///< exclusive: is in the global word. Takes the local one
+  blocked,      ///< exclusive: in no word; shared: in the local one. Looks at the local one after a pause
+  held,
+};
+
+/// One rank's attempt to get one lock.
+struct fompi_attempt {
+  fompi_want want = fompi_want::exclusive;
+  fompi_phase phase = fompi_phase::registering;
+  fompi_phase then = fompi_phase::barred;  ///< after withdrawing
+  std::uint64_t hold = 0;                  ///< fompi_hold of this rank
+  std::uint64_t free = 0;                  ///< the local word that is swapped for the hold
+  std::uint64_t seen = 0;                  ///< the word that keeps it out, as it was last
+};
+
+constexpr fompi_attempt fompi_begin(fompi_want want, int rank) noexcept {
+  fompi_attempt a;
+  a.want = want;
+  a.phase = want == fompi_want::shared ? fompi_phase::taking : fompi_phase::registering;
+  a.hold = fompi_hold(rank);
+  return a;
+}
+
+/// What a registration adds to the global word.
+constexpr std::uint64_t fompi_registration(fompi_want want) noexcept {
+  return want == fompi_want::exclusive ? fompi_one_exclusive : want == fompi_want::all ? fompi_one_all : 0;
+}
+/// What of this attempt is in the global word.
+constexpr std::uint64_t fompi_in_global(const fompi_attempt& a) noexcept {
+  const bool in = a.phase == fompi_phase::withdrawing || a.phase == fompi_phase::taking || a.phase == fompi_phase::held;
+  return in ? fompi_registration(a.want) : 0;
+}
+/// What of this attempt is in the local word.
+constexpr std::uint64_t fompi_in_local(const fompi_attempt& a) noexcept {
+  const bool held = a.phase == fompi_phase::held;
+  if (a.want == fompi_want::shared) return held || a.phase == fompi_phase::blocked ? 1 : 0;
+  return held && a.want == fompi_want::exclusive ? a.hold : 0;
+}
+/// True if a global word lets nobody in who wants that.
+constexpr bool fompi_bars(std::uint64_t global, fompi_want want) noexcept {
+  const std::uint64_t all = global / fompi_one_all;
+  return (want == fompi_want::all ? global & fompi_count_mask : all) != 0;
+}
+
+struct fompi_request {
+  bool global = false;
+  network_request atomic;
+};
+
+constexpr fompi_request request_of(const fompi_attempt& a) noexcept {
+  switch (a.phase) {
+    case fompi_phase::registering: return {true, {true, 0, fompi_registration(a.want)}};
+    case fompi_phase::withdrawing: return {true, {true, 0, std::uint64_t{0} - fompi_registration(a.want)}};
+    case fompi_phase::barred: return {true, {false, a.seen, a.seen}};
+    case fompi_phase::taking:
+      if (a.want == fompi_want::shared) return {false, {true, 0, 1}};
+      return {false, {false, a.free, a.free | a.hold}};
+    case fompi_phase::blocked:
+    case fompi_phase::held: break;
+  }
+  return {false, {false, a.seen, a.seen}};
+}
+
+/// The attempt after its request found `old` in the word.
+constexpr fompi_attempt step(fompi_attempt a, std::uint64_t old) noexcept {
+  switch (a.phase) {
+    case fompi_phase::registering:
+      a.phase = a.want == fompi_want::all ? fompi_phase::held : fompi_phase::taking;
+      if (!fompi_bars(old, a.want)) break;
+      a.phase = fompi_phase::withdrawing;
+      a.then = fompi_phase::barred;
+      break;
+    case fompi_phase::withdrawing:
+      a.phase = a.then;
+      if (a.then != fompi_phase::barred) break;
+      a.seen = old - fompi_registration(a.want);
+      if (!fompi_bars(a.seen, a.want)) a.phase = fompi_phase::registering;
+      break;
+    case fompi_phase::barred:
+      a.seen = old;
+      if (!fompi_bars(old, a.want)) a.phase = fompi_phase::registering;
+      break;
+    case fompi_phase::taking:
+      a.seen = old;
+      if (a.want == fompi_want::shared) {
+        a.seen = old + 1;
+        a.phase = (old & fompi_writer) == 0 ? fompi_phase::held : fompi_phase::blocked;
+      } else if (old == a.free) {
+        a.seen = old | a.hold;
+        a.phase = fompi_phase::held;
+      } else if (fompi_free(old)) {
+        a.free = old;  // somebody died here: once more
+      } else {
+        a.phase = fompi_phase::withdrawing;
+        a.then = fompi_phase::blocked;
+      }
+      break;
+    case fompi_phase::blocked:
+      a.seen = old;
+      if (a.want == fompi_want::shared && (old & fompi_writer) == 0) a.phase = fompi_phase::held;
+      if (a.want == fompi_want::exclusive && fompi_free(old)) {
+        a.free = old;
+        a.phase = fompi_phase::registering;
+      }
+      break;
+    case fompi_phase::held: break;
+  }
+  return a;
+}
+
+static_assert(step(fompi_begin(fompi_want::all, 3), 0).phase == fompi_phase::held);
+static_assert(step(fompi_begin(fompi_want::all, 3), fompi_one_exclusive).phase == fompi_phase::withdrawing);
+static_assert(step(step(fompi_begin(fompi_want::exclusive, 3), fompi_one_exclusive), 0).phase == fompi_phase::held);
+
+/// Blocks until this rank holds the target's lock. `peer_failed` if a rank that held it died meanwhile.
+status acquire_fompi(window_core& w, int target, lock_kind kind) noexcept;
+/// Lets go. Waits for the adapter alone.
+status release_fompi(window_core& w, int target, lock_kind kind) noexcept;
+/// The same for a lock_all epoch: of all targets at once.
+status acquire_fompi_all(window_core& w) noexcept;
+status release_fompi_all(window_core& w) noexcept;
+
+}  // namespace rma::detail

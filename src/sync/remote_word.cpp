@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sync/remote_word.hpp"
+
+#include "xfer/remote.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr unsigned tries_max = 32;
+
+}  // namespace
+
+remote_word::remote_word(window_core& w, int target, std::size_t in_block) noexcept
+    : w_(w), rank_(w.world_rank(target)) {
+  if (w.ctx->wide() != nullptr) {
+    result_ = block_region(w, target, region_);
+    address_ = region_.address + in_block;
+    wide_ = w.ctx->wide();
+  } else {
+    region_ = {0, w.board->segment_bytes(), 1};  // the segment is one region: its key says where it starts
+    address_ = w.block_offset + in_block;
+  }
+}
+
+status remote_word::ask(const network_request& r, std::uint64_t& old) noexcept {
+  if (result_ != status::done) return result_;
+  engine& e = *w_.team->rt->ops;
+  fabric::network& network = wide_ != nullptr ? *wide_ : w_.ctx->node();
+  const status s = r.add ? remote_add(e, network, rank_, region_, address_, r.operand, old)
+                         : remote_swap(e, network, rank_, region_, address_, r.expected, r.operand, old);
+  if (s == status::peer_failed) w_.ctx->blame(rank_);
+  return s;
+}
+
+status remote_word::add(std::uint64_t operand, std::uint64_t& old) noexcept {
+  for (unsigned failures = 0;;) {
+    const status s = ask({true, 0, operand}, old);
+    if (s != status::transfer_failed || ++failures == tries_max) return s;
+  }
+}
+
+}  // namespace rma::detail
