@@ -126,7 +126,6 @@ bool lock_agent::passes(const claim& c) noexcept {
 lock_agent::turn lock_agent::wait_for_cpu(const claim& c, lock_kind kind, std::uint64_t tag) noexcept {
   if (!wait_) {
     wait_.emplace(w_, w_.team->rank, kind, tag);
-    wait_tag_ = tag;
     deaths_seen_ = ~std::uint32_t{0};  // of the dead that are known already it has to be told, too
   }
   if (!wait_->ready()) return turn::waits;
@@ -270,9 +269,8 @@ unsigned lock_agent::fail_waiting(int blamed) noexcept {
 void lock_agent::end_wait() noexcept {
   if (!wait_) return;
   wait_->leave_list();
-  const bool has_word = wait_->has_word();
+  wait_->give_word_back();
   wait_.reset();
-  if (has_word) release_proxy(w_, lock_kind::exclusive, wait_tag_);
 }
 
 void lock_agent::close() noexcept {

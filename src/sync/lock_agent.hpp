@@ -96,9 +96,8 @@ class lock_agent {
   std::deque<claim> waiting_;
   std::vector<claim> holders_;
   std::unordered_map<int, claim> arriving_;  ///< epochs of which pieces are missing, by source
-  std::uint64_t wait_tag_ = 0;
-  std::optional<cpu_wait> wait_;  ///< the first's in waiting_, for the CPU lock
-  bool granted_ = false;          ///< a rank has been told to bring the lock to the network word, and may die before
+  std::optional<cpu_wait> wait_;             ///< the first's in waiting_, for the CPU lock
+  bool granted_ = false;  ///< a rank has been told to bring the lock to the network word, and may die before
   std::uint32_t deaths_seen_ = 0;
 };
 

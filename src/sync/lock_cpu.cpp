@@ -100,7 +100,7 @@ bool recover_from(window_core& w, int target, int dead) noexcept {
   if (exclusive) {
     std::uint64_t held = state.load();
     while ((held & ~lock_waiters) == lock_tag(static_cast<std::uint32_t>(w.world_rank(dead)))) {
-      if (state.compare_exchange(held, lock_released(held, lock_kind::exclusive))) break;
+      if (state.compare_exchange(held, lock_withdrawn(held))) break;
     }
     record.compare_exchange(found, settled);
   } else if ((found & record_unsure) == 0 && record.compare_exchange(found, settled) && (found & record_biased) == 0) {
@@ -165,6 +165,7 @@ bool cpu_wait::ready() noexcept {
 status cpu_wait::failed() noexcept {
   for (int r = static_cast<int>(w_.first); r < static_cast<int>(w_.first + w_.near_count()); ++r) {
     if (w_.team->place(r) < 0 || r == w_.team->rank || !w_.ctx->gone(w_.world_rank(r))) continue;
+    list_.clear(w_.index_of(r));  // or it would be woken instead of somebody who lives
     if (recover_from(w_, target_, r) && is_news(r)) return blame(w_.world_rank(r));
   }
   return w_.agent == nullptr ? status::done : failed_far();
@@ -180,7 +181,7 @@ status cpu_wait::failed_far() noexcept {
     const int dead = holder_of(state);
     if (recovers) view_.lock->recoveries.fetch_add(1);
     while (recovers && (state & lock_proxy) != 0 && holder_of(state) == dead &&
-           !word.compare_exchange(state, lock_released(state, lock_kind::exclusive)))
+           !word.compare_exchange(state, lock_withdrawn(state)))
       continue;
     if (recovers) w_.team->ring_all();
     return blame(dead);
@@ -222,17 +223,22 @@ bool cpu_wait::step() noexcept {
   return true;
 }
 
-// Readers that do not leave may wait for others that this writer keeps out: lets them in for a while. The lock stays
-// biased, since it is the readers' records that hold it.
+// Readers that do not leave may wait for others that this writer keeps out: lets them in for a while.
 void cpu_wait::withdraw_late() noexcept {
   const std::int64_t now = w_.ctx->around().now_ns();
   if (drains_since_ns_ < 0) drains_since_ns_ = now;
   if (now - drains_since_ns_ < drain_ns) return;
   drains_since_ns_ = -1;
   out_until_ns_ = now + drain_ns;
-  draining_ = false;
+  give_word_back();
+}
+
+void cpu_wait::give_word_back() noexcept {
+  if (!std::exchange(draining_, false)) return;
+  const std::uint64_t tag = proxy_ == 0 ? w_.my_lock_tag : proxy_;
   std::uint64_t found = view_.lock->state.load();
-  while (!view_.lock->state.compare_exchange(found, found & lock_waiters)) continue;
+  // A waiter may have given back what a dead rank's manager took.
+  while ((found & ~lock_waiters) == tag && !view_.lock->state.compare_exchange(found, lock_withdrawn(found))) continue;
   if (proxy_ == 0) view_.record->store(0);
   wake_all(w_, target_);
 }
@@ -299,7 +305,8 @@ class cpu_attempt final : public lock_attempt {
  private:
   status leave(status s, bool got) noexcept {
     wait_.leave_list();
-    if (s != status::done && (got || wait_.has_word())) release_cpu(w_, target_, kind_);
+    wait_.give_word_back();
+    if (s != status::done && got) release_cpu(w_, target_, kind_);
     const bool others = s != status::done || kind_ == lock_kind::shared;
     if (others && (w_.views[w_.index_of(target_)].lock->state.load() & lock_waiters) != 0) wake_next(w_, target_);
     return s;
@@ -333,8 +340,9 @@ status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
   }
   wait.leave_list();
   if (s == status::done && !got) return status::not_yet;
+  wait.give_word_back();
   if (got) s = wait.missed();
-  if (s != status::done && (got || wait.has_word())) release_cpu(w, target, kind);
+  if (s != status::done && got) release_cpu(w, target, kind);
   // Others that may share it, or that this rank's place in the list kept from being woken, get their turn.
   if ((s != status::done || kind == lock_kind::shared) &&
       (w.views[w.index_of(target)].lock->state.load() & lock_waiters) != 0)

@@ -41,6 +41,10 @@ constexpr std::uint64_t lock_released(std::uint64_t state, lock_kind kind) noexc
   return kind == lock_kind::shared ? state - 1 : (state & lock_waiters) | lock_counted;
 }
 
+/// What it becomes when a writer gives it back that may not have seen all readers leave: biased, since the records of
+/// those who have not hold it.
+constexpr std::uint64_t lock_withdrawn(std::uint64_t state) noexcept { return state & lock_waiters; }
+
 static_assert(lock_released(lock_tag(1) | lock_waiters, lock_kind::exclusive) == (lock_waiters | lock_counted));
 
 /// The bits of the ranks that sleep for one target's lock.
@@ -79,8 +83,8 @@ class cpu_wait {
   /// After the lock was got: another waiter may have given a dead rank's hold back; it is news for this one, too.
   status missed() noexcept;
   void leave_list() noexcept;
-  /// True if the word is taken, although the wait has not ended.
-  [[nodiscard]] bool has_word() const noexcept { return draining_; }
+  /// The wait ends without the lock: gives the word back if it is taken.
+  void give_word_back() noexcept;
   /// True if the lock is elsewhere, and nothing of it is taken.
   [[nodiscard]] bool moved() const noexcept;
 

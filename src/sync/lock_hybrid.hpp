@@ -82,7 +82,7 @@ static_assert(!accounted({}, lock_policy::adaptive, 0, false).migrate);
 constexpr std::uint64_t mended(std::uint64_t state, std::uint64_t network_word,
                                std::uint64_t network_away_bit) noexcept {
   if ((state & lock_away) == 0) return state;
-  if ((network_word & network_away_bit) != 0) return lock_counted | (state & lock_waiters);
+  if ((network_word & network_away_bit) != 0) return lock_withdrawn(state);
   return state & ~lock_migrating;
 }
 
