@@ -64,17 +64,22 @@ bool readers_gone(window_core& w, int target) noexcept {
   return true;
 }
 
+void wake(window_core& w, waiter_list& waiters, int index) noexcept {
+  waiters.clear(static_cast<std::size_t>(index));
+  w.ring(static_cast<int>(w.first) + index);
+}
+
 void wake_next(window_core& w, int target) noexcept {
   word64& state = w.views[w.index_of(target)].lock->state;
   waiter_list waiters(w, target);
   const std::size_t me = w.index_of(w.team->rank);
   for (;;) {
     const int next = waiters.next_after(me);
-    if (next >= 0) {
-      waiters.clear(static_cast<std::size_t>(next));
-      w.ring(static_cast<int>(w.first) + next);
-      // The target may wait for others than itself, and may be computing: somebody else gets the chance, too.
-      if (w.agent != nullptr && static_cast<int>(w.first) + next == target && waiters.next_after(me) >= 0) continue;
+    if (next >= 0) wake(w, waiters, next);
+    // The target may wait for others than itself, and may be computing: somebody else gets the chance, too.
+    if (next >= 0 && w.agent != nullptr && static_cast<int>(w.first) + next == target) {
+      const int other = waiters.next_after(static_cast<std::size_t>(next));
+      if (other >= 0 && other != next) wake(w, waiters, other);
     }
     if (!waiters.empty()) return;
     state.fetch_and(~lock_waiters);
