@@ -497,9 +497,11 @@ TEST_CASE("all states of a lock of the CPU with a lock manager, two locks each, 
   CHECK(states >= 100'000);
 }
 
+// The two ranks of the other node are alike.
 TEST_CASE("all states of a lock of the CPU, all kinds of locks", "[.][long]") {
   std::size_t states = 0;
   for (unsigned kinds = 0; kinds <= writers; ++kinds) {
+    if (((kinds >> 4) & 3U) > ((kinds >> 6) & 3U)) continue;
     const test::search_result r = search(static_cast<std::uint8_t>(kinds));
     CAPTURE(kinds, r.states, r.steps);
     REQUIRE(r.failure == "");
