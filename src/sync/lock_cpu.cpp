@@ -69,6 +69,11 @@ bool readers_gone(window_core& w, int target) noexcept {
   return true;
 }
 
+void wake(window_core& w, waiter_list& waiters, int index) noexcept {
+  waiters.clear(static_cast<std::size_t>(index));
+  w.ring(static_cast<int>(w.first) + index);
+}
+
 void wake_next(window_core& w, int target) noexcept {
   cpu_lock& lock = *w.views[w.index_of(target)].lock;
   word64& state = lock.state;
@@ -76,11 +81,11 @@ void wake_next(window_core& w, int target) noexcept {
   const std::size_t begin = lock.passes.load() % w.near_count();  // from another one each time: all get their turn
   for (;;) {
     const int next = waiters.next_after(begin);
-    if (next >= 0) {
-      waiters.clear(static_cast<std::size_t>(next));
-      w.ring(static_cast<int>(w.first) + next);
-      // The target may wait for others than itself, and may be computing: somebody else gets the chance, too.
-      if (w.agent != nullptr && static_cast<int>(w.first) + next == target && waiters.next_after(begin) >= 0) continue;
+    if (next >= 0) wake(w, waiters, next);
+    // The target may wait for others than itself, and may be computing: somebody else gets the chance, too.
+    if (next >= 0 && w.agent != nullptr && static_cast<int>(w.first) + next == target) {
+      const int other = waiters.next_after(static_cast<std::size_t>(next));
+      if (other >= 0 && other != next) wake(w, waiters, other);
     }
     if (!waiters.empty()) return;
     state.fetch_and(~lock_waiters);
@@ -180,6 +185,7 @@ bool cpu_wait::ready() noexcept {
 status cpu_wait::failed() noexcept {
   for (int r = static_cast<int>(w_.first); r < static_cast<int>(w_.first + w_.near_count()); ++r) {
     if (w_.team->place(r) < 0 || r == w_.team->rank || !w_.ctx->gone(w_.world_rank(r))) continue;
+    list_.clear(w_.index_of(r));  // or it would be woken instead of somebody who lives
     if (recover_from(w_, target_, r) && is_news(r)) return blame(w_.world_rank(r));
   }
   return w_.agent == nullptr ? status::done : failed_far();

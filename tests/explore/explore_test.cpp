@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <set>
 
 #include "explorer.hpp"
 
@@ -225,6 +226,38 @@ TEST_CASE("post, start, complete and wait", "[explore][pscw]") {
                      win.free();
                    }),
            200);
+}
+
+TEST_CASE("schedules that come to the same are left out, and no others", "[explore]") {
+  using seen = std::array<std::uint64_t, 4>;
+  std::set<seen> found[2];
+  verdict v[2];
+  for (const bool all : {false, true}) {
+    seen now{};
+    v[all] = explore({.ranks = 2, .preemptions = 2, .all = all}, [&](player& me) {
+      auto win = Window<std::uint64_t>::allocate_shared(me.rt.world(), 2);
+      const auto word = [&win](int rank, std::size_t at) -> rma::detail::word64& {
+        return reinterpret_cast<rma::detail::word64*>(win.pointer_to(rank))[at];
+      };
+      const auto mine = static_cast<std::size_t>(me.rt.rank());
+      const int other = 1 - me.rt.rank();
+      me.begin();
+      word(me.rt.rank(), 0).store(1);
+      word(me.rt.rank(), 1).fetch_add(1);  // nobody else's
+      now[2 * mine] = word(other, 0).load();
+      word(me.rt.rank(), 0).store(2);
+      now[2 * mine + 1] = word(0, 0).fetch_add(10);
+      me.end();
+      me.rt.world().barrier();
+      if (me.rt.rank() == 0) found[all].insert(now);
+      win.free();
+    });
+    CHECK(v[all].failure.empty());
+  }
+  CHECK(found[0] == found[1]);
+  CHECK(found[0].size() > 8);
+  CHECK(v[0].equal > 0);
+  CHECK(v[0].runs < v[1].runs);
 }
 
 // The search can fail: a lock that looks and then takes, and a flag that is set without a look at who sleeps.

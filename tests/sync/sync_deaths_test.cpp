@@ -112,3 +112,22 @@ TEST_CASE("a dead holder fails an ilock", "[deaths][lock]") {
     expect(request.try_wait(), status::peer_failed, "ilock of what a dead rank holds");
   });
 }
+
+TEST_CASE("a dead waiter is not woken instead of one that lives", "[deaths][lock]") {
+  std::chrono::nanoseconds unlocked{}, locked{};
+  all_well(3, 3, 1, "auto", [&](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 8);
+    if (rt.rank() == 0) expect(win.try_lock(rma::exclusive, 0), status::done, "lock");
+    rt.world().barrier();
+    if (rt.rank() == 0) {
+      rt.compute(350ms);  // sleepers look again every 100 ms: not now
+      unlocked = rt.now();
+      expect(win.try_unlock(0), status::done, "unlock");
+    } else {
+      expect(win.try_lock(rma::exclusive, 0), status::done, "a lock whose other waiter has died");
+      locked = rt.now();
+    }
+  });
+  CHECK(unlocked.count() > 0);
+  CHECK(locked - unlocked < 1ms);
+}

@@ -25,10 +25,11 @@
 namespace rma::detail {
 
 #if defined(RMA_EXPLORE)
-/// Before every access to a word. Defined by the explorer.
-void explore_point() noexcept;
+/// Before every access to something that ranks share, a word for example; null: it may be anything. Defined by the
+/// explorer.
+void explore_point(const void* at = nullptr, bool writes = true) noexcept;
 #else
-inline void explore_point() noexcept {}
+inline void explore_point(const void* = nullptr, bool = true) noexcept {}
 #endif
 
 /// An atomic integer in memory that several ranks may map. Trivial, so that it can lie in fresh shared memory;
@@ -39,7 +40,7 @@ class word {
 
  public:
   [[nodiscard]] Integer load(std::memory_order order = std::memory_order_acquire) const noexcept {
-    return ref().load(order);
+    return ref(false).load(order);
   }
   void store(Integer v, std::memory_order order = std::memory_order_release) noexcept { ref().store(v, order); }
   Integer exchange(Integer v) noexcept { return ref().exchange(v); }
@@ -55,8 +56,8 @@ class word {
   [[nodiscard]] Integer* address() noexcept { return &value_; }
 
  private:
-  std::atomic_ref<Integer> ref() const noexcept {
-    explore_point();
+  std::atomic_ref<Integer> ref(bool writes = true) const noexcept {
+    explore_point(&value_, writes);
     return std::atomic_ref<Integer>(const_cast<Integer&>(value_));
   }
   alignas(sizeof(Integer)) Integer value_;

@@ -112,6 +112,7 @@ status sim_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) n
 }
 
 unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
+  detail::explore_point(this);
   if (const std::size_t deaths = wire_.job().deaths().size(); deaths != deaths_seen_) {
     deaths_seen_ = deaths;
     wire_.end_bulk_of_dead(rank_);
@@ -133,11 +134,13 @@ unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
 }
 
 void sim_fabric::end_one() noexcept {
+  detail::explore_point(this);
   --under_way_;
   if (std::exchange(refused_, false) || under_way_ == 0) wire_.job().wake(rank_);
 }
 
 void sim_fabric::put(arrival&& a) {
+  detail::explore_point(this);
   arrivals_.push_back(std::move(a));
   wire_.job().wake(rank_);
 }

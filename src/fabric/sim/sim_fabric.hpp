@@ -12,6 +12,7 @@
 
 #include "fabric/fabric.hpp"
 #include "fabric/sim/wire.hpp"
+#include "rma/detail/word.hpp"
 
 namespace rma::sim {
 
@@ -43,8 +44,14 @@ class sim_fabric final : public fabric::network {
   status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
   status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
 
-  bool pending() noexcept override { return !arrivals_.empty(); }
-  bool quiet() noexcept override { return under_way_ == 0; }
+  bool pending() noexcept override {
+    detail::explore_point(this, false);
+    return !arrivals_.empty();
+  }
+  bool quiet() noexcept override {
+    detail::explore_point(this, false);
+    return under_way_ == 0;
+  }
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
 
   // ---- of the wire ------------------------------------------------------------------------------------------

@@ -6,11 +6,15 @@
 #include <utility>
 
 #include "fabric/sim/sim_fabric.hpp"
+#include "rma/detail/word.hpp"
 
 namespace rma::sim {
 namespace {
 
 constexpr std::uint64_t request_bytes = 0;  // a control packet
+
+std::byte* here(const fabric::local_slice& s) noexcept { return static_cast<std::byte*>(s.at); }
+std::byte* there(const fabric::remote_slice& s) noexcept { return reinterpret_cast<std::byte*>(s.address); }
 
 }  // namespace
 
@@ -88,6 +92,8 @@ void wire::fill(flight& f, const order& o) {
 }
 
 status wire::post(const order& o) {
+  const bool atomic = o.what == kind::fetch_add || o.what == kind::compare_swap;
+  detail::explore_point(atomic ? there(o.remote.front()) : nullptr);
   sim_fabric& from = *fabrics_[static_cast<std::size_t>(o.origin)];
   if (from.under_way() >= weather_.send_queue) {
     from.refused();
@@ -143,9 +149,6 @@ void for_part(const Pieces& pieces, std::uint64_t first, std::uint64_t bytes, Ad
     begin += piece.bytes;
   }
 }
-
-std::byte* here(const fabric::local_slice& s) noexcept { return static_cast<std::byte*>(s.at); }
-std::byte* there(const fabric::remote_slice& s) noexcept { return reinterpret_cast<std::byte*>(s.address); }
 
 }  // namespace
 
@@ -229,6 +232,7 @@ void wire::on_atomic(transfer_id id) noexcept {
   if (f.result == status::done && f.fails) f.result = status::transfer_failed;
   if (f.result == status::done) {
     auto& word = *reinterpret_cast<std::uint64_t*>(there(f.remote.front()));
+    detail::explore_point(&word);
     f.old_value = word;
     if (f.what == kind::fetch_add) {
       word += f.operand;

@@ -198,6 +198,11 @@ void world::yield(int rank) noexcept {
   let_pass(*current_, events_.now_ps());
 }
 
+void world::stay_away(int rank, time_ps for_ps) noexcept {
+  settle(rank);
+  let_pass(*current_, events_.now_ps() + for_ps);
+}
+
 void world::arm([[maybe_unused]] int rank) noexcept {
   RMA_ASSERT(running() == rank);
   current_->woken = false;

@@ -100,6 +100,8 @@ class world {
   void settle(int rank) noexcept;
   /// The same, and whatever others can do at that moment comes first.
   void yield(int rank) noexcept;
+  /// The same, and so much more time passes, whatever wakes it meanwhile.
+  void stay_away(int rank, time_ps for_ps) noexcept;
   /// From here on a wake is remembered until the running fiber parks.
   void arm(int rank) noexcept;
   /// Settles, then sleeps until a wake, or until that time.
