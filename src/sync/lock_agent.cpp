@@ -255,6 +255,11 @@ unsigned lock_agent::bury() noexcept {
     }
     told += fail_waiting(dead);
   }
+  if (readers_ && readers_->writer() >= 0 && w_.ctx->dead(readers_->writer())) {
+    const int dead = readers_->writer();
+    if (recovers) readers_->remove_writer();
+    told += fail_waiting(dead);
+  }
   if (w_.ctx->deaths() != deaths_seen_ && wait_) {
     if (wait_->failed() != status::done) told += fail_waiting(w_.ctx->last_failed());
   }

@@ -104,6 +104,12 @@ void reader_hold::set_turn() noexcept {
   }
 }
 
+void reader_hold::remove_writer() noexcept {
+  if (under_way_ != nullptr || writer() < 0) return;
+  r_.dead_hold = network_hold(writer(), lock_kind::exclusive);
+  r_.phase = readers_phase::asking;
+}
+
 bool reader_hold::stop() noexcept {
   stopped_ = true;
   (void)advance(false, false);

@@ -28,8 +28,9 @@ enum class readers_phase : std::uint8_t { none, asking, pausing, held, looking, 
 
 struct readers_word {
   readers_phase phase = readers_phase::none;
-  network_attempt attempt;  ///< to get the word
-  bool bereft = false;      ///< a reader has died: waiting writers have to see that
+  network_attempt attempt;      ///< to get the word
+  bool bereft = false;          ///< a reader has died: waiting writers have to see that
+  std::uint64_t dead_hold = 0;  ///< of a writer in the word, to be given back next
 };
 
 /// What happens to the hold, beside answers of the adapter.
@@ -61,6 +62,7 @@ constexpr bool readers_ask(const readers_word& r) noexcept {
 }
 constexpr network_request request_of(const readers_word& r) noexcept {
   const std::uint64_t seen = r.attempt.seen;
+  if (r.dead_hold != 0) return {false, seen, network_recovered(seen, r.dead_hold)};
   if (r.phase == readers_phase::asking) return request_of(r.attempt);
   if (r.phase != readers_phase::leaving) return {false, seen, seen};  // a look
   if (r.bereft) return {false, seen, network_recovered(seen, r.attempt.hold)};
@@ -91,7 +93,12 @@ constexpr readers_word step(readers_word r, readers_event event) noexcept {
 /// The adapter found `old` in the word.
 constexpr readers_word step(readers_word r, std::uint64_t old) noexcept {
   using enum readers_phase;
-  if (r.phase == asking) {
+  if (r.dead_hold != 0) {
+    r.attempt.seen = old == r.attempt.seen ? network_recovered(old, r.dead_hold) : old;
+    r.attempt.phase = network_outside(r.attempt.seen);
+    r.dead_hold = 0;
+    r.phase = r.attempt.phase == network_phase::entering ? asking : pausing;
+  } else if (r.phase == asking) {
     r.attempt = step(r.attempt, old);
     const bool waits = r.attempt.phase != network_phase::entering && r.attempt.phase != network_phase::held;
     r.phase = r.attempt.phase == network_phase::held ? held : waits ? pausing : asking;
@@ -123,6 +130,12 @@ class reader_hold {
   /// Once in each round of progress, not in a handler: somebody reads, somebody has asked to. True if something has
   /// changed.
   bool advance(bool read, bool asked) noexcept;
+  /// The writer that keeps readers out, as a world rank; -1 if none is known.
+  [[nodiscard]] int writer() const noexcept {
+    return r_.phase == readers_phase::pausing ? network_only_holder(r_.attempt.seen) : -1;
+  }
+  /// It is dead: gives its hold back.
+  void remove_writer() noexcept;
   /// Lets go; true once nothing is held or under way. Nothing else is called from then on.
   bool stop() noexcept;
 
