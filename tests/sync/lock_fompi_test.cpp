@@ -41,6 +41,8 @@ struct rank_state {
 };
 
 struct model {
+  using packed = test::packed_key<9>;
+
   std::uint64_t global = 0;
   std::uint64_t local = 0;
   std::array<rank_state, ranks> all{};
@@ -50,15 +52,22 @@ struct model {
 
   bool operator==(const model&) const = default;
 
-  [[nodiscard]] std::uint64_t hash() const {
-    std::uint64_t h = local * 0x9e3779b97f4a7c15U ^ (global + 0x7f4a7c15U) * 0xbf58476d1ce4e5b9U;
-    for (const rank_state& r : all) {
-      h ^= r.seen + r.free * 3 + (std::uint64_t{r.done} << 50) + (static_cast<std::uint64_t>(r.phase) << 55) +
-           (static_cast<std::uint64_t>(r.then) << 59) + (r.dead ? 1U : 0U);
-      h = (h ^ (h >> 29)) * 0xbf58476d1ce4e5b9U;
+  template <class Self, class Field>
+  static void fields(Self& s, Field& field) {
+    test::whole_word(field, s.global);
+    test::whole_word(field, s.local);
+    for (auto& r : s.all) {
+      field(r.phase, 4);
+      field(r.then, 4);
+      test::whole_word(field, r.seen);
+      test::whole_word(field, r.free);
+      field(r.done, 2);
+      field(r.dead, 1);
     }
-    return h ^ (h >> 32);
+    field(s.death, 1);
   }
+  [[nodiscard]] packed::words key() const { return test::key_of(*this); }
+  [[nodiscard]] model with(const packed::words& key) const { return test::made_of(*this, key); }
   [[nodiscard]] static std::size_t index(int r) { return static_cast<std::size_t>(r); }
   [[nodiscard]] bool busy(int r) const { return !all[index(r)].dead && all[index(r)].done < acquisitions; }
   [[nodiscard]] fompi_attempt attempt(int r) const {

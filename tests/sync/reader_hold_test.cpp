@@ -41,6 +41,8 @@ struct writer_state {
 };
 
 struct model {
+  using packed = test::packed_key<5>;
+
   std::uint64_t word = 0;
   readers_phase phase = readers_phase::none;
   network_phase attempt = network_phase::entering;
@@ -50,15 +52,24 @@ struct model {
   mutation broken = mutation::none;
   bool operator==(const model&) const = default;
 
-  [[nodiscard]] std::uint64_t hash() const {
-    std::uint64_t h = word * 0x9e3779b97f4a7c15U ^ seen * 0xbf58476d1ce4e5b9U ^
-                      (static_cast<std::uint64_t>(phase) << 8 | static_cast<std::uint64_t>(attempt));
-    const auto mix = [&h](std::uint64_t v) { h = (h ^ v ^ (h >> 29)) * 0x94d049bb133111ebU; };
-    for (const reader_state& r : read) mix(static_cast<std::uint64_t>(r.at) << 8 | r.rounds);
-    for (const writer_state& w : write)
-      mix(w.seen ^ static_cast<std::uint64_t>(w.phase) << 50 ^ std::uint64_t{w.rounds} << 55);
-    return h ^ (h >> 32);
+  template <class Self, class Field>
+  static void fields(Self& s, Field& field) {
+    test::whole_word(field, s.word);
+    test::whole_word(field, s.seen);
+    field(s.phase, 4);
+    field(s.attempt, 4);
+    for (auto& r : s.read) {
+      field(r.at, 3);
+      field(r.rounds, 3);
+    }
+    for (auto& w : s.write) {
+      field(w.phase, 4);
+      test::whole_word(field, w.seen);
+      field(w.rounds, 3);
+    }
   }
+  [[nodiscard]] packed::words key() const { return test::key_of(*this); }
+  [[nodiscard]] model with(const packed::words& key) const { return test::made_of(*this, key); }
   [[nodiscard]] static std::uint64_t hold(int writer) { return network_hold(1 + writer, lock_kind::exclusive); }
   [[nodiscard]] bool busy(int writer) const { return write[static_cast<std::size_t>(writer)].rounds < acquisitions; }
   [[nodiscard]] std::string wrong() const {

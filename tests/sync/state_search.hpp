@@ -60,6 +60,13 @@ class packed_key {
   };
 };
 
+/// A word of which any bit may be set.
+template <class Field, class Word>
+void whole_word(Field& field, Word& word) {
+  field(word, 32);
+  field(word, 32, 32);
+}
+
 /// The key of a state that has `fields(self, field)` and `packed`.
 template <class State>
 typename State::packed::words key_of(const State& s) {
