@@ -134,7 +134,10 @@ class network {
   /// A control message: header and payload are copied. `retry_queue_full` if there is no room now.
   virtual status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
                       std::span<const std::byte> payload) noexcept = 0;
-  /// The bulk channel: data go straight from the gather list into the receive posted by the peer, in order.
+  /// The bulk channel: data go straight from the gather list into the receive posted by the peer, in order. What has no
+  /// receive yet waits for it. `message_too_long` at both ends if the receive is shorter. `not_supported`: none of it,
+  /// or not with this memory; `retry_queue_full`: too many of this peer's are under way; `bad_argument`: a longer list
+  /// than `gather_max` or `scatter_max`.
   virtual status send_bulk(int peer, std::span<const local_slice> from, std::uint64_t token) noexcept = 0;
   virtual status post_bulk_receive(int peer, std::span<const local_slice> to, std::uint64_t token) noexcept = 0;
 

@@ -8,9 +8,11 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
+#include "fabric/verbs/bulk.hpp"
 #include "fabric/verbs/handshake.hpp"
 #include "fabric/verbs/registration_cache.hpp"
 
@@ -33,9 +35,10 @@ struct work {
 };
 
 struct connection {
-  connection(int rank, std::uint32_t number) noexcept : peer(rank), index(number) {}
+  connection(int rank, channel what, std::uint32_t number) noexcept : peer(rank), of(what), index(number) {}
 
   const int peer;
+  const channel of;
   const std::uint32_t index;
   std::atomic<bond> state = bond::asking;
   ibv_qp* queue_pair = nullptr;             ///< made by the greeter, destroyed with the fabric
@@ -46,6 +49,8 @@ struct connection {
   std::uint32_t first_packet = 0;  ///< number that our packets start with
   bool asked = false;              ///< by us
   std::uint16_t generation = 0;    ///< broken and made anew so many times
+  std::uint32_t over = 0;          ///< bulk receives, when this generation began
+  std::uint32_t peers_over = 0;    ///< the same of the peer's; the owner reads it once the connection is ready
   std::optional<hello> newer;      ///< the peer has begun the next generation
   std::int64_t due_ns = 0;         ///< when to say it again
   std::int64_t pause_ns = 0;
@@ -63,6 +68,7 @@ struct connection {
   std::vector<work> again;        ///< messages of the last generation that may not have come through, in order
   std::vector<work> doubtful;     ///< operations of it that failed: because they were refused, or the peer was dying
   std::int64_t doubt_until_ns = 0;
+  std::unique_ptr<bulk_channel> bulk;  ///< of a bulk channel that is used
 
   [[nodiscard]] std::uint32_t room() const noexcept {
     return static_cast<std::uint32_t>(ring.size()) - 1 - (head - tail);

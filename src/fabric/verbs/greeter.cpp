@@ -43,7 +43,7 @@ greeter::greeter(adapter& device, int rank, std::string key, const queue_plan& p
   kick_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   news_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (kick_ < 0 || news_ < 0) refuse("event descriptors");
-  make_queue_pair();
+  make_own_queue_pair();
   mine_.port = device_.address();
   mine_.queue_pair = queue_pair_->qp_num;
   for (std::uint32_t i = 0; i < receives; ++i) post_receive(i);
@@ -69,7 +69,7 @@ greeter::~greeter() {
   if (news_ >= 0) ::close(news_);
 }
 
-void greeter::make_queue_pair() {
+void greeter::make_own_queue_pair() {
   const std::size_t sends = sendings_.size();
   memory_.resize(receives * datagram_bytes + sends * sizeof(hello));
   region_ = ::ibv_reg_mr(device_.domain(), memory_.data(), memory_.size(), int{IBV_ACCESS_LOCAL_WRITE});
@@ -113,9 +113,9 @@ bool greeter::take_news() noexcept {
   return ::read(news_, &count, sizeof count) == static_cast<ssize_t>(sizeof count);
 }
 
-connection* greeter::find(int peer) {
+connection* greeter::find(int peer, channel of) {
   const std::lock_guard guard(lock_);
-  const auto at = by_peer_.find(peer);
+  const auto at = by_peer_.find({peer, of});
   return at == by_peer_.end() ? nullptr : at->second;
 }
 
@@ -140,10 +140,10 @@ std::size_t greeter::queue_pairs() {
   return by_queue_pair_.size();
 }
 
-connection& greeter::connection_with(int peer) {
-  connection*& known = by_peer_[peer];
+connection& greeter::connection_with(int peer, channel of) {
+  connection*& known = by_peer_[{peer, of}];
   if (known == nullptr) {
-    known = &connections_.emplace_back(peer, static_cast<std::uint32_t>(connections_.size()));
+    known = &connections_.emplace_back(peer, of, static_cast<std::uint32_t>(connections_.size()));
     known->first_packet = next_packet_ & 0xffffff;
     next_packet_ = next_packet_ * 0x9e3779b1U + 1;
     known->due_ns = never_ns;
@@ -151,9 +151,9 @@ connection& greeter::connection_with(int peer) {
   return *known;
 }
 
-connection* greeter::ask(int peer, const greeter_address& theirs) {
+connection* greeter::ask(int peer, const greeter_address& theirs, channel of) {
   const std::lock_guard guard(lock_);
-  connection& c = connection_with(peer);
+  connection& c = connection_with(peer, of);
   c.greeter = theirs;
   if (c.state.load() != bond::asking || c.asked) return &c;
   c.asked = true;
@@ -164,13 +164,24 @@ connection* greeter::ask(int peer, const greeter_address& theirs) {
 
 void greeter::forget(int peer) noexcept {
   const std::lock_guard guard(lock_);
-  connection& c = connection_with(peer);
-  c.due_ns = never_ns;
-  settle(c, bond::dead);
+  for (const channel of : {channel::control, channel::bulk}) {
+    connection& c = connection_with(peer, of);
+    c.due_ns = never_ns;
+    settle(c, bond::dead);
+    put_in_error(c);
+  }
+}
+
+void greeter::put_in_error(connection& c) noexcept {
   if (c.queue_pair == nullptr) return;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
   (void)::ibv_modify_qp(c.queue_pair, &attr, IBV_QP_STATE);
+}
+
+void greeter::stop(connection& c) noexcept {
+  const std::lock_guard guard(lock_);
+  put_in_error(c);
 }
 
 void greeter::settle(connection& c, bond state) noexcept {
@@ -185,15 +196,12 @@ void greeter::give_up(connection& c) noexcept {
   settle(c, bond::broken);
 }
 
-void greeter::mend(connection& c) {
+void greeter::mend(connection& c, std::uint32_t over) {
   const std::lock_guard guard(lock_);
   if (c.state.load() != bond::broken) return;
-  if (c.queue_pair != nullptr) {
-    ibv_qp_attr attr{};
-    attr.qp_state = IBV_QPS_ERR;
-    (void)::ibv_modify_qp(c.queue_pair, &attr, IBV_QP_STATE);
-    retired_.push_back(std::exchange(c.queue_pair, nullptr));
-  }
+  c.over = over;
+  put_in_error(c);
+  if (c.queue_pair != nullptr) retired_.push_back(std::exchange(c.queue_pair, nullptr));
   c.first_packet = next_packet_ & 0xffffff;
   next_packet_ = next_packet_ * 0x9e3779b1U + 1;
   c.pause_ns = 0;
@@ -277,8 +285,9 @@ void greeter::take_device_events() noexcept {
 
 // What is said is believed after the proof only; it may come twice, late, or out of turn.
 void greeter::hear(const hello& h) noexcept {
+  if (h.of != channel::control && h.of != channel::bulk) return;
   const std::lock_guard guard(lock_);
-  connection& c = connection_with(h.from);
+  connection& c = connection_with(h.from, h.of);
   std::memcpy(c.greeter.port.gid.raw, h.gid, sizeof h.gid);
   c.greeter.port.lid = h.lid;
   c.greeter.queue_pair = h.greeter;
@@ -303,6 +312,7 @@ void greeter::answer(connection& c, const hello& h) noexcept {
       complain(c);
       return;  // tried again when the peer says it again
     }
+    c.peers_over = h.over;
     c.due_ns = never_ns;
     settle(c, bond::answering);
   }
@@ -341,22 +351,13 @@ void greeter::complain(const connection& c) noexcept {
 // The queue pair is made when it is needed: by who asks, or by who is asked.
 bool greeter::prepare(connection& c) noexcept {
   if (c.queue_pair != nullptr) return true;
-  ibv_qp_init_attr wanted{};
-  wanted.send_cq = wanted.recv_cq = plan_.completions;
-  wanted.srq = plan_.receives;
-  wanted.qp_type = IBV_QPT_RC;
-  wanted.cap.max_send_wr = plan_.entries;
-  wanted.cap.max_send_sge = plan_.gather;
-  wanted.cap.max_inline_data = plan_.inline_bytes;
-  ibv_qp* made = ::ibv_create_qp(device_.domain(), &wanted);
-  if (made == nullptr && errno == EINVAL) {  // more inline data than the device has
-    wanted.cap.max_inline_data = 0;
-    made = ::ibv_create_qp(device_.domain(), &wanted);
-  }
+  std::uint32_t inline_bytes = 0;
+  ibv_qp* const made = make_queue_pair(c, inline_bytes);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = device_.port();
-  attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+  if (c.of == channel::control)
+    attr.qp_access_flags = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
   constexpr int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
   if (made == nullptr || ::ibv_modify_qp(made, &attr, mask) != 0) {
     complain(c);
@@ -364,9 +365,31 @@ bool greeter::prepare(connection& c) noexcept {
     return false;
   }
   c.queue_pair = made;
-  c.inline_max.store(wanted.cap.max_inline_data, std::memory_order_relaxed);
+  c.inline_max.store(inline_bytes, std::memory_order_relaxed);
   by_queue_pair_[made->qp_num] = &c;
   return true;
+}
+
+ibv_qp* greeter::make_queue_pair(const connection& c, std::uint32_t& inline_bytes) noexcept {
+  ibv_qp_init_attr wanted{};
+  wanted.send_cq = wanted.recv_cq = plan_.completions;
+  wanted.qp_type = IBV_QPT_RC;
+  wanted.cap.max_send_sge = plan_.gather;
+  if (c.of == channel::bulk) {
+    wanted.cap.max_recv_sge = plan_.gather;
+    wanted.cap.max_send_wr = wanted.cap.max_recv_wr = plan_.bulk_entries;
+    return ::ibv_create_qp(device_.domain(), &wanted);
+  }
+  wanted.srq = plan_.receives;
+  wanted.cap.max_send_wr = plan_.entries;
+  wanted.cap.max_inline_data = plan_.inline_bytes;
+  ibv_qp* made = ::ibv_create_qp(device_.domain(), &wanted);
+  if (made == nullptr && errno == EINVAL) {  // more inline data than the device has
+    wanted.cap.max_inline_data = 0;
+    made = ::ibv_create_qp(device_.domain(), &wanted);
+  }
+  inline_bytes = wanted.cap.max_inline_data;
+  return made;
 }
 
 void greeter::say(connection& c, greeting what) noexcept {
@@ -387,6 +410,8 @@ void greeter::say(connection& c, greeting what) noexcept {
   h.first_packet = c.first_packet;
   h.reads = static_cast<std::uint16_t>(plan_.reads);
   h.generation = c.generation;
+  h.over = c.over;
+  h.of = c.of;
   h.nonce_from = mine_.nonce;
   h.nonce_to = c.greeter.nonce;
   if (!sign(h, key_)) return;

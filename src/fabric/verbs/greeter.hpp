@@ -10,12 +10,14 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "fabric/verbs/adapter.hpp"
@@ -31,7 +33,8 @@ struct queue_plan {
   std::uint32_t entries = 0;  ///< of the send queue
   std::uint32_t gather = 0;
   std::uint32_t inline_bytes = 0;
-  std::uint32_t reads = 0;  ///< and atomics outstanding, on either side
+  std::uint32_t reads = 0;         ///< and atomics outstanding, on either side
+  std::uint32_t bulk_entries = 0;  ///< sends, and receives, of a bulk channel
 };
 
 class greeter {
@@ -48,13 +51,15 @@ class greeter {
   [[nodiscard]] bool take_news() noexcept;
 
   /// The connection with a rank, if either side has asked for it.
-  [[nodiscard]] connection* find(int peer);
+  [[nodiscard]] connection* find(int peer, channel of = channel::control);
   [[nodiscard]] connection* find_queue_pair(std::uint32_t number);
   /// Asks for one. Whether it is there is seen by its state.
-  connection* ask(int peer, const greeter_address& theirs);
+  connection* ask(int peer, const greeter_address& theirs, channel of = channel::control);
   /// Makes a connection anew that is broken; what was under way on it is over. The old queue pair stays, in error,
-  /// until the end: with it would go completions that are still to be taken.
-  void mend(connection& c);
+  /// until the end: with it would go completions that are still to be taken. `over`: bulk receives.
+  void mend(connection& c, std::uint32_t over = 0);
+  /// Its queue pair gives everything back.
+  void stop(connection& c) noexcept;
   /// Connections that have broken, ever, or whose peers have died: grows.
   [[nodiscard]] std::uint32_t breaks() const noexcept { return breaks_.load(std::memory_order_acquire); }
   /// Those that are so now.
@@ -71,14 +76,16 @@ class greeter {
     ibv_ah* way = nullptr;
     bool busy = false;
   };
-  void make_queue_pair();
+  void make_own_queue_pair();
   void run() noexcept;
   void post_receive(std::uint32_t slot) noexcept;
   void take_datagrams() noexcept;
   void take_device_events() noexcept;
   void hear(const hello& h) noexcept;
   void answer(connection& c, const hello& h) noexcept;
-  connection& connection_with(int peer);
+  connection& connection_with(int peer, channel of);
+  static void put_in_error(connection& c) noexcept;
+  ibv_qp* make_queue_pair(const connection& c, std::uint32_t& inline_bytes) noexcept;
   bool make_ready_to_receive(connection& c, const hello& h) noexcept;
   bool make_ready_to_send(connection& c, std::uint32_t reads) noexcept;
   bool prepare(connection& c) noexcept;
@@ -96,7 +103,7 @@ class greeter {
   greeter_address mine_;
 
   std::mutex lock_;  ///< of the connections' handshakes and of what follows
-  std::unordered_map<int, connection*> by_peer_;
+  std::map<std::pair<int, channel>, connection*> by_peer_;
   std::unordered_map<std::uint32_t, connection*> by_queue_pair_;
   std::deque<connection> connections_;
   std::vector<ibv_qp*> retired_;  ///< of connections that were made anew

@@ -26,6 +26,9 @@ namespace rma::verbs {
 
 enum class greeting : std::uint8_t { ask = 1, answer = 2, confirm = 3 };
 
+/// What a connection is for. Each has its own queue pair, made when it is needed.
+enum class channel : std::uint8_t { control, bulk };
+
 /// Where a rank's greeter is. What ranks publish when they join the job.
 struct greeter_address {
   port_address port;
@@ -51,11 +54,14 @@ struct hello {
   std::uint32_t first_packet;
   std::uint16_t reads;  ///< that the sender serves at a time
   std::uint16_t generation;
+  std::uint32_t over;  ///< receives of the sender's that are over (bulk.hpp)
+  channel of;
+  std::uint8_t unused[3];
   std::uint64_t nonce_from;
   std::uint64_t nonce_to;
   std::uint8_t proof[32];
 };
-static_assert(sizeof(hello) == 96);
+static_assert(sizeof(hello) == 104);
 
 inline constexpr std::uint32_t hello_magic = 0x31616d72;  // "rma1"
 

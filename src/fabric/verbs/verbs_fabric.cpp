@@ -36,6 +36,7 @@ queue_plan plan_for(const adapter& device) noexcept {
   plan.entries = device.emulated() ? 15 : 63;
   plan.gather = device.emulated() ? 16 : 8;
   plan.inline_bytes = device.emulated() ? 256 : 220;
+  plan.bulk_entries = bulk_depth;
   plan.reads =
       static_cast<std::uint32_t>(std::clamp(device.limits().max_qp_rd_atom, 1, static_cast<int>(reads_wanted)));
   return plan;
@@ -99,6 +100,7 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
 // Queue pairs go before what they refer to.
 verbs_fabric::~verbs_fabric() {
   for (connection* c : by_index_) {
+    if (c != nullptr && c->bulk != nullptr) drop_bulk(*c->bulk);
     for (; c != nullptr && c->tail != c->head; ++c->tail) {
       if (c->at(c->tail).lease != nullptr) cache_->release(c->at(c->tail).lease);
     }
@@ -188,6 +190,7 @@ void verbs_fabric::counts(const std::function<void(std::string_view, std::uint64
   add("verbs_reads", of(IBV_WR_RDMA_READ));
   add("verbs_atomics", of(IBV_WR_ATOMIC_CMP_AND_SWP) + of(IBV_WR_ATOMIC_FETCH_AND_ADD));
   add("verbs_sends", of(IBV_WR_SEND_WITH_IMM));
+  add("verbs_bulk_sends", of(IBV_WR_SEND));
   add("verbs_queue_pairs", greeter_->queue_pairs());
   const registration_cache::counters& kept = cache_->counts();
   add("verbs_registrations", kept.misses);
@@ -203,8 +206,10 @@ status verbs_fabric::reach(int peer, connection*& c) noexcept {
     c = last_peer_;
   } else if (const auto at = by_peer_.find(peer); at != by_peer_.end()) {
     last_peer_ = c = at->second;
-  } else if (const status s = look_for(peer, c); s != status::done) {
+  } else if (const status s = look_for(peer, channel::control, c); s != status::done) {
     return s;
+  } else {
+    by_peer_[peer] = c;
   }
   switch (c->state.load(std::memory_order_acquire)) {
     case bond::ready:
@@ -221,20 +226,23 @@ status verbs_fabric::reach(int peer, connection*& c) noexcept {
 
 void verbs_fabric::prepare(connection& c) noexcept {
   c.ring.resize(std::bit_ceil(plan_for(*device_).entries + 1));
+  list_by_index(c);
+}
+
+void verbs_fabric::list_by_index(connection& c) noexcept {
   if (by_index_.size() <= c.index) by_index_.resize(c.index + 1);
   by_index_[c.index] = &c;
 }
 
-status verbs_fabric::look_for(int peer, connection*& c) noexcept {
-  c = greeter_->find(peer);
+status verbs_fabric::look_for(int peer, channel of, connection*& c) noexcept {
+  c = greeter_->find(peer, of);
   if (c == nullptr) {
     std::string text;
     greeter_address theirs;
     if (const status s = directory_->look_up(address_key(peer), text); !ok(s)) return s;
     if (!parse(text, theirs)) return status::unreachable;
-    c = greeter_->ask(peer, theirs);
+    c = greeter_->ask(peer, theirs, of);
   }
-  by_peer_[peer] = c;
   return status::done;
 }
 
@@ -290,6 +298,7 @@ unsigned verbs_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   if (!doubted_.empty()) [[unlikely]]
     resolve_doubts(to);
   if (!stages_.empty()) go_on_with_stages();
+  if (!bulk_waiting_.empty()) go_on_with_bulk(to);
   if (found == 0 && !tails_.empty()) ask_for_tails();
   return found;
 }
@@ -297,6 +306,8 @@ unsigned verbs_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
 void verbs_fabric::take(const ibv_wc& done, fabric::sink& to) noexcept {
   if ((done.wr_id >> 63) != 0) {
     take_sent(done, to);
+  } else if (is_bulk(done.wr_id)) [[unlikely]] {
+    take_bulk(done, to);
   } else {
     take_receive(done, to);
   }
@@ -353,6 +364,10 @@ void verbs_fabric::abandon_broken(fabric::sink& to) noexcept {
     take(done, to);
   }
   for (connection* const c : greeter_->broken()) {
+    if (c->of == channel::bulk) {
+      abandon_bulk(*c, to);
+      continue;
+    }
     const bond state = c->state.load(std::memory_order_acquire);
     if (state == bond::dead && !std::exchange(c->abandoned, true)) abandon(*c, status::peer_failed, to);
     if (state != bond::broken) continue;

@@ -67,7 +67,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   void forget(int peer) noexcept override { greeter_->forget(peer); }
   [[nodiscard]] int event_fd() const noexcept override { return events_; }
   bool pending() noexcept override;
-  bool quiet() noexcept override { return under_way_ == 0 && stages_.empty() && doubted_.empty(); }
+  bool quiet() noexcept override { return under_way_ == 0 && stages_.empty() && doubted_.empty() && bulk_sends_ == 0; }
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
   void counts(const std::function<void(std::string_view, std::uint64_t)>& add) const override;
 
@@ -101,7 +101,8 @@ class verbs_fabric final : public fabric::network, private registrar {
   // ---- connections ------------------------------------------------------------------------------------------
   status reach(int peer, connection*& c) noexcept;
   void prepare(connection& c) noexcept;
-  status look_for(int peer, connection*& c) noexcept;
+  status look_for(int peer, channel of, connection*& c) noexcept;
+  void list_by_index(connection& c) noexcept;
   connection* source_of(std::uint32_t queue_pair) noexcept;
 
   // ---- posting ----------------------------------------------------------------------------------------------
@@ -142,6 +143,24 @@ class verbs_fabric final : public fabric::network, private registrar {
   void end_stage(std::uint64_t id, status result, fabric::sink& to) noexcept;
   void complain(std::size_t bytes) noexcept;
 
+  // ---- the bulk channel (verbs_bulk.cpp) --------------------------------------------------------------------
+  status add_bulk(int peer, slices local, std::uint64_t token, bool receive) noexcept;
+  status bulk_with(int peer, connection*& c) noexcept;
+  bool describe(slices local, bulk_entry& entry) noexcept;
+  void list_bulk(connection& c) noexcept;
+  void post_bulk(connection& c) noexcept;
+  [[nodiscard]] static bool is_bulk(std::uint64_t label) noexcept;
+  void take_bulk(const ibv_wc& done, fabric::sink& to) noexcept;
+  void end_bulk(const bulk_entry& entry, status result, fabric::sink& to) noexcept;
+  void release(const bulk_entry& entry) noexcept;
+  void end_doubtful_bulk(connection& c, bool dead, fabric::sink& to) noexcept;
+  void abandon_bulk(connection& c, fabric::sink& to) noexcept;
+  void end_all_bulk(connection& c, fabric::sink& to) noexcept;
+  void forget_queue(bulk_channel& b) noexcept;
+  void go_on_with_bulk(fabric::sink& to) noexcept;
+  void flow_again(connection& c, fabric::sink& to) noexcept;
+  void drop_bulk(bulk_channel& b) noexcept;
+
   std::unique_ptr<adapter> device_;
   const int rank_;
   const int size_;
@@ -163,11 +182,14 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::vector<connection*> by_index_;
   std::vector<connection*> tails_;    ///< connections with entries that nobody will tell us the end of
   std::vector<connection*> doubted_;  ///< those with operations of which it is not known why they failed
+  std::unordered_map<int, connection*> bulk_by_peer_;
+  std::vector<connection*> bulk_waiting_;  ///< bulk channels with something that is not posted
+  std::uint32_t bulk_sends_ = 0;           ///< that are not over
   std::unordered_map<std::uint64_t, staged> stages_;
   std::uint64_t next_stage_ = 1;
-  std::uint32_t under_way_ = 0;  ///< entries posted and not over, of all connections
-  std::uint32_t under_way_max_ = 0;
-  std::array<order, 16> chain_;  ///< entries that are posted together
+  std::uint32_t under_way_ = 0;      ///< entries posted and not over, of all connections
+  std::uint32_t under_way_max_ = 0;  ///< less when bulk receives, which have completions too, are posted
+  std::array<order, 16> chain_;      ///< entries that are posted together
   std::array<ibv_wc, 32> fetched_;
   unsigned fetched_first_ = 0, fetched_count_ = 0;
   std::uint32_t breaks_seen_ = 0;

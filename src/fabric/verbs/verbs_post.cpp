@@ -380,7 +380,4 @@ status verbs_fabric::send_again(connection& c) noexcept {
   return status::done;
 }
 
-status verbs_fabric::send_bulk(int, slices, std::uint64_t) noexcept { return status::not_supported; }
-status verbs_fabric::post_bulk_receive(int, slices, std::uint64_t) noexcept { return status::not_supported; }
-
 }  // namespace rma::verbs

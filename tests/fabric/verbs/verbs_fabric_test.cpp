@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "fabric/verbs/verbs_job.hpp"
-#include "skip.hpp"
 
 namespace {
 
@@ -20,15 +19,9 @@ using rma::status;
 using rma::fabric::local_slice;
 using rma::fabric::region_key;
 using rma::fabric::remote_slice;
+using rma::test::no_device;
 using rma::test::verbs_job;
 using rma::test::verbs_member;
-
-bool no_device() {
-  std::string why;
-  if (rma::test::have_verbs(why)) return false;
-  rma::test::skip(why);
-  return true;
-}
 
 std::uint64_t address_of(const void* at) { return reinterpret_cast<std::uint64_t>(at); }
 

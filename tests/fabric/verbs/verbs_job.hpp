@@ -10,6 +10,7 @@
 #include "fabric/verbs/open.hpp"
 #include "fabric/verbs/verbs_fabric.hpp"
 #include "rma/error.hpp"
+#include "skip.hpp"
 
 namespace rma::test {
 
@@ -35,6 +36,14 @@ inline bool have_verbs(std::string& why_not) {
     why_not = e.what();
     return false;
   }
+}
+
+/// True if there is none; the test has been skipped then.
+inline bool no_device() {
+  std::string why;
+  if (have_verbs(why)) return false;
+  skip(why);
+  return true;
 }
 
 }  // namespace rma::test

@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The bulk channel's calls, and what its queue pairs give back. See bulk.hpp.
+#include <algorithm>
+#include <utility>
+
+#include "core/clock.hpp"
+#include "fabric/verbs/verbs_fabric.hpp"
+
+namespace rma::verbs {
+namespace {
+
+constexpr std::int64_t drain_ns = 2'000'000'000;  // for what a queue pair in error gives back, and for news of deaths
+constexpr std::uint64_t bulk_mark = std::uint64_t{1} << 62;
+constexpr std::uint64_t receive_mark = std::uint64_t{1} << 61;
+
+std::uint64_t label_of(const connection& c, bool receive) noexcept {
+  return bulk_mark | (receive ? receive_mark : 0) | c.index;
+}
+
+/// Adapters tell a send that is longer than its receive from other errors; Linux's software has the general codes,
+/// which it gives for little else, since all memory here is registered.
+status status_of(const ibv_wc& done) noexcept {
+  switch (done.status) {
+    case IBV_WC_SUCCESS: return status::done;
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_LOC_QP_OP_ERR:
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR: return status::message_too_long;
+    default: return status::transfer_failed;
+  }
+}
+
+}  // namespace
+
+// ---- what is posted -----------------------------------------------------------------------------------------
+
+status verbs_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcept {
+  return add_bulk(peer, from, token, false);
+}
+
+status verbs_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) noexcept {
+  return add_bulk(peer, to, token, true);
+}
+
+status verbs_fabric::add_bulk(int peer, slices local, std::uint64_t token, bool receive) noexcept {
+  std::size_t bytes = 0;
+  for (const fabric::local_slice& each : local) bytes += each.bytes;
+  if (local.size() > caps_.gather_max || bytes > caps_.transfer_bytes_max) return status::bad_argument;
+  connection* c = nullptr;
+  if (const status s = bulk_with(peer, c); s != status::done) return s;
+  if (c->state.load(std::memory_order_acquire) == bond::dead) return status::peer_failed;
+  bulk_line& line = receive ? c->bulk->receives : c->bulk->sends;
+  if (line.full()) return status::retry_queue_full;
+  bulk_entry& entry = line.room();
+  entry.token = token;
+  if (!describe(local, entry)) return status::not_supported;
+  line.add();
+  if (!receive) ++bulk_sends_;
+  if (c->bulk->flowing) post_bulk(*c);
+  list_bulk(*c);
+  return status::posted;
+}
+
+// Whoever comes first asks for the connection: both ends need it.
+status verbs_fabric::bulk_with(int peer, connection*& c) noexcept {
+  connection*& known = bulk_by_peer_[peer];
+  if (known == nullptr) {
+    if (const status s = look_for(peer, channel::bulk, known); s != status::done) return s;
+    known->bulk = std::make_unique<bulk_channel>();
+    list_by_index(*known);
+  }
+  c = known;
+  return status::done;
+}
+
+// False if some of it cannot be registered. An adapter takes a piece of no bytes for one of 2 GiB.
+bool verbs_fabric::describe(slices local, bulk_entry& entry) noexcept {
+  std::array<fabric::local_slice, bulk_pieces_max> strange;
+  std::array<std::uint32_t, bulk_pieces_max> places{};
+  entry.piece_count = entry.lease_count = 0;
+  for (const fabric::local_slice& each : local) {
+    if (each.bytes == 0) continue;
+    const ibv_mr* const region = region_of(each.at, each.bytes);
+    if (region == nullptr) {
+      places[entry.lease_count] = entry.piece_count;
+      strange[entry.lease_count++] = each;
+    }
+    entry.pieces[entry.piece_count++] = {reinterpret_cast<std::uint64_t>(each.at),
+                                         static_cast<std::uint32_t>(each.bytes), region == nullptr ? 0 : region->lkey};
+  }
+  const auto wanted = std::span(strange).first(entry.lease_count);
+  if (wanted.empty()) return true;
+  if (!cache_->acquire(wanted, std::span(entry.leases).first(entry.lease_count))) {
+    entry.lease_count = 0;
+    complain(wanted[0].bytes);
+    return false;
+  }
+  for (std::size_t i = 0; i < entry.lease_count; ++i) entry.pieces[places[i]].lkey = entry.leases[i]->keys().local_key;
+  return true;
+}
+
+void verbs_fabric::list_bulk(connection& c) noexcept {
+  const bulk_channel& b = *c.bulk;
+  const bool waits = !b.flowing || !b.sends.all_posted() || !b.receives.all_posted();
+  if (waits && std::find(bulk_waiting_.begin(), bulk_waiting_.end(), &c) == bulk_waiting_.end())
+    bulk_waiting_.push_back(&c);
+}
+
+// Receives first: a peer that finds one does not have to try again. Each has a completion to come, like a send.
+void verbs_fabric::post_bulk(connection& c) noexcept {
+  bulk_channel& b = *c.bulk;
+  while (!b.receives.all_posted() && under_way_ < under_way_max_) {
+    bulk_entry& each = b.receives.next();
+    ibv_recv_wr request{};
+    request.wr_id = label_of(c, true);
+    request.sg_list = each.pieces.data();
+    request.num_sge = static_cast<int>(each.piece_count);
+    ibv_recv_wr* refused = nullptr;
+    if (::ibv_post_recv(c.queue_pair, &request, &refused) != 0) break;
+    b.receives.posted();
+    --under_way_max_;
+  }
+  while (!b.sends.all_posted() && under_way_ < under_way_max_) {
+    bulk_entry& each = b.sends.next();
+    ibv_send_wr request{};
+    request.wr_id = label_of(c, false);
+    request.sg_list = each.pieces.data();
+    request.num_sge = static_cast<int>(each.piece_count);
+    request.opcode = IBV_WR_SEND;
+    request.send_flags = IBV_SEND_SIGNALED;
+    ibv_send_wr* refused = nullptr;
+    if (::ibv_post_send(c.queue_pair, &request, &refused) != 0) break;
+    b.sends.posted();
+    ++under_way_;
+    ++posted_[IBV_WR_SEND];
+  }
+}
+
+// ---- what comes back ----------------------------------------------------------------------------------------
+
+bool verbs_fabric::is_bulk(std::uint64_t label) noexcept { return (label & bulk_mark) != 0; }
+
+// What a queue pair in error gives back untouched stays in its line.
+void verbs_fabric::take_bulk(const ibv_wc& done, fabric::sink& to) noexcept {
+  connection& c = *by_index_[done.wr_id & ~(bulk_mark | receive_mark)];
+  const bond state = c.state.load(std::memory_order_acquire);
+  if (state == bond::asking || c.abandoned || done.qp_num != c.queue_pair->qp_num) return;  // over already
+  const bool receive = (done.wr_id & receive_mark) != 0;
+  bulk_line& line = receive ? c.bulk->receives : c.bulk->sends;
+  line.given_back();
+  if (receive) {
+    ++under_way_max_;
+  } else {
+    --under_way_;
+  }
+  if (done.status == IBV_WC_WR_FLUSH_ERR) return;
+  if (done.status == IBV_WC_RETRY_EXC_ERR) {
+    greeter_->forget(c.peer);
+    return to.on_broken(c.peer);
+  }
+  bulk_entry& entry = line.take_first();
+  entry.result = status_of(done);
+  if (!receive) --bulk_sends_;
+  if (entry.result == status::done) return end_bulk(entry, status::done, to);
+  c.bulk->doubtful.push_back(entry);
+  if (state == bond::ready) greeter_->give_up(c);
+}
+
+void verbs_fabric::end_bulk(const bulk_entry& entry, status result, fabric::sink& to) noexcept {
+  release(entry);
+  if (entry.token != 0) to.on_completion(entry.token, result);
+}
+
+void verbs_fabric::release(const bulk_entry& entry) noexcept {
+  for (std::size_t i = 0; i < entry.lease_count; ++i) cache_->release(entry.leases[i]);
+}
+
+// At the end.
+void verbs_fabric::drop_bulk(bulk_channel& b) noexcept {
+  for (const bulk_entry& each : b.doubtful) release(each);
+  for (bulk_line* line : {&b.sends, &b.receives}) {
+    while (!line->empty()) release(line->take_first());
+  }
+}
+
+void verbs_fabric::end_doubtful_bulk(connection& c, bool dead, fabric::sink& to) noexcept {
+  for (const bulk_entry& each : std::exchange(c.bulk->doubtful, {}))
+    end_bulk(each, dead ? status::peer_failed : each.result, to);
+}
+
+// The connection is broken, or its peer is dead.
+void verbs_fabric::abandon_bulk(connection& c, fabric::sink& to) noexcept {
+  const bool dead = c.state.load(std::memory_order_acquire) == bond::dead;
+  if (c.bulk == nullptr) {
+    if (!dead) greeter_->mend(c);  // the peer's alone until now
+    return;
+  }
+  bulk_channel& b = *c.bulk;
+  if (dead && std::exchange(c.abandoned, true)) return;
+  if (!dead && b.draining) return;
+  b.flowing = false;
+  b.draining = !dead;
+  b.until_ns = detail::clock_ns() + drain_ns;
+  if (dead) return end_all_bulk(c, to);
+  greeter_->stop(c);
+  list_bulk(c);
+}
+
+void verbs_fabric::end_all_bulk(connection& c, fabric::sink& to) noexcept {
+  forget_queue(*c.bulk);
+  end_doubtful_bulk(c, true, to);
+  for (bulk_line* line : {&c.bulk->sends, &c.bulk->receives}) {
+    while (!line->empty()) {
+      if (line == &c.bulk->sends) --bulk_sends_;
+      end_bulk(line->take_first(), status::peer_failed, to);
+    }
+    line->start_again();
+  }
+}
+
+void verbs_fabric::forget_queue(bulk_channel& b) noexcept {
+  under_way_ -= b.sends.in_queue();
+  under_way_max_ += b.receives.in_queue();
+  b.sends.start_again();
+  b.receives.start_again();
+}
+
+// Channels that wait for their connection, or for room.
+void verbs_fabric::go_on_with_bulk(fabric::sink& to) noexcept {
+  std::erase_if(bulk_waiting_, [&](connection* c) {
+    bulk_channel& b = *c->bulk;
+    const bond state = c->state.load(std::memory_order_acquire);
+    if (state == bond::dead) return true;
+    const bool late = b.until_ns != 0 && detail::clock_ns() >= b.until_ns;
+    if (late) end_doubtful_bulk(*c, false, to);
+    const bool drained = b.sends.in_queue() + b.receives.in_queue() == 0;
+    if (b.draining && state == bond::broken && (drained || late)) {
+      b.draining = false;
+      forget_queue(b);
+      greeter_->mend(*c, b.receives.over());
+      return false;
+    }
+    if (state != bond::ready || b.draining) return false;
+    if (!b.flowing) flow_again(*c, to);
+    post_bulk(*c);
+    return b.sends.all_posted() && b.receives.all_posted();
+  });
+}
+
+// The connection is new: what the peer has had before is over, though its answer was lost.
+void verbs_fabric::flow_again(connection& c, fabric::sink& to) noexcept {
+  bulk_channel& b = *c.bulk;
+  end_doubtful_bulk(c, false, to);
+  for (std::uint32_t n = b.sends.had_by_peer(c.peers_over); n != 0; --n) {
+    --bulk_sends_;
+    end_bulk(b.sends.take_first(), status::done, to);
+  }
+  b.sends.start_again();
+  b.flowing = true;
+  b.until_ns = 0;
+}
+
+}  // namespace rma::verbs
