@@ -57,7 +57,7 @@ template <class Over>
 status wait_for(context& ctx, bool silent, Over&& over) noexcept {
   constexpr std::int64_t pause_first_ns = 1'000, pause_max_ns = 100'000;
   const auto never = []() noexcept { return status::done; };
-  if (!silent) return ctx.wait_until(over, never);
+  if (!silent) return ctx.wait_for_message(over, never);
   status s = status::done;
   for (std::int64_t pause_ns = pause_first_ns; ok(s) && !over(); pause_ns = std::min(2 * pause_ns, pause_max_ns))
     s = ctx.pause(pause_ns, never);

@@ -14,8 +14,8 @@ namespace {
 constexpr unsigned events_per_round = 64;
 constexpr std::int64_t never_ns = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t look_around_every_ns = 100'000'000;  // deaths are news within 2 s
-constexpr std::int64_t spin_stretch = 16;  // a wait on a network may spin so many times longer than one on memory
-constexpr unsigned quick_looks = 64;       // some microseconds
+constexpr std::int64_t spin_stretch = 100;  // a wait on a network may spin so many times longer than one on memory
+constexpr unsigned quick_looks = 64;        // some microseconds
 constexpr unsigned quick_looks_for_adapter = 4;
 constexpr unsigned looks_for_adapter = 2;  // where cores are short, yields longer than an answer takes only cost them
 constexpr std::int64_t pause_yielded_ns = 20'000;  // a longer pause is slept, or waiting for a lock would cost a core
@@ -200,7 +200,9 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns) 
 }
 
 // Waiting for an adapter takes longer than for memory, and how long depends on the adapter. Who slept for less than it
-// could have spun spins longer the next time; who slept for long has spun in vain.
+// could have spun spins longer the next time; who slept for long has spun in vain. It may spin for longer than two
+// ranks take to wake each other up (0.8 ms on a busy virtual machine): each would take that for a long wait, and sleep
+// again.
 void context::adapt(std::int64_t slept_ns) noexcept {
   if (wide_ == nullptr || patience_.spin_ns == 0) return;
   const std::int64_t most_ns = spin_stretch * patience_.spin_ns;

@@ -14,10 +14,19 @@
 namespace rma::detail {
 namespace {
 
+/// Whether all its ranks share memory, so that what one says to another is seen without a look at the network.
+bool in_one_memory(const window_core& w) noexcept { return w.team->one_node && w.intranode; }
+
+/// Blocks until other ranks have counted up what `ready` looks at.
+template <class Ready, class Failed>
+status wait_for_count(window_core& w, Ready ready, Failed failed) noexcept {
+  return in_one_memory(w) ? w.ctx->wait_until(ready, failed) : w.ctx->wait_for_message(ready, failed);
+}
+
 status barrier(window_core& w) noexcept {
   team_core& team = *w.team;
   const auto failed = [&team]() noexcept { return team.gone_member(); };
-  if (team.one_node && w.intranode) {
+  if (in_one_memory(w)) {
     if (const status s = team.lost_member(); s != status::done) return s;
     return w.barrier.arrive_and_wait(
         *w.ctx, [&team]() noexcept { team.ring_all(); }, failed);
@@ -177,8 +186,9 @@ status wait(window_view& view) noexcept {
   status s = status::done;
   {
     const absence out(w);
-    s = w.ctx->wait_until([&]() noexcept { return completions.load() >= expected; },
-                          [&]() noexcept { return lost_in(w, w.exposure_group); });
+    s = wait_for_count(
+        w, [&]() noexcept { return completions.load() >= expected; },
+        [&]() noexcept { return lost_in(w, w.exposure_group); });
   }
   if (s == status::done || s == status::peer_failed) w.exposed = false;
   return s;
@@ -220,13 +230,14 @@ status wait_signal(window_view& view, unsigned signal, std::uint64_t count, int 
   if (from >= w.size()) return status::bad_rank;
   word64& counter = w.array<word64>(w.my_block(), w.layout.signals_at)[signal];
   const absence out(w);
-  return w.ctx->wait_until([&]() noexcept { return take_signals(counter, count); },
-                           [&]() noexcept {
-                             if (from < 0) return w.team->lost_member();
-                             if (!w.ctx->gone(w.world_rank(from))) return status::done;
-                             w.ctx->blame(w.world_rank(from));
-                             return status::peer_failed;
-                           });
+  return wait_for_count(
+      w, [&]() noexcept { return take_signals(counter, count); },
+      [&]() noexcept {
+        if (from < 0) return w.team->lost_member();
+        if (!w.ctx->gone(w.world_rank(from))) return status::done;
+        w.ctx->blame(w.world_rank(from));
+        return status::peer_failed;
+      });
 }
 
 status test_signal(window_view& view, unsigned signal, std::uint64_t count) noexcept {

@@ -264,3 +264,57 @@ TEST_CASE("progress leaves the work to who is at it", "[channel][context]") {
   CHECK(at_b.came.empty());
   CHECK(two.b.ctx.progress() == 1);
 }
+
+namespace {
+
+/// A rank on a network which waits for one just like it, question by question. Who sleeps wakes up late.
+struct mirrored_rank {
+  static constexpr std::int64_t trip_ns = 7'000, wake_ns = 370'000;
+
+  mirrored_rank() {
+    around.look_ns = 1'000;
+    around.wakes = true;
+    around.on_sleep = [this] { around.pass(std::max<std::int64_t>(answer_ns - around.peek_ns(), 0) + wake_ns); };
+  }
+  /// Waits for an answer; true if it slept. The other one has slept if this one has, and computes for so long.
+  bool ask(std::int64_t computes_ns = 0) {
+    const int slept_before = around.sleeps;
+    answer_ns = around.peek_ns() + trip_ns + computes_ns + (slept ? wake_ns : 0);
+    CHECK(ctx.wait_for_message([this]() noexcept { return around.peek_ns() >= answer_ns; }, nothing_fails) ==
+          status::done);
+    return slept = around.sleeps != slept_before;
+  }
+
+  settings config{Config{.environment = false}};
+  rma::test::fake_boot boot{0};
+  rma::test::fake_network near{0}, far{0};
+  rma::test::fake_surroundings around;
+  context ctx{config, boot, near, around, &far};
+  std::int64_t answer_ns = 0;
+  bool slept = true;
+};
+
+}  // namespace
+
+TEST_CASE("ranks that answer each other quickly do not stay asleep because they wake up slowly", "[channel][context]") {
+  mirrored_rank rank;
+  (void)rank.ask(50'000'000);
+  unsigned asleep = 0;
+  for (unsigned i = 0; i < 100; ++i) asleep += rank.ask() ? 1 : 0;
+  CHECK(asleep < 20);
+}
+
+TEST_CASE("a rank whose peers take long spins no longer than it is told", "[channel][context]") {
+  mirrored_rank rank;
+  for (unsigned i = 0; i < 100; ++i) (void)rank.ask();
+  for (unsigned i = 0; i < 20; ++i) (void)rank.ask(50'000'000);
+  std::int64_t spun_ns = -1;
+  const auto sleep = rank.around.on_sleep;
+  rank.around.on_sleep = [&] {
+    if (spun_ns < 0) spun_ns = rank.around.peek_ns();
+    sleep();
+  };
+  const std::int64_t since_ns = rank.around.peek_ns();
+  CHECK(rank.ask(50'000'000));
+  CHECK(spun_ns - since_ns < 2 * 1000 * static_cast<std::int64_t>(rank.config.number(knob::spin_us)));
+}

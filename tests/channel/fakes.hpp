@@ -101,12 +101,16 @@ class fake_network final : public fabric::network {
 class fake_surroundings final : public detail::surroundings {
  public:
   std::function<void()> on_arm, on_sleep;
+  std::int64_t look_ns = 1'000'000;  ///< that pass with each look at the clock
   std::vector<int> dying;
   std::set<int> left;
   int sleeps = 0, retracts = 0;
   bool is_inside = false;
+  bool wakes = false;  ///< `on_sleep` lets the time pass
 
-  std::int64_t now_ns() noexcept override { return now_ns_ += 1'000'000; }
+  std::int64_t now_ns() noexcept override { return now_ns_ += look_ns; }
+  void pass(std::int64_t time_ns) noexcept { now_ns_ += time_ns; }
+  std::int64_t peek_ns() const noexcept { return now_ns_; }
   void compute(std::int64_t) noexcept override {}
   void inside(bool yes) noexcept override { is_inside = yes; }
   void yield() noexcept override {}
@@ -116,7 +120,7 @@ class fake_surroundings final : public detail::surroundings {
   }
   void sleep(std::uint32_t, std::int64_t timeout_ns) noexcept override {
     ++sleeps;
-    now_ns_ += timeout_ns;
+    if (!wakes) now_ns_ += timeout_ns;
     if (on_sleep) on_sleep();
   }
   void retract() noexcept override { ++retracts; }

@@ -447,8 +447,8 @@ unsigned ucx_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   hand_arrivals();
   send_batches();
   unsigned rounds = 0;  // that found something, if only what UCX does for others: who sleeps now would sleep too soon
-  const auto goes_on = [&] {  // what has ended is told first: a look that finds nothing costs a system call
-    return rounds < progress_rounds_max && handed_ < limit && (rounds == 0 || ended_.empty());
+  const auto goes_on = [&] {  // what has come is told first: a look that finds nothing costs a system call
+    return rounds < progress_rounds_max && handed_ == 0 && ended_.empty();
   };
   while (goes_on() && progress() != 0) ++rounds;
   hand_arrivals();
