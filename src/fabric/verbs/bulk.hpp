@@ -91,7 +91,7 @@ struct bulk_channel {
   bulk_line sends, receives;
   bool flowing = false;              ///< else it waits for its connection
   bool draining = false;             ///< what the queue pair had is still coming back
-  std::int64_t until_ns = 0;         ///< what has not come back by then never does
+  std::int64_t broken_ns = 0;        ///< when the connection broke
   std::vector<bulk_entry> doubtful;  ///< failed: because they were refused, or the peer was dying
 };
 

@@ -42,6 +42,7 @@ struct connection {
   const std::uint32_t index;
   std::atomic<bond> state = bond::asking;
   ibv_qp* queue_pair = nullptr;             ///< made by the greeter, destroyed with the fabric
+  std::atomic<std::int64_t> heard_ns = 0;   ///< when the peer's greeter said something
   std::atomic<std::size_t> inline_max = 0;  ///< bytes that an entry can carry itself
 
   // ---- of the greeter, guarded by its lock ------------------------------------------------------------------
@@ -67,7 +68,7 @@ struct connection {
   std::uint16_t received = 0;     ///< of the next one from there
   std::vector<work> again;        ///< messages of the last generation that may not have come through, in order
   std::vector<work> doubtful;     ///< operations of it that failed: because they were refused, or the peer was dying
-  std::int64_t doubt_until_ns = 0;
+  std::int64_t doubt_since_ns = 0;
   std::unique_ptr<bulk_channel> bulk;  ///< of a bulk channel that is used
 
   [[nodiscard]] std::uint32_t room() const noexcept {

@@ -292,12 +292,15 @@ void greeter::hear(const hello& h) noexcept {
   c.greeter.port.lid = h.lid;
   c.greeter.queue_pair = h.greeter;
   c.greeter.nonce = h.nonce_from;
+  c.heard_ns.store(detail::clock_ns(), std::memory_order_relaxed);
+  if (h.what == greeting::later) return kick(news_);
   const auto newer = static_cast<std::int16_t>(h.generation - c.generation);
   if (newer < 0 || c.state.load() == bond::dead) return;
   if (newer > 0 && c.queue_pair != nullptr) {  // its owner has to end what is under way first
     c.newer = h;
     c.due_ns = never_ns;
     settle(c, bond::broken);
+    say(c, greeting::later);
     return;
   }
   c.generation = h.generation;
@@ -319,7 +322,8 @@ void greeter::answer(connection& c, const hello& h) noexcept {
   switch (h.what) {
     case greeting::ask: say(c, greeting::answer); break;
     case greeting::answer: say(c, greeting::confirm); break;
-    case greeting::confirm: break;
+    case greeting::confirm:
+    case greeting::later: break;
   }
   if (h.what == greeting::ask && c.state.load() == bond::answering) {
     c.pause_ns = first_pause_ns;
@@ -457,7 +461,7 @@ bool greeter::make_ready_to_send(connection& c, std::uint32_t reads) noexcept {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
   attr.timeout = 14;   // 67 ms
-  attr.retry_cnt = 7;  // then the peer is not there
+  attr.retry_cnt = 7;  // then the peer is not there; Linux's software tries for ever, until the job says so
   attr.rnr_retry = 7;  // for ever: the peer computes
   attr.sq_psn = c.first_packet;
   attr.max_rd_atomic = static_cast<std::uint8_t>(std::clamp(reads, 1U, plan_.reads));

@@ -11,7 +11,9 @@
 /// same time each takes the other's ask for what it needs, and both answer: one queue pair on each side.
 ///
 /// An operation that the target's adapter refuses breaks the connection for both. Whoever finds out makes a new queue
-/// pair and asks again, as the next generation of the connection; what belongs to an older one is not listened to.
+/// pair and asks again, as the next generation of the connection; what belongs to an older one is not listened to. A
+/// rank that computes has not ended what was under way on the old one: its greeter says `later`, so that the asker
+/// knows that it lives.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +26,7 @@
 
 namespace rma::verbs {
 
-enum class greeting : std::uint8_t { ask = 1, answer = 2, confirm = 3 };
+enum class greeting : std::uint8_t { ask = 1, answer = 2, confirm = 3, later = 4 };
 
 /// What a connection is for. Each has its own queue pair, made when it is needed.
 enum class channel : std::uint8_t { control, bulk };

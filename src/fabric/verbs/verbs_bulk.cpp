@@ -10,7 +10,8 @@
 namespace rma::verbs {
 namespace {
 
-constexpr std::int64_t drain_ns = 2'000'000'000;  // for what a queue pair in error gives back, and for news of deaths
+constexpr std::int64_t drain_ns = 2'000'000'000;  // for what a queue pair in error gives back
+constexpr std::int64_t doubt_ns = 2'000'000'000;  // who lives has answered by then
 constexpr std::uint64_t bulk_mark = std::uint64_t{1} << 62;
 constexpr std::uint64_t receive_mark = std::uint64_t{1} << 61;
 
@@ -155,10 +156,7 @@ void verbs_fabric::take_bulk(const ibv_wc& done, fabric::sink& to) noexcept {
     --under_way_;
   }
   if (done.status == IBV_WC_WR_FLUSH_ERR) return;
-  if (done.status == IBV_WC_RETRY_EXC_ERR) {
-    greeter_->forget(c.peer);
-    return to.on_broken(c.peer);
-  }
+  if (done.status == IBV_WC_RETRY_EXC_ERR) return lose(c, to);
   bulk_entry& entry = line.take_first();
   entry.result = status_of(done);
   if (!receive) --bulk_sends_;
@@ -201,7 +199,7 @@ void verbs_fabric::abandon_bulk(connection& c, fabric::sink& to) noexcept {
   if (!dead && b.draining) return;
   b.flowing = false;
   b.draining = !dead;
-  b.until_ns = detail::clock_ns() + drain_ns;
+  b.broken_ns = detail::clock_ns();
   if (dead) return end_all_bulk(c, to);
   greeter_->stop(c);
   list_bulk(c);
@@ -232,15 +230,14 @@ void verbs_fabric::go_on_with_bulk(fabric::sink& to) noexcept {
     bulk_channel& b = *c->bulk;
     const bond state = c->state.load(std::memory_order_acquire);
     if (state == bond::dead) return true;
-    const bool late = b.until_ns != 0 && detail::clock_ns() >= b.until_ns;
-    if (late) end_doubtful_bulk(*c, false, to);
     const bool drained = b.sends.in_queue() + b.receives.in_queue() == 0;
-    if (b.draining && state == bond::broken && (drained || late)) {
+    if (b.draining && state == bond::broken && (drained || detail::clock_ns() - b.broken_ns > drain_ns)) {
       b.draining = false;
       forget_queue(b);
       greeter_->mend(*c, b.receives.over());
       return false;
     }
+    if (!b.doubtful.empty()) resolve_bulk_doubts(*c, to);
     if (state != bond::ready || b.draining) return false;
     if (!b.flowing) flow_again(*c, to);
     post_bulk(*c);
@@ -248,17 +245,25 @@ void verbs_fabric::go_on_with_bulk(fabric::sink& to) noexcept {
   });
 }
 
+// As with other operations: see resolve_doubts.
+void verbs_fabric::resolve_bulk_doubts(connection& c, fabric::sink& to) noexcept {
+  const std::int64_t broken_ns = c.bulk->broken_ns;
+  if (c.heard_ns.load(std::memory_order_relaxed) > broken_ns) {
+    end_doubtful_bulk(c, false, to);
+  } else if (detail::clock_ns() - broken_ns > drain_ns + doubt_ns) {
+    lose(c, to);
+  }
+}
+
 // The connection is new: what the peer has had before is over, though its answer was lost.
 void verbs_fabric::flow_again(connection& c, fabric::sink& to) noexcept {
   bulk_channel& b = *c.bulk;
-  end_doubtful_bulk(c, false, to);
   for (std::uint32_t n = b.sends.had_by_peer(c.peers_over); n != 0; --n) {
     --bulk_sends_;
     end_bulk(b.sends.take_first(), status::done, to);
   }
   b.sends.start_again();
   b.flowing = true;
-  b.until_ns = 0;
 }
 
 }  // namespace rma::verbs

@@ -27,7 +27,7 @@ constexpr std::size_t word_count = 1024;
 constexpr std::uint32_t completions_wanted = 8192;
 constexpr std::uint32_t reads_wanted = 16;
 constexpr std::uint32_t flushed_reserve = 256;    // completions of entries that were given up with their queue pair
-constexpr std::int64_t doubt_ns = 2'000'000'000;  // deaths are news by then
+constexpr std::int64_t doubt_ns = 2'000'000'000;  // who lives has answered by then
 
 /// A connection's send queue: at most 16 KiB with the library's own part of it. Entries of a device in software are
 /// rounded up to a power of two, and its post is its execution, so that a longer queue gains nothing.
@@ -348,8 +348,7 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   if (!failed) return;
   const bool unreachable = done.status == IBV_WC_RETRY_EXC_ERR;
   if (unreachable) {
-    greeter_->forget(c.peer);
-    to.on_broken(c.peer);
+    lose(c, to);
   } else {
     greeter_->give_up(c);
   }
@@ -397,7 +396,7 @@ void verbs_fabric::abandon(connection& c, status result, fabric::sink& to) noexc
     for (const work& w : std::exchange(c.again, {})) end(w, result, to);
     end_doubtful(c, result, to);
   } else if (!c.doubtful.empty()) {
-    c.doubt_until_ns = detail::clock_ns() + doubt_ns;
+    c.doubt_since_ns = detail::clock_ns();
     if (std::find(doubted_.begin(), doubted_.end(), &c) == doubted_.end()) doubted_.push_back(&c);
   }
 }
@@ -416,15 +415,24 @@ void verbs_fabric::stop_stage(connection& c) noexcept {
 }
 
 // A process that dies takes its memory away before its queue pairs: an operation that comes meanwhile is refused as one
-// that should not have been. Who lives answers to the next greeting; who left in good order is not waited for long.
+// that should not have been. Who lives answers to the next greeting, also while it computes; who does not is lost.
 void verbs_fabric::resolve_doubts(fabric::sink& to) noexcept {
   const std::int64_t now_ns = detail::clock_ns();
   std::erase_if(doubted_, [&](connection* c) {
-    const bond state = c->state.load(std::memory_order_acquire);
-    const bool over = state == bond::ready || state == bond::dead || now_ns > c->doubt_until_ns;
-    if (over) end_doubtful(*c, state == bond::dead ? status::peer_failed : status::transfer_failed, to);
-    return over;
+    const bool dead = c->state.load(std::memory_order_acquire) == bond::dead;
+    const bool lives = !dead && c->heard_ns.load(std::memory_order_relaxed) > c->doubt_since_ns;
+    const bool late = now_ns - c->doubt_since_ns > doubt_ns;
+    if (!dead && !lives && !late) return false;
+    if (!dead && !lives) lose(*c, to);
+    end_doubtful(*c, lives ? status::transfer_failed : status::peer_failed, to);
+    return true;
   });
+}
+
+// Nothing reaches the peer.
+void verbs_fabric::lose(const connection& c, fabric::sink& to) noexcept {
+  greeter_->forget(c.peer);
+  to.on_broken(c.peer);
 }
 
 void verbs_fabric::end_doubtful(connection& c, status result, fabric::sink& to) noexcept {

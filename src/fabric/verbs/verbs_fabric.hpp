@@ -138,6 +138,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   void abandon(connection& c, status result, fabric::sink& to) noexcept;
   void stop_stage(connection& c) noexcept;
   void resolve_doubts(fabric::sink& to) noexcept;
+  void lose(const connection& c, fabric::sink& to) noexcept;
   void end_doubtful(connection& c, status result, fabric::sink& to) noexcept;
   void end(const work& w, status result, fabric::sink& to) noexcept;
   void end_stage(std::uint64_t id, status result, fabric::sink& to) noexcept;
@@ -158,6 +159,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   void end_all_bulk(connection& c, fabric::sink& to) noexcept;
   void forget_queue(bulk_channel& b) noexcept;
   void go_on_with_bulk(fabric::sink& to) noexcept;
+  void resolve_bulk_doubts(connection& c, fabric::sink& to) noexcept;
   void flow_again(connection& c, fabric::sink& to) noexcept;
   void drop_bulk(bulk_channel& b) noexcept;
 

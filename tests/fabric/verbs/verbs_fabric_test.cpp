@@ -348,6 +348,40 @@ TEST_CASE("a dead peer: what was under way ends with peer_failed, the others go 
   REQUIRE(job.until([&] { return job[1].messages.size() == 1; }));
 }
 
+TEST_CASE("what a peer refuses that lives and computes is no failure of the peer", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(2);
+  std::vector<std::uint64_t> window(64), mine(64, 1);
+  const region_key key = enroll(job, 1, window);
+  REQUIRE(write(job, 0, 1, mine.data(), 8, key, key.address, 1) == status::posted);
+  REQUIRE(over(job, 0, 1));
+  region_key wrong = key;
+  wrong.key ^= 0x55;
+  REQUIRE(write(job, 0, 1, mine.data(), 8, wrong, wrong.address, 2) == status::posted);
+  auto peer = job.take(1);  // it is there, and does not look
+  REQUIRE(over(job, 0, 2));
+  CHECK(job[0].over[2] == status::transfer_failed);
+  CHECK(job[0].broken.empty());
+}
+
+TEST_CASE("a peer that has refused something and does not answer any more is lost", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(2);
+  std::vector<std::uint64_t> window(64), mine(64, 1);
+  const region_key key = enroll(job, 1, window);
+  REQUIRE(write(job, 0, 1, mine.data(), 8, key, key.address, 1) == status::posted);
+  REQUIRE(over(job, 0, 1));
+  job[1].net->deregister_region(key);
+  const local_slice here{mine.data(), 8};
+  const remote_slice there{key.address, 8};
+  REQUIRE(job[0].net->write(1, {&here, 1}, key, {&there, 1}, 2) == status::posted);
+  job.remove(1);  // nobody says so
+  REQUIRE(over(job, 0, 2));
+  CHECK(job[0].over[2] == status::peer_failed);
+  CHECK(job[0].broken == std::vector{1});
+  CHECK(job[0].net->quiet());
+}
+
 TEST_CASE("what a peer refuses while it dies ends with peer_failed", "[verbs]") {
   if (no_device()) return;
   verbs_job job(2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cut_program briefly | for-good | killed, on several hosts of which host 1 loses its cable, or all processes, once
+// cut_program briefly | for-good | killed [seconds that it takes], on several hosts of which one loses its cable, or all processes, once
 // "the cable may go" is printed.
 //
 // briefly    all ranks put, add and read in rings all the time; the cable comes back, and every number must be right
@@ -171,7 +171,8 @@ int main(int argc, char** argv) {
   try {
     rma::Runtime runtime(argc, argv);
     if (what == "briefly") return play_briefly(runtime);
-    return play_to_the_end(runtime, spread_s + (what == "killed" ? 0 : peer_timeout_s()));
+    const double takes_s = argc > 2 ? std::atof(argv[2]) : 0;
+    return play_to_the_end(runtime, takes_s + spread_s + (what == "killed" ? 0 : peer_timeout_s()));
   } catch (const std::exception& e) {
     std::printf("cut_program: WRONG: %s\n", e.what());
     return 1;
