@@ -83,14 +83,17 @@ bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, st
 }
 
 bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
-  std::array<std::byte, 4096> fetched;
+  std::array<std::byte, operation_message_max> fetched;
+  const bool brings = in.head.kind == call::put || in.head.kind == call::accumulate;
+  const bool only_brings = brings && in.head.ticket == 0 && !in.data.empty();
+  const std::uint64_t most = only_brings ? in.data.size() : fetched.size();
   std::uint64_t done = 0;
   for (std::size_t i = 0; i < in.head.pieces; ++i) {
     target_rows piece{};
     std::memcpy(&piece, in.pieces.data() + i * sizeof piece, sizeof piece);
     const std::uint64_t bytes = std::uint64_t{piece.bytes} * piece.rows;
     local_rows at{};
-    if (bytes > fetched.size() - done || !find_rows(w, piece, at)) return false;
+    if (bytes > most - done || !find_rows(w, piece, at)) return false;
     if (!serve_rows(in, at, done, fetched.data())) return false;
     done += bytes;
   }

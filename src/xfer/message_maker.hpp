@@ -3,6 +3,7 @@
 /// The messages of an operation that the target's handler does: see wire.hpp for what is in them.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <optional>
@@ -15,7 +16,6 @@
 namespace rma::detail {
 
 inline constexpr std::size_t operation_pieces_max = 64;
-inline constexpr std::size_t operation_message_max = 4096;
 
 /// Makes the messages of an operation, one after the other.
 class message_maker {
@@ -122,6 +122,13 @@ class message_maker {
   std::array<std::byte, operation_message_max> packed_;
   std::array<std::byte, sizeof(operation_header) + operation_pieces_max * sizeof(target_rows)> front_;
 };
+
+/// Of the messages of an operation to a network that takes so much in one: longer ones where nothing is fetched, and
+/// nothing has to be packed.
+inline std::size_t message_bytes_of(const checked_operation& o, std::size_t network_max) noexcept {
+  const bool only_brings = o.contiguous && !o.fetches() && o.args->kind != call::compare_and_swap;
+  return only_brings ? std::max(network_max, operation_message_max) : operation_message_max;
+}
 
 /// Where what comes back goes; 0: nothing does. The caller holds the progress lock.
 inline std::uint64_t ticket_for(window_core& w, const checked_operation& o) {

@@ -11,11 +11,15 @@
 /// word fits into one cache line of the shm fabric, with that fabric's header of 8 bytes.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "rma/detail/view.hpp"
 
 namespace rma::detail {
+
+/// Bytes of a message whose answer, or whose pieces, have to fit, too. Others may be longer, as the network says.
+inline constexpr std::size_t operation_message_max = 4096;
 
 struct operation_header {
   std::uint64_t window;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cut_program briefly | for-good | killed [seconds that it takes], on several hosts of which one loses its cable, or all processes, once
-// "the cable may go" is printed.
+// cut_program briefly | for-good | killed [seconds that it takes], on several hosts of which one loses its cable, or
+// all processes, once "the cable may go" is printed.
 //
 // briefly    all ranks put, add and read in rings all the time; the cable comes back, and every number must be right
 // for-good   calls that wait for a rank beyond the cable must end with peer_failed that names one of those, within
