@@ -48,7 +48,8 @@ struct capabilities {
   bool atomics_with_cpu = false;                    ///< and to the target's processor
   bool one_sided = false;                           ///< write and read need nothing of the target's processor
   std::size_t handler_bytes_max = ~std::size_t{0};  ///< if they do: so much is cheaper in messages to its handler
-  std::size_t handler_pieces_bytes_max = ~std::size_t{0};  ///< ... and so much that lies in pieces
+  std::size_t handler_pieces_bytes_max =
+      ~std::size_t{0};         ///< ... and so much that lies in pieces; a put of one message at least
   bool copies_by_cpu = false;  ///< write and read are copies by this processor, over when they return
   bool maps_memory = false;    ///< memory of library windows can be mapped
   bool pins_memory = false;    ///< a region takes its memory when it is registered, so that it must not be sparse

@@ -100,6 +100,11 @@ class engine {
   void busy(window_core& w);
 
   // ---- operations under way; the caller holds the progress lock ------------------------------------------------
+  /// Room for so much, until the next call.
+  [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes) {
+    if (scratch_.size() < bytes) scratch_.resize(bytes);
+    return {scratch_.data(), bytes};
+  }
   request_node* new_request(const window_core& w, int rank, std::uint64_t operation);
   request_node* new_request(const window_core& w, int rank, posted_operation* posted);
   request_node* new_request(const window_core& w, std::unique_ptr<sync_task> task);
@@ -146,6 +151,7 @@ class engine {
   std::unordered_map<std::uint64_t, window_core*> windows_;
   std::unordered_map<std::uint32_t, window_core*> slots_;
   std::uint32_t last_slot_ = 0;
+  std::vector<std::byte> scratch_;
   std::vector<window_core*> busy_;     ///< whose lock managers have something to look after
   std::deque<request_node> requests_;  ///< grows to the largest number outstanding; reused after that
   request_node* free_requests_ = nullptr;

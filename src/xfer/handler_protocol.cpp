@@ -87,8 +87,10 @@ status wait_for_room(window_core& w, int to, context::peer& peer, std::size_t qu
 status run_handler(window_core& w, const checked_operation& o, request_node** request) noexcept {
   if (o.args->target == w.team->rank) return run_own(w, o);
   const int to = w.world_rank(o.args->target);
-  message_maker made(w, o, message_bytes_of(o, w.ctx->network_of(to).caps().message_bytes_max));
+  const std::size_t bytes_max = message_bytes_of(o, w.ctx->network_of(to).caps().message_bytes_max);
   std::unique_lock guard(w.ctx->lock());
+  const bool long_ones = bytes_max > operation_message_max && !o.contiguous;
+  message_maker made(w, o, bytes_max, long_ones ? w.team->rt->ops->scratch(bytes_max) : std::span<std::byte>());
   context::peer& peer = w.ctx->peer_of(to);
   const std::uint64_t ticket = ticket_for(w, o);
   bool last = false;

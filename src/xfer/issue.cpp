@@ -192,8 +192,10 @@ bool handler_is_better(const window_core& w, const location& at, checked_operati
   o.choose("handler", "fence def: data and synchronisation in one message");
   if (w.fences.issuing && is_small_for_def(*o.args)) return true;
   o.choose("handler", "the fabric's writes need the target");
-  if (!caps.one_sided && o.bytes <= (o.contiguous ? caps.handler_bytes_max : caps.handler_pieces_bytes_max))
-    return true;
+  const std::size_t most = o.contiguous  ? caps.handler_bytes_max
+                           : o.fetches() ? caps.handler_pieces_bytes_max
+                                         : std::max(caps.handler_pieces_bytes_max, caps.message_bytes_max);
+  if (!caps.one_sided && o.bytes <= most) return true;
   o.choose("fabric", "the target is on another node");
   return false;
 }

@@ -20,10 +20,11 @@ inline constexpr std::size_t operation_pieces_max = 64;
 /// Makes the messages of an operation, one after the other.
 class message_maker {
  public:
-  message_maker(const window_core& w, const checked_operation& o,
-                std::size_t bytes_max = operation_message_max) noexcept
+  message_maker(const window_core& w, const checked_operation& o, std::size_t bytes_max = operation_message_max,
+                std::span<std::byte> scratch = {}) noexcept
       : o_(o),
         bytes_max_(bytes_max),
+        scratch_(scratch.empty() ? std::span<std::byte>(packed_) : scratch),
         carries_data_(o.args->kind == call::put || (o.atomic() && o.args->origin != nullptr)),
         unit_(o.atomic() ? rma::bytes_of(o.args->type) : 1) {
     if (!o.contiguous) {
@@ -104,13 +105,14 @@ class message_maker {
     if (o_.contiguous || o_.origin->is_contiguous()) {
       data_ = {from + (o_.contiguous ? 0 : o_.origin->lower()) + first, bytes};
     } else {
-      pack(packed_.data(), from, *source_, bytes);
-      data_ = {packed_.data(), bytes};
+      pack(scratch_.data(), from, *source_, bytes);
+      data_ = {scratch_.data(), bytes};
     }
   }
 
   const checked_operation& o_;
-  std::size_t bytes_max_;  ///< of a message
+  std::size_t bytes_max_;         ///< of a message
+  std::span<std::byte> scratch_;  ///< for so much: what lies in pieces is packed there
   bool carries_data_;
   std::uint64_t unit_;
   std::uint64_t made_ = 0;  ///< bytes of the operation that are in messages
@@ -123,11 +125,9 @@ class message_maker {
   std::array<std::byte, sizeof(operation_header) + operation_pieces_max * sizeof(target_rows)> front_;
 };
 
-/// Of the messages of an operation to a network that takes so much in one: longer ones where nothing is fetched, and
-/// nothing has to be packed.
+/// Of the messages of an operation to a network that takes so much in one: longer ones where nothing is fetched.
 inline std::size_t message_bytes_of(const checked_operation& o, std::size_t network_max) noexcept {
-  const bool only_brings = o.contiguous && !o.fetches() && o.args->kind != call::compare_and_swap;
-  return only_brings ? std::max(network_max, operation_message_max) : operation_message_max;
+  return o.fetches() ? operation_message_max : std::max(network_max, operation_message_max);
 }
 
 /// Where what comes back goes; 0: nothing does. The caller holds the progress lock.

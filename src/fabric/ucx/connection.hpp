@@ -22,8 +22,8 @@ inline constexpr std::size_t message_bytes = 4096;    ///< that a message carrie
 inline constexpr std::uint32_t under_way_max = 1024;  ///< to one peer; UCX itself would take any number
 inline constexpr std::size_t batch_bytes = 33 << 10;  ///< of messages to one peer that travel together, at most: 32 KiB
                                                       ///< and what is said about them
-inline constexpr std::size_t batch_enough_bytes = 16384;  ///< it does not wait for more
-inline constexpr unsigned batch_enough_messages = 16;
+inline constexpr std::size_t batch_enough_bytes = 32768;  ///< it does not wait for more
+inline constexpr unsigned batch_enough_messages = 64;
 inline constexpr unsigned place_bits = 24;  ///< of an operation, among all
 
 /// `left`: in good order, and has said so. `unreachable`: UCX has no way there, and nobody has been told yet. `broken`:
