@@ -3,11 +3,12 @@
 #                       [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds] [SANITIZED] [ALONE])
 #   A command that runs on h virtual hosts with software RoCE (tests/softroce), as the test n with the label `softroce`;
 #   180 seconds unless TIMEOUT says otherwise. A machine that cannot run the hosts skips it and says why; so does a
-#   command that exits with 77 on the first host that does not exit with 0. On two processors two of one
-#   host each run at once, since a host without KVM keeps little more than one busy; one that measures time is ALONE.
+#   command that exits with 77 on the first host that does not exit with 0. On two processors two of one host each run
+#   at once, since a host without KVM keeps little more than one busy; one that measures time is ALONE.
 #   With sanitizers only those that are SANITIZED run.
 function(rma_add_softroce_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "SANITIZED;ALONE" "NAME;HOSTS;USER;MEMLOCK;CPUS;MEMORY;TIMEOUT" "COMMAND;ENV;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SANITIZED;ALONE" "NAME;HOSTS;USER;MEMLOCK;CPUS;MEMORY;TIMEOUT"
+    "COMMAND;ENV;LABELS")
   if(NOT arg_NAME OR NOT arg_HOSTS OR NOT arg_COMMAND OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rma_add_softroce_test: NAME, HOSTS and COMMAND are needed; "
       "not understood: '${arg_UNPARSED_ARGUMENTS}'")
