@@ -398,6 +398,15 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
                                 : static_cast<std::byte*>(plan.memory);
 }
 
+/// The window is complete here, or not, and so it is everywhere: a rank may serve others in this window, by its
+/// progress thread, as soon as one of them uses it.
+status complete_everywhere(window_core& w, status here) {
+  if (here != status::done && here != status::not_supported) return here;
+  std::uint32_t all = here == status::done ? 1 : 0;
+  if (const status s = w.team->allreduce_one(all, min); s != status::done) return s;
+  return all != 0 ? status::done : status::not_supported;
+}
+
 void forget(window_core& w) {
   const std::lock_guard guard(w.ctx->lock());
   w.team->rt->ops->remove(w);
@@ -431,7 +440,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   status s = team.barrier();  // every block is written
   if (s == status::done) {
     attach_targets(*w, plan);
-    s = choose_mode(*w, plan);
+    s = complete_everywhere(*w, choose_mode(*w, plan));
   }
   if (s != status::done) {
     forget(*w);

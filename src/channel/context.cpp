@@ -15,7 +15,8 @@ constexpr unsigned events_per_round = 64;
 constexpr std::int64_t never_ns = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t look_around_every_ns = 100'000'000;  // deaths are news within 2 s
 constexpr std::int64_t spin_stretch = 100;  // a wait on a network may spin so many times longer than one on memory
-constexpr unsigned quick_looks = 64;        // some microseconds
+constexpr std::int64_t spin_stretch_of_thread = 16;  // the program computes meanwhile, maybe on the same core
+constexpr unsigned quick_looks = 64;                 // some microseconds
 constexpr unsigned quick_looks_for_adapter = 4;
 constexpr unsigned looks_for_adapter = 2;  // where cores are short, yields longer than an answer takes only cost them
 constexpr std::int64_t pause_yielded_ns = 20'000;  // a longer pause is slept, or waiting for a lock would cost a core
@@ -149,8 +150,9 @@ void context::look_at_adapter() noexcept {
   if (!waiting_.empty()) send_waiting();
 }
 
-status context::wait_slow(condition ready, judge failed, std::int64_t until_ns) noexcept {
+status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, bool serves) noexcept {
   around_.inside(true);
+  const std::int64_t spin_most_ns = (serves ? spin_stretch_of_thread : spin_stretch) * patience_.spin_ns;
   std::int64_t idle_since_ns = 0;
   bool busy = true;  // since the clock was looked at
   unsigned idle_rounds = 0;
@@ -184,7 +186,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns) 
     const std::int64_t now = around_.now_ns();
     look_around(now);
     if (std::exchange(busy, false)) idle_since_ns = now;
-    if (now - idle_since_ns < spin_ns_.load(std::memory_order_relaxed)) {
+    if (now - idle_since_ns < std::min(spin_most_ns, spin_ns_.load(std::memory_order_relaxed))) {
       spin_pause();
     } else if (patience_.spin_ns == 0 && !long_pause && idle_rounds++ < patience_.looks_before_sleep) {
       around_.yield();
@@ -192,7 +194,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns) 
       break;
     } else {
       busy = true;  // whoever woke it may have more
-      adapt(around_.now_ns() - now);
+      adapt(around_.now_ns() - now, spin_most_ns);
     }
   }
   leave_library();
@@ -203,9 +205,8 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns) 
 // could have spun spins longer the next time; who slept for long has spun in vain. It may spin for longer than two
 // ranks take to wake each other up (0.8 ms on a busy virtual machine): each would take that for a long wait, and sleep
 // again.
-void context::adapt(std::int64_t slept_ns) noexcept {
+void context::adapt(std::int64_t slept_ns, std::int64_t most_ns) noexcept {
   if (wide_ == nullptr || patience_.spin_ns == 0) return;
-  const std::int64_t most_ns = spin_stretch * patience_.spin_ns;
   const std::int64_t spun_ns = spin_ns_.load(std::memory_order_relaxed);
   const bool longer = slept_ns < most_ns;
   spin_ns_.store(std::clamp(longer ? 2 * spun_ns : spun_ns / 2, patience_.spin_ns, most_ns), std::memory_order_relaxed);
@@ -414,7 +415,9 @@ void context::on_broken(int rank) noexcept {
 void context::start_progress_thread() {
   progress_thread_ = around_.start([this] {
     while (stopping_.load() == 0) {
-      (void)wait_until([this]() noexcept { return stopping_.load() != 0; }, []() noexcept { return status::done; });
+      const auto stops = [this]() noexcept { return stopping_.load() != 0; };
+      const auto goes_on = []() noexcept { return status::done; };
+      (void)wait_slow(condition_of(stops), judge_of(goes_on), never_ns, true);
       if (aborted_.load() != 0) return;
     }
   });

@@ -293,9 +293,10 @@ class context final : public fabric::sink, public fabric::directory {
     return waited == status::done ? s : waited;
   }
   void look_at_adapter() noexcept;
-  status wait_slow(condition ready, judge failed, std::int64_t until_ns) noexcept;
+  /// `serves`: for others, while the program computes.
+  status wait_slow(condition ready, judge failed, std::int64_t until_ns, bool serves = false) noexcept;
   bool sleep(condition ready, std::int64_t until_ns) noexcept;
-  void adapt(std::int64_t slept_ns) noexcept;
+  void adapt(std::int64_t slept_ns, std::int64_t most_ns) noexcept;
   void leave_library() noexcept;
   peer& find_peer(int rank) noexcept;
   bool promised() noexcept;

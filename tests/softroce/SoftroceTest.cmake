@@ -2,7 +2,7 @@
 # rma_add_softroce_test(NAME n HOSTS h COMMAND word... [USER name] [MEMLOCK KiB] [CPUS c] [MEMORY MiB]
 #                       [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds] [SANITIZED] [ALONE])
 #   A command that runs on h virtual hosts with software RoCE (tests/softroce), as the test n with the label `softroce`;
-#   180 seconds unless TIMEOUT says otherwise. A machine that cannot run the hosts skips it and says why; so does a
+#   480 seconds unless TIMEOUT says otherwise. A machine that cannot run the hosts skips it and says why; so does a
 #   command that exits with 77 on the first host that does not exit with 0. On two processors two of one host each run
 #   at once, since a host without KVM keeps little more than one busy; one that measures time is ALONE.
 #   With sanitizers only those that are SANITIZED run.
@@ -14,7 +14,7 @@ function(rma_add_softroce_test)
       "not understood: '${arg_UNPARSED_ARGUMENTS}'")
   endif()
   if(NOT arg_TIMEOUT)
-    set(arg_TIMEOUT 180)
+    set(arg_TIMEOUT 480)
   endif()
   _rma_test_timeouts(${arg_TIMEOUT})
   set(options --hosts ${arg_HOSTS} --timeout ${timeout_job} --skip)

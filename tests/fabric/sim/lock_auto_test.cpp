@@ -131,7 +131,7 @@ TEST_CASE("nobody is let in beside another, whatever way each goes", "[sync][loc
 // Rank 0 brings the lock of rank 2 home, and dies at some moment of that; rank 1 wants it all the time.
 TEST_CASE("a death on the lock's way home is mended", "[sync][lock_auto][deaths]") {
   int killed = 0;
-  for (int at_us = 160; at_us < 1400; at_us += 3) {
+  for (int at_us = 200; at_us < 1440; at_us += 3) {  // the window is there by then
     rma::sim::Config job = job_of(3, 1);
     job.limit = std::chrono::seconds(60);
     job.kills.push_back({0, microseconds(at_us)});
