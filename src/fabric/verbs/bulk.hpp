@@ -9,8 +9,7 @@
 ///
 /// With the new connection each side says how many of its receives are over. Sends that the peer has had are over too;
 /// the others, which the queue pair gave back, are posted again, in order: an error is that of one send and its
-/// receive. Source: SGRS (send-gather/receive-scatter) needs such a connection; docs/architecture.md says how it is
-/// used.
+/// receive. For send-gather/receive-scatter (SGRS), which needs receives of its own.
 #pragma once
 
 #include <infiniband/verbs.h>

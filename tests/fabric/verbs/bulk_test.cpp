@@ -147,7 +147,6 @@ TEST_CASE("a bulk send that is too long is an error at both ends, and the others
     out.push_back(pattern(i % 5 == 2 ? 6001 : 6000, i));
     in.emplace_back(6000);
   }
-
   for (std::uint64_t i = 0; i < sends; ++i) {
     REQUIRE(receive(job, 1, 0, cut(in[i], {6000}), i + 1) == status::posted);
     REQUIRE(send(job, 0, 1, cut(out[i], {out[i].size()}), i + 1) == status::posted);

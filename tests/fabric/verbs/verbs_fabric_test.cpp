@@ -74,6 +74,18 @@ region_key enroll(verbs_job& job, int rank, std::vector<T>& memory) {
   return key;
 }
 
+/// Rank 0 has a connection to rank 1, whose window it knows.
+struct connected_pair {
+  connected_pair() : key(enroll(job, 1, window)) {
+    REQUIRE(write(job, 0, 1, mine.data(), 8, key, key.address, 1) == status::posted);
+    REQUIRE(over(job, 0, 1));
+  }
+  verbs_job job{2};
+  std::vector<std::uint64_t> window = std::vector<std::uint64_t>(64);
+  std::vector<std::uint64_t> mine = std::vector<std::uint64_t>(64, 1);
+  region_key key;
+};
+
 }  // namespace
 
 TEST_CASE("no queue pair before first use, one on each side after it, however both begin", "[verbs]") {
@@ -362,11 +374,8 @@ TEST_CASE("a dead peer: what was under way ends with peer_failed, the others go 
 
 TEST_CASE("what a peer refuses that lives and computes is no failure of the peer", "[verbs]") {
   if (no_device()) return;
-  verbs_job job(2);
-  std::vector<std::uint64_t> window(64), mine(64, 1);
-  const region_key key = enroll(job, 1, window);
-  REQUIRE(write(job, 0, 1, mine.data(), 8, key, key.address, 1) == status::posted);
-  REQUIRE(over(job, 0, 1));
+  connected_pair pair;
+  auto& [job, window, mine, key] = pair;
   region_key wrong = key;
   wrong.key ^= 0x55;
   REQUIRE(write(job, 0, 1, mine.data(), 8, wrong, wrong.address, 2) == status::posted);
@@ -378,11 +387,8 @@ TEST_CASE("what a peer refuses that lives and computes is no failure of the peer
 
 TEST_CASE("a peer that has refused something and does not answer any more is lost", "[verbs]") {
   if (no_device()) return;
-  verbs_job job(2);
-  std::vector<std::uint64_t> window(64), mine(64, 1);
-  const region_key key = enroll(job, 1, window);
-  REQUIRE(write(job, 0, 1, mine.data(), 8, key, key.address, 1) == status::posted);
-  REQUIRE(over(job, 0, 1));
+  connected_pair pair;
+  auto& [job, window, mine, key] = pair;
   job[1].net->deregister_region(key);
   const local_slice here{mine.data(), 8};
   const remote_slice there{key.address, 8};
@@ -397,11 +403,8 @@ TEST_CASE("a peer that has refused something and does not answer any more is los
 
 TEST_CASE("what a peer refuses while it dies ends with peer_failed", "[verbs]") {
   if (no_device()) return;
-  verbs_job job(2);
-  std::vector<std::uint64_t> window(64), mine(64, 1);
-  const region_key key = enroll(job, 1, window);
-  REQUIRE(read(job, 0, 1, mine.data(), 8, key, key.address, 1) == status::posted);
-  REQUIRE(over(job, 0, 1));
+  connected_pair pair;
+  auto& [job, window, mine, key] = pair;
   job[1].net->deregister_region(
       key);  // as the kernel does it: memory first, the queue pair then, and no thread is left
   const local_slice here{mine.data(), 8};
