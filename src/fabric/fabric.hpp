@@ -44,12 +44,13 @@ struct capabilities {
   bool in_order_placement = false;
   bool messages_after_writes = false;  ///< a message is handled when the writes posted before it are in memory
   bool write_with_immediate = false;
-  bool atomics = false;                             ///< fetch_add and compare_swap of 64 bits, atomic to each other
-  bool atomics_with_cpu = false;                    ///< and to the target's processor
-  bool one_sided = false;                           ///< write and read need nothing of the target's processor
-  std::size_t handler_bytes_max = ~std::size_t{0};  ///< if they do: so much is cheaper in messages to its handler
-  std::size_t handler_pieces_bytes_max =
-      ~std::size_t{0};         ///< ... and so much that lies in pieces; a put of one message at least
+  bool atomics = false;           ///< fetch_add and compare_swap of 64 bits, atomic to each other
+  bool atomics_with_cpu = false;  ///< and to the target's processor
+  bool one_sided = false;         ///< write and read need nothing of the target's processor
+  /// Where they do need it: up to so many bytes are cheaper in messages to its handler, in one piece and in several. A
+  /// put in pieces that fits one message is so at least.
+  std::size_t handler_bytes_max = ~std::size_t{0};
+  std::size_t handler_pieces_bytes_max = ~std::size_t{0};
   bool copies_by_cpu = false;  ///< write and read are copies by this processor, over when they return
   bool maps_memory = false;    ///< memory of library windows can be mapped
   bool pins_memory = false;    ///< a region takes its memory when it is registered, so that it must not be sparse

@@ -30,6 +30,10 @@ std::size_t slot(element e) noexcept { return static_cast<std::size_t>(e); }
 /// Waits for a stripe. A holder that died inside is replaced: its update may be half done, nothing more is lost.
 status lock_stripe(window_core& w, stripe_lock& stripe) noexcept {
   if (try_lock_stripe(w, stripe)) return status::done;
+  {
+    const std::lock_guard guard(w.ctx->lock());
+    w.ctx->count(counter::stripe_waits);
+  }
   return w.ctx->wait_until([&]() noexcept { return stripe.owner.load() == 0 && try_lock_stripe(w, stripe); },
                            [&]() noexcept {
                              std::uint32_t owner = stripe.owner.load();

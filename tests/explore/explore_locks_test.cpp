@@ -181,10 +181,14 @@ TEST_CASE("lock cpu in all orders, more of them", "[.][long][lock_cpu]") {
   all_hold(2, cpu, 2, {"", "w", "w"});
 }
 
-TEST_CASE("lock hybrid in all orders, more of them", "[.][long][lock_hybrid]") {
+TEST_CASE("lock hybrid in all orders, more of them", "[.][long][lock_hybrid]") { all_hold(2, hybrid, 1, {"w", "w"}); }
+
+TEST_CASE("lock hybrid in all orders, three preemptions, first at the cpu", "[.][hybrid_cpu]") {
   all_hold(3, hybrid, 1, {"h", "h"});
+}
+
+TEST_CASE("lock hybrid in all orders, three preemptions, first at the network", "[.][hybrid_network]") {
   all_hold(3, hybrid_network, 1, {"h", "h"});
-  all_hold(2, hybrid, 1, {"w", "w"});
 }
 
 TEST_CASE("locks in other orders, by lot, more of them", "[.][long][random]") {

@@ -153,9 +153,10 @@ TEST_CASE("lock_all against an exclusive lock", "[explore][lock]") {
            200);
 }
 
-TEST_CASE("updates under a stripe's lock are exact", "[explore][atomics]") {
+TEST_CASE("updates under a stripe's lock are exact, and those who wait for it are counted", "[explore][atomics]") {
+  std::uint64_t waits = 0;
   all_hold(explore({.ranks = 2, .preemptions = preemptions(), .settings = {{"RMA_ACCUMULATE_MODE", "striped"}}},
-                   [](player& me) {
+                   [&waits](player& me) {
                      auto win = Window<std::uint64_t>::allocate(me.rt.world(), 4);
                      win.fence();
                      me.begin();
@@ -165,8 +166,12 @@ TEST_CASE("updates under a stripe's lock are exact", "[explore][atomics]") {
                      win.fence(rma::no_succeed);
                      if (me.rt.rank() == 0) me.check(win[0] == 4 && win[3] == 4, "an update is lost");
                      win.free();
+                     for (const rma::Counter& each : me.rt.counters()) {
+                       if (each.name == "stripe_waits") waits += each.value;
+                     }
                    }),
            200);
+  CHECK(waits > 0);
 }
 
 TEST_CASE("a barrier holds everybody back", "[explore][barrier]") {

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -189,6 +191,8 @@ class search {
       const bool well = from(before);
       before.pop_back();
       if (!well) return false;
+      if (before.empty() && tells_)
+        fmt::print(stderr, "first preemption before step {} of {}: {} schedules so far\n", at, steps, result.runs);
     }
     return true;
   }
@@ -214,6 +218,7 @@ class search {
   }
   const scenario& what_;
   const std::function<void(player&)>& play_;
+  const bool tells_ = std::getenv("EXPLORE_PROGRESS") != nullptr;
 };
 
 }  // namespace
