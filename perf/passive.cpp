@@ -93,8 +93,22 @@ std::vector<value> simulate(const experiment& e, const kind& lock, const shape& 
 }
 
 nlohmann::json described(const experiment& e) {
-  return {{"name", e.name}, {"figure", e.figure}, {"title", e.title},
-          {"x", e.x},       {"y", e.y},           {"points", nlohmann::json::array()}};
+  auto jobs = nlohmann::json::array();
+  for (const shape& job : e.jobs) jobs.push_back({job.ranks, job.ranks_per_node});
+  return {{"name", e.name},
+          {"figure", e.figure},
+          {"title", e.title},
+          {"x", e.x},
+          {"y", e.y},
+          {"jobs", jobs},
+          {"points", nlohmann::json::array()}};
+}
+
+void write(const nlohmann::json& experiments, const choice& how) {
+  if (how.json.empty()) return;
+  std::ofstream file(how.json);
+  file << nlohmann::json{{"parameters", how.parameters}, {"experiments", experiments}}.dump(1) << '\n';
+  if (!file) throw std::runtime_error(fmt::format("{} cannot be written", how.json));
 }
 
 void simulate_all(const choice& how) {
@@ -114,15 +128,23 @@ void simulate_all(const choice& how) {
     fmt::print("# {} (figure {}): simulated in {:.1f} s\n", e.name, e.figure, took.count());
     all.push_back(std::move(result));
   }
-  if (how.json.empty()) return;
-  std::ofstream file(how.json);
-  file << nlohmann::json{{"parameters", how.parameters}, {"experiments", all}}.dump(1) << '\n';
-  if (!file) throw std::runtime_error(fmt::format("{} cannot be written", how.json));
+  write(all, how);
 }
 
-/// What each rank of a real job does. Its locks are those of the environment.
-void run_here(rma::Runtime& runtime, const choice& how) {
-  const char* const lock = std::getenv("RMA_LOCK");
+/// One job has one kind of lock.
+const kind& kind_of_job(const choice& how) {
+  const std::string name = how.locks.empty() ? "auto" : how.locks.front();
+  if (how.locks.size() > 1) throw std::invalid_argument("one kind of lock for a job (--lock), not several");
+  return *std::find_if(kinds().begin(), kinds().end(), [&](const kind& k) { return k.name == name; });
+}
+
+/// What each rank of a real job does.
+void run_here(const choice& how) {
+  const kind& lock = kind_of_job(how);
+  rma::Config config;
+  config.settings = lock.settings;
+  rma::Runtime runtime(config);
+  auto all = nlohmann::json::array();
   for (const experiment& e : perf::passive::experiments()) {
     if (!chosen(how.experiments, e.name)) continue;
     const bool fits =
@@ -131,13 +153,20 @@ void run_here(rma::Runtime& runtime, const choice& how) {
     std::vector<value> points;
     perf::passive::stage on(runtime, points);
     e.run(on);
-    (void)points_of(e, lock == nullptr ? "auto" : lock, points);
+    auto result = described(e);
+    result["points"] = points_of(e, lock.name, points);
+    all.push_back(std::move(result));
   }
+  if (runtime.rank() == 0) write(all, how);
 }
 
-void list() {
-  for (const experiment& e : perf::passive::experiments())
+void list(const choice& how) {
+  auto all = nlohmann::json::array();
+  for (const experiment& e : perf::passive::experiments()) {
     fmt::print("{:24} figure {:8} {} ({} by {})\n", e.name, e.figure, e.title, e.y, e.x);
+    all.push_back(described(e));
+  }
+  write(all, how);
 }
 
 /// With several ranks. One started by a launcher is like one started by hand.
@@ -152,25 +181,22 @@ int main(int argc, char** argv) {
   choice how;
   CLI::App app{
       "The dissertation's experiments on passive synchronisation (chapters 4 and 5), on a simulated machine; "
-      "under rmarun, those for so many ranks on this one, with the locks of RMA_LOCK"};
+      "under rmarun, those for so many ranks on this one, with one kind of lock"};
   app.add_option("EXPERIMENT", how.experiments, "which; without any, all");
   app.add_option("--lock", how.locks, "kinds of lock, as the curves are named; without any, all")->delimiter(',');
   app.add_option("--params", how.parameters, "the machine: the name of a preset, or a file")->capture_default_str();
   app.add_option("--ranks-max", how.ranks_max, "leave larger jobs out")->check(CLI::Range(2, 1 << 16));
   app.add_option("--json", how.json, "write all points to this file");
-  app.add_flag("--list", how.list, "name the experiments and end");
+  app.add_flag("--list", how.list, "name the experiments, write their jobs (ranks, ranks on a node) as JSON, and end");
   try {
-    if (in_job()) {
-      rma::Runtime runtime(argc, argv);
-      app.parse(argc, argv);
-      check_names(how.experiments, perf::passive::experiments(), "experiment");
-      run_here(runtime, how);
-      return 0;
-    }
     app.parse(argc, argv);
     check_names(how.experiments, perf::passive::experiments(), "experiment");
     check_names(how.locks, kinds(), "kind of lock");
-    how.list ? list() : simulate_all(how);
+    if (in_job()) {
+      run_here(how);
+    } else {
+      how.list ? list(how) : simulate_all(how);
+    }
     return 0;
   } catch (const CLI::Success& help) {
     return app.exit(help);
