@@ -20,7 +20,8 @@ MACHINES = {
     "softroce": (None, True, "between virtual nodes of one virtual host, by software RoCE"),
 }
 WARNING = """One run, on a machine that ranks share with each other and with others: the simulated results say what the
-protocols do on the dissertation's cluster. What memory or TCP carries, a processor copies: it hides little."""
+protocols do on the dissertation's cluster. Memory, TCP and software RoCE are the work of the ranks' own processors, so
+that they hide little of it."""
 
 
 def add_arguments(parser):
