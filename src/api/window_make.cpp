@@ -12,6 +12,7 @@
 
 #include "channel/call_scope.hpp"
 #include "core/names.hpp"
+#include "fabric/shm/board.hpp"
 #include "fabric/shm/promote.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "sync/lock_hybrid.hpp"
@@ -29,7 +30,7 @@ constexpr unsigned signals_max = 1U << 20;
 /// equal offsets in pages make loads wait for stores (docs/decisions/0007-copies.md).
 constexpr std::size_t colour_bytes = 2048;
 constexpr std::uint64_t asked_bytes_min = std::uint64_t{64} << 20;  ///< the machine is asked whether it has so much
-constexpr std::size_t huge_bytes = std::size_t{2} << 20;
+constexpr std::size_t huge_from_bytes = shm::huge_bytes / 2;        ///< blocks of so much have huge pages
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   std::uint64_t x = a * 0x9e3779b97f4a7c15ULL + b + 0x7f4a;
@@ -62,9 +63,15 @@ block_layout lay_out(std::size_t mapped, std::size_t signals, std::size_t bytes,
   l.waiters_at = line(l.records_at + mapped);
   l.stripes_at = line(l.waiters_at + (mapped + 63) / 64 * sizeof(word64));
   l.data_at = l.stripes_at + l.stripes * sizeof(stripe_lock);
-  const std::size_t grain = with_data ? (bytes >= huge_bytes ? huge_bytes : 4096) : 64;
+  const std::size_t grain = with_data ? 4096 : 64;
   l.data_at = (l.data_at + grain - 1) / grain * grain + (with_data ? colour_bytes : 0);
   return l;
+}
+
+/// Whole huge pages, but for a rest of less than half of one.
+std::uint64_t on_huge_pages(std::uint64_t bytes) noexcept {
+  const std::uint64_t rest = bytes % shm::huge_bytes;
+  return rest < huge_from_bytes ? bytes : bytes + shm::huge_bytes - rest;
 }
 
 /// What all ranks need to know of each other before anything is allocated.
@@ -377,14 +384,18 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
   const bool library_memory = plan.kind == call::allocate || plan.kind == call::allocate_shared;
   w.layout = lay_out(all.mapped_max, w.hints.signals, all.bytes_max, library_memory);
   w.block_bytes = w.layout.data_at + (library_memory ? w.local_bytes : 0);
-  const std::uint64_t room = w.layout.data_at + (library_memory ? all.bytes_max : 0);
+  std::uint64_t room = w.layout.data_at + (library_memory ? all.bytes_max : 0);
+  const bool huge = rt.board->huge_pages() && room >= huge_from_bytes;
+  if (huge) {
+    room = on_huge_pages(room);
+    w.block_bytes = on_huge_pages(w.block_bytes);
+  }
   const bool much = library_memory && team.one_node && all.bytes_sum > asked_bytes_min;
   const bool too_much = much && all.bytes_sum > memory_available_bytes();
   auto worst = static_cast<std::int32_t>(too_much ? status::out_of_memory : status::done);
   team_core::placement at{team.allreduce_one(worst, min), 0};
   if (ok(at.result)) at.result = static_cast<status>(worst);
-  if (ok(at.result))
-    at = team.allocate(room, w.block_bytes, w.layout.data_at, all.bytes_max >= huge_bytes ? huge_bytes : 4096);
+  if (ok(at.result)) at = team.allocate(room, w.block_bytes, w.layout.data_at, huge ? shm::huge_bytes : 4096);
   if (at.result == status::out_of_memory) {
     refuse(plan, w.hints, at.result,
            fmt::format("the ranks ask for {} bytes together, at most {} on one; this machine has {} bytes available, "

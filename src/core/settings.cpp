@@ -40,6 +40,8 @@ constexpr definition table[] = {
      "named sets of ranks, for Runtime::team_of; set by rmarun --pset"},
     {"RMA_SEGMENT_BYTES", "0", form::bytes, "bytes, K M G T; 0: as much as the machine has",
      "address space kept for one rank's library windows; memory is taken only when allocated"},
+    {"RMA_HUGE_PAGES", "on", form::words, "on|off",
+     "library windows of 1 MiB and more lie in huge pages, where the kernel has some (Linux 6.1)"},
     {"RMA_FABRIC", "auto", form::words, "auto|shm|verbs|ucx|sim",
      "what leads to ranks whose memory is not shared: auto takes RDMA verbs if every rank has a device, else UCX; sim: "
      "a simulated job has its adapters on one node, too"},

@@ -28,6 +28,7 @@ enum class knob : std::uint8_t {
   job,
   process_sets,
   segment_bytes,
+  huge_pages,
   fabric,
   device,
   registration_cache_bytes,

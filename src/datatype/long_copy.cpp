@@ -6,36 +6,69 @@ namespace rma::detail {
 #if defined(__x86_64__)
 namespace {
 
-using wide __attribute__((vector_size(32), aligned(1), may_alias)) = unsigned char;
+struct by_32 {
+  using piece __attribute__((vector_size(32), aligned(1), may_alias)) = unsigned char;
+};
+struct by_64 {
+  using piece __attribute__((vector_size(64), aligned(1), may_alias)) = unsigned char;
+};
 
-/// Longer copies leave the caches; libc knows how large those are.
+/// libc knows how large the caches are. It is ahead of us earlier where `rep movsb` is fast.
 constexpr std::size_t cached_bytes_max = std::size_t{8} << 20;
+constexpr std::size_t cached_bytes_max_intel = std::size_t{512} << 10;
+/// What does not fit the first cache is asked for ahead of its use. Where it fits that would only cost.
+constexpr std::size_t first_cache_bytes = std::size_t{24} << 10;
+constexpr std::size_t asked_ahead_bytes = 512;
 
-/// Whole aligned pieces of the destination, ascending. Stores that cross lines or pages cost the most of all; and a
-/// load just behind a store to the same offset of another page waits for it, so that some loads go ahead of the stores.
-[[gnu::target("avx2")]] void copy_wide(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  const std::size_t head = -reinterpret_cast<std::uintptr_t>(to) % sizeof(wide);
-  copy_short(to, from, head);
-  to += head;
-  from += head;
-  bytes -= head;
-  for (; bytes >= 4 * sizeof(wide); bytes -= 4 * sizeof(wide)) {
-    const wide* const source = reinterpret_cast<const wide*>(from);
-    const wide a = source[0], b = source[1], c = source[2], d = source[3];
-    wide* const place = reinterpret_cast<wide*>(to);
+std::size_t cached_bytes_max_here() noexcept {
+  return __builtin_cpu_is("intel") != 0 ? cached_bytes_max_intel : cached_bytes_max;
+}
+
+/// At least four pieces. All but the first and the last four lie at multiples of their size in the destination and go
+/// there once, ascending: stores that cross lines or pages cost the most of all. A load just behind a store to the same
+/// offset of another page waits for it, so that some loads go ahead of the stores. The ends overlap what lies between
+/// them, and are loaded first: the destination may begin before the source and end in it.
+template <class By, bool Asks>
+[[gnu::always_inline]] inline void copy_pieces(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  using piece = typename By::piece;
+  constexpr std::size_t at_once = 4 * sizeof(piece);
+  const piece first = *reinterpret_cast<const piece*>(from);
+  const piece* const last = reinterpret_cast<const piece*>(from + bytes - at_once);
+  const piece w = last[0], x = last[1], y = last[2], z = last[3];
+  std::byte* const end = to + bytes - at_once;
+  std::byte* const begin = to;
+  const std::size_t ahead = sizeof(piece) - reinterpret_cast<std::uintptr_t>(to) % sizeof(piece);
+  from += ahead;
+  for (to += ahead; to < end; to += at_once, from += at_once) {
+    if constexpr (Asks) {
+      for (std::size_t line = 0; line < at_once; line += 64) {
+        __builtin_prefetch(from + asked_ahead_bytes + line);
+        __builtin_prefetch(to + asked_ahead_bytes + line, 1);
+      }
+    }
+    const piece* const source = reinterpret_cast<const piece*>(from);
+    const piece a = source[0], b = source[1], c = source[2], d = source[3];
+    piece* const place = reinterpret_cast<piece*>(to);
     place[0] = a;
     place[1] = b;
     place[2] = c;
     place[3] = d;
-    to += 4 * sizeof(wide);
-    from += 4 * sizeof(wide);
   }
-  for (; bytes >= sizeof(wide); bytes -= sizeof(wide)) {
-    *reinterpret_cast<wide*>(to) = *reinterpret_cast<const wide*>(from);
-    to += sizeof(wide);
-    from += sizeof(wide);
-  }
-  copy_short(to, from, bytes);
+  *reinterpret_cast<piece*>(begin) = first;
+  piece* const rest = reinterpret_cast<piece*>(end);
+  rest[0] = w;
+  rest[1] = x;
+  rest[2] = y;
+  rest[3] = z;
+}
+
+[[gnu::target("avx2")]] void copy_by_32(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  copy_pieces<by_32, false>(to, from, bytes);
+}
+
+[[gnu::target("avx512f")]] void copy_by_64(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  if (bytes > first_cache_bytes) return copy_pieces<by_64, true>(to, from, bytes);
+  copy_pieces<by_64, false>(to, from, bytes);
 }
 
 }  // namespace
@@ -45,8 +78,11 @@ void copy_long(void* to, const void* from, std::size_t bytes) noexcept {
 #if defined(__x86_64__)
   // Ascending would overwrite what is still to be read if the destination begins inside the source.
   const bool runs_over = reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from) < bytes;
-  if (!runs_over && bytes <= cached_bytes_max && __builtin_cpu_supports("avx2") != 0) {
-    return copy_wide(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
+  if (!runs_over && bytes <= cached_bytes_max_here()) {
+    auto* const there = static_cast<std::byte*>(to);
+    const auto* const here = static_cast<const std::byte*>(from);
+    if (bytes >= 256 && __builtin_cpu_supports("avx512f") != 0) return copy_by_64(there, here, bytes);
+    if (__builtin_cpu_supports("avx2") != 0) return copy_by_32(there, here, bytes);
   }
 #endif
   std::memmove(to, from, bytes);

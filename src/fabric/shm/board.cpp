@@ -26,7 +26,6 @@ namespace rma::shm {
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
-constexpr std::size_t huge_bytes = std::size_t{2} << 20;
 constexpr std::size_t address_space_max = std::size_t{32} << 40;    // of 128 TiB that a process has
 constexpr std::size_t hosted_segment_bytes = std::size_t{1} << 30;  // thousands of ranks share one address space
 
@@ -128,6 +127,7 @@ void board::lay_out(const detail::settings& settings, std::size_t segment_otherw
   std::size_t wanted = settings.number(detail::knob::segment_bytes);
   if (wanted == 0) wanted = segment_otherwise;
   segment_bytes_ = round_up(std::max(wanted, huge_bytes), huge_bytes);
+  huge_pages_ = host_ == nullptr && settings.on(detail::knob::huge_pages);
   total_bytes_ = segments_at_ + n * segment_bytes_;
 }
 
@@ -147,15 +147,27 @@ void board::make() {
   for (std::size_t i = 0; i < size(); ++i) init_liveness(slot(i).liveness);
 }
 
+// Where huge pages can lie: their addresses and their places in the file are multiples of their size.
 void board::map() {
-  void* const at = ::mmap(nullptr, total_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd_, 0);
+  const std::size_t room = total_bytes_ + huge_bytes;
+  void* at = ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (at != MAP_FAILED) {
+    const auto first = reinterpret_cast<std::uintptr_t>(at);
+    const std::size_t before = round_up(first, huge_bytes) - first;
+    auto* const place = static_cast<std::byte*>(at) + before;
+    const std::size_t used = round_up(total_bytes_, page_bytes);
+    if (before != 0) ::munmap(at, before);
+    ::munmap(place + used, room - before - used);
+    at = ::mmap(place, total_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd_, 0);
+    if (at == MAP_FAILED) ::munmap(place, used);
+  }
   if (at == MAP_FAILED) {
     throw Error(status::out_of_memory, fmt::format("cannot map {} bytes of shared memory of the node: {}; a smaller "
                                                    "RMA_SEGMENT_BYTES may help",
                                                    total_bytes_, std::strerror(errno)));
   }
   base_ = static_cast<std::byte*>(at);
-  ::madvise(base_ + segments_at_, total_bytes_ - segments_at_, MADV_HUGEPAGE);
+  if (huge_pages_) ::madvise(base_ + segments_at_, total_bytes_ - segments_at_, MADV_HUGEPAGE);
   ::madvise(base_, total_bytes_, MADV_DONTDUMP);
 }
 
@@ -215,8 +227,24 @@ std::size_t board::index_of(int world_rank) const noexcept {
 
 status board::populate(std::size_t offset, std::size_t bytes) noexcept {
   if (host_ != nullptr) return status::done;  // zero, and taken when touched
-  const int error = ::posix_fallocate(fd_, static_cast<off_t>(file_offset(offset)), static_cast<off_t>(bytes));
-  return error == 0 ? status::done : status::out_of_memory;
+  if (huge_pages_) collapse(offset, bytes);
+  return allocate(offset, bytes) ? status::done : status::out_of_memory;
+}
+
+bool board::allocate(std::size_t offset, std::size_t bytes) noexcept {
+  return ::posix_fallocate(fd_, static_cast<off_t>(file_offset(offset)), static_cast<off_t>(bytes)) == 0;
+}
+
+// Shared memory gets huge pages when asked for, whatever the machine's settings, if some of each is there already.
+// Where there are none, or the kernel is older than 6.1, it stays with small ones.
+void board::collapse(std::size_t offset, std::size_t bytes) noexcept {
+  constexpr int collapse_now = 25;  // MADV_COLLAPSE, which Debian 12's headers do not have
+  const std::size_t first = round_up(offset, huge_bytes);
+  const std::size_t end = (offset + bytes) / huge_bytes * huge_bytes;
+  for (std::size_t at = first; at < end; at += huge_bytes) {
+    if (!allocate(at, page_bytes)) return;
+  }
+  if (first < end) ::madvise(segment(me_) + first, end - first, collapse_now);
 }
 
 void board::depopulate(std::size_t offset, std::size_t bytes) noexcept {

@@ -28,6 +28,8 @@ namespace rma::shm {
 using detail::word32;
 using detail::word64;
 
+inline constexpr std::size_t huge_bytes = std::size_t{2} << 20;  ///< of a huge page
+
 enum class presence : std::uint32_t { absent = 0, alive = 1, left = 2, dead = 3 };
 enum class whereabouts : std::uint32_t { outside = 0, spinning = 1, asleep = 2 };
 /// How a rank sleeps: on its doorbell word, or on descriptors of which its bell is one. The low bits of the word; above
@@ -91,6 +93,8 @@ class board {
   }
   [[nodiscard]] std::byte* segment(std::size_t i) const noexcept { return base_ + segments_at_ + i * segment_bytes_; }
   [[nodiscard]] std::size_t segment_bytes() const noexcept { return segment_bytes_; }
+  /// What is taken in whole, aligned pages of `huge_bytes` has them, if the kernel finds any.
+  [[nodiscard]] bool huge_pages() const noexcept { return huge_pages_; }
   [[nodiscard]] bool same_process(std::size_t i) const noexcept { return slot(i).pid == slot(me_).pid; }
 
   /// The memfd (-1 if a landlord has the memory), and where a place of this rank's segment lies in it.
@@ -127,6 +131,8 @@ class board {
   void invite(boot::client& boot, int timeout_ms);
   void join(boot::client& boot, int timeout_ms);
   void map();
+  bool allocate(std::size_t offset, std::size_t bytes) noexcept;
+  void collapse(std::size_t offset, std::size_t bytes) noexcept;
   void enter() noexcept;
   void wake(std::size_t i) noexcept;
   void ring_bell(std::size_t i) noexcept;
@@ -136,6 +142,7 @@ class board {
   landlord* host_ = nullptr;
   int fd_ = -1;
   bool fenced_by_others_ = false;
+  bool huge_pages_ = false;
   int bell_ = -1;  ///< Unix datagram socket without a name in the file system
   std::byte* base_ = nullptr;
   std::size_t slots_at_ = 0, slot_bytes_ = 0, rings_at_ = 0;
