@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Time of one operation, 8 bytes: ns. Rank 0 works on rank 1, which sits in a barrier; synchronisation takes both.
 #include <array>
+#include <atomic>
 #include <optional>
 
 #include "bench.hpp"
@@ -81,6 +82,20 @@ void locks(perf::bench& b, window& win) {
   });
 }
 
+/// This rank's own lock, and what a lock and an unlock are at least: two atomic instructions on one line.
+void local_lock(perf::bench& b, window& win) {
+  b.points.origin({"lock_local"}, [&](std::uint64_t n) {
+    for (std::uint64_t i = 0; i < n; ++i) auto epoch = win.lock(rma::exclusive, 0);
+  });
+  std::atomic_ref<std::uint64_t> word(win[0]);
+  b.points.origin({"atomic_pair"}, [&](std::uint64_t n) {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      word.fetch_add(1);
+      word.fetch_sub(1);
+    }
+  });
+}
+
 /// All ranks want rank 0's lock: ns for each acquisition, whoever got it.
 void contended_lock(perf::bench& b, window& win) {
   b.points.everyone({"lock_contended", 8, perf::unit::ns, static_cast<double>(b.ranks())}, [&](std::uint64_t n) {
@@ -131,6 +146,7 @@ int main(int argc, char** argv) {
     operations(b, win);
     atomics(b, win);
     locks(b, win);
+    local_lock(b, win);
     contended_lock(b, win);
     synchronisation(b, win);
     win.free();

@@ -377,6 +377,19 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   return w;
 }
 
+/// A large block lies on huge pages, if the segments have room for whole ones.
+team_core::placement place_block(window_core& w, std::uint64_t room) {
+  const std::uint64_t bytes = w.block_bytes;
+  const auto place = [&](bool huge) {
+    w.block_bytes = huge ? on_huge_pages(bytes) : bytes;
+    return w.team->allocate(huge ? on_huge_pages(room) : room, w.block_bytes, w.layout.data_at,
+                            huge ? shm::huge_bytes : 4096);
+  };
+  const bool large = room >= huge_from_bytes;  // here as elsewhere: all ranks try twice, or none
+  const team_core::placement at = place(large && w.team->rt->board->huge_pages());
+  return large && at.result == status::out_of_memory ? place(false) : at;
+}
+
 /// Takes the window's part of the segments, at the same offset everywhere.
 void take_place(window_core& w, const window_plan& plan, agreement all) {
   team_core& team = *w.team;
@@ -384,18 +397,13 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
   const bool library_memory = plan.kind == call::allocate || plan.kind == call::allocate_shared;
   w.layout = lay_out(all.mapped_max, w.hints.signals, all.bytes_max, library_memory);
   w.block_bytes = w.layout.data_at + (library_memory ? w.local_bytes : 0);
-  std::uint64_t room = w.layout.data_at + (library_memory ? all.bytes_max : 0);
-  const bool huge = rt.board->huge_pages() && room >= huge_from_bytes;
-  if (huge) {
-    room = on_huge_pages(room);
-    w.block_bytes = on_huge_pages(w.block_bytes);
-  }
+  const std::uint64_t room = w.layout.data_at + (library_memory ? all.bytes_max : 0);
   const bool much = library_memory && team.one_node && all.bytes_sum > asked_bytes_min;
   const bool too_much = much && all.bytes_sum > memory_available_bytes();
   auto worst = static_cast<std::int32_t>(too_much ? status::out_of_memory : status::done);
   team_core::placement at{team.allreduce_one(worst, min), 0};
   if (ok(at.result)) at.result = static_cast<status>(worst);
-  if (ok(at.result)) at = team.allocate(room, w.block_bytes, w.layout.data_at, huge ? shm::huge_bytes : 4096);
+  if (ok(at.result)) at = place_block(w, room);
   if (at.result == status::out_of_memory) {
     refuse(plan, w.hints, at.result,
            fmt::format("the ranks ask for {} bytes together, at most {} on one; this machine has {} bytes available, "

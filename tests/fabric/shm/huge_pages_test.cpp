@@ -82,6 +82,14 @@ TEST_CASE("large windows lie in huge pages and give them back", "[fabric][shm][h
   small.free();
 }
 
+TEST_CASE("a segment without room for whole huge pages is used up to its end", "[fabric][shm][huge_pages]") {
+  rma::Config small = alone("on");
+  small.settings["RMA_SEGMENT_BYTES"] = "4M";
+  rma::Runtime runtime(small);
+  auto win = window_of(runtime, 3 * mebibyte);
+  win.free();
+}
+
 TEST_CASE("no huge pages where they are not wanted", "[fabric][shm][huge_pages]") {
   rma::Runtime runtime(alone("off"));
   auto win = window_of(runtime, 4 * mebibyte);
