@@ -155,7 +155,7 @@ status engine::leave(std::unique_lock<small_lock>& guard, posted_operation& op, 
   status s = status::posted;
   if (now) {
     s = wait_posted(guard, op);
-    if (s == status::transfer_failed) ctx_.blame(world_rank);
+    if (!ok(s)) ctx_.blame(world_rank);
   }
   if (!now && request != nullptr) {
     *request = new_request(w, world_rank, &op);

@@ -38,7 +38,9 @@ class posting {
     if (result_ != status::done) return;
     const status s = w_.ctx->until_posted(guard_, o_.peer, [=, this]() noexcept { return try_to_post(local, remote); });
     if (s == status::not_supported && remote.size() > 1) return post_each(local, remote);
-    if (s != status::posted) result_ = s;
+    if (s == status::posted) return;
+    if (s == status::peer_failed) w_.ctx->blame(o_.peer);
+    result_ = s;
   }
   /// What becomes of all that was posted, see engine::leave.
   status end(bool now, request_node** request) noexcept {

@@ -99,6 +99,28 @@ TEST_CASE("a fence among neighbours fails for the neighbours of the dead only", 
   });
 }
 
+TEST_CASE("whoever is told of a death by an operation is told whose it was", "[deaths][transfer]") {
+  const bool held = GENERATE(true, false);          // a value that is fetched in a lock's epoch goes a shorter way
+  const bool wide = held && GENERATE(true, false);  // a get of many values is ended by its flush
+  all_well(3, 1, 1, "auto", [&](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 1000);
+    win.fence();
+    if (rt.rank() == 1) live_on(rt);
+    if (held) expect(win.try_lock_all(), status::done, "lock_all");
+    std::vector<std::uint64_t> values(1000);
+    try {
+      for (;;) {
+        if (!wide) (void)win.get(1, 3);
+        if (wide) win.get(std::span(values), 1, 0);
+        if (wide) win.flush(1);
+      }
+    } catch (const rma::Error& e) {
+      expect(e.code(), status::peer_failed, "get");
+      if (e.rank() != 1) throw std::runtime_error(std::string("told of another one: ") + e.what());
+    }
+  });
+}
+
 TEST_CASE("a dead holder fails an ilock", "[deaths][lock]") {
   const int per_node = GENERATE(1, 3);
   all_well(3, per_node, 1, "auto", [](rma::Runtime& rt) {
