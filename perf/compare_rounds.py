@@ -59,21 +59,21 @@ def between_two(server, client, tries=50):
     return None
 
 
-def measure_ours(chosen, program, wanted):
+def measure_ours(chosen, program, wanted, options):
     launcher = os.path.join(chosen.build, "tools", "rmarun")
-    command = [launcher, "-n", "2", os.path.join(chosen.build, "perf", program)]
+    command = [launcher, "-n", "2", *options, os.path.join(chosen.build, "perf", program)]
     return compare.run(OURS, command, program, wanted, chosen)
 
 
-def one_round(chosen, programs, bars, peers, tools):
+def one_round(chosen, programs, bars, peers, tools, options=None):
     """{(metric, bytes): {who: value}} and the units. peers: {name: command before the program, folder of programs}.
-    tools: {(metric, bytes): (name, function that measures)}."""
+    tools: {(metric, bytes): (name, function that measures)}. options: {program: of the launcher, for ours}."""
     found, units = {}, {}
     for program in programs:
         wanted = {bar.metric for bar in bars if bar.program == program and bar.against is None}
         if not wanted:
             continue
-        points = measure_ours(chosen, program, wanted)
+        points = measure_ours(chosen, program, wanted, (options or {}).get(program, []))
         for name, (command, folder) in peers.items():
             there = os.path.join(folder, program)
             if os.path.exists(there):

@@ -108,8 +108,13 @@ std::uint64_t session::calibrate(const body& run, bool together) const {
   constexpr std::uint64_t most = std::uint64_t{1} << 30;
   std::uint64_t iterations = options_.iterations != 0 ? options_.iterations : 1;
   for (;;) {
-    if (together) job_.barrier();
-    const double ns = time(run, iterations);
+    // Twice: the first time may connect, fault pages in, or be translated by an emulator.
+    double ns = 0;
+    for (int i = 0; i < 2; ++i) {
+      if (together) job_.barrier();
+      const double took_ns = time(run, iterations);
+      ns = i == 0 ? took_ns : std::min(ns, took_ns);
+    }
     const double goal_ns = options_.run_ms * 1e6;
     std::uint64_t next = iterations * 4;
     if (options_.iterations != 0 || iterations >= most) {

@@ -12,8 +12,22 @@ namespace perf::passive {
 namespace {
 
 constexpr std::size_t words = 128;
-constexpr double piece_us = 50;
-constexpr std::uint64_t trips = 10;  // whether a rank looks just before the tag comes or just after it makes 50 us
+constexpr std::uint64_t trips = 40;
+constexpr double piece_us = 50;  // on average
+
+/// Pieces of one length would meet the tag at the same moment in every trip: whether a rank looks just before it comes
+/// or just after it makes 50 us.
+class pieces {
+ public:
+  explicit pieces(int rank) : dice_(static_cast<std::uint64_t>(rank) * 2 + 1) {}
+  double next_us() {
+    dice_ = dice_ * 6364136223846793005U + 1442695040888963407U;
+    return piece_us / 2 + piece_us * static_cast<double>(dice_ >> 40) / static_cast<double>(1 << 24);
+  }
+
+ private:
+  std::uint64_t dice_;
+};
 
 void pass_on(rma::Window<std::uint64_t>& window, int to, std::uint64_t tag) {
   const std::vector<std::uint64_t> data(words, tag);
@@ -35,9 +49,10 @@ bool arrived(stage& on, rma::Window<std::uint64_t>& window, std::uint64_t tag) {
 void lock_ring(stage& on) {
   auto window = rma::Window<std::uint64_t>::allocate(on.world(), 1 + words);
   const int next = (on.rank() + 1) % on.ranks();
+  pieces work(on.rank());
   const auto trip = [&](std::uint64_t tag) {
     if (on.rank() == 0) pass_on(window, next, tag);
-    while (!arrived(on, window, tag)) on.compute_us(piece_us);
+    while (!arrived(on, window, tag)) on.compute_us(work.next_us());
     if (on.rank() != 0) pass_on(window, next, tag);
   };
   on.world().barrier();

@@ -64,7 +64,7 @@ status release_deferred(window_core& w, int target) noexcept {
   state.experience.alone = request->alone;
   if (s == status::done)
     state.experience = after_answer(state.experience, w.ctx->around().now_ns() - begin_ns - request->waited_ns,
-                                    atomics_of_epoch(epoch->bytes));
+                                    atomics_of_epoch(epoch->bytes, !epoch->fetches));
   if (s != status::posted && s != status::not_yet) return s;
   state.experience = after_no(found_at(state.experience, lock_place::network));
   return run_by_network(w, target, *epoch, s);

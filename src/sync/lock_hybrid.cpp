@@ -101,8 +101,8 @@ status ask_manager(window_core& w, int target, lock_kind kind) noexcept {
   state.path = lock_path::agent;
   if (s == status::done) {
     state.experience = found_at(state.experience, lock_place::cpu);
-    state.experience =
-        after_answer(state.experience, w.ctx->around().now_ns() - begin_ns - request.waited_ns, atomics_per_answer);
+    state.experience = after_answer(state.experience, w.ctx->around().now_ns() - begin_ns - request.waited_ns,
+                                    atomics_per_answer(state.experience));
   } else if (s == status::posted || s == status::not_yet) {
     state.experience = found_at(state.experience, lock_place::network);
   }

@@ -7,13 +7,15 @@
 ///
 ///   exclusive:  entering --swap hits, nobody holds it--> held        shared:  entering --add, no writer--> held
 ///                   |  hits, readers hold it: draining --they left--> held        |  writer: leaving --add--> waiting
-///                   |  misses, a writer: waiting --it left--> entering            '--------- entering <--it left--'
+///                   |  misses, a writer: waiting --it left--> entering or held    '--------- entering <--it left--'
 ///
 /// A writer that drains for long withdraws for a while: readers that hold other locks must not wait for it in a circle.
 ///
-/// Who waits for a writer says so by the look itself: it swaps the word for the same with "wanted". The writer reads
-/// that in the answer to its release, and steps back before it takes the lock again exclusively ("yielding"): until
-/// somebody else has had it, or for yield_max_ns if nobody comes. Who takes the lock exclusively takes the bit away.
+/// Who waits for a writer says so by the first look itself: it swaps the word for the same with "wanted". A writer's
+/// later looks expect the word that the holder will leave behind, and put its own hold there: the look that finds the
+/// lock free has taken it. The holder reads "wanted" in the answer to its release, and steps back before it takes the
+/// lock again exclusively ("yielding"): until somebody else has had it, or for yield_max_ns if nobody comes. Who takes
+/// the lock exclusively takes the bit away.
 ///
 /// An uncontended lock is one atomic, and its release another. The writer's bit keeps new readers out, so that writers
 /// are not lost among them. Contenders look again after pauses that double and are drawn by lot (the dissertation names
@@ -85,6 +87,17 @@ struct network_attempt {
   std::uint64_t seen = 0;  ///< the word as it was after the last request
 };
 
+/// The word that the only writer leaves behind when it lets go, if `wanted` is in it already; 0 if that cannot be told.
+constexpr std::uint64_t network_expected(std::uint64_t word) noexcept {
+  const int holder = network_only_holder(word);
+  return holder < 0 || (word & network_wanted) == 0 ? 0 : word - network_hold(holder, lock_kind::exclusive);
+}
+/// A writer that waits looks by taking the lock from the word that the holder will leave behind: what finds that the
+/// holder is gone has the lock.
+constexpr bool network_takes(const network_attempt& a) noexcept {
+  return a.phase == network_phase::waiting && a.kind == lock_kind::exclusive && network_expected(a.seen) != 0;
+}
+
 /// What the attempt asks of the word now: an add of `operand`, or a swap of `expected` for `operand`.
 struct network_request {
   bool add = false;
@@ -100,6 +113,10 @@ constexpr bool network_in_word(network_phase p) noexcept {
 constexpr network_request request_of(const network_attempt& a) noexcept {
   if (a.phase == network_phase::claiming) return {true, 0, a.hold - network_away};
   if (a.phase == network_phase::leaving) return {true, 0, std::uint64_t{0} - a.hold};
+  if (network_takes(a)) {
+    const std::uint64_t free = network_expected(a.seen);
+    return {false, free, (free & ~network_wanted) + a.hold};
+  }
   if (a.phase == network_phase::waiting) return {false, a.seen, a.seen | network_wanted};
   if (a.phase != network_phase::entering) return {false, a.seen, a.seen};  // a look
   if (a.kind == lock_kind::shared) return {true, 0, a.hold};
@@ -116,6 +133,7 @@ constexpr network_phase network_outside(std::uint64_t word) noexcept {
 constexpr network_attempt step(network_attempt a, std::uint64_t old) noexcept {
   const network_request r = request_of(a);
   const bool changed = r.add || old == r.expected;
+  const bool taken = changed && network_takes(a);
   a.seen = !changed ? old : r.add ? old + r.operand : r.operand;
   switch (a.phase) {
     case network_phase::claiming:
@@ -131,8 +149,8 @@ constexpr network_attempt step(network_attempt a, std::uint64_t old) noexcept {
         a.phase = network_holders(old) == 0 ? network_phase::held : network_phase::draining;
       }
       break;
-    case network_phase::leaving:
-    case network_phase::waiting: a.phase = network_outside(a.seen); break;
+    case network_phase::leaving: a.phase = network_outside(a.seen); break;
+    case network_phase::waiting: a.phase = taken ? network_phase::held : network_outside(a.seen); break;
     case network_phase::yielding:
       if (!changed) a.phase = network_outside(old);
       break;

@@ -155,6 +155,16 @@ status acquire_lock(window_core& w, int target, lock_kind kind) noexcept {
   return s;
 }
 
+bool release_follows_writes(window_core& w, int target) noexcept {
+  const target_state& state = w.state_of(target);
+  const bool by_network =
+      w.locks == lock_protocol::network
+          ? w.scheme == lock_scheme::word
+          : w.locks == lock_protocol::hybrid && state.epoch == nullptr && state.path == lock_path::network;
+  const fabric::network* const of_lock = w.ctx->wide() != nullptr ? w.ctx->wide() : &w.ctx->node();
+  return by_network && &w.ctx->network_of(w.world_rank(target)) == of_lock && only_writes(w, target);
+}
+
 status release_lock(window_core& w, int target, lock_kind kind) noexcept {
   if (w.access == access_epoch::lock_all && locks_all_at_once(w)) return status::done;
   switch (w.locks) {

@@ -27,5 +27,8 @@ status acquire_all(window_core& w) noexcept;
 status release_all(window_core& w) noexcept;
 status acquire_lock(window_core& w, int target, lock_kind kind) noexcept;
 status release_lock(window_core& w, int target, lock_kind kind) noexcept;
+/// The lock is let go of by an atomic of the fabric that reaches the target's memory after what this epoch has written
+/// there: release_lock need not wait for that.
+bool release_follows_writes(window_core& w, int target) noexcept;
 
 }  // namespace rma::detail

@@ -38,13 +38,34 @@ int rank_of(const window_core& w, const target_view& t) noexcept {
   return static_cast<int>(w.first) + static_cast<int>(&t - w.targets);
 }
 
+/// What has to be over before its target's lock is let go of.
+status complete_unfollowed(window_core& w) noexcept {
+  status result = status::done;
+  for (const int target : w.dirty) {  // all at once, then wait
+    if (!release_follows_writes(w, target)) ask_placed(w, target);
+  }
+  for (std::size_t i = w.dirty.size(); i-- > 0;) {  // what is complete leaves the list
+    const int target = w.dirty[i];
+    if (release_follows_writes(w, target)) continue;
+    if (const status s = complete_target(w, target); s != status::done) result = s;
+  }
+  return result;
+}
+
+status let_go_of_far(window_core& w, int target) noexcept {
+  const bool follows = release_follows_writes(w, target);
+  w.far(target).held = 0;
+  const status s = release_lock(w, target, lock_kind::shared);
+  const status completed = follows && s == status::done ? complete_followed(w, target) : complete_target(w, target);
+  return completed != status::done ? completed : s;
+}
+
 /// The end of a lock_all epoch. In memory one fence serves all targets.
 status let_go_of_all(window_core& w) noexcept {
   status result = status::done;
   w.far_open = 0;
   for (const int target : std::exchange(w.far_used, {})) {
-    w.far(target).held = 0;
-    if (const status s = release_lock(w, target, lock_kind::shared); s != status::done) result = s;
+    if (const status s = let_go_of_far(w, target); s != status::done) result = s;
   }
   target_view* const first = std::exchange(w.used_first, nullptr);
   for (target_view* t = first; t != nullptr; t = t->used_next) {
@@ -140,11 +161,15 @@ status unlock_slow(window_view& view, int target) noexcept {
   const std::uint8_t held = w.held(target);
   if (held == 0 || held == held_by_lock_all) return status::not_locked;
   const auto kind = static_cast<lock_kind>(held);
-  const status flushed = complete_target(w, target);
+  target_state& state = w.state_of(target);
+  state.experience.writes = state.dirty && only_writes(w, target);
+  const bool follows = release_follows_writes(w, target);
+  status flushed = follows ? status::done : complete_target(w, target);
   const claim mine(w, target);
   close_target(w, target);
   --w.locks_open;
   const status released = release_lock(w, target, kind);
+  if (follows) flushed = released == status::done ? complete_followed(w, target) : complete_target(w, target);
   return flushed != status::done ? flushed : released;
 }
 
@@ -185,8 +210,9 @@ status unlock_all_slow(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::unlock_all);
   if (w.access != access_epoch::lock_all) return status::not_locked;
-  status result = w.dirty.empty() ? status::done : complete_all(w);
+  status result = w.dirty.empty() ? status::done : complete_unfollowed(w);
   const status released = let_go_of_all(w);
+  if (const status followed = complete_all(w); result == status::done) result = followed;
   if (result == status::done) result = released;
   w.access = access_epoch::none;
   w.allow_locks(true);

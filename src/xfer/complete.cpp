@@ -71,6 +71,7 @@ status report(window_core& w, int target, target_state& state, status s) noexcep
 status settle(window_core& w, int target, target_state& state, status s) noexcept {
   s = report(w, target, state, s);
   state.dirty = false;
+  state.fetches = false;
   if (w.dirty.back() == target) {
     w.dirty.pop_back();
   } else {
@@ -102,6 +103,16 @@ status complete_target(window_core& w, int target) noexcept {
     return over();
   });
   return settle(w, target, state, s);
+}
+
+bool only_writes(window_core& w, int target) noexcept {
+  const target_state& state = w.state_of(target);
+  return !state.fetches && (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation);
+}
+
+status complete_followed(window_core& w, int target) noexcept {
+  if (w.is_far(target)) w.far(target).unplaced = false;
+  return complete_target(w, target);
 }
 
 status complete_locally(window_core& w, int target) noexcept {

@@ -27,6 +27,7 @@ status run_deferred(window_core& w, const checked_operation& o, bool requested) 
   if (o.bytes > waiting_bytes_max - std::min(epoch.messages.size(), waiting_bytes_max)) return status::not_supported;
   if (w.defers_far && epoch.bytes + o.bytes > deferral_bytes_max) return status::not_supported;
   epoch.bytes += o.bytes;
+  if (o.args->kind != call::put) epoch.fetches = true;
   message_maker made(w, o, operation_message_max - framing_bytes);
   const std::lock_guard guard(w.ctx->lock());
   const std::uint64_t ticket = ticket_for(w, o);

@@ -87,7 +87,7 @@ class device_run {
     if (operation_ != nullptr) return;
     operation_ = w_.team->rt->ops->new_posted();
     operation_->state = &state_;
-    state_.begin_posted();
+    state_.begin_posted(false);
     w_.ctx->count(counter::operations_fabric);
     mark_dirty(w_, o_.args->target, state_);
   }

@@ -73,7 +73,7 @@ class posting {
     if (operation_ != nullptr) return;
     operation_ = w_.team->rt->ops->new_posted();
     operation_->state = o_.state;
-    o_.state->begin_posted();
+    o_.state->begin_posted(write_);
   }
   status try_to_post(std::span<const fabric::local_slice> local,
                      std::span<const fabric::remote_slice> remote) noexcept {

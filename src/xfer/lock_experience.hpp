@@ -22,6 +22,7 @@ struct lock_experience {
   bool alone = false;                      ///< the target shares its node with no other rank, says its manager
   std::int64_t atomic_ns = 0;              ///< what one atomic of the network has taken, at best; 0: not known
   std::int64_t debt_ns = 0;                ///< lost by asking the manager, less what was saved
+  bool writes = false;                     ///< the last epoch ended with nothing but writes under way
   std::uint32_t small_epochs = 0;          ///< in a row, in network mode (lock "auto")
   std::uint32_t home_after = 8;            ///< so many, and the manager is asked whether it answers
 };
@@ -36,8 +37,11 @@ inline constexpr std::int64_t debt_once_locks = 1;
 inline constexpr std::uint32_t lateness_max = 127;
 inline constexpr std::int64_t atomics_per_lock = 2;  ///< lock and unlock
 /// What an answer of the manager may take, in atomics, before it loses something: one more than the network's lock, for
-/// what the target's neighbours save.
-inline constexpr std::int64_t atomics_per_answer = 3;
+/// what the target's neighbours save. Where an epoch ends with writes, only what the network's lock takes beside them:
+/// its unlock follows them at once, and the manager's waits for them.
+constexpr std::int64_t atomics_per_answer(const lock_experience& e) noexcept { return e.writes ? 1 : 3; }
+/// What the manager may take for a whole epoch that it is sent (lock "auto").
+constexpr std::int64_t atomics_per_epoch(const lock_experience& e) noexcept { return e.writes ? 2 : 3; }
 
 /// After an atomic that waited for nobody.
 constexpr lock_experience after_atomic(lock_experience e, std::int64_t took_ns) noexcept {
@@ -62,9 +66,9 @@ constexpr std::uint32_t lateness(const lock_experience& e) noexcept {
 }
 
 /// The atomics in place of which an epoch of so many bytes is sent to the manager: lock, unlock, the operations and
-/// their completion; so many bytes take as long as one more.
-constexpr std::int64_t atomics_of_epoch(std::uint64_t bytes) noexcept {
-  return 4 + static_cast<std::int64_t>(bytes / 4096);
+/// their completion, for which an unlock that follows writes does not wait; so many bytes take as long as one more.
+constexpr std::int64_t atomics_of_epoch(std::uint64_t bytes, bool writes) noexcept {
+  return (writes ? 3 : 4) + static_cast<std::int64_t>(bytes / 4096);
 }
 
 /// After an epoch of so many bytes by the network's way.
@@ -76,7 +80,7 @@ constexpr bool wants_home(const lock_experience& e) noexcept { return e.small_ep
 
 /// The manager was asked whether it answers, and did, after so long, or did not want the lock (-1).
 constexpr bool answers_well(const lock_experience& e, std::int64_t took_ns) noexcept {
-  return took_ns >= 0 && took_ns <= atomics_per_answer * e.atomic_ns;
+  return took_ns >= 0 && took_ns <= atomics_per_epoch(e) * e.atomic_ns;
 }
 /// The lock stays where it is, or came back: the next question is later.
 constexpr lock_experience after_no(lock_experience e) noexcept {

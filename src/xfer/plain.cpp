@@ -37,7 +37,7 @@ status put_inline(window_core& w, far_target& far, std::uint64_t offset, const o
   }
   op.detached = true;
   op.state = &far;
-  far.begin_posted();
+  far.begin_posted(true);
   if (caps.write_means != fabric::write_completion::placed) far.unplaced = true;
   mark_dirty(w, a.target, far);
   ctx.count(counter::operations_fabric);

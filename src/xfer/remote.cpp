@@ -150,7 +150,7 @@ void ask_placed(window_core& w, int target) noexcept {
   const fabric::remote_slice there{block.address, sizeof op.value};
   const status s = w.ctx->wide()->read(rank, {&here, 1}, block, {&there, 1}, token_of(op));
   if (s == status::posted) {
-    far.begin_posted();
+    far.begin_posted(false);
     op.detached = true;
     w.ctx->count(counter::placement_reads);
     return;

@@ -94,6 +94,7 @@ struct deferred_epoch {
   lock_kind kind = lock_kind::shared;
   std::uint32_t count = 0;          ///< of the operations' messages
   std::uint64_t bytes = 0;          ///< of data, in either direction
+  bool fetches = false;             ///< not all of them are puts
   std::vector<std::byte> messages;  ///< [length, message] ...
 };
 
@@ -121,6 +122,7 @@ struct target_state {
   std::uint32_t failures = 0;        ///< how many; these three are written by who holds the progress lock
   std::uint32_t reports = 0;         ///< how often failures have been reported by a call that completes all
   bool dirty = false;                ///< in window_core::dirty
+  bool fetches = false;              ///< posted operations that nothing follows in order may be under way: no writes
   lock_path path = lock_path::cpu;   ///< of the lock that this rank holds there
   lock_experience experience;        ///< of its hybrid lock
   std::uint64_t epoch_bytes = 0;     ///< of the open epoch, if it goes by the network (lock "auto")
@@ -132,7 +134,10 @@ struct target_state {
   bool channel = false;                   ///< in fence_state::channels
   bool finish_due = false;                ///< a put of this fence epoch went there without an immediate
 
-  void begin_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) + 1); }
+  void begin_posted(bool write) noexcept {
+    fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) + 1);
+    if (!write) fetches = true;
+  }
   void end_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) - 1); }
 };
 
@@ -319,6 +324,11 @@ status complete_target(window_core& w, int target) noexcept;
 status complete_locally(window_core& w, int target) noexcept;
 /// Waits for the operations under way that the target is bound to handle: what goes another way must not overtake them.
 status complete_promised(window_core& w, int target) noexcept;
+/// Whether all that is under way towards the target are the fabric's writes: one of its atomics, posted now, takes
+/// effect after them (fabric.hpp).
+bool only_writes(window_core& w, int target) noexcept;
+/// complete_target after such an atomic has been done: the writes are in the target's memory.
+status complete_followed(window_core& w, int target) noexcept;
 /// complete_target without waiting: `not_yet` if something is still under way.
 status try_complete_target(window_core& w, int target) noexcept;
 /// The same as complete_target for all targets.

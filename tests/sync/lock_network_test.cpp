@@ -237,12 +237,14 @@ TEST_CASE("who wants a writer's lock is seen, and let in", "[sync][lock_network]
   network_attempt again{exclusive, network_phase::yielding, first, word};
   again = step(again, word);
   CHECK(again.phase == network_phase::yielding);  // nobody came yet
-  waits = step(waits, word);                      // looks
-  CHECK(waits.phase == network_phase::entering);
   CHECK(request_of(waits).expected == word);
   CHECK(request_of(waits).operand == network_hold(5, exclusive));  // nobody is known to want it any more
-  waits = step(waits, word);
+  network_attempt late = waits;
+  waits = step(waits, word);  // looks, and has it
   CHECK(waits.phase == network_phase::held);
+  late = step(late, waits.seen);  // another one that waits
+  CHECK(late.phase == network_phase::waiting);
+  CHECK(request_of(late).operand == (waits.seen | network_wanted));
   CHECK(step(again, waits.seen).phase == network_phase::waiting);
   CHECK(step(again, 0).phase == network_phase::entering);  // came and went
   CHECK(network_again(0) == network_phase::entering);

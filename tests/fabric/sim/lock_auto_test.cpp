@@ -76,7 +76,7 @@ TEST_CASE("a lock goes where it costs least, and back", "[sync][lock_auto]") {
   REQUIRE(outcome.ok());
   CAPTURE(network_us, manager_us, away_us, back_us);
   CHECK(came == 1);
-  CHECK(manager_us < 0.7 * network_us);
+  CHECK(manager_us < 0.9 * network_us);  // one round trip for two
   CHECK(away_us > 10 * network_us);
   CHECK(went == 2);
   CHECK(back_us < 1.2 * network_us);
