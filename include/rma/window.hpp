@@ -484,7 +484,8 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   /// Locks the target's part; the epoch ends with the returned scope. On other nodes the lock may be taken as late as
   /// by the first operation that somebody waits for, or by unlock (lock_protocol::two_sided, automatic).
   /// Errors     wrong_epoch if this rank has it locked already or another kind of epoch is open; peer_failed
-  /// Cost       uncontended on a node: one locked instruction each for lock and unlock (perf/sync.cpp)
+  /// Cost       uncontended on a node: one locked instruction each for lock and unlock (perf/sync.cpp); in the network
+  ///            one atomic each, of which the second goes out behind puts without waiting for them
   Epoch lock(lock_kind kind, int target, assertion promises = assertion::none, source where = source::current()) {
     if (!detail::fast_lock(*view_, kind, target)) [[unlikely]]
       detail::lock_or_raise(*view_, kind, target, promises, where);
