@@ -110,7 +110,7 @@ std::uint64_t session::calibrate(const body& run, bool together) const {
   for (;;) {
     // Twice: the first time may connect, fault pages in, or be translated by an emulator.
     double ns = 0;
-    for (int i = 0; i < 2; ++i) {
+    for (int i = 0; i < (options_.iterations != 0 ? 1 : 2); ++i) {
       if (together) job_.barrier();
       const double took_ns = time(run, iterations);
       ns = i == 0 ? took_ns : std::min(ns, took_ns);
