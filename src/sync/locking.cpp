@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/names.hpp"
 #include "sync/lock_agent.hpp"
@@ -163,6 +164,19 @@ bool release_follows_writes(window_core& w, int target) noexcept {
           : w.locks == lock_protocol::hybrid && state.epoch == nullptr && state.path == lock_path::network;
   const fabric::network* const of_lock = w.ctx->wide() != nullptr ? w.ctx->wide() : &w.ctx->node();
   return by_network && &w.ctx->network_of(w.world_rank(target)) == of_lock && only_writes(w, target);
+}
+
+void start_release(window_core& w, int target) noexcept {
+  if (release_follows_writes(w, target)) w.far(target).releasing = start_release_network(w, target);
+}
+
+status finish_release(window_core& w, int target) noexcept {
+  far_target& far = w.far(target);
+  posted_operation* const started = std::exchange(far.releasing, nullptr);
+  if (started == nullptr) return release_lock(w, target, lock_kind::shared);
+  if (w.defers_far) far.experience = after_epoch(far.experience, far.epoch_bytes);
+  far.path = lock_path::cpu;  // what an inlined lock is, which says nothing
+  return finish_release_network(w, target, started);
 }
 
 status release_lock(window_core& w, int target, lock_kind kind) noexcept {

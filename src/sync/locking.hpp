@@ -30,5 +30,8 @@ status release_lock(window_core& w, int target, lock_kind kind) noexcept;
 /// The lock is let go of by an atomic of the fabric that reaches the target's memory after what this epoch has written
 /// there: release_lock need not wait for that.
 bool release_follows_writes(window_core& w, int target) noexcept;
+/// release_lock of a shared lock on another node in two halves: those of several targets are under way at once.
+void start_release(window_core& w, int target) noexcept;
+status finish_release(window_core& w, int target) noexcept;
 
 }  // namespace rma::detail

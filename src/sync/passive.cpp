@@ -54,8 +54,7 @@ status complete_unfollowed(window_core& w) noexcept {
 
 status let_go_of_far(window_core& w, int target) noexcept {
   const bool follows = release_follows_writes(w, target);
-  w.far(target).held = 0;
-  const status s = release_lock(w, target, lock_kind::shared);
+  const status s = finish_release(w, target);
   const status completed = follows && s == status::done ? complete_followed(w, target) : complete_target(w, target);
   return completed != status::done ? completed : s;
 }
@@ -64,7 +63,13 @@ status let_go_of_far(window_core& w, int target) noexcept {
 status let_go_of_all(window_core& w) noexcept {
   status result = status::done;
   w.far_open = 0;
-  for (const int target : std::exchange(w.far_used, {})) {
+  const std::vector<int> far_used = std::exchange(w.far_used, {});
+  if (!far_used.empty()) full_fence();  // what was stored in the epoch, before the adapter is asked
+  for (const int target : far_used) {
+    w.far(target).held = 0;
+    start_release(w, target);
+  }
+  for (const int target : far_used) {
     if (const status s = let_go_of_far(w, target); s != status::done) result = s;
   }
   target_view* const first = std::exchange(w.used_first, nullptr);

@@ -107,7 +107,8 @@ status complete_target(window_core& w, int target) noexcept {
 
 bool only_writes(window_core& w, int target) noexcept {
   const target_state& state = w.state_of(target);
-  return !state.fetches && (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation);
+  const bool fetches = state.fetches && state.fabric_pending.load() != 0;
+  return !fetches && (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation);
 }
 
 status complete_followed(window_core& w, int target) noexcept {

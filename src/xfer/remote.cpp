@@ -62,6 +62,31 @@ status remote_swap(engine& e, fabric::network& network, int world_rank, const fa
       [&](posted_operation& op) noexcept { old = op.value; });
 }
 
+posted_operation* start_remote_add(engine& e, fabric::network& network, int world_rank,
+                                   const fabric::region_key& region, std::uint64_t address,
+                                   std::uint64_t operand) noexcept {
+  const std::lock_guard guard(e.ctx().lock());
+  posted_operation* const op = e.new_posted();
+  const status s = network.fetch_add(world_rank, region, address, operand, op->value, token_of(*op));
+  if (s == status::done) op->over.store(1);
+  if (ok(s)) return op;
+  e.free_posted(op);
+  return nullptr;
+}
+
+status finish_remote_add(engine& e, int world_rank, posted_operation* op, std::uint64_t& old) noexcept {
+  std::unique_lock guard(e.ctx().lock());
+  const status s = e.wait_posted(guard, *op);
+  if (s == status::peer_failed || s == status::transfer_failed) e.ctx().blame(world_rank);
+  if (s == status::done) old = op->value;
+  if (s == status::job_aborted) {
+    op->detached = true;  // it may still be under way
+  } else {
+    e.free_posted(op);
+  }
+  return s;
+}
+
 status remote_add(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
                   std::uint64_t address, std::uint64_t operand, std::uint64_t& old) noexcept {
   return post_and_wait(

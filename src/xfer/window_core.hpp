@@ -122,7 +122,7 @@ struct target_state {
   std::uint32_t failures = 0;        ///< how many; these three are written by who holds the progress lock
   std::uint32_t reports = 0;         ///< how often failures have been reported by a call that completes all
   bool dirty = false;                ///< in window_core::dirty
-  bool fetches = false;              ///< posted operations that nothing follows in order may be under way: no writes
+  bool fetches = false;              ///< of what is posted not all are writes, which alone others follow in order
   lock_path path = lock_path::cpu;   ///< of the lock that this rank holds there
   lock_experience experience;        ///< of its hybrid lock
   std::uint64_t epoch_bytes = 0;     ///< of the open epoch, if it goes by the network (lock "auto")
@@ -135,21 +135,23 @@ struct target_state {
   bool finish_due = false;                ///< a put of this fence epoch went there without an immediate
 
   void begin_posted(bool write) noexcept {
-    fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) + 1);
-    if (!write) fetches = true;
+    const std::uint64_t pending = fabric_pending.load(std::memory_order_relaxed);
+    fetches = !write || (fetches && pending != 0);
+    fabric_pending.store(pending + 1);
   }
   void end_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) - 1); }
 };
 
 /// A target whose memory is not mapped because it is on another node.
 struct far_target : target_state {
-  bool known = false;        ///< its identity was read: bytes, region, reachable
-  bool reachable = false;    ///< by the fabric, not only by its handler
-  bool plain = false;        ///< puts and gets always go by the fabric: nothing has to be chosen
-  bool unplaced = false;     ///< writes went there whose completion does not say that they are in its memory
-  std::uint8_t held = 0;     ///< lock_kind that this rank holds, 0 none
-  std::uint32_t starts = 0;  ///< posts used up
-  std::uint64_t bytes = 0;   ///< of its part
+  bool known = false;      ///< its identity was read: bytes, region, reachable
+  bool reachable = false;  ///< by the fabric, not only by its handler
+  bool plain = false;      ///< puts and gets always go by the fabric: nothing has to be chosen
+  bool unplaced = false;   ///< writes went there whose completion does not say that they are in its memory
+  std::uint8_t held = 0;   ///< lock_kind that this rank holds, 0 none
+  posted_operation* releasing = nullptr;  ///< the atomic that lets go of the lock, under way
+  std::uint32_t starts = 0;               ///< posts used up
+  std::uint64_t bytes = 0;                ///< of its part
   std::uint32_t fence_slot = 0;
   fabric::region_key region;  ///< of its part
   fabric::region_key block;   ///< of its window_block; bytes 0: not asked for yet

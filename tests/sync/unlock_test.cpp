@@ -82,6 +82,39 @@ TEST_CASE("lock, put, unlock takes two round trips", "[sync][unlock]") {
   CHECK(read_ns > 1.4 * empty_ns);  // a get is waited for first
 }
 
+TEST_CASE("an unlock_all lets go of all targets at once", "[sync][unlock]") {
+  constexpr int targets = 15;
+  double one_ns = 0, all_ns = 0;
+  rma::sim::Config job{.ranks = 1 + targets, .parameters = "dissertation-ddr"};
+  const auto out = play(job, "network", [&](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), words);
+    const auto unlock_ns = [&](int last) {
+      auto held = win.lock_all();
+      for (int target = 1; target <= last; ++target) {
+        (void)win.get(target, 0);  // locks it
+        win.put(std::uint64_t{1}, target, 0);
+      }
+      const auto begin = rt.now();
+      held.unlock();
+      return std::chrono::duration<double, std::nano>(rt.now() - begin).count();
+    };
+    if (rt.rank() == 0) {
+      (void)unlock_ns(targets);  // connects
+      one_ns = unlock_ns(1);
+      all_ns = unlock_ns(targets);
+    }
+    rt.world().barrier();
+    if (rt.rank() != 0) {
+      const auto held = win.lock(rma::exclusive, rt.rank());  // nobody is left in it
+    }
+    win.free();
+  });
+  INFO(out.text());
+  REQUIRE(out.ok());
+  CAPTURE(one_ns, all_ns);
+  CHECK(all_ns < 4 * one_ns);
+}
+
 TEST_CASE("an unlock that follows the writes hides none of them", "[sync][unlock]") {
   const std::string lock = GENERATE("network", "hybrid", "auto");
   const auto seed = GENERATE(range(1, 9));
