@@ -5,11 +5,13 @@
 A test counts as skipped only if it said so itself (exit status 77, or the phrase that marks a skip); one that was not
 run for another reason, such as a missing program or a failed fixture, counts as failed, and so does a file that is
 missing or unreadable. With --reasons: prints a line for each skipped test and each `[skip]` line of a test instead.
+With --failures: prints the end of what each failed test printed.
 """
 import sys
 import xml.etree.ElementTree as ElementTree
 
 SAID_SO = ("SKIP_RETURN_CODE", "SKIP_REGULAR_EXPRESSION")
+LINES_OF_FAILURE = 15
 
 
 def outcome(case):
@@ -27,6 +29,12 @@ def reasons(case):
     return list(dict.fromkeys(said)) or ([""] if outcome(case) == "skipped" else [])
 
 
+def last_words(case):
+    """The end of what a test printed, without empty lines."""
+    output = case.findtext("system-out") or "it printed nothing"
+    return [line.rstrip() for line in output.splitlines() if line.strip()][-LINES_OF_FAILURE:]
+
+
 def cases_of(path):
     """The test cases of one file, or None if there is no telling."""
     try:
@@ -36,19 +44,22 @@ def cases_of(path):
 
 
 def main():
-    wants_reasons = sys.argv[1:2] == ["--reasons"]
+    wants = sys.argv[1] if sys.argv[1:2] in (["--reasons"], ["--failures"]) else None
     count = {"passed": 0, "failed": 0, "skipped": 0}
-    for path in sys.argv[2 if wants_reasons else 1:]:
+    for path in sys.argv[2 if wants else 1:]:
         cases = cases_of(path)
         if cases is None:
             count["failed"] += 1
             continue
         for case in cases:
             count[outcome(case)] += 1
-            if wants_reasons:
+            if wants == "--reasons":
                 for reason in reasons(case):
                     print(f"{case.get('name')}: {reason or 'skipped'}")
-    if not wants_reasons:
+            elif wants == "--failures" and outcome(case) == "failed":
+                for line in last_words(case):
+                    print(f"failed: {case.get('name')}: {line}")
+    if not wants:
         print(count["passed"], count["failed"], count["skipped"])
 
 

@@ -12,7 +12,10 @@ RUN = """<testsuite>
 <testcase name="a" status="run"><system-out>[skip] one case: no device
 [skip] one case: no device
 </system-out></testcase>
-<testcase name="b" status="fail"><failure message=""/></testcase>
+<testcase name="b" status="fail"><failure message=""/><system-out>what
+
+it was
+</system-out></testcase>
 <testcase name="c" status="notrun"><skipped message="SKIP_RETURN_CODE=77"/></testcase>
 <testcase name="d" status="notrun"><skipped message="Unable to find executable"/></testcase>
 <testcase name="e" status="disabled"/>
@@ -42,6 +45,11 @@ class Summary(unittest.TestCase):
 
     def test_reasons(self):
         self.assertEqual(self.run_on(RUN, options=["--reasons"]), "a: [skip] one case: no device\nc: skipped\n")
+
+    def test_failures(self):
+        self.assertEqual(self.run_on(RUN, options=["--failures"]),
+                         "failed: b: what\nfailed: b: it was\n"
+                         "failed: d: it printed nothing\nfailed: e: it printed nothing\n")
 
 
 if __name__ == "__main__":
