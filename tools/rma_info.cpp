@@ -39,6 +39,7 @@ int main(int argc, char** argv) {
       fmt::print("rma {}\nranks {}, on this node {}\n\nfabrics\n", rma::version(), rt.size(),
                  rt.world().one_node() ? rt.size() : -1);
       for (const std::string& f : rt.fabrics()) fmt::print("  {}\n", f);
+      fmt::print("\nwaits\n  {}\n", rt.waits());
       print_routes(rt);
       print_settings(rt);
     }

@@ -106,6 +106,10 @@ class Runtime {
   [[nodiscard]] std::vector<Setting> settings() const;
   /// The fabrics of this runtime and what they can do, one line each.
   [[nodiscard]] std::vector<std::string> fabrics() const;
+  /// How a call that has to wait passes its time here, and why: "spin for 20 us, then sleep: ranks 2, processors 2".
+  /// The ranks are those of this machine; the processors those that they may use (taskset, binding, cpusets, quotas of
+  /// control groups). Where they are fewer than the ranks, no wait spins.
+  [[nodiscard]] std::string waits() const;
   /// How this rank reaches another: "memory", or the fabric and what it has picked ("ucx tcp/eth0"). Connects if that
   /// has not been done yet; not for data paths.
   [[nodiscard]] std::string route(int rank) const;

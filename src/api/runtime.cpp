@@ -99,6 +99,10 @@ std::vector<std::string> Runtime::fabrics() const {
   return lines;
 }
 
+std::string Runtime::waits() const {
+  return core_->where.around->why_waits(static_cast<std::int64_t>(core_->config.number(detail::knob::spin_us)) * 1000);
+}
+
 std::string Runtime::route(int rank) const {
   if (rank < 0 || rank >= size()) return "no such rank";
   detail::context& context = *core_->ctx;

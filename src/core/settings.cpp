@@ -34,7 +34,7 @@ constexpr definition table[] = {
      "where rank 0 listens for the others, if a PMIx launcher started a job on several nodes"},
     {"RMA_PEER_TIMEOUT_MS", "10000", form::number, "milliseconds, 1000 ...",
      "between nodes: the ranks of a host that is silent for so long are taken for dead"},
-    {"RMA_LOCAL_RANKS", "0", form::number, "0: ask the node", "ranks on this machine, set by the launcher"},
+    {"RMA_LOCAL_RANKS", "0", form::number, "0: ask the node", "ranks on this machine at least, set by the launcher"},
     {"RMA_JOB", "", form::text, "any text", "name of the job, set by the launcher"},
     {"RMA_PROCESS_SETS", "", form::text, "NAME=RANKS;NAME=RANKS, as in io=0-3,5;rest=4,6-63",
      "named sets of ranks, for Runtime::team_of; set by rmarun --pset"},

@@ -2,12 +2,17 @@
 #include "fabric/place.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <iterator>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "core/cores.hpp"
 #include "fabric/shm/node_surroundings.hpp"
 #include "fabric/shm/shm.hpp"
 #include "fabric/sim/run.hpp"
@@ -47,9 +52,36 @@ struct obstacles {
 
 /// How the job's ranks lie on nodes, and what leads from one to another.
 struct surveyed {
-  std::vector<int> members;  ///< world ranks that share this rank's node, ascending
-  obstacles none;            ///< for all ranks
+  std::vector<int> members;   ///< world ranks that share this rank's node, ascending
+  obstacles none;             ///< for all ranks
+  shm::node_load load{1, 1};  ///< of this rank's machine, which may be several nodes
 };
+
+/// What one rank says of itself.
+struct introduced {
+  std::string node;     ///< who says the same shares its memory
+  std::string machine;  ///< who says the same shares its processors
+  std::string cores;    ///< of these, the ones it may use
+  obstacles has;
+};
+
+/// What rank 0 knows of a machine.
+struct machine_load {
+  std::string name;
+  std::size_t ranks = 0;
+  detail::core_set cores{};
+};
+
+/// The place in `known` of what is called so, which is appended if it is new.
+template <class T, class Name>
+std::size_t place_of(std::vector<T>& known, const std::string& name, Name name_of) {
+  const auto at = std::find_if(known.begin(), known.end(), [&](const T& each) { return name_of(each) == name; });
+  if (at == known.end()) {
+    known.push_back(T{name});
+    return known.size() - 1;
+  }
+  return static_cast<std::size_t>(at - known.begin());
+}
 
 /// The first line of a text, which is shortened by it.
 std::string take_line(std::string& text) {
@@ -59,51 +91,77 @@ std::string take_line(std::string& text) {
   return line;
 }
 
+/// What rank 0 tells everybody: the number of each rank's node, that of its machine, what no rank may use, and what
+/// there is of each machine; a line each.
+std::string gather(boot::client& boot) {
+  std::vector<std::string> nodes;
+  std::vector<machine_load> machines;
+  obstacles first;
+  std::string node_of;
+  std::string machine_of;
+  for (int r = 0; r < boot.size(); ++r) {
+    std::string theirs;
+    if (const status s = boot.get(fmt::format("node/{}", r), theirs); !ok(s)) raise_job_ended(s);
+    node_of += fmt::format("{} ", place_of(nodes, take_line(theirs), [](const std::string& name) { return name; }));
+    const std::size_t machine =
+        place_of(machines, take_line(theirs), [](const machine_load& each) { return each.name; });
+    machine_of += fmt::format("{} ", machine);
+    ++machines[machine].ranks;
+    machines[machine].cores.add(detail::core_set::parse(take_line(theirs)));
+    for (std::string* each : {&first.verbs, &first.ucx}) {
+      const std::string lacks = take_line(theirs);
+      if (each->empty() && !lacks.empty()) *each = fmt::format("rank {}: {}", r, lacks);
+    }
+  }
+  std::string loads;
+  for (const machine_load& each : machines) loads += fmt::format("{} {} ", each.ranks, each.cores.count());
+  return fmt::format("{}\n{}\n{}\n{}\n{}", node_of, machine_of, first.verbs, first.ucx, loads);
+}
+
+std::vector<std::size_t> numbers(const std::string& line) {
+  std::istringstream words(line);
+  return {std::istream_iterator<std::size_t>(words), {}};
+}
+
 /// Rank 0 gathers what each rank has and publishes the outcome once: each rank asks two keys, not one of everybody.
-surveyed survey(boot::client& boot, const std::string& identity, const obstacles& mine) {
-  const int size = boot.size();
-  if (size == 1) return {{0}, mine};
-  if (const status s =
-          boot.put(fmt::format("node/{}", boot.rank()), fmt::format("{}\n{}\n{}", identity, mine.verbs, mine.ucx));
+surveyed survey(boot::client& boot, const introduced& mine) {
+  if (boot.size() == 1) return {{0}, mine.has, {1, detail::core_set::parse(mine.cores).count()}};
+  if (const status s = boot.put(
+          fmt::format("node/{}", boot.rank()),
+          fmt::format("{}\n{}\n{}\n{}\n{}", mine.node, mine.machine, mine.cores, mine.has.verbs, mine.has.ucx));
       !ok(s))
     raise_job_ended(s);
   std::string text;
   if (boot.rank() == 0) {
-    std::vector<std::string> known;
-    obstacles first;
-    for (int r = 0; r < size; ++r) {
-      std::string theirs;
-      if (const status s = boot.get(fmt::format("node/{}", r), theirs); !ok(s)) raise_job_ended(s);
-      const std::string host = take_line(theirs);
-      for (std::string* each : {&first.verbs, &first.ucx}) {
-        const std::string lacks = take_line(theirs);
-        if (each->empty() && !lacks.empty()) *each = fmt::format("rank {}: {}", r, lacks);
-      }
-      std::size_t node = 0;
-      while (node < known.size() && known[node] != host) ++node;
-      if (node == known.size()) known.push_back(host);
-      text += fmt::format("{} ", node);
-    }
-    text += fmt::format("\n{}\n{}", first.verbs, first.ucx);
+    text = gather(boot);
     if (const status s = boot.put("nodes", text); !ok(s)) raise_job_ended(s);
   } else if (const status s = boot.get("nodes", text); !ok(s)) {
     raise_job_ended(s);
   }
   surveyed found;
-  const std::string nodes = take_line(text);
+  const auto me = static_cast<std::size_t>(boot.rank());
+  const std::vector<std::size_t> node_of = numbers(take_line(text));
+  const std::vector<std::size_t> machine_of = numbers(take_line(text));
   found.none.verbs = take_line(text);
   found.none.ucx = take_line(text);
-  std::vector<int> node_of;
-  for (std::size_t at = 0; at < nodes.size();) {
-    const auto cut = nodes.find(' ', at);
-    node_of.push_back(std::stoi(nodes.substr(at, cut - at)));
-    at = cut + 1;
+  const std::vector<std::size_t> loads = numbers(take_line(text));
+  for (std::size_t r = 0; r < node_of.size(); ++r) {
+    if (node_of[r] == node_of.at(me)) found.members.push_back(static_cast<int>(r));
   }
-  for (int r = 0; r < size; ++r) {
-    if (node_of.at(static_cast<std::size_t>(r)) == node_of.at(static_cast<std::size_t>(boot.rank())))
-      found.members.push_back(r);
-  }
+  const std::size_t machine = machine_of.at(me);
+  found.load = {loads.at(2 * machine), loads.at(2 * machine + 1)};
   return found;
+}
+
+/// What a wait has to know: the ranks that share this one's processors, and how many these are. A quota is one of its
+/// control group, which the ranks of its node share.
+shm::node_load load_of(const settings& s, const surveyed& job) {
+  shm::node_load load = job.load;
+  load.ranks = std::max<std::size_t>(load.ranks, s.number(knob::local_ranks));
+  const std::size_t granted = detail::granted_cores();
+  if (load.cores == 0) load.cores = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  if (granted < load.cores && job.members.size() > granted) load = {job.members.size(), granted};
+  return load;
 }
 
 std::size_t position(const std::vector<int>& members, int rank) {
@@ -208,14 +266,16 @@ place find_place(const settings& s) {
   if (s.is(knob::fabric, "sim")) refuse_fabric("sim", "this job is not simulated (rma-sim, rma::sim::run)");
   place at;
   at.boot = boot::join(boot_options(s));
-  obstacles mine;
-  std::unique_ptr<verbs::opened> device = open_device(s, mine.verbs);
-  mine.ucx = lacks_ucx(s);
-  surveyed job = survey(*at.boot, shm::node_identity(s.text(knob::node)), mine);
+  introduced mine{
+      shm::node_identity(s.text(knob::node)), shm::machine_identity(), detail::core_set::allowed().text(), {}};
+  std::unique_ptr<verbs::opened> device = open_device(s, mine.has.verbs);
+  mine.has.ucx = lacks_ucx(s);
+  surveyed job = survey(*at.boot, mine);
+  const shm::node_load load = load_of(s, job);
   at.wide = start_wide(s, *at.boot, job, std::move(device));
   const std::size_t me = position(job.members, at.boot->rank());
   at.board = std::make_unique<shm::board>(*at.boot, s, std::move(job.members), me);
-  at.around = std::make_unique<shm::node_surroundings>(*at.board, s.number(knob::local_ranks));
+  at.around = std::make_unique<shm::node_surroundings>(*at.board, load);
   at.node = std::make_unique<shm::shm_fabric>(*at.board);
   return at;
 }

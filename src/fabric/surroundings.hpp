@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -58,6 +59,8 @@ class surroundings {
   [[nodiscard]] virtual bool has_left(int world_rank) noexcept = 0;
   /// `spin_ns` is what the user wants where cores suffice.
   [[nodiscard]] virtual patience waits(std::int64_t spin_ns) const noexcept = 0;
+  /// How waits pass their time and why, for people.
+  [[nodiscard]] virtual std::string why_waits(std::int64_t spin_ns) const = 0;
   [[nodiscard]] virtual std::unique_ptr<companion> start(std::function<void()> run) = 0;
 
   /// True if time is virtual: then everything that takes a processor's time has to be charged, calls that could be

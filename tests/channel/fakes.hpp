@@ -130,6 +130,7 @@ class fake_surroundings final : public detail::surroundings {
     dying.clear();
   }
   bool has_left(int rank) noexcept override { return left.contains(rank); }
+  std::string why_waits(std::int64_t) const override { return "pass the test's time"; }
   detail::patience waits(std::int64_t spin_ns) const noexcept override { return {256, 16, spin_ns, 64}; }
   std::unique_ptr<detail::companion> start(std::function<void()>) override { return nullptr; }
 

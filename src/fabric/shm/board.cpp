@@ -77,11 +77,15 @@ bell_name name_of_bell(const std::byte* base, std::size_t rank) noexcept {
 
 }  // namespace
 
-std::string node_identity(const std::string& virtual_node) {
+std::string machine_identity() {
   std::string boot_id;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot_id;
-  return fmt::format("{}/{}/{}/{}/{}", boot_id, link_target("/proc/self/ns/net"), link_target("/proc/self/ns/pid"),
-                     ::geteuid(), virtual_node);
+  return boot_id;
+}
+
+std::string node_identity(const std::string& virtual_node) {
+  return fmt::format("{}/{}/{}/{}/{}", machine_identity(), link_target("/proc/self/ns/net"),
+                     link_target("/proc/self/ns/pid"), ::geteuid(), virtual_node);
 }
 
 board::board(boot::client& boot, const detail::settings& settings, std::vector<int> members, std::size_t me)

@@ -150,6 +150,9 @@ class board {
   std::size_t mapping_owner_ = 0;  ///< whose mapping this is: me, or a rank of the same process
 };
 
+/// What makes two ranks share processors: the kernel.
+std::string machine_identity();
+
 /// What makes two ranks share memory: kernel, network and process name spaces, user, virtual node.
 std::string node_identity(const std::string& virtual_node);
 

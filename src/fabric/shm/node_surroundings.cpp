@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/shm/node_surroundings.hpp"
 
+#include <fmt/format.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -15,17 +15,23 @@
 
 namespace rma::shm {
 
-node_surroundings::node_surroundings(board& node, std::size_t local_ranks)
-    : board_(node), reported_(node.size(), false) {
-  const auto cores = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  oversubscribed_ = std::max(local_ranks, node.size()) > cores;
+node_surroundings::node_surroundings(board& node, node_load load)
+    : board_(node), reported_(node.size(), false), load_(load) {}
+
+// Where ranks outnumber processors, spinning keeps others from running.
+detail::patience node_surroundings::waits(std::int64_t spin_ns) const noexcept {
+  const bool short_of_cores = load_.ranks > load_.cores;
+  detail::patience p;
+  p.first_spins = short_of_cores ? 1 : 256;
+  p.spin_ns = short_of_cores ? 0 : spin_ns;
+  return p;
 }
 
-detail::patience node_surroundings::waits(std::int64_t spin_ns) const noexcept {
-  detail::patience p;
-  p.first_spins = oversubscribed_ ? 1 : 256;
-  p.spin_ns = oversubscribed_ ? 0 : spin_ns;
-  return p;
+std::string node_surroundings::why_waits(std::int64_t spin_ns) const {
+  return fmt::format("{}: ranks {}, processors {}",
+                     waits(spin_ns).spin_ns != 0 ? fmt::format("spin for {} us, then sleep", spin_ns / 1000)
+                                                 : "let others run, then sleep",
+                     load_.ranks, load_.cores);
 }
 
 std::unique_ptr<detail::companion> node_surroundings::start(std::function<void()> run) {

@@ -15,10 +15,15 @@
 
 namespace rma::shm {
 
+/// How many ranks share how many processors.
+struct node_load {
+  std::size_t ranks = 1;
+  std::size_t cores = 1;
+};
+
 class node_surroundings final : public detail::surroundings {
  public:
-  /// `local_ranks`: ranks on this machine if the launcher said so, else 0.
-  node_surroundings(board& node, std::size_t local_ranks);
+  node_surroundings(board& node, node_load load);
 
   std::int64_t now_ns() noexcept override;
   void compute(std::int64_t) noexcept override {}
@@ -32,6 +37,7 @@ class node_surroundings final : public detail::surroundings {
   void look_for_deaths(std::vector<int>& died) noexcept override;
   bool has_left(int world_rank) noexcept override;
   detail::patience waits(std::int64_t spin_ns) const noexcept override;
+  std::string why_waits(std::int64_t spin_ns) const override;
   std::unique_ptr<detail::companion> start(std::function<void()> run) override;
 
  private:
@@ -45,7 +51,7 @@ class node_surroundings final : public detail::surroundings {
   std::atomic<unsigned> followers_ = 0;  ///< other threads, which it wakes
   detail::word32 rings_{};               ///< how often it has been back; they sleep on this
   std::vector<bool> reported_;
-  bool oversubscribed_;  ///< more ranks than cores: spinning keeps others from running
+  node_load load_;
 };
 
 }  // namespace rma::shm

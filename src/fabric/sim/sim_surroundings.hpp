@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,7 @@ class sim_surroundings final : public detail::surroundings {
   void look_for_deaths(std::vector<int>& died) noexcept override;
   bool has_left(int world_rank) noexcept override;
   detail::patience waits(std::int64_t spin_ns) const noexcept override;
+  std::string why_waits(std::int64_t) const override { return "pass virtual time"; }
   std::unique_ptr<detail::companion> start(std::function<void()> run) override;
 
   bool keeps_accounts() const noexcept override { return true; }

@@ -31,7 +31,7 @@ bool wakes(node_surroundings& around, std::uint32_t armed) {
 
 TEST_CASE("a ring is not lost when another thread arms the doorbell after it", "[fabric][shm][surroundings]") {
   lone_board alone;
-  node_surroundings around(*alone.node, 1);
+  node_surroundings around(*alone.node, {1, 1});
   const std::uint32_t first = around.arm();
   around.ring(0);
   const std::uint32_t second = around.arm();
@@ -45,7 +45,7 @@ TEST_CASE("a ring is not lost when another thread arms the doorbell after it", "
 
 TEST_CASE("a ring that another thread took from the descriptors is not lost", "[fabric][shm][surroundings]") {
   lone_board alone;
-  node_surroundings around(*alone.node, 1);
+  node_surroundings around(*alone.node, {1, 1});
   const int quiet = ::eventfd(0, EFD_CLOEXEC);
   REQUIRE(quiet >= 0);
   around.watch(quiet);
@@ -60,7 +60,7 @@ TEST_CASE("a ring that another thread took from the descriptors is not lost", "[
 
 TEST_CASE("all threads of a rank are woken, whichever watches the descriptors", "[fabric][shm][surroundings]") {
   lone_board alone;
-  node_surroundings around(*alone.node, 1);
+  node_surroundings around(*alone.node, {1, 1});
   const int quiet = ::eventfd(0, EFD_CLOEXEC);
   REQUIRE(quiet >= 0);
   around.watch(quiet);

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cores.hpp"
+
+#include <fmt/format.h>
+#include <sched.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <fstream>
+
+namespace rma::detail {
+namespace {
+
+constexpr std::size_t words_most = 1024;  // 65536 processors
+
+std::size_t up(double cores) noexcept {
+  const auto whole = static_cast<std::size_t>(cores);
+  return std::max<std::size_t>(1, whole + (static_cast<double>(whole) < cores ? 1 : 0));
+}
+
+/// "max 100000" or "150000 100000"; of version 1 two files, -1 for no limit.
+std::size_t quota_of(const std::filesystem::path& group) {
+  double quota_us = -1;
+  double period_us = 0;
+  if (std::ifstream both(group / "cpu.max"); both) {
+    both >> quota_us >> period_us;
+    if (!both) return no_quota;
+  } else {
+    std::ifstream(group / "cpu.cfs_quota_us") >> quota_us;
+    std::ifstream(group / "cpu.cfs_period_us") >> period_us;
+  }
+  return quota_us > 0 && period_us > 0 ? up(quota_us / period_us) : no_quota;
+}
+
+/// Where the groups of a controller are, from a line of the membership: "0::/a/b", or "4:cpu,cpuacct:/a/b".
+std::filesystem::path hierarchy_of(std::string_view controllers, const std::filesystem::path& groups) {
+  if (controllers.empty()) return groups;
+  for (const std::string_view each : {"cpu", "cpu,cpuacct", "cpuacct,cpu"}) {
+    if (controllers == each) return groups / each;
+  }
+  return {};
+}
+
+}  // namespace
+
+core_set core_set::allowed() {
+  core_set mine;
+  for (std::size_t words = 16; words <= words_most; words *= 2) {
+    mine.words_.assign(words, 0);
+    if (::sched_getaffinity(0, words * sizeof(unsigned long), reinterpret_cast<cpu_set_t*>(mine.words_.data())) == 0)
+      break;
+    mine.words_.clear();
+  }
+  while (!mine.words_.empty() && mine.words_.back() == 0) mine.words_.pop_back();
+  return mine;
+}
+
+core_set core_set::parse(std::string_view text) {
+  core_set read;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(','), text.size());
+    unsigned long word = 0;
+    (void)std::from_chars(text.data(), text.data() + end, word, 16);
+    read.words_.push_back(word);
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return read;
+}
+
+std::string core_set::text() const { return fmt::format("{:x}", fmt::join(words_, ",")); }
+
+std::size_t core_set::count() const noexcept {
+  std::size_t n = 0;
+  for (const unsigned long word : words_) n += static_cast<std::size_t>(std::popcount(word));
+  return n;
+}
+
+void core_set::add(const core_set& other) {
+  words_.resize(std::max(words_.size(), other.words_.size()), 0);
+  for (std::size_t i = 0; i < other.words_.size(); ++i) words_[i] |= other.words_[i];
+}
+
+std::size_t granted_cores(const std::filesystem::path& membership, const std::filesystem::path& groups) {
+  std::size_t least = no_quota;
+  std::ifstream lines(membership);
+  for (std::string line; std::getline(lines, line);) {
+    const auto first = line.find(':');
+    const auto second = line.find(':', first + 1);
+    if (first == std::string::npos || second == std::string::npos) continue;
+    const std::filesystem::path root =
+        hierarchy_of(std::string_view(line).substr(first + 1, second - first - 1), groups);
+    if (root.empty()) continue;
+    // In a name space of its own the path may lead nowhere: what limits it is then at the root.
+    for (std::filesystem::path inside = std::filesystem::path(line.substr(second + 1)).relative_path();;
+         inside = inside.parent_path()) {
+      least = std::min(least, quota_of(root / inside));
+      if (inside.empty()) break;
+    }
+  }
+  return least;
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "core/cores.hpp"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <fstream>
+#include <thread>
+
+using namespace rma::detail;
+namespace fs = std::filesystem;
+
+namespace {
+
+/// A folder with control groups, removed at the end.
+class groups {
+ public:
+  groups() {
+    std::string name = (fs::temp_directory_path() / "rma-cores-XXXXXX").string();
+    REQUIRE(::mkdtemp(name.data()) != nullptr);
+    root_ = name;
+  }
+  ~groups() { fs::remove_all(root_); }
+  groups(const groups&) = delete;
+  groups& operator=(const groups&) = delete;
+
+  void write(const fs::path& file, std::string_view text) const {
+    fs::create_directories((root_ / file).parent_path());
+    std::ofstream(root_ / file) << text;
+  }
+  /// What a process with this membership is granted.
+  [[nodiscard]] std::size_t granted(std::string_view membership) const {
+    write("membership", membership);
+    return granted_cores(root_ / "membership", root_);
+  }
+
+ private:
+  fs::path root_;
+};
+
+}  // namespace
+
+TEST_CASE("a process may use the processors that it is bound to", "[core][cores]") {
+  const core_set all = core_set::allowed();
+  REQUIRE(all.count() >= 1);
+  std::size_t bound = 0;
+  std::thread([&] {  // which has a binding of its own
+    cpu_set_t mine;
+    CPU_ZERO(&mine);
+    CPU_SET(static_cast<std::size_t>(::sched_getcpu()), &mine);
+    if (::sched_setaffinity(0, sizeof mine, &mine) == 0) bound = core_set::allowed().count();
+  })
+      .join();
+  CHECK(bound == 1);
+}
+
+TEST_CASE("sets of processors add up, and are sent as text", "[core][cores]") {
+  core_set sum = core_set::parse("3,0,8000000000000000");
+  CHECK(sum.count() == 3);
+  sum.add(core_set::parse("6"));
+  CHECK(sum.count() == 4);
+  CHECK(sum.text() == "7,0,8000000000000000");
+  CHECK(core_set::parse(sum.text()).text() == sum.text());
+  CHECK(core_set::parse("").count() == 0);
+  CHECK(core_set().text().empty());
+  CHECK(core_set::parse("no number").count() == 0);
+}
+
+TEST_CASE("a control group grants processor time, its parents may grant less", "[core][cores]") {
+  const groups now;
+  now.write("a/cpu.max", "max 100000\n");
+  CHECK(now.granted("0::/a\n") == no_quota);
+  CHECK(now.granted("0::/not/to/be/seen\n") == no_quota);
+  now.write("a/b/cpu.max", "250000 100000\n");
+  CHECK(now.granted("0::/a/b\n") == 3);
+  CHECK(now.granted("0::/a\n") == no_quota);
+  now.write("a/cpu.max", "10000 100000\n");
+  CHECK(now.granted("0::/a/b\n") == 1);
+
+  const groups before;  // version 1
+  before.write("cpu,cpuacct/job/cpu.cfs_quota_us", "200000");
+  before.write("cpu,cpuacct/job/cpu.cfs_period_us", "100000");
+  before.write("cpu,cpuacct/cpu.cfs_quota_us", "-1");
+  before.write("cpu,cpuacct/cpu.cfs_period_us", "100000");
+  CHECK(before.granted("9:pids:/job\n2:cpu,cpuacct:/job\n0::/\n") == 2);
+  CHECK(before.granted("9:pids:/job\n2:cpu,cpuacct:/\n0::/\n") == no_quota);
+  CHECK(before.granted("nonsense\n") == no_quota);
+}
