@@ -18,12 +18,27 @@ function(rma_compile_quickly)
 endfunction()
 
 # rma_precompile(TARGET [HEADER...]): for a target of many sources, what most of them include anyway. A build without
-# RMA_PRECOMPILED_HEADERS shows what a source forgot to include.
+# RMA_BUILD_QUICKLY shows what a source forgot to include.
 function(rma_precompile target)
-  if(RMA_PRECOMPILED_HEADERS)
+  if(RMA_BUILD_QUICKLY)
     target_precompile_headers(${target} PRIVATE <algorithm> <array> <deque> <functional> <map> <memory> <mutex> <span>
       <string> <string_view> <unordered_map> <vector> <fmt/format.h> ${ARGN})
   endif()
+endfunction()
+
+# rma_unite_folders(TARGET APART regex): with RMA_BUILD_QUICKLY a folder's sources are compiled as one, but for those
+# that tests compile themselves, in another way: they must stay objects of their own.
+function(rma_unite_folders target)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "APART" "")
+  get_target_property(sources ${target} SOURCES)
+  list(FILTER sources INCLUDE REGEX "\\.cpp$")
+  list(FILTER sources EXCLUDE REGEX "${arg_APART}")
+  foreach(source IN LISTS sources)
+    cmake_path(GET source PARENT_PATH folder)
+    cmake_path(GET folder FILENAME folder)
+    set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${folder})
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD_MODE GROUP)
 endfunction()
 
 # rma_position_independent(TARGET): its objects can be part of a shared library, and are as fast as without: what is

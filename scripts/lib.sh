@@ -92,13 +92,17 @@ apt_install() {  # uses require_packages' as_root and missing; at run level 1 no
   "${apt[@]}" update && "${apt[@]}" install -y --no-install-recommends "${missing[@]}"
 }
 
-configure_and_build() {  # configure_and_build PRESET [NINJA TARGET...]
-  local preset=$1 targets=()
+configure_and_build() {  # configure_and_build PRESET [-DVARIABLE=VALUE...] [NINJA TARGET...]
+  local preset=$1 variables=() targets=()
   shift
+  while [[ ${1-} == -D* ]]; do
+    variables+=("$1")
+    shift
+  done
   if (($# > 0)); then
     targets=(--target "$@")
   fi
-  cmake --preset "$preset" && cmake --build --preset "$preset" -j "$(nproc)" "${targets[@]}"
+  cmake --preset "$preset" "${variables[@]}" && cmake --build --preset "$preset" -j "$(nproc)" "${targets[@]}"
 }
 
 start_over() {  # start_over PRESET...: empties build folders

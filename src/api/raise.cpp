@@ -11,7 +11,7 @@
 namespace rma::detail {
 namespace {
 
-std::string_view name_of(access_epoch e, bool locked) noexcept {
+std::string_view describe(access_epoch e, bool locked) noexcept {
   if (locked) return "a lock epoch is open";
   switch (e) {
     case access_epoch::none: return "no epoch is open";
@@ -29,7 +29,7 @@ bool is_operation(call c) noexcept { return c <= call::compare_and_swap; }
 
 std::string epoch_remedy(const window_core& w, call what, int target) {
   const std::string now =
-      fmt::format("{}{}", name_of(w.access, w.locks_open != 0), w.exposed ? ", and this rank has posted" : "");
+      fmt::format("{}{}", describe(w.access, w.locks_open != 0), w.exposed ? ", and this rank has posted" : "");
   switch (what) {
     case call::fence:
       return now + "; close it (unlock, complete, wait) before a fence, and complete operations before no_precede";

@@ -426,7 +426,7 @@ status complete_everywhere(window_core& w, status here) {
   return all != 0 ? status::done : status::not_supported;
 }
 
-void forget(window_core& w) {
+void take_out(window_core& w) {
   const std::lock_guard guard(w.ctx->lock());
   w.team->rt->ops->remove(w);
 }
@@ -462,7 +462,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
     s = complete_everywhere(*w, choose_mode(*w, plan));
   }
   if (s != status::done) {
-    forget(*w);
+    take_out(*w);
     if (s != status::not_supported) raise_team(team, name_of(plan.kind).data(), s, std::source_location::current());
     release_window(*w);
     refuse(plan, hints, s,

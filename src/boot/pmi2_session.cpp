@@ -18,9 +18,9 @@ namespace {
 
 constexpr std::size_t length_chars = 6;
 constexpr std::size_t message_bytes_max = 1 << 16;
-constexpr std::string_view key = "rma.job";
+constexpr std::string_view job_entry = "rma.job";
 
-Error bad_boot(const std::string& what) { return {status::bad_boot, "RMA_BOOT=pmi2: " + what}; }
+Error no_boot(const std::string& what) { return {status::bad_boot, "RMA_BOOT=pmi2: " + what}; }
 
 template <class Number>
 bool to_number(std::string_view text, Number& number) {
@@ -32,12 +32,12 @@ unique_fd launcher_fd() {
   const char* const text = std::getenv("PMI_FD");
   int fd = -1;
   if (text == nullptr || !to_number(std::string_view(text), fd)) {
-    throw bad_boot("no PMI_FD; start the program with srun --mpi=pmi2 or MPICH's mpiexec");
+    throw no_boot("no PMI_FD; start the program with srun --mpi=pmi2 or MPICH's mpiexec");
   }
   int kind = 0;
   socklen_t bytes = sizeof kind;
   if (::getsockopt(fd, SOL_SOCKET, SO_TYPE, &kind, &bytes) != 0) {
-    throw bad_boot("PMI_FD is closed; a process can have one runtime, and none beside MPI");
+    throw no_boot("PMI_FD is closed; a process can have one runtime, and none beside MPI");
   }
   return unique_fd{fd};
 }
@@ -80,7 +80,7 @@ pmi2_session::pmi2_session() : fd_(launcher_fd()) {
   std::string line;
   while (line.size() < 200 && !line.ends_with('\n')) line += hear(1);
   if (line.find("rc=0") == std::string::npos || line.find("pmi_version=2") == std::string::npos) {
-    throw bad_boot("the launcher does not speak PMI-2 (" + one_line(line) + ")");
+    throw no_boot("the launcher does not speak PMI-2 (" + one_line(line) + ")");
   }
   const auto text_of = [](const char* name) {
     const char* const value = std::getenv(name);
@@ -96,7 +96,7 @@ void pmi2_session::say(std::string_view text) const {
   while (!text.empty()) {
     const ssize_t sent = ::send(fd_.get(), text.data(), text.size(), MSG_NOSIGNAL);
     if (sent < 0 && errno == EINTR) continue;
-    if (sent <= 0) throw bad_boot("the launcher does not listen any more (" + error_text(errno) + ")");
+    if (sent <= 0) throw no_boot("the launcher does not listen any more (" + error_text(errno) + ")");
     text.remove_prefix(static_cast<std::size_t>(sent));
   }
 }
@@ -106,7 +106,7 @@ std::string pmi2_session::hear(std::size_t bytes) const {
   for (std::size_t have = 0; have < bytes;) {
     const ssize_t got = ::recv(fd_.get(), text.data() + have, bytes - have, 0);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) throw bad_boot("the launcher has gone");
+    if (got <= 0) throw no_boot("the launcher has gone");
     have += static_cast<std::size_t>(got);
   }
   return text;
@@ -122,13 +122,13 @@ pmi2_session::fields pmi2_session::ask(std::string_view command, std::string_vie
   answer_length.erase(std::min(answer_length.find(' '), answer_length.size()));
   std::size_t bytes = 0;
   if (!to_number(answer_length, bytes) || bytes > message_bytes_max) {
-    throw bad_boot("the launcher's answer to " + std::string(command) + " has no length");
+    throw no_boot("the launcher's answer to " + std::string(command) + " has no length");
   }
   fields said = pmi2_fields(hear(bytes));
   const auto rc = said.find("rc");
   if (rc == said.end() || rc->second != "0") {
     const auto why = said.find("errmsg");
-    throw bad_boot("the launcher refuses " + std::string(command) +
+    throw no_boot("the launcher refuses " + std::string(command) +
                    (why == said.end() ? "" : ": " + one_line(why->second)));
   }
   return said;
@@ -138,7 +138,7 @@ int pmi2_session::number(const fields& from, std::string_view name) const {
   const auto found = from.find(name);
   int value = 0;
   if (found == from.end() || !to_number(std::string_view(found->second), value)) {
-    throw bad_boot("the launcher does not say " + std::string(name));
+    throw no_boot("the launcher does not say " + std::string(name));
   }
   return value;
 }
@@ -150,11 +150,11 @@ bool pmi2_session::one_node() {
 }
 
 std::string pmi2_session::from_rank_0(const std::string& text, int) {
-  if (rank_ == 0) (void)ask("kvs-put", "key=" + std::string(key) + ";value=" + text + ";");
+  if (rank_ == 0) (void)ask("kvs-put", "key=" + std::string(job_entry) + ";value=" + text + ";");
   (void)ask("kvs-fence", "");
-  const fields said = ask("kvs-get", "jobid=;srcid=-1;key=" + std::string(key) + ";");
+  const fields said = ask("kvs-get", "jobid=;srcid=-1;key=" + std::string(job_entry) + ";");
   const auto value = said.find("value");
-  if (value == said.end()) throw bad_boot("the launcher has lost what rank 0 has stored");
+  if (value == said.end()) throw no_boot("the launcher has lost what rank 0 has stored");
   return value->second;
 }
 

@@ -15,8 +15,8 @@ namespace {
 
 constexpr int master = 0;  ///< of the team: where the global word is
 constexpr unsigned recovery_tries = 32;
-constexpr std::int64_t pause_first_ns = 1'000;
-constexpr std::int64_t pause_max_ns = 1'000'000;
+constexpr std::int64_t backoff_first_ns = 1'000;
+constexpr std::int64_t backoff_max_ns = 1'000'000;
 /// After a death, a word that stands still for so long may count dead holders, whom nobody can name.
 constexpr std::int64_t still_ns = 500'000'000;
 
@@ -58,7 +58,7 @@ class fompi_wait {
   }
   std::int64_t next_pause_ns() noexcept {
     const std::int64_t next_ns = drawn(pause_ns_);
-    pause_ns_ = std::min(2 * pause_ns_, pause_max_ns);
+    pause_ns_ = std::min(2 * pause_ns_, backoff_max_ns);
     return next_ns;
   }
   status fail_if_lost() noexcept {
@@ -166,7 +166,7 @@ class fompi_wait {
   int peer_;
   int first_;
   fompi_attempt a_;
-  std::int64_t pause_ns_ = pause_first_ns;
+  std::int64_t pause_ns_ = backoff_first_ns;
   std::int64_t since_ns_ = 0;        ///< the word that keeps it out has been as it is
   std::uint64_t recoveries_ = 0;     ///< in the local word when it was seen first
   std::uint64_t now_recovered_ = 0;  ///< and last

@@ -11,8 +11,8 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::int64_t pause_first_ns = 1'000;
-constexpr std::int64_t pause_max_ns = 200'000;
+constexpr std::int64_t retry_first_ns = 1'000;
+constexpr std::int64_t retry_max_ns = 200'000;
 
 /// Pauses while the lock is between its two homes; whoever moves it acts next, or is found dead.
 class between_homes {
@@ -26,14 +26,14 @@ class between_homes {
     const status s =
         w_.ctx->pause(ns_, [&]() noexcept { return !self && w_.ctx->gone(peer) ? status::peer_failed : status::done; });
     if (s == status::peer_failed) w_.ctx->blame(peer);
-    ns_ = std::min(2 * ns_, pause_max_ns);
+    ns_ = std::min(2 * ns_, retry_max_ns);
     return s;
   }
 
  private:
   window_core& w_;
   int target_;
-  std::int64_t ns_ = pause_first_ns;
+  std::int64_t ns_ = retry_first_ns;
 };
 
 /// This rank holds the network word exclusively; afterwards it holds the CPU lock as `kind`.

@@ -10,8 +10,8 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::int64_t pause_first_ns = 2'000;
-constexpr std::int64_t pause_max_ns = 1'000'000;
+constexpr std::int64_t revoke_first_ns = 2'000;
+constexpr std::int64_t revoke_max_ns = 1'000'000;
 constexpr std::int64_t yield_ns = 1'000'000;       ///< a writer that waits has looked by then
 constexpr std::int64_t readers_turn_ns = 500'000;  ///< readers come in, or stay out for a writer
 
@@ -42,7 +42,7 @@ bool reader_hold::advance(bool read, bool asked) noexcept {
     changed = true;
   }
   const bool full = under_way_ == nullptr && readers_ask(r_);
-  if (full) w_.ctx->call_duty_at(w_.ctx->around().now_ns() + pause_first_ns);
+  if (full) w_.ctx->call_duty_at(w_.ctx->around().now_ns() + revoke_first_ns);
   if (r_.phase == readers_phase::pausing || r_.phase == readers_phase::closed) w_.ctx->call_duty_at(turn_ns_);
   return changed;
 }
@@ -99,7 +99,7 @@ void reader_hold::set_turn() noexcept {
     turn_ns_ += readers_turn_ns;
     pause_ns_ = 0;
   } else if (r_.phase == readers_phase::pausing) {
-    pause_ns_ = std::clamp(2 * pause_ns_, pause_first_ns, pause_max_ns);
+    pause_ns_ = std::clamp(2 * pause_ns_, revoke_first_ns, revoke_max_ns);
     turn_ns_ += pause_ns_;
   }
 }

@@ -19,8 +19,6 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
-
 /// The atomics of one operation.
 class device_run {
  public:

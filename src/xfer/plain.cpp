@@ -12,8 +12,6 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);
-
 std::uint64_t word_at(const void* from) noexcept {
   std::uint64_t word = 0;
   std::memcpy(&word, from, word_bytes);

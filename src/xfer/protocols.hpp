@@ -11,6 +11,8 @@
 
 namespace rma::detail {
 
+inline constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);  ///< of an adapter's atomics
+
 /// A checked operation.
 struct checked_operation {
   const operation_args* args = nullptr;

@@ -290,7 +290,7 @@ void accumulate_with_layouts(context& ctx) {
   });
 }
 
-constexpr test_case table[] = {
+constexpr test_case atomic_table[] = {
     {"atomic.tickets", tickets, each_kind},
     {"atomic.compare_and_swap_counters", compare_and_swap_counters, each_kind},
     {"atomic.compare_and_swap_values", compare_and_swap_values, each_kind},
@@ -303,6 +303,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> atomic_cases() noexcept { return table; }
+std::span<const test_case> atomic_cases() noexcept { return atomic_table; }
 
 }  // namespace conformance

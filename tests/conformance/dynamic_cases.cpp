@@ -164,7 +164,7 @@ void attach_misuse(context& ctx) {
   win.free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case dynamic_table[] = {
     {"dynamic.many_regions", many_regions},
     {"dynamic.detach_in_the_middle", detach_in_the_middle},
     {"dynamic.ranges_across_the_end", ranges_across_the_end},
@@ -175,6 +175,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> dynamic_cases() noexcept { return table; }
+std::span<const test_case> dynamic_cases() noexcept { return dynamic_table; }
 
 }  // namespace conformance

@@ -209,7 +209,7 @@ void windows_that_are_no_more(context& ctx) {
   ctx.equal(second.size(), std::size_t{4}, "size after a move");
 }
 
-constexpr test_case table[] = {
+constexpr test_case epoch_misuse_table[] = {
     {"epoch_misuse.without_epoch", without_epoch, each_kind},
     {"epoch_misuse.under_a_lock", under_a_lock, each_kind},
     {"epoch_misuse.under_lock_all", under_lock_all, each_kind},
@@ -221,6 +221,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> epoch_misuse_cases() noexcept { return table; }
+std::span<const test_case> epoch_misuse_cases() noexcept { return epoch_misuse_table; }
 
 }  // namespace conformance

@@ -155,7 +155,7 @@ void dropped_in_an_epoch(context& ctx) {
   }
 }
 
-constexpr test_case table[] = {
+constexpr test_case failed_window_table[] = {
     {"failed_window.exclusive_lock", exclusive_lock, each_kind},
     {"failed_window.lock_all", lock_all, each_kind},
     {"failed_window.two_scopes", two_scopes, each_kind},
@@ -166,6 +166,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> failed_window_cases() noexcept { return table; }
+std::span<const test_case> failed_window_cases() noexcept { return failed_window_table; }
 
 }  // namespace conformance

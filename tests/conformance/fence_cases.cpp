@@ -196,7 +196,7 @@ void fence_then_lock(context& ctx) {
   win.free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case fence_table[] = {
     {"fence.puts_are_visible", puts_are_visible, each_kind},
     {"fence.stores_are_visible", stores_are_visible, each_kind},
     {"fence.assertions_are_honoured", assertions_are_honoured, each_kind},
@@ -210,6 +210,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> fence_cases() noexcept { return table; }
+std::span<const test_case> fence_cases() noexcept { return fence_table; }
 
 }  // namespace conformance

@@ -65,7 +65,7 @@ void one_call(context& ctx) {
   win.free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case huge_table[] = {
     {.name = "huge.one_call",
      .run = one_call,
      .kinds = only(window_kind::allocated) | only(window_kind::created),
@@ -75,6 +75,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> huge_cases() noexcept { return table; }
+std::span<const test_case> huge_cases() noexcept { return huge_table; }
 
 }  // namespace conformance

@@ -278,7 +278,7 @@ void refused(context& ctx) {
   win.free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case layout_table[] = {
     {"layout.every_pair_of_kinds", every_pair_of_kinds, each_kind},
     {"layout.random_nests", random_nests, each_kind},
     {"layout.many_and_large_blocks", many_and_large_blocks, each_kind},
@@ -290,6 +290,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> layout_cases() noexcept { return table; }
+std::span<const test_case> layout_cases() noexcept { return layout_table; }
 
 }  // namespace conformance

@@ -15,7 +15,7 @@
 namespace conformance {
 namespace {
 
-constexpr std::size_t line = 16;  // words between two variables: two cache lines
+constexpr std::size_t lines_apart = 16;  // words between two variables: two cache lines
 
 std::uint64_t look(const test_window<std::uint64_t>& win, std::size_t i) {
   return std::atomic_ref<std::uint64_t>(win.local()[i]).load(std::memory_order_acquire);
@@ -82,7 +82,7 @@ void store_buffering_with(context& ctx, bool lock_all, PutAndGet&& put_and_get) 
   if (ctx.rank() < 2) {
     const std::size_t rounds = litmus_rounds(ctx);
     test_window<std::uint64_t> meeting(both, ctx.kind(), 1);
-    test_window<std::uint64_t> win(both, ctx.kind(), 4 * line);
+    test_window<std::uint64_t> win(both, ctx.kind(), 4 * lines_apart);
     ctx.expect(meeting->try_lock_all(), rma::status::done, "lock_all");
     if (lock_all) ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
     pair_of_ranks pair{ctx, meeting, both.rank(), 1 - both.rank()};
@@ -115,9 +115,9 @@ void store_buffering_with(context& ctx, bool lock_all, PutAndGet&& put_and_get) 
 // rounds the other way round. Values rise, so nothing needs to be reset. 10^6 rounds take 0.1 s if both ranks run.
 void store_buffering(context& ctx) {
   store_buffering_with(ctx, true, [](test_window<std::uint64_t>& win, std::uint64_t round, int to, int from) {
-    win->put(round, to, win.at(to, line));
+    win->put(round, to, win.at(to, lines_apart));
     win->flush(to);
-    return win->get(from, win.at(from, line));
+    return win->get(from, win.at(from, lines_apart));
   });
 }
 
@@ -128,10 +128,10 @@ void store_buffering_of_epochs(context& ctx) {
   store_buffering_with(ctx, false, [](test_window<std::uint64_t>& win, std::uint64_t round, int to, int from) {
     {
       auto epoch = win->lock(rma::shared, to);
-      win->put(round, to, win.at(to, line));
+      win->put(round, to, win.at(to, lines_apart));
     }
     auto epoch = win->lock(rma::shared, from);
-    return win->get(from, win.at(from, line));
+    return win->get(from, win.at(from, lines_apart));
   });
 }
 
@@ -143,7 +143,7 @@ void message_passing(context& ctx) {
     const std::size_t rounds = litmus_rounds(ctx) / 2;
     for (const int home : {0, 1}) {
       const patience time(ctx);
-      test_window<std::uint64_t> win(both, ctx.kind(), 4 * line);
+      test_window<std::uint64_t> win(both, ctx.kind(), 4 * lines_apart);
       ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
       std::uint64_t failures = 0;
       if (both.rank() == 0) {
@@ -152,16 +152,16 @@ void message_passing(context& ctx) {
             patience::tell(round, rounds);
             round = rounds;  // the reader waits for this one
           }
-          win->put(round, 1, win.at(1, line));
+          win->put(round, 1, win.at(1, lines_apart));
           win->flush(1);
-          win->put(round, home, win.at(home, 2 * line));
+          win->put(round, home, win.at(home, 2 * lines_apart));
         }
         win->flush_all();
       } else {
         ctx.wait_until([&] {
-          const std::uint64_t flag = win->get(home, win.at(home, 2 * line));
+          const std::uint64_t flag = win->get(home, win.at(home, 2 * lines_apart));
           win->flush(home);
-          if (win->get(1, win.at(1, line)) < flag) ++failures;
+          if (win->get(1, win.at(1, lines_apart)) < flag) ++failures;
           return flag == rounds;
         });
       }
@@ -182,7 +182,7 @@ void message_passing_of_ranges(context& ctx) {
   rma::Team both = ctx.world().split(ctx.rank() < 2 ? 0 : -1, ctx.rank());
   if (ctx.rank() < 2) {
     const std::size_t rounds = litmus_rounds(ctx) / 50;
-    test_window<std::uint64_t> win(both, ctx.kind(), count + 2 * line);
+    test_window<std::uint64_t> win(both, ctx.kind(), count + 2 * lines_apart);
     ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
     std::vector<std::uint64_t> data(count);
     std::uint64_t failures = 0;
@@ -194,7 +194,7 @@ void message_passing_of_ranges(context& ctx) {
           round = rounds;
         }
         std::ranges::fill(data, round);
-        win->put(std::span<const std::uint64_t>(data), 1, win.at(1, line));
+        win->put(std::span<const std::uint64_t>(data), 1, win.at(1, lines_apart));
         win->flush(1);
         win->put(round, 1, win.at(1, 0));
       }
@@ -203,7 +203,7 @@ void message_passing_of_ranges(context& ctx) {
       ctx.wait_until([&] {
         const std::uint64_t flag = win->get(1, win.at(1, 0));
         win->flush(1);
-        win->get(std::span(data), 1, win.at(1, line));
+        win->get(std::span(data), 1, win.at(1, lines_apart));
         win->flush(1);
         if (std::ranges::any_of(data, [&](std::uint64_t v) { return v < flag; })) ++failures;
         return flag == rounds;
@@ -244,19 +244,19 @@ void coherence(context& ctx) {
 
 // Goal: the lock orders memory, too: what was put or stored under it is seen by the next holder, by get or by load.
 void lock_hands_over(context& ctx) {
-  test_window<std::uint64_t> win(ctx, 4 * line);
+  test_window<std::uint64_t> win(ctx, 4 * lines_apart);
   const std::size_t rounds = ctx.rounds(3000);
   for (std::size_t i = 0; i < rounds; ++i) {
     const auto hold = win->lock(rma::exclusive, 0);
     const std::uint64_t a = win->get(0, win.at(0, 0));
-    const std::uint64_t b = win->get(0, win.at(0, 3 * line));
+    const std::uint64_t b = win->get(0, win.at(0, 3 * lines_apart));
     if (a != b) ctx.fail("the lock came before what was put under it");
     if (ctx.rank() == 0) {
       win.local()[0] = a + 1;
-      win.local()[3 * line] = a + 1;
+      win.local()[3 * lines_apart] = a + 1;
     } else {
       win->put(a + 1, 0, win.at(0, 0));
-      win->put(a + 1, 0, win.at(0, 3 * line));
+      win->put(a + 1, 0, win.at(0, 3 * lines_apart));
     }
   }
   ctx.world().barrier();
@@ -265,7 +265,7 @@ void lock_hands_over(context& ctx) {
   win.free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case litmus_table[] = {
     {"litmus.store_buffering", store_buffering, each_kind, 2},
     {"litmus.store_buffering_of_epochs", store_buffering_of_epochs, each_kind, 2},
     {"litmus.message_passing", message_passing, each_kind, 2},
@@ -276,6 +276,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> litmus_cases() noexcept { return table; }
+std::span<const test_case> litmus_cases() noexcept { return litmus_table; }
 
 }  // namespace conformance

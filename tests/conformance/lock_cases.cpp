@@ -277,7 +277,7 @@ void target_is_passive(context& ctx) {
   win.free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case lock_table[] = {
     {"lock.exclusive_counters", exclusive_counters, each_kind},
     {"lock.owner_locks_itself", owner_locks_itself, each_kind},
     {"lock.readers_and_writers", readers_and_writers, each_kind},
@@ -294,6 +294,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> lock_cases() noexcept { return table; }
+std::span<const test_case> lock_cases() noexcept { return lock_table; }
 
 }  // namespace conformance

@@ -147,7 +147,7 @@ void counts(context& ctx) {
   }
 }
 
-constexpr test_case table[] = {
+constexpr test_case lock_protocol_table[] = {
     {"lock_protocol.exclude", protocols_exclude, only(window_kind::allocated) | only(window_kind::created)},
     {"lock_protocol.epochs_are_complete", epochs_are_complete, each_kind},
     {"lock_protocol.counts", counts, only(window_kind::allocated)},
@@ -155,6 +155,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> lock_protocol_cases() noexcept { return table; }
+std::span<const test_case> lock_protocol_cases() noexcept { return lock_protocol_table; }
 
 }  // namespace conformance

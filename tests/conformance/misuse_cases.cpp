@@ -14,19 +14,19 @@ namespace {
 
 using rma::status;
 using words = std::span<const std::uint64_t>;
-constexpr std::size_t count = 100;
+constexpr std::size_t hundred = 100;
 constexpr std::size_t far_away = std::numeric_limits<std::size_t>::max();
 
 // Goal: every operation refuses a range that is not inside the target's part, and touches nothing.
 void out_of_range(context& ctx) {
-  test_window<std::uint64_t> win(ctx, count, {.name = "halo"});
+  test_window<std::uint64_t> win(ctx, hundred, {.name = "halo"});
   const int to = ctx.right();
   std::uint64_t value = 7;
   std::vector<std::uint64_t> ten(10, 7);
   const words out(ten);
   const std::span in(ten);
   win->fence();
-  for (const std::size_t at : {count, count + 1, far_away, far_away - 8, far_away / 8, far_away / 8 + 1}) {
+  for (const std::size_t at : {hundred, hundred + 1, far_away, far_away - 8, far_away / 8, far_away / 8 + 1}) {
     const std::string text = " at " + std::to_string(at);
     ctx.expect(win->try_put(value, to, at), status::out_of_window, "put of a value" + text);
     ctx.expect(win->try_get(value, to, at), status::out_of_window, "get of a value" + text);
@@ -35,7 +35,7 @@ void out_of_range(context& ctx) {
     ctx.expect(win->try_compare_and_swap(value, value, value, to, at), status::out_of_window,
                "compare_and_swap" + text);
   }
-  for (const std::size_t at : {count - 9, count, far_away, far_away - 3, far_away / 8 - 2}) {
+  for (const std::size_t at : {hundred - 9, hundred, far_away, far_away - 3, far_away / 8 - 2}) {
     const std::string text = " at " + std::to_string(at);
     ctx.expect(win->try_put(out, to, at), status::out_of_window, "put of a range" + text);
     ctx.expect(win->try_get(in, to, at), status::out_of_window, "get of a range" + text);
@@ -48,15 +48,15 @@ void out_of_range(context& ctx) {
   win->fence();
   ctx.check(std::ranges::all_of(win.local(), [](std::uint64_t v) { return v == 0; }), "a refused operation wrote");
   win->fence();
-  win->put(value, to, win.at(to, count - 1));
+  win->put(value, to, win.at(to, hundred - 1));
   win->fence(rma::no_succeed);
-  ctx.equal(win.local()[count - 1], value, "the last element after refused operations");
+  ctx.equal(win.local()[hundred - 1], value, "the last element after refused operations");
   win.free();
 }
 
 // Goal: the message says which call, which window, which rank, where, and how large the target's part is.
 void messages_name_everything(context& ctx) {
-  test_window<std::uint64_t> win(ctx, count, {.name = "halo"});
+  test_window<std::uint64_t> win(ctx, hundred, {.name = "halo"});
   const int to = ctx.right();
   const std::string rank = "rank " + std::to_string(to);
   std::uint64_t value = 7;
@@ -65,7 +65,7 @@ void messages_name_everything(context& ctx) {
   const auto bad = status::out_of_window;
   ctx.throws(bad, {"put", "halo", rank, "4711", "100"}, [&] { win->put(value, to, 4711); });
   ctx.throws(bad, {"put", "halo", rank, "95", "10", "100"}, [&] { win->put(words(ten), to, 95); });
-  ctx.throws(bad, {"get", "halo", rank, "100"}, [&] { (void)win->get(to, count); });
+  ctx.throws(bad, {"get", "halo", rank, "100"}, [&] { (void)win->get(to, hundred); });
   ctx.throws(bad, {"get", "halo", rank, "95"}, [&] { win->get(std::span(ten), to, 95); });
   ctx.throws(bad, {"accumulate", "halo", rank}, [&] { win->accumulate(value, to, 101, rma::sum); });
   ctx.throws(bad, {"fetch_and_op", "halo", rank}, [&] { (void)win->fetch_and_op(value, to, 101, rma::sum); });
@@ -86,7 +86,7 @@ void messages_name_everything(context& ctx) {
 
 // Goal: ranks outside the team are refused by everything that takes one.
 void bad_ranks(context& ctx) {
-  test_window<std::uint64_t> win(ctx, count);
+  test_window<std::uint64_t> win(ctx, hundred);
   std::uint64_t value = 0;
   std::vector<std::uint64_t> ten(10);
   for (const int to :
@@ -116,7 +116,7 @@ void bad_ranks(context& ctx) {
 
 // Goal: sizes that do not belong together, or that overflow, are refused.
 void bad_sizes(context& ctx) {
-  test_window<std::uint64_t> win(ctx, count, {.name = "sizes"});
+  test_window<std::uint64_t> win(ctx, hundred, {.name = "sizes"});
   const int to = ctx.right();
   std::vector<std::uint64_t> ten(10);
   std::vector<std::uint64_t> nine(9);
@@ -158,7 +158,7 @@ void impossible_windows(context& ctx) {
 
 // Goal: operators that the element type does not have are refused at run time where the compiler could not.
 void operators_without_meaning(context& ctx) {
-  test_window<double> win(ctx, count, {.name = "real"});
+  test_window<double> win(ctx, hundred, {.name = "real"});
   const int to = ctx.right();
   const std::vector<double> ten(10, 1.0);
   std::vector<double> old(10);
@@ -248,7 +248,7 @@ void senseless_boot(context& ctx) {
 
 constexpr kind_set displaced_kinds = each_kind & ~only(window_kind::dynamic);
 
-constexpr test_case table[] = {
+constexpr test_case misuse_table[] = {
     {"misuse.out_of_range", out_of_range, displaced_kinds},
     {"misuse.messages_name_everything", messages_name_everything, displaced_kinds},
     {"misuse.bad_ranks", bad_ranks, each_kind},
@@ -262,6 +262,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> misuse_cases() noexcept { return table; }
+std::span<const test_case> misuse_cases() noexcept { return misuse_table; }
 
 }  // namespace conformance

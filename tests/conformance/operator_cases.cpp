@@ -198,7 +198,7 @@ void replace_and_read(context& ctx) {
   win.free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case operator_table[] = {
     {"operators.small_integers", small_integers, each_kind},
     {"operators.large_integers", large_integers, each_kind},
     {"operators.floating_point", floating_point, each_kind},
@@ -208,6 +208,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> operator_cases() noexcept { return table; }
+std::span<const test_case> operator_cases() noexcept { return operator_table; }
 
 }  // namespace conformance

@@ -201,7 +201,7 @@ void fast_origin_slow_target(context& ctx) {
   win.free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case pscw_table[] = {
     {"pscw.ring", ring, each_kind},
     {"pscw.star_into_one", star_into_one, each_kind, 2},
     {"pscw.star_from_one", star_from_one, each_kind, 2},
@@ -214,6 +214,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> pscw_cases() noexcept { return table; }
+std::span<const test_case> pscw_cases() noexcept { return pscw_table; }
 
 }  // namespace conformance

@@ -25,7 +25,7 @@ std::vector<std::size_t> sizes_around_limits() {
 
 using byte_type = std::uint8_t;
 constexpr std::size_t guard = 64;
-constexpr byte_type untouched = 0xa5;
+constexpr byte_type untouched_byte = 0xa5;
 
 // Goal: a put of any size writes its bytes, all of them and nothing else, at any alignment, to others and to self.
 // Method: put of tagged bytes with a random offset into a window of a constant byte; then the whole surroundings are
@@ -33,7 +33,7 @@ constexpr byte_type untouched = 0xa5;
 void put_sizes(context& ctx) {
   const auto sizes = sizes_around_limits();
   test_window<byte_type> win(ctx, sizes.back() + 4 * guard);
-  std::ranges::fill(win.local(), untouched);
+  std::ranges::fill(win.local(), untouched_byte);
   std::vector<byte_type> from(sizes.back());
   win->fence();
   for (const std::size_t n : sizes) {
@@ -48,10 +48,10 @@ void put_sizes(context& ctx) {
     const std::span<const byte_type> part = win.local().subspan(shift - guard, n + 2 * guard);
     ctx.equal(first_untagged(part.subspan(guard, n), writer, n), n,
               "first wrong byte of a put of " + std::to_string(n));
-    const bool clean = std::ranges::all_of(part.first(guard), [](byte_type b) { return b == untouched; }) &&
-                       std::ranges::all_of(part.last(guard), [](byte_type b) { return b == untouched; });
+    const bool clean = std::ranges::all_of(part.first(guard), [](byte_type b) { return b == untouched_byte; }) &&
+                       std::ranges::all_of(part.last(guard), [](byte_type b) { return b == untouched_byte; });
     ctx.check(clean, "bytes beside a put of " + std::to_string(n) + " were written");
-    std::ranges::fill(win.local().subspan(shift, n), untouched);
+    std::ranges::fill(win.local().subspan(shift, n), untouched_byte);
     win->fence();
   }
   win.free();
@@ -68,14 +68,14 @@ void get_sizes(context& ctx) {
     if (!ctx.sampled()) continue;
     const std::size_t shift = ctx.common_random()() % guard;
     const int target = ctx.common_random()() % 4 == 0 ? ctx.rank() : ctx.right();
-    std::ranges::fill(to, untouched);
+    std::ranges::fill(to, untouched_byte);
     win->get(std::span(to).subspan(guard, n), target, win.at(target, shift));
     win->fence();
     const std::span<const byte_type> part = std::span<const byte_type>(to).first(n + 2 * guard);
     ctx.equal(first_untagged(part.subspan(guard, n), target, 0, shift), n,
               "first wrong byte of a get of " + std::to_string(n));
-    const bool clean = std::ranges::all_of(part.first(guard), [](byte_type b) { return b == untouched; }) &&
-                       std::ranges::all_of(part.last(guard), [](byte_type b) { return b == untouched; });
+    const bool clean = std::ranges::all_of(part.first(guard), [](byte_type b) { return b == untouched_byte; }) &&
+                       std::ranges::all_of(part.last(guard), [](byte_type b) { return b == untouched_byte; });
     ctx.check(clean, "bytes beside a get of " + std::to_string(n) + " were written");
   }
   win->fence(rma::no_succeed);
@@ -87,7 +87,7 @@ void get_sizes(context& ctx) {
 void waiting_targets(context& ctx) {
   const auto sizes = sizes_around_limits();
   test_window<byte_type> win(ctx, sizes.back() + 2 * guard);
-  std::ranges::fill(win.local(), untouched);
+  std::ranges::fill(win.local(), untouched_byte);
   std::vector<byte_type> from(sizes.back());
   std::vector<byte_type> to(sizes.back() + 2 * guard);
   ctx.world().barrier();
@@ -104,8 +104,8 @@ void waiting_targets(context& ctx) {
     win->flush(target);
     const std::span<const byte_type> back = std::span<const byte_type>(to).subspan(1, n);
     ctx.equal(first_untagged(back, target, n), n, "first wrong byte of " + std::to_string(n));
-    ctx.check(to[0] == untouched && to[n + 1] == untouched, "bytes beside " + std::to_string(n) + " changed");
-    std::fill(to.begin(), to.begin() + static_cast<std::ptrdiff_t>(n), untouched);
+    ctx.check(to[0] == untouched_byte && to[n + 1] == untouched_byte, "bytes beside " + std::to_string(n) + " changed");
+    std::fill(to.begin(), to.begin() + static_cast<std::ptrdiff_t>(n), untouched_byte);
     win->put(std::span<const byte_type>(to).first(n), target, win.at(target, shift));
     win->flush(target);
   }
@@ -119,8 +119,8 @@ void waiting_targets(context& ctx) {
 // without a call of the library, if puts do not need it, until rank 0 has flushed. Break: let a target leave without a
 // look at its promised messages.
 void target_comes_and_goes(context& ctx) {
-  constexpr std::size_t words = 512;
-  test_window<std::uint64_t> win(ctx, words);
+  constexpr std::size_t slots = 512;
+  test_window<std::uint64_t> win(ctx, slots);
   auto flushed = rma::Window<std::uint64_t>::allocate(ctx.world(), 1);
   // Rank 0 knows: a fabric may reach the memory of one target and not that of another.
   int needs_no_target = 1;
@@ -143,7 +143,7 @@ void target_comes_and_goes(context& ctx) {
       continue;
     }
     for (int target = 1; target < ctx.size(); ++target) {
-      const std::size_t puts = ctx.random()() % words;
+      const std::size_t puts = ctx.random()() % slots;
       const std::size_t before = ctx.random()() % 20;
       for (std::size_t i = 0; i < puts; ++i) {
         if (i == before) win->put_signal({}, target, win.at(target, 0), 2);
@@ -157,14 +157,14 @@ void target_comes_and_goes(context& ctx) {
   }
   if (ctx.rank() == 0) {
     for (int target = 1; target < ctx.size(); ++target) {
-      for (std::size_t i = 0; i < words; ++i) win->put(tagged<std::uint64_t>(target, i), target, win.at(target, i));
+      for (std::size_t i = 0; i < slots; ++i) win->put(tagged<std::uint64_t>(target, i), target, win.at(target, i));
     }
   }
   flushed.unlock_all();
   win->unlock_all();
   ctx.world().barrier();
   if (ctx.rank() != 0) {
-    ctx.equal(first_untagged(std::span<const std::uint64_t>(win.local()), ctx.rank()), words, "words put");
+    ctx.equal(first_untagged(std::span<const std::uint64_t>(win.local()), ctx.rank()), slots, "words put");
   }
   flushed.free();
   win.free();
@@ -378,7 +378,7 @@ void try_forms(context& ctx) {
   win.free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case put_get_table[] = {
     {"put.sizes", put_sizes, each_kind},
     {"get.sizes", get_sizes, each_kind},
     {"put_get.waiting_targets", waiting_targets, each_kind},
@@ -394,6 +394,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> put_get_cases() noexcept { return table; }
+std::span<const test_case> put_get_cases() noexcept { return put_get_table; }
 
 }  // namespace conformance

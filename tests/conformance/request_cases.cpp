@@ -222,7 +222,7 @@ void million_outstanding(context& ctx) {
   win.free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case request_table[] = {
     {"request.each_form", each_form, each_kind},
     {"request.test_until_done", test_until_done, each_kind},
     {"request.wait_any_names_each_once", wait_any_names_each_once, each_kind},
@@ -233,6 +233,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> request_cases() noexcept { return table; }
+std::span<const test_case> request_cases() noexcept { return request_table; }
 
 }  // namespace conformance

@@ -88,7 +88,7 @@ void idle_calls(context& ctx) {
   ctx.check(!rma::version().empty(), "the library has no version");
 }
 
-constexpr test_case table[] = {
+constexpr test_case runtime_table[] = {
     {"runtime.identity", identity},
     {"runtime.clock_is_monotonic", clock_is_monotonic},
     {"runtime.settings_are_listed", settings_are_listed},
@@ -99,6 +99,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> runtime_cases() noexcept { return table; }
+std::span<const test_case> runtime_cases() noexcept { return runtime_table; }
 
 }  // namespace conformance

@@ -192,7 +192,7 @@ void unknown_signals(context& ctx) {
   win.free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case signal_table[] = {
     {"signal.put_ring", put_ring, each_kind},
     {"signal.counts_add_up", counts_add_up, each_kind},
     {"signal.many_signals", many_signals, each_kind},
@@ -205,6 +205,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> signal_cases() noexcept { return table; }
+std::span<const test_case> signal_cases() noexcept { return signal_table; }
 
 }  // namespace conformance

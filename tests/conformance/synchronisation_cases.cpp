@@ -172,13 +172,13 @@ void icomplete(context& ctx) {
 // Goal: disjoint ranges are held at the same time, overlapping ones are not, unless both are shared.
 // Method: all ranks hold their own range of rank 0 and meet in a barrier; then they update one word under one range.
 void ranges(context& ctx) {
-  constexpr std::size_t words = 8;
+  constexpr std::size_t slots = 8;
   const auto ranks = static_cast<std::size_t>(ctx.size());
-  test_window<std::uint64_t> win(ctx, words * (ranks + 1));
+  test_window<std::uint64_t> win(ctx, slots * (ranks + 1));
   const auto base = [&](std::size_t i) { return ctx.kind() == window_kind::dynamic ? win.at(0, i) : i * 8; };
-  const std::size_t mine = words * (static_cast<std::size_t>(ctx.rank()) + 1);
+  const std::size_t mine = slots * (static_cast<std::size_t>(ctx.rank()) + 1);
   for (std::size_t round = 1; round <= ctx.rounds(50); ++round) {
-    win->lock_range(rma::exclusive, 0, base(mine), words * 8);
+    win->lock_range(rma::exclusive, 0, base(mine), slots * 8);
     ctx.world().barrier();  // everybody holds one
     win->put(round, 0, win.at(0, mine));
     ctx.expect(win->try_lock_range(rma::shared, 0, base(mine + 1), 8), rma::status::wrong_epoch,
@@ -187,19 +187,19 @@ void ranges(context& ctx) {
     const std::uint64_t before = win->get(0, win.at(0, 0));
     win->put(before + 1, 0, win.at(0, 0));
     win->unlock_range(0, base(0), 8);
-    win->unlock_range(0, base(mine), words * 8);
+    win->unlock_range(0, base(mine), slots * 8);
     ctx.world().barrier();
-    win->lock_range(rma::shared, 0, base(0), words * 8);
+    win->lock_range(rma::shared, 0, base(0), slots * 8);
     ctx.world().barrier();  // everybody holds the same
     const std::uint64_t sum = win->get(0, win.at(0, 0));
     if (sum != round * ranks) ctx.fail("an update under a range is lost");
-    win->unlock_range(0, base(0), words * 8);
+    win->unlock_range(0, base(0), slots * 8);
     ctx.world().barrier();
   }
   ctx.expect(win->try_unlock_range(0, base(0), 8), rma::status::not_locked, "a range that is not held");
   ctx.expect(win->try_lock_range(rma::shared, ctx.size(), 0, 8), rma::status::bad_rank, "a range of nobody");
   if (ctx.kind() != window_kind::dynamic) {
-    ctx.expect(win->try_lock_range(rma::shared, 0, 8 * words * (ranks + 1), 8), rma::status::out_of_window,
+    ctx.expect(win->try_lock_range(rma::shared, 0, 8 * slots * (ranks + 1), 8), rma::status::out_of_window,
                "a range behind the window");
     ctx.throws(rma::status::bad_argument, {"lock", "range"}, [&] { win->lock_range(rma::shared, 0, 0, 0); });
   }
@@ -306,7 +306,7 @@ void many_puts(context& ctx) {
   win.free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case synchronisation_table[] = {
     {"sync.ifence", ifence, each_kind},
     {"sync.several_at_once", several_at_once, each_kind},
     {"sync.ilock_excludes", ilock_excludes, each_kind},
@@ -322,6 +322,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> synchronisation_cases() noexcept { return table; }
+std::span<const test_case> synchronisation_cases() noexcept { return synchronisation_table; }
 
 }  // namespace conformance

@@ -309,7 +309,7 @@ void random_sequence(context& ctx) {
   }
 }
 
-constexpr test_case table[] = {
+constexpr test_case team_table[] = {
     {"team.world_is_everyone", world_is_everyone},
     {"team.split_by_colour_and_key", split_by_colour_and_key},
     {"team.split_ties_and_loners", split_ties_and_loners},
@@ -329,6 +329,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> team_cases() noexcept { return table; }
+std::span<const test_case> team_cases() noexcept { return team_table; }
 
 }  // namespace conformance

@@ -350,7 +350,7 @@ void window_for_each_thread(context& ctx) {
   for (const auto& win : windows) win->free();
 }
 
-constexpr test_case table[] = {
+constexpr test_case thread_table[] = {
     {"thread.level_is_granted", level_is_granted},
     {"thread.foreign_thread_is_refused", foreign_thread_is_refused},
     {"thread.team_for_each_thread", team_for_each_thread, each_kind},
@@ -366,6 +366,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> thread_cases() noexcept { return table; }
+std::span<const test_case> thread_cases() noexcept { return thread_table; }
 
 }  // namespace conformance

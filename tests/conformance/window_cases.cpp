@@ -319,7 +319,7 @@ void windows_of_structs(context& ctx) {
 // A dynamic window's displacements are addresses.
 constexpr kind_set displaced_kinds = each_kind & ~only(window_kind::dynamic);
 
-constexpr test_case table[] = {
+constexpr test_case window_table[] = {
     {"window.sizes_differ_by_rank", sizes_differ_by_rank, each_kind},
     {"window.reused_memory_is_zero", reused_memory_is_zero},
     {"window.shared_pointers", shared_pointers},
@@ -338,6 +338,6 @@ constexpr test_case table[] = {
 
 }  // namespace
 
-std::span<const test_case> window_cases() noexcept { return table; }
+std::span<const test_case> window_cases() noexcept { return window_table; }
 
 }  // namespace conformance

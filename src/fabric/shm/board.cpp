@@ -25,7 +25,6 @@
 namespace rma::shm {
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t address_space_max = std::size_t{32} << 40;    // of 128 TiB that a process has
 constexpr std::size_t hosted_segment_bytes = std::size_t{1} << 30;  // thousands of ranks share one address space
 

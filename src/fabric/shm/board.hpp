@@ -28,6 +28,7 @@ namespace rma::shm {
 using detail::word32;
 using detail::word64;
 
+inline constexpr std::size_t page_bytes = 4096;
 inline constexpr std::size_t huge_bytes = std::size_t{2} << 20;  ///< of a huge page
 
 enum class presence : std::uint32_t { absent = 0, alive = 1, left = 2, dead = 3 };

@@ -18,7 +18,6 @@
 namespace rma::shm {
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
 constexpr std::size_t chunk_bytes = std::size_t{4} << 20;  // memory needed twice, for a moment
 
 int threads_of_this_process() {

@@ -8,17 +8,7 @@
 namespace rma::sim {
 namespace {
 
-constexpr std::size_t lines_max = 64;  ///< of a report
-
-Fate fate_of(fate what) noexcept {
-  switch (what) {
-    case fate::running: break;
-    case fate::finished: return Fate::finished;
-    case fate::threw: return Fate::threw;
-    case fate::killed: return Fate::killed;
-  }
-  return Fate::stuck;
-}
+constexpr std::size_t ranks_shown = 64;  ///< of a report
 
 }  // namespace
 
@@ -52,9 +42,9 @@ std::string pattern_job::report() const {
   std::string text = why.substr(0, why.find('\n'));
   std::size_t lines = 0;
   for (int rank = 0; rank < world_.size(); ++rank) {
-    if (world_.active(rank) && ++lines <= lines_max) text += fmt::format("\n  {}", describe(rank));
+    if (world_.active(rank) && ++lines <= ranks_shown) text += fmt::format("\n  {}", describe(rank));
   }
-  if (lines > lines_max) text += fmt::format("\n  and {} more ranks", lines - lines_max);
+  if (lines > ranks_shown) text += fmt::format("\n  and {} more ranks", lines - ranks_shown);
   return text;
 }
 

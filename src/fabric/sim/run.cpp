@@ -39,16 +39,6 @@ world_options options_of(const Config& job) {
   return o;
 }
 
-Fate fate_of(fate what) noexcept {
-  switch (what) {
-    case fate::running: break;
-    case fate::finished: return Fate::finished;
-    case fate::threw: return Fate::threw;
-    case fate::killed: return Fate::killed;
-  }
-  return Fate::stuck;
-}
-
 RankOutcome outcome_of(const rank_record& r) {
   const auto spent = [&](activity a) { return to_ns(r.spent_ps[static_cast<std::size_t>(a)]); };
   RankOutcome o;
@@ -108,6 +98,16 @@ struct command_line {
 };
 
 }  // namespace
+
+Fate fate_of(fate what) noexcept {
+  switch (what) {
+    case fate::running: break;
+    case fate::finished: return Fate::finished;
+    case fate::threw: return Fate::threw;
+    case fate::killed: return Fate::killed;
+  }
+  return Fate::stuck;
+}
 
 rma::Config config_of(std::string_view text) {
   const handle me = parse_handle(text);

@@ -58,6 +58,9 @@ enum class fate : std::uint8_t {
   killed,    ///< by `kill`
 };
 
+enum class Fate : std::uint8_t;  ///< the same for users, see rma/sim.hpp
+Fate fate_of(fate what) noexcept;
+
 struct rank_record {
   fate what = fate::running;
   int exit_code = 0;

@@ -65,6 +65,10 @@ void add_reason(std::string& reasons, const std::string& one) {
 
 }  // namespace
 
+void refuse_without(const char* what) {
+  throw Error(status::unreachable, fmt::format("the RDMA device gives no {} ({})", what, std::strerror(errno)));
+}
+
 adapter::adapter(const std::string& wanted) {
   const wish w = parse(wanted);
   (void)::ibv_fork_init();  // a child of the program must not share pages that the device writes to; too late is

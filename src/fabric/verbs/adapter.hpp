@@ -12,6 +12,9 @@
 
 namespace rma::verbs {
 
+/// Throws Error(unreachable): the device does not give what the library needs of it; errno says why.
+[[noreturn]] void refuse_without(const char* what);
+
 /// Where a device's packets come from. RoCE uses the GID, InfiniBand the LID (and the GID across routers).
 struct port_address {
   ibv_gid gid{};

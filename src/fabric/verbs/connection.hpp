@@ -18,6 +18,8 @@
 
 namespace rma::verbs {
 
+inline constexpr std::int64_t doubt_ns = 2'000'000'000;  ///< who lives has answered by then
+
 /// How far a connection is. From `asking` and `answering` to `ready`; from anywhere to `broken` (an operation ended
 /// with an error) or `dead` (the peer is).
 enum class bond : std::uint8_t { asking, answering, ready, broken, dead };

@@ -28,21 +28,17 @@ constexpr std::int64_t first_pause_ns = 20'000'000;
 constexpr std::int64_t longest_pause_ns = 1'000'000'000;
 constexpr std::int64_t never_ns = INT64_MAX;
 
-[[noreturn]] void refuse(const char* what) {
-  throw Error(status::unreachable, fmt::format("the RDMA device gives no {} ({})", what, std::strerror(errno)));
-}
-
 }  // namespace
 
 greeter::greeter(adapter& device, int rank, std::string key, const queue_plan& plan)
     : device_(device), rank_(rank), key_(std::move(key)), plan_(plan) {
   std::uint64_t random[2] = {};
-  if (::getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) refuse("random bytes");
+  if (::getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) refuse_without("random bytes");
   mine_.nonce = random[0];
   next_packet_ = static_cast<std::uint32_t>(random[1]);
   kick_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   news_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (kick_ < 0 || news_ < 0) refuse("event descriptors");
+  if (kick_ < 0 || news_ < 0) refuse_without("event descriptors");
   make_own_queue_pair();
   mine_.port = device_.address();
   mine_.queue_pair = queue_pair_->qp_num;
@@ -73,11 +69,11 @@ void greeter::make_own_queue_pair() {
   const std::size_t sends = sendings_.size();
   memory_.resize(receives * datagram_bytes + sends * sizeof(hello));
   region_ = ::ibv_reg_mr(device_.domain(), memory_.data(), memory_.size(), int{IBV_ACCESS_LOCAL_WRITE});
-  if (region_ == nullptr) refuse("memory for its greetings");
+  if (region_ == nullptr) refuse_without("memory for its greetings");
   channel_ = ::ibv_create_comp_channel(device_.device());
-  if (channel_ == nullptr) refuse("completion channel");
+  if (channel_ == nullptr) refuse_without("completion channel");
   completions_ = ::ibv_create_cq(device_.device(), static_cast<int>(receives + sends), nullptr, channel_, 0);
-  if (completions_ == nullptr) refuse("completion queue");
+  if (completions_ == nullptr) refuse_without("completion queue");
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = completions_;
   wanted.qp_type = IBV_QPT_UD;
@@ -85,22 +81,23 @@ void greeter::make_own_queue_pair() {
   wanted.cap.max_recv_wr = receives;
   wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
   queue_pair_ = ::ibv_create_qp(device_.domain(), &wanted);
-  if (queue_pair_ == nullptr) refuse("queue pair for datagrams");
+  if (queue_pair_ == nullptr) refuse_without("queue pair for datagrams");
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = device_.port();
   attr.qkey = queue_key;
   if (::ibv_modify_qp(queue_pair_, &attr, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY) != 0)
-    refuse("queue pair for datagrams");
+    refuse_without("queue pair for datagrams");
   attr.qp_state = IBV_QPS_RTR;
-  if (::ibv_modify_qp(queue_pair_, &attr, IBV_QP_STATE) != 0) refuse("queue pair for datagrams");
+  if (::ibv_modify_qp(queue_pair_, &attr, IBV_QP_STATE) != 0) refuse_without("queue pair for datagrams");
   attr.qp_state = IBV_QPS_RTS;
-  if (::ibv_modify_qp(queue_pair_, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) != 0) refuse("queue pair for datagrams");
+  if (::ibv_modify_qp(queue_pair_, &attr, IBV_QP_STATE | IBV_QP_SQ_PSN) != 0)
+    refuse_without("queue pair for datagrams");
   for (const int descriptor : {channel_->fd, device_.device()->async_fd}) {
     ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) | O_NONBLOCK);
     ::fcntl(descriptor, F_SETFD, FD_CLOEXEC);
   }
-  if (::ibv_req_notify_cq(completions_, 0) != 0) refuse("notification");
+  if (::ibv_req_notify_cq(completions_, 0) != 0) refuse_without("notification");
 }
 
 void greeter::kick(int descriptor) const noexcept {

@@ -11,7 +11,6 @@ namespace rma::verbs {
 namespace {
 
 constexpr std::int64_t drain_ns = 2'000'000'000;  // for what a queue pair in error gives back
-constexpr std::int64_t doubt_ns = 2'000'000'000;  // who lives has answered by then
 constexpr std::uint64_t bulk_mark = std::uint64_t{1} << 62;
 constexpr std::uint64_t receive_mark = std::uint64_t{1} << 61;
 

@@ -26,8 +26,7 @@ constexpr std::size_t buffer_count = 256;
 constexpr std::size_t word_count = 1024;
 constexpr std::uint32_t completions_wanted = 8192;
 constexpr std::uint32_t reads_wanted = 16;
-constexpr std::uint32_t flushed_reserve = 256;    // completions of entries that were given up with their queue pair
-constexpr std::int64_t doubt_ns = 2'000'000'000;  // who lives has answered by then
+constexpr std::uint32_t flushed_reserve = 256;  // completions of entries that were given up with their queue pair
 
 /// A connection's send queue: at most 16 KiB with the library's own part of it. Entries of a device in software are
 /// rounded up to a power of two, and its post is its execution, so that a longer queue gains nothing.
@@ -42,22 +41,18 @@ queue_plan plan_for(const adapter& device) noexcept {
   return plan;
 }
 
-[[noreturn]] void refuse(const char* what) {
-  throw Error(status::unreachable, fmt::format("the RDMA device gives no {} ({})", what, std::strerror(errno)));
-}
-
 }  // namespace
 
 verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
     : device_(std::move(device)), rank_(who.rank), size_(who.size) {
   const ibv_device_attr& limits = device_->limits();
   channel_ = ::ibv_create_comp_channel(device_->device());
-  if (channel_ == nullptr) refuse("completion channel");
+  if (channel_ == nullptr) refuse_without("completion channel");
   ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   ::fcntl(channel_->fd, F_SETFD, FD_CLOEXEC);
   const int entries = std::min<int>(limits.max_cqe, completions_wanted);
   completions_ = ::ibv_create_cq(device_->device(), entries, nullptr, channel_, 0);
-  if (completions_ == nullptr) refuse("completion queue");
+  if (completions_ == nullptr) refuse_without("completion queue");
   const std::size_t receives = std::min<std::size_t>(
       {receive_count, static_cast<std::size_t>(limits.max_srq_wr), static_cast<std::size_t>(entries / 2)});
   receives_ = std::make_unique<receive_queue>(device_->domain(), receives, message_bytes);
@@ -76,7 +71,8 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
   for (const int descriptor : {channel_->fd, greeter_->news_fd()}) {
     epoll_event interest{};
     interest.events = EPOLLIN;
-    if (events_ < 0 || ::epoll_ctl(events_, EPOLL_CTL_ADD, descriptor, &interest) != 0) refuse("event descriptor");
+    if (events_ < 0 || ::epoll_ctl(events_, EPOLL_CTL_ADD, descriptor, &interest) != 0)
+      refuse_without("event descriptor");
   }
 
   caps_.name = "verbs";
