@@ -129,7 +129,7 @@ pmi2_session::fields pmi2_session::ask(std::string_view command, std::string_vie
   if (rc == said.end() || rc->second != "0") {
     const auto why = said.find("errmsg");
     throw no_boot("the launcher refuses " + std::string(command) +
-                   (why == said.end() ? "" : ": " + one_line(why->second)));
+                  (why == said.end() ? "" : ": " + one_line(why->second)));
   }
   return said;
 }
