@@ -213,15 +213,14 @@ void context::adapt(std::int64_t slept_ns, std::int64_t most_ns) noexcept {
 }
 
 // Whoever promised to send a message while this rank was inside gets it handled before it goes: the last look at the
-// rings comes after the others can see that it is gone.
+// rings comes after the others can see that it is gone. However long that takes: the sender may have lost its core
+// between the promise and the message, and will wait for the answer. The dead promise nothing, once they are known.
 void context::leave_library() noexcept {
   around_.inside(false);
   full_fence();
-  for (std::int64_t until_ns = 0; promised();) {
+  while (promised()) {
     (void)progress();
-    const std::int64_t now = around_.now_ns();
-    if (until_ns == 0) until_ns = now + look_around_every_ns;
-    if (now > until_ns) return;  // its sender died between the promise and the message
+    look_around(around_.now_ns());
     around_.yield();
   }
 }

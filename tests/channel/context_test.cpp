@@ -220,10 +220,27 @@ TEST_CASE("a promised message is handled before the rank leaves the library", "[
     CHECK(at_a.served == 1);
     CHECK_FALSE(two.a.net.promised());
   }
-  SECTION("its sender died: the wait ends all the same") {
+  SECTION("its sender has lost its core for a second") {
+    const std::int64_t begin_ns = two.a.around.peek_ns();
     two.a.around.on_arm = [&] {
       two.a.net.promises = 1;
       ready = true;
+    };
+    two.a.around.on_yield = [&] {
+      if (at_a.served == 0 && two.a.around.peek_ns() > begin_ns + 1'000'000'000)
+        send(two.b.ctx, 0, 1, message::operation);
+    };
+    CHECK(two.a.ctx.wait_until([&]() noexcept { return ready; }, nothing_fails) == status::done);
+    CHECK(at_a.served == 1);
+  }
+  SECTION("its sender died: the wait ends all the same") {
+    two.a.around.on_arm = [&] {
+      two.a.net.promises = 1;
+      two.a.around.dying = {1};
+      ready = true;
+    };
+    two.a.around.on_look = [&] {
+      if (!two.a.around.dying.empty()) two.a.net.promises = 0;  // which a fabric does when it sees a death
     };
     CHECK(two.a.ctx.wait_until([&]() noexcept { return ready; }, nothing_fails) == status::done);
     CHECK(at_a.served == 0);

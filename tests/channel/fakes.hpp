@@ -100,7 +100,7 @@ class fake_network final : public fabric::network {
 
 class fake_surroundings final : public detail::surroundings {
  public:
-  std::function<void()> on_arm, on_sleep;
+  std::function<void()> on_arm, on_sleep, on_yield, on_look;
   std::int64_t look_ns = 1'000'000;  ///< that pass with each look at the clock
   std::vector<int> dying;
   std::set<int> left;
@@ -113,7 +113,9 @@ class fake_surroundings final : public detail::surroundings {
   std::int64_t peek_ns() const noexcept { return now_ns_; }
   void compute(std::int64_t) noexcept override {}
   void inside(bool yes) noexcept override { is_inside = yes; }
-  void yield() noexcept override {}
+  void yield() noexcept override {
+    if (on_yield) on_yield();
+  }
   std::uint32_t arm() noexcept override {
     if (on_arm) on_arm();
     return 1;
@@ -126,6 +128,7 @@ class fake_surroundings final : public detail::surroundings {
   void retract() noexcept override { ++retracts; }
   void ring(int) noexcept override {}
   void look_for_deaths(std::vector<int>& died) noexcept override {
+    if (on_look) on_look();
     died.insert(died.end(), dying.begin(), dying.end());
     dying.clear();
   }
