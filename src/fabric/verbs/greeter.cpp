@@ -20,7 +20,7 @@
 namespace rma::verbs {
 namespace {
 
-constexpr std::uint32_t receives = 64;
+constexpr std::uint32_t receives_posted = 64;
 constexpr std::uint32_t queue_key = 0x726d6131;
 constexpr std::size_t route_bytes = 40;  // in front of every datagram that is received
 constexpr std::size_t datagram_bytes = route_bytes + sizeof(hello);
@@ -42,7 +42,7 @@ greeter::greeter(adapter& device, int rank, std::string key, const queue_plan& p
   make_own_queue_pair();
   mine_.port = device_.address();
   mine_.queue_pair = queue_pair_->qp_num;
-  for (std::uint32_t i = 0; i < receives; ++i) post_receive(i);
+  for (std::uint32_t i = 0; i < receives_posted; ++i) post_receive(i);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -67,18 +67,18 @@ greeter::~greeter() {
 
 void greeter::make_own_queue_pair() {
   const std::size_t sends = sendings_.size();
-  memory_.resize(receives * datagram_bytes + sends * sizeof(hello));
+  memory_.resize(receives_posted * datagram_bytes + sends * sizeof(hello));
   region_ = ::ibv_reg_mr(device_.domain(), memory_.data(), memory_.size(), int{IBV_ACCESS_LOCAL_WRITE});
   if (region_ == nullptr) refuse_without("memory for its greetings");
   channel_ = ::ibv_create_comp_channel(device_.device());
   if (channel_ == nullptr) refuse_without("completion channel");
-  completions_ = ::ibv_create_cq(device_.device(), static_cast<int>(receives + sends), nullptr, channel_, 0);
+  completions_ = ::ibv_create_cq(device_.device(), static_cast<int>(receives_posted + sends), nullptr, channel_, 0);
   if (completions_ == nullptr) refuse_without("completion queue");
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = completions_;
   wanted.qp_type = IBV_QPT_UD;
   wanted.cap.max_send_wr = static_cast<std::uint32_t>(sends);
-  wanted.cap.max_recv_wr = receives;
+  wanted.cap.max_recv_wr = receives_posted;
   wanted.cap.max_send_sge = wanted.cap.max_recv_sge = 1;
   queue_pair_ = ::ibv_create_qp(device_.domain(), &wanted);
   if (queue_pair_ == nullptr) refuse_without("queue pair for datagrams");
@@ -256,9 +256,9 @@ void greeter::take_datagrams() noexcept {
   (void)::ibv_req_notify_cq(completions_, 0);
   ibv_wc done{};
   while (::ibv_poll_cq(completions_, 1, &done) == 1) {
-    if (done.wr_id >= receives) {
+    if (done.wr_id >= receives_posted) {
       const std::lock_guard guard(lock_);
-      sending& s = sendings_[done.wr_id - receives];
+      sending& s = sendings_[done.wr_id - receives_posted];
       ::ibv_destroy_ah(s.way);
       s = {};
       continue;
@@ -416,14 +416,14 @@ void greeter::say(connection& c, greeting what) noexcept {
   h.nonce_from = mine_.nonce;
   h.nonce_to = c.greeter.nonce;
   if (!sign(h, key_)) return;
-  std::byte* const at = memory_.data() + receives * datagram_bytes + slot * sizeof h;
+  std::byte* const at = memory_.data() + receives_posted * datagram_bytes + slot * sizeof h;
   std::memcpy(at, &h, sizeof h);
   ibv_ah_attr way = device_.way_to(c.greeter.port);
   free->way = ::ibv_create_ah(device_.domain(), &way);
   if (free->way == nullptr) return;
   ibv_sge from{reinterpret_cast<std::uint64_t>(at), sizeof h, region_->lkey};
   ibv_send_wr request{};
-  request.wr_id = receives + slot;
+  request.wr_id = receives_posted + slot;
   request.sg_list = &from;
   request.num_sge = 1;
   request.opcode = IBV_WR_SEND;
