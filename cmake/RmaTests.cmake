@@ -10,10 +10,11 @@
 #
 #   rma_add_program_test(NAME n TARGET t [RANKS r...] [ARGS a...] [MATCH regex...] [EXPECT file [SORTED]]
 #                        [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds]
-#                        [LAUNCHER rma-sim [OPTIONS o...]])
+#                        [PROCESSORS p] [LAUNCHER rma-sim [OPTIONS o...]])
 #     An example or benchmark under rmarun, or in the simulator (RANKS 1 if none is given). It must exit with 0; each
 #     MATCH must be found in what it prints; EXPECT is its exact standard output, compared line by line after sorting
 #     where SORTED is given.
+#     PROCESSORS is how many it keeps busy, if not one for each rank.
 #     Without RMA_BUILD_TESTS it does nothing.
 
 set(_rma_test_options RANKS ARGS ENV LABELS)
@@ -67,7 +68,7 @@ function(rma_add_program_test)
   if(NOT RMA_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 0 arg "SORTED" "NAME;TARGET;EXPECT;TIMEOUT;LAUNCHER"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SORTED" "NAME;TARGET;EXPECT;TIMEOUT;LAUNCHER;PROCESSORS"
     "MATCH;OPTIONS;${_rma_test_options}")
   if(NOT arg_NAME OR NOT arg_TARGET OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rma_add_program_test: NAME and TARGET are needed; "
@@ -94,6 +95,9 @@ function(rma_add_program_test)
     if(arg_LAUNCHER STREQUAL "rma-sim")
       set(launch rma-sim -n ${ranks} ${arg_OPTIONS})
       set(processors 1)
+    endif()
+    if(arg_PROCESSORS)
+      set(processors ${arg_PROCESSORS})
     endif()
     list(POP_FRONT launch launcher)
     set(name ${arg_NAME})

@@ -50,6 +50,17 @@ void mailbox::on_piece(void* self, int source, std::span<const std::byte> payloa
 
 bool mailbox::take(const address& from, std::span<std::byte> data) noexcept {
   const std::lock_guard guard(ctx_.lock());
+  return take_locked(from, data);
+}
+
+// From another node it may be there before a wait has been set up.
+bool mailbox::take_soon(const address& from, std::span<std::byte> data) noexcept {
+  if (&ctx_.network_of(from.source) != ctx_.wide()) return false;
+  const std::lock_guard guard(ctx_.lock());
+  return ctx_.ready_soon([&]() noexcept { return take_locked(from, data); });
+}
+
+bool mailbox::take_locked(const address& from, std::span<std::byte> data) noexcept {
   const auto at = letters_.find(from);
   if (at == letters_.end() || at->second.data.size() < at->second.total) return false;
   RMA_ASSERT(at->second.data.size() == data.size());

@@ -40,6 +40,7 @@ class mailbox {
       ctx_.blame(from.source);
       return status::peer_failed;
     };
+    if (take_soon(from, data)) return status::done;
     return ctx_.wait_for_message([&]() noexcept { return take(from, data); }, lost);
   }
 
@@ -51,6 +52,8 @@ class mailbox {
   struct header;
   static void on_piece(void* self, int source, std::span<const std::byte> payload) noexcept;
   bool take(const address& from, std::span<std::byte> data) noexcept;
+  bool take_soon(const address& from, std::span<std::byte> data) noexcept;
+  bool take_locked(const address& from, std::span<std::byte> data) noexcept;
 
   context& ctx_;
   std::map<address, letter> letters_;
