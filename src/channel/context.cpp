@@ -20,7 +20,9 @@ constexpr unsigned quick_looks = 64;                 // some microseconds
 constexpr unsigned quick_looks_for_adapter = 4;
 constexpr unsigned looks_for_adapter = 2;  // where cores are short, yields longer than an answer takes only cost them
 constexpr std::int64_t pause_yielded_ns = 20'000;  // a longer pause is slept, or waiting for a lock would cost a core
-constexpr std::uint32_t knocks_per_wake = 8;       // a wake costs as much as some system calls that copy
+constexpr unsigned looks_before_nap = 64;          // of who only waits for room
+constexpr std::int64_t nap_ns = 1'000'000;
+constexpr std::uint32_t knocks_per_wake = 8;  // a wake costs as much as some system calls that copy
 
 thread_level level_of(const settings& s) noexcept {
   for (const thread_level each : {thread_level::single, thread_level::funneled, thread_level::multiple}) {
@@ -214,20 +216,46 @@ void context::adapt(std::int64_t slept_ns, std::int64_t most_ns) noexcept {
 
 // Whoever promised to send a message while this rank was inside gets it handled before it goes: the last look at the
 // rings comes after the others can see that it is gone. However long that takes: the sender may have lost its core
-// between the promise and the message, and will wait for the answer. The dead promise nothing, once they are known.
+// between the promise and the message, and will wait for the answer. Nor does it go while an answer waits for room, for
+// who asked will wait for that, and makes room. The dead promise nothing, once they are known.
 void context::leave_library() noexcept {
   around_.inside(false);
   full_fence();
-  while (promised()) {
+  for (unsigned looks = 1; is_expected(); ++looks) {
     (void)progress();
     look_around(around_.now_ns());
-    around_.yield();
+    if (looks % looks_before_nap != 0) {
+      around_.yield();
+      continue;
+    }
+    const std::uint32_t armed = around_.arm();
+    if (!anything_new()) around_.sleep(armed, nap_ns);
+    around_.inside(false);
+    full_fence();
   }
 }
 
-bool context::promised() noexcept {
+bool context::anything_new() noexcept {
   const std::lock_guard guard(lock_);
-  return node_.promised();
+  return node_.pending() || node_.promised();
+}
+
+// By ranks of this node: to handle what was promised, or to answer.
+bool context::is_expected() noexcept {
+  const std::lock_guard guard(lock_);
+  if (node_.promised()) return true;
+  if (owed_.empty() && waiting_.empty()) return false;
+  const auto is_near = [&](int rank) { return peer_of(rank).network == &node_ && !gone(rank); };
+  const auto is_answer = [](const peer::queued& m) {
+    const auto kind = static_cast<message>(m.kind);
+    return kind == message::reply || kind == message::refuse;
+  };
+  return std::any_of(owed_.begin(), owed_.end(), is_near) ||
+         std::any_of(waiting_.begin(), waiting_.end(), [&](int rank) {
+           const peer& p = peer_of(rank);
+           const auto first = p.waiting.begin() + static_cast<std::ptrdiff_t>(p.waiting_first);
+           return std::any_of(first, p.waiting.end(), is_answer) && is_near(rank);
+         });
 }
 
 // Everything that waits for room.

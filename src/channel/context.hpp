@@ -298,7 +298,8 @@ class context final : public fabric::sink, public fabric::directory {
   void adapt(std::int64_t slept_ns, std::int64_t most_ns) noexcept;
   void leave_library() noexcept;
   peer& find_peer(int rank) noexcept;
-  bool promised() noexcept;
+  bool is_expected() noexcept;
+  bool anything_new() noexcept;
   std::size_t waiting_messages() noexcept;
   void look_around(std::int64_t now_ns) noexcept;
   void bury(int rank) noexcept;

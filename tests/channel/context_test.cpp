@@ -247,6 +247,35 @@ TEST_CASE("a promised message is handled before the rank leaves the library", "[
   }
 }
 
+TEST_CASE("a rank leaves the library when its answers have found room", "[channel][context]") {
+  fake_pair two;
+  numbers at_b(two.b.ctx, message::reply);
+  bool ready = false;
+  two.a.around.on_arm = [&] { ready = true; };
+  const auto wait = [&] { return two.a.ctx.wait_until([&]() noexcept { return ready; }, nothing_fails); };
+  SECTION("the other reads, in its own time") {
+    for (std::uint32_t i = 0; i < 20; ++i) send(two.a.ctx, 1, i, message::reply);
+    unsigned yields = 0;
+    two.a.around.on_yield = [&] {
+      if (ready && ++yields % 100 == 0) two.b.ctx.progress();
+    };
+    CHECK(wait() == status::done);
+    while (two.b.ctx.progress() != 0) {}
+    CHECK(at_b.came == first_numbers(20));
+  }
+  SECTION("the other dies") {
+    for (std::uint32_t i = 0; i < 20; ++i) send(two.a.ctx, 1, i, message::reply);
+    two.a.around.on_yield = [&] { two.a.around.left = {1}; };
+    CHECK(wait() == status::done);
+  }
+  SECTION("its own questions keep nobody") {
+    for (std::uint32_t i = 0; i < 20; ++i) send(two.a.ctx, 1, i);
+    CHECK(wait() == status::done);
+    two.b.ctx.progress();
+    CHECK(two.a.ctx.value(counter::sends_queued) == 20 - two.a.net.room);
+  }
+}
+
 TEST_CASE("what waits for room is sent at the end, for a while, and not to the dead", "[channel][context]") {
   fake_pair two;
   numbers at_b(two.b.ctx);

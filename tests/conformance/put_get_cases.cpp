@@ -114,45 +114,70 @@ void waiting_targets(context& ctx) {
   win.free();
 }
 
+/// A target that waits in the library for a signal, and then computes without a call of the library, if that is not
+/// needed, until rank 0 has what it wants.
+class waiting_and_computing {
+ public:
+  waiting_and_computing(context& ctx, test_window<std::uint64_t>& win, rma::detail::call what)
+      : ctx_(ctx), win_(win), done_(rma::Window<std::uint64_t>::allocate(ctx.world(), 1)) {
+    // Rank 0 knows: a fabric may reach the memory of one target and not that of another.
+    int needs_no_target = 1;
+    for (int target = 1; ctx.rank() == 0 && target < ctx.size(); ++target) {
+      if (!win->one_sided(what, target) || !done_.one_sided(rma::detail::call::put, target)) needs_no_target = 0;
+    }
+    leaves_ = ctx.world().allreduce(needs_no_target, rma::min) != 0;
+    ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+    ctx.expect(done_.try_lock_all(), rma::status::done, "lock_all");
+  }
+
+  /// What a target does in each round, from 1 on.
+  void serve(std::size_t round) {
+    win_->wait_signal(2, 1, 0);
+    const std::atomic_ref<std::uint64_t> reached(done_.local()[0]);
+    while (leaves_ && reached.load(std::memory_order_acquire) < round) {
+      std::this_thread::yield();
+      ctx_.runtime().compute(std::chrono::microseconds(1));  // virtual time passes by this alone
+    }
+  }
+  void signal(int target) { win_->put_signal({}, target, win_.at(target, 0), 2); }
+  void let_go(int target, std::size_t round) {
+    done_.put(std::uint64_t{round}, target, 0);
+    done_.flush(target);
+  }
+  void end() {
+    done_.unlock_all();
+    win_->unlock_all();
+    ctx_.world().barrier();
+    done_.free();
+  }
+
+ private:
+  context& ctx_;
+  test_window<std::uint64_t>& win_;
+  rma::Window<std::uint64_t> done_;
+  bool leaves_ = false;
+};
+
 // Goal: a stream of puts loses nothing, and is not held up, while its target enters and leaves the library.
-// Method: rank 0 puts values, sends a signal in between, and flushes; the target waits for the signal and then computes
-// without a call of the library, if puts do not need it, until rank 0 has flushed. Break: let a target leave without a
-// look at its promised messages.
+// Method: rank 0 puts values, sends a signal in between, and flushes. Break: let a target leave without a look at its
+// promised messages.
 void target_comes_and_goes(context& ctx) {
   constexpr std::size_t slots = 512;
   test_window<std::uint64_t> win(ctx, slots);
-  auto flushed = rma::Window<std::uint64_t>::allocate(ctx.world(), 1);
-  // Rank 0 knows: a fabric may reach the memory of one target and not that of another.
-  int needs_no_target = 1;
-  for (int target = 1; ctx.rank() == 0 && target < ctx.size(); ++target) {
-    if (!win->one_sided(rma::detail::call::put, target) || !flushed.one_sided(rma::detail::call::put, target))
-      needs_no_target = 0;
-  }
-  const bool leaves = ctx.world().allreduce(needs_no_target, rma::min) != 0;
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
-  ctx.expect(flushed.try_lock_all(), rma::status::done, "lock_all");
+  waiting_and_computing targets(ctx, win, rma::detail::call::put);
   const std::size_t rounds = ctx.rounds(1000);
   for (std::size_t round = 1; round <= rounds; ++round) {
-    if (ctx.rank() != 0) {
-      win->wait_signal(2, 1, 0);
-      const std::atomic_ref<std::uint64_t> reached(flushed.local()[0]);
-      while (leaves && reached.load(std::memory_order_acquire) < round) {
-        std::this_thread::yield();
-        ctx.runtime().compute(std::chrono::microseconds(1));  // virtual time passes by this alone
-      }
-      continue;
-    }
-    for (int target = 1; target < ctx.size(); ++target) {
+    if (ctx.rank() != 0) targets.serve(round);
+    for (int target = 1; ctx.rank() == 0 && target < ctx.size(); ++target) {
       const std::size_t puts = ctx.random()() % slots;
       const std::size_t before = ctx.random()() % 20;
       for (std::size_t i = 0; i < puts; ++i) {
-        if (i == before) win->put_signal({}, target, win.at(target, 0), 2);
+        if (i == before) targets.signal(target);
         win->put(tagged<std::uint64_t>(target, i), target, win.at(target, i));
       }
-      if (before >= puts) win->put_signal({}, target, win.at(target, 0), 2);
+      if (before >= puts) targets.signal(target);
       win->flush(target);
-      flushed.put(std::uint64_t{round}, target, 0);
-      flushed.flush(target);
+      targets.let_go(target, round);
     }
   }
   if (ctx.rank() == 0) {
@@ -160,13 +185,44 @@ void target_comes_and_goes(context& ctx) {
       for (std::size_t i = 0; i < slots; ++i) win->put(tagged<std::uint64_t>(target, i), target, win.at(target, i));
     }
   }
-  flushed.unlock_all();
-  win->unlock_all();
-  ctx.world().barrier();
+  targets.end();
   if (ctx.rank() != 0) {
     ctx.equal(first_untagged(std::span<const std::uint64_t>(win.local()), ctx.rank()), slots, "words put");
   }
-  flushed.free();
+  win.free();
+}
+
+// Goal: a target that leaves the library owes nobody an answer, however many there is room for on their way.
+// Method: rank 0 asks for more data than that without looking for any, sends a signal in between, and flushes. Break:
+// let a target leave while answers wait for room.
+void target_leaves_no_answers(context& ctx) {
+  constexpr std::size_t slots = 256;
+  constexpr std::size_t gets_max = 40;
+  test_window<std::uint64_t> win(ctx, slots);
+  std::vector<std::uint64_t> got(gets_max * slots);
+  fill_tagged(std::span<std::uint64_t>(win.local()), ctx.rank());
+  ctx.world().barrier();
+  waiting_and_computing targets(ctx, win, rma::detail::call::get);
+  const std::size_t rounds = ctx.rounds(200);
+  for (std::size_t round = 1; round <= rounds; ++round) {
+    if (ctx.rank() != 0) targets.serve(round);
+    for (int target = 1; ctx.rank() == 0 && target < ctx.size(); ++target) {
+      const std::size_t gets = 1 + ctx.random()() % gets_max;
+      const std::size_t before = ctx.random()() % gets;
+      std::fill(got.begin(), got.end(), 0);
+      for (std::size_t i = 0; i < gets; ++i) {
+        if (i == before) targets.signal(target);
+        win->get(std::span(got).subspan(i * slots, slots), target, win.at(target, 0));
+      }
+      win->flush(target);
+      for (std::size_t i = 0; i < gets; ++i) {
+        const std::span<const std::uint64_t> one = std::span<const std::uint64_t>(got).subspan(i * slots, slots);
+        ctx.equal(first_untagged(one, target), slots, "words of get " + std::to_string(i));
+      }
+      targets.let_go(target, round);
+    }
+  }
+  targets.end();
   win.free();
 }
 
@@ -383,6 +439,7 @@ constexpr test_case put_get_table[] = {
     {"get.sizes", get_sizes, each_kind},
     {"put_get.waiting_targets", waiting_targets, each_kind},
     {"put_get.target_comes_and_goes", target_comes_and_goes, each_kind},
+    {"put_get.target_leaves_no_answers", target_leaves_no_answers, each_kind},
     {"put_get.values", values, each_kind},
     {"put_get.all_to_all", all_to_all, each_kind},
     {"put_get.buffer_reuse", buffer_reuse, each_kind},
