@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "datatype/string_copy.hpp"
 #include "rma/detail/copy.hpp"
 
 namespace rma::detail {
@@ -16,15 +17,35 @@ struct by_64 {
 /// libc knows how large the caches are. It is ahead of us earlier where `rep movsb` is fast.
 constexpr std::size_t cached_bytes_max = std::size_t{8} << 20;
 constexpr std::size_t cached_bytes_max_intel = std::size_t{512} << 10;
-/// What does not fit the first cache is asked for ahead of its use. Where it fits that would only cost.
-constexpr std::size_t first_cache_bytes = std::size_t{24} << 10;
+/// What does not fit the first cache is asked for so far ahead of its use. Where it fits that would only cost.
 constexpr std::size_t asked_ahead_bytes = 512;
 
 std::size_t cached_bytes_max_here() noexcept {
   return __builtin_cpu_is("intel") != 0 ? cached_bytes_max_intel : cached_bytes_max;
 }
 
-/// At least four pieces. All but the first and the last four lie at multiples of their size in the destination and go
+/// Four to eight pieces: those at both ends, which overlap as far as needed. All is read before anything is written.
+template <class By>
+[[gnu::always_inline]] inline void copy_few_pieces(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  using piece = typename By::piece;
+  const std::size_t rest = bytes - 4 * sizeof(piece);
+  const piece* const head = reinterpret_cast<const piece*>(from);
+  const piece* const tail = reinterpret_cast<const piece*>(from + rest);
+  const piece a = head[0], b = head[1], c = head[2], d = head[3];
+  const piece w = tail[0], x = tail[1], y = tail[2], z = tail[3];
+  piece* const begin = reinterpret_cast<piece*>(to);
+  piece* const end = reinterpret_cast<piece*>(to + rest);
+  begin[0] = a;
+  begin[1] = b;
+  begin[2] = c;
+  begin[3] = d;
+  end[0] = w;
+  end[1] = x;
+  end[2] = y;
+  end[3] = z;
+}
+
+/// More than eight pieces. All but the first and the last four lie at multiples of their size in the destination and go
 /// there once, ascending: stores that cross lines or pages cost the most of all. A load just behind a store to the same
 /// offset of another page waits for it, so that some loads go ahead of the stores. The ends overlap what lies between
 /// them, and are loaded first: the destination may begin before the source and end in it.
@@ -63,10 +84,12 @@ template <class By, bool Asks>
 }
 
 [[gnu::target("avx2")]] void copy_by_32(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  if (bytes <= 8 * sizeof(by_32::piece)) return copy_few_pieces<by_32>(to, from, bytes);
   copy_pieces<by_32, false>(to, from, bytes);
 }
 
 [[gnu::target("avx512f")]] void copy_by_64(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  if (bytes <= 8 * sizeof(by_64::piece)) return copy_few_pieces<by_64>(to, from, bytes);
   if (bytes > first_cache_bytes) return copy_pieces<by_64, true>(to, from, bytes);
   copy_pieces<by_64, false>(to, from, bytes);
 }
@@ -81,7 +104,9 @@ void copy_long(void* to, const void* from, std::size_t bytes) noexcept {
   if (!runs_over && bytes <= cached_bytes_max_here()) {
     auto* const there = static_cast<std::byte*>(to);
     const auto* const here = static_cast<const std::byte*>(from);
-    if (bytes >= 256 && __builtin_cpu_supports("avx512f") != 0) return copy_by_64(there, here, bytes);
+    if (bytes > first_cache_bytes && has_fast_string_copy()) return copy_as_string(there, here, bytes);
+    if (bytes >= 4 * sizeof(by_64::piece) && __builtin_cpu_supports("avx512f") != 0)
+      return copy_by_64(there, here, bytes);
     if (__builtin_cpu_supports("avx2") != 0) return copy_by_32(there, here, bytes);
   }
 #endif

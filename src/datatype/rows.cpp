@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "datatype/string_copy.hpp"
 #include "rma/detail/copy.hpp"
 
 namespace rma::detail {
@@ -63,6 +64,15 @@ template <std::size_t Lanes>
   }
 }
 #endif
+
+void move_strings(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
+                  std::size_t bytes, std::size_t rows) noexcept {
+  for (; rows > 0; --rows) {
+    copy_as_string(dst, src, bytes);
+    dst += dst_stride;
+    src += src_stride;
+  }
+}
 
 row_mover mover_of(std::size_t bytes) noexcept {
   switch (bytes) {
@@ -138,6 +148,15 @@ constexpr std::size_t staged_bytes_max = 64;
 /// With fewer rows there is nothing to gain.
 constexpr std::size_t staged_rows_min = 9;
 
+/// With fast_string_copy: shorter rows by strings if they collide, longer ones if all do not fit the first cache.
+constexpr std::size_t colliding_string_bytes_max = 96;
+constexpr std::size_t string_bytes_min = 1024;
+
+bool are_better_strings(std::size_t bytes, std::size_t rows, bool collide) noexcept {
+  if (bytes >= string_bytes_min) return bytes * rows > first_cache_bytes;
+  return collide && bytes <= colliding_string_bytes_max && rows >= staged_rows_min;
+}
+
 bool same_page_offsets(const std::byte* a, const std::byte* b, std::size_t bytes) noexcept {
   const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(a) - reinterpret_cast<std::uintptr_t>(b);
   return (apart + bytes) % page < 2 * bytes;
@@ -149,7 +168,11 @@ void copy_rows(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, 
                std::size_t bytes, std::size_t rows) noexcept {
   const bool dst_collides = dst_stride % page == 0;
   const bool src_collides = src_stride % page == 0;
-  if (bytes <= waiting_bytes_max && rows >= staged_rows_min && (dst_collides || src_collides)) {
+  const bool fast_strings = has_fast_string_copy();
+  if (fast_strings && are_better_strings(bytes, rows, dst_collides || src_collides)) {
+    return move_strings(dst, dst_stride, src, src_stride, bytes, rows);
+  }
+  if (!fast_strings && bytes <= waiting_bytes_max && rows >= staged_rows_min && (dst_collides || src_collides)) {
     // Each load would wait for all stores under way: long phases of loads only and of stores only.
     if (dst_collides && src_collides && same_page_offsets(dst, src, bytes)) {
       return move_staged<2048, 8, true>(dst, dst_stride, src, src_stride, bytes, rows);

@@ -5,9 +5,12 @@
 #include "datatype/copy.hpp"
 
 #include <array>
+#include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
 #include <initializer_list>
+#include <thread>
+#include <vector>
 
 #include "datatype/oracle.hpp"
 #include "datatype/rows.hpp"
@@ -68,6 +71,15 @@ TEST_CASE("contiguous copies of every small size and of large ones", "[datatype]
       REQUIRE(moves_like_bytes(memory, first, first + 5 * page + apart, bytes));
     }
   }
+  for (const std::size_t bytes : sizes{24575, 24577, 65536, 200001}) {
+    memory.resize(3 * bytes);
+    fill_randomly(memory, random);
+    CAPTURE(bytes);
+    REQUIRE(moves_like_bytes(memory, bytes + 65, 3, bytes));
+    REQUIRE(moves_like_bytes(memory, 3, bytes + 70, bytes));
+    REQUIRE(moves_like_bytes(memory, 3, 80, bytes));
+    REQUIRE(moves_like_bytes(memory, 80, 3, bytes));
+  }
   memory.resize((std::size_t{17} << 20) + 100);  // longer than what is copied by our own loops
   fill_randomly(memory, random);
   REQUIRE(moves_like_bytes(memory, (std::size_t{8} << 20) + 51, 3, (std::size_t{8} << 20) + 40));
@@ -84,6 +96,37 @@ TEST_CASE("contiguous copies whose ends overlap", "[datatype][copy]") {
       REQUIRE(moves_like_bytes(memory, first, first + apart, bytes));
       REQUIRE(moves_like_bytes(memory, first + apart, first, bytes));
     }
+  }
+}
+
+TEST_CASE("no aligned word is seen in parts while it is overwritten", "[datatype][copy]") {
+  constexpr std::size_t row = 48, rows = 12, stride = 4096, all = row * rows;
+  for (const std::size_t bytes : sizes{8, 24, 96, 200, 520, 30000, all}) {
+    std::vector<std::uint64_t> place(stride / sizeof(std::uint64_t) * rows);
+    const std::array sources{std::vector<unsigned char>(place.size() * 8, 0x11),
+                             std::vector<unsigned char>(place.size() * 8, 0xee)};
+    std::atomic<bool> stop = false;
+    std::thread writer([&] {
+      for (std::size_t i = 0; !stop.load(std::memory_order_relaxed); ++i) {
+        const unsigned char* const from = sources[i % 2].data() + i % 7;
+        if (bytes != all) {
+          detail::copy_bytes(place.data(), from, bytes);
+        } else {
+          detail::copy_rows(reinterpret_cast<std::byte*>(place.data()), stride,
+                            reinterpret_cast<const std::byte*>(from), row, row, rows);
+        }
+      }
+    });
+    std::size_t in_parts = 0;
+    for (int look = 0; look < 200'000; ++look) {
+      const std::size_t at = static_cast<std::size_t>(look) % (bytes == all ? row / 8 : bytes / 8);
+      const std::uint64_t word = std::atomic_ref(place[at]).load(std::memory_order_relaxed);
+      if (word != 0 && word != 0x1111111111111111 && word != 0xeeeeeeeeeeeeeeee) ++in_parts;
+    }
+    stop = true;
+    writer.join();
+    CAPTURE(bytes);
+    REQUIRE(in_parts == 0);
   }
 }
 

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Copies by the processor's own string instruction. docs/decisions/0007-copies.md says where they are ahead of loops.
+#pragma once
+
+#include <cstddef>
+
+namespace rma::detail {
+
+/// So much fits the first cache of 32 or 48 KiB at both ends of a copy, more or less.
+inline constexpr std::size_t first_cache_bytes = std::size_t{24} << 10;
+
+/// Zen 5 copies in microcode faster than by any loop what does not fit the first cache, and rows that push each other
+/// out of it. Compilers of today do not know it by name; of AMD's processors, it and its followers have this set.
+inline bool has_fast_string_copy() noexcept {
+#if defined(__x86_64__)
+  return __builtin_cpu_is("amd") != 0 && __builtin_cpu_supports("avx512vp2intersect") != 0;
+#else
+  return false;
+#endif
+}
+
+/// Like std::memcpy. Aligned words of 8 bytes are not seen in parts: copy_test looks.
+inline void copy_as_string(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+#if defined(__x86_64__)
+  asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(bytes) : : "memory");
+#else
+  for (; bytes > 0; --bytes) *to++ = *from++;
+#endif
+}
+
+}  // namespace rma::detail
