@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include "rma/detail/copy.hpp"
+
 namespace rma::detail {
 
 /// So much fits the first cache of 32 or 48 KiB at both ends of a copy, more or less.
@@ -27,6 +29,13 @@ inline void copy_as_string(std::byte* to, const std::byte* from, std::size_t byt
 #else
   for (; bytes > 0; --bytes) *to++ = *from++;
 #endif
+}
+
+/// Where the destination's lines are in another processor's cache: strings do not fetch them first.
+inline void copy_to_reader(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  constexpr std::size_t string_bytes_min = 4096;
+  if (bytes >= string_bytes_min && has_fast_string_copy()) return copy_as_string(to, from, bytes);
+  copy_bytes(to, from, bytes);
 }
 
 }  // namespace rma::detail

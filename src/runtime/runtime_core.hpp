@@ -31,6 +31,13 @@ struct dropped_window {
   std::size_t table_offset, table_bytes;
 };
 
+/// Part of this rank's segment that both ends of a copy reach, made when it is first held (xfer/staging.hpp).
+struct stage_memory {
+  enum class state : std::uint8_t { unmade, free, held, refused };
+  std::atomic<state> now = state::unmade;
+  std::size_t offset = 0;
+};
+
 /// Members in order of construction; destroyed the other way round.
 struct runtime_core {
   explicit runtime_core(const Config& config);
@@ -45,6 +52,7 @@ struct runtime_core {
   std::unique_ptr<context> ctx;
   std::unique_ptr<mailbox> mail;
   std::unique_ptr<engine> ops;
+  stage_memory stage;
   bool intranode = true;  ///< ranks of a node use each other's memory
   int exceptions = 0;     ///< under way when the runtime was made
 

@@ -27,6 +27,8 @@ engine::engine(context& ctx) : ctx_(ctx) {
   ctx.set_handler(message::range, &engine::on_range, this);
   ctx.set_immediate(&engine::on_immediate, this);
   if (ctx.config().is(knob::user_memory, "handler")) forced_ = user_memory::handler;
+  if (ctx.config().is(knob::user_memory, "shared")) forced_ = user_memory::shared;
+  if (ctx.config().is(knob::user_memory, "staged")) forced_ = user_memory::staged;
   if (ctx.config().is(knob::user_memory, "cma")) forced_ = user_memory::cma;
 }
 

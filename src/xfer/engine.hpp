@@ -71,7 +71,7 @@ struct result_ticket {
 status request_state(request_node& node) noexcept;
 
 /// How puts and gets reach the user memory of another process.
-enum class user_memory : std::uint8_t { automatic, handler, cma };
+enum class user_memory : std::uint8_t { automatic, handler, shared, staged, cma };
 
 class engine {
  public:

@@ -214,13 +214,19 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
   o.choose("handler", one_sided ? "RMA_USER_MEMORY=handler" : "the fabric's writes need the target");
   if (forced == user_memory::handler || !one_sided) return run_handler(w, o, request);
   o.choose("fabric", w.intranode ? "RMA_USER_MEMORY=cma" : "RMA_INTRANODE=off");
-  if (forced == user_memory::automatic && w.intranode) {
+  if (forced != user_memory::cma && w.intranode) {
     o.choose("handler", "the target is inside the library and bound to answer");
     if (const status s = run_promised(w, o, request); s != status::not_supported) return s;
     // Puts of one origin to one place take effect in order, whatever way each goes.
     if (const status s = complete_promised(w, o.args->target); s != status::done) return s;
+    o.choose("staged", "the target is inside the library and copies pieces");
+    if (forced != user_memory::shared) {
+      if (const status s = run_staged(w, region, o); s != status::not_supported) return s;
+    }
     o.choose("shared", "the target is inside the library and copies its half");
-    if (const status s = run_shared(w, region, o); s != status::not_supported) return s;
+    if (forced != user_memory::staged) {
+      if (const status s = run_shared(w, region, o); s != status::not_supported) return s;
+    }
     o.choose("fabric", "the target computes");
   }
   const status s = run_fabric(w, region, o, request);

@@ -54,6 +54,10 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
 /// done when it returns. `not_supported` if the target is not certain to take part: nothing happened.
 status run_shared(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept;
 
+/// staged: a large contiguous put or get in pieces, through slots that both processes reach; done when it returns.
+/// `not_supported` if the target is not certain to take part: nothing happened.
+status run_staged(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept;
+
 /// fabric: the network's own write and read. Puts and gets only.
 status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,
                   request_node** request) noexcept;

@@ -47,13 +47,21 @@ struct reply_header {
   std::uint64_t done;  ///< messages that this one acknowledges
 };
 
+/// What the target copies, and where the other side of its copy is.
+enum class share_kind : std::uint64_t {
+  put,         ///< from the memory of the origin's process
+  get,         ///< to the memory of the origin's process
+  staged_put,  ///< from the origin's segment
+  staged_get,  ///< to the origin's segment
+};
+
 /// A copy that the target makes between its part of the window and the origin's memory.
 struct share_header {
   std::uint64_t window;
-  std::uint64_t offset;   ///< of the target's part
-  std::uint64_t address;  ///< in the origin's process
+  std::uint64_t offset;  ///< of the target's part
+  std::uint64_t place;   ///< an address in the origin's process, or an offset of its segment
   std::uint64_t bytes;
-  std::uint64_t is_put;
+  share_kind kind;
 };
 
 /// What a lock message says.

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xfer/shared_copy.hpp"
+
+#include <cstring>
+
+#include "datatype/string_copy.hpp"
+#include "rma/detail/copy.hpp"
+
+namespace rma::detail {
+
+bool can_share(const window_core& w, const checked_operation& o) noexcept {
+  return o.contiguous && w.ctx->network_of(w.world_rank(o.args->target)).caps().copies_by_cpu;
+}
+
+std::byte* buffer_of(const checked_operation& o) noexcept {
+  return static_cast<std::byte*>(o.args->kind == call::put ? const_cast<void*>(o.args->origin) : o.args->result);
+}
+
+status copy_here(window_core& w, const fabric::region_key& region, const checked_operation& o, std::uint64_t first,
+                 std::uint64_t bytes) noexcept {
+  operation_args args = *o.args;
+  if (args.kind == call::put) {
+    args.origin = buffer_of(o) + first;
+  } else {
+    args.result = buffer_of(o) + first;
+  }
+  checked_operation part = o;
+  part.args = &args;
+  part.offset += first;
+  part.bytes = bytes;
+  const status s = run_fabric(w, region, part, nullptr);
+  if (s == status::peer_failed) w.ctx->lost(w.world_rank(args.target));
+  return s;
+}
+
+bool ask_for_copy(window_core& w, const checked_operation& o, const share_header& what, asked_copy& of) noexcept {
+  const int to = w.world_rank(o.args->target);
+  const std::lock_guard guard(w.ctx->lock());
+  if (w.ctx->promise(to, sizeof what) != fabric::prospect::certain) return false;
+  context::peer& peer = w.ctx->peer_of(to);
+  of = {&peer, ++peer.operations_sent, peer.refusals.load()};
+  w.ctx->send_record(to, message::share, what);
+  w.ctx->count(counter::operations_handler);
+  return true;
+}
+
+status wait_for_copy(window_core& w, const checked_operation& o, const asked_copy& of) noexcept {
+  const int to = w.world_rank(o.args->target);
+  const status s = w.ctx->wait_for_peer(to, [&]() noexcept { return of.is_over(); });
+  if (!ok(s)) w.ctx->blame(to);
+  return s;
+}
+
+namespace {
+
+/// `segment_bytes` of the source's segment from there on, or null.
+std::byte* staged(const window_core& w, int source, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const std::size_t index = w.board->index_of(source);
+  if (index >= w.board->size()) return nullptr;
+  const std::size_t all = w.board->segment_bytes();
+  return bytes > all || offset > all - bytes ? nullptr : w.board->segment(index) + offset;
+}
+
+status serve(engine& e, int source, const share_header& h) noexcept {
+  const window_core* const w = e.find(h.window);
+  std::byte* const place = w == nullptr ? nullptr : local_range(*w, h.offset, h.bytes);
+  if (place == nullptr) return status::out_of_window;
+  if (h.kind == share_kind::staged_put || h.kind == share_kind::staged_get) {
+    std::byte* const stage = staged(*w, source, h.place, h.bytes);
+    if (stage == nullptr) return status::out_of_window;
+    if (h.kind == share_kind::staged_put) {
+      copy_bytes(place, stage, h.bytes);
+    } else {
+      copy_to_reader(stage, place, h.bytes);
+    }
+    return status::done;
+  }
+  const fabric::local_slice here{place, h.bytes};
+  const fabric::remote_slice there{h.place, h.bytes};
+  const fabric::region_key region{h.place, h.bytes, 0};
+  fabric::network& network = e.ctx().network_of(source);
+  return h.kind == share_kind::put ? network.read(source, {&here, 1}, region, {&there, 1}, 0)
+                                   : network.write(source, {&here, 1}, region, {&there, 1}, 0);
+}
+
+}  // namespace
+
+void serve_share(engine& e, int source, std::span<const std::byte> payload) noexcept {
+  e.ctx().owe(source);
+  share_header h{};
+  if (payload.size() != sizeof h) return e.refuse(source, message::share, payload, nonsense::wrong_length);
+  std::memcpy(&h, payload.data(), sizeof h);
+  if (serve(e, source, h) != status::done) e.ctx().send(source, message::refuse, {}, {});
+}
+
+}  // namespace rma::detail

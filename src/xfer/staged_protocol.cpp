@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Protocol "staged": a large copy between private memory of two processes, in two steps through memory of both.
+///
+///   put   origin: copies a piece into a slot, "take it" ----> target: copies it from there, acknowledges
+///   get   origin: "bring a piece" ----> target: copies it into a slot, acknowledges
+///         origin: copies it from there <----
+///
+/// Two copies at the speed of memory, by two processors at once, instead of one by the kernel, which has to find each
+/// page first. The slots are the origin's. The target must be certain to handle the messages, and the origin stays
+/// until it has.
+#include <algorithm>
+#include <array>
+
+#include "datatype/string_copy.hpp"
+#include "rma/detail/copy.hpp"
+#include "xfer/protocols.hpp"
+#include "xfer/shared_copy.hpp"
+#include "xfer/staging.hpp"
+
+namespace rma::detail {
+namespace {
+
+/// What is smaller goes in the message itself, if the target answers.
+constexpr std::uint64_t staged_bytes_min = operation_message_max / 2;
+
+/// One put or get on its way through the slots.
+class passage {
+ public:
+  passage(window_core& w, const checked_operation& o, const staging& stage) noexcept : w_(w), o_(o), stage_(stage) {}
+
+  /// Asks for pieces as far as there are slots. False if the target is not certain to answer for the next one.
+  bool ask() noexcept {
+    for (; asked_bytes_ < o_.bytes && last_ - first_ < stage_slots; ++last_) {
+      const std::uint64_t bytes = bytes_of(asked_bytes_);
+      const std::size_t slot = last_ % stage_slots;
+      if (is_put()) copy_to_reader(stage_.slot(slot), buffer_of(o_) + asked_bytes_, bytes);
+      const share_kind kind = is_put() ? share_kind::staged_put : share_kind::staged_get;
+      if (!ask_for_copy(w_, o_, {w_.id, o_.offset + asked_bytes_, stage_.offset_of(slot), bytes, kind},
+                        copies_[slot])) {
+        return false;
+      }
+      asked_bytes_ += bytes;
+    }
+    return true;
+  }
+  /// Waits for the oldest piece.
+  status take() noexcept {
+    const std::size_t slot = first_ % stage_slots;
+    if (const status s = wait_for_copy(w_, o_, copies_[slot]); !ok(s)) return s;
+    ++first_;
+    refused_ = refused_ || copies_[slot].refused();
+    if (refused_) return status::out_of_window;
+    const std::uint64_t bytes = bytes_of(done_bytes_);
+    if (!is_put()) copy_bytes(buffer_of(o_) + done_bytes_, stage_.slot(slot), bytes);
+    done_bytes_ += bytes;
+    return status::done;
+  }
+  [[nodiscard]] bool waits() const noexcept { return first_ != last_; }
+  [[nodiscard]] std::uint64_t done_bytes() const noexcept { return done_bytes_; }
+
+ private:
+  [[nodiscard]] bool is_put() const noexcept { return o_.args->kind == call::put; }
+  [[nodiscard]] std::uint64_t bytes_of(std::uint64_t from) const noexcept {
+    return std::min<std::uint64_t>(o_.bytes - from, stage_slot_bytes);
+  }
+
+  window_core& w_;
+  const checked_operation& o_;
+  const staging& stage_;
+  std::array<asked_copy, stage_slots> copies_{};
+  std::size_t first_ = 0, last_ = 0;  ///< pieces that are over, and that were asked for
+  std::uint64_t asked_bytes_ = 0, done_bytes_ = 0;
+  bool refused_ = false;
+};
+
+}  // namespace
+
+status run_staged(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept {
+  if (o.bytes < staged_bytes_min || !can_share(w, o)) return status::not_supported;
+  const staging stage(*w.team->rt);
+  if (!stage) return status::not_supported;
+  passage pieces(w, o, stage);
+  bool answers = true;
+  status s = status::done;
+  while (s != status::peer_failed && (pieces.done_bytes() < o.bytes || pieces.waits())) {
+    if (answers && s == status::done) answers = pieces.ask();
+    if (!pieces.waits()) break;
+    if (const status taken = pieces.take(); !ok(taken)) s = taken;
+  }
+  if (s == status::peer_failed || pieces.done_bytes() == o.bytes) return s;
+  if (pieces.done_bytes() == 0 && s == status::done) return status::not_supported;
+  return copy_here(w, region, o, pieces.done_bytes(), o.bytes - pieces.done_bytes());
+}
+
+}  // namespace rma::detail
