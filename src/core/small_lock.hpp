@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// A mutex of one word for sections of some hundred instructions, where a third of these would be std::mutex's: taken
-/// and given back by one locked instruction each while nobody else wants it; whoever finds it taken sleeps.
+/// by one locked instruction and given back by a store while nobody else wants it; whoever finds it taken sleeps.
 #pragma once
 
 #include <linux/futex.h>
@@ -10,6 +10,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 
 namespace rma::detail {
 
@@ -25,7 +26,11 @@ class small_lock {
     return state_.compare_exchange_strong(found, taken, std::memory_order_acquire, std::memory_order_relaxed);
   }
   void unlock() noexcept {
-    if (state_.exchange(free, std::memory_order_release) == wanted) [[unlikely]]
+    // Who begins to wait between the two, or whose word is not seen yet, is not woken: it looks again after its nap. It
+    // would have to be asleep within some nanoseconds, or this thread to lose its processor just here.
+    const bool somebody_waits = state_.load(std::memory_order_relaxed) == wanted;
+    state_.store(free, std::memory_order_release);
+    if (somebody_waits) [[unlikely]]
       ::syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   }
 
@@ -33,8 +38,9 @@ class small_lock {
   enum : std::uint32_t { free, taken, wanted };  ///< wanted: taken, and somebody may sleep for it
 
   [[gnu::noinline]] void wait() noexcept {
+    constexpr timespec nap{0, 1'000'000};
     while (state_.exchange(wanted, std::memory_order_acquire) != free)
-      ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, wanted, nullptr, nullptr, 0);
+      ::syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, wanted, &nap, nullptr, 0);
   }
 
   std::atomic<std::uint32_t> state_ = free;  // std::atomic's own wait needs tables of the process
