@@ -141,6 +141,8 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] fabric::prospect promise(int to, std::size_t bytes) noexcept;
   /// The handler of an operation is done: the origin gets to know at the end of this round, or by an answer before.
   void owe(int source) noexcept;
+  /// Tells all origins what is owed to them: before the end of the round, for a handler that has taken long.
+  void acknowledge() noexcept;
   /// A message of `source` is not what it should be: its sender is told, nothing else happens. Operations of the sender
   /// towards this rank that it may have been part of end with `transfer_failed`.
   void refuse(int source, std::uint16_t kind, std::size_t bytes, nonsense why) noexcept;
@@ -304,7 +306,6 @@ class context final : public fabric::sink, public fabric::directory {
   void look_around(std::int64_t now_ns) noexcept;
   void bury(int rank) noexcept;
   void bury_other_nodes() noexcept;
-  void acknowledge() noexcept;
   static void on_protest(void* self, int source, std::span<const std::byte> payload) noexcept;
   void send_waiting() noexcept;
 

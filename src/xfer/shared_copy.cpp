@@ -91,6 +91,7 @@ void serve_share(engine& e, int source, std::span<const std::byte> payload) noex
   if (payload.size() != sizeof h) return e.refuse(source, message::share, payload, nonsense::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   if (serve(e, source, h) != status::done) e.ctx().send(source, message::refuse, {}, {});
+  e.ctx().acknowledge();  // the origin goes on with this piece while the next one is copied here
 }
 
 }  // namespace rma::detail
