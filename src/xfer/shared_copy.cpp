@@ -53,8 +53,8 @@ status wait_for_copy(window_core& w, const checked_operation& o, const asked_cop
 
 namespace {
 
-/// `segment_bytes` of the source's segment from there on, or null.
-std::byte* staged(const window_core& w, int source, std::uint64_t offset, std::uint64_t bytes) noexcept {
+/// So many bytes of the source's segment, or null if they do not lie in it.
+std::byte* slot_of(const window_core& w, int source, std::uint64_t offset, std::uint64_t bytes) noexcept {
   const std::size_t index = w.board->index_of(source);
   if (index >= w.board->size()) return nullptr;
   const std::size_t all = w.board->segment_bytes();
@@ -66,7 +66,7 @@ status serve(engine& e, int source, const share_header& h) noexcept {
   std::byte* const place = w == nullptr ? nullptr : local_range(*w, h.offset, h.bytes);
   if (place == nullptr) return status::out_of_window;
   if (h.kind == share_kind::staged_put || h.kind == share_kind::staged_get) {
-    std::byte* const stage = staged(*w, source, h.place, h.bytes);
+    std::byte* const stage = slot_of(*w, source, h.place, h.bytes);
     if (stage == nullptr) return status::out_of_window;
     if (h.kind == share_kind::staged_put) {
       copy_bytes(place, stage, h.bytes);
@@ -90,6 +90,7 @@ void serve_share(engine& e, int source, std::span<const std::byte> payload) noex
   share_header h{};
   if (payload.size() != sizeof h) return e.refuse(source, message::share, payload, nonsense::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
+  if (h.kind > share_kind::staged_get) return e.refuse(source, message::share, payload, nonsense::wrong_contents);
   if (serve(e, source, h) != status::done) e.ctx().send(source, message::refuse, {}, {});
   e.ctx().acknowledge();  // the origin goes on with this piece while the next one is copied here
 }
