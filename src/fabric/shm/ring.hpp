@@ -2,7 +2,7 @@
 /// \file
 /// One sender's messages to one receiver: a ring of cache lines in shared memory.
 ///
-/// A message is a header and its payload on consecutive lines. The sender fills them, clears the stamp of the place
+/// A message is a header and its payload on consecutive lines. The sender fills them, sees to it that there is no stamp
 /// where the next header will be (so that old payload is never taken for one) and stores this header's stamp last; the
 /// receiver sees the stamp, handles the message in place, and now and then publishes how far it is. The receiver writes
 /// no line of a message, and a small message crosses as one line.
@@ -11,6 +11,7 @@
 /// handled as many.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -52,7 +53,7 @@ class ring_writer {
     const std::uint32_t lines = lines_of(payload_bytes);
     return room_for(padding_before(lines) + lines);
   }
-  /// Room for a message, or null: try again after the receiver has made progress. Fill it, then `commit`.
+  /// Room for a message, or null: try again after the receiver has made progress. Fill it, then `commit` as much.
   std::byte* reserve(std::size_t payload_bytes) noexcept {
     const std::uint32_t lines = lines_of(payload_bytes);
     const std::uint32_t padding = padding_before(lines);
@@ -87,8 +88,16 @@ class ring_writer {
     credit_ = memory_->consumed.load();
     return position_ + lines - credit_ < ring_lines;
   }
+  /// Some more while it is at it, as far as there is room: the receiver has read these lines in the last round, so that
+  /// each is a line to be fetched, and no later store is seen before it has come.
+  void clear_stamp(std::uint64_t next) noexcept {
+    if (next < cleared_) return;
+    constexpr std::uint64_t at_once = 16;
+    cleared_ = next + std::min(at_once, ring_lines - (next - credit_));
+    for (; next < cleared_; ++next) header_at(next).stamp.store(0, std::memory_order_relaxed);
+  }
   void publish(std::uint32_t lines, std::uint16_t kind, std::size_t payload_bytes) noexcept {
-    header_at(position_ + lines).stamp.store(0, std::memory_order_relaxed);
+    clear_stamp(position_ + lines);
     message_header& h = header_at(position_);
     h.lines = static_cast<std::uint16_t>(lines);
     h.kind = kind;
@@ -97,9 +106,10 @@ class ring_writer {
   }
 
   ring_memory* memory_;
-  std::uint64_t position_;  ///< lines written, ever
-  std::uint64_t credit_;    ///< what `consumed` was when last read
-  std::uint64_t sent_ = 0;  ///< messages
+  std::uint64_t position_;     ///< lines written, ever
+  std::uint64_t credit_;       ///< what `consumed` was when last read
+  std::uint64_t cleared_ = 0;  ///< no line from `position_` up to this one has a stamp
+  std::uint64_t sent_ = 0;     ///< messages
   std::uint64_t promised_ = ~std::uint64_t{0};
 };
 

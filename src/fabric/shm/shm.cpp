@@ -7,7 +7,7 @@
 
 namespace rma::shm {
 
-shm_fabric::shm_fabric(board& node) : board_(node), peers_(node.size()) {
+shm_fabric::shm_fabric(board& node) : board_(node), peers_(node.size()), known_((node.size() + 63) / 64) {
   caps_.remote_slices_max = 64;
   caps_.messages_after_writes = true;
   caps_.name = "shm";

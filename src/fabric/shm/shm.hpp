@@ -77,6 +77,7 @@ class shm_fabric final : public fabric::network {
               std::span<const fabric::remote_slice> remote) noexcept;
   ring_writer& ring_to(std::size_t index) noexcept;
   void open_new_rings() noexcept;
+  void open_rings(std::size_t w, std::uint64_t bits) noexcept;
   unsigned poll_ring(std::size_t index, fabric::sink& to, unsigned limit) noexcept;
   void own_message(std::size_t index, std::uint16_t kind, std::span<const std::byte> payload,
                    fabric::sink& to) noexcept;
@@ -90,6 +91,7 @@ class shm_fabric final : public fabric::network {
   fabric::capabilities caps_;
   std::vector<peer_state> peers_;       ///< by index on the node
   std::vector<std::uint32_t> active_;   ///< who has ever sent to us: the rings that are polled
+  std::vector<std::uint64_t> known_;    ///< the same as a bit each
   std::vector<bulk_over> acknowledge_;  ///< bulk sends that are over, to be told
 };
 

@@ -230,16 +230,22 @@ void shm_fabric::match_bulk(std::size_t index, fabric::sink& to) noexcept {
   }
 }
 
+// One bit for each rank that has ever sent; hardly ever is there one that is not known.
 void shm_fabric::open_new_rings() noexcept {
-  for (std::size_t w = 0; w * 64 < board_.size(); ++w) {
-    std::uint64_t bits = (&board_.slot(board_.me()).senders[0])[w].load(std::memory_order_relaxed);
-    for (; bits != 0; bits &= bits - 1) {
-      const std::size_t index = w * 64 + static_cast<std::size_t>(__builtin_ctzll(bits));
-      if (peers_[index].in) continue;
-      peers_[index].in.emplace(board_.ring(board_.me(), index));
-      active_.push_back(static_cast<std::uint32_t>(index));
-    }
+  const word64* const senders = &board_.slot(board_.me()).senders[0];
+  for (std::size_t w = 0; w < known_.size(); ++w) {
+    if (const std::uint64_t bits = senders[w].load(std::memory_order_relaxed); bits != known_[w]) [[unlikely]]
+      open_rings(w, bits);
   }
+}
+
+void shm_fabric::open_rings(std::size_t w, std::uint64_t bits) noexcept {
+  for (std::uint64_t unknown = bits & ~known_[w]; unknown != 0; unknown &= unknown - 1) {
+    const std::size_t index = w * 64 + static_cast<std::size_t>(__builtin_ctzll(unknown));
+    peers_[index].in.emplace(board_.ring(board_.me(), index));
+    active_.push_back(static_cast<std::uint32_t>(index));
+  }
+  known_[w] = bits;
 }
 
 unsigned shm_fabric::poll_ring(std::size_t index, fabric::sink& to, unsigned limit) noexcept {
@@ -265,7 +271,11 @@ unsigned shm_fabric::poll_ring(std::size_t index, fabric::sink& to, unsigned lim
 unsigned shm_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   open_new_rings();
   unsigned found = 0;
-  for (std::size_t i = 0; i < active_.size() && found < limit; ++i) found += poll_ring(active_[i], to, limit - found);
+  for (std::size_t i = 0; i < active_.size() && found < limit; ++i) {
+    const peer_state& p = peers_[active_[i]];
+    if (p.in->pending() || p.bulk != nullptr || !acknowledge_.empty())
+      found += poll_ring(active_[i], to, limit - found);
+  }
   return found;
 }
 
