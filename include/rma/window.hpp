@@ -364,7 +364,8 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   }
 
   /// If target[at] == expected then target[at] = desired. Returns what was there.
-  T compare_and_swap(const T& expected, const T& desired, int target, std::size_t at, source where = source::current())
+  [[gnu::always_inline]] T compare_and_swap(const T& expected, const T& desired, int target, std::size_t at,
+                                            source where = source::current())
     requires accumulable<T>
   {
     static_assert(std::is_integral_v<T>, "compare_and_swap needs an integer window");

@@ -202,6 +202,7 @@ void attach_targets(window_core& w, const window_plan& plan) {
   w.stripe_mask = w.layout.stripes - 1;
   w.my_lock_tag = lock_tag(static_cast<std::uint32_t>(w.ctx->rank()));
   w.my_stripe_tag = 1 + static_cast<std::uint32_t>(w.ctx->rank());
+  w.updating = &w.my_block().updating;
   auto* const records = w.array<word<std::uint8_t>>(w.my_block(), w.layout.records_at);
   for (std::size_t i = 0; i < count; ++i) {
     const int place = w.team->places[i];
@@ -211,6 +212,7 @@ void attach_targets(window_core& w, const window_plan& plan) {
     target_view& v = w.views[i];
     v.record = records + i;
     v.stripes = w.array<stripe_lock>(block, w.layout.stripes_at);
+    v.stripe_bias = &block.stripe_bias;
     const bool by_memory = w.locks == lock_protocol::cpu || w.locks == lock_protocol::hybrid;
     if (by_memory && (w.intranode || self)) v.lock = &block.lock;
     if (plan.kind == call::create_dynamic) continue;
@@ -244,12 +246,19 @@ bool device_reaches(const window_core& w) noexcept {
          w.local_bytes % 8 == 0;
 }
 
+/// Whether single elements may go without their stripes until somebody updates in bulk.
+bool may_be_biased(const window_core& w) noexcept {
+  return w.ctx->config().on(knob::stripe_bias) && w.board->fenced_by_others() && !w.crowded &&
+         reinterpret_cast<std::uintptr_t>(w.local_base) % 8 == 0;
+}
+
 /// One owner of atomicity for all ranks; sets the limits of the inlined calls accordingly.
 status choose_mode(window_core& w, const window_plan& plan) {
   bool mapped = w.team->one_node && plan.kind != call::create_dynamic;
   for (const target_view& v : w.views) mapped = mapped && v.base != nullptr;
-  constexpr std::uint32_t every_one_mapped = 1, every_one_fenced = 2;
-  std::uint32_t all = (mapped ? every_one_mapped : 0) | (w.board->fenced_by_others() ? every_one_fenced : 0);
+  constexpr std::uint32_t every_one_mapped = 1, every_one_fenced = 2, every_one_biased = 4;
+  std::uint32_t all = (mapped ? every_one_mapped : 0) | (w.board->fenced_by_others() ? every_one_fenced : 0) |
+                      (may_be_biased(w) ? every_one_biased : 0);
   if (const status s = w.team->allreduce_one(all, band); s != status::done) return s;
   w.all_mapped = (all & every_one_mapped) != 0;
   for (target_view& v : w.views) v.plain_record = (all & every_one_fenced) != 0 ? 1 : 0;
@@ -272,10 +281,17 @@ status choose_mode(window_core& w, const window_plan& plan) {
                                                                                  : wished;
   }
   const bool by_processor = w.mode == accumulate_mode::element || w.mode == accumulate_mode::striped;
+  const bool biased = w.mode == accumulate_mode::striped && (all & every_one_biased) != 0;
+  if (biased) w.my_block().stripe_bias.store(stripes_biased);
   const bool forced = w.watched || w.unit != w.element_bytes || w.defers;
   for (std::size_t i = 0; i < w.views.size(); ++i) {
     target_view& v = w.views[i];
-    v.plain_unlock = w.mode == accumulate_mode::element ? v.plain_record : std::uint8_t{0};
+    // Where updates are locked instructions, or leave a mark. Not where neighbours store as they like.
+    v.elements = biased                               ? element_path::biased
+                 : w.mode == accumulate_mode::element ? element_path::locked
+                                                      : element_path::stripe;
+    const bool marks = v.elements != element_path::stripe && plan.kind != call::allocate_shared && v.plain_record != 0;
+    v.stored = v.stored_at_rest = marks ? 0 : 1;
     if (v.base == nullptr || forced) continue;
     const window_block& block = *w.block_at(w.team->places[i]);
     v.limit_open = block.identity.bytes / w.element_bytes;

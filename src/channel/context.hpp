@@ -226,8 +226,18 @@ class context final : public fabric::sink, public fabric::directory {
   status pause(std::int64_t time_ns, Failed&& failed) noexcept {
     const std::int64_t until_ns = around_.now_ns() + time_ns;
     const auto over = [&]() noexcept { return around_.now_ns() >= until_ns; };
-    const condition until = condition_of(over);
-    return wait_slow(until, judge_of(failed), until_ns);
+    return wait_slow(condition_of(over), judge_of(failed), until_ns);
+  }
+  /// wait_until for so much time at most: for what nobody wakes a sleeper.
+  template <class Ready, class Failed>
+  status wait_at_most(std::int64_t time_ns, Ready&& ready, Failed&& failed) noexcept {
+    for (unsigned i = 0; i < patience_.first_spins; ++i) {
+      if (ready()) return status::done;
+      spin_pause();
+    }
+    const std::int64_t until_ns = around_.now_ns() + time_ns;
+    const auto over = [&]() noexcept { return ready() || around_.now_ns() >= until_ns; };
+    return wait_slow(condition_of(over), judge_of(failed), until_ns);
   }
 
   // ---- deaths -----------------------------------------------------------------------------------------------

@@ -60,6 +60,8 @@ constexpr definition table[] = {
      "protocol for put and get to user memory of another process; shared and staged: of large ones, else auto"},
     {"RMA_ACCUMULATE_MODE", "auto", form::words, "auto|element|striped|handler|device",
      "who makes atomic operations atomic, where the window's hints do not say"},
+    {"RMA_STRIPE_BIAS", "on", form::words, "on|off",
+     "accumulate mode striped: single elements are updated without their stripe until somebody updates in bulk"},
     {"RMA_FENCE", "auto", form::words, "auto|placed|def|imm-naive|imm-opt|imm-ri",
      "design of fences, where the window's hints do not say"},
     {"RMA_LOCK", "auto", form::words, "auto|two-sided|network|cpu|hybrid",

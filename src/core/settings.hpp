@@ -39,6 +39,7 @@ enum class knob : std::uint8_t {
   promote,
   user_memory,
   accumulate_mode,
+  stripe_bias,
   fence,
   lock,
   lock_network,

@@ -4,11 +4,19 @@
 ///
 /// Atomic updates, by the window's mode (DESIGN: one owner of atomicity per window):
 ///   element   every element by one locked instruction or a compare-exchange loop
-///   striped   the stripe's lock around a SIMD kernel; an exclusive epoch needs no stripes
+///   striped   the stripe's lock around a SIMD kernel; an exclusive epoch needs no stripes. Biased towards single
+///             elements (docs/decisions/0022-biased-stripes.md), for each target:
+///
+///               biased --bulk update: ending, fence on every core--> ending --nobody is updating--> needed
+///
+///             biased   inlined calls update an element by one locked instruction and take no stripe
+///             ending   they come here; whoever holds a stripe still updates by locked instructions
+///             needed   all take the stripe, and own what it guards
 #include <algorithm>
 #include <cstring>
 
 #include "core/bytes.hpp"
+#include "core/membarrier.hpp"
 #include "datatype/copy.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "xfer/kernels.hpp"
@@ -27,6 +35,11 @@ constexpr std::uint64_t stripe_bytes = std::uint64_t{1} << stripe_shift;
 std::size_t slot(operation op) noexcept { return static_cast<std::size_t>(op); }
 std::size_t slot(element e) noexcept { return static_cast<std::size_t>(e); }
 
+/// It is given back by a store, so that nobody is woken: who waits for it looks again, if its holder lost the
+/// processor.
+constexpr std::int64_t stripe_pause_ns = 20'000;
+constexpr std::int64_t stripe_pause_max_ns = 1'000'000;
+
 /// Waits for a stripe. A holder that died inside is replaced: its update may be half done, nothing more is lost.
 status lock_stripe(window_core& w, stripe_lock& stripe) noexcept {
   if (try_lock_stripe(w, stripe)) return status::done;
@@ -34,22 +47,90 @@ status lock_stripe(window_core& w, stripe_lock& stripe) noexcept {
     const std::lock_guard guard(w.ctx->lock());
     w.ctx->count(counter::stripe_waits);
   }
-  return w.ctx->wait_until([&]() noexcept { return stripe.owner.load() == 0 && try_lock_stripe(w, stripe); },
-                           [&]() noexcept {
-                             std::uint32_t owner = stripe.owner.load();
-                             if (owner != 0 && w.ctx->dead(static_cast<int>(owner - 1)))
-                               stripe.owner.compare_exchange(owner, 0);
-                             return status::done;
-                           });
+  bool mine = false;
+  const auto ready = [&]() noexcept { return mine = stripe.owner.load() == 0 && try_lock_stripe(w, stripe); };
+  const auto take_from_dead = [&]() noexcept {
+    std::uint32_t owner = stripe.owner.load();
+    if (owner != 0 && w.ctx->dead(static_cast<int>(owner - 1))) stripe.owner.compare_exchange(owner, 0);
+    return status::done;
+  };
+  status s = status::done;
+  for (std::int64_t pause_ns = stripe_pause_ns; s == status::done && !mine;
+       pause_ns = std::min(2 * pause_ns, stripe_pause_max_ns)) {
+    s = w.ctx->wait_at_most(pause_ns, ready, take_from_dead);
+  }
+  return s;
+}
+
+constexpr std::uint64_t bulk_elements = 8;  ///< more at once end the bias
+
+bool anyone_updates(window_core& w) noexcept {
+  const auto& places = w.team->places;
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    const bool updates = w.block_at(places[i])->updating.load() != 0;
+    if (updates && !w.ctx->dead(w.world_rank(static_cast<int>(w.first + i)))) return true;
+  }
+  return false;
+}
+
+/// Single elements go by their stripes from now on, and leave no mark.
+void forget_bias(target_view& t) noexcept {
+  if (t.elements != element_path::biased) return;
+  t.elements = element_path::stripe;
+  t.stored = t.stored_at_rest = 1;
+}
+
+/// True once nobody updates single elements of this target without their stripe. Never waits: who meets somebody in the
+/// middle of an update does without, this time.
+bool end_bias(window_core& w, target_view& t) noexcept {
+  t.stripe_bias->store(stripes_ending);
+  fence_for_others();
+  if (anyone_updates(w)) return false;
+  t.stripe_bias->store(stripes_needed);
+  return true;
+}
+
+/// True if the holder of a stripe owns what it guards, so that plain instructions may update it.
+bool owns_stripe(window_core& w, target_view& t, std::uint64_t elements) noexcept {
+  const std::uint32_t bias = t.stripe_bias->load();
+  const bool ends = elements > bulk_elements || bias == stripes_ending;
+  if (bias != stripes_needed && !(ends && end_bias(w, t))) return false;
+  forget_bias(t);
+  return true;
 }
 
 void run_bulk(std::byte* at, const void* from, void* old, std::uint64_t count, operation op, element type) noexcept {
   const kernel_table& k = kernels_for_this_cpu();
+#if defined(RMA_EXPLORE)
+  // Others may run between its loads and its stores.
+  const std::uint64_t bytes = count * rma::bytes_of(type);
+  std::vector<std::byte> updated(at, at + bytes);
+  k.bulk[slot(op)][slot(type)](updated.data(), from == at ? updated.data() : from, count);
+  explore_point();
+  if (old != nullptr) std::memcpy(old, at, bytes);
+  std::memcpy(at, updated.data(), bytes);
+  explore_point();
+#else
   if (old != nullptr) {
     k.fetch_bulk[slot(op)][slot(type)](at, from, old, count);
   } else {
     k.bulk[slot(op)][slot(type)](at, from, count);
   }
+#endif
+}
+
+/// By one locked instruction for each element. False if there are none for their type.
+bool run_locked(std::byte* at, const void* from, void* old, std::uint64_t count, operation op, element type) noexcept {
+  const kernel_table& k = kernels_for_this_cpu();
+  const auto plain = k.atomic[slot(op)][slot(type)];
+  const auto fetch = k.fetch_atomic[slot(op)][slot(type)];
+  if (old == nullptr ? plain == nullptr : fetch == nullptr) return false;
+  if (old == nullptr) {
+    plain(at, from, count);
+  } else {
+    fetch(at, from, old, count);
+  }
+  return true;
 }
 
 const void* advance(const void* p, std::uint64_t bytes) noexcept {
@@ -68,7 +149,10 @@ status apply_striped(window_core& w, target_view& t, std::byte* base, std::uint6
     const std::uint64_t part = std::min(bytes, (room + e - 1) / e * e);
     stripe_lock& stripe = t.stripes[(offset >> stripe_shift) & w.stripe_mask];
     if (const status s = lock_stripe(w, stripe); s != status::done) return s;
-    run_bulk(place_of(base, offset), from == nullptr ? place_of(base, offset) : from, old, part / e, op, type);
+    std::byte* const at = place_of(base, offset);
+    const void* const source = from == nullptr ? at : from;
+    if (owns_stripe(w, t, bytes / e) || !run_locked(at, source, old, part / e, op, type))
+      run_bulk(at, source, old, part / e, op, type);
     stripe.owner.store(0);
     offset += part;
     from = advance(from, part);
@@ -88,20 +172,28 @@ void swap_element(std::byte* at, const void* compare, const void* desired, void*
   std::memcpy(old, &expected, sizeof expected);
 }
 
+void swap_locked(std::byte* at, const operation_args& a, std::uint64_t bytes) noexcept {
+  switch (bytes) {
+    case 1: return swap_element<std::uint8_t>(at, a.compare, a.origin, a.result);
+    case 2: return swap_element<std::uint16_t>(at, a.compare, a.origin, a.result);
+    case 4: return swap_element<std::uint32_t>(at, a.compare, a.origin, a.result);
+    default: return swap_element<std::uint64_t>(at, a.compare, a.origin, a.result);
+  }
+}
+
 status swap_direct(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept {
   std::byte* const at = place_of(base, o.offset);
   if (w.mode == accumulate_mode::element) {
-    switch (o.bytes) {
-      case 1: swap_element<std::uint8_t>(at, o.args->compare, o.args->origin, o.args->result); break;
-      case 2: swap_element<std::uint16_t>(at, o.args->compare, o.args->origin, o.args->result); break;
-      case 4: swap_element<std::uint32_t>(at, o.args->compare, o.args->origin, o.args->result); break;
-      default: swap_element<std::uint64_t>(at, o.args->compare, o.args->origin, o.args->result); break;
-    }
+    swap_locked(at, *o.args, o.bytes);
     return status::done;
   }
   stripe_lock& stripe = t.stripes[(o.offset >> stripe_shift) & w.stripe_mask];
   if (const status s = lock_stripe(w, stripe); s != status::done) return s;
-  swap_owned(at, o.args->compare, o.args->origin, o.args->result, o.bytes);
+  if (o.bytes > 8 || owns_stripe(w, t, 1)) {
+    swap_owned(at, o.args->compare, o.args->origin, o.args->result, o.bytes);
+  } else {
+    swap_locked(at, *o.args, o.bytes);
+  }
   stripe.owner.store(0);
   return status::done;
 }
@@ -152,20 +244,14 @@ void swap_owned(std::byte* at, const void* compare, const void* desired, void* o
 status apply_range(window_core& w, target_view& t, std::byte* base, std::uint64_t offset, const void* from, void* old,
                    std::uint64_t bytes, operation op, element type) noexcept {
   if (bytes % rma::bytes_of(type) != 0) return status::bad_type;  // a layout that cuts elements
+  std::byte* const at = place_of(base, offset);
+  const void* const source = from == nullptr ? at : from;
+  const std::uint64_t count = bytes / rma::bytes_of(type);
   if (t.held == static_cast<std::uint8_t>(lock_kind::exclusive)) {
-    run_bulk(place_of(base, offset), from == nullptr ? place_of(base, offset) : from, old, bytes / rma::bytes_of(type),
-             op, type);
+    run_bulk(at, source, old, count, op, type);
     return status::done;
   }
-  if (w.mode == accumulate_mode::element) {
-    const kernel_table& k = kernels_for_this_cpu();
-    const auto plain = k.atomic[slot(op)][slot(type)];
-    const auto fetch = k.fetch_atomic[slot(op)][slot(type)];
-    const std::uint64_t count = bytes / rma::bytes_of(type);
-    const void* const source = from == nullptr ? place_of(base, offset) : from;
-    if (old == nullptr && plain != nullptr) return plain(place_of(base, offset), source, count), status::done;
-    if (old != nullptr && fetch != nullptr) return fetch(place_of(base, offset), source, old, count), status::done;
-  }
+  if (w.mode == accumulate_mode::element && run_locked(at, source, old, count, op, type)) return status::done;
   return apply_striped(w, t, base, offset, from, old, bytes, op, type);
 }
 

@@ -58,10 +58,12 @@ enum class lock_path : std::uint8_t { cpu, network, agent };
 /// Arrays of varying length follow, see `block_layout`.
 struct window_block {
   window_identity identity;
-  fabric::region_key region;  ///< of this rank's part, for the node's ranks
-  word32 failed;              ///< this rank gave up on the window
-  word32 dropped;             ///< at member 0: ranks that dropped their handle
-  std::uint32_t reachable;    ///< memory is mapped by the node's ranks
+  fabric::region_key region;    ///< of this rank's part, for the node's ranks
+  word32 failed;                ///< this rank gave up on the window
+  word32 dropped;               ///< at member 0: ranks that dropped their handle
+  std::uint32_t reachable;      ///< memory is mapped by the node's ranks
+  word32 stripe_bias;           ///< see view.hpp
+  alignas(64) word32 updating;  ///< this rank updates an element of somebody's part without its stripe
   alignas(64) table_head table;
   cpu_lock lock;
   migration_words migration;

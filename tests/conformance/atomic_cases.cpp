@@ -150,6 +150,38 @@ void race_of_single_and_bulk(context& ctx) {
   });
 }
 
+// Goal: the first bulk update of a target loses none of the single updates that are under way.
+// Method: many windows; in each, half of the ranks begin with a bulk update at a moment drawn by lot, the others with
+// single ones. All totals are known. Break: never end the bias (owns_stripe in src/xfer/direct.cpp). That it ends in
+// the right order is explored: tests/explore/explore_test.cpp.
+void first_bulk_beside_singles(context& ctx) {
+  constexpr std::size_t words = 512;
+  const std::vector<std::uint64_t> ones(words, 1);
+  for (std::size_t round = 0; round < ctx.rounds(60); ++round) {
+    test_window<std::uint64_t> win(ctx, words);
+    std::uint64_t added = 0;
+    {
+      const auto hold = win->lock_all();
+      (void)win->get(0, win.at(0, 0));
+      ctx.world().barrier();
+      const std::size_t singles = ctx.rank() % 2 == 1 ? 1500 : ctx.random()() % 1000;
+      for (std::size_t i = 0; i < singles; ++i) {
+        win->accumulate(std::uint64_t{1}, 0, win.at(0, i % words), rma::sum);
+        added += 1;
+      }
+      if (ctx.rank() % 2 == 0) {
+        for (int i = 0; i < 30; ++i) win->accumulate(std::span<const std::uint64_t>(ones), 0, win.at(0, 0), rma::sum);
+        added += 30 * words;
+      }
+    }
+    const std::uint64_t wanted = ctx.world().allreduce(added, rma::sum);
+    if (ctx.rank() == 0) {
+      ctx.equal(std::accumulate(win.local().begin(), win.local().end(), std::uint64_t{0}), wanted, "total");
+    }
+    win.free();
+  }
+}
+
 // Goal: spans of get_accumulate are atomic element by element, wherever they begin.
 // Method: overlapping spans of odd lengths at odd offsets, sums of ones; the sum of all fetched values of one word
 // must be 0 + 1 + ... + n-1.
@@ -295,6 +327,7 @@ constexpr test_case atomic_table[] = {
     {"atomic.compare_and_swap_counters", compare_and_swap_counters, each_kind},
     {"atomic.compare_and_swap_values", compare_and_swap_values, each_kind},
     {"atomic.race_of_single_and_bulk", race_of_single_and_bulk, each_kind},
+    {"atomic.first_bulk_beside_singles", first_bulk_beside_singles, each_kind},
     {"atomic.overlapping_get_accumulates", overlapping_get_accumulates, each_kind},
     {"atomic.complex_is_not_torn", complex_is_not_torn, each_kind},
     {"atomic.order_of_one_origin", order_of_one_origin, each_kind},

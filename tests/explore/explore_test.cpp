@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstdlib>
 #include <set>
+#include <span>
+#include <vector>
 
 #include "explorer.hpp"
 
@@ -172,6 +174,37 @@ TEST_CASE("updates under a stripe's lock are exact, and those who wait for it ar
                    }),
            200);
   CHECK(waits > 0);
+}
+
+TEST_CASE("the first bulk update beside single ones", "[explore][atomics]") {
+  const int ranks = GENERATE(range(2, ranks_max() + 1));
+  all_hold(explore({.ranks = ranks,
+                    .preemptions = preemptions(),
+                    .inlined = true,
+                    .settings = {{"RMA_ACCUMULATE_MODE", "striped"}}},
+                   [](player& me) {
+                     constexpr std::uint64_t words = 9;
+                     auto win = Window<std::uint64_t>::allocate(me.rt.world(), words);
+                     win.fence();
+                     me.begin();
+                     if (me.rt.rank() == 0) {  // begins: one preemption less
+                       const std::uint64_t first = win.fetch_and_op(1, 0, 0, rma::sum);
+                       const std::uint64_t second = win.fetch_and_op(1, 0, 0, rma::sum);
+                       me.check(second > first, "a fetched value does not rise");
+                       win.accumulate(1, 0, words - 1, rma::sum);
+                     } else {
+                       const std::vector<std::uint64_t> ones(words, 1);
+                       win.accumulate(std::span<const std::uint64_t>(ones), 0, 0, rma::sum);
+                     }
+                     win.fence(rma::no_succeed);
+                     const auto bulk = static_cast<std::uint64_t>(me.rt.size() - 1);
+                     if (me.rt.rank() == 0) {
+                       me.check(win[0] == bulk + 2 && win[1] == bulk && win[words - 1] == bulk + 1,
+                                "an update is lost");
+                     }
+                     win.free();
+                   }),
+           200);
 }
 
 TEST_CASE("a barrier holds everybody back", "[explore][barrier]") {

@@ -78,6 +78,7 @@ class explorer {
     o.ranks_per_node = what_.ranks_per_node;
     o.topology = "switch";
     o.costless = true;
+    o.inlined = what_.inlined;
     o.machine = costless_machine();
     o.settings = what_.settings;
     o.settings.emplace("RMA_SEGMENT_BYTES", "2M");  // less to map and unmap

@@ -36,7 +36,8 @@ struct scenario {
   int ranks_per_node = 0;    ///< 0: all on one
   unsigned preemptions = 2;  ///< at most
   std::uint64_t runs_max = 1'000'000;
-  bool all = false;  ///< goes on from schedules that come to the same as others, too
+  bool inlined = false;  ///< the inlined halves of calls, too
+  bool all = false;      ///< goes on from schedules that come to the same as others, too
   std::map<std::string, std::string> settings{};
 };
 

@@ -31,6 +31,12 @@ struct alignas(64) stripe_lock {
   word32 owner;
 };
 
+/// Whether single elements of a striped window need their stripe, for one rank's part: not until somebody updates it in
+/// bulk (docs/decisions/0022-biased-stripes.md). Never goes back.
+inline constexpr std::uint32_t stripes_needed = 0;
+inline constexpr std::uint32_t stripes_biased = 1;  ///< no: a locked instruction each
+inline constexpr std::uint32_t stripes_ending = 2;  ///< both: who saw `biased` may still be about to do without
+
 /// The lock of one rank's part of a window. See src/sync/lock_cpu.hpp for its bits.
 struct alignas(64) cpu_lock {
   word64 state;
@@ -70,6 +76,13 @@ enum class access_epoch : std::uint8_t {
   closing,     ///< by a request that has not ended
 };
 
+/// How a single element is updated by an inlined call.
+enum class element_path : std::uint8_t {
+  stripe,  ///< under its stripe
+  locked,  ///< by a locked instruction
+  biased,  ///< the same while its target's stripes are biased; they were when this rank looked last
+};
+
 /// One target whose memory is mapped here.
 struct alignas(64) target_view {
   std::byte* base = nullptr;       ///< its part of the window, in this process
@@ -78,16 +91,18 @@ struct alignas(64) target_view {
   std::uint64_t limit_open = 0;    ///< what `limit` is while an epoch is open
   std::uint64_t atomic_limit_open = 0;
   stripe_lock* stripes = nullptr;        ///< its stripes
+  word32* stripe_bias = nullptr;         ///< stripes_needed, _biased or _ending
   cpu_lock* lock = nullptr;              ///< its lock; null: slow path
   word<std::uint8_t>* record = nullptr;  ///< what I hold there, for survivors to read if I die
   std::uint8_t held = 0;                 ///< lock_kind that this rank holds by lock(), 0 none
   std::uint8_t plain_record = 0;         ///< writers fence for readers: a reader's record needs only a store
-  std::uint8_t plain_unlock = 0;         ///< the same when it lets go, if `stored` is not set
-  std::uint8_t stored = 0;               ///< plain stores went there: the end of the epoch has to be a fence
-  std::uint8_t flushable = 0;            ///< a passive epoch is open and the engine has nothing under way
-  std::uint16_t counted_locks = 0;       ///< shared locks that were counted in the lock word since its bias changed
-  std::uint16_t rebias_after = 16;       ///< so many of them, and the lock is biased towards readers again
-  target_view* used_next = nullptr;      ///< see window_view::used_first
+  std::uint8_t stored = 1;               ///< plain stores went there: a flush or unlock has to be a fence
+  std::uint8_t stored_at_rest = 1;       ///< what `stored` is after a fence; 1: not all that stores leaves a mark
+  element_path elements = element_path::stripe;  ///< how single elements up to 8 bytes are updated
+  std::uint8_t flushable = 0;                    ///< a passive epoch is open and the engine has nothing under way
+  std::uint16_t counted_locks = 0;   ///< shared locks that were counted in the lock word since its bias changed
+  std::uint16_t rebias_after = 16;   ///< so many of them, and the lock is biased towards readers again
+  target_view* used_next = nullptr;  ///< see window_view::used_first
 };
 
 /// The part of a window that the inlined calls see. Fixed at creation, but for limits and epoch state.
@@ -98,6 +113,7 @@ struct window_view {
   std::uint64_t my_lock_tag = 0;    ///< value of a lock that this rank holds exclusively
   std::uint32_t my_stripe_tag = 0;  ///< value of a stripe that this rank holds
   std::uint32_t stripe_mask = 0;
+  word32* updating = nullptr;  ///< 1 while this rank updates an element without its stripe
   accumulate_mode mode = accumulate_mode::handler;
   std::uint8_t may_lock = 0;     ///< no epoch other than lock() is open, and inline_sync
   std::uint8_t inline_sync = 0;  ///< locks and flushes may be inlined: they are in memory, and nothing is traced

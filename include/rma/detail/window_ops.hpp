@@ -150,19 +150,38 @@ inline bool try_lock_stripe(const window_view& window, stripe_lock& stripe) noex
   return stripe.owner.compare_exchange(free, window.my_stripe_tag);
 }
 
+/// Says so before it looks. Who ends the bias does it the other way round, with a fence for both sides.
+inline bool begin_unstriped(const window_view& window, const target_view& t) noexcept {
+  window.updating->store(1, std::memory_order_relaxed);
+  compiler_fence();
+  return t.stripe_bias->load() == stripes_biased;
+}
+inline void end_unstriped(const window_view& window) noexcept { window.updating->store(0); }
+
 /// Runs `change(place)` on one element, atomically as the window's mode says: `locked(place)` by the element itself,
 /// `owned(place)` under its stripe.
 template <class T, class Locked, class Owned>
-inline bool fast_update(const window_view& window, int target, std::uint64_t at, Locked&& locked,
-                        Owned&& owned) noexcept {
+[[gnu::always_inline]] inline bool fast_update(const window_view& window, int target, std::uint64_t at, Locked&& locked,
+                                               Owned&& owned) noexcept {
   target_view* const t = view_of(window, target);
   if (t == nullptr || at >= t->atomic_limit) [[unlikely]]
     return false;
   std::byte* const place = t->base + at * sizeof(T);
   if constexpr (sizeof(T) <= 8) {
-    if (window.mode == accumulate_mode::element) {
+    const auto update_locked = [&]() noexcept {
+      explore_point();
       locked(reinterpret_cast<T*>(place));
-      return true;
+    };
+    if (t->elements != element_path::stripe) {
+      if (t->elements == element_path::locked) {
+        update_locked();
+        return true;
+      }
+      const bool unstriped = begin_unstriped(window, *t);
+      if (unstriped) [[likely]]
+        update_locked();
+      end_unstriped(window);
+      return unstriped;
     }
   }
   prefetch_for_write(place);  // its line comes while the stripe's does
@@ -171,12 +190,13 @@ inline bool fast_update(const window_view& window, int target, std::uint64_t at,
     return false;
   owned(place);
   stripe.owner.store(0);
-  if constexpr (sizeof(T) > 8) mark_stored(*t);  // in other modes than element, all is: see plain_unlock
+  if constexpr (sizeof(T) > 8) mark_stored(*t);  // where smaller ones come here, `stored` is set for good
   return true;
 }
 
 template <operation Op, class T>
-inline bool fast_fetch(const window_view& window, const T& value, T& old, int target, std::uint64_t at) noexcept {
+[[gnu::always_inline]] inline bool fast_fetch(const window_view& window, const T& value, T& old, int target,
+                                              std::uint64_t at) noexcept {
   return fast_update<T>(
       window, target, at, [&](auto* place) noexcept { old = fetch_apply_atomic<Op>(place, value); },
       [&](std::byte* place) noexcept {
@@ -187,15 +207,16 @@ inline bool fast_fetch(const window_view& window, const T& value, T& old, int ta
 }
 
 template <operation Op, class T>
-inline bool fast_accumulate(const window_view& window, const T& value, int target, std::uint64_t at) noexcept {
+[[gnu::always_inline]] inline bool fast_accumulate(const window_view& window, const T& value, int target,
+                                                   std::uint64_t at) noexcept {
   return fast_update<T>(
       window, target, at, [&](auto* place) noexcept { apply_atomic<Op>(place, value); },
       [&](std::byte* place) noexcept { store_value(place, apply<Op>(load_value<T>(place), value)); });
 }
 
 template <class T>
-inline bool fast_swap(const window_view& window, const T& expected, const T& desired, T& old, int target,
-                      std::uint64_t at) noexcept {
+[[gnu::always_inline]] inline bool fast_swap(const window_view& window, const T& expected, const T& desired, T& old,
+                                             int target, std::uint64_t at) noexcept {
   return fast_update<T>(
       window, target, at, [&](auto* place) noexcept { old = compare_swap_atomic(place, expected, desired); },
       [&](std::byte* place) noexcept {
@@ -260,12 +281,12 @@ inline bool let_go(window_view& window, target_view& t, int target) noexcept {
     if (t.record->load(std::memory_order_relaxed) == shared_biased) {
       // Orders what was done before the look, and plain stores before what comes after this epoch; atomic updates have
       // done that themselves. A writer that is about to sleep has a fence for both sides.
-      if (t.plain_unlock != 0 && !has_stored(t)) {
+      if (!has_stored(t)) {
         t.record->store(0);
         compiler_fence();
       } else {
         t.record->exchange(0);
-        t.stored = 0;
+        t.stored = t.stored_at_rest;
       }
       if ((t.lock->state.load(std::memory_order_relaxed) & lock_waiters) != 0) [[unlikely]]
         wake_writer(window, target);
@@ -333,10 +354,12 @@ inline bool fast_unlock_all(window_view& window) noexcept {
 }
 
 inline bool fast_flush(const window_view& window, int target) noexcept {
-  const target_view* const t = view_of(window, target);
+  target_view* const t = view_of(window, target);
   if (t == nullptr || t->flushable == 0) [[unlikely]]
     return false;
+  if (t->stored == 0) return true;  // updates by locked instructions were fences themselves
   full_fence();
+  t->stored = t->stored_at_rest;
   return true;
 }
 

@@ -114,7 +114,7 @@ class board {
     if (slot(i).doorbell.load(std::memory_order_relaxed) != 0) [[unlikely]]
       wake(i);
   }
-  /// True if this process takes part in fences for others (core/membarrier.hpp).
+  /// True if this process takes part in fences for others (core/membarrier.hpp), or they are this thread's own.
   [[nodiscard]] bool fenced_by_others() const noexcept { return fenced_by_others_; }
   /// A descriptor that becomes readable when somebody rings for this rank while its doorbell says `bell`. Made when it
   /// is first asked for. Throws Error(out_of_memory).

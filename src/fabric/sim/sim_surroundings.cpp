@@ -89,6 +89,8 @@ std::unique_ptr<detail::companion> sim_surroundings::start(std::function<void()>
   return std::make_unique<second_fiber>(job_, job_.spawn(rank_, std::move(run)));
 }
 
+bool sim_surroundings::keeps_accounts() const noexcept { return !job_.options().inlined; }
+
 void sim_surroundings::charge(detail::work what, std::uint64_t bytes) noexcept {
   const parameters& machine = job_.options().machine;
   switch (what) {

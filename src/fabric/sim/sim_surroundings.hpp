@@ -35,7 +35,7 @@ class sim_surroundings final : public detail::surroundings {
   std::string why_waits(std::int64_t) const override { return "pass virtual time"; }
   std::unique_ptr<detail::companion> start(std::function<void()> run) override;
 
-  bool keeps_accounts() const noexcept override { return true; }
+  bool keeps_accounts() const noexcept override;
   void charge(detail::work what, std::uint64_t bytes) noexcept override;
   void settle() noexcept override;
   void enter(std::string_view call, int target) noexcept override;

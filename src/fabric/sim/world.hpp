@@ -43,6 +43,7 @@ struct world_options {
   std::size_t stack_bytes = std::size_t{256} << 10;
   time_ps limit_ps = never_ps;  ///< the run ends there
   bool costless = false;        ///< work takes no time: the ranks' steps come in the order that `yield` makes
+  bool inlined = false;         ///< the inlined halves of calls do their work, and nobody accounts for it
   std::string topology{default_topology};
   parameters machine{};                           ///< load_parameters(default_machine) or others
   weather today = calm();                         ///< of the network between the nodes
