@@ -13,7 +13,7 @@ namespace rma {
 enum class accumulate_mode : std::uint8_t {
   automatic,  ///< striped where all ranks share memory, handler elsewhere
   element,    ///< every element by one locked instruction: best for scattered single updates
-  striped,    ///< a lock for each 4 KiB of the window; bulk runs SIMD under it. Until the first does, as `element`
+  striped,    ///< a lock for each 8 KiB of the window; bulk runs SIMD under it. Until the first does, as `element`
   handler,    ///< all at the target, by its progress
   device,     ///< by the network device: a promise of single 8-byte operations of one kind
 };

@@ -56,7 +56,7 @@ block_layout lay_out(std::size_t mapped, std::size_t signals, std::size_t bytes,
   const auto line = [](std::size_t n) { return (n + 63) / 64 * 64; };
   block_layout l;
   l.stripes = static_cast<std::uint32_t>(
-      std::bit_ceil(std::clamp<std::size_t>((bytes + 4095) >> stripe_shift, 1, stripes_max)));
+      std::bit_ceil(std::clamp<std::size_t>((bytes + stripe_bytes - 1) >> stripe_shift, 1, stripes_max)));
   l.signals_at = line(sizeof(window_block));
   l.posts_at = line(l.signals_at + signals * sizeof(word64));
   l.records_at = line(l.posts_at + mapped * sizeof(word32));

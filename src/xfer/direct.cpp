@@ -30,8 +30,6 @@ std::byte* place_of(std::byte* base, std::uint64_t offset) noexcept {
   return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(base) + offset);
 }
 
-constexpr std::uint64_t stripe_bytes = std::uint64_t{1} << stripe_shift;
-
 std::size_t slot(operation op) noexcept { return static_cast<std::size_t>(op); }
 std::size_t slot(element e) noexcept { return static_cast<std::size_t>(e); }
 

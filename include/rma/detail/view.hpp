@@ -124,7 +124,8 @@ struct window_view {
 };
 
 /// log2 of the bytes that one stripe guards.
-inline constexpr unsigned stripe_shift = 12;
+inline constexpr unsigned stripe_shift = 13;
+inline constexpr std::uint64_t stripe_bytes = std::uint64_t{1} << stripe_shift;
 
 /// Public calls by number, for messages.
 enum class call : std::uint8_t {
