@@ -25,14 +25,14 @@ void send(window_core& w, int to, context::peer& peer, message_maker& made, std:
 }
 
 /// The operation has been sent: whoever flushes or asks for the request waits for it.
-void keep_track(window_core& w, const checked_operation& o, context::peer& peer, request_node** request) noexcept {
-  target_state& state = *o.state;
+void keep_track(window_core& w, int target, target_state& state, int rank, context::peer& peer,
+                request_node** request) noexcept {
   w.ctx->count(counter::operations_handler);
   if (state.peer == nullptr) state.protests = peer.protests.load();
   state.peer = &peer;
   state.last_operation = peer.operations_sent;
-  mark_dirty(w, o.args->target, state);
-  if (request != nullptr) *request = w.team->rt->ops->new_request(w, o.peer, state.last_operation);
+  mark_dirty(w, target, state);
+  if (request != nullptr) *request = w.team->rt->ops->new_request(w, rank, state.last_operation);
 }
 
 /// This rank's own part, when handlers own it: the same, without messages.
@@ -98,7 +98,7 @@ status run_handler(window_core& w, const checked_operation& o, request_node** re
     last = made.make();
     send(w, to, peer, made, ticket);
   }
-  keep_track(w, o, peer, request);
+  keep_track(w, o.args->target, *o.state, to, peer, request);
   const bool full = peer.waiting_count() > queued_max;
   const std::uint64_t sent = peer.operations_sent;
   guard.unlock();
@@ -118,7 +118,7 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
     const fabric::prospect target = w.ctx->promise(to, made.bytes());
     if (target == fabric::prospect::certain) {
       send(w, to, peer, made, ticket_for(w, o));
-      keep_track(w, o, peer, request);
+      keep_track(w, o.args->target, *o.state, to, peer, request);
       const std::uint64_t sent = peer.operations_sent;
       o.state->last_promised = sent;
       guard.unlock();
@@ -130,6 +130,63 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
     if (w.ctx->progress() == 0) spin_pause();
   }
   return status::not_supported;
+}
+
+namespace {
+
+/// Whether an epoch is open that needs nothing more for this target, and nothing else stands against the short way.
+bool is_plain(const window_core& w, const operation_args& a) noexcept {
+  if (a.target_layout != nullptr || a.origin_layout != nullptr || a.signal >= 0 || w.ctx->deaths() != 0) return false;
+  if (w.objections.load(std::memory_order_relaxed) != 0 || w.last_near.state->epoch != nullptr) return false;
+  if (w.access == access_epoch::fence) return w.fence != fence_kind::def;
+  return w.last_near.view->held != 0;
+}
+
+/// A message of one piece.
+struct plain_message {
+  operation_header head;
+  target_rows piece;
+};
+static_assert(sizeof(plain_message) == sizeof(operation_header) + sizeof(target_rows));
+
+}  // namespace
+
+status run_plain_promised(window_core& w, const operation_args& a, request_node** request) noexcept {
+  const near_target& near = w.last_near;
+  constexpr std::size_t most = operation_message_max - sizeof(plain_message);
+  const bool swaps = a.kind == call::compare_and_swap;
+  if (swaps && a.bytes > word_bytes) return status::not_supported;
+  if (!is_plain(w, a) || a.bytes == 0 || a.bytes > most || a.displacement > near.bytes) return status::not_supported;
+  const std::uint64_t offset = a.displacement * w.unit;
+  if (offset > near.bytes || a.bytes > near.bytes - offset) return status::not_supported;
+  const bool atomic = a.kind != call::put && a.kind != call::get;
+  if (atomic && (w.mode != accumulate_mode::handler || check_atomic(w, a, offset, a.bytes) != status::done))
+    return status::not_supported;
+
+  std::array<std::byte, 16> both;  // of compare_and_swap
+  std::span<const std::byte> data;
+  if (swaps) {
+    std::memcpy(both.data(), a.compare, a.bytes);
+    std::memcpy(both.data() + a.bytes, a.origin, a.bytes);
+    data = {both.data(), 2 * a.bytes};
+  } else if (a.kind != call::get && a.origin != nullptr) {
+    data = {static_cast<const std::byte*>(a.origin), a.bytes};
+  }
+  plain_message made{{w.id, 0, -1, 1, a.kind, a.op, a.type}, {offset, 0, static_cast<std::uint32_t>(a.bytes), 1}};
+  std::unique_lock guard(w.ctx->lock());
+  if (w.ctx->promise(near.peer, sizeof made + data.size()) != fabric::prospect::certain) return status::not_supported;
+  context::peer& peer = w.ctx->peer_of(near.peer);
+  if (a.kind != call::put && a.kind != call::accumulate)
+    made.head.ticket = w.team->rt->ops->new_ticket(a.result, a.bytes, nullptr);
+  ++peer.operations_sent;
+  w.ctx->send(near.peer, message::operation, std::as_bytes(std::span(&made, 1)), data);
+  keep_track(w, a.target, *near.state, near.peer, peer, request);
+  near.state->last_promised = near.state->last_operation;
+  near.state->epoch_bytes += a.bytes;
+  const std::uint64_t sent = peer.operations_sent;
+  guard.unlock();
+  look_for_answers(w, sent);
+  return status::posted;
 }
 
 }  // namespace rma::detail

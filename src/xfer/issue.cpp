@@ -40,17 +40,6 @@ bool access_allowed(const window_core& w, int target, const checked_operation& o
   return held(w, target, o) != 0;
 }
 
-status check_atomic(window_core& w, const checked_operation& o) noexcept {
-  const operation_args& a = *o.args;
-  const std::uint64_t e = rma::bytes_of(a.type);
-  w.refused_op = a.op;
-  w.refused_type = a.type;
-  if (a.kind == call::compare_and_swap ? a.type > element::u64 : !defined_for(a.op, a.type)) return status::bad_type;
-  if ((o.bytes & (e - 1)) != 0) return status::bad_type;  // an element's size is a power of two
-  if ((o.offset & (std::min<std::uint64_t>(e, 8) - 1)) != 0) return status::misaligned;
-  return status::done;
-}
-
 status shape(const window_core& w, const operation_args& a, checked_operation& o) noexcept {
   o.args = &a;
   o.contiguous = a.origin_layout == nullptr && a.target_layout == nullptr && a.result_layout == nullptr;
@@ -96,7 +85,7 @@ status check(window_core& w, const operation_args& a, checked_operation& o) noex
   if (o.bytes == 0) return status::done;
   if (const status s = check_range(w, a.target, o); s != status::done) return s;
   if (a.signal >= 0 && static_cast<unsigned>(a.signal) >= w.hints.signals) return status::bad_argument;
-  return o.atomic() ? check_atomic(w, o) : status::done;
+  return o.atomic() ? check_atomic(w, a, o.offset, o.bytes) : status::done;
 }
 
 /// Read while its owner may be changing it; whether it did is looked at afterwards.
@@ -205,18 +194,32 @@ status run_far(window_core& w, const location& at, checked_operation& o, request
   return handler_is_better(w, at, o) ? run_handler(w, o, request) : run_fabric(w, *at.region, o, request);
 }
 
+/// The next operation on this target takes the short way, unless something in the window stands against that for good.
+void remember_near(window_core& w, const checked_operation& o) noexcept {
+  const int target = o.args->target;
+  if (target == w.last_near.target || w.attended || w.defers || w.kind == call::create_dynamic) return;
+  if (w.view_at(target) == nullptr || w.view_at(target)->base != nullptr) return;
+  w.last_near = {target, o.peer, w.identity_of(target)->identity.bytes, o.state, w.view_at(target)};
+}
+
 status run_remote(window_core& w, const fabric::region_key& region, checked_operation& o,
                   request_node** request) noexcept {
   o.choose("handler", o.atomic() ? "the handlers own atomicity" : "this rank's own memory");
-  if (o.atomic() || o.args->target == w.team->rank) return run_handler(w, o, request);
   const user_memory forced = w.team->rt->ops->forced();
+  if (o.atomic() || o.args->target == w.team->rank) {
+    if (o.args->target != w.team->rank && w.intranode && forced == user_memory::automatic) remember_near(w, o);
+    return run_handler(w, o, request);
+  }
   const bool one_sided = w.ctx->network_of(w.world_rank(o.args->target)).caps().one_sided;
   o.choose("handler", one_sided ? "RMA_USER_MEMORY=handler" : "the fabric's writes need the target");
   if (forced == user_memory::handler || !one_sided) return run_handler(w, o, request);
   o.choose("fabric", w.intranode ? "RMA_USER_MEMORY=cma" : "RMA_INTRANODE=off");
   if (forced != user_memory::cma && w.intranode) {
     o.choose("handler", "the target is inside the library and bound to answer");
-    if (const status s = run_promised(w, o, request); s != status::not_supported) return s;
+    if (const status s = run_promised(w, o, request); s != status::not_supported) {
+      remember_near(w, o);
+      return s;
+    }
     // Puts of one origin to one place take effect in order, whatever way each goes.
     if (const status s = complete_promised(w, o.args->target); s != status::done) return s;
     o.choose("staged", "the target is inside the library and copies pieces");
@@ -249,9 +252,22 @@ bool is_long_copy(const checked_operation& o) noexcept {
 
 }  // namespace
 
+status check_atomic(window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const std::uint64_t e = rma::bytes_of(a.type);
+  w.refused_op = a.op;
+  w.refused_type = a.type;
+  if (a.kind == call::compare_and_swap ? a.type > element::u64 : !defined_for(a.op, a.type)) return status::bad_type;
+  if ((bytes & (e - 1)) != 0) return status::bad_type;  // an element's size is a power of two
+  if ((offset & (std::min<std::uint64_t>(e, 8) - 1)) != 0) return status::misaligned;
+  return status::done;
+}
+
 status issue(window_view& view, const operation_args& a, request_node** request) noexcept {
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
+  if (a.target == w.last_near.target && a.target >= 0) {
+    if (const status s = run_plain_promised(w, a, request); s != status::not_supported) return s;
+  }
   bool counted = !w.attended && is_last_far(w, a);
   if (counted) {
     w.last_far_target->epoch_bytes += a.bytes;

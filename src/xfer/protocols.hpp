@@ -40,6 +40,9 @@ struct checked_operation {
   [[nodiscard]] bool atomic() const noexcept { return args->kind != call::put && args->kind != call::get; }
 };
 
+/// Whether an atomic update of so many bytes, so far from the start of the target's part, may be done.
+status check_atomic(window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept;
+
 /// direct: loads, stores and locked instructions on mapped memory, done when it returns.
 status run_direct(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept;
 
@@ -49,6 +52,9 @@ status run_handler(window_core& w, const checked_operation& o, request_node** re
 /// The same if it takes one message only, and the target is certain to handle it before it leaves the library;
 /// else `not_supported`.
 status run_promised(window_core& w, const checked_operation& o, request_node** request) noexcept;
+/// The same for the commonest operations on window_core::last_near, unchecked so far, at a fraction of the cost.
+/// `not_supported`: nothing happened, and nothing is said about whether it may.
+status run_plain_promised(window_core& w, const operation_args& a, request_node** request) noexcept;
 
 /// shared: a large contiguous put or get, of which the target copies the second half while the origin copies the first;
 /// done when it returns. `not_supported` if the target is not certain to take part: nothing happened.

@@ -161,6 +161,15 @@ struct far_target : target_state {
   std::vector<attachment> table;  ///< as it was at that version
 };
 
+/// A target of this node whose handler was asked last, inside the library and bound to answer: see run_plain_promised.
+struct near_target {
+  int target = -1;
+  int peer = -1;            ///< its rank in the world
+  std::uint64_t bytes = 0;  ///< of its part
+  target_state* state = nullptr;
+  const target_view* view = nullptr;
+};
+
 struct window_core : window_view {
   std::shared_ptr<team_core> team;
   context* ctx = nullptr;
@@ -233,6 +242,7 @@ struct window_core : window_view {
   std::vector<target_view> views;    ///< what window_view::targets points to
   std::vector<target_state> states;  ///< per mapped rank
   std::unordered_map<int, std::unique_ptr<far_target>> far_targets;
+  near_target last_near;
   int last_far = -1;  ///< the far target that was asked for last
   far_target* last_far_target = nullptr;
   std::unordered_map<int, fabric::region_key> near_blocks;  ///< as the fabric between nodes reaches them

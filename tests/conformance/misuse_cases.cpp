@@ -216,6 +216,36 @@ void untyped_misuse(context& ctx) {
   win.free();
 }
 
+// Goal: what is wrong is refused after any number of operations that were right, by whatever short way those went.
+// Method: half of the ranks wait in the library, the others alternate. Break: leave a check out of run_plain_promised.
+void wrong_after_right(context& ctx) {
+  test_window<std::byte> win(ctx, 256);
+  const int to = ctx.right();
+  std::uint64_t value = 0;
+  const double real = 1;
+  double real_old = 0;
+  for (std::size_t i = 0; ctx.rank() % 2 == 0 && i < ctx.rounds(100); ++i) {
+    const auto at = [&](std::size_t offset) { return win.at(to, offset); };
+    {
+      auto hold = win->lock(rma::shared, to);
+      ctx.expect(win->try_put(std::byte{}, to, at(8)), status::done, "a right put");
+      ctx.check(rma::ok(win->fetch_and_op_as(rma::element::u64, rma::no_op, &value, &value, to, at(0))), "a right one");
+      ctx.expect(win->fetch_and_op_as(rma::element::u64, rma::no_op, &value, &value, to, at(4)), status::misaligned,
+                 "fetch_and_op");
+      ctx.expect(win->fetch_and_op_as(rma::element::f64, rma::band, &real, &real_old, to, at(0)), status::bad_type,
+                 "band of a double");
+      ctx.expect(win->fetch_and_op_as(rma::element::u64, rma::no_op, &value, &value, to, at(0) + 256),
+                 status::out_of_window, "fetch_and_op behind the end");
+      hold.flush();
+    }
+    std::byte one{};
+    ctx.expect(win->try_put(one, to, at(0)), status::wrong_epoch, "put without an epoch");
+    ctx.expect(win->try_get(one, to, at(0)), status::wrong_epoch, "get without an epoch");
+  }
+  ctx.world().barrier();
+  win.free();
+}
+
 // Goal: settings that do not exist, and values that a setting does not have, are refused with the valid ones.
 // Method: a second runtime, a job of this rank alone, with a Config.
 void unknown_settings(context& ctx) {
@@ -256,6 +286,7 @@ constexpr test_case misuse_table[] = {
     {"misuse.impossible_windows", impossible_windows},
     {"misuse.operators_without_meaning", operators_without_meaning, each_kind},
     {"misuse.untyped_misuse", untyped_misuse, each_kind},
+    {"misuse.wrong_after_right", wrong_after_right, each_kind},
     {"misuse.unknown_settings", unknown_settings},
     {"misuse.senseless_boot", senseless_boot},
 };
