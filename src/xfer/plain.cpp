@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Protocols "fabric" and "device" for the operation that is most frequent between nodes: contiguous, without a signal,
-/// to the target that was used last, in an epoch that holds it; a put that the fabric reads at once, or a value that is
-/// fetched and waited for. One look at everything, one lock, one call of the fabric. All else, and what finds no room,
-/// takes the general way (issue.cpp).
+/// to the target that was used last, in an epoch that holds it; a put or get that only a flush waits for (of a put's
+/// value the fabric has to read it at once), or a value that is fetched and waited for. One look at everything, one
+/// lock, one call of the fabric. All else, and what finds no room, takes the general way (issue.cpp).
 #include <cstring>
 #include <mutex>
 
@@ -18,25 +18,29 @@ std::uint64_t word_at(const void* from) noexcept {
   return word;
 }
 
-status put_inline(window_core& w, far_target& far, std::uint64_t offset, const operation_args& a) noexcept {
+/// A put or get whose end nobody but a flush asks for.
+status post_one(window_core& w, far_target& far, std::uint64_t offset, const operation_args& a) noexcept {
   context& ctx = *w.ctx;
   engine& e = *w.team->rt->ops;
   fabric::network& network = *ctx.wide();
   const fabric::capabilities& caps = network.caps();
-  if (a.bytes > caps.inline_bytes_max) return status::not_supported;
-  const fabric::local_slice local{const_cast<void*>(a.origin), a.bytes};
+  const bool write = a.kind == call::put;
+  if (a.bytes > (a.by_value ? caps.inline_bytes_max : caps.transfer_bytes_max)) return status::not_supported;
+  const fabric::local_slice local{write ? const_cast<void*>(a.origin) : a.result, a.bytes};
   const fabric::remote_slice remote{far.region.address + offset, a.bytes};
+  const int peer = w.world_rank(a.target);
   const std::lock_guard guard(ctx.lock());
   posted_operation& op = *e.new_posted();
-  const status s = network.write(w.world_rank(a.target), {&local, 1}, far.region, {&remote, 1}, token_of(op));
+  const status s = write ? network.write(peer, {&local, 1}, far.region, {&remote, 1}, token_of(op))
+                         : network.read(peer, {&local, 1}, far.region, {&remote, 1}, token_of(op));
   if (s != status::posted) {
     e.free_posted(&op);
     return s == status::done ? s : status::not_supported;
   }
   op.detached = true;
   op.state = &far;
-  far.begin_posted(true);
-  if (caps.write_means != fabric::write_completion::placed) far.unplaced = true;
+  far.begin_posted(write);
+  if (write && caps.write_means != fabric::write_completion::placed) far.unplaced = true;
   mark_dirty(w, a.target, far);
   ctx.count(counter::operations_fabric);
   return s;
@@ -109,8 +113,10 @@ status run_plain(window_core& w, const operation_args& a, bool requested) noexce
   const std::uint64_t offset = a.displacement * w.unit;
   if (offset > far.bytes || a.bytes > far.bytes - offset) return status::not_supported;
   switch (a.kind) {
-    case call::put: return requested ? status::not_supported : put_inline(w, far, offset, a);
-    case call::get: return a.by_value ? get_value(w, far, offset, a) : status::not_supported;
+    case call::put: return requested ? status::not_supported : post_one(w, far, offset, a);
+    case call::get:
+      if (a.by_value) return get_value(w, far, offset, a);
+      return requested ? status::not_supported : post_one(w, far, offset, a);
     case call::fetch_and_op: return a.by_value ? fetch_and_add(w, far, offset, a) : status::not_supported;
     case call::compare_and_swap: return a.by_value ? swap_word(w, far, offset, a) : status::not_supported;
     default: return status::not_supported;
