@@ -286,19 +286,18 @@ void designs(context& ctx) {
 // Goal: any number of puts between two fences, more than there are receive descriptors; a target that calls nothing
 // meanwhile.
 void many_puts(context& ctx) {
-  constexpr std::size_t count = 5000;
-  test_window<std::uint64_t> win(ctx, count);
-  const std::size_t puts = std::max<std::size_t>(ctx.rounds(count), 500);
+  const std::size_t puts = std::max<std::size_t>(ctx.rounds(5000), 500);
+  test_window<std::uint64_t> win(ctx, puts);
   win->fence();
   std::vector<std::uint64_t> from(puts);
   for (std::uint64_t round = 1; round <= 2; ++round) {
     for (std::size_t i = 0; i < puts; ++i) {
-      from[i] = round * count + i;
+      from[i] = round * puts + i;
       win->put(std::span<const std::uint64_t>(from).subspan(i, 1), ctx.right(), win.at(ctx.right(), i));
     }
     win->fence();
     for (std::size_t i = 0; i < puts; ++i) {
-      if (win.local()[i] != round * count + i) ctx.fail("one of many puts is missing");
+      if (win.local()[i] != round * puts + i) ctx.fail("one of many puts is missing");
     }
     win->fence(rma::no_precede);
   }
