@@ -149,29 +149,33 @@ struct plain_message {
 };
 static_assert(sizeof(plain_message) == sizeof(operation_header) + sizeof(target_rows));
 
+/// Fits one message.
+bool is_short(const operation_args& a) noexcept {
+  constexpr std::uint64_t most = operation_message_max - sizeof(plain_message);
+  return a.bytes != 0 && a.bytes <= (a.kind == call::compare_and_swap ? word_bytes : most);
+}
+
+/// What goes behind the message's head; `both` is room for what a swap compares and what it writes.
+std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte, 2 * word_bytes> both) noexcept {
+  if (a.kind == call::get || a.origin == nullptr) return {};
+  if (a.kind != call::compare_and_swap) return {static_cast<const std::byte*>(a.origin), a.bytes};
+  std::memcpy(both.data(), a.compare, a.bytes);
+  std::memcpy(both.data() + a.bytes, a.origin, a.bytes);
+  return both.first(2 * a.bytes);
+}
+
 }  // namespace
 
 status run_plain_promised(window_core& w, const operation_args& a, request_node** request) noexcept {
   const near_target& near = w.last_near;
-  constexpr std::size_t most = operation_message_max - sizeof(plain_message);
-  const bool swaps = a.kind == call::compare_and_swap;
-  if (swaps && a.bytes > word_bytes) return status::not_supported;
-  if (!is_plain(w, a) || a.bytes == 0 || a.bytes > most || a.displacement > near.bytes) return status::not_supported;
-  const std::uint64_t offset = a.displacement * w.unit;
-  if (offset > near.bytes || a.bytes > near.bytes - offset) return status::not_supported;
+  std::uint64_t offset = 0;
+  if (!is_plain(w, a) || !is_short(a) || !lies_within(near.bytes, w.unit, a, offset)) return status::not_supported;
   const bool atomic = a.kind != call::put && a.kind != call::get;
   if (atomic && (w.mode != accumulate_mode::handler || check_atomic(w, a, offset, a.bytes) != status::done))
     return status::not_supported;
 
-  std::array<std::byte, 16> both;  // of compare_and_swap
-  std::span<const std::byte> data;
-  if (swaps) {
-    std::memcpy(both.data(), a.compare, a.bytes);
-    std::memcpy(both.data() + a.bytes, a.origin, a.bytes);
-    data = {both.data(), 2 * a.bytes};
-  } else if (a.kind != call::get && a.origin != nullptr) {
-    data = {static_cast<const std::byte*>(a.origin), a.bytes};
-  }
+  std::array<std::byte, 2 * word_bytes> both;
+  const std::span<const std::byte> data = data_of(a, both);
   plain_message made{{w.id, 0, -1, 1, a.kind, a.op, a.type}, {offset, 0, static_cast<std::uint32_t>(a.bytes), 1}};
   std::unique_lock guard(w.ctx->lock());
   if (w.ctx->promise(near.peer, sizeof made + data.size()) != fabric::prospect::certain) return status::not_supported;

@@ -109,9 +109,8 @@ status run_plain(window_core& w, const operation_args& a, bool requested) noexce
   far_target& far = *w.last_far_target;
   if (w.objections.load(std::memory_order_relaxed) != 0) return status::not_supported;
   if (!far.plain || far.held == 0 || a.signal >= 0 || w.ctx->deaths() != 0) return status::not_supported;
-  if (a.displacement > far.bytes || a.bytes == 0) return status::not_supported;
-  const std::uint64_t offset = a.displacement * w.unit;
-  if (offset > far.bytes || a.bytes > far.bytes - offset) return status::not_supported;
+  std::uint64_t offset = 0;
+  if (a.bytes == 0 || !lies_within(far.bytes, w.unit, a, offset)) return status::not_supported;
   switch (a.kind) {
     case call::put: return requested ? status::not_supported : post_one(w, far, offset, a);
     case call::get:

@@ -40,6 +40,11 @@ struct checked_operation {
   [[nodiscard]] bool atomic() const noexcept { return args->kind != call::put && args->kind != call::get; }
 };
 
+/// Whether a contiguous operation lies within the target's part of `limit` bytes; `offset`: how far from its start.
+inline bool lies_within(std::uint64_t limit, std::uint64_t unit, const operation_args& a,
+                        std::uint64_t& offset) noexcept {
+  return !__builtin_mul_overflow(a.displacement, unit, &offset) && offset <= limit && a.bytes <= limit - offset;
+}
 /// Whether an atomic update of so many bytes, so far from the start of the target's part, may be done.
 status check_atomic(window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept;
 

@@ -246,6 +246,26 @@ void wrong_after_right(context& ctx) {
   win.free();
 }
 
+// Goal: a displacement whose place in bytes does not fit 64 bits is outside, also after operations that were right.
+// Method: a unit of 2^44 bytes, of which 2^20 come to 0. Break: multiply without a look (lies_within).
+void huge_units(context& ctx) {
+  constexpr std::size_t unit = std::size_t{1} << 44;
+  constexpr std::size_t wraps = std::size_t{1} << 20;
+  test_window<std::byte> win(ctx, wraps + 8, {.displacement_unit = unit});
+  const int to = ctx.right();
+  std::byte value{};
+  if (ctx.rank() % 2 == 0) {
+    auto hold = win->lock(rma::shared, to);
+    for (std::size_t i = 0; i < ctx.rounds(100); ++i) {
+      ctx.expect(win->try_put(value, to, 0), status::done, "put at 0");
+      ctx.expect(win->try_get(value, to, wraps), status::out_of_window, "get at 2^64");
+      ctx.expect(win->try_put(value, to, 1), status::out_of_window, "put at 2^44");
+    }
+  }
+  ctx.world().barrier();
+  win.free();
+}
+
 // Goal: settings that do not exist, and values that a setting does not have, are refused with the valid ones.
 // Method: a second runtime, a job of this rank alone, with a Config.
 void unknown_settings(context& ctx) {
@@ -287,6 +307,7 @@ constexpr test_case misuse_table[] = {
     {"misuse.operators_without_meaning", operators_without_meaning, each_kind},
     {"misuse.untyped_misuse", untyped_misuse, each_kind},
     {"misuse.wrong_after_right", wrong_after_right, each_kind},
+    {"misuse.huge_units", huge_units, displaced_kinds},
     {"misuse.unknown_settings", unknown_settings},
     {"misuse.senseless_boot", senseless_boot},
 };
