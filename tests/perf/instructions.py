@@ -18,7 +18,9 @@ CALLS = 2000
 PREFIX = "count_"
 # Instructions of one call, by program. A wrapper that is not here is printed only.
 LIMITS = {
-    "instructions": {"put": 22, "flush": 16, "fetch_and_op": 30, "lock_unlock": 70},
+    "instructions": {
+        "put": 22, "flush": 16, "fetch_and_op": 30, "lock_unlock": 70, "lock_scope": 75, "lock_all_put": 200,
+    },
     "registration_instructions": {"same_buffer": 95, "other_buffer": 180},
 }
 SKIPPED = 77

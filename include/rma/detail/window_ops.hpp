@@ -274,10 +274,10 @@ inline bool fast_lock(window_view& window, lock_kind kind, int target) noexcept 
 }
 
 /// Gives a lock back. False: nothing happened, the slow path must do it.
-inline bool let_go(window_view& window, target_view& t, int target) noexcept {
+inline bool let_go(window_view& window, target_view& t, lock_kind kind, int target) noexcept {
   std::uint64_t found = window.my_lock_tag;
   std::uint64_t wanted = lock_counted;
-  if (t.held == static_cast<std::uint8_t>(lock_kind::shared)) {
+  if (kind == lock_kind::shared) {
     if (t.record->load(std::memory_order_relaxed) == shared_biased) {
       // Orders what was done before the look, and plain stores before what comes after this epoch; atomic updates have
       // done that themselves. A writer that is about to sleep has a fence for both sides.
@@ -295,23 +295,28 @@ inline bool let_go(window_view& window, target_view& t, int target) noexcept {
     found = t.lock->state.load(std::memory_order_relaxed) & ~lock_waiters;
     wanted = found - 1;
   }
-  t.record->store(t.held | record_unsure);
+  t.record->store(static_cast<std::uint8_t>(kind) | record_unsure);
   if (!t.lock->state.compare_exchange(found, wanted)) [[unlikely]]
     return false;
   t.record->store(0);
   return true;
 }
 
+/// No operation may go there any more, by the inlined calls.
+inline void close_target(target_view& t) noexcept {
+  t.held = 0;
+  t.limit = 0;
+  t.atomic_limit = 0;
+  t.flushable = 0;
+}
+
 inline bool fast_unlock(window_view& window, int target) noexcept {
   target_view* const t = view_of(window, target);
   if (t == nullptr || t->flushable == 0 || t->held == held_by_lock_all) [[unlikely]]
     return false;
-  if (!let_go(window, *t, target)) [[unlikely]]
+  if (!let_go(window, *t, static_cast<lock_kind>(t->held), target)) [[unlikely]]
     return false;
-  t->held = 0;
-  t->limit = 0;
-  t->atomic_limit = 0;
-  t->flushable = 0;
+  close_target(*t);
   --window.locks_open;
   return true;
 }
@@ -343,10 +348,24 @@ inline bool fast_lock_all(window_view& window) noexcept {
   return true;
 }
 
-/// An epoch that used no target.
+/// What an unlock_all does for the mapped targets that were used. False: the slow path does it for those still listed.
+/// Out of line, so that the scope of a single lock stays small enough to be inlined.
+[[gnu::noinline]] inline bool let_go_of_used(window_view& window) noexcept {
+  while (target_view* const t = window.used_first) {
+    const int target = static_cast<int>(window.first + static_cast<std::uint32_t>(t - window.targets));
+    if (t->flushable == 0 || !let_go(window, *t, lock_kind::shared, target)) [[unlikely]]
+      return false;
+    close_target(*t);
+    window.used_first = t->used_next;
+  }
+  return true;
+}
+
+/// An epoch that used mapped targets only, or none.
 inline bool fast_unlock_all(window_view& window) noexcept {
-  if (window.inline_sync == 0 || window.access != access_epoch::lock_all || window.used_first != nullptr ||
-      window.far_open != 0) [[unlikely]]
+  if (window.inline_sync == 0 || window.access != access_epoch::lock_all || window.far_open != 0) [[unlikely]]
+    return false;
+  if (window.used_first != nullptr && !let_go_of_used(window)) [[unlikely]]
     return false;
   window.access = access_epoch::none;
   window.may_lock = 1;
