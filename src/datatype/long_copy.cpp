@@ -19,6 +19,7 @@ constexpr std::size_t cached_bytes_max = std::size_t{8} << 20;
 constexpr std::size_t cached_bytes_max_intel = std::size_t{512} << 10;
 /// What does not fit the first cache is asked for so far ahead of its use. Where it fits that would only cost.
 constexpr std::size_t asked_ahead_bytes = 512;
+enum class asked { nothing, source, both };
 
 std::size_t cached_bytes_max_here() noexcept {
   return __builtin_cpu_is("intel") != 0 ? cached_bytes_max_intel : cached_bytes_max;
@@ -49,7 +50,7 @@ template <class By>
 /// there once, ascending: stores that cross lines or pages cost the most of all. A load just behind a store to the same
 /// offset of another page waits for it, so that some loads go ahead of the stores. The ends overlap what lies between
 /// them, and are loaded first: the destination may begin before the source and end in it.
-template <class By, bool Asks>
+template <class By, asked Asked>
 [[gnu::always_inline]] inline void copy_pieces(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   using piece = typename By::piece;
   constexpr std::size_t at_once = 4 * sizeof(piece);
@@ -61,11 +62,9 @@ template <class By, bool Asks>
   const std::size_t ahead = sizeof(piece) - reinterpret_cast<std::uintptr_t>(to) % sizeof(piece);
   from += ahead;
   for (to += ahead; to < end; to += at_once, from += at_once) {
-    if constexpr (Asks) {
-      for (std::size_t line = 0; line < at_once; line += 64) {
-        __builtin_prefetch(from + asked_ahead_bytes + line);
-        __builtin_prefetch(to + asked_ahead_bytes + line, 1);
-      }
+    for (std::size_t line = 0; line < at_once; line += 64) {
+      if constexpr (Asked != asked::nothing) __builtin_prefetch(from + asked_ahead_bytes + line);
+      if constexpr (Asked == asked::both) __builtin_prefetch(to + asked_ahead_bytes + line, 1);
     }
     const piece* const source = reinterpret_cast<const piece*>(from);
     const piece a = source[0], b = source[1], c = source[2], d = source[3];
@@ -83,15 +82,19 @@ template <class By, bool Asks>
   rest[3] = z;
 }
 
+template <class By, asked Asked>
+[[gnu::always_inline]] inline void copy_by(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  if (bytes <= 8 * sizeof(typename By::piece)) return copy_few_pieces<By>(to, from, bytes);
+  if (bytes > first_cache_bytes) return copy_pieces<By, Asked>(to, from, bytes);
+  copy_pieces<By, asked::nothing>(to, from, bytes);
+}
+
 [[gnu::target("avx2")]] void copy_by_32(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  if (bytes <= 8 * sizeof(by_32::piece)) return copy_few_pieces<by_32>(to, from, bytes);
-  copy_pieces<by_32, false>(to, from, bytes);
+  copy_by<by_32, asked::source>(to, from, bytes);
 }
 
 [[gnu::target("avx512f")]] void copy_by_64(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
-  if (bytes <= 8 * sizeof(by_64::piece)) return copy_few_pieces<by_64>(to, from, bytes);
-  if (bytes > first_cache_bytes) return copy_pieces<by_64, true>(to, from, bytes);
-  copy_pieces<by_64, false>(to, from, bytes);
+  copy_by<by_64, asked::both>(to, from, bytes);
 }
 
 }  // namespace

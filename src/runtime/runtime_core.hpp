@@ -36,6 +36,8 @@ struct stage_memory {
   enum class state : std::uint8_t { unmade, free, held, refused };
   std::atomic<state> now = state::unmade;
   std::size_t offset = 0;
+  std::size_t slots = 0;
+  std::size_t next = 0;  ///< slot
 };
 
 /// Members in order of construction; destroyed the other way round.

@@ -31,28 +31,26 @@ class passage {
 
   /// Asks for pieces as far as there are slots. False if the target is not certain to answer for the next one.
   bool ask() noexcept {
-    for (; asked_bytes_ < o_.bytes && last_ - first_ < stage_slots; ++last_) {
+    for (; asked_bytes_ < o_.bytes && last_ - first_ < pieces_.size(); ++last_) {
       const std::uint64_t bytes = bytes_of(asked_bytes_);
-      const std::size_t slot = last_ % stage_slots;
-      if (is_put()) copy_to_reader(stage_.slot(slot), buffer_of(o_) + asked_bytes_, bytes);
+      piece& next = pieces_[last_ % pieces_.size()];
+      next.slot = stage_.next_slot();
+      if (is_put()) copy_to_reader(stage_.at(next.slot), buffer_of(o_) + asked_bytes_, bytes);
       const share_kind kind = is_put() ? share_kind::staged_put : share_kind::staged_get;
-      if (!ask_for_copy(w_, o_, {w_.id, o_.offset + asked_bytes_, stage_.offset_of(slot), bytes, kind},
-                        copies_[slot])) {
-        return false;
-      }
+      if (!ask_for_copy(w_, o_, {w_.id, o_.offset + asked_bytes_, next.slot, bytes, kind}, next.copy)) return false;
       asked_bytes_ += bytes;
     }
     return true;
   }
   /// Waits for the oldest piece.
   status take() noexcept {
-    const std::size_t slot = first_ % stage_slots;
-    if (const status s = wait_for_copy(w_, o_, copies_[slot]); !ok(s)) return s;
+    const piece& oldest = pieces_[first_ % pieces_.size()];
+    if (const status s = wait_for_copy(w_, o_, oldest.copy); !ok(s)) return s;
     ++first_;
-    refused_ = refused_ || copies_[slot].refused();
+    refused_ = refused_ || oldest.copy.refused();
     if (refused_) return status::out_of_window;
     const std::uint64_t bytes = bytes_of(done_bytes_);
-    if (!is_put()) copy_bytes(buffer_of(o_) + done_bytes_, stage_.slot(slot), bytes);
+    if (!is_put()) copy_bytes(buffer_of(o_) + done_bytes_, stage_.at(oldest.slot), bytes);
     done_bytes_ += bytes;
     return status::done;
   }
@@ -68,7 +66,11 @@ class passage {
   window_core& w_;
   const checked_operation& o_;
   const staging& stage_;
-  std::array<asked_copy, stage_slots> copies_{};
+  struct piece {
+    std::size_t slot = 0;
+    asked_copy copy;
+  };
+  std::array<piece, stage_slots_min> pieces_{};
   std::size_t first_ = 0, last_ = 0;  ///< pieces that are over, and that were asked for
   std::uint64_t asked_bytes_ = 0, done_bytes_ = 0;
   bool refused_ = false;

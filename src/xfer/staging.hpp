@@ -10,7 +10,11 @@
 
 namespace rma::detail {
 
-inline constexpr std::size_t stage_slots = 4;
+/// Many more than are in use at once, one after the other: when a slot's turn comes again, its lines have left the
+/// second caches, and writing them does not have to take them from the processor that has read them
+/// (docs/decisions/0021).
+inline constexpr std::size_t stage_slots_max = 32;
+inline constexpr std::size_t stage_slots_min = 4;
 inline constexpr std::size_t stage_slot_bytes = std::size_t{32} << 10;
 
 /// Holds the slots while it lives; false if another thread does, or there is no memory for them.
@@ -24,12 +28,14 @@ class staging {
   staging& operator=(const staging&) = delete;
 
   explicit operator bool() const noexcept { return held_; }
-  /// Of this rank's segment.
-  [[nodiscard]] std::size_t offset_of(std::size_t slot) const noexcept {
+  /// The slot whose turn it is: its place in this rank's segment. At most stage_slots_min may be in use.
+  [[nodiscard]] std::size_t next_slot() const noexcept {
+    const std::size_t slot = rt_.stage.next;
+    rt_.stage.next = slot + 1 < rt_.stage.slots ? slot + 1 : 0;
     return rt_.stage.offset + slot * stage_slot_bytes;
   }
-  [[nodiscard]] std::byte* slot(std::size_t i) const noexcept {
-    return rt_.board->segment(rt_.board->me()) + offset_of(i);
+  [[nodiscard]] std::byte* at(std::size_t offset) const noexcept {
+    return rt_.board->segment(rt_.board->me()) + offset;
   }
 
  private:
@@ -38,10 +44,15 @@ class staging {
     state was = state::free;
     if (rt.stage.now.compare_exchange_strong(was, state::held, std::memory_order_acquire)) return true;
     if (was != state::unmade || !rt.stage.now.compare_exchange_strong(was, state::held)) return false;
-    const auto place = rt.take_any(stage_slots * stage_slot_bytes, shm::page_bytes);
-    if (place) rt.stage.offset = *place;
-    if (!place) rt.stage.now.store(state::refused);
-    return place.has_value();
+    for (std::size_t slots = stage_slots_max; slots >= stage_slots_min; slots /= 2) {
+      const auto place = rt.take_any(slots * stage_slot_bytes, shm::page_bytes);
+      if (!place) continue;
+      rt.stage.offset = *place;
+      rt.stage.slots = slots;
+      return true;
+    }
+    rt.stage.now.store(state::refused);
+    return false;
   }
 
   runtime_core& rt_;
