@@ -25,7 +25,7 @@ struct barrier_lines {
 class node_barrier {
  public:
   node_barrier() = default;
-  /// `lines(i)` and `world(i)` give the lines and the world rank of member i of `size`.
+  /// The lines of this rank, of member 0, and, if there are two members, of the other one.
   void attach(barrier_lines* mine, barrier_lines* first, barrier_lines* other, std::uint32_t size) noexcept {
     mine_ = mine;
     first_ = first;
@@ -51,12 +51,14 @@ class node_barrier {
       ring_all();
       return settle(ctx.wait_until([&]() noexcept { return other_->arrival.load() >= round; }, failed));
     }
-    if (first_->arrival.fetch_add(1) + 1 == round * size_) {
+    const std::uint64_t missing = round * size_ - (first_->arrival.fetch_add(1) + 1);
+    if (missing == 0) {
       first_->release.exchange(round);
       ring_all();
       return status::done;
     }
-    return settle(ctx.wait_until([&]() noexcept { return first_->release.load() >= round; }, failed));
+    return settle(ctx.wait_for_ranks(
+        missing, [&]() noexcept { return first_->release.load() >= round; }, failed));
   }
 
  private:

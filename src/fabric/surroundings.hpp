@@ -19,6 +19,7 @@ struct patience {
   unsigned turns_per_look = 16;      ///< turns between two looks at the clock, which costs more than one at the rings
   std::int64_t spin_ns = 0;          ///< without news, before it sleeps
   unsigned looks_before_sleep = 64;  ///< if spin_ns is 0: yields, cheaper than a sleep where cores are short
+  unsigned cores = 0;                ///< that the node's ranks share, if they are short; 0: they are not
 };
 
 /// What costs a rank's processor time that virtual time must show. Of a message, `send` and `handler` are the copies at

@@ -364,3 +364,23 @@ TEST_CASE("a rank whose peers take long spins no longer than it is told", "[chan
   CHECK(rank.ask(50'000'000));
   CHECK(spun_ns - since_ns < 2 * 1000 * static_cast<std::int64_t>(rank.config.number(knob::spin_us)));
 }
+
+TEST_CASE("who waits for ranks that may be running on the other cores does not let its neighbours run first",
+          "[channel][context]") {
+  rma::test::fake_rank rank(0, 2);
+  unsigned yields = 0;
+  rank.around.on_yield = [&yields] { ++yields; };
+  const auto yields_for = [&](std::uint64_t missing, unsigned looks) {
+    yields = 0;
+    unsigned looked = 0;
+    CHECK(rank.ctx.wait_for_ranks(
+              missing, [&looked, looks]() noexcept { return ++looked == looks; }, nothing_fails) == status::done);
+    return yields;
+  };
+  CHECK(yields_for(1, 100) == 0);
+  CHECK(yields_for(2, 100) > 0);    // one of them is on this core
+  CHECK(yields_for(1, 1'000) > 0);  // nor does it wait for long
+  unsigned without = 0;             // and then not at all, for a while
+  while (yields_for(1, 100) > 0) ++without;
+  CHECK(without > 1);
+}

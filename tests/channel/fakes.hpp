@@ -100,6 +100,10 @@ class fake_network final : public fabric::network {
 
 class fake_surroundings final : public detail::surroundings {
  public:
+  /// `few`: cores, fewer than the node's ranks; 0: enough.
+  explicit fake_surroundings(unsigned few = 0) noexcept : cores(few) {}
+
+  unsigned cores;
   std::function<void()> on_arm, on_sleep, on_yield, on_look;
   std::int64_t look_ns = 1'000'000;  ///< that pass with each look at the clock
   std::vector<int> dying;
@@ -134,7 +138,10 @@ class fake_surroundings final : public detail::surroundings {
   }
   bool has_left(int rank) noexcept override { return left.contains(rank); }
   std::string why_waits(std::int64_t) const override { return "pass the test's time"; }
-  detail::patience waits(std::int64_t spin_ns) const noexcept override { return {256, 16, spin_ns, 64}; }
+  detail::patience waits(std::int64_t spin_ns) const noexcept override {
+    if (cores != 0) return {1, 16, 0, 64, cores};
+    return {256, 16, spin_ns, 64, 0};
+  }
   std::unique_ptr<detail::companion> start(std::function<void()>) override { return nullptr; }
 
  private:
@@ -168,7 +175,8 @@ class fake_boot final : public boot::client {
 
 /// One rank.
 struct fake_rank {
-  explicit fake_rank(int rank) : boot(rank), net(rank), ctx(config, boot, net, around) {}
+  explicit fake_rank(int rank, unsigned few_cores = 0)
+      : boot(rank), net(rank), around(few_cores), ctx(config, boot, net, around) {}
 
   detail::settings config{Config{.environment = false}};
   fake_boot boot;

@@ -23,6 +23,7 @@ detail::patience node_surroundings::waits(std::int64_t spin_ns) const noexcept {
   const bool short_of_cores = load_.ranks > load_.cores;
   detail::patience p;
   p.first_spins = short_of_cores ? 1 : 256;
+  p.cores = short_of_cores ? static_cast<unsigned>(load_.cores) : 0;
   p.spin_ns = short_of_cores ? 0 : spin_ns;
   return p;
 }
