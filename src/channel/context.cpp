@@ -22,7 +22,8 @@ constexpr unsigned looks_for_adapter = 2;  // where cores are short, yields long
 constexpr std::int64_t pause_yielded_ns = 20'000;  // a longer pause is slept, or waiting for a lock would cost a core
 constexpr unsigned looks_before_nap = 64;          // of who only waits for room
 constexpr std::int64_t nap_ns = 1'000'000;
-constexpr std::uint32_t knocks_per_wake = 8;  // a wake costs as much as some system calls that copy
+constexpr std::int64_t wake_most_ns = 100'000;  // usually a quarter
+constexpr std::uint32_t knocks_per_wake = 8;    // a wake costs as much as some system calls that copy
 
 thread_level level_of(const settings& s) noexcept {
   for (const thread_level each : {thread_level::single, thread_level::funneled, thread_level::multiple}) {
@@ -109,6 +110,21 @@ fabric::prospect context::promise(int to, std::size_t bytes) noexcept {
     full_fence();
     around_.ring(to);
   }
+  return found;
+}
+
+// It spins for a while after it has woken up. Who rings, and then does something long instead of sending, finds it
+// asleep again the next time.
+fabric::prospect context::promise_awake(int to, std::size_t bytes) noexcept {
+  fabric::prospect found = promise(to, bytes);
+  if (found != fabric::prospect::asleep || patience_.spin_ns == 0) return found;
+  full_fence();
+  around_.ring(to);
+  const std::int64_t until_ns = around_.now_ns() + wake_most_ns;
+  do {
+    spin_pause();
+    found = peer_of(to).network->promise(to, bytes);
+  } while (found == fabric::prospect::asleep && around_.now_ns() < until_ns);
   return found;
 }
 

@@ -139,6 +139,8 @@ class context final : public fabric::sink, public fabric::directory {
   /// Promises a message of at most `bytes`, see fabric::network. A peer that sleeps through a series of these is woken:
   /// messages are cheaper than what the caller will do instead.
   [[nodiscard]] fabric::prospect promise(int to, std::size_t bytes) noexcept;
+  /// The same for a message worth waking a sleeper for: waits until it is awake, but not for long.
+  [[nodiscard]] fabric::prospect promise_awake(int to, std::size_t bytes) noexcept;
   /// The handler of an operation is done: the origin gets to know at the end of this round, or by an answer before.
   void owe(int source) noexcept;
   /// Tells all origins what is owed to them: before the end of the round, for a handler that has taken long.

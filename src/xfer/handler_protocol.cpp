@@ -107,6 +107,16 @@ status run_handler(window_core& w, const checked_operation& o, request_node** re
   return status::posted;
 }
 
+namespace {
+
+/// Whether the kernel's copy of so many pieces, half a microsecond each and more, takes longer than to wake the target.
+bool is_worth_a_wake(const checked_operation& o) noexcept {
+  constexpr std::size_t pieces_min = 32;
+  return !o.contiguous && std::max(o.origin->blocks(), o.target->blocks()) >= pieces_min;
+}
+
+}  // namespace
+
 status run_promised(window_core& w, const checked_operation& o, request_node** request) noexcept {
   if (o.bytes > operation_message_max) return status::not_supported;
   message_maker made(w, o);
@@ -115,7 +125,8 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
   for (unsigned i = 0; i < looks_for_room; ++i) {
     std::unique_lock guard(w.ctx->lock());
     context::peer& peer = w.ctx->peer_of(to);
-    const fabric::prospect target = w.ctx->promise(to, made.bytes());
+    const fabric::prospect target =
+        is_worth_a_wake(o) ? w.ctx->promise_awake(to, made.bytes()) : w.ctx->promise(to, made.bytes());
     if (target == fabric::prospect::certain) {
       send(w, to, peer, made, ticket_for(w, o));
       keep_track(w, o.args->target, *o.state, to, peer, request);

@@ -33,10 +33,19 @@ status copy_here(window_core& w, const fabric::region_key& region, const checked
   return s;
 }
 
+namespace {
+
+/// From here on it is worth waking the target, even for one copy: the kernel's takes twice as long as one by both.
+constexpr std::uint64_t waking_bytes_min = std::uint64_t{256} << 10;
+
+}  // namespace
+
 bool ask_for_copy(window_core& w, const checked_operation& o, const share_header& what, asked_copy& of) noexcept {
   const int to = w.world_rank(o.args->target);
   const std::lock_guard guard(w.ctx->lock());
-  if (w.ctx->promise(to, sizeof what) != fabric::prospect::certain) return false;
+  const fabric::prospect target =
+      o.bytes >= waking_bytes_min ? w.ctx->promise_awake(to, sizeof what) : w.ctx->promise(to, sizeof what);
+  if (target != fabric::prospect::certain) return false;
   context::peer& peer = w.ctx->peer_of(to);
   of = {&peer, ++peer.operations_sent, peer.refusals.load()};
   w.ctx->send_record(to, message::share, what);

@@ -384,3 +384,34 @@ TEST_CASE("who waits for ranks that may be running on the other cores does not l
   while (yields_for(1, 100) > 0) ++without;
   CHECK(without > 1);
 }
+
+TEST_CASE("a sleeper is woken and waited for, but not for ever", "[channel][context]") {
+  using fabric::prospect;
+  rma::test::fake_pair two;
+  two.a.around.look_ns = 1'000;
+  unsigned looks = 0;
+  SECTION("it wakes up") {
+    two.a.net.on_promise = [&] {
+      return two.a.around.rings == 0 || ++looks < 10 ? prospect::asleep : prospect::certain;
+    };
+    CHECK(two.a.ctx.promise_awake(1, 8) == prospect::certain);
+    CHECK(two.a.around.rings == 1);
+  }
+  SECTION("it computes when it has woken up") {
+    two.a.net.on_promise = [&] { return two.a.around.rings == 0 ? prospect::asleep : prospect::none; };
+    CHECK(two.a.ctx.promise_awake(1, 8) == prospect::none);
+  }
+  SECTION("it does not get a core") {
+    two.a.net.on_promise = [] { return prospect::asleep; };
+    const std::int64_t since_ns = two.a.around.peek_ns();
+    CHECK(two.a.ctx.promise_awake(1, 8) == prospect::asleep);
+    CHECK(two.a.around.peek_ns() - since_ns < 1'000'000);
+  }
+  SECTION("where cores are short it is left alone") {
+    rma::test::fake_rank crowded(0, 2);
+    crowded.net.connect(1, two.b.net);
+    crowded.net.on_promise = [] { return prospect::asleep; };
+    CHECK(crowded.ctx.promise_awake(1, 8) == prospect::asleep);
+    CHECK(crowded.around.rings == 0);
+  }
+}

@@ -28,10 +28,13 @@ class fake_network final : public fabric::network {
 
   std::size_t room = 4;  ///< messages of each sender that wait at a receiver, at most
   unsigned promises = 0;
+  std::function<fabric::prospect()> on_promise;
 
   const fabric::capabilities& caps() const noexcept override { return caps_; }
   bool reaches(int peer) const noexcept override { return peers_.contains(peer); }
-  fabric::prospect promise(int, std::size_t) noexcept override { return fabric::prospect::none; }
+  fabric::prospect promise(int, std::size_t) noexcept override {
+    return on_promise ? on_promise() : fabric::prospect::none;
+  }
   void promise_kept() noexcept { --promises; }
   bool promised() noexcept override { return promises != 0; }
   status register_region(void*, std::size_t, fabric::region_key&) noexcept override { return status::not_supported; }
@@ -108,7 +111,7 @@ class fake_surroundings final : public detail::surroundings {
   std::int64_t look_ns = 1'000'000;  ///< that pass with each look at the clock
   std::vector<int> dying;
   std::set<int> left;
-  int sleeps = 0, retracts = 0;
+  int sleeps = 0, retracts = 0, rings = 0;
   bool is_inside = false;
   bool wakes = false;  ///< `on_sleep` lets the time pass
 
@@ -130,7 +133,7 @@ class fake_surroundings final : public detail::surroundings {
     if (on_sleep) on_sleep();
   }
   void retract() noexcept override { ++retracts; }
-  void ring(int) noexcept override {}
+  void ring(int) noexcept override { ++rings; }
   void look_for_deaths(std::vector<int>& died) noexcept override {
     if (on_look) on_look();
     died.insert(died.end(), dying.begin(), dying.end());
