@@ -206,7 +206,13 @@ void engine::take_result(std::uint64_t ticket, std::span<const std::byte> data) 
     unpack(t.at, data.data(), t.shape, t.arrived, data.size());
   }
   t.arrived += data.size();
-  if (t.arrived != t.bytes) return;
+  if (t.arrived == t.bytes) drop_ticket(ticket);
+}
+
+void engine::drop_ticket(std::uint64_t ticket) noexcept {
+  const auto index = static_cast<std::uint32_t>(ticket);
+  result_ticket& t = tickets_[index - 1];
+  if (t.generation != ticket >> 32) return;
   if (!t.contiguous) t.shape = Layout();
   ++t.generation;  // what else comes for it is not for its next user
   t.next_free = free_ticket_;

@@ -118,6 +118,8 @@ class engine {
   void forget(const target_state& state) noexcept;
   /// `shape` is null where the result is contiguous.
   std::uint64_t new_ticket(void* at, std::uint64_t bytes, const Layout* shape);
+  /// What still comes for it is not wanted any more.
+  void drop_ticket(std::uint64_t ticket) noexcept;
   [[nodiscard]] std::size_t requests_made() const noexcept { return requests_.size(); }
 
   /// What becomes of an operation when all of it is posted, with what result so far: waited for (`now`), somebody's

@@ -8,6 +8,7 @@
 /// buffer is copied into the message: local completion is immediate but for results.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "datatype/copy.hpp"
 #include "xfer/message_maker.hpp"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr unsigned looks_for_room = 200;  ///< a target that makes no room for so long is dead or has lost its core
 constexpr std::uint64_t sends_per_look = 64;
+constexpr std::uint64_t promised_bytes_max = std::uint64_t{128} << 10;  ///< in several messages
 constexpr std::size_t queued_max = 16384;  ///< messages that wait for room before the origin waits, too
 
 void send(window_core& w, int to, context::peer& peer, message_maker& made, std::uint64_t ticket) noexcept {
@@ -117,28 +119,40 @@ bool is_worth_a_wake(const checked_operation& o) noexcept {
 
 }  // namespace
 
+// If the target stops promising, what has been sent is done, and the caller does all of it again, another way.
 status run_promised(window_core& w, const checked_operation& o, request_node** request) noexcept {
-  if (o.bytes > operation_message_max) return status::not_supported;
+  if (o.bytes > (o.contiguous ? operation_message_max : promised_bytes_max)) return status::not_supported;
   message_maker made(w, o);
-  if (!made.make()) return status::not_supported;
+  bool last = made.make();
+  if (!last && o.contiguous) return status::not_supported;
   const int to = w.world_rank(o.args->target);
-  for (unsigned i = 0; i < looks_for_room; ++i) {
+  std::uint64_t ticket = 0;
+  bool begun = false;
+  for (unsigned looks = 0; looks < looks_for_room; ++looks) {
     std::unique_lock guard(w.ctx->lock());
     context::peer& peer = w.ctx->peer_of(to);
     const fabric::prospect target =
         is_worth_a_wake(o) ? w.ctx->promise_awake(to, made.bytes()) : w.ctx->promise(to, made.bytes());
     if (target == fabric::prospect::certain) {
-      send(w, to, peer, made, ticket_for(w, o));
-      keep_track(w, o.args->target, *o.state, to, peer, request);
+      if (!std::exchange(begun, true)) ticket = ticket_for(w, o);
+      send(w, to, peer, made, ticket);
+      keep_track(w, o.args->target, *o.state, to, peer, last ? request : nullptr);
       const std::uint64_t sent = peer.operations_sent;
       o.state->last_promised = sent;
       guard.unlock();
       look_for_answers(w, sent);
-      return status::posted;
+      if (last) return status::posted;
+      last = made.make();
+      looks = 0;
+      continue;
     }
-    if (target != fabric::prospect::no_room) return status::not_supported;
+    if (target != fabric::prospect::no_room) break;
     guard.unlock();
     if (w.ctx->progress() == 0) spin_pause();
+  }
+  if (ticket != 0) {
+    const std::lock_guard guard(w.ctx->lock());
+    w.team->rt->ops->drop_ticket(ticket);
   }
   return status::not_supported;
 }

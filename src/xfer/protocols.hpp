@@ -54,8 +54,8 @@ status run_direct(window_core& w, target_view& t, std::byte* base, const checked
 /// handler: the target's handler does it; one or more messages.
 status run_handler(window_core& w, const checked_operation& o, request_node** request) noexcept;
 
-/// The same if it takes one message only, and the target is certain to handle it before it leaves the library;
-/// else `not_supported`.
+/// The same if it takes one message only, or few of pieces here and there, and the target is certain to handle each
+/// before it leaves the library; else `not_supported`: part of it may have been done, or still be under way.
 status run_promised(window_core& w, const checked_operation& o, request_node** request) noexcept;
 /// The same for the commonest operations on window_core::last_near, unchecked so far, at a fraction of the cost.
 /// `not_supported`: nothing happened, and nothing is said about whether it may.

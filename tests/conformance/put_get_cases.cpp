@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <numeric>
 #include <thread>
 
 #include "cases.hpp"
@@ -226,6 +227,41 @@ void target_leaves_no_answers(context& ctx) {
   win.free();
 }
 
+// Goal: rows that take several messages arrive whole, and come back whole, when the target leaves the library amid
+// them. Method: rank 0 sends a signal, which lets the target go, and then puts and gets rows of other values in each
+// round. Break: take what has been sent for the whole, or let what comes late for a get that went another way be
+// written.
+void target_leaves_amid_rows(context& ctx) {
+  constexpr std::size_t rows = 64, stride = 64;
+  test_window<std::uint64_t> win(ctx, rows * stride);
+  std::vector<std::uint64_t> from(rows * stride), got(rows * stride);
+  waiting_and_computing targets(ctx, win, rma::detail::call::put);
+  const std::size_t rounds = ctx.rounds(300);
+  for (std::size_t round = 1; round <= rounds; ++round) {
+    if (ctx.rank() != 0) targets.serve(round);
+    for (int target = 1; ctx.rank() == 0 && target < ctx.size(); ++target) {
+      const std::size_t width = 1 + ctx.random()() % (stride - 1);
+      const auto part = rma::Layout::vector<std::uint64_t>(rows, width, stride);
+      std::iota(from.begin(), from.end(), round * rows * stride);
+      std::fill(got.begin(), got.end(), 0);
+      const bool puts_first = ctx.random()() % 2 != 0;
+      if (puts_first) targets.signal(target);
+      win->put(from.data(), part, target, win.at(target, 0), part);
+      win->flush(target);
+      if (!puts_first) targets.signal(target);
+      win->get(got.data(), part, target, win.at(target, 0), part);
+      win->flush(target);
+      for (std::size_t i = 0; i < got.size(); ++i) {
+        const std::uint64_t wanted = i % stride < width ? from[i] : 0;
+        if (got[i] != wanted) ctx.fail("word " + std::to_string(i) + " of round " + std::to_string(round));
+      }
+      targets.let_go(target, round);
+    }
+  }
+  targets.end();
+  win.free();
+}
+
 template <class T>
 void values_of(context& ctx) {
   test_window<T> win(ctx, 40);
@@ -440,6 +476,7 @@ constexpr test_case put_get_table[] = {
     {"put_get.waiting_targets", waiting_targets, each_kind},
     {"put_get.target_comes_and_goes", target_comes_and_goes, each_kind},
     {"put_get.target_leaves_no_answers", target_leaves_no_answers, each_kind},
+    {"put_get.target_leaves_amid_rows", target_leaves_amid_rows, each_kind},
     {"put_get.values", values, each_kind},
     {"put_get.all_to_all", all_to_all, each_kind},
     {"put_get.buffer_reuse", buffer_reuse, each_kind},
