@@ -205,21 +205,21 @@ class context final : public fabric::sink, public fabric::directory {
   }
   /// The same for what `missing` ranks of this node still have to do. Where cores are short, but not for them, they may
   /// all be running on the others now: to let this rank's neighbours run would take two switches, and bring nothing. If
-  /// it was a neighbour all the same, the next waits do without.
+  /// it was a neighbour all the same, the next waits do without: so many are in `vain_spins`, the caller's, at first 0.
   template <class Ready, class Failed>
-  status wait_for_ranks(std::uint64_t missing, Ready&& ready, Failed&& failed) noexcept {
+  status wait_for_ranks(std::uint64_t missing, unsigned& vain_spins, Ready&& ready, Failed&& failed) noexcept {
     constexpr unsigned spins_for_last = 128;  // about as long as a switch
     constexpr unsigned waits_without = 32;
     if (missing >= patience_.cores) return wait_until(ready, failed);
-    if (vain_spins_ > 0) {
-      --vain_spins_;
+    if (vain_spins > 0) {
+      --vain_spins;
       return wait_until(ready, failed);
     }
     for (unsigned i = 0; i < spins_for_last; ++i) {
       if (ready()) return status::done;
       spin_pause();
     }
-    vain_spins_ = waits_without;
+    vain_spins = waits_without;
     return wait_until(ready, failed);
   }
   /// wait_until for what only a message can bring: drives the fabric from the first turn on.
@@ -359,7 +359,6 @@ class context final : public fabric::sink, public fabric::directory {
   std::array<std::uint64_t, static_cast<std::size_t>(counter::count_)> counters_{};
   patience patience_;
   unsigned quick_looks_ = 0;           ///< of ready_soon
-  unsigned vain_spins_ = 0;            ///< that wait_for_ranks saves itself
   std::atomic<std::int64_t> spin_ns_;  ///< adapts to how long waits are
   void (*completed_)(void* self, std::uint64_t token, status result) noexcept = nullptr;
   void* completed_self_ = nullptr;

@@ -58,7 +58,7 @@ class node_barrier {
       return status::done;
     }
     return settle(ctx.wait_for_ranks(
-        missing, [&]() noexcept { return first_->release.load() >= round; }, failed));
+        missing, vain_spins_, [&]() noexcept { return first_->release.load() >= round; }, failed));
   }
 
  private:
@@ -73,7 +73,8 @@ class node_barrier {
   barrier_lines* other_ = nullptr;
   std::uint32_t size_ = 1;
   std::uint64_t round_ = 0;
-  bool broken_ = false;  ///< this rank has given up a round
+  unsigned vain_spins_ = 0;  ///< see context::wait_for_ranks
+  bool broken_ = false;      ///< this rank has given up a round
 };
 
 }  // namespace rma::detail

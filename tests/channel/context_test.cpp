@@ -369,12 +369,14 @@ TEST_CASE("who waits for ranks that may be running on the other cores does not l
           "[channel][context]") {
   rma::test::fake_rank rank(0, 2);
   unsigned yields = 0;
+  unsigned vain_spins = 0;
   rank.around.on_yield = [&yields] { ++yields; };
   const auto yields_for = [&](std::uint64_t missing, unsigned looks) {
     yields = 0;
     unsigned looked = 0;
     CHECK(rank.ctx.wait_for_ranks(
-              missing, [&looked, looks]() noexcept { return ++looked == looks; }, nothing_fails) == status::done);
+              missing, vain_spins, [&looked, looks]() noexcept { return ++looked == looks; }, nothing_fails) ==
+          status::done);
     return yields;
   };
   CHECK(yields_for(1, 100) == 0);
