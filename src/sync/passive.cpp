@@ -74,9 +74,7 @@ status let_go_of_all(window_core& w) noexcept {
   }
   target_view* const first = std::exchange(w.used_first, nullptr);
   for (target_view* t = first; t != nullptr; t = t->used_next) {
-    t->held = 0;
-    t->flushable = 0;
-    window_core::close(*t);
+    close_target(*t);
     if (t->record->load(std::memory_order_relaxed) == shared_biased) {
       t->record->store(0);
     } else if (const status s = release_lock(w, rank_of(w, *t), lock_kind::shared); s != status::done) {

@@ -229,8 +229,7 @@ void target_leaves_no_answers(context& ctx) {
 
 // Goal: rows that take several messages arrive whole, and come back whole, when the target leaves the library amid
 // them. Method: rank 0 sends a signal, which lets the target go, and then puts and gets rows of other values in each
-// round. Break: take what has been sent for the whole, or let what comes late for a get that went another way be
-// written.
+// round. Break: take what has been sent for the whole.
 void target_leaves_amid_rows(context& ctx) {
   constexpr std::size_t rows = 64, stride = 64;
   test_window<std::uint64_t> win(ctx, rows * stride);
