@@ -114,29 +114,31 @@ void wait_for_loads() noexcept {
 #endif
 }
 
-/// Rows in both directions through a place of our own. Left to itself the processor fetches the lines of so many rows
-/// ahead that they push each other out of the first cache before they are used.
-/// Group: rows that are moved at once. Waits: at most that many are under way.
+/// Some rows at once; if told to wait, the next begin when they are loaded. Left to itself the processor fetches the
+/// lines of so many rows ahead that they push each other out of the first cache before they are used.
+template <std::size_t Group, bool Waits>
+void move_in_groups(row_mover move, std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src,
+                    std::ptrdiff_t src_stride, std::size_t bytes, std::size_t rows) noexcept {
+  for (std::size_t n = 0; rows > 0; rows -= n) {
+    n = std::min(rows, Group);
+    move(dst, dst_stride, src, src_stride, bytes, n);
+    dst += static_cast<std::ptrdiff_t>(n) * dst_stride;
+    src += static_cast<std::ptrdiff_t>(n) * src_stride;
+    if constexpr (Waits) wait_for_loads();
+  }
+}
+
+/// The same in both directions, through a place of our own.
 template <std::size_t StageBytes, std::size_t Group, bool Waits>
 void move_staged(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                  std::size_t bytes, std::size_t rows) noexcept {
   const row_mover move = wide_mover_of(bytes);
-  const auto in_groups = [move, bytes](std::byte* to, std::ptrdiff_t to_stride, const std::byte* from,
-                                       std::ptrdiff_t from_stride, std::size_t count) noexcept {
-    for (std::size_t n = 0; count > 0; count -= n) {
-      n = std::min(count, Group);
-      move(to, to_stride, from, from_stride, bytes, n);
-      to += static_cast<std::ptrdiff_t>(n) * to_stride;
-      from += static_cast<std::ptrdiff_t>(n) * from_stride;
-      if constexpr (Waits) wait_for_loads();
-    }
-  };
   alignas(64) std::byte stage[StageBytes];
   const auto stage_stride = static_cast<std::ptrdiff_t>(bytes);
   for (std::size_t n = 0; rows > 0; rows -= n) {
     n = std::min(rows, StageBytes / bytes);
-    in_groups(stage, stage_stride, src, src_stride, n);
-    in_groups(dst, dst_stride, stage, stage_stride, n);
+    move_in_groups<Group, Waits>(move, stage, stage_stride, src, src_stride, bytes, n);
+    move_in_groups<Group, Waits>(move, dst, dst_stride, stage, stage_stride, bytes, n);
     src += static_cast<std::ptrdiff_t>(n) * src_stride;
     dst += static_cast<std::ptrdiff_t>(n) * dst_stride;
   }
@@ -176,6 +178,9 @@ void copy_rows(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, 
     // Each load would wait for all stores under way: long phases of loads only and of stores only.
     if (dst_collides && src_collides && same_page_offsets(dst, src, bytes)) {
       return move_staged<2048, 8, true>(dst, dst_stride, src, src_stride, bytes, rows);
+    }
+    if (src_collides && bytes <= staged_bytes_max) {
+      return move_in_groups<8, true>(wide_mover_of(bytes), dst, dst_stride, src, src_stride, bytes, rows);
     }
     if (bytes <= staged_bytes_max) {
       return move_staged<4 * staged_bytes_max, 4, false>(dst, dst_stride, src, src_stride, bytes, rows);
