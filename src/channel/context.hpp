@@ -44,6 +44,7 @@ enum class message : std::uint16_t {
   protest,                       ///< a message made no sense
   fence,                         ///< how far a rank is with a fence
   range,                         ///< a lock of bytes of a window
+  barrier,                       ///< a rank has come to a round of a barrier
   count_
 };
 

@@ -31,6 +31,7 @@ runtime_core::runtime_core(const Config& wanted)
       around(where.around.get()),
       ctx(std::make_unique<context>(config, *boot, *where.node, *around, where.wide.get())),
       mail(std::make_unique<mailbox>(*ctx)),
+      barriers(std::make_unique<dissemination>(*ctx)),
       ops(std::make_unique<engine>(*ctx)),
       intranode(config.on(knob::intranode)),
       exceptions(std::uncaught_exceptions()),

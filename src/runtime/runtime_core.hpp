@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "channel/context.hpp"
+#include "channel/dissemination.hpp"
 #include "channel/mailbox.hpp"
 #include "core/settings.hpp"
 #include "core/trace.hpp"
@@ -53,6 +54,7 @@ struct runtime_core {
   surroundings* around;
   std::unique_ptr<context> ctx;
   std::unique_ptr<mailbox> mail;
+  std::unique_ptr<dissemination> barriers;
   std::unique_ptr<engine> ops;
   stage_memory stage;
   bool intranode = true;  ///< ranks of a node use each other's memory

@@ -157,19 +157,19 @@ status team_core::barrier() noexcept {
     return fast.arrive_and_wait(
         *rt->ctx, [this]() noexcept { ring_all(); }, [this]() noexcept { return gone_member(); });
   }
-  return message_barrier(id, sequence);
+  return message_barrier(id, far_seat);
 }
 
-status team_core::message_barrier(std::uint64_t barrier_id, std::uint64_t& turn) noexcept {
+status team_core::message_barrier(std::uint64_t barrier_id, dissemination::seat& seat) noexcept {
   if (const status s = lost_member(); s != status::done) return s;
-  ++turn;
-  std::byte token{};
-  for (int distance = 1; distance < size; distance <<= 1) {
-    const auto round = static_cast<std::uint32_t>(distance) << 2;
-    rt->mail->send(world_rank((rank + distance) % size), barrier_id, turn, round, {&token, 1});
+  dissemination& barriers = *rt->barriers;
+  dissemination::circle& circle = seat.in(barriers, barrier_id);
+  ++circle.turn;
+  unsigned round = 0;
+  for (int distance = 1; distance < size; distance <<= 1, ++round) {
+    const int to = world_rank((rank + distance) % size);
     const int from = world_rank((rank - distance + size) % size);
-    const status s =
-        rt->mail->receive({barrier_id, turn, round, from}, {&token, 1}, [this]() noexcept { return lost_member(); });
+    const status s = barriers.meet(circle, round, to, from, [this]() noexcept { return lost_member(); });
     if (s != status::done) return s;
   }
   full_fence();

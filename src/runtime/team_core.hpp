@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "channel/dissemination.hpp"
 #include "channel/node_barrier.hpp"
 #include "rma/operation.hpp"
 #include "rma/team.hpp"
@@ -30,6 +31,7 @@ struct team_core : std::enable_shared_from_this<team_core> {
   std::uint64_t sequence = 0;    ///< collectives so far
   std::uint64_t children = 0;    ///< teams and windows made so far
   node_barrier fast;             ///< valid if one_node
+  dissemination::seat far_seat;  ///< of the barrier otherwise
   std::size_t lines_offset = 0;  ///< of the barrier's lines, in every member's segment
   bool has_lines = false;
 
@@ -56,8 +58,8 @@ struct team_core : std::enable_shared_from_this<team_core> {
   status allreduce(void* data, std::size_t count, element type, operation op) noexcept;
   status allgather(std::span<const std::byte> mine, std::byte* all) noexcept;
   status barrier() noexcept;
-  /// Dissemination by messages, for any fabric; `barrier_id` and `turn` belong to the caller.
-  status message_barrier(std::uint64_t barrier_id, std::uint64_t& turn) noexcept;
+  /// By messages, for any fabric. The seat belongs to the barrier of that name, and all members pass it in turn.
+  status message_barrier(std::uint64_t barrier_id, dissemination::seat& seat) noexcept;
 
   template <class T>
   status allreduce_one(T& value, operation op) noexcept {

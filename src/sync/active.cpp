@@ -31,7 +31,7 @@ status barrier(window_core& w) noexcept {
     return w.barrier.arrive_and_wait(
         *w.ctx, [&team]() noexcept { team.ring_all(); }, failed);
   }
-  return team.message_barrier(w.barrier_id, w.message_rounds);
+  return team.message_barrier(w.barrier_id, w.far_seat);
 }
 
 status check_group(const window_core& w, const int* group, std::size_t count) noexcept {

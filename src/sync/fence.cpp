@@ -130,7 +130,7 @@ void fence_run::enter(window_core& w) noexcept {
       rounds_.begin_reduce_scatter(*w.team, id, number_, w.fences.counts);
       break;
     case fence_phase::issue: enter_issue(w); break;
-    case fence_phase::barrier: rounds_.begin_barrier(*w.team, id, number_); break;
+    case fence_phase::barrier: rounds_.begin_barrier(*w.team, w.fences.seat.in(*w.team->rt->barriers, id)); break;
     case fence_phase::flags: enter_flags(w); break;
     default: break;
   }

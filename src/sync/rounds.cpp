@@ -9,30 +9,27 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::uint32_t tag_barrier = 2;
 constexpr std::uint32_t tag_sums = 3;
 
-std::uint32_t tag_of(std::uint32_t distance, bool sums) noexcept {
-  return distance << 2 | (sums ? tag_sums : tag_barrier);
-}
+std::uint32_t tag_of(std::uint32_t distance) noexcept { return distance << 2 | tag_sums; }
 
 }  // namespace
 
-void rounds::begin_barrier(team_core& team, std::uint64_t id, std::uint64_t turn) noexcept {
-  id_ = id;
-  turn_ = turn;
+void rounds::begin_barrier(team_core& team, dissemination::circle& circle) noexcept {
+  circle_ = &circle;
+  ++circle.turn;
   distance_ = 1;
-  sums_wanted_ = sent_ = false;
+  sent_ = false;
   over_ = team.size == 1;
 }
 
 void rounds::begin_reduce_scatter(team_core& team, std::uint64_t id, std::uint64_t turn,
                                   std::span<std::uint32_t> sums) noexcept {
+  circle_ = nullptr;
   id_ = id;
   turn_ = turn;
   over_ = team.size == 1;
   distance_ = over_ ? 1 : std::bit_floor(static_cast<std::uint32_t>(team.size) - 1);
-  sums_wanted_ = true;
   sent_ = false;
   sums_ = sums;
 }
@@ -44,11 +41,13 @@ std::span<std::uint32_t> rounds::part(std::uint32_t first) const noexcept {
 }
 
 void rounds::send(team_core& team) noexcept {
-  const std::uint32_t token = 0;
-  const auto data = sums_wanted_ ? std::as_bytes(part(distance_)) : std::as_bytes(std::span(&token, 1));
   const int to =
       static_cast<int>((static_cast<std::uint32_t>(team.rank) + distance_) % static_cast<unsigned>(team.size));
-  team.rt->mail->send(team.world_rank(to), id_, turn_, tag_of(distance_, sums_wanted_), data);
+  if (circle_ != nullptr) {
+    team.rt->barriers->tell(*circle_, round(), team.world_rank(to));
+  } else {
+    team.rt->mail->send(team.world_rank(to), id_, turn_, tag_of(distance_), std::as_bytes(part(distance_)));
+  }
   sent_ = true;
 }
 
@@ -60,16 +59,17 @@ int rounds::from(const team_core& team) const noexcept {
 status rounds::advance(team_core& team) noexcept {
   while (!over_) {
     if (!sent_) send(team);
-    other_.resize(sums_wanted_ ? part(distance_).size() : 1);
-    const mailbox::address source{id_, turn_, tag_of(distance_, sums_wanted_), team.world_rank(from(team))};
-    if (!team.rt->mail->try_receive(source, std::as_writable_bytes(std::span(other_)))) return status::not_yet;
-    if (sums_wanted_) {
+    if (circle_ != nullptr) {
+      if (!dissemination::heard(*circle_, round())) return status::not_yet;
+      distance_ *= 2;
+      over_ = distance_ >= static_cast<std::uint32_t>(team.size);
+    } else {
+      other_.resize(part(distance_).size());
+      const mailbox::address source{id_, turn_, tag_of(distance_), team.world_rank(from(team))};
+      if (!team.rt->mail->try_receive(source, std::as_writable_bytes(std::span(other_)))) return status::not_yet;
       for (std::size_t i = 0; i < other_.size(); ++i) sums_[i] += other_[i];
       over_ = distance_ == 1;
       distance_ /= 2;
-    } else {
-      distance_ *= 2;
-      over_ = distance_ >= static_cast<std::uint32_t>(team.size);
     }
     sent_ = false;
   }

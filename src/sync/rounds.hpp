@@ -11,10 +11,12 @@
 ///                   k ahead; what is left in the end is the sum for oneself. Nobody ends before all have begun.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <vector>
 
+#include "channel/dissemination.hpp"
 #include "rma/error.hpp"
 
 namespace rma::detail {
@@ -23,9 +25,9 @@ struct team_core;
 
 class rounds {
  public:
-  /// `id` and `turn` name this collective among all: the same on all ranks, used once.
-  void begin_barrier(team_core& team, std::uint64_t id, std::uint64_t turn) noexcept;
-  /// `sums[j]`: for the rank j ahead of this one; as many as there are ranks. `sums[0]` is the result.
+  void begin_barrier(team_core& team, dissemination::circle& circle) noexcept;
+  /// `id` and `turn` name this collective among all: the same on all ranks, used once. `sums[j]`: for the rank j ahead
+  /// of this one; as many as there are ranks. `sums[0]` is the result.
   void begin_reduce_scatter(team_core& team, std::uint64_t id, std::uint64_t turn,
                             std::span<std::uint32_t> sums) noexcept;
   /// `not_yet` or `done`.
@@ -34,13 +36,14 @@ class rounds {
   [[nodiscard]] int from(const team_core& team) const noexcept;
 
  private:
+  [[nodiscard]] unsigned round() const noexcept { return static_cast<unsigned>(std::countr_zero(distance_)); }
   [[nodiscard]] std::span<std::uint32_t> part(std::uint32_t first) const noexcept;
   void send(team_core& team) noexcept;
 
+  dissemination::circle* circle_ = nullptr;  ///< of a barrier
   std::uint64_t id_ = 0;
   std::uint64_t turn_ = 0;
   std::uint32_t distance_ = 0;
-  bool sums_wanted_ = false;
   bool sent_ = false;
   bool over_ = true;
   std::span<std::uint32_t> sums_;

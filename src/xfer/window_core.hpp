@@ -232,8 +232,8 @@ struct window_core : window_view {
   std::vector<std::uint32_t> starts;  ///< per mapped rank: posts used up
   std::vector<int> dirty;             ///< targets with something under way
   node_barrier barrier;
-  std::uint64_t message_rounds = 0;  ///< barriers by message
   std::uint64_t barrier_id = 0;
+  dissemination::seat far_seat{};         ///< of the barrier by messages
   fence_kind fence = fence_kind::placed;  ///< never automatic
   const char* fence_why = "auto";
   fence_state fences;

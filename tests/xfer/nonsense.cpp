@@ -56,8 +56,8 @@ unsigned send_nonsense(rma::Runtime& rt, int to) {
     send(rt, to, kind, some);
     ++sent;
   }
-  for (const message kind :
-       {message::collect, message::notify, message::operation, message::reply, message::acknowledge, message::share}) {
+  for (const message kind : {message::collect, message::notify, message::operation, message::reply,
+                             message::acknowledge, message::share, message::barrier}) {
     send(rt, to, static_cast<std::uint16_t>(kind), some);
     ++sent;
   }
