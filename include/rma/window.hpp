@@ -571,14 +571,14 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
                                        std::size_t at) noexcept {
     auto args = detail::get_accumulate_args(value, old, bytes_of(type), type, op, target, at);
     args.kind = detail::call::fetch_and_op;
-    return detail::issue_and_wait(*view_, args);
+    return detail::issue_and_wait(*view_, std::move(args));
   }
   [[nodiscard]] status compare_and_swap_as(element type, const void* expected, const void* desired, void* old,
                                            int target, std::size_t at) noexcept {
     auto args = detail::get_accumulate_args(desired, old, bytes_of(type), type, operation::replace, target, at);
     args.kind = detail::call::compare_and_swap;
     args.compare = expected;
-    return detail::issue_and_wait(*view_, args);
+    return detail::issue_and_wait(*view_, std::move(args));
   }
 
  private:

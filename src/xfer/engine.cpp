@@ -85,26 +85,7 @@ void engine::free_request(request_node* node) noexcept {
   free_requests_ = node;
 }
 
-posted_operation* engine::new_posted() {
-  posted_operation* op = free_posted_;
-  if (op != nullptr) {
-    free_posted_ = op->next_free;
-  } else {
-    op = &posted_.emplace_back();
-  }
-  op->pieces = 1;
-  op->detached = false;
-  op->immediate = false;
-  op->result = status::done;
-  op->over.store(0);
-  op->state = nullptr;
-  return op;
-}
-
-void engine::free_posted(posted_operation* op) noexcept {
-  op->next_free = free_posted_;
-  free_posted_ = op;
-}
+posted_operation* engine::one_more_posted() { return &posted_.emplace_back(); }
 
 void engine::end_piece(posted_operation& op, status result) noexcept {
   if (result != status::done) op.result = result;

@@ -110,8 +110,21 @@ class engine {
   request_node* new_request(const window_core& w, std::unique_ptr<sync_task> task);
   void free_request(request_node* node) noexcept;
   /// Nothing of it is under way yet: one piece, detached or not as its user says before the first one is posted.
-  posted_operation* new_posted();
-  void free_posted(posted_operation* op) noexcept;
+  posted_operation* new_posted() {
+    posted_operation* const op = free_posted_ != nullptr ? free_posted_ : one_more_posted();
+    free_posted_ = op->next_free;
+    op->pieces = 1;
+    op->detached = false;
+    op->immediate = false;
+    op->result = status::done;
+    op->over.store(0, std::memory_order_relaxed);
+    op->state = nullptr;
+    return op;
+  }
+  void free_posted(posted_operation* op) noexcept {
+    op->next_free = free_posted_;
+    free_posted_ = op;
+  }
   /// The failure of an operation that is over has been reported to its own user: flushes need not do it again.
   void told(const posted_operation& op) noexcept;
   /// Operations towards a target of a window that goes away.
@@ -130,6 +143,7 @@ class engine {
   status wait_posted(std::unique_lock<small_lock>& guard, posted_operation& op) noexcept;
 
  private:
+  posted_operation* one_more_posted();
   void end_piece(posted_operation& op, status result) noexcept;
   request_node* take_request();
   static void on_completion(void* self, std::uint64_t token, status result) noexcept;

@@ -262,17 +262,11 @@ status check_atomic(window_core& w, const operation_args& a, std::uint64_t offse
   return status::done;
 }
 
-status issue(window_view& view, const operation_args& a, request_node** request) noexcept {
-  if (is_freed(view)) return status::window_freed;
-  window_core& w = core_of(view);
-  if (a.target == w.last_near.target && a.target >= 0) {
-    if (const status s = run_plain_promised(w, a, request); s != status::not_supported) return s;
-  }
-  bool counted = !w.attended && is_last_far(w, a);
-  if (counted) {
-    w.last_far_target->epoch_bytes += a.bytes;
-    if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
-  }
+namespace {
+
+/// The general way. `counted`: among the bytes of the epoch.
+[[gnu::noinline]] status issue_any(window_core& w, const operation_args& a, request_node** request,
+                                   bool counted) noexcept {
   checked_operation o;
   const entry_scope in(w, a, o);
   if (w.attended && is_last_far(w, a)) {
@@ -330,7 +324,24 @@ status issue(window_view& view, const operation_args& a, request_node** request)
   return status::done;
 }
 
-status issue_and_wait(window_view& view, operation_args a) noexcept {
+}  // namespace
+
+// Apart from the rest, whose registers and stack would cost the commonest operations a tenth of their instructions.
+status issue(window_view& view, const operation_args& a, request_node** request) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  window_core& w = core_of(view);
+  if (a.target == w.last_near.target && a.target >= 0) {
+    if (const status s = run_plain_promised(w, a, request); s != status::not_supported) return s;
+  }
+  const bool counted = !w.attended && is_last_far(w, a);
+  if (counted) {
+    w.last_far_target->epoch_bytes += a.bytes;
+    if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
+  }
+  return issue_any(w, a, request, counted);
+}
+
+status issue_and_wait(window_view& view, operation_args&& a) noexcept {
   a.by_value = true;
   // What was put is in messages, in a copy, or there; what is fetched may have to be waited for.
   request_node* node = nullptr;

@@ -184,7 +184,7 @@ struct operation_args {
 /// gets a node if and only if the operation has not ended.
 status issue(window_view& window, const operation_args& args, request_node** request) noexcept;
 /// issue and wait for the result at the origin.
-status issue_and_wait(window_view& window, operation_args args) noexcept;
+status issue_and_wait(window_view& window, operation_args&& args) noexcept;
 
 status fence(window_view& window, assertion promises) noexcept;
 status post(window_view& window, const int* group, std::size_t count, assertion promises) noexcept;

@@ -34,6 +34,9 @@ struct work {
   bool word = false;                           ///< the buffer is one of words
   bool message = false;                        ///< what is in the buffer is sent again if the connection breaks
   bool piece = false;                          ///< of a transfer in stages, whose number the token is
+
+  /// Nothing of ours is given back.
+  [[nodiscard]] bool plain() const noexcept { return buffer < 0 && lease == nullptr && !piece; }
 };
 
 struct connection {
@@ -59,7 +62,8 @@ struct connection {
   std::int64_t pause_ns = 0;
 
   // ---- of the progress lock ---------------------------------------------------------------------------------
-  std::vector<work> ring;         ///< entry n of the send queue at n % size, a power of two; one stays free
+  std::vector<work> ring;         ///< entry n of the send queue at n & mask; one stays free
+  std::uint32_t mask = 0;         ///< its size, a power of two, less one; 0 before it is made
   std::uint32_t head = 0;         ///< entries posted, ever
   std::uint32_t tail = 0;         ///< of these, over
   std::uint32_t unsignalled = 0;  ///< posted since the last one that says when it is over
@@ -73,10 +77,8 @@ struct connection {
   std::int64_t doubt_since_ns = 0;
   std::unique_ptr<bulk_channel> bulk;  ///< of a bulk channel that is used
 
-  [[nodiscard]] std::uint32_t room() const noexcept {
-    return static_cast<std::uint32_t>(ring.size()) - 1 - (head - tail);
-  }
-  work& at(std::uint32_t n) noexcept { return ring[n & (ring.size() - 1)]; }
+  [[nodiscard]] std::uint32_t room() const noexcept { return mask - (head - tail); }
+  work& at(std::uint32_t n) noexcept { return ring[n & mask]; }
 };
 
 }  // namespace rma::verbs

@@ -197,10 +197,8 @@ void verbs_fabric::counts(const std::function<void(std::string_view, std::uint64
 // ---- connections --------------------------------------------------------------------------------------------
 
 // `retry_queue_full` until the greeters have agreed.
-status verbs_fabric::reach(int peer, connection*& c) noexcept {
-  if (last_peer_ != nullptr && last_peer_->peer == peer) [[likely]] {
-    c = last_peer_;
-  } else if (const auto at = by_peer_.find(peer); at != by_peer_.end()) {
+status verbs_fabric::reach_another(int peer, connection*& c) noexcept {
+  if (const auto at = by_peer_.find(peer); at != by_peer_.end()) {
     last_peer_ = c = at->second;
   } else if (const status s = look_for(peer, channel::control, c); s != status::done) {
     return s;
@@ -209,7 +207,7 @@ status verbs_fabric::reach(int peer, connection*& c) noexcept {
   }
   switch (c->state.load(std::memory_order_acquire)) {
     case bond::ready:
-      if (c->ring.empty()) [[unlikely]]
+      if (c->mask == 0) [[unlikely]]
         prepare(*c);
       return c->again.empty() ? status::done : send_again(*c);
     case bond::dead: return status::peer_failed;
@@ -222,6 +220,7 @@ status verbs_fabric::reach(int peer, connection*& c) noexcept {
 
 void verbs_fabric::prepare(connection& c) noexcept {
   c.ring.resize(std::bit_ceil(plan_for(*device_).entries + 1));
+  c.mask = static_cast<std::uint32_t>(c.ring.size()) - 1;
   list_by_index(c);
 }
 
@@ -339,7 +338,12 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   if (failed && state != bond::ready) return;  // given up already: abandon ends it, and what was before it
   while (static_cast<std::int32_t>(number - c.tail) > (failed ? 0 : -1)) {
     --under_way_;
-    end(c.at(c.tail++), status::done, to);  // nothing is posted meanwhile that could take its place
+    const work& w = c.at(c.tail++);  // nothing is posted meanwhile that could take its place
+    if (!w.plain()) {
+      end(w, status::done, to);
+    } else if (w.token != 0) {
+      to.on_completion(w.token, status::done);
+    }
   }
   if (!failed) return;
   const bool unreachable = done.status == IBV_WC_RETRY_EXC_ERR;

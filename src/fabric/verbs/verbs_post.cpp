@@ -31,8 +31,7 @@ std::uint64_t label_of(const connection& c, std::uint32_t number) noexcept {
 
 // Inlined: a sixth of its instructions would be the call.
 [[gnu::always_inline]] inline status verbs_fabric::post(connection& c, order& o) noexcept {
-  const std::uint32_t every = static_cast<std::uint32_t>(c.ring.size()) / 2;
-  const bool signalled = o.must_signal || c.head == c.tail || c.unsignalled + 1 >= every;
+  const bool signalled = o.must_signal || c.head == c.tail || c.unsignalled >= c.mask / 2;
   o.request.wr_id = label_of(c, c.head);
   o.request.sg_list = o.pieces.data();
   if (signalled) o.request.send_flags |= IBV_SEND_SIGNALED;
@@ -58,8 +57,7 @@ void verbs_fabric::undo(order& o) noexcept {
 // All by one call, which is one system call and one doorbell. The last one tells the end of all.
 status verbs_fabric::post_chain(connection& c, std::span<order> all) noexcept {
   const auto count = static_cast<std::uint32_t>(all.size());
-  const bool signalled = all.back().must_signal || c.head == c.tail ||
-                         c.unsignalled + count >= static_cast<std::uint32_t>(c.ring.size()) / 2;
+  const bool signalled = all.back().must_signal || c.head == c.tail || c.unsignalled + count > c.mask / 2;
   for (std::uint32_t i = 0; i < count; ++i) {
     ibv_send_wr& request = all[i].request;
     request.wr_id = label_of(c, c.head + i);
@@ -170,6 +168,13 @@ status verbs_fabric::transfer(int peer, slices local, order& o) noexcept {
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s;
   if (c->stages != 0 || !has_room(*c)) return status::retry_queue_full;
+  const bool write = o.request.opcode != IBV_WR_RDMA_READ;
+  if (write && local.size() == 1 && local[0].bytes <= c->inline_max.load(std::memory_order_relaxed)) [[likely]] {
+    o.pieces[0] = {reinterpret_cast<std::uint64_t>(local[0].at), static_cast<std::uint32_t>(local[0].bytes), 0};
+    o.request.num_sge = 1;
+    o.request.send_flags |= IBV_SEND_INLINE;
+    return post(*c, o);
+  }
   const status placed = place(*c, local, bytes_of(local), o);
   if (placed == status::not_yet) return stage(*c, local, o);
   if (placed != status::done) return placed;
