@@ -25,11 +25,6 @@ std::size_t cached_bytes_max_here() noexcept {
   return __builtin_cpu_is("intel") != 0 ? cached_bytes_max_intel : cached_bytes_max;
 }
 
-/// Zen 4 moves 64 bytes as two halves, which gains nothing over 32 and loses where they cross a line.
-bool moves_64_at_once() noexcept {
-  return __builtin_cpu_supports("avx512f") != 0 && (__builtin_cpu_is("amd") == 0 || has_fast_string_copy());
-}
-
 /// Four to eight pieces: those at both ends, which overlap as far as needed. All is read before anything is written.
 template <class By>
 [[gnu::always_inline]] inline void copy_few_pieces(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {

@@ -22,6 +22,15 @@ inline bool has_fast_string_copy() noexcept {
 #endif
 }
 
+/// It has AVX-512 and gains by it. Zen 4 moves 64 bytes as two halves, and loses where they cross a line.
+inline bool moves_64_at_once() noexcept {
+#if defined(__x86_64__)
+  return __builtin_cpu_supports("avx512f") != 0 && (__builtin_cpu_is("amd") == 0 || has_fast_string_copy());
+#else
+  return false;
+#endif
+}
+
 /// Like std::memcpy. Aligned words of 8 bytes are not seen in parts: copy_test looks.
 inline void copy_as_string(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
 #if defined(__x86_64__)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xfer/kernels.hpp"
 
+#include "datatype/string_copy.hpp"
 #include "xfer/kernels_tables.hpp"
 
 namespace rma::detail {
@@ -34,7 +35,7 @@ const kernel_table* kernels_for(kernel_isa isa) noexcept {
 
 const kernel_table& kernels_for_this_cpu() noexcept {
 #if defined(__x86_64__)
-  if (has_avx512()) return avx512_table;
+  if (has_avx512() && moves_64_at_once()) return avx512_table;
   if (has_avx2()) return avx2_table;
 #endif
   return baseline_table;
