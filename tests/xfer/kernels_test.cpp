@@ -14,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "datatype/string_copy.hpp"
 #include "rma/detail/atomic_op.hpp"
 
 using namespace rma;
@@ -178,7 +179,9 @@ TEST_CASE("kernels of every instruction set agree with the plain loop", "[xfer][
 TEST_CASE("the chosen kernels are the best that this processor has", "[xfer][kernels]") {
   const kernel_table* best = nullptr;
   for (std::size_t isa = 0; isa < kernel_isa_count; ++isa) {
-    if (const kernel_table* const table = kernels_for(static_cast<kernel_isa>(isa))) best = table;
+    const auto of = static_cast<kernel_isa>(isa);
+    const kernel_table* const table = kernels_for(of);
+    if (table != nullptr && (of != kernel_isa::avx512 || moves_64_at_once())) best = table;  // not a Zen 4
   }
   CHECK(&kernels_for_this_cpu() == best);
 }
