@@ -5,7 +5,7 @@
 ///   round k:  tell the rank 2^k above: "I am here" --> wait until the rank 2^k below has said so --> round k + 1
 ///
 /// Who says so in round k has heard the same in all rounds before: after the last, everybody has been heard of. A round
-/// has one sender, so that a count of its messages is all that has to be kept: nothing is allocated, nothing searched.
+/// has one sender, so that the turn it has come to is all there is to keep; memory is taken once for all turns.
 /// Source: Hensgen, Finkel and Manber, Two Algorithms for Barrier Synchronization, 1988.
 #pragma once
 
