@@ -58,9 +58,10 @@ struct pair_of_ranks {
   }
 };
 
-/// Rounds of litmus tests: 10^6 on mapped memory, fewer where every put is a message.
-std::size_t litmus_rounds(const context& ctx) {
-  const std::size_t normal = ctx.kind() == window_kind::allocated ? 1000000 : 20000;
+/// Rounds of litmus tests: 10^6 on memory that both ranks of `win` map, fewer where every put is a message.
+std::size_t litmus_rounds(const context& ctx, test_window<std::uint64_t>& win) {
+  const bool mapped = win->pointer_to(0) != nullptr && win->pointer_to(1) != nullptr;
+  const std::size_t normal = ctx.kind() == window_kind::allocated && mapped ? 1000000 : 20000;
   return ctx.processor_for_each() ? ctx.rounds(normal) : ctx.rounds(normal / 10);
 }
 
@@ -80,9 +81,9 @@ template <class PutAndGet>
 void store_buffering_with(context& ctx, bool lock_all, PutAndGet&& put_and_get) {
   rma::Team both = ctx.world().split(ctx.rank() < 2 ? 0 : -1, ctx.rank());
   if (ctx.rank() < 2) {
-    const std::size_t rounds = litmus_rounds(ctx);
     test_window<std::uint64_t> meeting(both, ctx.kind(), 1);
     test_window<std::uint64_t> win(both, ctx.kind(), 4 * lines_apart);
+    const std::size_t rounds = litmus_rounds(ctx, win);
     ctx.expect(meeting->try_lock_all(), rma::status::done, "lock_all");
     if (lock_all) ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
     pair_of_ranks pair{ctx, meeting, both.rank(), 1 - both.rank()};
@@ -140,10 +141,10 @@ void store_buffering_of_epochs(context& ctx) {
 void message_passing(context& ctx) {
   rma::Team both = ctx.world().split(ctx.rank() < 2 ? 0 : -1, ctx.rank());
   if (ctx.rank() < 2) {
-    const std::size_t rounds = litmus_rounds(ctx) / 2;
     for (const int home : {0, 1}) {
       const patience time(ctx);
       test_window<std::uint64_t> win(both, ctx.kind(), 4 * lines_apart);
+      const std::size_t rounds = litmus_rounds(ctx, win) / 2;
       ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
       std::uint64_t failures = 0;
       if (both.rank() == 0) {
@@ -181,8 +182,8 @@ void message_passing_of_ranges(context& ctx) {
   constexpr std::size_t count = 2048;
   rma::Team both = ctx.world().split(ctx.rank() < 2 ? 0 : -1, ctx.rank());
   if (ctx.rank() < 2) {
-    const std::size_t rounds = litmus_rounds(ctx) / 50;
     test_window<std::uint64_t> win(both, ctx.kind(), count + 2 * lines_apart);
+    const std::size_t rounds = litmus_rounds(ctx, win) / 50;
     ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
     std::vector<std::uint64_t> data(count);
     std::uint64_t failures = 0;
