@@ -7,6 +7,7 @@
 
 #include "datatype/string_copy.hpp"
 #include "rma/detail/copy.hpp"
+#include "rma/detail/word.hpp"
 
 namespace rma::detail {
 namespace {
@@ -107,16 +108,23 @@ row_mover wide_mover_of(std::size_t bytes) noexcept {
 /// Rows this far apart share a few places of the first cache, and loads from one look like stores to another.
 constexpr std::ptrdiff_t page = 4096;
 
-/// Nothing after it begins before everything ahead of it is done, stores on their way to the cache excepted.
-void wait_for_loads() noexcept {
+enum class wait_for {
+  nothing,
+  loads,   ///< nothing begins before everything ahead is done, stores on their way to the cache excepted
+  stores,  ///< nor before those are there
+};
+
+template <wait_for What>
+void wait() noexcept {
 #if defined(__x86_64__)
-  __builtin_ia32_lfence();
+  if constexpr (What == wait_for::loads) __builtin_ia32_lfence();
 #endif
+  if constexpr (What == wait_for::stores) full_fence();
 }
 
-/// Some rows at once; if told to wait, the next begin when they are loaded. Left to itself the processor fetches the
-/// lines of so many rows ahead that they push each other out of the first cache before they are used.
-template <std::size_t Group, bool Waits>
+/// Some rows at once, the next when these are loaded or stored. Left to itself the processor fetches the lines of so
+/// many rows ahead that they push each other out of the first cache before they are used.
+template <std::size_t Group, wait_for What>
 void move_in_groups(row_mover move, std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src,
                     std::ptrdiff_t src_stride, std::size_t bytes, std::size_t rows) noexcept {
   for (std::size_t n = 0; rows > 0; rows -= n) {
@@ -124,12 +132,12 @@ void move_in_groups(row_mover move, std::byte* dst, std::ptrdiff_t dst_stride, c
     move(dst, dst_stride, src, src_stride, bytes, n);
     dst += static_cast<std::ptrdiff_t>(n) * dst_stride;
     src += static_cast<std::ptrdiff_t>(n) * src_stride;
-    if constexpr (Waits) wait_for_loads();
+    wait<What>();
   }
 }
 
 /// The same in both directions, through a place of our own.
-template <std::size_t StageBytes, std::size_t Group, bool Waits>
+template <std::size_t StageBytes, std::size_t Group, wait_for What>
 void move_staged(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                  std::size_t bytes, std::size_t rows) noexcept {
   const row_mover move = wide_mover_of(bytes);
@@ -137,31 +145,77 @@ void move_staged(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src
   const auto stage_stride = static_cast<std::ptrdiff_t>(bytes);
   for (std::size_t n = 0; rows > 0; rows -= n) {
     n = std::min(rows, StageBytes / bytes);
-    move_in_groups<Group, Waits>(move, stage, stage_stride, src, src_stride, bytes, n);
-    move_in_groups<Group, Waits>(move, dst, dst_stride, stage, stage_stride, bytes, n);
+    move_in_groups<Group, What>(move, stage, stage_stride, src, src_stride, bytes, n);
+    move_in_groups<Group, What>(move, dst, dst_stride, stage, stage_stride, bytes, n);
     src += static_cast<std::ptrdiff_t>(n) * src_stride;
     dst += static_cast<std::ptrdiff_t>(n) * dst_stride;
   }
 }
 
-/// Beyond, a row by itself keeps the caches busy.
-constexpr std::size_t waiting_bytes_max = 256;
-constexpr std::size_t staged_bytes_max = 64;
 /// With fewer rows there is nothing to gain.
-constexpr std::size_t staged_rows_min = 9;
-
-/// With fast_string_copy: shorter rows by strings if they collide, longer ones if all do not fit the first cache.
-constexpr std::size_t colliding_string_bytes_max = 96;
-constexpr std::size_t string_bytes_min = 1024;
-
-bool are_better_strings(std::size_t bytes, std::size_t rows, bool collide) noexcept {
-  if (bytes >= string_bytes_min) return bytes * rows > first_cache_bytes;
-  return collide && bytes <= colliding_string_bytes_max && rows >= staged_rows_min;
-}
+constexpr std::size_t colliding_rows_min = 9;
 
 bool same_page_offsets(const std::byte* a, const std::byte* b, std::size_t bytes) noexcept {
   const std::uintptr_t apart = reinterpret_cast<std::uintptr_t>(a) - reinterpret_cast<std::uintptr_t>(b);
   return (apart + bytes) % page < 2 * bytes;
+}
+
+bool lies_in_one_line(const std::byte* at, std::size_t bytes) noexcept {
+  return reinterpret_cast<std::uintptr_t>(at) % 64 + bytes <= 64;
+}
+
+/// Rows of one Row each; now and then all wait until they are stored. In one loop: a call for each group costs a
+/// seventh.
+template <class Row>
+[[gnu::target("avx2")]] void move_waiting(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src,
+                                          std::ptrdiff_t src_stride, std::size_t rows) noexcept {
+  constexpr std::size_t at_once = 16;
+  for (std::size_t n = 0; rows > 0; rows -= n) {
+    n = std::min(rows, at_once);
+    for (std::size_t i = 0; i < n; ++i) {
+      Row row;
+      std::memcpy(&row, src, sizeof row);
+      std::memcpy(dst, &row, sizeof row);
+      dst += dst_stride;
+      src += src_stride;
+    }
+    full_fence();
+  }
+}
+
+/// Where rows that collide are stored by a processor with fast strings. A string starts slowly enough for the rows
+/// ahead to be there; rows in one line each get there faster if the processor waits for them.
+bool move_colliding_fast(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
+                         std::size_t bytes, std::size_t rows) noexcept {
+  constexpr std::size_t string_bytes_max = 96;
+  if (bytes > string_bytes_max) return false;
+  if (lies_in_one_line(dst, bytes) && !same_page_offsets(dst, src, bytes)) {
+    if (bytes == 8) return move_waiting<std::uint64_t>(dst, dst_stride, src, src_stride, rows), true;
+    if (bytes == 16) return move_waiting<lane>(dst, dst_stride, src, src_stride, rows), true;
+    if (bytes == 32) return move_waiting<wide_lane>(dst, dst_stride, src, src_stride, rows), true;
+  }
+  move_strings(dst, dst_stride, src, src_stride, bytes, rows);
+  return true;
+}
+
+/// The same on other processors, at either side.
+bool move_colliding(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
+                    std::size_t bytes, std::size_t rows) noexcept {
+  constexpr std::size_t waiting_bytes_max = 256;
+  constexpr std::size_t staged_bytes_max = 64;  // beyond, a row by itself keeps the caches busy
+  if (bytes > waiting_bytes_max) return false;
+  const bool src_collides = src_stride % page == 0;
+  // Each load would wait for all stores under way: long phases of loads only and of stores only.
+  if (src_collides && dst_stride % page == 0 && same_page_offsets(dst, src, bytes)) {
+    move_staged<2048, 8, wait_for::loads>(dst, dst_stride, src, src_stride, bytes, rows);
+  } else if (bytes > staged_bytes_max) {
+    return false;
+  } else if (src_collides) {
+    move_in_groups<8, wait_for::loads>(wide_mover_of(bytes), dst, dst_stride, src, src_stride, bytes, rows);
+  } else {
+    move_staged<4 * staged_bytes_max, 4, wait_for::nothing>(dst, dst_stride, src, src_stride, bytes, rows);
+  }
+  return true;
 }
 
 }  // namespace
@@ -169,26 +223,22 @@ bool same_page_offsets(const std::byte* a, const std::byte* b, std::size_t bytes
 void copy_rows(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                std::size_t bytes, std::size_t rows) noexcept {
   const bool dst_collides = dst_stride % page == 0;
-  const bool src_collides = src_stride % page == 0;
+  const bool collides = dst_collides || src_stride % page == 0;
   const bool fast_strings = has_fast_string_copy();
-  if (fast_strings && are_better_strings(bytes, rows, dst_collides || src_collides)) {
+  constexpr std::size_t string_bytes_min = 1024;
+  if (fast_strings && bytes >= string_bytes_min && bytes * rows > first_cache_bytes) {
     return move_strings(dst, dst_stride, src, src_stride, bytes, rows);
   }
-  if (!fast_strings && bytes <= waiting_bytes_max && rows >= staged_rows_min && (dst_collides || src_collides)) {
-    // Each load would wait for all stores under way: long phases of loads only and of stores only.
-    if (dst_collides && src_collides && same_page_offsets(dst, src, bytes)) {
-      return move_staged<2048, 8, true>(dst, dst_stride, src, src_stride, bytes, rows);
-    }
-    if (src_collides && bytes <= staged_bytes_max) {
-      return move_in_groups<8, true>(wide_mover_of(bytes), dst, dst_stride, src, src_stride, bytes, rows);
-    }
-    if (bytes <= staged_bytes_max) {
-      return move_staged<4 * staged_bytes_max, 4, false>(dst, dst_stride, src, src_stride, bytes, rows);
+  if (collides && rows >= colliding_rows_min) {
+    if (fast_strings ? dst_collides && move_colliding_fast(dst, dst_stride, src, src_stride, bytes, rows)
+                     : move_colliding(dst, dst_stride, src, src_stride, bytes, rows)) {
+      return;
     }
   }
   // Stores of 32 bytes take half the time of twice as many, but longer rows fill the queue with them faster than lines
   // that push each other out arrive.
-  const bool wide = bytes <= staged_bytes_max || !(dst_collides || src_collides);
+  constexpr std::size_t wide_bytes_max = 64;
+  const bool wide = bytes <= wide_bytes_max || !collides;
   (wide ? wide_mover_of(bytes) : mover_of(bytes))(dst, dst_stride, src, src_stride, bytes, rows);
 }
 
