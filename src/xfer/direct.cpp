@@ -138,20 +138,31 @@ void* advance(void* p, std::uint64_t bytes) noexcept {
   return p == nullptr ? nullptr : static_cast<std::byte*>(p) + bytes;
 }
 
+/// So many stripes are held at once. All that can be had without waiting are taken one behind the other: each costs a
+/// locked instruction, which otherwise waits for all that was stored under the one before it.
+constexpr std::uint64_t stripes_at_once = 8;
+
+stripe_lock& stripe_at(window_core& w, target_view& t, std::uint64_t index) noexcept {
+  return t.stripes[index & w.stripe_mask];
+}
+
 status apply_striped(window_core& w, target_view& t, std::byte* base, std::uint64_t offset, const void* from, void* old,
                      std::uint64_t bytes, operation op, element type) noexcept {
   const std::uint64_t e = rma::bytes_of(type);
   while (bytes > 0) {
-    // whole elements whose first byte lies in this stripe
-    const std::uint64_t room = stripe_bytes - (offset & (stripe_bytes - 1));
+    const std::uint64_t first = offset >> stripe_shift;
+    const std::uint64_t wanted = std::min(((offset + bytes - 1) >> stripe_shift) + 1, first + stripes_at_once);
+    if (const status s = lock_stripe(w, stripe_at(w, t, first)); s != status::done) return s;
+    std::uint64_t behind = first + 1;  // the last one held
+    while (behind < wanted && try_lock_stripe(w, stripe_at(w, t, behind))) ++behind;
+    // whole elements whose first byte lies in these stripes
+    const std::uint64_t room = (behind << stripe_shift) - offset;
     const std::uint64_t part = std::min(bytes, (room + e - 1) / e * e);
-    stripe_lock& stripe = t.stripes[(offset >> stripe_shift) & w.stripe_mask];
-    if (const status s = lock_stripe(w, stripe); s != status::done) return s;
     std::byte* const at = place_of(base, offset);
     const void* const source = from == nullptr ? at : from;
     if (owns_stripe(w, t, bytes / e) || !run_locked(at, source, old, part / e, op, type))
       run_bulk(at, source, old, part / e, op, type);
-    stripe.owner.store(0);
+    for (std::uint64_t i = first; i < behind; ++i) stripe_at(w, t, i).owner.store(0);
     offset += part;
     from = advance(from, part);
     old = advance(old, part);

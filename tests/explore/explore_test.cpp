@@ -176,6 +176,30 @@ TEST_CASE("updates under a stripe's lock are exact, and those who wait for it ar
   CHECK(waits > 0);
 }
 
+// Each begins in a stripe of its own and meets the other in the third: it may find it free, held, or free again.
+TEST_CASE("bulk updates of several stripes are exact where they overlap", "[explore][atomics]") {
+  constexpr std::uint64_t per_stripe = rma::detail::stripe_bytes / sizeof(std::uint64_t);
+  constexpr std::uint64_t words = 4 * per_stripe;
+  const std::vector<std::uint64_t> ones(words, 1);
+  all_hold(explore({.ranks = 2, .preemptions = preemptions(), .settings = {{"RMA_ACCUMULATE_MODE", "striped"}}},
+                   [&ones](player& me) {
+                     auto win = Window<std::uint64_t>::allocate(me.rt.world(), words);
+                     win.fence();
+                     me.begin();
+                     const std::uint64_t first = me.rt.rank() == 0 ? 1 : per_stripe + 1;
+                     const std::span<const std::uint64_t> mine(ones.data(), 2 * per_stripe);
+                     win.accumulate(mine, 0, first, rma::sum);
+                     win.fence(rma::no_succeed);
+                     for (std::uint64_t i = 0; me.rt.rank() == 0 && i < words; ++i) {
+                       const bool mine_too = i >= 1 && i < 2 * per_stripe + 1;
+                       const bool others_too = i >= per_stripe + 1 && i < 3 * per_stripe + 1;
+                       me.check(win[i] == std::uint64_t{mine_too} + std::uint64_t{others_too}, "an update is lost");
+                     }
+                     win.free();
+                   }),
+           200);
+}
+
 TEST_CASE("the first bulk update beside single ones", "[explore][atomics]") {
   const int ranks = GENERATE(range(2, ranks_max() + 1));
   all_hold(explore({.ranks = ranks,
