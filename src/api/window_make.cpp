@@ -58,8 +58,8 @@ block_layout lay_out(std::size_t mapped, std::size_t signals, std::size_t bytes,
   l.stripes = static_cast<std::uint32_t>(
       std::bit_ceil(std::clamp<std::size_t>((bytes + stripe_bytes - 1) >> stripe_shift, 1, stripes_max)));
   l.signals_at = line(sizeof(window_block));
-  l.posts_at = line(l.signals_at + signals * sizeof(word64));
-  l.records_at = line(l.posts_at + mapped * sizeof(word32));
+  l.epochs_at = line(l.signals_at + signals * sizeof(word64));
+  l.records_at = line(l.epochs_at + mapped * sizeof(epoch_words));
   l.waiters_at = line(l.records_at + mapped);
   l.stripes_at = line(l.waiters_at + (mapped + 63) / 64 * sizeof(word64));
   l.data_at = l.stripes_at + l.stripes * sizeof(stripe_lock);
@@ -195,7 +195,7 @@ void attach_targets(window_core& w, const window_plan& plan) {
   const std::size_t count = w.team->places.size();
   w.views.assign(count, {});
   w.states = std::vector<target_state>(count);
-  w.starts.assign(count, 0);
+  w.told.assign(count, {});
   w.first = static_cast<std::uint32_t>(w.team->first);
   w.mapped = may_inline(w) ? static_cast<std::uint32_t>(count) : 0;
   w.targets = w.views.data();

@@ -47,13 +47,13 @@ class node_barrier {
       return status::done;
     }
     if (size_ == 2) {
-      mine_->arrival.exchange(round);
+      mine_->arrival.publish(round);
       ring_all();
       return settle(ctx.wait_until([&]() noexcept { return other_->arrival.load() >= round; }, failed));
     }
     const std::uint64_t missing = round * size_ - (first_->arrival.fetch_add(1) + 1);
     if (missing == 0) {
-      first_->release.exchange(round);
+      first_->release.publish(round);
       ring_all();
       return status::done;
     }

@@ -3,8 +3,8 @@
 /// Active target epochs. Fence "placed": complete what is under way, then a barrier; the other designs are in
 /// fence.cpp. Post/start/complete/wait: counters in the blocks of the ranks concerned, O(group), nothing global.
 ///
-///   target:  post --(its count at each origin +1)-->            ... wait for |group| completions
-///   origin:  start waits for that count; operations; complete --(completions at each target +1)-->
+///   target:  post --(its posts at each origin +1)-->            ... wait: from each origin as many completions as
+///   posts origin:  start waits for that count; operations; complete --(its completions at each target +1)-->
 #include <algorithm>
 
 #include "sync/fence.hpp"
@@ -44,13 +44,16 @@ status check_group(const window_core& w, const int* group, std::size_t count) no
 
 /// How many of the target's posts this rank has used up.
 std::uint32_t& starts_of(window_core& w, int target) noexcept {
-  return w.is_far(target) ? w.far(target).starts : w.starts[w.index_of(target)];
+  return w.is_far(target) ? w.far(target).starts : w.told[w.index_of(target)].starts;
+}
+
+/// What a mapped rank has told this one.
+const epoch_words& words_of(const window_core& w, int rank) noexcept {
+  return w.array<epoch_words>(w.my_block(), w.layout.epochs_at)[w.index_of(rank)];
 }
 
 std::uint32_t posts_from(window_core& w, int target) noexcept {
-  const std::size_t index = w.index_of(target);
-  if (!w.is_far(target) && w.block_of(target) != nullptr)
-    return w.array<word32>(w.my_block(), w.layout.posts_at)[index].load();
+  if (w.block_of(target) != nullptr) return words_of(w, target).posts.load();
   const std::unique_lock guard(w.ctx->lock(), std::try_to_lock);
   return guard ? w.far_posts[w.world_rank(target)] : 0;
 }
@@ -64,6 +67,15 @@ status lost_in(window_core& w, const std::vector<int>& group) noexcept {
   return status::done;
 }
 
+/// Whether those to whom this rank has posted have completed.
+bool all_completed(const window_core& w) noexcept {
+  return w.far_completions.load() >= w.far_completions_expected &&
+         std::ranges::all_of(w.exposure_group, [&w](int origin) noexcept {
+           return w.block_of(origin) == nullptr ||
+                  words_of(w, origin).completions.load() == w.told[w.index_of(origin)].posts;
+         });
+}
+
 /// Uses up one post of the target, when it has come.
 status await_post(window_core& w, int target) noexcept {
   if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
@@ -72,8 +84,9 @@ status await_post(window_core& w, int target) noexcept {
   status s = status::done;
   {
     const absence out(w);
-    s = w.ctx->wait_for_peer(peer,
-                             [&]() noexcept { return static_cast<std::int32_t>(posts_from(w, target) - wanted) >= 0; });
+    s = wait_for_count(
+        w, [&]() noexcept { return static_cast<std::int32_t>(posts_from(w, target) - wanted) >= 0; },
+        [&]() noexcept { return w.ctx->gone(peer) ? status::peer_failed : status::done; });
   }
   if (s == status::peer_failed) w.ctx->blame(peer);
   if (s == status::done) starts_of(w, target) = wanted;
@@ -129,9 +142,9 @@ status post(window_view& view, const int* group, std::size_t count, assertion) n
   }
   w.exposed = true;
   w.exposure_group.assign(group, group + count);
-  w.completions_expected += count;
   for (const int origin : w.exposure_group) {
     if (w.is_far(origin) && w.ctx->wide() == nullptr) return status::unreachable;
+    if (w.block_of(origin) == nullptr) ++w.far_completions_expected;
     notify(w, origin, counter_kind::post, 0);
   }
   return status::done;
@@ -181,14 +194,11 @@ status wait(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::wait);
   if (!w.exposed) return status::wrong_epoch;
-  const word64& completions = w.my_block().completions;
-  const std::uint64_t expected = w.completions_expected;
   status s = status::done;
   {
     const absence out(w);
     s = wait_for_count(
-        w, [&]() noexcept { return completions.load() >= expected; },
-        [&]() noexcept { return lost_in(w, w.exposure_group); });
+        w, [&]() noexcept { return all_completed(w); }, [&]() noexcept { return lost_in(w, w.exposure_group); });
   }
   if (s == status::done || s == status::peer_failed) w.exposed = false;
   return s;
@@ -199,8 +209,8 @@ status test(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::test);
   if (!w.exposed) return status::wrong_epoch;
-  if (w.my_block().completions.load() < w.completions_expected) w.ctx->progress();
-  if (w.my_block().completions.load() < w.completions_expected) {
+  if (!all_completed(w)) w.ctx->progress();
+  if (!all_completed(w)) {
     const status s = w.ctx->deaths() != 0 ? lost_in(w, w.exposure_group) : status::done;
     return s == status::done ? status::not_yet : s;
   }

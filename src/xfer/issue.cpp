@@ -353,24 +353,20 @@ status issue_and_wait(window_view& view, operation_args&& a) noexcept {
 }
 
 void notify(window_core& w, int target, counter_kind kind, std::uint32_t index) noexcept {
-  window_block* const block = w.block_of(target);
-  if (block == nullptr) {
+  window_block* const there = w.block_of(target);
+  if (there == nullptr) {
     const std::lock_guard guard(w.ctx->lock());
-    if (target != w.team->rank) {
-      w.ctx->send_record(w.world_rank(target), message::notify,
-                         notify_header{w.id, static_cast<std::uint32_t>(kind), index});
-      return;
-    }
+    w.ctx->send_record(w.world_rank(target), message::notify,
+                       notify_header{w.id, static_cast<std::uint32_t>(kind), index});
+    return;
   }
-  window_block& there = block != nullptr ? *block : w.my_block();
-  switch (kind) {
-    case counter_kind::signal: w.array<word64>(there, w.layout.signals_at)[index].fetch_add(1); break;
-    case counter_kind::completion: there.completions.fetch_add(1); break;
-    case counter_kind::post: {
-      word32& posts = w.array<word32>(there, w.layout.posts_at)[w.index_of(w.team->rank)];
-      posts.exchange(posts.load(std::memory_order_relaxed) + 1);
-      break;
-    }
+  if (kind == counter_kind::signal) {
+    w.array<word64>(*there, w.layout.signals_at)[index].fetch_add(1);
+  } else {
+    epoch_words& words = w.array<epoch_words>(*there, w.layout.epochs_at)[w.index_of(w.team->rank)];
+    epoch_counts& told = w.told[w.index_of(target)];
+    if (kind == counter_kind::post) words.posts.publish(++told.posts);
+    if (kind == counter_kind::completion) words.completions.publish(++told.completions);
   }
   w.ring(target);
 }

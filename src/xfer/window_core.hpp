@@ -69,14 +69,26 @@ struct window_block {
   migration_words migration;
   alignas(64) word64 network_lock;  ///< see src/sync/lock_network.hpp; the fabric's atomics own it
   word64 network_global;            ///< at member 0, see src/sync/lock_fompi.hpp; the same
-  alignas(64) word64 completions;   ///< `complete` calls aimed here, ever
   barrier_lines lines;
+};
+
+/// What one mapped rank has told another by post and complete: how often, ever. It alone writes them.
+struct epoch_words {
+  word32 posts;
+  word32 completions;
+};
+
+/// Its own copy of these, and how many of the other's posts it has used up.
+struct epoch_counts {
+  std::uint32_t posts = 0;
+  std::uint32_t completions = 0;
+  std::uint32_t starts = 0;
 };
 
 /// Where the arrays after a window_block lie, and the data of an allocated window.
 struct block_layout {
   std::size_t signals_at = 0;  ///< word64 per signal
-  std::size_t posts_at = 0;    ///< word32 per mapped rank: its posts towards this rank
+  std::size_t epochs_at = 0;   ///< epoch_words per mapped rank: what it has told this rank
   std::size_t records_at = 0;  ///< word<u8> per mapped rank: what this rank holds there
   std::size_t waiters_at = 0;  ///< bits per mapped rank: who sleeps for this rank's lock
   std::size_t stripes_at = 0;
@@ -228,9 +240,8 @@ struct window_core : window_view {
   bool exposed = false;             ///< between post and wait
   std::vector<int> access_group;    ///< of start
   std::vector<int> exposure_group;  ///< of post
-  std::uint64_t completions_expected = 0;
-  std::vector<std::uint32_t> starts;  ///< per mapped rank: posts used up
-  std::vector<int> dirty;             ///< targets with something under way
+  std::vector<epoch_counts> told;   ///< per mapped rank
+  std::vector<int> dirty;           ///< targets with something under way
   node_barrier barrier;
   std::uint64_t barrier_id = 0;
   dissemination::seat far_seat{};         ///< of the barrier by messages
@@ -247,7 +258,9 @@ struct window_core : window_view {
   far_target* last_far_target = nullptr;
   std::unordered_map<int, fabric::region_key> near_blocks;  ///< as the fabric between nodes reaches them
   std::vector<int> far_used;                                ///< locked by this lock_all epoch
-  std::unordered_map<int, std::uint32_t> far_posts;         ///< guarded by the progress lock
+  std::unordered_map<int, std::uint32_t> far_posts;         ///< by message; guarded by the progress lock
+  word64 far_completions{};                                 ///< by message, ever
+  std::uint64_t far_completions_expected = 0;
 
   [[nodiscard]] int size() const noexcept { return team->size; }
   [[nodiscard]] int world_rank(int target) const noexcept { return team->world_rank(target); }
