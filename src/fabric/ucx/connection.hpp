@@ -17,14 +17,16 @@ namespace rma::ucx {
 
 class ucx_fabric;
 
-inline constexpr unsigned message_id = 1;             ///< of UCX's active messages: all of this fabric's are one kind
-inline constexpr std::size_t message_bytes = 4096;    ///< that a message carries
-inline constexpr std::uint32_t under_way_max = 1024;  ///< to one peer; UCX itself would take any number
-inline constexpr std::size_t batch_bytes = 33 << 10;  ///< of messages to one peer that travel together, at most: 32 KiB
-                                                      ///< and what is said about them
-inline constexpr std::size_t batch_enough_bytes = 32768;  ///< it does not wait for more
-inline constexpr unsigned batch_enough_messages = 64;
-inline constexpr unsigned place_bits = 24;  ///< of an operation, among all
+inline constexpr unsigned message_id = 1;               ///< of UCX's active messages: all of this fabric's are one kind
+inline constexpr std::size_t message_bytes = 4096;      ///< that a message carries
+inline constexpr std::uint32_t under_way_max = 1024;    ///< to one peer; UCX itself would take any number
+inline constexpr std::size_t batch_bytes = 63 << 10;    ///< of messages to one peer that travel together, at most: what
+                                                        ///< TCP carries as one fragment
+inline constexpr std::size_t batched_bytes = 33 << 10;  ///< that a message there carries: 32 KiB and what is said about
+                                                        ///< them. The target works on one while the next is sent
+inline constexpr std::size_t alone_bytes = 32 << 10;    ///< a message of so many does not wait for others
+inline constexpr unsigned batch_enough_messages = 64;   ///< it does not wait for more
+inline constexpr unsigned place_bits = 24;              ///< of an operation, among all
 
 /// `left`: in good order, and has said so. `unreachable`: UCX has no way there, and nobody has been told yet. `broken`:
 /// nothing goes there any more. `dead`: the job says so.

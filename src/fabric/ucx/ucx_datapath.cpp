@@ -321,7 +321,8 @@ std::byte* ucx_fabric::begin_message(connection& c, std::uint16_t kind, std::siz
 
 void ucx_fabric::end_message(connection& c, departure when) noexcept {
   const outgoing& m = *c.batch;
-  if (when == departure::now || m.messages >= batch_enough_messages || m.filled >= batch_enough_bytes) send_batch(c);
+  const bool is_large = m.messages == 1 && m.filled >= alone_bytes;
+  if (when == departure::now || m.messages >= batch_enough_messages || is_large) send_batch(c);
 }
 
 // Of one fragment, so that messages stay in order.

@@ -70,7 +70,7 @@ ucx_fabric::ucx_fabric(int rank, int size) : rank_(rank), size_(size) {
   // Without watching its peer UCX cannot be told to let go of an operation's memory when the peer is dead.
   if (library_.watches_peers()) caps_.handler_bytes_max = by_messages_ ? 0 : handler_bytes_max;
   if (by_messages_) caps_.handler_pieces_bytes_max = message_bytes;
-  caps_.message_bytes_max = by_messages_ ? batch_bytes - sizeof(envelope) : message_bytes;
+  caps_.message_bytes_max = by_messages_ ? batched_bytes - sizeof(envelope) : message_bytes;
   caps_.transfer_bytes_max = by_messages_ ? batch_bytes - sizeof(envelope) - sizeof(order) : transfer_bytes_max;
   caps_.messages_after_writes = by_messages_;
   caps_.outstanding_reads_max = ~std::uint32_t{0};

@@ -113,6 +113,30 @@ TEST_CASE("small operations travel together", "[ucx]") {
   CHECK(back == from);
 }
 
+// Goal: rows fill their batches, and the question whether they are placed travels with the last.
+// Break: let a batch leave when it has more than it had to wait for.
+TEST_CASE("rows fill batches", "[ucx]") {
+  job all(2);
+  if (!all[0].net->caps().messages_after_writes) return;
+  constexpr std::size_t rows = 64, row_words = 256, row_bytes = 8 * row_words;
+  std::vector<std::uint64_t> memory(rows * row_words);
+  auto from = numbers(rows * row_words, 1);
+  const region_key key = region_of(all[1], memory);
+  const auto put_row = [&](std::size_t row) {
+    const local_slice here{&from[row * row_words], row_bytes};
+    const remote_slice there{key.address + row * row_bytes, row_bytes};
+    return all[0].net->write(1, {&here, 1}, key, {&there, 1}, row + 1);
+  };
+  REQUIRE(all.post([&] { return put_row(0); }) == status::posted);
+  REQUIRE(all.until([&] { return all[0].over.size() == 1; }));
+  all[0].over.clear();
+  const std::uint64_t before = all[0].count("ucx_batches");
+  for (std::size_t row = 0; row < rows; ++row) REQUIRE(put_row(row) == status::posted);
+  REQUIRE(all.until([&] { return all[0].over.size() == rows; }));
+  CHECK(all[0].count("ucx_batches") - before == rows * row_bytes / rma::ucx::batch_bytes + 1);
+  CHECK(memory == from);
+}
+
 // Goal: messages arrive once and in order, those to oneself, too, also if they are sent faster than they are taken.
 TEST_CASE("messages are in order", "[ucx]") {
   job all(2);
