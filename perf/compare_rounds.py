@@ -59,15 +59,17 @@ def between_two(server, client, tries=50):
     return None
 
 
-def measure_ours(chosen, program, wanted, options):
+def measure_ours(chosen, program, wanted, options, *more):
     launcher = os.path.join(chosen.build, "tools", "rmarun")
-    command = [launcher, "-n", "2", *options, os.path.join(chosen.build, "perf", program)]
+    command = [launcher, "-n", "2", *options, os.path.join(chosen.build, "perf", program), *more]
     return compare.run(OURS, command, program, wanted, chosen)
 
 
-def one_round(chosen, programs, bars, peers, tools, options=None):
+def one_round(chosen, programs, bars, peers, tools, options=None, typical=()):
     """{(metric, bytes): {who: value}} and the units. peers: {name: command before the program, folder of programs}.
-    tools: {(metric, bytes): (name, function that measures)}. options: {program: of the launcher, for ours}."""
+    tools: {(metric, bytes): (name, function that measures)}. options: {program: of the launcher, for ours}. typical: of
+    which (metric, bytes) the tool says the median of single operations, not their mean; ours then stands under
+    (OURS, name of the tool), too."""
     found, units = {}, {}
     for program in programs:
         wanted = {bar.metric for bar in bars if bar.program == program and bar.against is None}
@@ -82,6 +84,13 @@ def one_round(chosen, programs, bars, peers, tools, options=None):
             key = (point["metric"], point["bytes"])
             found.setdefault(key, {})[point["who"]] = point["median"]
             units[key] = point["unit"]
+        singles = {bar.metric for bar in bars if bar.program == program and (bar.metric, bar.bytes) in typical}
+        if not singles:
+            continue
+        for point in measure_ours(chosen, program, singles, (options or {}).get(program, []), "--typical"):
+            key = (point["metric"], point["bytes"])
+            if key in typical:
+                found[key][OURS, tools[key][0]] = point["median"]
     for key, (name, measure) in tools.items():
         if key in found and (value := measure()) is not None:
             found[key][name] = value
@@ -93,7 +102,7 @@ def rows_of(rounds, units, bars):
     rows = []
     for key in sorted({key for values in rounds for key in values}):
         for who, bar_of in bars.items():
-            pairs = [(values[key][OURS], values[key][who]) for values in rounds
+            pairs = [(values[key].get((OURS, who), values[key][OURS]), values[key][who]) for values in rounds
                      if {OURS, who} <= values.get(key, {}).keys()]
             if not pairs:
                 continue

@@ -27,6 +27,7 @@ struct options {
   std::string metric{};  ///< regular expression; empty: all
   std::string fabric{};  ///< name to report; empty: what the job says
   bool pin = true;
+  bool typical = false;  ///< a run's value is the median of its iterations, each timed by itself, not their mean
 };
 
 /// Thrown where a program should end with this status and no further word.
@@ -116,6 +117,7 @@ class session {
     double line_ns_before, line_ns_after;
   };
   double time(const body& run, std::uint64_t iterations) const;
+  double time_each(const body& run, std::uint64_t iterations) const;
   std::uint64_t calibrate(const body& run, bool together) const;
   void take(result& into, const body& run, bool together) const;
   [[nodiscard]] machine_state probe() const;
