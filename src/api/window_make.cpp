@@ -118,7 +118,8 @@ status check_plan(const team_core& team, const window_plan& plan, const Hints& h
   if (plan.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / plan.element_bytes) return status::bad_size;
   if (hints.signals > signals_max || hints.fence > fence_kind::imm_ri) return status::bad_argument;
   if (!can_have_fence(team, wished_fence(team.rt->config, hints))) return status::not_supported;
-  if (plan.kind == call::allocate_shared && !(team.one_node && team.rt->intranode)) return status::unreachable;
+  if (plan.kind == call::allocate_shared && !(team.one_node && (team.rt->intranode || team.size == 1)))
+    return status::unreachable;
   if (plan.kind == call::create && plan.memory == nullptr && plan.count != 0) return status::bad_argument;
   const fabric::network* const wide = team.rt->where.wide.get();
   const bool atomics = wide != nullptr && wide->caps().atomics;
