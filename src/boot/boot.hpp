@@ -43,6 +43,9 @@ class client {
   [[nodiscard]] virtual int size() const noexcept = 0;
   /// The job's key; empty where there is none (a job of one, simulated ranks).
   [[nodiscard]] virtual std::string_view key() const noexcept { return {}; }
+  /// The address by which the job's other hosts reach this one, in numbers; empty if there are none, or if it is not
+  /// known.
+  [[nodiscard]] virtual std::string host() const { return {}; }
   /// The job's server is in rank 0's process, and ends with it.
   [[nodiscard]] virtual bool rank_0_serves() const noexcept { return false; }
 

@@ -23,6 +23,7 @@ class introduced_client final : public client {
   [[nodiscard]] int rank() const noexcept override { return channel_->rank(); }
   [[nodiscard]] int size() const noexcept override { return channel_->size(); }
   [[nodiscard]] std::string_view key() const noexcept override { return channel_->key(); }
+  [[nodiscard]] std::string host() const override { return channel_->host(); }
   [[nodiscard]] bool rank_0_serves() const noexcept override { return channel_->rank_0_serves(); }
   [[nodiscard]] std::vector<std::string> process_sets() const override { return by_->process_sets(timeout_s_); }
   [[nodiscard]] std::vector<int> members_of(const std::string& set) const override {

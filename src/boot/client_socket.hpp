@@ -23,6 +23,7 @@ class socket_client final : public client {
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return size_; }
   [[nodiscard]] std::string_view key() const noexcept override { return key_; }
+  [[nodiscard]] std::string host() const override { return own_address_of(link_.fd()); }
   [[nodiscard]] bool rank_0_serves() const noexcept override { return rank_0_serves_; }
   status put(std::string_view key, std::string_view value) override;
   status get(std::string_view key, std::string& value) override;

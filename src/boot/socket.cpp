@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstddef>
@@ -208,6 +209,31 @@ unique_fd listen_at(boot_address& where) { return where.local ? listen_local(whe
 
 connect_outcome connect_to(const boot_address& where, boot_clock::time_point deadline) {
   return where.local ? connect_local(where, deadline) : connect_tcp(where, deadline);
+}
+
+unique_fd begin_connect(const boot_address& where) noexcept {
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;  // asks nobody
+  addrinfo* list = nullptr;
+  if (::getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &list) != 0 || list == nullptr) return {};
+  unique_fd fd{::socket(list->ai_family, socket_flags, list->ai_protocol)};
+  const bool begun = fd && (::connect(fd.get(), list->ai_addr, list->ai_addrlen) == 0 || errno == EINPROGRESS);
+  ::freeaddrinfo(list);
+  return begun ? std::move(fd) : unique_fd{};
+}
+
+std::string own_address_of(int fd) {
+  sockaddr_storage name{};
+  socklen_t bytes = sizeof name;
+  std::array<char, NI_MAXHOST> text{};
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&name), &bytes) != 0) return {};
+  if (name.ss_family != AF_INET && name.ss_family != AF_INET6) return {};
+  if (::getnameinfo(reinterpret_cast<const sockaddr*>(&name), bytes, text.data(), text.size(), nullptr, 0,
+                    NI_NUMERICHOST) != 0)
+    return {};
+  return text.data();
 }
 
 bool peer_is_same_user(int fd) noexcept {

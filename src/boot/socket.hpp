@@ -64,6 +64,13 @@ struct connect_outcome {
 /// One attempt, not longer than `deadline` (but for the name service).
 connect_outcome connect_to(const boot_address& where, boot_clock::time_point deadline);
 
+/// Begins to connect to a TCP address given in numbers, and waits for nothing: the socket is writable when it is over.
+/// None if that fails at once.
+unique_fd begin_connect(const boot_address& where) noexcept;
+
+/// The address, in numbers, that this end of a TCP connection has; empty for other sockets.
+std::string own_address_of(int fd);
+
 /// True if the other end of the Unix socket `fd` belongs to this user.
 bool peer_is_same_user(int fd) noexcept;
 

@@ -42,9 +42,9 @@ constexpr definition table[] = {
      "address space kept for one rank's library windows; memory is taken only when allocated"},
     {"RMA_HUGE_PAGES", "on", form::words, "on|off",
      "library windows of 1 MiB and more lie in huge pages, where the kernel has some (Linux 6.1)"},
-    {"RMA_FABRIC", "auto", form::words, "auto|shm|verbs|ucx|sim",
-     "what leads to ranks whose memory is not shared: auto takes RDMA verbs if every rank has a device, else UCX; sim: "
-     "a simulated job has its adapters on one node, too"},
+    {"RMA_FABRIC", "auto", form::words, "auto|shm|verbs|ucx|tcp|sim",
+     "what leads to ranks whose memory is not shared: auto takes RDMA verbs if every rank has a device, else UCX if it "
+     "has a network besides TCP everywhere, else TCP; sim: a simulated job has its adapters on one node, too"},
     {"RMA_DEVICE", "", form::text, "name[:port[:gid index]]; empty: the first that works",
      "RDMA device, see ibv_devices"},
     {"RMA_REGISTRATION_CACHE_BYTES", "1G", form::bytes, "bytes, K M G T; 0: none",

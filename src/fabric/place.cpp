@@ -19,6 +19,7 @@
 #include "fabric/sim/sim_boot.hpp"
 #include "fabric/sim/sim_fabric.hpp"
 #include "fabric/sim/sim_surroundings.hpp"
+#include "fabric/tcp/tcp_fabric.hpp"
 #include "fabric/ucx/open.hpp"
 #include "fabric/verbs/open.hpp"
 
@@ -48,6 +49,7 @@ boot::options boot_options(const settings& s) {
 struct obstacles {
   std::string verbs;
   std::string ucx;
+  std::string tcp;
 };
 
 /// How the job's ranks lie on nodes, and what leads from one to another.
@@ -108,14 +110,14 @@ std::string gather(boot::client& boot) {
     machine_of += fmt::format("{} ", machine);
     ++machines[machine].ranks;
     machines[machine].cores.add(detail::core_set::parse(take_line(theirs)));
-    for (std::string* each : {&first.verbs, &first.ucx}) {
+    for (std::string* each : {&first.verbs, &first.ucx, &first.tcp}) {
       const std::string lacks = take_line(theirs);
       if (each->empty() && !lacks.empty()) *each = fmt::format("rank {}: {}", r, lacks);
     }
   }
   std::string loads;
   for (const machine_load& each : machines) loads += fmt::format("{} {} ", each.ranks, each.cores.count());
-  return fmt::format("{}\n{}\n{}\n{}\n{}", node_of, machine_of, first.verbs, first.ucx, loads);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", node_of, machine_of, first.verbs, first.ucx, first.tcp, loads);
 }
 
 std::vector<std::size_t> numbers(const std::string& line) {
@@ -126,9 +128,9 @@ std::vector<std::size_t> numbers(const std::string& line) {
 /// Rank 0 gathers what each rank has and publishes the outcome once: each rank asks two keys, not one of everybody.
 surveyed survey(boot::client& boot, const introduced& mine) {
   if (boot.size() == 1) return {{0}, mine.has, {1, detail::core_set::parse(mine.cores).count()}};
-  if (const status s = boot.put(
-          fmt::format("node/{}", boot.rank()),
-          fmt::format("{}\n{}\n{}\n{}\n{}", mine.node, mine.machine, mine.cores, mine.has.verbs, mine.has.ucx));
+  if (const status s = boot.put(fmt::format("node/{}", boot.rank()),
+                                fmt::format("{}\n{}\n{}\n{}\n{}\n{}", mine.node, mine.machine, mine.cores,
+                                            mine.has.verbs, mine.has.ucx, mine.has.tcp));
       !ok(s))
     raise_job_ended(s);
   std::string text;
@@ -144,6 +146,7 @@ surveyed survey(boot::client& boot, const introduced& mine) {
   const std::vector<std::size_t> machine_of = numbers(take_line(text));
   found.none.verbs = take_line(text);
   found.none.ucx = take_line(text);
+  found.none.tcp = take_line(text);
   const std::vector<std::size_t> loads = numbers(take_line(text));
   for (std::size_t r = 0; r < node_of.size(); ++r) {
     if (node_of[r] == node_of.at(me)) found.members.push_back(static_cast<int>(r));
@@ -191,11 +194,58 @@ std::string lacks_ucx(const settings& s) {
   return wanted ? ucx::lacks() : "RMA_FABRIC=" + s.text(knob::fabric);
 }
 
+std::string lacks_tcp(const settings& s) {
+  const bool wanted = s.is(knob::fabric, "auto") || s.is(knob::fabric, "tcp");
+  return wanted ? std::string() : "RMA_FABRIC=" + s.text(knob::fabric);
+}
+
+/// Of ranks that nothing but this machine's memory joins in their job's channel, nobody else needs to hear.
+std::unique_ptr<network> start_tcp(const settings& s, const boot::client& boot, std::string& address) {
+  const std::string host = boot.host();
+  auto made = std::make_unique<tcp::tcp_fabric>(tcp::start{boot.rank(), boot.size(), host.empty() ? "127.0.0.1" : host,
+                                                           std::string(boot.key()),
+                                                           static_cast<int>(s.number(knob::peer_timeout_ms))});
+  address = made->address();
+  return made;
+}
+
 [[noreturn]] void refuse_fabric(std::string_view name, std::string_view why) {
   throw Error(status::unreachable, fmt::format("RMA_FABRIC={}: {}", name, why));
 }
 
-/// The fabric between nodes, where it is needed and every rank has it: verbs before UCX.
+/// Whether all ranks say so. As in `survey`, rank 0 asks everybody, and the others rank 0.
+bool all_agree(boot::client& boot, std::string_view on_what, bool mine) {
+  const auto told = [&](const status s) {
+    if (!ok(s)) raise_job_ended(s);
+  };
+  told(boot.put(fmt::format("{}/{}", on_what, boot.rank()), mine ? "yes" : "no"));
+  std::string all = mine ? "yes" : "no";
+  if (boot.rank() != 0) {
+    told(boot.get(on_what, all));
+    return all == "yes";
+  }
+  for (int r = 1; r < boot.size(); ++r) {
+    std::string theirs;
+    told(boot.get(fmt::format("{}/{}", on_what, r), theirs));
+    if (theirs != "yes") all = "no";
+  }
+  told(boot.put(on_what, all));
+  return all == "yes";
+}
+
+enum class wide : std::uint8_t { verbs, ucx, tcp, none };
+
+/// Of what every rank has: verbs before UCX before TCP. Where UCX has nothing but TCP either, the fabric of our own is
+/// faster.
+wide choose_wide(const settings& s, boot::client& boot, const surveyed& job) {
+  if (job.none.verbs.empty()) return wide::verbs;
+  const bool ucx_can = job.none.ucx.empty();
+  if (!job.none.tcp.empty()) return ucx_can ? wide::ucx : wide::none;
+  return ucx_can && s.is(knob::fabric, "auto") && all_agree(boot, "ucx has a network", ucx::has_network()) ? wide::ucx
+                                                                                                           : wide::tcp;
+}
+
+/// The fabric between nodes, where it is needed.
 std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const surveyed& job,
                                     std::unique_ptr<verbs::opened> device) {
   const bool verbs_wanted = s.is(knob::fabric, "verbs");
@@ -203,24 +253,32 @@ std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const
   if (verbs_wanted && !job.none.verbs.empty()) refuse_fabric("verbs", job.none.verbs);
   if (ucx_wanted && !job.none.ucx.empty()) refuse_fabric("ucx", job.none.ucx);
   const bool one_node = static_cast<int>(job.members.size()) == boot.size();
-  // Without plain memory the ranks of one node use its fabric's calls, or a device, but not UCX unless it is asked for.
-  const bool leads_elsewhere = !one_node || verbs_wanted || ucx_wanted;
+  // Without plain memory the ranks of one node use its fabric's calls, or a device, but not UCX or TCP unless they are
+  // asked for.
+  const bool leads_elsewhere = !one_node || verbs_wanted || ucx_wanted || s.is(knob::fabric, "tcp");
   if (!leads_elsewhere && (s.on(knob::intranode) || !job.none.verbs.empty())) return nullptr;
   std::string key;
   std::string address;
   std::unique_ptr<network> made;
-  if (job.none.verbs.empty()) {
-    made = device->start({boot.rank(), boot.size(), std::string(boot.key()), s.number(knob::registration_cache_bytes)},
-                         address);
-    key = verbs::address_key(boot.rank());
-  } else if (job.none.ucx.empty()) {
-    made = ucx::start(boot.rank(), boot.size(), address);
-    key = ucx::address_key(boot.rank());
-  } else {
-    throw Error(status::unreachable,
-                fmt::format("the job's ranks are on several nodes, and nothing leads from one to another; "
-                            "RDMA verbs: {}; UCX: {}",
-                            job.none.verbs, job.none.ucx));
+  switch (choose_wide(s, boot, job)) {
+    case wide::verbs:
+      made = device->start(
+          {boot.rank(), boot.size(), std::string(boot.key()), s.number(knob::registration_cache_bytes)}, address);
+      key = verbs::address_key(boot.rank());
+      break;
+    case wide::ucx:
+      made = ucx::start(boot.rank(), boot.size(), address);
+      key = ucx::address_key(boot.rank());
+      break;
+    case wide::tcp:
+      made = start_tcp(s, boot, address);
+      key = tcp::address_key(boot.rank());
+      break;
+    case wide::none:
+      throw Error(status::unreachable,
+                  fmt::format("the job's ranks are on several nodes, and nothing leads from one to another; "
+                              "RDMA verbs: {}; UCX: {}; TCP: {}",
+                              job.none.verbs, job.none.ucx, job.none.tcp));
   }
   if (const status p = boot.put(key, address); !ok(p)) raise_job_ended(p);
   return made;
@@ -270,6 +328,7 @@ place find_place(const settings& s) {
       shm::node_identity(s.text(knob::node)), shm::machine_identity(), detail::core_set::allowed().text(), {}};
   std::unique_ptr<verbs::opened> device = open_device(s, mine.has.verbs);
   mine.has.ucx = lacks_ucx(s);
+  mine.has.tcp = lacks_tcp(s);
   surveyed job = survey(*at.boot, mine);
   const shm::node_load load = load_of(s, job);
   at.wide = start_wide(s, *at.boot, job, std::move(device));

@@ -5,10 +5,12 @@
 #include <ucs/debug/log_def.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <string_view>
 #include <utility>
 
 #include "rma/error.hpp"
@@ -43,9 +45,10 @@ bool is_infiniband(const std::string& name) noexcept {
 
 }  // namespace
 
-library::library() {
+library::library(purpose what) {
   try {
     open_context();
+    if (what == purpose::only_to_look) return;
     open_worker();
     try_watching();
   } catch (...) {
@@ -56,7 +59,7 @@ library::library() {
 }
 
 library::~library() {
-  ucx_.ucp_worker_destroy(worker_);
+  if (worker_ != nullptr) ucx_.ucp_worker_destroy(worker_);
   ucx_.ucp_cleanup(context_);
 }
 
@@ -133,6 +136,12 @@ void library::look_at_transports() {
 bool library::only_messages() const noexcept {
   const auto sends = [](const std::string& name) { return name == "tcp" || name.starts_with("ud_"); };
   return !transports_.empty() && std::ranges::all_of(transports_, sends);
+}
+
+bool library::has_network() const noexcept {
+  constexpr std::array<std::string_view, 7> no_network{"tcp", "self", "posix", "sysv", "cma", "knem", "xpmem"};
+  return std::ranges::any_of(transports_,
+                             [&](const std::string& name) { return std::ranges::count(no_network, name) == 0; });
 }
 
 std::vector<std::string> transports_of_context(std::string_view text) {

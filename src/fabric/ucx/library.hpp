@@ -5,6 +5,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,8 +20,11 @@ std::vector<std::string> transports_of_context(std::string_view text);
 /// Closed the other way round: worker, then context.
 class library {
  public:
+  /// `only_to_look`: what there is, without a worker, so that nothing can be sent.
+  enum class purpose : std::uint8_t { to_send, only_to_look };
+
   /// Takes the UCX_* settings of the environment. Throws Error(unreachable) that says what UCX refused.
-  library();
+  explicit library(purpose what = purpose::to_send);
   ~library();
   library(const library&) = delete;
   library& operator=(const library&) = delete;
@@ -34,6 +38,8 @@ class library {
   /// Whether UCX may only send messages to other processes, of which its software at the target makes puts, gets and
   /// atomics. It ends that process if the origin dies meanwhile: such operations are better made of messages here.
   [[nodiscard]] bool only_messages() const noexcept;
+  /// Whether UCX may use a network besides TCP.
+  [[nodiscard]] bool has_network() const noexcept;
   /// Readable when there is news after the worker was armed.
   [[nodiscard]] int event_fd() const noexcept { return events_; }
   /// Of the worker, as others have to give it to UCX; may contain any byte.

@@ -8,6 +8,8 @@ namespace rma::ucx {
 
 std::string lacks() { return "this library was built without UCX (libucx-dev was not there)"; }
 
+bool has_network() noexcept { return false; }
+
 std::unique_ptr<fabric::network> start(int, int, std::string&) { throw Error(status::unreachable, lacks()); }
 
 std::string address_key(int rank) { return fmt::format("ucx/{}", rank); }

@@ -8,6 +8,14 @@ namespace rma::ucx {
 
 std::string lacks() { return {}; }
 
+bool has_network() noexcept {
+  try {
+    return library(library::purpose::only_to_look).has_network();
+  } catch (...) {
+    return false;
+  }
+}
+
 std::unique_ptr<fabric::network> start(int rank, int size, std::string& address) {
   auto made = std::make_unique<ucx_fabric>(rank, size);
   address = made->address();
