@@ -154,6 +154,7 @@ unsigned context::progress() noexcept {
   if (on_duty_) found += duty_(duty_self_);
   if (!owed_.empty()) acknowledge();
   if (!waiting_.empty()) send_waiting();
+  if (found != 0) wake_others();
   if (accounts_) [[unlikely]] {
     guard.unlock();
     around_.charge(work::poll, found);
@@ -162,8 +163,15 @@ unsigned context::progress() noexcept {
   return found;
 }
 
+// What one thread has taken in may be what another one sleeps for, whose descriptors then have nothing to tell any
+// more.
+void context::wake_others() noexcept {
+  full_fence();
+  if (asleep_.load(std::memory_order_relaxed) != 0) around_.ring(rank());
+}
+
 void context::look_at_adapter() noexcept {
-  (void)wide_->poll(*this, events_per_round);
+  if (wide_->poll(*this, events_per_round) != 0) wake_others();
   if (!owed_.empty()) acknowledge();
   if (!waiting_.empty()) send_waiting();
 }
@@ -208,7 +216,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
       spin_pause();
     } else if (patience_.spin_ns == 0 && !long_pause && idle_rounds++ < patience_.looks_before_sleep) {
       around_.yield();
-    } else if (sleep(ready, until_ns)) {
+    } else if (sleep(ready, until_ns, serves)) {
       break;
     } else {
       busy = true;  // whoever woke it may have more
@@ -282,7 +290,19 @@ std::size_t context::waiting_messages() noexcept {
 }
 
 // True if `ready` was met.
-bool context::sleep(condition ready, std::int64_t until_ns) noexcept {
+bool context::sleep(condition ready, std::int64_t until_ns, bool serves) noexcept {
+  // Counted before it is asked whether it is ready: who makes it so afterwards sees the count.
+  struct mark {
+    std::atomic<std::uint32_t>* const of;
+    explicit mark(std::atomic<std::uint32_t>* all) noexcept : of(all) {
+      if (of != nullptr) of->fetch_add(1);
+    }
+    mark(const mark&) = delete;
+    mark& operator=(const mark&) = delete;
+    ~mark() {
+      if (of != nullptr) of->fetch_sub(1, std::memory_order_relaxed);
+    }
+  } const marked(serves ? nullptr : &asleep_);
   const std::uint32_t armed = around_.arm();
   if (ready()) {
     around_.retract();

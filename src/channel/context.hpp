@@ -328,7 +328,8 @@ class context final : public fabric::sink, public fabric::directory {
   void look_at_adapter() noexcept;
   /// `serves`: for others, while the program computes.
   status wait_slow(condition ready, judge failed, std::int64_t until_ns, bool serves = false) noexcept;
-  bool sleep(condition ready, std::int64_t until_ns) noexcept;
+  bool sleep(condition ready, std::int64_t until_ns, bool serves) noexcept;
+  void wake_others() noexcept;
   void adapt(std::int64_t slept_ns, std::int64_t most_ns) noexcept;
   void leave_library() noexcept;
   peer& find_peer(int rank) noexcept;
@@ -359,8 +360,9 @@ class context final : public fabric::sink, public fabric::directory {
   std::vector<int> waiting_;  ///< peers with queued messages
   std::array<std::uint64_t, static_cast<std::size_t>(counter::count_)> counters_{};
   patience patience_;
-  unsigned quick_looks_ = 0;           ///< of ready_soon
-  std::atomic<std::int64_t> spin_ns_;  ///< adapts to how long waits are
+  unsigned quick_looks_ = 0;               ///< of ready_soon
+  std::atomic<std::uint32_t> asleep_ = 0;  ///< threads of this rank that sleep for something of their own
+  std::atomic<std::int64_t> spin_ns_;      ///< adapts to how long waits are
   void (*completed_)(void* self, std::uint64_t token, status result) noexcept = nullptr;
   void* completed_self_ = nullptr;
   void (*immediate_)(void* self, int source, std::uint32_t immediate) noexcept = nullptr;
