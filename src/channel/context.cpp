@@ -252,7 +252,7 @@ void context::leave_library() noexcept {
       around_.yield();
       continue;
     }
-    const std::uint32_t armed = around_.arm();
+    const std::uint32_t armed = around_.arm(true);
     if (!anything_new()) around_.sleep(armed, nap_ns);
     around_.inside(false);
     full_fence();
@@ -303,7 +303,7 @@ bool context::sleep(condition ready, std::int64_t until_ns, bool serves) noexcep
       if (of != nullptr) of->fetch_sub(1, std::memory_order_relaxed);
     }
   } const marked(serves ? nullptr : &asleep_);
-  const std::uint32_t armed = around_.arm();
+  const std::uint32_t armed = around_.arm(serves);
   if (ready()) {
     around_.retract();
     return true;

@@ -44,8 +44,9 @@ class surroundings {
   virtual void inside(bool yes) noexcept = 0;
   /// Lets another rank on this core run.
   virtual void yield() noexcept = 0;
-  /// From here on whoever has news rings the doorbell. Look once more for news, then `sleep` with what this returns.
-  virtual std::uint32_t arm() noexcept = 0;
+  /// From here on whoever has news rings the doorbell; `serves`: who has a message, or something for a lock manager.
+  /// Look once more for news, then `sleep` with what this returns.
+  virtual std::uint32_t arm(bool serves) noexcept = 0;
   /// Until the doorbell rings after that `arm`, at most so long; all threads of this rank that sleep are woken.
   /// `retract` instead if news was found after `arm`.
   virtual void sleep(std::uint32_t armed, std::int64_t timeout_ns) noexcept = 0;

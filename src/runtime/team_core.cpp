@@ -88,6 +88,14 @@ void team_core::ring_all() noexcept {
   }
 }
 
+void team_core::ring_waiters() noexcept {
+  for (int i = 0; i < mapped; ++i) {
+    if (places[static_cast<std::size_t>(i)] >= 0 && first + i != rank) {
+      rt->board->ring_waiters(static_cast<std::size_t>(places[static_cast<std::size_t>(i)]));
+    }
+  }
+}
+
 // Binomial tree: the children of v (relative to the root) are v + 2^k for 2^k above v's lowest set bit's power.
 status team_core::broadcast(std::span<std::byte> data, int root) noexcept {
   if (const status s = lost_member(); s != status::done) return s;
@@ -155,7 +163,7 @@ status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noe
 status team_core::barrier() noexcept {
   if (has_lines && rt->intranode) {
     return fast.arrive_and_wait(
-        *rt->ctx, [this]() noexcept { ring_all(); }, [this]() noexcept { return gone_member(); });
+        *rt->ctx, [this]() noexcept { ring_waiters(); }, [this]() noexcept { return gone_member(); });
   }
   return message_barrier(id, far_seat);
 }

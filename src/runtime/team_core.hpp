@@ -51,6 +51,8 @@ struct team_core : std::enable_shared_from_this<team_core> {
   /// The same for those who have left the job, too: for waits that need every member.
   status gone_member() noexcept;
   void ring_all() noexcept;
+  /// Those whose program may wait for what is in memory now: not who only serves others.
+  void ring_waiters() noexcept;
 
   // Small collectives; world-wide trees of messages.
   status broadcast(std::span<std::byte> data, int root) noexcept;

@@ -29,7 +29,7 @@ status barrier(window_core& w) noexcept {
   if (in_one_memory(w)) {
     if (const status s = team.lost_member(); s != status::done) return s;
     return w.barrier.arrive_and_wait(
-        *w.ctx, [&team]() noexcept { team.ring_all(); }, failed);
+        *w.ctx, [&team]() noexcept { team.ring_waiters(); }, failed);
   }
   return team.message_barrier(w.barrier_id, w.far_seat);
 }

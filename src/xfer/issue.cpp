@@ -368,7 +368,7 @@ void notify(window_core& w, int target, counter_kind kind, std::uint32_t index) 
     if (kind == counter_kind::post) words.posts.publish(++told.posts);
     if (kind == counter_kind::completion) words.completions.publish(++told.completions);
   }
-  w.ring(target);
+  w.ring_waiters(target);
 }
 
 }  // namespace rma::detail

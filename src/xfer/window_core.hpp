@@ -290,6 +290,12 @@ struct window_core : window_view {
     if (place >= 0) board->ring_doorbell(static_cast<std::size_t>(place));
   }
 
+  /// For what only the target's program may wait for.
+  void ring_waiters(int target) const noexcept {
+    const int place = team->place(target);
+    if (place >= 0) board->ring_waiters(static_cast<std::size_t>(place));
+  }
+
   /// Opens or closes the inline path towards a mapped target.
   static void open(target_view& t) noexcept {
     t.limit = t.limit_open;

@@ -123,7 +123,7 @@ class fake_surroundings final : public detail::surroundings {
   void yield() noexcept override {
     if (on_yield) on_yield();
   }
-  std::uint32_t arm() noexcept override {
+  std::uint32_t arm(bool) noexcept override {
     if (on_arm) on_arm();
     return 1;
   }

@@ -33,13 +33,12 @@ inline constexpr std::size_t huge_bytes = std::size_t{2} << 20;  ///< of a huge 
 
 enum class presence : std::uint32_t { absent = 0, alive = 1, left = 2, dead = 3 };
 enum class whereabouts : std::uint32_t { outside = 0, spinning = 1, asleep = 2 };
-/// How a rank sleeps: on its doorbell word, or on descriptors of which its bell is one. The low bits of the word; above
-/// them its owner counts how often it was armed.
+/// How a rank sleeps: on its doorbell word, or on descriptors of which its bell is one. The low bits of the word; then
+/// whether only a thread that serves others sleeps; above that its owner counts how often it was armed.
 enum class doorbell : std::uint32_t { idle = 0, futex = 1, bell = 2 };
-inline constexpr unsigned doorbell_bits = 2;
-constexpr doorbell doorbell_of(std::uint32_t word) noexcept {
-  return static_cast<doorbell>(word & ((1U << doorbell_bits) - 1));
-}
+inline constexpr std::uint32_t doorbell_serves = 4;
+inline constexpr unsigned doorbell_bits = 3;
+constexpr doorbell doorbell_of(std::uint32_t word) noexcept { return static_cast<doorbell>(word & 3U); }
 
 /// One rank as the others see it.
 struct rank_slot {
@@ -112,6 +111,12 @@ class board {
   /// Wakes rank `i` if it sleeps. The caller has put a full fence between its news and this call.
   void ring_doorbell(std::size_t i) noexcept {
     if (slot(i).doorbell.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      wake(i);
+  }
+  /// The same for news that only a thread of the program may wait for: who only serves others sleeps on.
+  void ring_waiters(std::size_t i) noexcept {
+    const std::uint32_t word = slot(i).doorbell.load(std::memory_order_relaxed);
+    if (word != 0 && (word & doorbell_serves) == 0) [[unlikely]]
       wake(i);
   }
   /// True if this process takes part in fences for others (core/membarrier.hpp), or they are this thread's own.

@@ -56,15 +56,21 @@ void node_surroundings::yield() noexcept { ::sched_yield(); }
 
 // Each arming has a number, so that a thread that is about to sleep sees a ring after its own arming although another
 // thread has armed the doorbell again.
-std::uint32_t node_surroundings::arm() noexcept {
+std::uint32_t node_surroundings::arm(bool serves) noexcept {
   rank_slot& mine = board_.slot(board_.me());
   mine.inside.store(static_cast<std::uint32_t>(whereabouts::asleep), std::memory_order_relaxed);
   const std::uint32_t rings = rings_.load();
   const auto how = static_cast<std::uint32_t>(watched_.empty() ? doorbell::futex : doorbell::bell);
-  const std::uint32_t fresh = (arms_.fetch_add(1, std::memory_order_relaxed) << doorbell_bits) | how;
+  const std::uint32_t fresh =
+      (arms_.fetch_add(1, std::memory_order_relaxed) << doorbell_bits) | (serves ? doorbell_serves : 0) | how;
   auto found = static_cast<std::uint32_t>(doorbell::idle);
   // A full fence: what others wrote before they looked at it is seen from here on.
-  const bool first = mine.doorbell.compare_exchange(found, fresh);
+  bool first = mine.doorbell.compare_exchange(found, fresh);
+  // Armed by who only serves: others than that must not pass this thread over. Who sleeps on the word already is woken
+  // by its address, who is about to looks again.
+  const auto is_too_little = [serves](std::uint32_t word) { return !serves && (word & doorbell_serves) != 0; };
+  while (!first && (found == static_cast<std::uint32_t>(doorbell::idle) || is_too_little(found)))
+    first = mine.doorbell.compare_exchange(found, fresh);
   if (!first) detail::full_fence();
   return !watched_.empty() ? rings : first ? fresh : found;
 }

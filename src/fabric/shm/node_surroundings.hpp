@@ -29,7 +29,7 @@ class node_surroundings final : public detail::surroundings {
   void compute(std::int64_t) noexcept override {}
   void inside(bool yes) noexcept override;
   void yield() noexcept override;
-  std::uint32_t arm() noexcept override;
+  std::uint32_t arm(bool serves) noexcept override;
   void sleep(std::uint32_t armed, std::int64_t timeout_ns) noexcept override;
   void retract() noexcept override;
   void watch(int descriptor) override;

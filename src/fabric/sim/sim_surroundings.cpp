@@ -49,7 +49,7 @@ void sim_surroundings::yield() noexcept {
   job_.yield(rank_);
 }
 
-std::uint32_t sim_surroundings::arm() noexcept {
+std::uint32_t sim_surroundings::arm(bool /*serves*/) noexcept {
   show(shm::whereabouts::asleep);
   board_.slot(board_.me()).doorbell.store(1);
   job_.arm(rank_);

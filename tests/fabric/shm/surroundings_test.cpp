@@ -32,15 +32,38 @@ bool wakes(node_surroundings& around, std::uint32_t armed) {
 TEST_CASE("a ring is not lost when another thread arms the doorbell after it", "[fabric][shm][surroundings]") {
   lone_board alone;
   node_surroundings around(*alone.node, {1, 1});
-  const std::uint32_t first = around.arm();
+  const std::uint32_t first = around.arm(false);
   around.ring(0);
-  const std::uint32_t second = around.arm();
+  const std::uint32_t second = around.arm(false);
   CHECK(wakes(around, first));
   std::thread other([&] { around.sleep(second, long_ns); });
-  const std::uint32_t third = around.arm();
+  const std::uint32_t third = around.arm(false);
   around.ring(0);
   CHECK(wakes(around, third));
   other.join();
+}
+
+// Goal: news for a waiting program leaves a thread that only serves asleep; but not once the program sleeps, too, in
+// whatever order the two go to sleep.
+// Break: leave the doorbell as the serving thread armed it.
+TEST_CASE("news for who waits does not wake who serves", "[fabric][shm][surroundings]") {
+  lone_board alone;
+  node_surroundings around(*alone.node, {1, 1});
+  word32& bell = alone.node->slot(0).doorbell;
+  const std::uint32_t serving = around.arm(true);
+  alone.node->ring_waiters(0);
+  CHECK(bell.load() == serving);
+  std::thread server([&] { around.sleep(serving, long_ns); });
+  const std::uint32_t waiting = around.arm(false);
+  CHECK(bell.load() != serving);
+  CHECK(around.arm(true) == bell.load());
+  alone.node->ring_waiters(0);
+  CHECK(bell.load() == 0);
+  CHECK(wakes(around, waiting));
+  server.join();
+  (void)around.arm(true);
+  alone.node->ring_doorbell(0);
+  CHECK(bell.load() == 0);
 }
 
 TEST_CASE("a ring that another thread took from the descriptors is not lost", "[fabric][shm][surroundings]") {
@@ -49,8 +72,8 @@ TEST_CASE("a ring that another thread took from the descriptors is not lost", "[
   const int quiet = ::eventfd(0, EFD_CLOEXEC);
   REQUIRE(quiet >= 0);
   around.watch(quiet);
-  const std::uint32_t first = around.arm();
-  const std::uint32_t second = around.arm();
+  const std::uint32_t first = around.arm(false);
+  const std::uint32_t second = around.arm(false);
   std::thread other([&] { around.sleep(second, long_ns); });
   around.ring(0);
   other.join();
@@ -68,7 +91,7 @@ TEST_CASE("all threads of a rank are woken, whichever watches the descriptors", 
   std::atomic<bool> news = false;
   const auto wait = [&] {
     while (!news.load()) {
-      const std::uint32_t armed = around.arm();
+      const std::uint32_t armed = around.arm(false);
       if (news.load()) break;
       slept.fetch_add(1);
       around.sleep(armed, long_ns);
