@@ -296,7 +296,7 @@ TEST_CASE("an answer that does not fit its question", "[tcp]") {
   const auto give = static_cast<std::uint16_t>(own_kind::give_get),
              result = static_cast<std::uint16_t>(own_kind::result);
   const auto words = numbers(5, 9);
-  for (const std::size_t count : {5, 4}) {
+  for (const std::size_t count : {5UL, 4UL}) {
     say(short_one, give, sizeof done + 8 * count, bytes_of(done));
     say(short_one, std::as_bytes(std::span(words).first(count)));
   }
