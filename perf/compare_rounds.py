@@ -25,9 +25,10 @@ compare = load_compare()
 
 
 def bars_of(programs, only):
-    """What is measured; the bars themselves are those of shared memory and do not count here."""
+    """What is measured; the bars themselves are those of shared memory and do not count here. Nor is there promoted
+    memory, and a target that computes is another matter."""
     return [bar for bar in compare.all_bars() if bar.program in programs and not bar.metric.endswith("_striped") and
-            re.search(only, f"{bar.metric}/{bar.bytes}")]
+            not bar.metric.startswith(("promoted_", "computing_")) and re.search(only, f"{bar.metric}/{bar.bytes}")]
 
 
 def missing_programs(build, programs):
