@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "fabric/tcp/tcp_fabric.hpp"
+#include "rma/detail/copy.hpp"
 
 namespace rma::tcp {
 namespace {
@@ -22,6 +23,17 @@ constexpr std::size_t landing_pieces_max = 40;
 constexpr unsigned looks_max = 4;  // at the hot connections, before all are asked
 constexpr int events_max = 64;
 constexpr std::size_t much_bytes = 4096;
+
+/// A word by itself may be looked at meanwhile.
+void place(void* to, const std::byte* from, std::size_t bytes) noexcept {
+  std::uint64_t word = 0;
+  if (bytes == sizeof word && reinterpret_cast<std::uintptr_t>(to) % sizeof word == 0) {
+    std::memcpy(&word, from, sizeof word);
+    std::atomic_ref<std::uint64_t>(*static_cast<std::uint64_t*>(to)).store(word, std::memory_order_relaxed);
+  } else {
+    detail::copy_bytes(to, from, bytes);
+  }
+}
 
 }  // namespace
 
@@ -184,8 +196,9 @@ bool tcp_fabric::begin_landing(connection& c, const front& f) noexcept {
     lose(c);
     return false;
   }
-  if (c.in.size() < sizeof f + head) return false;
   const std::size_t bytes = f.bytes - head;
+  const bool is_whole = is_put && bytes <= straight_bytes;  // nobody shall see a word of it in parts
+  if (c.in.size() < sizeof f + head + (is_whole ? bytes : 0)) return false;
   if (!(is_put ? place_put(c, bytes) : place_answer(c, bytes))) return false;
   c.in.consume(sizeof f + head);
   const std::size_t there = std::min(c.in.size(), bytes - c.dropping);
@@ -193,7 +206,7 @@ bool tcp_fabric::begin_landing(connection& c, const front& f) noexcept {
   const std::byte* from = c.in.data();
   for (std::size_t i = c.landed; left != 0; ++i) {
     const std::size_t piece = std::min(left, c.landing[i].bytes);
-    std::memcpy(c.landing[i].at, from, piece);
+    place(c.landing[i].at, from, piece);
     from += piece;
     left -= piece;
   }
