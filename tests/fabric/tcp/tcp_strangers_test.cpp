@@ -275,6 +275,29 @@ TEST_CASE("a peer that talks nonsense is lost", "[tcp]") {
   CHECK(all[0].net->send(sane, kind, {}, {}) == status::done);
 }
 
+// Goal: a put of up to 16 KiB that comes in two parts is placed when it is whole: nobody sees half a word.
+// Break: in begin_landing, place what is there.
+TEST_CASE("a small put is placed whole", "[tcp]") {
+  tcp_job all(1, 2);
+  std::vector<std::uint64_t> memory(2);
+  const region_key key = region_of(all[0], memory);
+  const unique_fd peer = rma::test::join_as(all, 1, 2);
+  const rma::tcp::placement where{key.key, key.address};
+  const auto words = numbers(2, (std::uint64_t{7} << 40) + 1);
+  const std::span<const std::byte> data = std::as_bytes(std::span(words));
+  constexpr std::size_t part = 11;
+  const rma::tcp::front f{static_cast<std::uint32_t>(sizeof where + data.size()),
+                          static_cast<std::uint16_t>(own_kind::put), 0};
+  std::vector<std::byte> begin;  // in one call: of several, the kernel keeps the later ones back
+  for (const auto piece : {bytes_of(f), bytes_of(where), data.first(part)})
+    begin.insert(begin.end(), piece.begin(), piece.end());
+  say(peer, begin);
+  for (int i = 0; i < 50; ++i) all.poll_all();  // what has been said on the loopback device is there
+  CHECK(memory == std::vector<std::uint64_t>(2));
+  say(peer, data.subspan(part));
+  CHECK(all.until([&] { return memory == words; }, doubt_naps));
+}
+
 // Goal: an answer of the wrong sort, or of the wrong size, is not taken for that of the first question. One with
 // the wrong size fails that question only.
 // Break: in place_answer, do not compare the sizes.
