@@ -42,6 +42,7 @@ nlohmann::json json_of(const machine_state& state) {
 }
 
 constexpr std::uint64_t settled = std::uint64_t{1} << 63;  // marks the last number of a calibration
+constexpr std::uint64_t most_iterations = std::uint64_t{1} << 30;
 
 }  // namespace
 
@@ -122,7 +123,6 @@ double session::time_each(const body& run, std::uint64_t iterations) const {
 
 /// How many iterations a run should have. `together`: the body needs all ranks, and rank 0 decides for them.
 std::uint64_t session::calibrate(const body& run, bool together) const {
-  constexpr std::uint64_t most = std::uint64_t{1} << 30;
   std::uint64_t iterations = options_.iterations != 0 ? options_.iterations : 1;
   for (;;) {
     // Twice: the first time may connect, fault pages in, or be translated by an emulator.
@@ -134,7 +134,7 @@ std::uint64_t session::calibrate(const body& run, bool together) const {
     }
     const double goal_ns = options_.run_ms * 1e6;
     std::uint64_t next = iterations * 4;
-    if (options_.iterations != 0 || iterations >= most) {
+    if (options_.iterations != 0 || iterations >= most_iterations) {
       next = iterations | settled;
     } else if (ns >= goal_ns / 10) {
       next = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(static_cast<double>(iterations) * goal_ns / ns));
@@ -148,10 +148,35 @@ std::uint64_t session::calibrate(const body& run, bool together) const {
 
 void session::take(result& into, const body& run, bool together) const {
   into.iterations = calibrate(run, together);
-  for (int i = 0; i < options_.runs; ++i) {
+  double took_ns = 0;
+  const auto timed = [&] {
     if (together) job_.barrier();
-    into.values.add(value_of(into.what, time(run, into.iterations), into.iterations));
+    took_ns = time(run, into.iterations);
+  };
+  timed();
+  for (;;) {
+    const std::uint64_t longer = raised(into.iterations, took_ns, together);
+    if (longer == into.iterations) break;
+    into.iterations = longer;
+    timed();
   }
+  for (int i = 0;;) {
+    into.values.add(value_of(into.what, took_ns, into.iterations));
+    if (++i >= options_.runs) return;
+    timed();
+  }
+}
+
+/// The iterations that a run needs if one took less than half of its time: the calibration met slow first ones, and a
+/// few more like them would be all that is measured.
+std::uint64_t session::raised(std::uint64_t iterations, double took_ns, bool together) const {
+  const double goal_ns = options_.run_ms * 1e6;
+  std::uint64_t next = iterations;
+  if (options_.iterations == 0 && iterations < most_iterations && took_ns < goal_ns / 2) {
+    const double factor = std::min(goal_ns / std::max(took_ns, 1.0), 16.0);
+    next = static_cast<std::uint64_t>(static_cast<double>(iterations) * factor);
+  }
+  return together ? job_.from_first(next) : next;
 }
 
 void session::origin(const point& what, const body& run, const std::function<void()>& meanwhile,

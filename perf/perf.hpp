@@ -119,6 +119,7 @@ class session {
   double time(const body& run, std::uint64_t iterations) const;
   double time_each(const body& run, std::uint64_t iterations) const;
   std::uint64_t calibrate(const body& run, bool together) const;
+  std::uint64_t raised(std::uint64_t iterations, double took_ns, bool together) const;
   void take(result& into, const body& run, bool together) const;
   [[nodiscard]] machine_state probe() const;
   [[nodiscard]] double probe_line() const;
