@@ -21,6 +21,7 @@ class buffer_pool {
   buffer_pool& operator=(const buffer_pool&) = delete;
 
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
+  [[nodiscard]] std::size_t free() const noexcept { return free_.size(); }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
   [[nodiscard]] std::uint32_t key() const noexcept { return region_->lkey; }
   [[nodiscard]] std::byte* at(std::int32_t index) const noexcept {

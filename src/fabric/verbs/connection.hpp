@@ -67,6 +67,8 @@ struct connection {
   std::uint32_t head = 0;         ///< entries posted, ever
   std::uint32_t tail = 0;         ///< of these, over
   std::uint32_t unsignalled = 0;  ///< posted since the last one that says when it is over
+  std::uint32_t messages = 0;     ///< of those that are not over
+  std::uint32_t burst = 0;        ///< the first entry since there was none that somebody waits for
   std::uint32_t stages = 0;       ///< transfers in stages under way: nothing may overtake them
   bool listed = false;            ///< among those with an unsignalled tail
   bool abandoned = false;         ///< what was under way when it broke is over

@@ -340,6 +340,7 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
     --under_way_;
     const work& w = c.at(c.tail++);  // nothing is posted meanwhile that could take its place
     if (!w.plain()) {
+      if (w.message) --c.messages;
       end(w, status::done, to);
     } else if (w.token != 0) {
       to.on_completion(w.token, status::done);
@@ -390,6 +391,7 @@ void verbs_fabric::abandon(connection& c, status result, fabric::sink& to) noexc
     }
   }
   c.unsignalled = 0;
+  c.messages = 0;
   c.again.insert(c.again.begin(), kept.begin(), kept.end());
   stop_stage(c);
   if (result == status::peer_failed) {

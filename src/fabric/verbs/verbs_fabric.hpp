@@ -67,7 +67,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   void forget(int peer) noexcept override { greeter_->forget(peer); }
   [[nodiscard]] int event_fd() const noexcept override { return events_; }
   bool pending() noexcept override;
-  bool quiet() noexcept override { return under_way_ == 0 && stages_.empty() && doubted_.empty() && bulk_sends_ == 0; }
+  bool quiet() noexcept override;
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
   void counts(const std::function<void(std::string_view, std::uint64_t)>& add) const override;
 
@@ -123,6 +123,8 @@ class verbs_fabric final : public fabric::network, private registrar {
   [[nodiscard]] bool has_room(const connection& c, std::size_t entries = 1) const noexcept {
     return c.room() >= entries && under_way_ + entries <= under_way_max_;
   }
+  static bool signals_write(connection& c, bool must, std::uint32_t count) noexcept;
+  [[nodiscard]] bool signals_message(const connection& c) const noexcept;
   status post(connection& c, order& o) noexcept;
   status transfer_pieces(int peer, slices local, std::span<const fabric::remote_slice> remote,
                          const order& like) noexcept;

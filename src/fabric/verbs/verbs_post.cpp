@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// What goes into the send queues. Entries are signalled now and then: reads and atomics, which somebody waits for, the
-/// first one in an empty queue, and every so many others. If nothing else follows, `poll` asks for the end of the rest
-/// with an empty write: after a burst, not after a single one.
+/// first eight of a burst of writes, and every eighth other one. If nothing else follows, `poll` asks for the end of
+/// the rest with an empty write: after a long burst, not after a short one or one of a multiple of eight. A message,
+/// whose end nobody waits for, is silent as long as there are buffers.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -14,6 +15,7 @@
 namespace rma::verbs {
 namespace {
 
+constexpr std::uint32_t signal_every = 8;      // less than the shortest queue has entries
 constexpr std::size_t copied_read_bytes = 64;  // cheaper to copy than to look whether they lie in registered memory
 
 std::size_t bytes_of(std::span<const fabric::local_slice> local) noexcept {
@@ -29,9 +31,21 @@ std::uint64_t label_of(const connection& c, std::uint32_t number) noexcept {
 
 }  // namespace
 
+// Of a write, or of the last of several that are posted together.
+[[gnu::always_inline]] inline bool verbs_fabric::signals_write(connection& c, bool must, std::uint32_t count) noexcept {
+  if (c.head - c.tail == c.messages) c.burst = c.head;  // nothing is under way that somebody waits for
+  return must || c.unsignalled + count >= signal_every || c.head - c.burst < signal_every;
+}
+
+// A silent message keeps its buffer until something behind it is signalled: at most half of them are kept so.
+bool verbs_fabric::signals_message(const connection& c) const noexcept {
+  return c.unsignalled + 1 >= signal_every || 2 * buffers_->free() < buffers_->size() ||
+         2 * under_way_ > under_way_max_;
+}
+
 // Inlined: a sixth of its instructions would be the call.
 [[gnu::always_inline]] inline status verbs_fabric::post(connection& c, order& o) noexcept {
-  const bool signalled = o.must_signal || c.head == c.tail || c.unsignalled >= c.mask / 2;
+  const bool signalled = o.then.message ? signals_message(c) : signals_write(c, o.must_signal, 1);
   o.request.wr_id = label_of(c, c.head);
   o.request.sg_list = o.pieces.data();
   if (signalled) o.request.send_flags |= IBV_SEND_SIGNALED;
@@ -44,7 +58,11 @@ std::uint64_t label_of(const connection& c, std::uint32_t number) noexcept {
   ++posted_[static_cast<std::size_t>(o.request.opcode) % posted_.size()];
   ++under_way_;
   c.unsignalled = signalled ? 0 : c.unsignalled + 1;
-  if (!signalled && !std::exchange(c.listed, true)) tails_.push_back(&c);
+  if (o.then.message) {
+    ++c.messages;
+  } else if (!signalled && !std::exchange(c.listed, true)) {
+    tails_.push_back(&c);
+  }
   return status::posted;
 }
 
@@ -57,7 +75,7 @@ void verbs_fabric::undo(order& o) noexcept {
 // All by one call, which is one system call and one doorbell. The last one tells the end of all.
 status verbs_fabric::post_chain(connection& c, std::span<order> all) noexcept {
   const auto count = static_cast<std::uint32_t>(all.size());
-  const bool signalled = all.back().must_signal || c.head == c.tail || c.unsignalled + count > c.mask / 2;
+  const bool signalled = signals_write(c, all.back().must_signal, count);
   for (std::uint32_t i = 0; i < count; ++i) {
     ibv_send_wr& request = all[i].request;
     request.wr_id = label_of(c, c.head + i);
@@ -95,6 +113,15 @@ void verbs_fabric::ask_for_tails() noexcept {
     c->listed = false;
     return true;
   });
+}
+
+// Asked before the end of the job: silent messages, too, are to be over.
+bool verbs_fabric::quiet() noexcept {
+  if (under_way_ == 0) return stages_.empty() && doubted_.empty() && bulk_sends_ == 0;
+  for (connection* const c : by_index_) {
+    if (c != nullptr && c->unsignalled != 0 && !std::exchange(c->listed, true)) tails_.push_back(c);
+  }
+  return false;
 }
 
 // ---- memory of this side ------------------------------------------------------------------------------------
