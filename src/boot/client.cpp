@@ -148,7 +148,8 @@ frame_link connect_and_greet(const options& how, const boot_address& where, boot
                  "; have they been started, with this RMA_BOOT?");
 }
 
-void wait_for_all(frame_link& at, const options& how, boot_clock::time_point deadline) {
+/// False if the server was that of a job before this one, which ends.
+bool wait_for_all(frame_link& at, const options& how, boot_clock::time_point deadline) {
   frame got;
   switch (at.next(got, deadline)) {
     case frame_link::result::ready: break;
@@ -156,7 +157,7 @@ void wait_for_all(frame_link& at, const options& how, boot_clock::time_point dea
     default: throw bad_boot(who_and_where(how) + "the job's server went away while waiting for the other ranks");
   }
   body_reader body(got.body);
-  if (got.type == message::ready) return;
+  if (got.type == message::ready) return true;
   if (got.type == message::died) {
     const auto rank = static_cast<int>(body.u32());
     throw Error(status::peer_failed,
@@ -169,7 +170,18 @@ void wait_for_all(frame_link& at, const options& how, boot_clock::time_point dea
                 who_and_where(how) + "rank " + std::to_string(rank) + " aborted the job: " + one_line(body.text()),
                 rank);
   }
+  if (got.type == message::closing && body.u32() != 0) return false;
   throw bad_boot(who_and_where(how) + "the job's server went away while waiting for the other ranks");
+}
+
+/// Of several jobs at one address, one after the other, a rank may come while rank 0 still ends the one before. What
+/// is closed there opens again.
+frame_link enter(const options& how, const boot_address& where, boot_clock::time_point deadline) {
+  for (;;) {
+    frame_link connected = connect_and_greet(how, where, deadline);
+    if (wait_for_all(connected, how, deadline)) return connected;
+    (void)::poll(nullptr, 0, static_cast<int>(retry_pause_min.count()));
+  }
 }
 
 }  // namespace
@@ -191,8 +203,7 @@ std::unique_ptr<client> join_served(const options& how) {
         .size = how.size, .key = how.key, .address = how.address, .peer_timeout_ms = how.peer_timeout_ms});
     hosted->start();
   }
-  frame_link connected = connect_and_greet(how, where, deadline);
-  wait_for_all(connected, how, deadline);
+  frame_link connected = enter(how, where, deadline);
   return std::make_unique<socket_client>(how, std::move(connected), std::move(hosted));
 }
 

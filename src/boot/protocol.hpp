@@ -51,7 +51,7 @@ enum class message : std::uint8_t {
   bye,           ///< (empty)
   report_death,  ///< u32 rank
   died,          ///< u32 rank
-  closing,       ///< (empty): the server ends in good order
+  closing,       ///< rounds before this one: the server ends in good order
 };
 
 struct frame {

@@ -76,7 +76,8 @@ void server::stop() {
   wake_loop();
   if (thread_.joinable()) thread_.join();
   const std::lock_guard lock(mutex_);
-  for (const auto& [number, seated] : rounds_) seated->logic.broadcast(bare_frame(message::closing));
+  for (const auto& [number, seated] : rounds_)
+    seated->logic.broadcast(frame_writer(message::closing).u32(static_cast<std::uint32_t>(number)).finish());
   for (const auto& each : connections_) flush(*each);
   rounds_.clear();
   connections_.clear();

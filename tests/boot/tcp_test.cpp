@@ -68,6 +68,31 @@ TEST_CASE("tcp: rank 0 leaving in good order is not its death", "[boot][tcp]") {
   one->leave();
 }
 
+// Goal: of jobs one after the other at one address, none is disturbed by the one before. Method: the others do not wait
+// for rank 0, which still hosts the last job when they come for the next one. Break: give up at any `closing`.
+TEST_CASE("tcp: a rank comes while rank 0 ends the job before", "[boot][tcp]") {
+  constexpr int size = 3;
+  constexpr int jobs = 30;
+  const std::string address = free_address();
+  const std::string key = random_hex(32);
+  std::vector<std::future<int>> working;
+  for (int rank = 0; rank < size; ++rank) {
+    working.push_back(std::async(std::launch::async, [&, rank] {
+      for (int job = 0; job < jobs; ++job) {
+        const auto me = join(tcp_options(address, key, rank, size));
+        std::string value;
+        const std::string mine = std::to_string(job);
+        if (me->put("job of " + std::to_string(rank), mine) != status::done) return job;
+        if (me->get("job of " + std::to_string((rank + 1) % size), value) != status::done || value != mine) return job;
+        if (me->fence() != status::done) return job;
+        me->leave();
+      }
+      return jobs;
+    }));
+  }
+  for (auto& each : working) CHECK(each.get() == jobs);
+}
+
 TEST_CASE("tcp: nobody listens", "[boot][tcp]") {
   auto how = tcp_options(free_address(), random_hex(32), 1, 2);
   how.timeout_ms = 200;

@@ -186,6 +186,7 @@ void verbs_fabric::counts(const std::function<void(std::string_view, std::uint64
   add("verbs_reads", of(IBV_WR_RDMA_READ));
   add("verbs_atomics", of(IBV_WR_ATOMIC_CMP_AND_SWP) + of(IBV_WR_ATOMIC_FETCH_AND_ADD));
   add("verbs_sends", of(IBV_WR_SEND_WITH_IMM));
+  add("verbs_completions", completions_taken_);
   add("verbs_bulk_sends", of(IBV_WR_SEND));
   add("verbs_queue_pairs", greeter_->queue_pairs());
   const registration_cache::counters& kept = cache_->counts();
@@ -333,6 +334,7 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   connection& c = *by_index_[(done.wr_id >> 32) & 0x7fffffff];
   const bond state = c.state.load(std::memory_order_acquire);
   if (state == bond::asking || done.qp_num != c.queue_pair->qp_num) return;  // over already: see abandon
+  ++completions_taken_;
   const auto number = static_cast<std::uint32_t>(done.wr_id);
   const bool failed = done.status != IBV_WC_SUCCESS;
   if (failed && state != bond::ready) return;  // given up already: abandon ends it, and what was before it

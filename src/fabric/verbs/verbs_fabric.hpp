@@ -213,6 +213,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::uint32_t breaks_seen_ = 0;
   std::array<std::uint64_t, 8> posted_{};  ///< entries, by operation
   std::uint64_t tail_writes_ = 0;          ///< of these, empty ones
+  std::uint64_t completions_taken_ = 0;    ///< each speaks for one entry or several
   bool armed_ = false;
   bool complained_ = false;
 };

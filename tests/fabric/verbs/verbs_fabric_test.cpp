@@ -210,6 +210,41 @@ TEST_CASE("one contiguous put is one write, one get one read, and nothing else",
   CHECK(job[1].messages.empty());
 }
 
+TEST_CASE("a burst of up to eight writes has no empty write behind it", "[verbs]") {
+  if (no_device()) return;
+  connected_pair pair;
+  verbs_job& job = pair.job;
+  std::uint64_t token = 1;
+  for (const bool behind_message : {false, true}) {  // which is silent: no reason to be so oneself
+    for (const auto& [writes, empty] : {std::pair{2U, 0U}, {7U, 0U}, {8U, 0U}, {13U, 1U}}) {
+      INFO("writes " << writes << ", behind a message " << behind_message);
+      const std::uint64_t before = count_of(job[0], "verbs_tail_writes");
+      if (behind_message) REQUIRE(say(job, 0, 1, 20, "before") == status::done);
+      const local_slice here{pair.mine.data(), 8};
+      const remote_slice there{pair.key.address, 8};
+      for (unsigned i = 0; i < writes; ++i)  // not by job.post, which polls
+        REQUIRE(job[0].net->write(1, {&here, 1}, pair.key, {&there, 1}, ++token) == status::posted);
+      REQUIRE(over(job, 0, token));
+      CHECK(count_of(job[0], "verbs_tail_writes") == before + empty);
+    }
+  }
+}
+
+TEST_CASE("of eight messages one is signalled, and what is silent is over when the job ends", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(2);
+  REQUIRE(say(job, 0, 1, 20, "connect") == status::done);
+  REQUIRE(job.until([&] { return job[1].messages.size() == 1; }));
+  for (std::uint16_t i = 1; i < 20; ++i)
+    REQUIRE(say(job, 0, 1, static_cast<std::uint16_t>(20 + i), "text") == status::done);
+  REQUIRE(job.until([&] { return job[1].messages.size() == 20 && count_of(job[0], "verbs_completions") == 2; }));
+  CHECK(count_of(job[0], "verbs_tail_writes") == 0);
+  CHECK_FALSE(job[0].net->quiet());
+  REQUIRE(job.until([&] { return job[0].net->quiet(); }));
+  CHECK(count_of(job[0], "verbs_tail_writes") == 1);
+  CHECK(count_of(job[0], "verbs_completions") == 3);
+}
+
 TEST_CASE("atomics are atomic to each other", "[verbs]") {
   if (no_device()) return;
   verbs_job job(3);
