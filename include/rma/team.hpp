@@ -57,6 +57,7 @@ class Team {
   [[nodiscard]] status try_barrier() noexcept;
 
   /// `data` of member `root` is copied to everyone's `data`.
+  /// Errors     bad_size where it is not as long as the root's, or a member that hands it on says so
   template <class T, std::size_t N>
   void broadcast(std::span<T, N> data, int root, std::source_location where = std::source_location::current()) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -65,6 +66,7 @@ class Team {
 
   /// Element by element, `data` of all members combined; everyone gets the result. The order of combination is
   /// the same on every member: all get the same bits.
+  /// Errors     bad_size, at all members, if they do not give equally many elements
   template <accumulable T, std::size_t N>
   void allreduce(std::span<T, N> data, operation op, std::source_location where = std::source_location::current()) {
     allreduce_elements(data.data(), data.size(), element_of<T>, op, where);
@@ -76,6 +78,7 @@ class Team {
   }
 
   /// One value of each member, in rank order.
+  /// Errors     bad_size, at all members, if their types are not of one size
   template <class T>
   [[nodiscard]] std::vector<T> allgather(const T& mine, std::source_location where = std::source_location::current()) {
     static_assert(std::is_trivially_copyable_v<T>);

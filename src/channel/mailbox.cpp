@@ -48,25 +48,27 @@ void mailbox::on_piece(void* self, int source, std::span<const std::byte> payloa
   l.data.insert(l.data.end(), part.begin(), part.end());
 }
 
-bool mailbox::take(const address& from, std::span<std::byte> data) noexcept {
+status mailbox::take(const address& from, std::span<std::byte> data) noexcept {
   const std::lock_guard guard(ctx_.lock());
   return take_locked(from, data);
 }
 
 // From another node it may be there before a wait has been set up.
-bool mailbox::take_soon(const address& from, std::span<std::byte> data) noexcept {
-  if (&ctx_.network_of(from.source) != ctx_.wide()) return false;
+status mailbox::take_soon(const address& from, std::span<std::byte> data) noexcept {
+  if (&ctx_.network_of(from.source) != ctx_.wide()) return status::not_yet;
   const std::lock_guard guard(ctx_.lock());
-  return ctx_.ready_soon([&]() noexcept { return take_locked(from, data); });
+  status taken = status::not_yet;
+  (void)ctx_.ready_soon([&]() noexcept { return (taken = take_locked(from, data)) != status::not_yet; });
+  return taken;
 }
 
-bool mailbox::take_locked(const address& from, std::span<std::byte> data) noexcept {
+status mailbox::take_locked(const address& from, std::span<std::byte> data) noexcept {
   const auto at = letters_.find(from);
-  if (at == letters_.end() || at->second.data.size() < at->second.total) return false;
-  RMA_ASSERT(at->second.data.size() == data.size());
-  if (!data.empty()) std::memcpy(data.data(), at->second.data.data(), std::min(data.size(), at->second.data.size()));
+  if (at == letters_.end() || at->second.data.size() < at->second.total) return status::not_yet;
+  const bool fits = at->second.data.size() == data.size();
+  if (fits && !data.empty()) std::memcpy(data.data(), at->second.data.data(), data.size());
   letters_.erase(at);
-  return true;
+  return fits ? status::done : status::bad_size;
 }
 
 }  // namespace rma::detail

@@ -29,9 +29,9 @@ class mailbox {
   /// Sends `data` to `to` (world rank); copied before the return.
   void send(int to, std::uint64_t team, std::uint64_t sequence, std::uint32_t tag,
             std::span<const std::byte> data) noexcept;
-  /// Takes the message if it is there; its size must be that of `data`.
-  bool try_receive(const address& from, std::span<std::byte> data) noexcept { return take(from, data); }
-  /// Waits for the message; its size must be that of `data`. `peer_failed` if `failed` says so.
+  /// Takes the message if it is there, else `not_yet`. `bad_size`: it was there, but was not as long as `data`.
+  status try_receive(const address& from, std::span<std::byte> data) noexcept { return take(from, data); }
+  /// Waits for the message. `peer_failed` if `failed` says so, `bad_size` as above.
   template <class Failed>
   status receive(const address& from, std::span<std::byte> data, Failed&& failed) noexcept {
     const auto lost = [&]() noexcept {
@@ -40,8 +40,11 @@ class mailbox {
       ctx_.blame(from.source);
       return status::peer_failed;
     };
-    if (take_soon(from, data)) return status::done;
-    return ctx_.wait_for_message([&]() noexcept { return take(from, data); }, lost);
+    status taken = take_soon(from, data);
+    if (taken != status::not_yet) return taken;
+    const auto there = [&]() noexcept { return (taken = take(from, data)) != status::not_yet; };
+    const status waited = ctx_.wait_for_message(there, lost);
+    return waited == status::done ? taken : waited;
   }
 
  private:
@@ -51,9 +54,9 @@ class mailbox {
   };
   struct header;
   static void on_piece(void* self, int source, std::span<const std::byte> payload) noexcept;
-  bool take(const address& from, std::span<std::byte> data) noexcept;
-  bool take_soon(const address& from, std::span<std::byte> data) noexcept;
-  bool take_locked(const address& from, std::span<std::byte> data) noexcept;
+  status take(const address& from, std::span<std::byte> data) noexcept;
+  status take_soon(const address& from, std::span<std::byte> data) noexcept;
+  status take_locked(const address& from, std::span<std::byte> data) noexcept;
 
   context& ctx_;
   std::map<address, letter> letters_;

@@ -97,21 +97,24 @@ void team_core::ring_waiters() noexcept {
 }
 
 // Binomial tree: the children of v (relative to the root) are v + 2^k for 2^k above v's lowest set bit's power.
+// Whose size is not that of its parent passes on nothing, so that those behind it wait for nobody, and learn of it.
 status team_core::broadcast(std::span<std::byte> data, int root) noexcept {
-  if (const status s = lost_member(); s != status::done) return s;
+  status s = lost_member();
+  if (s != status::done) return s;
   const std::uint64_t turn = ++sequence;
   const int v = (rank - root + size) % size;
   int bit = 1;
   while (bit < size && (v & bit) == 0) bit <<= 1;
   if (v != 0) {
     const int parent = world_rank(((v - bit) + root) % size);
-    const status s = rt->mail->receive({id, turn, tag_down, parent}, data, [this]() noexcept { return lost_member(); });
-    if (s != status::done) return s;
+    s = rt->mail->receive({id, turn, tag_down, parent}, data, [this]() noexcept { return lost_member(); });
+    if (s == status::bad_size) data = {};
+    if (s != status::done && s != status::bad_size) return s;
   }
   for (int b = bit >> 1; b > 0; b >>= 1) {
     if (v + b < size) rt->mail->send(world_rank((v + b + root) % size), id, turn, tag_down, data);
   }
-  return status::done;
+  return s;
 }
 
 status team_core::reduce_to_first(void* data, std::size_t count, element type, operation op) noexcept {
@@ -120,18 +123,21 @@ status team_core::reduce_to_first(void* data, std::size_t count, element type, o
   const auto combine = kernels_for_this_cpu().bulk[static_cast<std::size_t>(op)][static_cast<std::size_t>(type)];
   if (combine == nullptr) return status::bad_type;
   std::vector<std::byte> other(bytes);
+  status all = status::done;  // or bad_size, of which all get to know
   for (int bit = 1; bit < size; bit <<= 1) {
     if ((rank & bit) != 0) {
-      rt->mail->send(world_rank(rank - bit), id, turn, tag_up, {static_cast<const std::byte*>(data), bytes});
-      return status::done;
+      const std::size_t sent = all == status::done ? bytes : 0;
+      rt->mail->send(world_rank(rank - bit), id, turn, tag_up, {static_cast<const std::byte*>(data), sent});
+      return all;
     }
     if (rank + bit >= size) continue;
     const status s = rt->mail->receive({id, turn, tag_up, world_rank(rank + bit)}, other,
                                        [this]() noexcept { return lost_member(); });
-    if (s != status::done) return s;
-    combine(data, other.data(), count);
+    if (s == status::bad_size) all = s;
+    if (s != status::done && s != status::bad_size) return s;
+    if (all == status::done) combine(data, other.data(), count);
   }
-  return status::done;
+  return all;
 }
 
 status team_core::allreduce(void* data, std::size_t count, element type, operation op) noexcept {
@@ -139,13 +145,17 @@ status team_core::allreduce(void* data, std::size_t count, element type, operati
   if (!defined_for(op, type)) return status::bad_type;
   if (size == 1) return status::done;
   const status s = reduce_to_first(data, count, type, op);
-  return s != status::done ? s : broadcast({static_cast<std::byte*>(data), count * bytes_of(type)}, 0);
+  if (s != status::done && s != status::bad_size) return s;
+  const std::size_t sent = s == status::done ? count * bytes_of(type) : 0;
+  const status told = broadcast({static_cast<std::byte*>(data), sent}, 0);
+  return s != status::done ? s : told;
 }
 
 status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noexcept {
   if (const status s = lost_member(); s != status::done) return s;
   const std::uint64_t turn = ++sequence;
   const std::size_t bytes = mine.size();
+  status fits = status::done;
   if (rank != 0) {
     rt->mail->send(world_rank(0), id, turn, tag_up, mine);
   } else {
@@ -154,10 +164,12 @@ status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noe
       const status s =
           rt->mail->receive({id, turn, tag_up, world_rank(r)}, {all + static_cast<std::size_t>(r) * bytes, bytes},
                             [this]() noexcept { return lost_member(); });
-      if (s != status::done) return s;
+      if (s == status::bad_size) fits = s;
+      if (s != status::done && s != status::bad_size) return s;
     }
   }
-  return broadcast({all, bytes * static_cast<std::size_t>(size)}, 0);
+  const status told = broadcast({all, fits == status::done ? bytes * static_cast<std::size_t>(size) : 0}, 0);
+  return fits != status::done ? fits : told;
 }
 
 status team_core::barrier() noexcept {

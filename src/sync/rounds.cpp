@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/assert.hpp"
 #include "runtime/team_core.hpp"
 
 namespace rma::detail {
@@ -66,7 +67,9 @@ status rounds::advance(team_core& team) noexcept {
     } else {
       other_.resize(part(distance_).size());
       const mailbox::address source{id_, turn_, tag_of(distance_), team.world_rank(from(team))};
-      if (!team.rt->mail->try_receive(source, std::as_writable_bytes(std::span(other_)))) return status::not_yet;
+      const status came = team.rt->mail->try_receive(source, std::as_writable_bytes(std::span(other_)));
+      if (came == status::not_yet) return came;
+      RMA_ASSERT(came == status::done);
       for (std::size_t i = 0; i < other_.size(); ++i) sums_[i] += other_[i];
       over_ = distance_ == 1;
       distance_ /= 2;

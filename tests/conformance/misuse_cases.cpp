@@ -129,6 +129,41 @@ void bad_sizes(context& ctx) {
   win.free();
 }
 
+// Goal: a collective to which ranks give different sizes is refused, nobody waits for ever, and the next one works.
+// Break: let a rank whose size is not its parent's return before it has told those behind it.
+void unequal_collectives(context& ctx) {
+  if (ctx.size() == 1) return;
+  rma::Team& world = ctx.world();
+  const bool odd_one = ctx.rank() == ctx.size() / 2;  // in the middle of the trees
+  for (int root : {0, ctx.size() - 1}) {
+    std::vector<std::uint32_t> data(odd_one ? 3 : 1000, 7);
+    const auto broadcast = [&] { world.broadcast(std::span(data), root); };
+    if (odd_one && ctx.rank() != root) {
+      ctx.throws(status::bad_size, {"broadcast", "not all ranks gave the same size"}, broadcast);
+    } else {
+      try {  // who is behind it gets to know, the others do not
+        broadcast();
+      } catch (const rma::Error& e) {
+        ctx.check(e.code() == status::bad_size, e.what());
+      }
+    }
+  }
+  std::vector<double> sums(odd_one ? 2 : 1, 1);
+  ctx.throws(status::bad_size, {"allreduce", "not all ranks gave the same size"},
+             [&] { world.allreduce(std::span(sums), rma::sum); });
+  ctx.throws(status::bad_size, {"allgather"}, [&] {
+    if (odd_one) {
+      (void)world.allgather(std::uint16_t{1});
+    } else {
+      (void)world.allgather(std::uint64_t{1});
+    }
+  });
+  ctx.equal(world.allreduce(1, rma::sum), ctx.size(), "allreduce after unequal ones");
+  int number = ctx.rank();
+  world.broadcast(std::span(&number, 1), ctx.size() - 1);
+  ctx.equal(number, ctx.size() - 1, "broadcast after unequal ones");
+}
+
 /// Whether a network with atomics of its own is there.
 bool has_device(context& ctx) {
   const auto lines = ctx.runtime().fabrics();
@@ -303,6 +338,7 @@ constexpr test_case misuse_table[] = {
     {"misuse.messages_name_everything", messages_name_everything, displaced_kinds},
     {"misuse.bad_ranks", bad_ranks, each_kind},
     {"misuse.bad_sizes", bad_sizes, each_kind},
+    {"misuse.unequal_collectives", unequal_collectives},
     {"misuse.impossible_windows", impossible_windows},
     {"misuse.operators_without_meaning", operators_without_meaning, each_kind},
     {"misuse.untyped_misuse", untyped_misuse, each_kind},
