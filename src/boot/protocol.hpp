@@ -51,7 +51,7 @@ enum class message : std::uint8_t {
   bye,           ///< (empty)
   report_death,  ///< u32 rank
   died,          ///< u32 rank
-  closing,       ///< rounds before this one: the server ends in good order
+  closing,       ///< u32 rounds that the receiver's came after: the server ends in good order
 };
 
 struct frame {

@@ -31,14 +31,12 @@ status post_one(window_core& w, far_target& far, std::uint64_t offset, const ope
   const int peer = w.world_rank(a.target);
   const std::lock_guard guard(ctx.lock());
   posted_operation& op = *e.new_posted();
-  const auto post = [&]() noexcept {
-    return write ? network.write(peer, {&local, 1}, far.region, {&remote, 1}, token_of(op))
-                 : network.read(peer, {&local, 1}, far.region, {&remote, 1}, token_of(op));
-  };
-  status s = post();
-  if (s == status::retry_queue_full) {  // a stream of puts is here each time it has filled the queue
-    (void)ctx.ready_soon([&]() noexcept { return (s = post()) != status::retry_queue_full; });
-  }
+  status s = status::retry_queue_full;  // as a stream of puts finds it each time it has filled the queue
+  (void)ctx.ready_soon([&]() noexcept {
+    s = write ? network.write(peer, {&local, 1}, far.region, {&remote, 1}, token_of(op))
+              : network.read(peer, {&local, 1}, far.region, {&remote, 1}, token_of(op));
+    return s != status::retry_queue_full;
+  });
   if (s != status::posted) {
     e.free_posted(&op);
     return s == status::done ? s : status::not_supported;

@@ -245,6 +245,19 @@ TEST_CASE("of eight messages one is signalled, and what is silent is over when t
   CHECK(count_of(job[0], "verbs_completions") == 3);
 }
 
+// Break: let messages be silent however few buffers are left.
+TEST_CASE("silent messages to many peers leave buffers for the next", "[verbs]") {
+  if (no_device()) return;
+  constexpr int peers = 40;
+  constexpr std::size_t each = 7;  // all silent, if there were buffers enough: there are 256
+  verbs_job job(1 + peers);
+  for (std::size_t i = 0; i < each; ++i) {
+    for (int peer = 1; peer <= peers; ++peer) REQUIRE(say(job, 0, peer, 20, "text") == status::done);
+  }
+  REQUIRE(job.until([&] { return job[peers].messages.size() == each; }));
+  CHECK_FALSE(job[0].net->quiet());
+}
+
 TEST_CASE("atomics are atomic to each other", "[verbs]") {
   if (no_device()) return;
   verbs_job job(3);
