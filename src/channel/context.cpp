@@ -19,6 +19,7 @@ constexpr std::int64_t spin_stretch_of_thread = 16;  // the program computes mea
 constexpr unsigned quick_looks = 64;                 // some microseconds
 constexpr unsigned quick_looks_for_adapter = 4;
 constexpr unsigned looks_for_adapter = 2;  // where cores are short, yields longer than an answer takes only cost them
+constexpr std::int64_t farewell_ns = 500'000'000;  // what a rank that has left takes to say goodbye, at most
 constexpr std::int64_t pause_yielded_ns = 20'000;  // a longer pause is slept, or waiting for a lock would cost a core
 constexpr unsigned looks_before_nap = 64;          // of who only waits for room
 constexpr std::int64_t nap_ns = 1'000'000;
@@ -184,6 +185,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
   unsigned idle_rounds = 0;
   unsigned turn = 0;
   std::uint32_t news_seen = ~std::uint32_t{0};
+  std::int64_t farewell_until_ns = 0;
   status result = status::done;
   const bool long_pause =
       patience_.spin_ns == 0 && until_ns != never_ns && until_ns - around_.now_ns() > pause_yielded_ns;
@@ -195,9 +197,15 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
       news_seen = news;
       result = aborted_.load() != 0 ? status::job_aborted : failed();
       if (result != status::done) {
-        (void)progress();  // it may have come before the death did
-        if (ready()) result = status::done;
-        break;
+        bool more = true, met = false;
+        while (more && !met) {  // it may have come before the death did
+          more = progress() != 0;
+          met = ready();
+        }
+        if (!met && heard_out(farewell_until_ns)) break;
+        result = status::done;
+        if (met) break;
+        news_seen = ~news;  // it is asked again at the next turn
       }
     }
     if (found != 0) {
@@ -225,6 +233,22 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
   }
   leave_library();
   return result;
+}
+
+// Who has left said everything before; over a network it may take longer than the news of it.
+bool context::heard_out(std::int64_t& until_ns) noexcept {
+  if (wide_ == nullptr) return true;
+  {
+    const std::lock_guard guard(lock_);
+    bool expected = false;
+    for (int rank = 0; rank < boot_.size() && !expected; ++rank) {
+      expected = around_.has_left(rank) && wide_->expects_goodbye(rank);
+    }
+    if (!expected) return true;
+  }
+  const std::int64_t now_ns = around_.now_ns();
+  if (until_ns == 0) until_ns = now_ns + farewell_ns;
+  return now_ns >= until_ns;
 }
 
 // Waiting for an adapter takes longer than for memory, and how long depends on the adapter. Who slept for less than it

@@ -328,6 +328,7 @@ class context final : public fabric::sink, public fabric::directory {
   void look_at_adapter() noexcept;
   /// `serves`: for others, while the program computes.
   status wait_slow(condition ready, judge failed, std::int64_t until_ns, bool serves = false) noexcept;
+  bool heard_out(std::int64_t& until_ns) noexcept;
   bool sleep(condition ready, std::int64_t until_ns, bool serves) noexcept;
   void wake_others() noexcept;
   void adapt(std::int64_t slept_ns, std::int64_t most_ns) noexcept;

@@ -147,6 +147,9 @@ class network {
   virtual void use(directory&) noexcept {}
   /// The peer is dead: what is under way towards it ends with `peer_failed`, and nothing from it arrives any more.
   virtual void forget(int /*peer*/) noexcept {}
+  /// True while what the peer said before it left the job may still be on its way, for fabrics whose ranks say goodbye
+  /// to each other. Asked when a wait would end because it has left.
+  [[nodiscard]] virtual bool expects_goodbye(int /*peer*/) noexcept { return false; }
   /// Becomes readable when there is news after `pending` said that there is none; -1 if who brings it rings the
   /// doorbell. Always the same descriptor.
   [[nodiscard]] virtual int event_fd() const noexcept { return -1; }

@@ -191,6 +191,41 @@ TEST_CASE("a message that came before its sender's death counts", "[channel][con
   CHECK(s == status::done);
 }
 
+// The news of a departure is faster than a network may be.
+TEST_CASE("what a rank said before it left is waited for", "[channel][context]") {
+  rma::test::fake_rank left(1), stays(0);
+  rma::test::fake_network memory(0);
+  left.net.connect(0, stays.net);
+  rma::detail::context ctx(stays.config, stays.boot, memory, stays.around, &stays.net);
+  numbers came(ctx);
+  int sleeps = 0;
+  stays.around.left = {1};
+  stays.net.unheard = {1};
+  const std::int64_t since_ns = stays.around.peek_ns();
+  const auto wait = [&] { return ctx.wait_for_peer(1, [&]() noexcept { return !came.came.empty(); }); };
+  SECTION("it comes after the news") {
+    stays.around.on_sleep = [&] {
+      if (++sleeps == 2) send(left.ctx, 0, 5);
+    };
+    CHECK(wait() == status::done);
+  }
+  SECTION("its goodbye comes, and nothing before") {
+    stays.around.on_sleep = [&] {
+      if (++sleeps == 2) stays.net.unheard.clear();
+    };
+    CHECK(wait() == status::peer_failed);
+  }
+  SECTION("nothing comes") {
+    CHECK(wait() == status::peer_failed);
+    CHECK(stays.around.peek_ns() - since_ns < 1'000'000'000);
+  }
+  SECTION("nothing can come any more") {
+    stays.net.unheard.clear();
+    CHECK(wait() == status::peer_failed);
+    CHECK(stays.around.sleeps == 0);
+  }
+}
+
 TEST_CASE("the end of the job ends every wait", "[channel][context]") {
   fake_pair two;
   two.a.around.on_sleep = [&] { two.a.boot.job = status::job_aborted; };

@@ -28,6 +28,7 @@ class fake_network final : public fabric::network {
 
   std::size_t room = 4;  ///< messages of each sender that wait at a receiver, at most
   unsigned promises = 0;
+  std::set<int> unheard;  ///< who may have said more than has arrived
   std::function<fabric::prospect()> on_promise;
 
   const fabric::capabilities& caps() const noexcept override { return caps_; }
@@ -75,6 +76,7 @@ class fake_network final : public fabric::network {
     return status::not_supported;
   }
   bool quiet() noexcept override { return true; }
+  bool expects_goodbye(int peer) noexcept override { return unheard.contains(peer); }
   bool pending() noexcept override {
     return std::ranges::any_of(incoming_, [](const auto& from) { return !from.second.empty(); });
   }

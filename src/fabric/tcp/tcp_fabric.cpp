@@ -319,6 +319,12 @@ void tcp_fabric::answer_leavers() noexcept {
   });
 }
 
+// It is the last thing that a peer sends.
+bool tcp_fabric::expects_goodbye(int peer) noexcept {
+  const auto at = by_peer_.find(peer);
+  return at != by_peer_.end() && at->second->state == bond::alive && at->second->doubt_until_ns == 0;
+}
+
 // Others learn that what ends now is no failure, and are served until they say that nothing is under way; who does not
 // call the library now is not waited for long.
 void tcp_fabric::say_goodbye() noexcept {

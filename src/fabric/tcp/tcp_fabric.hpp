@@ -82,6 +82,7 @@ class tcp_fabric final : public fabric::network {
   [[nodiscard]] int event_fd() const noexcept override { return events_.get(); }
   bool pending() noexcept override;
   bool quiet() noexcept override;
+  bool expects_goodbye(int peer) noexcept override;
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
   void counts(const std::function<void(std::string_view, std::uint64_t)>& add) const override;
   std::string route(int peer) override;

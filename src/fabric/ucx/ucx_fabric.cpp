@@ -288,6 +288,12 @@ void ucx_fabric::abandon(connection& c) noexcept {
   drop_keys(c);
 }
 
+// It is the last message that a peer sends.
+bool ucx_fabric::expects_goodbye(int peer) noexcept {
+  const auto at = by_peer_.find(peer);
+  return at != by_peer_.end() && at->second->state == bond::alive && at->second->doubt_until_ns == 0;
+}
+
 // Others learn that what breaks now is no failure. UCX serves what they still have under way here until they say that
 // it is over; who does not call the library now is not waited for long.
 void ucx_fabric::say_goodbye() noexcept {

@@ -135,8 +135,8 @@ TEST_CASE("a rank that leaves breaks nothing", "[tcp]") {
 }
 
 // Goal: what a rank has sent before it leaves is handed on even if the others look only when it is gone; and that they
-// speak to it then does not make it a lost one.
-// Break: when a message cannot be sent any more, throw away what has come.
+// speak to it then does not make it a lost one. Until then its goodbye is expected.
+// Break: when a message cannot be sent any more, throw away what has come; or expect no goodbye.
 TEST_CASE("what a rank has sent before it left arrives", "[tcp]") {
   tcp_job all(2);
   all.exchange(0, 1);
@@ -145,9 +145,11 @@ TEST_CASE("what a rank has sent before it left arrives", "[tcp]") {
   CAPTURE(speaks);
   REQUIRE(all[1].net->send(0, kind, bytes_of(word), {}) == status::done);
   all.remove(1);
+  CHECK(all[0].net->expects_goodbye(1));
   for (int i = 0; speaks && i < 3; ++i) (void)all[0].net->send(1, kind, bytes_of(word), {});
   CHECK(!all.until([&] { return !all[0].broken.empty(); }, 10));
   CHECK(all[0].messages.size() == 2);
+  CHECK_FALSE(all[0].net->expects_goodbye(1));
 }
 
 // Goal: a rank that leaves serves what others have under way there, and what it has under way itself ends well.

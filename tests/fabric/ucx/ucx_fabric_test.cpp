@@ -223,16 +223,19 @@ TEST_CASE("a region that is gone is refused", "[ucx]") {
   CHECK(all[0].over[2] == status::transfer_failed);
 }
 
-// Goal: a rank that leaves does so for those, too, to which it has never sent anything; nobody takes it for dead.
-// Break: say no goodbye.
+// Goal: a rank that leaves does so for those, too, to which it has never sent anything; nobody takes it for dead. Its
+// goodbye is expected until it is there.
+// Break: say no goodbye; or expect none.
 TEST_CASE("a rank that leaves breaks nothing", "[ucx]") {
   job all(3);
   const std::uint64_t word = 1;
   REQUIRE(all.post([&] { return all[0].net->send(1, kind, bytes_of(word), {}); }) == status::done);
   REQUIRE(all.post([&] { return all[2].net->send(0, kind, bytes_of(word), {}); }) == status::done);
   REQUIRE(all.until([&] { return !all[1].messages.empty() && !all[0].messages.empty() && all[1].net->quiet(); }));
+  CHECK(all[0].net->expects_goodbye(1));
   all.remove(1);
   CHECK(!all.until([&] { return !all[0].broken.empty() || !all[2].broken.empty(); }, 8));
+  CHECK_FALSE(all[0].net->expects_goodbye(1));
 }
 
 // Goal: what is under way towards a rank that leaves still ends well: it serves until then.

@@ -7,14 +7,14 @@ set -u
 programs=$1
 expected=$2
 shift 2
-failed=0
+failed=''
 
 check() {  # check NAME STATUS
   if [ "$2" = 0 ]; then
     echo "ok $1"
   else
     echo "FAILED $1 (status $2)"
-    failed=1
+    failed="$failed, $1"
   fi
 }
 
@@ -40,4 +40,7 @@ done
 check splash_lu $?
 "$@" "$programs/splash_lu" -n 101 -b 40 --lock shared
 check 'splash_lu shared' $?
-exit $failed
+if [ "$failed" ]; then
+  echo "FAILED: ${failed#, }"  # once more, at the end
+  exit 1
+fi
