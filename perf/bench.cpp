@@ -32,6 +32,7 @@ job job_of(rma::Runtime& runtime, rma::Window<std::uint64_t>& line) {
     runtime.world().broadcast(std::span<std::uint64_t>(shared), 0);
     return shared[0];
   };
+  with.highest = [&runtime](double value) { return runtime.world().allreduce(value, rma::max); };
   with.now = [&runtime] { return runtime.now(); };
   with.line = runtime.world().one_node() ? line.pointer_to(0) : nullptr;
   return with;

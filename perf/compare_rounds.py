@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the comparisons over a network share: in each round all sides measure one after the other, a ratio is the median
-of the rounds' ratios, since such machines change their speed from round to round."""
+of the rounds' ratios, since such machines change their speed from round to round. Who begins alternates.
+
+Beside each run of ours and of the MPIs stands its pace: ns for a step of a fixed chain of instructions just before and
+after it. Runs that were not alone on their core do not count, nor do rounds in which one side has no other."""
 import importlib.machinery
 import importlib.util
 import os
@@ -11,6 +14,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OURS = "rma"
+DISTURBED = 1.12  # times the usual pace
+ROUNDS_MIN = 3  # if fewer remain, all count
 SECONDS_PER_TOOL = 60
 
 
@@ -66,45 +71,72 @@ def measure_ours(chosen, program, wanted, options, *more):
     return compare.run(OURS, command, program, wanted, chosen)
 
 
-def one_round(chosen, programs, bars, peers, tools, options=None, typical=()):
-    """{(metric, bytes): {who: value}} and the units. peers: {name: command before the program, folder of programs}.
-    tools: {(metric, bytes): (name, function that measures)}. options: {program: of the launcher, for ours}. typical: of
-    which (metric, bytes) the tool says the median of single operations, not their mean; ours then stands under
-    (OURS, name of the tool), too."""
+def runs_of(point):
+    return list(zip(point["values"], point["paces_ns"]))
+
+
+def one_round(chosen, programs, bars, peers, tools, options=None, typical=(), ours_last=False):
+    """{(metric, bytes): {who: [(value, pace or None)]}} and the units. peers: {name: command before the program, folder
+    of programs}. tools: {(metric, bytes): (name, function that measures)}. options: {program: of the launcher, for
+    ours}. typical: of which (metric, bytes) the tool says the median of single operations, not their mean; ours then
+    stands under (OURS, name of the tool), too."""
     found, units = {}, {}
     for program in programs:
         wanted = {bar.metric for bar in bars if bar.program == program and bar.against is None}
         if not wanted:
             continue
-        points = measure_ours(chosen, program, wanted, (options or {}).get(program, []))
+        sides = [lambda: measure_ours(chosen, program, wanted, (options or {}).get(program, []))]
         for name, (command, folder) in peers.items():
             there = os.path.join(folder, program)
             if os.path.exists(there):
-                points += compare.run(name, [*command, "-n", "2", there], program, wanted, chosen)
-        for point in points:
-            key = (point["metric"], point["bytes"])
-            found.setdefault(key, {})[point["who"]] = point["median"]
-            units[key] = point["unit"]
+                sides.append(lambda name=name, command=[*command, "-n", "2", there]: compare.run(
+                    name, command, program, wanted, chosen))
+        for side in sides[::-1] if ours_last else sides:
+            for point in side():
+                key = (point["metric"], point["bytes"])
+                found.setdefault(key, {})[point["who"]] = runs_of(point)
+                units[key] = point["unit"]
         singles = {bar.metric for bar in bars if bar.program == program and (bar.metric, bar.bytes) in typical}
         if not singles:
             continue
         for point in measure_ours(chosen, program, singles, (options or {}).get(program, []), "--typical"):
             key = (point["metric"], point["bytes"])
             if key in typical:
-                found[key][OURS, tools[key][0]] = point["median"]
+                found[key][OURS, tools[key][0]] = runs_of(point)
     for key, (name, measure) in tools.items():
         if key in found and (value := measure()) is not None:
-            found[key][name] = value
+            found[key][name] = [(value, None)]
     return found, units
+
+
+def usual_pace(rounds):
+    """That of a core without neighbours: the twentieth part of all was as fast; inf if nobody looked."""
+    paces = sorted(pace for values in rounds for sides in values.values() for runs in sides.values()
+                   for _, pace in runs if pace)
+    return paces[len(paces) // 20] if paces else float("inf")
+
+
+def pairs_of(rounds, key, ours, who, pace_max):
+    """[(our value, theirs)] of the rounds in which both have runs at this pace: the medians of these."""
+    pairs = []
+    for values in rounds:
+        sides = [[value for value, pace in values.get(key, {}).get(name, []) if pace is None or pace <= pace_max]
+                 for name in (ours, who)]
+        if all(sides):
+            pairs.append(tuple(map(statistics.median, sides)))
+    return pairs
 
 
 def rows_of(rounds, units, bars):
     """bars: {who: function of (metric, bytes) that gives the bar, or None if it is only shown}."""
     rows = []
+    pace_max = DISTURBED * usual_pace(rounds)
     for key in sorted({key for values in rounds for key in values}):
         for who, bar_of in bars.items():
-            pairs = [(values[key].get((OURS, who), values[key][OURS]), values[key][who]) for values in rounds
-                     if {OURS, who} <= values.get(key, {}).keys()]
+            ours = (OURS, who) if any((OURS, who) in values.get(key, {}) for values in rounds) else OURS
+            pairs, state = pairs_of(rounds, key, ours, who, pace_max), "alone"
+            if len(pairs) < min(ROUNDS_MIN, len(rounds)):
+                pairs, state = pairs_of(rounds, key, ours, who, float("inf")), "disturbed"
             if not pairs:
                 continue
             is_time = units[key] == "ns"
@@ -114,18 +146,19 @@ def rows_of(rounds, units, bars):
             rows.append({"metric": key[0], "bytes": key[1], "unit": units[key], "who": who,
                          "ours": statistics.median(ours for ours, _ in pairs),
                          "theirs": statistics.median(theirs for _, theirs in pairs), "ratio": ratio, "bar": bar,
-                         "rounds": len(pairs), "verdict": "-" if bar is None else "ok" if met else "NOT"})
+                         "rounds": len(pairs), "state": state, "pairs": pairs,
+                         "verdict": "-" if bar is None else "ok" if met else "NOT"})
     return rows
 
 
 def as_text(rows):
-    head = ("metric", "bytes", "unit", "ours", "theirs", "who", "ratio", "bar", "verdict", "rounds")
+    head = ("metric", "bytes", "unit", "ours", "theirs", "who", "ratio", "bar", "verdict", "rounds", "state")
     cells = [list(head)]
     for row in rows:
         sign = "<= " if row["unit"] == "ns" else ">= "
         cells.append([row["metric"], str(row["bytes"]), row["unit"], f"{row['ours']:.4g}", f"{row['theirs']:.4g}",
                       row["who"], f"{row['ratio']:.3f}", "-" if row["bar"] is None else f"{sign}{row['bar']:.2f}",
-                      row["verdict"], str(row["rounds"])])
+                      row["verdict"], str(row["rounds"]), row["state"]])
     widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells)
 

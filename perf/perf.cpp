@@ -148,10 +148,13 @@ std::uint64_t session::calibrate(const body& run, bool together) const {
 
 void session::take(result& into, const body& run, bool together) const {
   into.iterations = calibrate(run, together);
-  double took_ns = 0;
+  (void)probe_pace(together);  // the first one is slow where an emulator translates
+  double took_ns = 0, pace_before_ns = 0, pace_after_ns = probe_pace(together);
   const auto timed = [&] {
     if (together) job_.barrier();
     took_ns = time(run, into.iterations);
+    pace_before_ns = pace_after_ns;
+    pace_after_ns = probe_pace(together);
   };
   timed();
   for (;;) {
@@ -162,10 +165,14 @@ void session::take(result& into, const body& run, bool together) const {
   }
   for (int i = 0;;) {
     into.values.add(value_of(into.what, took_ns, into.iterations));
+    into.paces_ns.push_back(std::max(pace_before_ns, pace_after_ns));
     if (++i >= options_.runs) return;
     timed();
   }
 }
+
+/// On the cores of all ranks that have a part in it, at the same time.
+double session::probe_pace(bool together) const { return together ? job_.highest(pace_ns()) : pace_ns(); }
 
 /// The iterations that a run needs if one took less than half of its time: the calibration met slow first ones, and a
 /// few more like them would be all that is measured.
@@ -252,7 +259,9 @@ void session::write_json(const machine_state& after) const {
                       {"unit", name_of(of.what.in)},
                       {"runs", of.values.size()},
                       {"iterations", of.iterations},
-                      {"line_ns", {of.line_ns_before, of.line_ns_after}}});
+                      {"line_ns", {of.line_ns_before, of.line_ns_after}},
+                      {"values", of.values.all()},
+                      {"paces_ns", of.paces_ns}});
   }
   const nlohmann::json all = {{"program", program_},
                               {"fabric", job_.fabric},

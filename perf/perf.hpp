@@ -49,6 +49,7 @@ class samples {
   [[nodiscard]] double min() const;
   [[nodiscard]] double max() const;
   [[nodiscard]] std::size_t size() const noexcept { return values_.size(); }
+  [[nodiscard]] const std::vector<double>& all() const noexcept { return values_; }
 
  private:
   std::vector<double> values_{};
@@ -72,6 +73,7 @@ struct job {
   std::string fabric{};
   std::function<void()> barrier{};
   std::function<std::uint64_t(std::uint64_t)> from_first{};  ///< everyone gets rank 0's value
+  std::function<double(double)> highest{};                   ///< everyone gets the highest value
   std::function<std::chrono::nanoseconds()> now{};
   std::uint64_t* line = nullptr;  ///< a word that ranks 0 and 1 map, alone on its cache line; null: no such thing
 };
@@ -115,6 +117,7 @@ class session {
     samples values;
     std::uint64_t iterations;
     double line_ns_before, line_ns_after;
+    std::vector<double> paces_ns{};  ///< of each run: the slower of before and after it, on the slowest core in it
   };
   double time(const body& run, std::uint64_t iterations) const;
   double time_each(const body& run, std::uint64_t iterations) const;
@@ -123,6 +126,7 @@ class session {
   void take(result& into, const body& run, bool together) const;
   [[nodiscard]] machine_state probe() const;
   [[nodiscard]] double probe_line() const;
+  [[nodiscard]] double probe_pace(bool together) const;
   void report(const result& of);
   void write_json(const machine_state& after) const;
 

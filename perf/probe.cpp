@@ -51,6 +51,17 @@ double line_crossing_ns(std::uint64_t& line, int rank) {
   return one_way_ns.median();
 }
 
+double pace_ns() {
+  constexpr int steps = 200'000;
+  std::uint64_t value = 1;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < steps; ++i) {
+    value = value * 0x9e37'79b9'7f4a'7c15u + 1;
+    keep(value);
+  }
+  return elapsed_ns(begin) / steps;
+}
+
 double memcpy_gbs(std::size_t bytes) {
   struct alignas(64) line {
     char bytes[64];

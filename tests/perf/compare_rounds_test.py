@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of what compare_tcp and compare_verbs make of their rounds, on runs that nobody measured. Usage:
+compare_rounds_test.py FOLDER_OF_COMPARE"""
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, sys.argv.pop(1))
+import compare_rounds
+
+KEY = ("put_flush", 8)
+BARS = {"quick": lambda key: 1.0}
+
+
+def alone(*values):
+    return [(value, 1.0 + 0.01 * i) for i, value in enumerate(values)]
+
+
+def disturbed(*values):
+    return [(value, 1.6) for value in values]
+
+
+def row(*rounds):
+    """Of rounds (our runs, theirs)."""
+    values = [{KEY: {"rma": ours, "quick": theirs}} for ours, theirs in rounds]
+    found, = compare_rounds.rows_of(values, {KEY: "ns"}, BARS)
+    return found
+
+
+class Rounds(unittest.TestCase):
+    def test_a_ratio_is_the_median_of_the_rounds(self):
+        found = row((alone(10), alone(20)), (alone(90), alone(100)), (alone(40), alone(50)))
+        self.assertEqual((found["ratio"], found["verdict"], found["rounds"]), (0.8, "ok", 3))
+
+    def test_a_run_with_neighbours_does_not_count(self):
+        quiet = (alone(10), alone(20))
+        found = row((alone(10) + disturbed(100, 100), alone(20)), quiet, quiet)
+        self.assertEqual((found["pairs"], found["state"]), ([(10, 20)] * 3, "alone"))
+
+    def test_a_round_in_which_one_side_was_disturbed_does_not_count(self):
+        quiet = (alone(10), alone(20))
+        found = row((alone(10), disturbed(50)), quiet, quiet, quiet)
+        self.assertEqual((found["ratio"], found["rounds"], found["state"]), (0.5, 3, "alone"))
+
+    def test_if_hardly_a_round_was_quiet_all_count_and_it_is_said(self):
+        found = row((alone(10), alone(20)), (disturbed(30), disturbed(20)), (disturbed(30), disturbed(20)))
+        self.assertEqual((found["ratio"], found["rounds"], found["state"]), (1.5, 3, "disturbed"))
+
+    def test_the_usual_pace_is_not_a_lucky_one(self):
+        rounds = [{KEY: {"rma": [(10, 0.5)] + alone(*[10] * 40)}}]
+        self.assertGreater(compare_rounds.usual_pace(rounds), 0.9)
+
+    def test_a_tool_that_says_no_pace_counts(self):
+        found = row(*[(alone(10) + disturbed(90), [(20, None)])] * 3)
+        self.assertEqual((found["ratio"], found["rounds"]), (0.5, 3))
+
+    def test_what_is_compared_like_a_tool_measures_stands_apart(self):
+        values = [{KEY: {"rma": alone(10), ("rma", "quick"): alone(5), "quick": alone(20)}}]
+        found, = compare_rounds.rows_of(values, {KEY: "ns"}, BARS)
+        self.assertEqual((found["ratio"], found["rounds"]), (0.25, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
