@@ -16,10 +16,12 @@ namespace {
 constexpr unsigned recovery_tries = 32;
 constexpr std::int64_t pause_first_ns = 1'000;
 constexpr std::int64_t pause_max_ns = 1'000'000;
-constexpr std::int64_t yield_max_ns = 2 * pause_max_ns;  ///< whoever waits has looked by then
+constexpr std::int64_t pause_still_ns = 2 * pause_max_ns;  ///< while the word does not change
+constexpr std::int64_t yield_max_ns = pause_still_ns;      ///< whoever waits has looked by then
 constexpr std::int64_t drain_first_ns = 200'000;  ///< a writer keeps readers out for so long while it waits for others
 constexpr std::int64_t drain_max_ns = 10'000'000;
 constexpr std::int64_t withdrawn_ns = 4 * pause_max_ns;  ///< and lets them in for so long
+constexpr std::int64_t long_held_ns = 100'000'000;
 /// After a death, a word that stands still for so long may hold names of the dead that cannot be told apart.
 constexpr std::int64_t still_ns = 500'000'000;
 
@@ -71,7 +73,7 @@ class network_wait {
   std::int64_t next_pause_ns() noexcept {
     if (withdrawn_) return drawn(withdrawn_ns);
     const std::int64_t next_ns = drawn(pause_ns_);
-    pause_ns_ = std::min(2 * pause_ns_, pause_max_ns);
+    lengthen_pause();
     return next_ns;
   }
   status fail_if_lost() noexcept {
@@ -138,8 +140,13 @@ class network_wait {
   }
   status pause() noexcept {
     const status s = pause_for(pause_ns_);
-    pause_ns_ = std::min(2 * pause_ns_, pause_max_ns);
+    lengthen_pause();
     return s;
+  }
+  /// A look costs a wake-up: fewer where one rank keeps the lock for long.
+  void lengthen_pause() noexcept {
+    const bool still = w_.ctx->around().now_ns() - since_ns_ > long_held_ns;
+    pause_ns_ = std::min(2 * pause_ns_, still ? pause_still_ns : pause_max_ns);
   }
   status pause_for(std::int64_t time_ns) noexcept {
     const std::int64_t part_ns = drawn(time_ns);

@@ -62,6 +62,7 @@ int run(rma::Runtime& runtime, double sleep_s) {
   if (world.rank() == 0) {
     std::printf("%d ranks waited %.1f s: %.3f s of processor time together, %.3f s the most, %.3f s allowed\n",
                 world.size(), sleep_s, all, most, limit);
+    std::fflush(stdout);  // a rank that ends with an error ends the others
   }
   win.free();
   return all < limit ? 0 : 1;
