@@ -76,9 +76,37 @@ std::size_t core_set::count() const noexcept {
   return n;
 }
 
+bool core_set::has(std::size_t processor) const noexcept {
+  constexpr std::size_t bits = 8 * sizeof(unsigned long);
+  return processor / bits < words_.size() && (words_[processor / bits] >> processor % bits & 1) != 0;
+}
+
 void core_set::add(const core_set& other) {
   words_.resize(std::max(words_.size(), other.words_.size()), 0);
   for (std::size_t i = 0; i < other.words_.size(); ++i) words_[i] |= other.words_[i];
+}
+
+core_set core_set::nth(std::size_t before) const {
+  core_set one;
+  for (std::size_t i = 0; i < words_.size(); ++i) {
+    for (unsigned long word = words_[i]; word != 0; word &= word - 1) {
+      if (before-- != 0) continue;
+      one.words_.assign(i + 1, 0);
+      one.words_[i] = word & -word;
+      return one;
+    }
+  }
+  return one;
+}
+
+bool core_set::bind() const noexcept {
+  return ::sched_setaffinity(0, words_.size() * sizeof(unsigned long),
+                             reinterpret_cast<const cpu_set_t*>(words_.data())) == 0;
+}
+
+void take_turn(std::size_t turn) {
+  const core_set all = core_set::allowed();
+  if (all.count() > 1 && all.nth(turn % all.count()).bind()) (void)all.bind();
 }
 
 std::size_t granted_cores(const std::filesystem::path& membership, const std::filesystem::path& groups) {

@@ -26,11 +26,21 @@ class core_set {
 
   [[nodiscard]] std::string text() const;  ///< without blanks and line ends
   [[nodiscard]] std::size_t count() const noexcept;
+  [[nodiscard]] bool has(std::size_t processor) const noexcept;
   void add(const core_set& other);
+  /// The one with so many of the set before it; the set must have more than that.
+  [[nodiscard]] core_set nth(std::size_t before) const;
+  /// The calling thread runs on these from now on. False if the kernel does not have that.
+  bool bind() const noexcept;
 
  private:
   std::vector<unsigned long> words_;  ///< processor i is bit i
 };
+
+/// Moves the calling thread to the processor whose turn it is, round robin among those that it may use; it may still
+/// use all of them. A scheduler puts a process where there is room when it starts, and leaves it there: of four that
+/// wait for each other on two processors three may stay on one.
+void take_turn(std::size_t turn);
 
 /// How many processors' time the control groups of this process grant it, rounded up; `no_quota` if they do not limit
 /// it. cgroup version 1 and 2, every group up to the root that can be seen.

@@ -152,7 +152,8 @@ surveyed survey(boot::client& boot, const introduced& mine) {
     if (node_of[r] == node_of.at(me)) found.members.push_back(static_cast<int>(r));
   }
   const std::size_t machine = machine_of.at(me);
-  found.load = {loads.at(2 * machine), loads.at(2 * machine + 1)};
+  const auto before = std::count(machine_of.begin(), machine_of.begin() + boot.rank(), machine);
+  found.load = {loads.at(2 * machine), loads.at(2 * machine + 1), static_cast<std::size_t>(before)};
   return found;
 }
 
@@ -163,7 +164,7 @@ shm::node_load load_of(const settings& s, const surveyed& job) {
   load.ranks = std::max<std::size_t>(load.ranks, s.number(knob::local_ranks));
   const std::size_t granted = detail::granted_cores();
   if (load.cores == 0) load.cores = static_cast<std::size_t>(std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
-  if (granted < load.cores && job.members.size() > granted) load = {job.members.size(), granted};
+  if (granted < load.cores && job.members.size() > granted) load = {job.members.size(), granted, load.turn};
   return load;
 }
 

@@ -37,6 +37,8 @@ class surroundings {
  public:
   virtual ~surroundings() = default;
 
+  /// All ranks are there; the program goes on.
+  virtual void begin() {}
   [[nodiscard]] virtual std::int64_t now_ns() noexcept = 0;
   /// The program computes for so long: virtual time passes, real time does not.
   virtual void compute(std::int64_t work_ns) noexcept = 0;

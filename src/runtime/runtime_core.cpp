@@ -38,6 +38,7 @@ runtime_core::runtime_core(const Config& wanted)
       segment_(board->segment_bytes()) {
   if (where.wide != nullptr) publish_segment();
   if (const status s = boot->fence(); !ok(s)) fabric::raise_job_ended(s);
+  around->begin();
   if (config.on(knob::progress_thread)) ctx->start_progress_thread();
 }
 

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <fstream>
 #include <thread>
@@ -65,6 +66,36 @@ TEST_CASE("sets of processors add up, and are sent as text", "[core][cores]") {
   CHECK(core_set::parse("").count() == 0);
   CHECK(core_set().text().empty());
   CHECK(core_set::parse("no number").count() == 0);
+}
+
+TEST_CASE("a set's processors can be told apart", "[core][cores]") {
+  const core_set some = core_set::parse("5,0,8000000000000000");
+  CHECK(some.nth(0).text() == "1");
+  CHECK(some.nth(1).text() == "4");
+  CHECK(some.nth(2).text() == "0,0,8000000000000000");
+  CHECK(some.nth(3).count() == 0);
+}
+
+// Break: leave the thread where it is; or bound to one processor.
+TEST_CASE("a thread is put on the processor whose turn it is, and may leave it", "[core][cores]") {
+  std::string before, after;
+  std::vector<bool> was_there;
+  std::thread([&] {
+    const core_set all = core_set::allowed();
+    before = all.text();
+    for (std::size_t turn = 0; turn < 2 * all.count(); ++turn) {
+      const core_set there = all.nth(turn % all.count());
+      bool is_there = false;
+      for (int tries = 0; tries < 100 && !is_there; ++tries) {  // the scheduler may want it elsewhere at that moment
+        rma::detail::take_turn(turn);
+        is_there = there.has(static_cast<std::size_t>(::sched_getcpu()));
+      }
+      was_there.push_back(is_there);
+    }
+    after = core_set::allowed().text();
+  }).join();
+  CHECK(std::all_of(was_there.begin(), was_there.end(), [](bool each) { return each; }));
+  CHECK(after == before);
 }
 
 TEST_CASE("a control group grants processor time, its parents may grant less", "[core][cores]") {

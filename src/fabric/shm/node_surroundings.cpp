@@ -11,12 +11,17 @@
 #include <utility>
 
 #include "core/clock.hpp"
+#include "core/cores.hpp"
 #include "core/futex.hpp"
 
 namespace rma::shm {
 
 node_surroundings::node_surroundings(board& node, node_load load)
     : board_(node), reported_(node.size(), false), load_(load) {}
+
+void node_surroundings::begin() {
+  if (load_.ranks > load_.cores) detail::take_turn(load_.turn);
+}
 
 // Where ranks outnumber processors, spinning keeps others from running.
 detail::patience node_surroundings::waits(std::int64_t spin_ns) const noexcept {

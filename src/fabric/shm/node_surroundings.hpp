@@ -19,12 +19,14 @@ namespace rma::shm {
 struct node_load {
   std::size_t ranks = 1;
   std::size_t cores = 1;
+  std::size_t turn = 0;  ///< so many of these ranks come before this one
 };
 
 class node_surroundings final : public detail::surroundings {
  public:
   node_surroundings(board& node, node_load load);
 
+  void begin() override;
   std::int64_t now_ns() noexcept override;
   void compute(std::int64_t) noexcept override {}
   void inside(bool yes) noexcept override;
