@@ -8,6 +8,9 @@
 #include <exception>
 #include <filesystem>
 #include <span>
+#include <utility>
+
+#include "shared_line.hpp"
 
 namespace perf {
 namespace {
@@ -21,7 +24,7 @@ std::string fabric_of(const rma::Runtime& runtime) {
   return leads.substr(0, leads.find_first_of(" :"));
 }
 
-job job_of(rma::Runtime& runtime, rma::Window<std::uint64_t>& line) {
+job job_of(rma::Runtime& runtime) {
   job with;
   with.rank = runtime.rank();
   with.size = runtime.size();
@@ -34,21 +37,18 @@ job job_of(rma::Runtime& runtime, rma::Window<std::uint64_t>& line) {
   };
   with.highest = [&runtime](double value) { return runtime.world().allreduce(value, rma::max); };
   with.now = [&runtime] { return runtime.now(); };
-  with.line = runtime.world().one_node() ? line.pointer_to(0) : nullptr;
   return with;
 }
 
 void measure_all(rma::Runtime& runtime, const options& chosen, const char* program,
                  const std::function<void(bench&)>& measure) {
-  constexpr std::size_t line_words = 16;  // two lines: the neighbour is fetched along
-  auto line = rma::Window<std::uint64_t>::allocate(runtime.world(), line_words);
-  {
-    session points(chosen, job_of(runtime, line), program);
-    bench with{runtime, runtime.world(), points};
-    measure(with);
-    points.finish();
-  }
-  line.free();
+  job with_this = job_of(runtime);
+  const shared_line line(with_this);
+  with_this.line = line.word();
+  session points(chosen, std::move(with_this), program);
+  bench with{runtime, runtime.world(), points};
+  measure(with);
+  points.finish();
 }
 
 }  // namespace

@@ -3,7 +3,8 @@
 of the rounds' ratios, since such machines change their speed from round to round. Who begins alternates.
 
 Beside each run of ours and of the MPIs stands its pace: ns for a step of a fixed chain of instructions just before and
-after it. Runs that were not alone on their core do not count, nor do rounds in which one side has no other."""
+after it; and the time that a cache line took before and after the point. Runs that were not alone on their core, or for
+which the cores were far from each other, do not count, nor do rounds in which one side has no other."""
 import importlib.machinery
 import importlib.util
 import os
@@ -15,6 +16,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OURS = "rma"
 DISTURBED = 1.12  # times the usual pace
+FAR = 2.2  # times what a cache line takes while the cores are near
 ROUNDS_MIN = 3  # if fewer remain, all count
 SECONDS_PER_TOOL = 60
 
@@ -72,11 +74,13 @@ def measure_ours(chosen, program, wanted, options, *more):
 
 
 def runs_of(point):
-    return list(zip(point["values"], point["paces_ns"]))
+    """[(value, pace, line)]; a line of 0: nobody could look."""
+    line = max(point["line_ns"])
+    return [(value, pace, line) for value, pace in zip(point["values"], point["paces_ns"])]
 
 
 def one_round(chosen, programs, bars, peers, tools, options=None, typical=(), ours_last=False):
-    """{(metric, bytes): {who: [(value, pace or None)]}} and the units. peers: {name: command before the program, folder
+    """{(metric, bytes): {who: [(value, pace, line)]}} and the units. peers: {name: command before the program, folder
     of programs}. tools: {(metric, bytes): (name, function that measures)}. options: {program: of the launcher, for
     ours}. typical: of which (metric, bytes) the tool says the median of single operations, not their mean; ours then
     stands under (OURS, name of the tool), too."""
@@ -105,23 +109,30 @@ def one_round(chosen, programs, bars, peers, tools, options=None, typical=(), ou
                 found[key][OURS, tools[key][0]] = runs_of(point)
     for key, (name, measure) in tools.items():
         if key in found and (value := measure()) is not None:
-            found[key][name] = [(value, None)]
+            found[key][name] = [(value, None, 0)]
     return found, units
 
 
-def usual_pace(rounds):
-    """That of a core without neighbours: the twentieth part of all was as fast; inf if nobody looked."""
-    paces = sorted(pace for values in rounds for sides in values.values() for runs in sides.values()
-                   for _, pace in runs if pace)
-    return paces[len(paces) // 20] if paces else float("inf")
+def least_usual(values):
+    """The twentieth part was as small; inf if there are none."""
+    values = sorted(values)
+    return values[len(values) // 20] if values else float("inf")
 
 
-def pairs_of(rounds, key, ours, who, pace_max):
-    """[(our value, theirs)] of the rounds in which both have runs at this pace: the medians of these."""
+def limits_of(rounds):
+    """The pace and the line up to which runs count: of a core without neighbours, and of cores that are near."""
+    runs = [run for values in rounds for sides in values.values() for some in sides.values() for run in some]
+    return (DISTURBED * least_usual(pace for _, pace, _ in runs if pace),
+            FAR * least_usual(line for _, _, line in runs if line))
+
+
+def pairs_of(rounds, key, ours, who, limits):
+    """[(our value, theirs)] of the rounds in which both have runs within these limits: the medians of these."""
+    pace_max, line_max = limits
     pairs = []
     for values in rounds:
-        sides = [[value for value, pace in values.get(key, {}).get(name, []) if pace is None or pace <= pace_max]
-                 for name in (ours, who)]
+        sides = [[value for value, pace, line in values.get(key, {}).get(name, [])
+                  if (pace or 0) <= pace_max and line <= line_max] for name in (ours, who)]
         if all(sides):
             pairs.append(tuple(map(statistics.median, sides)))
     return pairs
@@ -130,13 +141,13 @@ def pairs_of(rounds, key, ours, who, pace_max):
 def rows_of(rounds, units, bars):
     """bars: {who: function of (metric, bytes) that gives the bar, or None if it is only shown}."""
     rows = []
-    pace_max = DISTURBED * usual_pace(rounds)
+    limits = limits_of(rounds)
     for key in sorted({key for values in rounds for key in values}):
         for who, bar_of in bars.items():
             ours = (OURS, who) if any((OURS, who) in values.get(key, {}) for values in rounds) else OURS
-            pairs, state = pairs_of(rounds, key, ours, who, pace_max), "alone"
+            pairs, state = pairs_of(rounds, key, ours, who, limits), "alone"
             if len(pairs) < min(ROUNDS_MIN, len(rounds)):
-                pairs, state = pairs_of(rounds, key, ours, who, float("inf")), "disturbed"
+                pairs, state = pairs_of(rounds, key, ours, who, (float("inf"), float("inf"))), "disturbed"
             if not pairs:
                 continue
             is_time = units[key] == "ns"

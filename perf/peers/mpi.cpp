@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi.hpp"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
-#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -15,11 +11,14 @@
 #include <filesystem>
 #include <new>
 #include <string>
+#include <utility>
+
+#include "../shared_line.hpp"
 
 namespace perf {
 namespace {
 
-job job_of(std::uint64_t* line) {
+job job_of_world() {
   job with;
   MPI_Comm_rank(MPI_COMM_WORLD, &with.rank);
   MPI_Comm_size(MPI_COMM_WORLD, &with.size);
@@ -36,46 +35,14 @@ job job_of(std::uint64_t* line) {
   with.now = [] {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch());
   };
-  with.line = line;
   return with;
 }
 
-/// A page that ranks 0 and 1 map, for the probe of the machine. Not from MPI: the component that is measured need not
-/// be able to share memory.
-class shared_line {
- public:
-  shared_line() {
-    int rank = 0;
-    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-    int file = rank == 0 ? memfd_create("line", MFD_CLOEXEC) : -1;
-    const bool sized = file >= 0 && ftruncate(file, bytes) == 0;
-    std::array<int, 2> where{getpid(), sized ? file : -1};
-    MPI_Bcast(where.data(), 2, MPI_INT, 0, MPI_COMM_WORLD);
-    if (rank != 0) file = open(fmt::format("/proc/{}/fd/{}", where[0], where[1]).c_str(), O_RDWR | O_CLOEXEC);
-    if (file >= 0) page_ = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    MPI_Barrier(MPI_COMM_WORLD);
-    if (file >= 0) close(file);
-    int usable = page_ != MAP_FAILED ? 1 : 0;
-    MPI_Allreduce(MPI_IN_PLACE, &usable, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
-    usable_ = usable != 0;
-  }
-  shared_line(const shared_line&) = delete;
-  shared_line& operator=(const shared_line&) = delete;
-  ~shared_line() {
-    if (page_ != MAP_FAILED) munmap(page_, bytes);
-  }
-  /// Null if some rank has no such page.
-  [[nodiscard]] std::uint64_t* word() const noexcept { return usable_ ? static_cast<std::uint64_t*>(page_) : nullptr; }
-
- private:
-  static constexpr std::size_t bytes = 4096;
-  void* page_ = MAP_FAILED;
-  bool usable_ = false;
-};
-
 void measure_all(const options& chosen, const std::string& program, const std::function<void(bench&)>& measure) {
-  const shared_line line;
-  session points(chosen, job_of(line.word()), program);
+  job with_mpi = job_of_world();
+  const shared_line line(with_mpi);
+  with_mpi.line = line.word();
+  session points(chosen, std::move(with_mpi), program);
   bench with{points};
   measure(with);
   points.finish();

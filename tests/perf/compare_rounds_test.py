@@ -14,11 +14,15 @@ BARS = {"quick": lambda key: 1.0}
 
 
 def alone(*values):
-    return [(value, 1.0 + 0.01 * i) for i, value in enumerate(values)]
+    return [(value, 1.0 + 0.01 * i, 30) for i, value in enumerate(values)]
 
 
 def disturbed(*values):
-    return [(value, 1.6) for value in values]
+    return [(value, 1.6, 30) for value in values]
+
+
+def far(*values):
+    return [(value, 1.0, 160) for value in values]
 
 
 def row(*rounds):
@@ -47,12 +51,23 @@ class Rounds(unittest.TestCase):
         found = row((alone(10), alone(20)), (disturbed(30), disturbed(20)), (disturbed(30), disturbed(20)))
         self.assertEqual((found["ratio"], found["rounds"], found["state"]), (1.5, 3, "disturbed"))
 
+    def test_what_was_measured_while_the_cores_were_far_does_not_count(self):
+        quiet = (alone(10), alone(20))
+        found = row((far(30), alone(20)), quiet, quiet, (alone(10), far(90)), quiet)
+        self.assertEqual((found["ratio"], found["rounds"], found["state"]), (0.5, 3, "alone"))
+
+    def test_without_a_line_the_pace_decides(self):
+        found = row(*[([(10, 1.0, 0), (90, 1.6, 0)], [(20, 1.0, 0)])] * 3)
+        self.assertEqual((found["pairs"], found["state"]), ([(10, 20)] * 3, "alone"))
+
     def test_the_usual_pace_is_not_a_lucky_one(self):
-        rounds = [{KEY: {"rma": [(10, 0.5)] + alone(*[10] * 40)}}]
-        self.assertGreater(compare_rounds.usual_pace(rounds), 0.9)
+        rounds = [{KEY: {"rma": [(10, 0.5, 1)] + alone(*[10] * 40)}}]
+        pace, line = compare_rounds.limits_of(rounds)
+        self.assertGreater(pace, 1.0)
+        self.assertGreater(line, 30)
 
     def test_a_tool_that_says_no_pace_counts(self):
-        found = row(*[(alone(10) + disturbed(90), [(20, None)])] * 3)
+        found = row(*[(alone(10) + disturbed(90), [(20, None, 0)])] * 3)
         self.assertEqual((found["ratio"], found["rounds"]), (0.5, 3))
 
     def test_what_is_compared_like_a_tool_measures_stands_apart(self):
