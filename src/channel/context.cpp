@@ -202,7 +202,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
           more = progress() != 0;
           met = ready();
         }
-        if (!met && heard_out(farewell_until_ns)) break;
+        if (!met && (result != status::peer_failed || heard_out(farewell_until_ns))) break;
         result = status::done;
         if (met) break;
         news_seen = ~news;  // it is asked again at the next turn

@@ -145,8 +145,8 @@ class network_wait {
   }
   /// A look costs a wake-up: fewer where one rank keeps the lock for long.
   void lengthen_pause() noexcept {
-    const bool still = w_.ctx->around().now_ns() - since_ns_ > long_held_ns;
-    pause_ns_ = std::min(2 * pause_ns_, still ? pause_still_ns : pause_max_ns);
+    pause_ns_ = std::min(2 * pause_ns_, pause_max_ns);
+    if (pause_ns_ == pause_max_ns && w_.ctx->around().now_ns() - since_ns_ > long_held_ns) pause_ns_ = pause_still_ns;
   }
   status pause_for(std::int64_t time_ns) noexcept {
     const std::int64_t part_ns = drawn(time_ns);

@@ -219,6 +219,13 @@ TEST_CASE("what a rank said before it left is waited for", "[channel][context]")
     CHECK(wait() == status::peer_failed);
     CHECK(stays.around.peek_ns() - since_ns < 1'000'000'000);
   }
+  SECTION("the job ends") {
+    stays.around.on_sleep = [&] { stays.boot.job = status::job_aborted; };
+    int sleeps_after = -1;
+    stays.around.on_look = [&] { sleeps_after += stays.boot.job == status::job_aborted ? 1 : 0; };
+    CHECK(wait() == status::job_aborted);
+    CHECK(sleeps_after == 0);
+  }
   SECTION("nothing can come any more") {
     stays.net.unheard.clear();
     CHECK(wait() == status::peer_failed);
