@@ -171,14 +171,23 @@ TEST_CASE("the rest is ended even if it does not want to", "[boot][rmarun]") {
   CHECK(job.exit_status() == 5);
 }
 
-// Goal: rank 0 outlives the failures of the others. Method: it runs until its input ends, which is after they did.
+// Goal: rank 0 outlives the failures of the others. Method: it runs until its input ends, which is after they did; they
+// end when told to, by when they are watched.
 TEST_CASE("keep going after a failure", "[boot][rmarun]") {
   launched job({"-n", "3", "--keep-going", "sh", "-c",
-                "case $RMA_RANK in 0) read word; echo done;; *) echo $$; read word; sleep 0.02; "
-                "if [ $RMA_RANK = 1 ]; then exit 4; fi; kill -9 $$;; esac"},
+                "if [ $RMA_RANK = 0 ]; then read word; echo done; exit; fi; "
+                "trap 'exit 4' USR1; echo $RMA_RANK $$; while :; do sleep 0.01; done"},
                std::nullopt);
-  const process_watch one(std::stoi("0" + job.line()));
-  const process_watch other(std::stoi("0" + job.line()));
+  std::vector<std::string> ready{job.line(), job.line()};
+  std::sort(ready.begin(), ready.end());
+  REQUIRE(ready[0].starts_with("1 "));
+  REQUIRE(ready[1].starts_with("2 "));
+  const pid_t exits = std::stoi(ready[0].substr(2));
+  const pid_t killed = std::stoi(ready[1].substr(2));
+  const process_watch one(exits);
+  const process_watch other(killed);
+  ::kill(exits, SIGUSR1);
+  ::kill(killed, SIGKILL);
   CHECK(one.ends());
   CHECK(other.ends());
   job.close_input();
