@@ -19,6 +19,10 @@ extern "C" {
 
 [[gnu::noinline]] std::uint64_t count_get(window& win, std::uint64_t at) { return win.get(self, at); }
 
+[[gnu::noinline]] void count_put_rows(window& win, const std::uint64_t* from, const rma::Layout& rows) {
+  win.put(from, rows, self, 0, rows);
+}
+
 [[gnu::noinline]] void count_flush(window& win) { win.flush(self); }
 
 [[gnu::noinline]] std::uint64_t count_fetch_and_op(window& win, std::uint64_t value, std::uint64_t at) {
@@ -70,6 +74,9 @@ int main(int argc, char** argv) {
       count_flush(win);
       sum += count_get(win, i % 64) - i;
     }
+    const auto column = rma::Layout::vector<std::uint64_t>(8, 1, 8);
+    const std::uint64_t matrix[64] = {};
+    for (std::uint64_t i = 0; i < calls; ++i) count_put_rows(win, matrix, column);
     win.put(0, self, 0);
     for (std::uint64_t i = 0; i < calls; ++i) sum += count_fetch_and_op(win, 1, 0) - i;
     for (std::uint64_t i = 0; i < calls; ++i) count_accumulate(win, 1, 0);

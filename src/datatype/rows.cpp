@@ -164,14 +164,14 @@ bool lies_in_one_line(const std::byte* at, std::size_t bytes) noexcept {
   return reinterpret_cast<std::uintptr_t>(at) % 64 + bytes <= 64;
 }
 
-/// Rows of one Row each; now and then all wait until they are stored. In one loop: a call for each group costs a
-/// seventh.
+/// Rows of one Row each; between groups of them all wait until they are stored. In one loop: a call for each group
+/// costs a seventh.
 template <class Row>
 [[gnu::target("avx2")]] void move_waiting(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src,
                                           std::ptrdiff_t src_stride, std::size_t rows) noexcept {
   constexpr std::size_t at_once = 16;
-  for (std::size_t n = 0; rows > 0; rows -= n) {
-    n = std::min(rows, at_once);
+  for (;;) {
+    const std::size_t n = std::min(rows, at_once);
     for (std::size_t i = 0; i < n; ++i) {
       Row row;
       std::memcpy(&row, src, sizeof row);
@@ -179,6 +179,8 @@ template <class Row>
       dst += dst_stride;
       src += src_stride;
     }
+    rows -= n;
+    if (rows == 0) return;
     full_fence();
   }
 }

@@ -264,6 +264,26 @@ status apply_range(window_core& w, target_view& t, std::byte* base, std::uint64_
   return apply_striped(w, t, base, offset, from, old, bytes, op, type);
 }
 
+bool run_plain_layouts(window_core& w, const operation_args& a) noexcept {
+  target_view* const t = view_of(w, a.target);
+  if (t == nullptr || a.displacement >= t->limit || a.signal >= 0) return false;
+  if (w.objections.load(std::memory_order_relaxed) != 0) return false;
+  const Layout& there = *a.target_layout;
+  const Layout& here = *a.origin_layout;
+  const std::size_t bytes = there.bytes();
+  if (bytes == 0 || here.bytes() != bytes || there.lower() < 0) return false;
+  const std::uint64_t room = (t->limit - a.displacement) * w.unit;
+  if (static_cast<std::uint64_t>(there.upper()) > room) return false;
+  std::byte* const at = t->base + a.displacement * w.unit;
+  switch (a.kind) {
+    case call::put: copy(at, there, a.origin, here); break;
+    case call::get: copy(a.result, here, at, there); break;
+    default: return false;
+  }
+  mark_stored(*t);
+  return true;
+}
+
 status run_direct(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept {
   const operation_args& a = *o.args;
   std::byte* const at = place_of(base, o.offset);

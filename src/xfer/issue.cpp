@@ -330,6 +330,7 @@ namespace {
 status issue(window_view& view, const operation_args& a, request_node** request) noexcept {
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
+  if (a.target_layout != nullptr && run_plain_layouts(w, a)) return status::done;
   if (a.target == w.last_near.target && a.target >= 0) {
     if (const status s = run_plain_promised(w, a, request); s != status::not_supported) return s;
   }

@@ -50,6 +50,9 @@ status check_atomic(window_core& w, const operation_args& a, std::uint64_t offse
 
 /// direct: loads, stores and locked instructions on mapped memory, done when it returns.
 status run_direct(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept;
+/// The same, at a fraction of the cost, for puts and gets with layouts where an inlined call would be allowed, see
+/// view.hpp. False: nothing happened, and nothing is said about whether it may.
+bool run_plain_layouts(window_core& w, const operation_args& a) noexcept;
 
 /// handler: the target's handler does it; one or more messages.
 status run_handler(window_core& w, const checked_operation& o, request_node** request) noexcept;

@@ -20,6 +20,7 @@ PREFIX = "count_"
 LIMITS = {
     "instructions": {
         "put": 22, "flush": 16, "fetch_and_op": 30, "lock_unlock": 70, "lock_scope": 75, "lock_all_put": 200,
+        "put_rows": 270,
     },
     "registration_instructions": {"same_buffer": 95, "other_buffer": 180},
 }
