@@ -96,10 +96,15 @@ status send_to_one(window_core& w, int target) noexcept {
   return epoch == nullptr || epoch->count == 0 ? status::done : send_deferred(w, target);
 }
 
+/// An epoch with a flush in it is not one to send as a whole.
+void keep_apart(window_core& w, int target) noexcept {
+  if (w.defers_far) w.state_of(target).epoch_bytes += deferral_bytes_max + 1;
+}
+
 status flush_one(window_core& w, int target) noexcept {
   if (const status s = send_waiting(w, target); s != status::done) return s;
   const status s = complete_target(w, target);
-  if (w.defers_far) w.state_of(target).epoch_bytes += deferral_bytes_max + 1;  // not an epoch to send as a whole
+  keep_apart(w, target);
   full_fence();
   target_view* const t = w.view_at(target);
   if (t != nullptr && t->held != 0) t->flushable = w.inline_sync;
@@ -225,6 +230,11 @@ status unlock_all_slow(window_view& view) noexcept {
 status flush_slow(window_view& view, int target) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  if (complete_plain(w, target)) {
+    keep_apart(w, target);
+    full_fence();
+    return status::done;
+  }
   const entry_scope in(w, call::flush, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   return open_towards(w, target) ? flush_one(w, target) : status::wrong_epoch;

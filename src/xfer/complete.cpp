@@ -105,6 +105,22 @@ status complete_target(window_core& w, int target) noexcept {
   return settle(w, target, state, s);
 }
 
+bool complete_plain(window_core& w, int target) noexcept {
+  if (target != w.last_far || w.last_far_target == nullptr || w.attended || w.defers) return false;
+  if (w.dirty.empty() || w.dirty.back() != target) return false;
+  far_target& far = *w.last_far_target;
+  if (!far.plain || far.held == 0 || far.unplaced || far.epoch != nullptr) return false;
+  {
+    const std::lock_guard guard(w.ctx->lock());
+    if (!w.ctx->ready_soon([&far]() noexcept { return is_back(far); })) return false;
+  }
+  if (far.fabric_failed.load() != 0 || (far.peer != nullptr && far.peer->protests.load() != far.protests)) return false;
+  far.dirty = false;
+  far.fetches = false;
+  w.dirty.pop_back();
+  return true;
+}
+
 bool only_writes(window_core& w, int target) noexcept {
   const target_state& state = w.state_of(target);
   const bool fetches = state.fetches && state.fabric_pending.load() != 0;

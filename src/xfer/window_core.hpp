@@ -352,6 +352,9 @@ void release_window(window_core& w) noexcept;
 
 /// Completes everything under way towards `target` (fabric and handler operations). Used by flush and by closing calls.
 status complete_target(window_core& w, int target) noexcept;
+/// The same at a fraction of the cost, after plain operations alone (plain.cpp) on the target that was used last, in an
+/// epoch that holds it. False: the other one has to see to it, and may find it done.
+[[nodiscard]] bool complete_plain(window_core& w, int target) noexcept;
 /// Waits only until this rank's memory is free again and results are there: writes may still be on their way into the
 /// target's memory. The same as complete_target where the fabric says no less than that they are there.
 status complete_locally(window_core& w, int target) noexcept;
