@@ -230,12 +230,12 @@ status unlock_all_slow(window_view& view) noexcept {
 status flush_slow(window_view& view, int target) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
+  const entry_scope in(w, call::flush, target);
   if (complete_plain(w, target)) {
     keep_apart(w, target);
     full_fence();
     return status::done;
   }
-  const entry_scope in(w, call::flush, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   return open_towards(w, target) ? flush_one(w, target) : status::wrong_epoch;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -116,6 +117,38 @@ TEST_CASE("what a request has reported no flush reports again, but the failure o
   CHECK(by_request > 10);
   CHECK(by_flush > 10);
   CHECK(clean > 100);
+}
+
+// Break: let complete_plain not ask whether what is over has failed.
+TEST_CASE("a flush tells of a transfer that failed before the flush was called", "[errors]") {
+  unsigned failed = 0;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const auto out = run(seed, [&](Runtime& rt) {
+      auto win = Window<word>::allocate(rt.world(), 4);
+      if (rt.rank() == 0) {
+        while (!said([&] { win.lock(rma::shared, 1).unlock(); }).empty()) {}
+        auto epoch = win.lock_all();
+        for (word round = 1; round <= 40; ++round) {
+          const status put = win.try_put(round, 1, 3);
+          rt.compute(std::chrono::milliseconds(1));
+          rt.progress();
+          if (put == status::transfer_failed || win.try_flush(1) == status::transfer_failed) {
+            ++failed;
+            continue;
+          }
+          word found = 0;
+          for (int tries = 0; tries < 100 && !said([&] { found = win.get(1, 3); }).empty(); ++tries) {}
+          if (found != round) throw std::runtime_error("a put that failed was not told of");
+        }
+        (void)said([&] { epoch.unlock(); });
+      }
+      while (rt.world().try_barrier() != status::done) {}
+      win.free();
+    });
+    INFO("seed " << seed << ": " << out.text());
+    REQUIRE(out.ok());
+  }
+  CHECK(failed > 0);
 }
 
 TEST_CASE("other targets and other windows go on", "[errors]") {
