@@ -155,7 +155,7 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   }
   [[nodiscard]] status try_put(std::span<const T> from, int target, std::size_t at) noexcept {
     if (std::byte* const to = detail::fast_range(*view_, from.size(), sizeof(T), target, at)) [[likely]] {
-      detail::copy_bytes(to, from.data(), from.size_bytes());
+      detail::copy_bytes(to, from.data(), from.size_bytes(), &view_->turn);
       return status::done;
     }
     return detail::issue(*view_, detail::put_args(from.data(), from.size_bytes(), target, at), nullptr);
@@ -209,7 +209,7 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   }
   [[nodiscard]] status try_get(std::span<T> to, int target, std::size_t at) noexcept {
     if (const std::byte* const from = detail::fast_range(*view_, to.size(), sizeof(T), target, at)) [[likely]] {
-      detail::copy_bytes(to.data(), from, to.size_bytes());
+      detail::copy_bytes(to.data(), from, to.size_bytes(), &view_->turn);
       return status::done;
     }
     return detail::issue(*view_, detail::get_args(to.data(), to.size_bytes(), target, at), nullptr);

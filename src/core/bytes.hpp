@@ -18,24 +18,24 @@ bool is_word(const std::byte* at, std::size_t bytes) noexcept {
   return bytes == sizeof(T) && reinterpret_cast<std::uintptr_t>(at) % sizeof(T) == 0;
 }
 
-inline void store_bytes(std::byte* at, const void* from, std::size_t bytes) noexcept {
+inline void store_bytes(std::byte* at, const void* from, std::size_t bytes, copy_turn* turn = nullptr) noexcept {
   const auto word = [&]<class T>(T value) noexcept {
     std::memcpy(&value, from, sizeof value);
     store_value(at, value);
   };
   if (is_word<std::uint64_t>(at, bytes)) return word(std::uint64_t{});
   if (is_word<std::uint32_t>(at, bytes)) return word(std::uint32_t{});
-  copy_bytes(at, from, bytes);
+  copy_bytes(at, from, bytes, turn);
 }
 
-inline void load_bytes(void* to, const std::byte* at, std::size_t bytes) noexcept {
+inline void load_bytes(void* to, const std::byte* at, std::size_t bytes, copy_turn* turn = nullptr) noexcept {
   const auto word = [&]<class T>(T value) noexcept {
     value = load_value<T>(at);
     std::memcpy(to, &value, sizeof value);
   };
   if (is_word<std::uint64_t>(at, bytes)) return word(std::uint64_t{});
   if (is_word<std::uint32_t>(at, bytes)) return word(std::uint32_t{});
-  copy_bytes(to, at, bytes);
+  copy_bytes(to, at, bytes, turn);
 }
 
 }  // namespace rma::detail

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "datatype/rows.hpp"
+#include "datatype/string_copy.hpp"
 
 namespace rma::detail {
 namespace {
@@ -16,8 +17,17 @@ const std::byte* bytes_at(const void* base, std::ptrdiff_t offset) noexcept {
 /// True if the layout is one run that `copy_rows` takes as it is.
 bool is_simple(const Layout& layout) noexcept { return layout_internals::node(layout) == nullptr; }
 
+/// Back and forth.
+void copy_in_turn(std::byte* to, std::ptrdiff_t to_stride, const std::byte* from, std::ptrdiff_t from_stride,
+                  std::size_t bytes, std::size_t rows, copy_turn& turn) noexcept {
+  if (rows == 1) return copy_bytes(to, from, bytes, &turn);
+  if (!turn.take()) return copy_rows(to, to_stride, from, from_stride, bytes, rows);
+  const auto last = static_cast<std::ptrdiff_t>(rows) - 1;
+  copy_rows(to + last * to_stride, -to_stride, from + last * from_stride, -from_stride, bytes, rows);
+}
+
 /// Both sides simple, the shapes hot paths have: no cursor at all. False if the blocks do not fit each other.
-bool copy_simple(void* dst, const Layout& d, const void* src, const Layout& s) noexcept {
+bool copy_simple(void* dst, const Layout& d, const void* src, const Layout& s, copy_turn* turn) noexcept {
   using in = layout_internals;
   if (!is_simple(d) || !is_simple(s)) return false;
   const std::size_t d_block = in::block(d);
@@ -37,7 +47,13 @@ bool copy_simple(void* dst, const Layout& d, const void* src, const Layout& s) n
       return false;
     }
   }
-  copy_rows(bytes_at(dst, in::offset(d)), d_stride, bytes_at(src, in::offset(s)), s_stride, block, rows);
+  std::byte* const to = bytes_at(dst, in::offset(d));
+  const std::byte* const from = bytes_at(src, in::offset(s));
+  if (block * rows > first_cache_bytes && turn != nullptr) [[unlikely]] {
+    copy_in_turn(to, d_stride, from, s_stride, block, rows, *turn);
+  } else {
+    copy_rows(to, d_stride, from, s_stride, block, rows);
+  }
   return true;
 }
 
@@ -102,9 +118,9 @@ template <class F>
 
 }  // namespace
 
-void copy(void* dst, const Layout& dst_layout, const void* src, const Layout& src_layout) noexcept {
+void copy(void* dst, const Layout& dst_layout, const void* src, const Layout& src_layout, copy_turn* turn) noexcept {
   RMA_ASSERT(dst_layout.bytes() == src_layout.bytes());
-  if (dst_layout.bytes() == 0 || copy_simple(dst, dst_layout, src, src_layout)) return;
+  if (dst_layout.bytes() == 0 || copy_simple(dst, dst_layout, src, src_layout, turn)) return;
   const std::size_t bytes = dst_layout.bytes();
   if (src_layout.is_contiguous()) return unpack(dst, bytes_at(src, src_layout.lower()), dst_layout, 0, bytes);
   if (dst_layout.is_contiguous()) return pack(bytes_at(dst, dst_layout.lower()), src, src_layout, 0, bytes);

@@ -8,13 +8,15 @@
 
 #include "core/assert.hpp"
 #include "datatype/cursor.hpp"
+#include "rma/detail/copy.hpp"
 #include "rma/layout.hpp"
 
 namespace rma::detail {
 
 /// Copies the data of `src` to `dst`, whatever the two shapes; both layouts have the same number of bytes. The bytes
-/// touched on the two sides do not overlap.
-void copy(void* dst, const Layout& dst_layout, const void* src, const Layout& src_layout) noexcept;
+/// touched on the two sides do not overlap. With a `turn`, long copies of simple shapes go back and forth.
+void copy(void* dst, const Layout& dst_layout, const void* src, const Layout& src_layout,
+          copy_turn* turn = nullptr) noexcept;
 
 /// Bytes [from_byte, from_byte + n_bytes) of the layout's data, to contiguous memory.
 void pack(void* dst, const void* src, const Layout& layout, std::size_t from_byte, std::size_t n_bytes) noexcept;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "datatype/string_copy.hpp"
 #include "rma/detail/copy.hpp"
 
@@ -97,19 +99,42 @@ template <class By, asked Asked>
   copy_by<by_64, asked::both>(to, from, bytes);
 }
 
+/// The destination does not begin inside the source: what is still to be read would be overwritten.
+void copy_ascending(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  if (bytes > first_cache_bytes && has_fast_string_copy()) return copy_as_string(to, from, bytes);
+  if (bytes >= 4 * sizeof(by_64::piece) && moves_64_at_once()) return copy_by_64(to, from, bytes);
+  if (__builtin_cpu_supports("avx2") != 0) return copy_by_32(to, from, bytes);
+  std::memmove(to, from, bytes);
+}
+
+/// From here on the two sides do not fit the second cache together, and it is worth it to begin where the last copy
+/// ended.
+constexpr std::size_t turning_bytes_min = std::size_t{512} << 10;
+constexpr std::size_t part_bytes = std::size_t{64} << 10;  ///< shorter strings would cost
+
+/// The last part first, each ascending. Parts begin at multiples of their size in the destination: elements stay whole.
+void copy_descending(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+  while (bytes > 0) {
+    const std::size_t behind = reinterpret_cast<std::uintptr_t>(to + bytes) % part_bytes;
+    const std::size_t part = std::min(bytes, behind == 0 ? part_bytes : behind);
+    bytes -= part;
+    copy_ascending(to + bytes, from + bytes, part);
+  }
+}
+
 }  // namespace
 #endif
 
-void copy_long(void* to, const void* from, std::size_t bytes) noexcept {
+void copy_long(void* to, const void* from, std::size_t bytes, copy_turn* turn) noexcept {
 #if defined(__x86_64__)
-  // Ascending would overwrite what is still to be read if the destination begins inside the source.
-  const bool runs_over = reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from) < bytes;
-  if (!runs_over && bytes <= cached_bytes_max_here()) {
+  const auto apart = [bytes](const void* a, const void* b) noexcept {
+    return reinterpret_cast<std::uintptr_t>(a) - reinterpret_cast<std::uintptr_t>(b) >= bytes;
+  };
+  if (bytes <= cached_bytes_max_here() && apart(to, from)) {
     auto* const there = static_cast<std::byte*>(to);
     const auto* const here = static_cast<const std::byte*>(from);
-    if (bytes > first_cache_bytes && has_fast_string_copy()) return copy_as_string(there, here, bytes);
-    if (bytes >= 4 * sizeof(by_64::piece) && moves_64_at_once()) return copy_by_64(there, here, bytes);
-    if (__builtin_cpu_supports("avx2") != 0) return copy_by_32(there, here, bytes);
+    const bool turns = bytes >= turning_bytes_min && turn != nullptr && apart(from, to);
+    return turns && turn->take() ? copy_descending(there, here, bytes) : copy_ascending(there, here, bytes);
   }
 #endif
   std::memmove(to, from, bytes);

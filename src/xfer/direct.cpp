@@ -276,8 +276,8 @@ bool run_plain_layouts(window_core& w, const operation_args& a) noexcept {
   if (static_cast<std::uint64_t>(there.upper()) > room) return false;
   std::byte* const at = t->base + a.displacement * w.unit;
   switch (a.kind) {
-    case call::put: copy(at, there, a.origin, here); break;
-    case call::get: copy(a.result, here, at, there); break;
+    case call::put: copy(at, there, a.origin, here, &w.turn); break;
+    case call::get: copy(a.result, here, at, there, &w.turn); break;
     default: return false;
   }
   mark_stored(*t);
@@ -290,16 +290,16 @@ status run_direct(window_core& w, target_view& t, std::byte* base, const checked
   switch (a.kind) {
     case call::put:
       if (o.contiguous) {
-        store_bytes(at, a.origin, o.bytes);
+        store_bytes(at, a.origin, o.bytes, &w.turn);
       } else {
-        copy(at, *o.target, a.origin, *o.origin);
+        copy(at, *o.target, a.origin, *o.origin, &w.turn);
       }
       return status::done;
     case call::get:
       if (o.contiguous) {
-        load_bytes(a.result, at, o.bytes);
+        load_bytes(a.result, at, o.bytes, &w.turn);
       } else {
-        copy(a.result, *o.origin, at, *o.target);
+        copy(a.result, *o.origin, at, *o.target, &w.turn);
       }
       return status::done;
     case call::accumulate:

@@ -4,6 +4,7 @@
 // places that overlap or have (nearly) the same offset in their pages.
 #include "datatype/copy.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <catch2/catch.hpp>
@@ -43,11 +44,18 @@ pair_of_both random_partner(random_engine& random, std::size_t bytes) {
 }
 
 /// Moves `bytes` from one place of `memory` to another, by copy_bytes and byte by byte through a third place.
-bool moves_like_bytes(std::vector<unsigned char> memory, std::size_t to, std::size_t from, std::size_t bytes) {
+bool moves_like_bytes(std::vector<unsigned char> memory, std::size_t to, std::size_t from, std::size_t bytes,
+                      detail::copy_turn* turn = nullptr) {
   std::vector<unsigned char> expected = memory;
   for (std::size_t i = 0; i < bytes; ++i) expected[to + i] = memory[from + i];
-  detail::copy_bytes(memory.data() + to, memory.data() + from, bytes);
+  detail::copy_bytes(memory.data() + to, memory.data() + from, bytes, turn);
   return memory == expected;
+}
+
+detail::copy_turn backwards() {
+  detail::copy_turn turn;
+  turn.take();
+  return turn;
 }
 
 }  // namespace
@@ -85,6 +93,45 @@ TEST_CASE("contiguous copies of every small size and of large ones", "[datatype]
   REQUIRE(moves_like_bytes(memory, (std::size_t{8} << 20) + 51, 3, (std::size_t{8} << 20) + 40));
 }
 
+TEST_CASE("long contiguous copies go back and forth", "[datatype][copy]") {
+  random_engine random = engine_of_this_run();
+  constexpr std::size_t half = std::size_t{512} << 10;
+  std::vector<unsigned char> memory(5 * half);
+  fill_randomly(memory, random);
+  for (const std::size_t bytes : {half, half + 13, 2 * half - 1, 2 * half}) {
+    for (const std::size_t apart : {bytes, bytes + 5, bytes - 1, half / 2, std::size_t{3}}) {
+      const auto first = between<std::size_t>(random, 0, 70);
+      CAPTURE(bytes, apart, first);
+      detail::copy_turn turn = backwards();
+      REQUIRE(moves_like_bytes(memory, first + apart, first, bytes, &turn));
+      CHECK(turn.take() == (apart < bytes));  // what overlaps has no choice
+      turn = backwards();
+      REQUIRE(moves_like_bytes(memory, first, first + apart, bytes, &turn));
+      CHECK(turn.take() == (apart < bytes));
+    }
+  }
+  detail::copy_turn turn = backwards();
+  REQUIRE(moves_like_bytes(memory, 2 * half, 3, half - 1, &turn));
+  CHECK(turn.take());  // a short one was not asked
+}
+
+TEST_CASE("rows go back and forth where they do not fit the first cache", "[datatype][copy]") {
+  const auto last_row = [](std::size_t row_bytes, detail::copy_turn& turn) {
+    const Layout one_place = Layout::vector<char>(64, row_bytes, 0);
+    std::vector<unsigned char> to(row_bytes);
+    std::vector<unsigned char> from(64 * row_bytes);
+    for (std::size_t i = 0; i < from.size(); ++i) from[i] = static_cast<unsigned char>(i / row_bytes);
+    detail::copy(to.data(), one_place, from.data(), Layout::contiguous<char>(from.size()), &turn);
+    return int{to[0]};
+  };
+  detail::copy_turn turn;
+  CHECK(last_row(1024, turn) == 63);
+  CHECK(last_row(1024, turn) == 0);
+  CHECK(last_row(1024, turn) == 63);
+  CHECK(last_row(16, turn) == 63);
+  CHECK(last_row(16, turn) == 63);
+}
+
 TEST_CASE("contiguous copies whose ends overlap", "[datatype][copy]") {
   random_engine random = engine_of_this_run();
   std::vector<unsigned char> memory(12000);
@@ -101,16 +148,17 @@ TEST_CASE("contiguous copies whose ends overlap", "[datatype][copy]") {
 
 TEST_CASE("no aligned word is seen in parts while it is overwritten", "[datatype][copy]") {
   constexpr std::size_t row = 48, rows = 12, stride = 4096, all = row * rows;
-  for (const std::size_t bytes : sizes{8, 24, 96, 200, 520, 30000, all}) {
-    std::vector<std::uint64_t> place(stride / sizeof(std::uint64_t) * rows);
-    const std::array sources{std::vector<unsigned char>(place.size() * 8, 0x11),
-                             std::vector<unsigned char>(place.size() * 8, 0xee)};
+  for (const std::size_t bytes : sizes{8, 24, 96, 200, 520, 30000, 600'000, all}) {
+    std::vector<std::uint64_t> place(std::max(bytes, stride * rows) / sizeof(std::uint64_t));
+    detail::copy_turn turn;
+    const std::array sources{std::vector<unsigned char>(place.size() * 8 + 8, 0x11),
+                             std::vector<unsigned char>(place.size() * 8 + 8, 0xee)};
     std::atomic<bool> stop = false;
     std::thread writer([&] {
       for (std::size_t i = 0; !stop.load(std::memory_order_relaxed); ++i) {
         const unsigned char* const from = sources[i % 2].data() + i % 7;
         if (bytes != all) {
-          detail::copy_bytes(place.data(), from, bytes);
+          detail::copy_bytes(place.data(), from, bytes, &turn);
         } else {
           detail::copy_rows(reinterpret_cast<std::byte*>(place.data()), stride,
                             reinterpret_cast<const std::byte*>(from), row, row, rows);

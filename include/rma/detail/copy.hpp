@@ -4,6 +4,7 @@
 /// memcpy.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,8 +18,24 @@ using lane __attribute__((vector_size(16), aligned(1), may_alias)) = unsigned ch
 /// Longer copies are worth a call.
 inline constexpr std::size_t short_copy_max = 128;
 
-/// Like std::memmove.
-void copy_long(void* to, const void* from, std::size_t bytes) noexcept;
+/// Which way the next long copy of a window goes: back and forth, since what the last one used last is still in the
+/// caches if the same memory comes again.
+class copy_turn {
+ public:
+  /// True if it goes backwards this time. The answer is of use only, so that threads need not agree on it.
+  bool take() noexcept {
+    const std::atomic_ref<std::uint8_t> backwards(backwards_);
+    const std::uint8_t now = backwards.load(std::memory_order_relaxed);
+    backwards.store(now ^ 1, std::memory_order_relaxed);
+    return now != 0;
+  }
+
+ private:
+  std::uint8_t backwards_ = 0;
+};
+
+/// Like std::memmove. Whose turn it is, if that matters to the caller.
+void copy_long(void* to, const void* from, std::size_t bytes, copy_turn* turn) noexcept;
 
 /// The first and the last sizeof(Piece) bytes, which overlap as far as needed.
 template <class Piece>
@@ -66,8 +83,8 @@ template <std::size_t... I>
 }
 
 /// Like std::memmove. An element of up to 8 bytes at a multiple of its size is never seen in parts.
-inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
-  if (bytes > short_copy_max) return copy_long(to, from, bytes);
+inline void copy_bytes(void* to, const void* from, std::size_t bytes, copy_turn* turn = nullptr) noexcept {
+  if (bytes > short_copy_max) return copy_long(to, from, bytes, turn);
   copy_short(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);
 }
 

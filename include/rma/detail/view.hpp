@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <source_location>
 
+#include "rma/detail/copy.hpp"
 #include "rma/detail/word.hpp"
 #include "rma/epoch.hpp"
 #include "rma/error.hpp"
@@ -119,6 +120,7 @@ struct window_view {
   std::uint8_t inline_sync = 0;  ///< locks and flushes may be inlined: they are in memory, and nothing is traced
   std::uint8_t far_open = 0;     ///< this lock_all epoch has used a target that is not in targets
   access_epoch access = access_epoch::none;
+  copy_turn turn;
   std::uint32_t locks_open = 0;       ///< targets locked by lock()
   target_view* used_first = nullptr;  ///< those that this lock_all epoch has locked, linked by used_next
 };
