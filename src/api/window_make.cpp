@@ -58,8 +58,9 @@ block_layout lay_out(std::size_t mapped, std::size_t signals, std::size_t bytes,
   l.stripes = static_cast<std::uint32_t>(
       std::bit_ceil(std::clamp<std::size_t>((bytes + stripe_bytes - 1) >> stripe_shift, 1, stripes_max)));
   l.signals_at = line(sizeof(window_block));
-  l.epochs_at = line(l.signals_at + signals * sizeof(word64));
-  l.records_at = line(l.epochs_at + mapped * sizeof(epoch_words));
+  l.posts_at = line(l.signals_at + signals * sizeof(word64));
+  l.completions_at = line(l.posts_at + mapped * sizeof(word32));
+  l.records_at = line(l.completions_at + mapped * sizeof(word32));
   l.waiters_at = line(l.records_at + mapped);
   l.stripes_at = line(l.waiters_at + (mapped + 63) / 64 * sizeof(word64));
   l.data_at = l.stripes_at + l.stripes * sizeof(stripe_lock);

@@ -2,10 +2,11 @@
 /// \file
 /// A barrier in memory that the ranks share.
 ///
-///   2 ranks:  store my round in my line, wait for the other's line      one line transfer each way
+///   2 ranks:  store my round in one of my two lines, wait for the other's     one line transfer each way
 ///   more:     add to a counter; the last one stores the round and wakes everybody
 ///
-/// Both are reusable without reset: the words only grow.
+/// Both are reusable without reset: the words only grow. Of two ranks the rounds use a rank's lines by turns: nobody
+/// looks at the one that is written next (docs/decisions/0023-stored-not-exchanged.md).
 #pragma once
 
 #include <cstdint>
@@ -17,9 +18,9 @@ namespace rma::detail {
 
 /// Each rank's part, zero at first.
 struct barrier_lines {
-  alignas(64) word64 arrival;
-  alignas(64) word64 release;
-  word32 dropped;  ///< at member 0: members that are done with the team
+  alignas(64) word64 arrival;  ///< of two ranks: odd rounds
+  alignas(64) word64 release;  ///< even rounds
+  word32 dropped;              ///< at member 0: members that are done with the team
 };
 
 class node_barrier {
@@ -47,9 +48,13 @@ class node_barrier {
       return status::done;
     }
     if (size_ == 2) {
-      mine_->arrival.publish(round);
+      const auto word_of = [round](barrier_lines& l) noexcept -> word64& {
+        return round % 2 == 0 ? l.release : l.arrival;
+      };
+      word_of(*mine_).publish(round);
       ring_all();
-      return settle(ctx.wait_until([&]() noexcept { return other_->arrival.load() >= round; }, failed));
+      word64& theirs = word_of(*other_);
+      return settle(ctx.wait_until([&]() noexcept { return theirs.load() >= round; }, failed));
     }
     const std::uint64_t missing = round * size_ - (first_->arrival.fetch_add(1) + 1);
     if (missing == 0) {

@@ -47,13 +47,13 @@ std::uint32_t& starts_of(window_core& w, int target) noexcept {
   return w.is_far(target) ? w.far(target).starts : w.told[w.index_of(target)].starts;
 }
 
-/// What a mapped rank has told this one.
-const epoch_words& words_of(const window_core& w, int rank) noexcept {
-  return w.array<epoch_words>(w.my_block(), w.layout.epochs_at)[w.index_of(rank)];
+/// How often a mapped rank has told this one, in one of the block's two arrays.
+std::uint32_t told_by(const window_core& w, std::size_t array_at, int rank) noexcept {
+  return w.array<word32>(w.my_block(), array_at)[w.index_of(rank)].load();
 }
 
 std::uint32_t posts_from(window_core& w, int target) noexcept {
-  if (w.block_of(target) != nullptr) return words_of(w, target).posts.load();
+  if (w.block_of(target) != nullptr) return told_by(w, w.layout.posts_at, target);
   const std::unique_lock guard(w.ctx->lock(), std::try_to_lock);
   return guard ? w.far_posts[w.world_rank(target)] : 0;
 }
@@ -72,7 +72,7 @@ bool all_completed(const window_core& w) noexcept {
   return w.far_completions.load() >= w.far_completions_expected &&
          std::ranges::all_of(w.exposure_group, [&w](int origin) noexcept {
            return w.block_of(origin) == nullptr ||
-                  words_of(w, origin).completions.load() == w.told[w.index_of(origin)].posts;
+                  told_by(w, w.layout.completions_at, origin) == w.told[w.index_of(origin)].posts;
          });
 }
 

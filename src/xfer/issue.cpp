@@ -364,10 +364,10 @@ void notify(window_core& w, int target, counter_kind kind, std::uint32_t index) 
   if (kind == counter_kind::signal) {
     w.array<word64>(*there, w.layout.signals_at)[index].fetch_add(1);
   } else {
-    epoch_words& words = w.array<epoch_words>(*there, w.layout.epochs_at)[w.index_of(w.team->rank)];
     epoch_counts& told = w.told[w.index_of(target)];
-    if (kind == counter_kind::post) words.posts.publish(++told.posts);
-    if (kind == counter_kind::completion) words.completions.publish(++told.completions);
+    const bool is_post = kind == counter_kind::post;
+    const std::size_t at = is_post ? w.layout.posts_at : w.layout.completions_at;
+    w.array<word32>(*there, at)[w.index_of(w.team->rank)].publish(is_post ? ++told.posts : ++told.completions);
   }
   w.ring_waiters(target);
 }

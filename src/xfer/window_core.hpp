@@ -72,13 +72,8 @@ struct window_block {
   barrier_lines lines;
 };
 
-/// What one mapped rank has told another by post and complete: how often, ever. It alone writes them.
-struct epoch_words {
-  word32 posts;
-  word32 completions;
-};
-
-/// Its own copy of these, and how many of the other's posts it has used up.
+/// How often this rank has told another by post and complete, ever, as it wrote into the other's block, and how many of
+/// the other's posts it has used up.
 struct epoch_counts {
   std::uint32_t posts = 0;
   std::uint32_t completions = 0;
@@ -88,9 +83,11 @@ struct epoch_counts {
 /// Where the arrays after a window_block lie, and the data of an allocated window.
 struct block_layout {
   std::size_t signals_at = 0;  ///< word64 per signal
-  std::size_t epochs_at = 0;   ///< epoch_words per mapped rank: what it has told this rank
-  std::size_t records_at = 0;  ///< word<u8> per mapped rank: what this rank holds there
-  std::size_t waiters_at = 0;  ///< bits per mapped rank: who sleeps for this rank's lock
+  std::size_t posts_at = 0;    ///< word32 per mapped rank, which alone writes it: how often it has posted to this rank
+  std::size_t completions_at = 0;  ///< the same: completed here; on lines of their own, for each is looked at while the
+                                   ///< other is written
+  std::size_t records_at = 0;      ///< word<u8> per mapped rank: what this rank holds there
+  std::size_t waiters_at = 0;      ///< bits per mapped rank: who sleeps for this rank's lock
   std::size_t stripes_at = 0;
   std::size_t data_at = 0;
   std::uint32_t stripes = 1;
