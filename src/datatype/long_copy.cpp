@@ -118,7 +118,7 @@ void copy_descending(std::byte* to, const std::byte* from, std::size_t bytes) no
     const std::size_t behind = reinterpret_cast<std::uintptr_t>(to + bytes) % part_bytes;
     const std::size_t part = std::min(bytes, behind == 0 ? part_bytes : behind);
     bytes -= part;
-    copy_ascending(to + bytes, from + bytes, part);
+    copy_bytes(to + bytes, from + bytes, part);  // the first and the last part may be short
   }
 }
 

@@ -115,6 +115,30 @@ TEST_CASE("long contiguous copies go back and forth", "[datatype][copy]") {
   CHECK(turn.take());  // a short one was not asked
 }
 
+TEST_CASE("the first and the last part of a copy that goes backwards may be of any length", "[datatype][copy]") {
+  random_engine random = engine_of_this_run();
+  constexpr std::size_t part = std::size_t{64} << 10;
+  constexpr std::size_t parts = 8;
+  std::vector<unsigned char> source((parts + 2) * part);
+  fill_randomly(source, random);
+  std::vector<unsigned char> memory((parts + 4) * part);
+  const std::size_t aligned = 2 * part - reinterpret_cast<std::uintptr_t>(memory.data()) % part;
+  for (const std::size_t head : sizes{0, 1, 7, 127, 128, 129, 300}) {
+    for (const std::size_t tail : sizes{0, 1, 15, 127, 128, 129, 300}) {
+      CAPTURE(head, tail);
+      const std::size_t first = aligned - head;
+      const std::size_t bytes = head + parts * part + tail;
+      std::fill(memory.begin(), memory.end(), 0xee);
+      std::vector<unsigned char> expected = memory;
+      std::copy_n(source.begin() + 3, bytes, expected.begin() + static_cast<std::ptrdiff_t>(first));
+      detail::copy_turn turn = backwards();
+      detail::copy_bytes(memory.data() + first, source.data() + 3, bytes, &turn);
+      REQUIRE(memory == expected);
+      REQUIRE_FALSE(turn.take());
+    }
+  }
+}
+
 TEST_CASE("rows go back and forth where they do not fit the first cache", "[datatype][copy]") {
   const auto last_row = [](std::size_t row_bytes, detail::copy_turn& turn) {
     const Layout one_place = Layout::vector<char>(64, row_bytes, 0);
