@@ -26,8 +26,9 @@ namespace {
 constexpr std::uint64_t magic_base = 0x726d612d77696e00ULL;
 constexpr std::size_t stripes_max = 256;
 constexpr unsigned signals_max = 1U << 20;
-/// Library memory begins in the middle of a page: users' large buffers begin at the start of one, and copies between
-/// equal offsets in pages make loads wait for stores (docs/decisions/0007-copies.md).
+/// Library memory that others copy to begins in the middle of a page: users' large buffers begin at the start of one,
+/// and copies between equal offsets in pages make loads wait for stores (docs/decisions/0007-copies.md). What only
+/// adapters move begins at the start: a packet of 4 KiB is one page then, not parts of two.
 constexpr std::size_t colour_bytes = 2048;
 constexpr std::uint64_t asked_bytes_min = std::uint64_t{64} << 20;  ///< the machine is asked whether it has so much
 constexpr std::size_t huge_from_bytes = shm::huge_bytes / 2;        ///< blocks of so much have huge pages
@@ -52,7 +53,9 @@ std::uint64_t memory_available_bytes() {
   return std::numeric_limits<std::uint64_t>::max();
 }
 
-block_layout lay_out(std::size_t mapped, std::size_t signals, std::size_t bytes, bool with_data) noexcept {
+/// `grain`: the data begin at a multiple of it, and `colour` bytes.
+block_layout lay_out(std::size_t mapped, std::size_t signals, std::size_t bytes, std::size_t grain,
+                     std::size_t colour) noexcept {
   const auto line = [](std::size_t n) { return (n + 63) / 64 * 64; };
   block_layout l;
   l.stripes = static_cast<std::uint32_t>(
@@ -64,8 +67,7 @@ block_layout lay_out(std::size_t mapped, std::size_t signals, std::size_t bytes,
   l.waiters_at = line(l.records_at + mapped);
   l.stripes_at = line(l.waiters_at + (mapped + 63) / 64 * sizeof(word64));
   l.data_at = l.stripes_at + l.stripes * sizeof(stripe_lock);
-  const std::size_t grain = with_data ? 4096 : 64;
-  l.data_at = (l.data_at + grain - 1) / grain * grain + (with_data ? colour_bytes : 0);
+  l.data_at = (l.data_at + grain - 1) / grain * grain + colour;
   return l;
 }
 
@@ -413,7 +415,9 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
   team_core& team = *w.team;
   runtime_core& rt = *team.rt;
   const bool library_memory = plan.kind == call::allocate || plan.kind == call::allocate_shared;
-  w.layout = lay_out(all.mapped_max, w.hints.signals, all.bytes_max, library_memory);
+  const bool copied_to = library_memory && (team.one_node || all.mapped_max > 1);
+  w.layout =
+      lay_out(all.mapped_max, w.hints.signals, all.bytes_max, library_memory ? 4096 : 64, copied_to ? colour_bytes : 0);
   w.block_bytes = w.layout.data_at + (library_memory ? w.local_bytes : 0);
   const std::uint64_t room = w.layout.data_at + (library_memory ? all.bytes_max : 0);
   const bool much = library_memory && team.one_node && all.bytes_sum > asked_bytes_min;
