@@ -53,7 +53,7 @@ std::uint64_t memory_available_bytes() {
   return std::numeric_limits<std::uint64_t>::max();
 }
 
-/// `grain`: the data begin at a multiple of it, and `colour` bytes.
+/// The data begin `colour` bytes behind a multiple of `grain`.
 block_layout lay_out(std::size_t mapped, std::size_t signals, std::size_t bytes, std::size_t grain,
                      std::size_t colour) noexcept {
   const auto line = [](std::size_t n) { return (n + 63) / 64 * 64; };

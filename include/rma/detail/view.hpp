@@ -120,7 +120,7 @@ struct window_view {
   std::uint8_t inline_sync = 0;  ///< locks and flushes may be inlined: they are in memory, and nothing is traced
   std::uint8_t far_open = 0;     ///< this lock_all epoch has used a target that is not in targets
   access_epoch access = access_epoch::none;
-  copy_turn turn;
+  copy_turn turn;                     ///< of long copies
   std::uint32_t locks_open = 0;       ///< targets locked by lock()
   target_view* used_first = nullptr;  ///< those that this lock_all epoch has locked, linked by used_next
 };
