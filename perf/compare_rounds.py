@@ -113,6 +113,23 @@ def one_round(chosen, programs, bars, peers, tools, options=None, typical=(), ou
     return found, units
 
 
+def all_rounds(chosen, one, seconds=float("inf"), clock=time.monotonic):
+    """What the rounds found, and the units: `one(ours_last)` measures one of them. Ends early if another one, as long
+    as the longest until then, would not end within the seconds: what was measured is worth more than what would be."""
+    rounds, units, longest, start = [], {}, 0.0, clock()
+    for number in range(1, chosen.rounds + 1):
+        begin = clock()
+        if rounds and begin - start + longest > seconds:
+            compare.say(f"time for {len(rounds)} of {chosen.rounds} rounds only")
+            break
+        compare.say(f"round {number} of {chosen.rounds}")
+        values, some = one(number % 2 == 0)
+        rounds.append(values)
+        units.update(some)
+        longest = max(longest, clock() - begin)
+    return rounds, units
+
+
 def least_usual(values):
     """The twentieth part was as small; inf if there are none."""
     values = sorted(values)

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tests of what compare_tcp and compare_verbs make of their rounds, on runs that nobody measured. Usage:
 compare_rounds_test.py FOLDER_OF_COMPARE"""
+import argparse
 import sys
 import unittest
 
@@ -74,6 +75,33 @@ class Rounds(unittest.TestCase):
         values = [{KEY: {"rma": alone(10), ("rma", "quick"): alone(5), "quick": alone(20)}}]
         found, = compare_rounds.rows_of(values, {KEY: "ns"}, BARS)
         self.assertEqual((found["ratio"], found["rounds"]), (0.25, 1))
+
+
+class Time(unittest.TestCase):
+    def rounds_within(self, seconds, lengths):
+        """How many of three rounds are measured that take so long, one after the other."""
+        now, begun = [0], []
+
+        def one(ours_last):
+            begun.append(ours_last)
+            now[0] += lengths[len(begun) - 1]
+            return {KEY: {}}, {KEY: "ns"}
+
+        chosen = argparse.Namespace(rounds=3)
+        rounds, units = compare_rounds.all_rounds(chosen, one, seconds, lambda: now[0])
+        self.assertEqual((begun, units), ([False, True, False][:len(rounds)], {KEY: "ns"}))
+        return len(rounds)
+
+    def test_all_rounds_are_measured_if_there_is_time(self):
+        self.assertEqual(self.rounds_within(30, [10, 10, 10]), 3)
+        self.assertEqual(self.rounds_within(float("inf"), [10, 1000, 10]), 3)
+
+    def test_a_round_that_would_not_end_in_time_is_left_out(self):
+        self.assertEqual(self.rounds_within(29, [10, 10, 10]), 2)
+        self.assertEqual(self.rounds_within(30, [5, 15, 5]), 2)
+
+    def test_one_is_measured_in_any_case(self):
+        self.assertEqual(self.rounds_within(5, [10, 10, 10]), 1)
 
 
 if __name__ == "__main__":
