@@ -102,6 +102,7 @@ class Time(unittest.TestCase):
 
     def test_one_is_measured_in_any_case(self):
         self.assertEqual(self.rounds_within(5, [10, 10, 10]), 1)
+        self.assertEqual(self.rounds_within(-5, [10, 10, 10]), 1)
 
 
 if __name__ == "__main__":
