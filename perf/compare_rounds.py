@@ -1,24 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the comparisons over a network share: in each round all sides measure one after the other, a ratio is the median
-of the rounds' ratios, since such machines change their speed from round to round. Who begins alternates.
+"""What the comparisons over a network share. Such machines change their speed from second to second, so that ours and
+the MPIs have their runs by turns (compare_turns.py), and a ratio is the median of the ratios of two runs that followed
+each other. With the tools of rdma-core and UCX, who take no turns, that are two starts. Who begins alternates from
+round to round.
 
 Beside each run of ours and of the MPIs stands its pace: ns for a step of a fixed chain of instructions just before and
 after it; and the time that a cache line took before and after the point. Runs that were not alone on their core, or for
-which the cores were far from each other, do not count, nor do rounds in which one side has no other."""
+which the cores were far from each other, do not count, nor do those that followed them."""
 import importlib.machinery
 import importlib.util
 import os
 import re
 import statistics
 import subprocess
+import tempfile
 import time
+import typing
+
+import compare_turns
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OURS = "rma"
 DISTURBED = 1.12  # times the usual pace
 FAR = 2.2  # times what a cache line takes while the cores are near
-ROUNDS_MIN = 3  # if fewer remain, all count
+PAIRS_MIN = 3  # if fewer pairs remain, all count
+PART_MIN = 0.1  # or a smaller part of them
 SECONDS_PER_TOOL = 60
+STARTS_BESIDE_TOOL = 2  # in a round
+
+
+class Tool(typing.NamedTuple):
+    """Another program that measures by itself."""
+    name: str
+    measure: typing.Callable[[], float | None]  # the value, in our unit
+    options: tuple[str, ...]  # of our program, to do as it does
 
 
 def load_compare():
@@ -67,10 +82,21 @@ def between_two(server, client, tries=50):
     return None
 
 
-def measure_ours(chosen, program, wanted, options, *more):
-    launcher = os.path.join(chosen.build, "tools", "rmarun")
-    command = [launcher, "-n", "2", *options, os.path.join(chosen.build, "perf", program), *more]
-    return compare.run(OURS, command, program, wanted, chosen)
+def our_command(chosen, program, options):
+    return [os.path.join(chosen.build, "tools", "rmarun"), "-n", "2", *options,
+            os.path.join(chosen.build, "perf", program)]
+
+
+def in_turn(chosen, program, wanted, sides):
+    """The points of all sides, [(name, command)], which have their runs by turns, in this order."""
+    with tempfile.TemporaryDirectory() as folder:
+        outs = [os.path.join(folder, f"{i}.json") for i in range(len(sides))]
+        commands = [compare.with_options(command, who, out, wanted, chosen) for (who, command), out in zip(sides, outs)]
+        begin = time.monotonic()
+        ends = compare_turns.play(commands, compare.environment(), compare.SECONDS_PER_PROGRAM)
+        compare.say(f"  {program}: {', '.join(who for who, _ in sides)} ({time.monotonic() - begin:.1f} s)")
+        return [point for (who, _), out, (status, words) in zip(sides, outs, ends)
+                for point in compare.points_in(out, who, program, status, words)]
 
 
 def runs_of(point):
@@ -79,37 +105,48 @@ def runs_of(point):
     return [(value, pace, line) for value, pace in zip(point["values"], point["paces_ns"])]
 
 
-def one_round(chosen, programs, bars, peers, tools, options=None, typical=(), ours_last=False):
+def beside(tool, command, program, key, chosen, ours_last):
+    """What a tool and ours say if they are started one after the other some times, each the one value of such a start:
+    {who: [(value, pace, line)]}."""
+    found = {(OURS, tool.name): [], tool.name: []}
+    metric, count = key
+    for _ in range(STARTS_BESIDE_TOOL):
+        def ours():
+            points = compare.run(OURS, [*command, "--bytes", str(count), *tool.options], program, {metric}, chosen)
+            return [tuple(map(statistics.median, zip(*runs_of(point)))) for point in points]
+
+        def theirs():
+            return [(value, None, 0)] if (value := tool.measure()) is not None else []
+        sides = [((OURS, tool.name), ours), (tool.name, theirs)]
+        values = {who: measure() for who, measure in (sides[::-1] if ours_last else sides)}
+        if not all(values.values()):
+            return {}
+        for who, value in values.items():
+            found[who] += value
+    return found
+
+
+def one_round(chosen, programs, bars, peers, tools, options=None, ours_last=False):
     """{(metric, bytes): {who: [(value, pace, line)]}} and the units. peers: {name: command before the program, folder
-    of programs}. tools: {(metric, bytes): (name, function that measures)}. options: {program: of the launcher, for
-    ours}. typical: of which (metric, bytes) the tool says the median of single operations, not their mean; ours then
-    stands under (OURS, name of the tool), too."""
+    of programs}. tools: {(metric, bytes): Tool}; ours then stands under (OURS, name of the tool), too. options:
+    {program: of the launcher, for ours}."""
     found, units = {}, {}
     for program in programs:
-        wanted = {bar.metric for bar in bars if bar.program == program and bar.against is None}
-        if not wanted:
+        mine = [bar for bar in bars if bar.program == program and bar.against is None]
+        if not mine:
             continue
-        sides = [lambda: measure_ours(chosen, program, wanted, (options or {}).get(program, []))]
+        ours = our_command(chosen, program, (options or {}).get(program, []))
+        sides = [(OURS, ours)]
         for name, (command, folder) in peers.items():
             there = os.path.join(folder, program)
             if os.path.exists(there):
-                sides.append(lambda name=name, command=[*command, "-n", "2", there]: compare.run(
-                    name, command, program, wanted, chosen))
-        for side in sides[::-1] if ours_last else sides:
-            for point in side():
-                key = (point["metric"], point["bytes"])
-                found.setdefault(key, {})[point["who"]] = runs_of(point)
-                units[key] = point["unit"]
-        singles = {bar.metric for bar in bars if bar.program == program and (bar.metric, bar.bytes) in typical}
-        if not singles:
-            continue
-        for point in measure_ours(chosen, program, singles, (options or {}).get(program, []), "--typical"):
+                sides.append((name, [*command, "-n", "2", there]))
+        for point in in_turn(chosen, program, {bar.metric for bar in mine}, sides[::-1] if ours_last else sides):
             key = (point["metric"], point["bytes"])
-            if key in typical:
-                found[key][OURS, tools[key][0]] = runs_of(point)
-    for key, (name, measure) in tools.items():
-        if key in found and (value := measure()) is not None:
-            found[key][name] = [(value, None, 0)]
+            found.setdefault(key, {})[point["who"]] = runs_of(point)
+            units[key] = point["unit"]
+        for key in sorted({(bar.metric, bar.bytes) for bar in mine} & set(tools) & set(found)):
+            found[key].update(beside(tools[key], ours, program, key, chosen, ours_last))
     return found, units
 
 
@@ -143,16 +180,18 @@ def limits_of(rounds):
             FAR * least_usual(line for _, _, line in runs if line))
 
 
-def pairs_of(rounds, key, ours, who, limits):
-    """[(our value, theirs)] of the rounds in which both have runs within these limits: the medians of these."""
-    pace_max, line_max = limits
-    pairs = []
-    for values in rounds:
-        sides = [[value for value, pace, line in values.get(key, {}).get(name, [])
-                  if (pace or 0) <= pace_max and line <= line_max] for name in (ours, who)]
-        if all(sides):
-            pairs.append(tuple(map(statistics.median, sides)))
-    return pairs
+def pairs_in(ours, theirs, limits):
+    """[(our value, their value)] of one round: of runs that followed each other and are both within these limits."""
+    def counts(run):
+        _, pace, line = run
+        return (pace or 0) <= limits[0] and line <= limits[1]
+
+    return [(mine[0], other[0]) for mine, other in zip(ours, theirs) if counts(mine) and counts(other)]
+
+
+def pairs_of(rounds, key, ours, who, limits=(float("inf"), float("inf"))):
+    return [pair for values in rounds
+            for pair in pairs_in(*(values.get(key, {}).get(name, []) for name in (ours, who)), limits)]
 
 
 def rows_of(rounds, units, bars):
@@ -162,9 +201,10 @@ def rows_of(rounds, units, bars):
     for key in sorted({key for values in rounds for key in values}):
         for who, bar_of in bars.items():
             ours = (OURS, who) if any((OURS, who) in values.get(key, {}) for values in rounds) else OURS
+            everything = pairs_of(rounds, key, ours, who)
             pairs, state = pairs_of(rounds, key, ours, who, limits), "alone"
-            if len(pairs) < min(ROUNDS_MIN, len(rounds)):
-                pairs, state = pairs_of(rounds, key, ours, who, (float("inf"), float("inf"))), "disturbed"
+            if len(pairs) < max(min(PAIRS_MIN, len(everything)), PART_MIN * len(everything)):
+                pairs, state = everything, "disturbed"
             if not pairs:
                 continue
             is_time = units[key] == "ns"
@@ -174,19 +214,19 @@ def rows_of(rounds, units, bars):
             rows.append({"metric": key[0], "bytes": key[1], "unit": units[key], "who": who,
                          "ours": statistics.median(ours for ours, _ in pairs),
                          "theirs": statistics.median(theirs for _, theirs in pairs), "ratio": ratio, "bar": bar,
-                         "rounds": len(pairs), "state": state, "pairs": pairs,
+                         "compared": len(pairs), "state": state, "pairs": pairs,
                          "verdict": "-" if bar is None else "ok" if met else "NOT"})
     return rows
 
 
 def as_text(rows):
-    head = ("metric", "bytes", "unit", "ours", "theirs", "who", "ratio", "bar", "verdict", "rounds", "state")
+    head = ("metric", "bytes", "unit", "ours", "theirs", "who", "ratio", "bar", "verdict", "pairs", "state")
     cells = [list(head)]
     for row in rows:
         sign = "<= " if row["unit"] == "ns" else ">= "
         cells.append([row["metric"], str(row["bytes"]), row["unit"], f"{row['ours']:.4g}", f"{row['theirs']:.4g}",
                       row["who"], f"{row['ratio']:.3f}", "-" if row["bar"] is None else f"{sign}{row['bar']:.2f}",
-                      row["verdict"], str(row["rounds"]), row["state"]])
+                      row["verdict"], str(row["compared"]), row["state"]])
     widths = [max(len(line[i]) for line in cells) for i in range(len(head))]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in cells)
 
@@ -201,8 +241,8 @@ def report(rows):
 
 def add_arguments(parser, rounds):
     parser.add_argument("--build", default=os.path.join(ROOT, "build", "release"), help="build folder (build/release)")
-    parser.add_argument("--rounds", type=int, default=rounds, help=f"how often all is measured in turn ({rounds})")
-    parser.add_argument("--runs", type=int, default=3, help="runs of each point in a round (3)")
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"how often all programs are started ({rounds})")
+    parser.add_argument("--runs", type=int, default=9, help="runs of each point in a round (9)")
     parser.add_argument("--run-ms", type=float, default=20, help="length of a run (20)")
     parser.add_argument("--only", default="", metavar="REGEX", help="only lines whose METRIC/BYTES contains this")
     parser.add_argument("--json", metavar="FILE", help="write the table there")

@@ -58,6 +58,7 @@ options parse(int argc, char** argv, const char* summary, bool quiet) {
   app.add_option("--fabric", chosen.fabric, "report this name as the fabric");
   app.add_flag("--pin,!--no-pin", chosen.pin, "bind each rank to a core of its own (default)");
   app.add_flag("--typical", chosen.typical, "a run's value is the median of its iterations, not their mean");
+  app.add_flag("--in-turn", chosen.in_turn, "print 'turn' before each run and wait for a line of standard input");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -151,9 +152,9 @@ void session::take(result& into, const body& run, bool together) const {
   (void)probe_pace(together);  // the first one is slow where an emulator translates
   double took_ns = 0, pace_before_ns = 0, pace_after_ns = probe_pace(together);
   const auto timed = [&] {
+    pace_before_ns = pace_after_ns;
     if (together) job_.barrier();
     took_ns = time(run, into.iterations);
-    pace_before_ns = pace_after_ns;
     pace_after_ns = probe_pace(together);
   };
   timed();
@@ -163,12 +164,23 @@ void session::take(result& into, const body& run, bool together) const {
     into.iterations = longer;
     timed();
   }
-  for (int i = 0;;) {
+  for (int i = 0; i < options_.runs; ++i) {
+    if (options_.in_turn) {
+      await_turn();
+      pace_after_ns = probe_pace(together);
+    }
+    if (options_.in_turn || i > 0) timed();
     into.values.add(value_of(into.what, took_ns, into.iterations));
     into.paces_ns.push_back(std::max(pace_before_ns, pace_after_ns));
-    if (++i >= options_.runs) return;
-    timed();
   }
+}
+
+/// Everyone else then waits for rank 0. At the end of the input all turns are ours.
+void session::await_turn() const {
+  if (job_.rank != 0) return;
+  fmt::print("turn\n");
+  std::fflush(stdout);
+  for (int c = std::getchar(); c != '\n' && c != EOF;) c = std::getchar();
 }
 
 /// On the cores of all ranks that have a part in it, at the same time.

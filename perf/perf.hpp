@@ -28,6 +28,7 @@ struct options {
   std::string fabric{};  ///< name to report; empty: what the job says
   bool pin = true;
   bool typical = false;  ///< a run's value is the median of its iterations, each timed by itself, not their mean
+  bool in_turn = false;  ///< rank 0 says so before each run and waits for a line of its input: another job has its turn
 };
 
 /// Thrown where a program should end with this status and no further word.
@@ -124,6 +125,7 @@ class session {
   std::uint64_t calibrate(const body& run, bool together) const;
   std::uint64_t raised(std::uint64_t iterations, double took_ns, bool together) const;
   void take(result& into, const body& run, bool together) const;
+  void await_turn() const;
   [[nodiscard]] machine_state probe() const;
   [[nodiscard]] double probe_line() const;
   [[nodiscard]] double probe_pace(bool together) const;

@@ -36,29 +36,34 @@ def row(*rounds):
 class Rounds(unittest.TestCase):
     def test_a_ratio_is_the_median_of_the_rounds(self):
         found = row((alone(10), alone(20)), (alone(90), alone(100)), (alone(40), alone(50)))
-        self.assertEqual((found["ratio"], found["verdict"], found["rounds"]), (0.8, "ok", 3))
+        self.assertEqual((found["ratio"], found["verdict"], found["compared"]), (0.8, "ok", 3))
 
-    def test_a_run_with_neighbours_does_not_count(self):
-        quiet = (alone(10), alone(20))
-        found = row((alone(10) + disturbed(100, 100), alone(20)), quiet, quiet)
+    def test_runs_that_followed_each_other_are_compared(self):
+        found = row((alone(10, 40, 80), alone(20, 20, 100)), (alone(60, 90), alone(100, 100)))
+        self.assertEqual(found["pairs"], [(10, 20), (40, 20), (80, 100), (60, 100), (90, 100)])
+        self.assertEqual((found["ratio"], found["verdict"], found["compared"]), (0.8, "ok", 5))
+
+    def test_neither_of_two_runs_counts_if_one_was_disturbed(self):
+        ours = alone(10, 10, 10) + disturbed(90) + alone(10)
+        theirs = alone(20, 20) + disturbed(10) + alone(20, 20)
+        found = row((ours, theirs))
         self.assertEqual((found["pairs"], found["state"]), ([(10, 20)] * 3, "alone"))
 
-    def test_a_round_in_which_one_side_was_disturbed_does_not_count(self):
-        quiet = (alone(10), alone(20))
-        found = row((alone(10), disturbed(50)), quiet, quiet, quiet)
-        self.assertEqual((found["ratio"], found["rounds"], found["state"]), (0.5, 3, "alone"))
+    def test_if_hardly_a_pair_was_quiet_all_count(self):
+        found = row((alone(*[10] * 4) + disturbed(*[90] * 46), alone(*[20] * 50)))
+        self.assertEqual((found["compared"], found["state"]), (50, "disturbed"))
 
     def test_if_hardly_a_round_was_quiet_all_count_and_it_is_said(self):
         found = row((alone(10), alone(20)), (disturbed(30), disturbed(20)), (disturbed(30), disturbed(20)))
-        self.assertEqual((found["ratio"], found["rounds"], found["state"]), (1.5, 3, "disturbed"))
+        self.assertEqual((found["ratio"], found["compared"], found["state"]), (1.5, 3, "disturbed"))
 
     def test_what_was_measured_while_the_cores_were_far_does_not_count(self):
         quiet = (alone(10), alone(20))
         found = row((far(30), alone(20)), quiet, quiet, (alone(10), far(90)), quiet)
-        self.assertEqual((found["ratio"], found["rounds"], found["state"]), (0.5, 3, "alone"))
+        self.assertEqual((found["ratio"], found["compared"], found["state"]), (0.5, 3, "alone"))
 
     def test_without_a_line_the_pace_decides(self):
-        found = row(*[([(10, 1.0, 0), (90, 1.6, 0)], [(20, 1.0, 0)])] * 3)
+        found = row(*[([(10, 1.0, 0), (90, 1.6, 0)], [(20, 1.0, 0), (20, 1.0, 0)])] * 3)
         self.assertEqual((found["pairs"], found["state"]), ([(10, 20)] * 3, "alone"))
 
     def test_the_usual_pace_is_not_a_lucky_one(self):
@@ -68,13 +73,13 @@ class Rounds(unittest.TestCase):
         self.assertGreater(line, 30)
 
     def test_a_tool_that_says_no_pace_counts(self):
-        found = row(*[(alone(10) + disturbed(90), [(20, None, 0)])] * 3)
-        self.assertEqual((found["ratio"], found["rounds"]), (0.5, 3))
+        found = row(*[(alone(10) + disturbed(90), [(20, None, 0)] * 2)] * 3)
+        self.assertEqual((found["ratio"], found["compared"], found["state"]), (0.5, 3, "alone"))
 
     def test_what_is_compared_like_a_tool_measures_stands_apart(self):
         values = [{KEY: {"rma": alone(10), ("rma", "quick"): alone(5), "quick": alone(20)}}]
         found, = compare_rounds.rows_of(values, {KEY: "ns"}, BARS)
-        self.assertEqual((found["ratio"], found["rounds"]), (0.25, 1))
+        self.assertEqual((found["ratio"], found["compared"]), (0.25, 1))
 
 
 class Time(unittest.TestCase):
