@@ -20,7 +20,13 @@ SECONDS = 30
 PROGRAM = """
 import os, subprocess, sys
 name, folder, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
-spin = "import os, sys\\nfile = os.open(sys.argv[1], os.O_RDWR)\\nn = 0\\nwhile True: n += 1; os.pwrite(file, b'%d' % n, 0)"
+spin = '''
+import os, sys
+file, n = os.open(sys.argv[1], os.O_RDWR), 0
+while True:
+    n += 1
+    os.pwrite(file, b'%d' % n, 0)
+'''
 mine, others = [os.path.join(folder, f"spins-{it}") for it in (name, "b" if name == "a" else "a")]
 open(mine, "w").close()
 child = subprocess.Popen([sys.executable, "-c", spin, mine])

@@ -27,6 +27,7 @@ constexpr std::size_t datagram_bytes = route_bytes + sizeof(hello);
 constexpr std::int64_t first_pause_ns = 20'000'000;
 constexpr std::int64_t longest_pause_ns = 1'000'000'000;
 constexpr std::int64_t never_ns = INT64_MAX;
+constexpr std::int64_t leave_ns = 100'000'000;  // what has not gone out by then stays
 
 }  // namespace
 
@@ -50,6 +51,7 @@ greeter::~greeter() {
   stopping_.store(true);
   kick(kick_);
   if (thread_.joinable()) thread_.join();
+  say_leave();
   for (connection& c : connections_) {
     if (c.queue_pair != nullptr) ::ibv_destroy_qp(c.queue_pair);
   }
@@ -254,6 +256,10 @@ void greeter::take_datagrams() noexcept {
   void* unused = nullptr;
   while (::ibv_get_cq_event(channel_, &which, &unused) == 0) ::ibv_ack_cq_events(which, 1);
   (void)::ibv_req_notify_cq(completions_, 0);
+  take_completions();
+}
+
+void greeter::take_completions() noexcept {
   ibv_wc done{};
   while (::ibv_poll_cq(completions_, 1, &done) == 1) {
     if (done.wr_id >= receives_posted) {
@@ -290,7 +296,8 @@ void greeter::hear(const hello& h) noexcept {
   c.greeter.queue_pair = h.greeter;
   c.greeter.nonce = h.nonce_from;
   c.heard_ns.store(detail::clock_ns(), std::memory_order_relaxed);
-  if (h.what == greeting::later) return kick(news_);
+  if (h.what == greeting::leave) c.left.store(true, std::memory_order_relaxed);
+  if (h.what == greeting::later || h.what == greeting::leave) return kick(news_);
   const auto newer = static_cast<std::int16_t>(h.generation - c.generation);
   if (newer < 0 || c.state.load() == bond::dead) return;
   if (newer > 0 && c.queue_pair != nullptr) {  // its owner has to end what is under way first
@@ -320,7 +327,8 @@ void greeter::answer(connection& c, const hello& h) noexcept {
     case greeting::ask: say(c, greeting::answer); break;
     case greeting::answer: say(c, greeting::confirm); break;
     case greeting::confirm:
-    case greeting::later: break;
+    case greeting::later:
+    case greeting::leave: break;
   }
   if (h.what == greeting::ask && c.state.load() == bond::answering) {
     c.pause_ns = first_pause_ns;
@@ -340,6 +348,24 @@ void greeter::say_what_is_due(std::int64_t now_ns) noexcept {
     c.due_ns = now_ns + c.pause_ns;
     say(c, c.state.load() == bond::asking ? greeting::ask : greeting::answer);
   }
+}
+
+// The thread has ended. Who does not hear it waits for longer than need be, but not for ever.
+void greeter::say_leave() noexcept {
+  const std::int64_t until_ns = detail::clock_ns() + leave_ns;
+  const auto all_busy = [this] { return std::ranges::all_of(sendings_, &sending::busy); };
+  const auto any_busy = [this] { return std::ranges::any_of(sendings_, &sending::busy); };
+  const auto wait_while = [&](const auto& holds) {
+    while (holds() && detail::clock_ns() < until_ns) take_completions();
+    return !holds();
+  };
+  for (connection& c : connections_) {
+    const bond state = c.state.load();
+    if (c.of != channel::control || c.peer == rank_ || (state != bond::ready && state != bond::answering)) continue;
+    if (!wait_while(all_busy)) return;
+    say(c, greeting::leave);
+  }
+  (void)wait_while(any_busy);
 }
 
 // Once: those who wait for the connection go on waiting, since the device may have room later.

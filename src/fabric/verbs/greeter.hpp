@@ -80,6 +80,8 @@ class greeter {
   void run() noexcept;
   void post_receive(std::uint32_t slot) noexcept;
   void take_datagrams() noexcept;
+  void take_completions() noexcept;
+  void say_leave() noexcept;
   void take_device_events() noexcept;
   void hear(const hello& h) noexcept;
   void answer(connection& c, const hello& h) noexcept;

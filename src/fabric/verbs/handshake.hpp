@@ -14,6 +14,9 @@
 /// pair and asks again, as the next generation of the connection; what belongs to an older one is not listened to. A
 /// rank that computes has not ended what was under way on the old one: its greeter says `later`, so that the asker
 /// knows that it lives.
+///
+/// A rank that leaves the job says `leave`: its queue pairs are gone, and nobody will acknowledge what is on its way
+/// there.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +29,7 @@
 
 namespace rma::verbs {
 
-enum class greeting : std::uint8_t { ask = 1, answer = 2, confirm = 3, later = 4 };
+enum class greeting : std::uint8_t { ask = 1, answer = 2, confirm = 3, later = 4, leave = 5 };
 
 /// What a connection is for. Each has its own queue pair, made when it is needed.
 enum class channel : std::uint8_t { control, bulk };

@@ -115,13 +115,18 @@ void verbs_fabric::ask_for_tails() noexcept {
   });
 }
 
-// Asked before the end of the job: silent messages, too, are to be over.
+// Asked before the end of the job: silent messages, too, are to be over. Those to who has left it are.
 bool verbs_fabric::quiet() noexcept {
-  if (under_way_ == 0) return stages_.empty() && doubted_.empty() && bulk_sends_ == 0;
+  std::uint32_t unheard = 0;
   for (connection* const c : by_index_) {
-    if (c != nullptr && c->unsignalled != 0 && !std::exchange(c->listed, true)) tails_.push_back(c);
+    if (under_way_ == 0 || c == nullptr) continue;
+    if (c->left.load(std::memory_order_relaxed)) {
+      unheard += c->head - c->tail;
+    } else if (c->unsignalled != 0 && !std::exchange(c->listed, true)) {
+      tails_.push_back(c);
+    }
   }
-  return false;
+  return under_way_ == unheard && stages_.empty() && doubted_.empty() && bulk_sends_ == 0;
 }
 
 // ---- memory of this side ------------------------------------------------------------------------------------

@@ -245,6 +245,23 @@ TEST_CASE("of eight messages one is signalled, and what is silent is over when t
   CHECK(count_of(job[0], "verbs_completions") == 3);
 }
 
+// Break: let `quiet` wait for all that is under way. It would for ever: this adapter tries again for ever.
+TEST_CASE("who has left the job is not waited for", "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(3);
+  for (const int peer : {1, 2}) REQUIRE(say(job, 0, peer, 20, "connect") == status::done);
+  REQUIRE(job.until([&] { return job[1].messages.size() == 1 && job[2].messages.size() == 1; }));
+  REQUIRE(job.until([&] { return job[0].net->quiet(); }));
+  job.remove(1);
+  REQUIRE(say(job, 0, 1, 21, "in vain") == status::done);
+  CHECK(job.until([&] { return job[0].net->quiet(); }));
+  CHECK(job[0].broken.empty());
+  REQUIRE(say(job, 0, 2, 21, "still here") == status::done);
+  CHECK_FALSE(job[0].net->quiet());
+  CHECK(job.until([&] { return job[0].net->quiet(); }));
+  CHECK(job[2].messages.size() == 2);
+}
+
 // Break: let messages be silent however few buffers are left.
 TEST_CASE("silent messages to many peers leave buffers for the next", "[verbs]") {
   if (no_device()) return;
