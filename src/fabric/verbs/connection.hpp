@@ -47,7 +47,7 @@ struct connection {
   const std::uint32_t index;
   std::atomic<bond> state = bond::asking;
   ibv_qp* queue_pair = nullptr;             ///< made by the greeter, destroyed with the fabric
-  std::atomic<bool> left = false;           ///< the peer has left the job, in good order
+  std::atomic<bool> left = false;           ///< the peer has left the job
   std::atomic<std::int64_t> heard_ns = 0;   ///< when the peer's greeter said something
   std::atomic<std::size_t> inline_max = 0;  ///< bytes that an entry can carry itself
 
