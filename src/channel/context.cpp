@@ -337,6 +337,7 @@ bool context::sleep(condition ready, std::int64_t until_ns, bool serves) noexcep
   {
     const std::lock_guard guard(lock_);  // whoever has it is about to finish, and may have missed what came meanwhile
     count(counter::sleeps);
+    if (!serves && before_sleep_ != nullptr) before_sleep_(before_sleep_self_);
     const std::size_t before = waiting_messages();
     if (before != 0) {
       acknowledge();

@@ -45,6 +45,7 @@ enum class message : std::uint16_t {
   fence,                         ///< how far a rank is with a fence
   range,                         ///< a lock of bytes of a window
   barrier,                       ///< a rank has come to a round of a barrier
+  barrier_word,                  ///< whether it may say so by writing a word
   count_
 };
 
@@ -124,6 +125,8 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] unsigned looks_before_sleep() const noexcept {
     return std::max(patience_.first_spins, patience_.looks_before_sleep);
   }
+  /// Waits spin before they sleep.
+  [[nodiscard]] bool waits_spin() const noexcept { return patience_.spin_ns != 0; }
   [[nodiscard]] small_lock& lock() noexcept { return lock_; }
 
   // ---- messages; the caller holds the lock ------------------------------------------------------------------
@@ -170,6 +173,11 @@ class context final : public fabric::sink, public fabric::directory {
   void on_duty(bool yes) noexcept { on_duty_ = yes; }
   /// It wants to be called at this time, though nothing happens until then. Said again in each round.
   void call_duty_at(std::int64_t time_ns) noexcept { duty_due_ns_ = std::min(duty_due_ns_, time_ns); }
+  /// Called under the lock when a wait is about to sleep; null: nobody is.
+  void set_before_sleep(void (*run)(void* self) noexcept, void* self) noexcept {
+    before_sleep_ = run;
+    before_sleep_self_ = self;
+  }
   void count(counter c, std::uint64_t n = 1) noexcept { counters_[static_cast<std::size_t>(c)] += n; }
   [[nodiscard]] std::uint64_t value(counter c) const noexcept { return counters_[static_cast<std::size_t>(c)]; }
 
@@ -370,6 +378,8 @@ class context final : public fabric::sink, public fabric::directory {
   void* immediate_self_ = nullptr;
   unsigned (*duty_)(void* self) noexcept = nullptr;
   void* duty_self_ = nullptr;
+  void (*before_sleep_)(void* self) noexcept = nullptr;
+  void* before_sleep_self_ = nullptr;
   bool on_duty_ = false;
   std::int64_t duty_due_ns_ = std::numeric_limits<std::int64_t>::max();
   std::mutex news_lock_;  ///< of dead_ and the boot client's events

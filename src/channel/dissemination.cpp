@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "channel/dissemination.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace rma::detail {
+namespace {
+
+constexpr std::uint32_t enough_at_first = 16;
+constexpr std::uint32_t enough_at_most = 4096;  // a recall costs two messages: no more than a thousandth of all
+
+}  // namespace
 
 struct dissemination::news {
   std::uint64_t id;
@@ -11,19 +18,49 @@ struct dissemination::news {
   std::uint32_t round;
 };
 
+/// An invitation to write, its recall, or the answer to that.
+struct dissemination::offer {
+  enum step : std::uint32_t { invite, recall, answer, count_ };
+  std::uint64_t id;
+  std::uint64_t address;
+  std::uint64_t key;
+  std::uint32_t round;
+  std::uint32_t tag;
+  std::uint32_t turn;
+  step what;
+};
+
 dissemination::dissemination(context& ctx) : ctx_(ctx) {
   ctx.set_handler(message::barrier, &dissemination::on_news, this);
+  ctx.set_handler(message::barrier_word, &dissemination::on_offer, this);
+  const bool always = ctx.config().is(knob::barrier, "words");
+  if (ctx.wide() == nullptr || !ctx.wide()->caps().words || ctx.config().is(knob::barrier, "messages")) return;
+  if (!always && !ctx.waits_spin()) return;  // would be recalled at every wait
+  enough_ = always ? 0 : enough_at_first;
+  board_ = std::make_unique<word_board>(*ctx.wide());
+  ctx.set_before_sleep(&dissemination::on_sleep, this);
 }
 
 dissemination::circle& dissemination::find(std::uint64_t id) noexcept {
   const std::lock_guard guard(ctx_.lock());
-  return known(id);
+  circle& c = known(id);
+  if (board_ != nullptr && c.written == nullptr) {
+    c.written = std::make_unique<writing>();
+    for (inlet& each : c.written->in) each.enough = enough_;
+  }
+  return c;
 }
 
 void dissemination::drop(std::uint64_t id) noexcept {
   const std::lock_guard guard(ctx_.lock());
   last_ = nullptr;
-  circles_.erase(id);
+  const auto at = circles_.find(id);
+  if (at->second.written != nullptr) {
+    for (const inlet& i : at->second.written->in) {
+      if (i.word != nullptr) board_->give_back(i.word);
+    }
+  }
+  circles_.erase(at);
 }
 
 // Others may come to a barrier before this rank has made what it belongs to.
@@ -35,10 +72,12 @@ dissemination::circle& dissemination::known(std::uint64_t id) noexcept {
   return *last_;
 }
 
-void dissemination::send(const circle& c, unsigned round, int to) noexcept {
+void dissemination::send(circle& c, unsigned round, int to) noexcept {
+  if (c.written != nullptr && write(c, round, to)) return;
   ctx_.send_record(to, message::barrier, news{c.id, c.turn, round});
 }
 
+// What finds no room as a write may go as a message, and be passed by the next write.
 void dissemination::on_news(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<dissemination*>(self);
   constexpr auto kind = static_cast<std::uint16_t>(message::barrier);
@@ -47,6 +86,105 @@ void dissemination::on_news(void* self, int source, std::span<const std::byte> p
   std::memcpy(&n, payload.data(), sizeof n);
   if (n.round >= rounds_max) return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
   me.known(n.id).heard[n.round].store(n.turn);
+}
+
+// ---- told by writes: the one that waits ---------------------------------------------------------------------
+
+// One wait at a time, as all threads but those of RMA_THREADS=multiple do; another one does without.
+void dissemination::begin(wait& mine) noexcept {
+  if (waiting_ == nullptr) {
+    waiting_ = &mine;
+  } else {
+    mine.slept = true;
+    recall(mine);
+  }
+}
+
+void dissemination::end(wait& mine) noexcept {
+  const std::lock_guard guard(ctx_.lock());
+  if (waiting_ == &mine) waiting_ = nullptr;
+  if (!mine.slept || enough_ == 0) stayed_awake(mine);
+}
+
+void dissemination::stayed_awake(const wait& mine) noexcept {
+  inlet& in = mine.of->written->in[mine.round];
+  if (!in.open && ++in.awake >= in.enough) invite(mine);
+}
+
+void dissemination::invite(const wait& w) noexcept {
+  inlet& in = w.of->written->in[w.round];
+  if (in.word == nullptr) in.word = board_->take();
+  if (in.word == nullptr) return;
+  in.tag = ++last_tag_ != 0 ? last_tag_ : ++last_tag_;
+  in.open = true;
+  ctx_.send_record(w.from, message::barrier_word,
+                   offer{w.of->id, reinterpret_cast<std::uint64_t>(in.word), board_->region().key, w.round, in.tag,
+                         w.of->turn, offer::invite});
+}
+
+// What has been written counts still.
+void dissemination::recall(const wait& w) noexcept {
+  inlet& in = w.of->written->in[w.round];
+  in.awake = 0;
+  if (!in.open) return;
+  in.open = false;
+  in.enough = std::min(2 * in.enough, enough_at_most);
+  ctx_.send_record(w.from, message::barrier_word, offer{w.of->id, 0, 0, w.round, in.tag, w.of->turn, offer::recall});
+}
+
+void dissemination::on_sleep(void* self) noexcept {
+  auto& me = *static_cast<dissemination*>(self);
+  if (me.waiting_ == nullptr) return;
+  me.waiting_->slept = true;
+  me.recall(*me.waiting_);
+}
+
+// ---- its sender ---------------------------------------------------------------------------------------------
+
+bool dissemination::write(circle& c, unsigned round, int to) noexcept {
+  outlet& out = c.written->out[round];
+  if (out.tag == 0 || out.rank != to) return false;
+  const std::uint64_t word = std::uint64_t{out.tag} << 32 | c.turn;
+  if (ctx_.wide()->write_word(to, out.region, out.address, word) != status::done) return false;
+  out.turn = c.turn;
+  return true;
+}
+
+// An invitation that comes after the last barrier has nobody to use it.
+void dissemination::on_invitation(int source, const offer& o) noexcept {
+  const auto at = circles_.find(o.id);
+  if (at == circles_.end() || at->second.written == nullptr) return;
+  at->second.written->out[o.round] = {source, o.tag, o.turn, o.address, {o.address, sizeof(word64), o.key}};
+}
+
+// Who has dropped the barrier has passed it for the last time.
+void dissemination::on_recall(int source, const offer& o) noexcept {
+  offer answer = o;
+  answer.what = offer::answer;
+  const auto at = circles_.find(o.id);
+  if (at != circles_.end() && at->second.written != nullptr) {
+    outlet& out = at->second.written->out[o.round];
+    const bool valid = out.tag == o.tag && out.rank == source;
+    answer.turn = valid ? out.turn : o.turn - 1;
+    if (valid) out.tag = 0;
+  }
+  ctx_.send_record(source, message::barrier_word, answer);
+}
+
+void dissemination::on_offer(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<dissemination*>(self);
+  constexpr auto kind = static_cast<std::uint16_t>(message::barrier_word);
+  offer o{};
+  if (payload.size() != sizeof o) return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_length);
+  std::memcpy(&o, payload.data(), sizeof o);
+  if (o.round >= rounds_max || o.what >= offer::count_)
+    return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
+  if (o.what == offer::invite) return me.on_invitation(source, o);
+  if (o.what == offer::recall) return me.on_recall(source, o);
+  const auto at = me.circles_.find(o.id);
+  if (at == me.circles_.end()) return;
+  word32& heard = at->second.heard[o.round];
+  if (static_cast<std::int32_t>(o.turn - heard.load()) > 0) heard.store(o.turn);
 }
 
 }  // namespace rma::detail

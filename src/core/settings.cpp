@@ -64,6 +64,10 @@ constexpr definition table[] = {
      "accumulate mode striped: single elements are updated without their stripe until somebody updates in bulk"},
     {"RMA_FENCE", "auto", form::words, "auto|placed|def|imm-naive|imm-opt|imm-ri",
      "design of fences, where the window's hints do not say"},
+    {"RMA_BARRIER", "auto", form::words, "auto|messages|words",
+     "how ranks of different nodes tell each other in barriers and plain fences: words are written into memory that "
+     "the "
+     "other looks at, where the fabric can (verbs); auto: where it seldom sleeps meanwhile, else messages"},
     {"RMA_LOCK", "auto", form::words, "auto|two-sided|network|cpu|hybrid",
      "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else for "
      "each "

@@ -41,6 +41,7 @@ enum class knob : std::uint8_t {
   accumulate_mode,
   stripe_bias,
   fence,
+  barrier,
   lock,
   lock_network,
   lock_home,

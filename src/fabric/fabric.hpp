@@ -46,6 +46,7 @@ struct capabilities {
   bool write_with_immediate = false;
   bool atomics = false;           ///< fetch_add and compare_swap of 64 bits, atomic to each other
   bool atomics_with_cpu = false;  ///< and to the target's processor
+  bool words = false;             ///< write_word
   bool one_sided = false;         ///< write and read need nothing of the target's processor
   /// Where they do need it: up to so many bytes are cheaper in messages to its handler, in one piece and in several. A
   /// put in pieces that fits one message is so at least.
@@ -124,6 +125,12 @@ class network {
 
   virtual status write(int peer, std::span<const local_slice> from, const region_key& region,
                        std::span<const remote_slice> to, std::uint64_t token) noexcept = 0;
+  /// An aligned word that the peer's processor will see there, for who can do without: no completion comes, and it may
+  /// be lost if the connection breaks. Comes to its place before what is sent later.
+  virtual status write_word(int /*peer*/, const region_key& /*region*/, std::uint64_t /*address*/,
+                            std::uint64_t /*value*/) noexcept {
+    return status::not_supported;
+  }
   virtual status write_with_immediate(int peer, std::span<const local_slice> from, const region_key& region,
                                       remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept = 0;
   virtual status read(int peer, std::span<const local_slice> to, const region_key& region,

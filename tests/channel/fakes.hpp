@@ -15,12 +15,14 @@
 
 #include "channel/context.hpp"
 #include "rma/config.hpp"
+#include "rma/detail/word.hpp"
 
 namespace rma::test {
 
 class fake_network final : public fabric::network {
  public:
-  explicit fake_network(int rank) : rank_(rank) {
+  explicit fake_network(int rank, bool words = false) : rank_(rank) {
+    caps_.words = words;
     caps_.name = "fake";
     caps_.message_bytes_max = 256;
   }
@@ -28,6 +30,7 @@ class fake_network final : public fabric::network {
 
   std::size_t room = 4;  ///< messages of each sender that wait at a receiver, at most
   unsigned promises = 0;
+  bool loses_words = false;
   std::set<int> unheard;  ///< who may have said more than has arrived
   std::function<fabric::prospect()> on_promise;
 
@@ -38,7 +41,15 @@ class fake_network final : public fabric::network {
   }
   void promise_kept() noexcept { --promises; }
   bool promised() noexcept override { return promises != 0; }
-  status register_region(void*, std::size_t, fabric::region_key&) noexcept override { return status::not_supported; }
+  status register_region(void*, std::size_t, fabric::region_key&) noexcept override {
+    return caps_.words ? status::done : status::not_supported;
+  }
+  /// All ranks are in one process.
+  status write_word(int, const fabric::region_key&, std::uint64_t address, std::uint64_t value) noexcept override {
+    if (!caps_.words) return status::not_supported;
+    if (!loses_words) reinterpret_cast<detail::word64*>(address)->store(value);
+    return status::done;
+  }
   void deregister_region(const fabric::region_key&) noexcept override {}
   status write(int, std::span<const fabric::local_slice>, const fabric::region_key&,
                std::span<const fabric::remote_slice>, std::uint64_t) noexcept override {

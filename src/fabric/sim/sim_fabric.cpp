@@ -50,6 +50,18 @@ status sim_fabric::write(int peer, slices from, const fabric::region_key& region
   return wire_.post(o);
 }
 
+status sim_fabric::write_word(int peer, const fabric::region_key& region, std::uint64_t address,
+                              std::uint64_t value) noexcept {
+  if (!caps().words) return status::not_supported;
+  const fabric::remote_slice there{address, sizeof value};
+  wire::order o = begin(wire::kind::write, peer, 0, region);
+  o.payload = std::as_bytes(std::span(&value, 1));
+  o.remote = {&there, 1};
+  o.silent = true;
+  const status s = wire_.post(o);
+  return s == status::posted ? status::done : s;
+}
+
 status sim_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
                                         fabric::remote_slice to, std::uint32_t immediate,
                                         std::uint64_t token) noexcept {

@@ -31,6 +31,8 @@ class sim_fabric final : public fabric::network {
 
   status write(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
                std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept override;
+  status write_word(int peer, const fabric::region_key& region, std::uint64_t address,
+                    std::uint64_t value) noexcept override;
   status write_with_immediate(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
                               fabric::remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept override;
   status read(int peer, std::span<const fabric::local_slice> to, const fabric::region_key& region,

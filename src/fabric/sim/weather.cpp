@@ -51,6 +51,7 @@ weather calm() {
   w.caps.messages_after_writes = true;
   w.caps.write_with_immediate = true;
   w.caps.atomics = true;
+  w.caps.words = true;
   w.caps.one_sided = true;
   w.receiver_not_ready_ps = 10 * us;
   return w;
@@ -69,6 +70,7 @@ weather storm(std::uint64_t seed) {
   w.caps.remote_slices_max = d.one_of<std::size_t>({1, 1, 4});
   w.caps.transfer_bytes_max = d.one_of<std::size_t>({256, 4096, std::size_t{1} << 30});
   w.caps.one_sided = !d.one_in(6);
+  w.caps.words = w.caps.messages_after_writes && w.caps.one_sided;
   w.send_queue = d.one_of<std::uint32_t>({1, 2, 7, 64, 1024});
   w.receive_queue = d.one_of<std::uint32_t>({1, 3, 16, 1024});
   w.receiver_not_ready_ps = static_cast<time_ps>(1 + d.below(50)) * us;

@@ -82,8 +82,11 @@ void wire::fill(flight& f, const order& o) {
   f.result = status::done;
   f.data.assign(o.header.begin(), o.header.end());
   f.data.insert(f.data.end(), o.payload.begin(), o.payload.end());
+  f.silent = o.silent;
   f.bytes = f.data.size();
-  for (const auto& each : f.remote) f.bytes += each.bytes;
+  if (!f.silent) {
+    for (const auto& each : f.remote) f.bytes += each.bytes;
+  }
   if (o.what == kind::bulk) {
     for (const auto& each : f.local) f.bytes += each.bytes;
     bulk_pairs_.insert(pair_of(o.origin, o.target));
@@ -387,7 +390,7 @@ void wire::complete(flight& f) noexcept {
   if (origin == nullptr || !job_.alive(f.origin)) return;
   origin->end_one();
   if (f.result == status::transfer_failed && breaks(breach::swallowed_error, 1)) f.result = status::done;
-  if (f.what != kind::message) origin->put_completion(f.token, f.result);
+  if (f.what != kind::message && !f.silent) origin->put_completion(f.token, f.result);
 }
 
 }  // namespace rma::sim

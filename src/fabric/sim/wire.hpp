@@ -61,7 +61,8 @@ class wire final : public transfer_sink {
     std::uint64_t* old = nullptr;
     std::optional<std::uint32_t> immediate;
     std::uint16_t message_kind = 0;
-    std::span<const std::byte> header, payload;  ///< of a message: copied
+    std::span<const std::byte> header, payload;  ///< of a message, or a silent write: copied
+    bool silent = false;                         ///< nobody is told of its end
   };
   /// `posted`, `done` for a message, or `retry_queue_full`.
   status post(const order& o);
@@ -88,6 +89,7 @@ class wire final : public transfer_sink {
     bool told = false;  ///< the origin knows that it is over
     bool has_immediate = false;
     bool fails = false;  ///< it will end with an error
+    bool silent = false;
     int origin = 0;
     int target = 0;
     std::uint64_t token = 0;

@@ -33,10 +33,11 @@ struct work {
   registration_cache::entry* lease = nullptr;  ///< on a registration, given back
   bool word = false;                           ///< the buffer is one of words
   bool message = false;                        ///< what is in the buffer is sent again if the connection breaks
+  bool silent = false;                         ///< nobody waits for its end: a message, or write_word
   bool piece = false;                          ///< of a transfer in stages, whose number the token is
 
   /// Nothing of ours is given back.
-  [[nodiscard]] bool plain() const noexcept { return buffer < 0 && lease == nullptr && !piece; }
+  [[nodiscard]] bool plain() const noexcept { return buffer < 0 && lease == nullptr && !piece && !silent; }
 };
 
 struct connection {
@@ -68,7 +69,7 @@ struct connection {
   std::uint32_t head = 0;         ///< entries posted, ever
   std::uint32_t tail = 0;         ///< of these, over
   std::uint32_t unsignalled = 0;  ///< posted since the last one that says when it is over
-  std::uint32_t messages = 0;     ///< of those that are not over
+  std::uint32_t silent = 0;       ///< of those that are not over
   std::uint32_t burst = 0;        ///< the first entry since there was none that somebody waits for
   std::uint32_t stages = 0;       ///< transfers in stages under way: nothing may overtake them
   bool listed = false;            ///< among those with an unsignalled tail

@@ -89,6 +89,7 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
   caps_.write_with_immediate = true;
   caps_.atomics = limits.atomic_cap != IBV_ATOMIC_NONE;
   caps_.atomics_with_cpu = limits.atomic_cap == IBV_ATOMIC_GLOB;
+  caps_.words = true;
   caps_.one_sided = true;
   caps_.pins_memory = true;
 }
@@ -181,8 +182,9 @@ void verbs_fabric::complain(std::size_t bytes) noexcept {
 
 void verbs_fabric::counts(const std::function<void(std::string_view, std::uint64_t)>& add) const {
   const auto of = [&](ibv_wr_opcode what) { return posted_[static_cast<std::size_t>(what) % posted_.size()]; };
-  add("verbs_writes", of(IBV_WR_RDMA_WRITE) + of(IBV_WR_RDMA_WRITE_WITH_IMM) - tail_writes_);
+  add("verbs_writes", of(IBV_WR_RDMA_WRITE) + of(IBV_WR_RDMA_WRITE_WITH_IMM) - tail_writes_ - word_writes_);
   add("verbs_tail_writes", tail_writes_);
+  add("verbs_word_writes", word_writes_);
   add("verbs_reads", of(IBV_WR_RDMA_READ));
   add("verbs_atomics", of(IBV_WR_ATOMIC_CMP_AND_SWP) + of(IBV_WR_ATOMIC_FETCH_AND_ADD));
   add("verbs_sends", of(IBV_WR_SEND_WITH_IMM));
@@ -342,7 +344,7 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
     --under_way_;
     const work& w = c.at(c.tail++);  // nothing is posted meanwhile that could take its place
     if (!w.plain()) {
-      if (w.message) --c.messages;
+      if (w.silent) --c.silent;
       end(w, status::done, to);
     } else if (w.token != 0) {
       to.on_completion(w.token, status::done);
@@ -388,12 +390,14 @@ void verbs_fabric::abandon(connection& c, status result, fabric::sink& to) noexc
       end(w, result, to);
     } else if (w.message) {
       kept.push_back(w);
+    } else if (w.silent) {
+      end(w, result, to);
     } else {
       c.doubtful.push_back(w);
     }
   }
   c.unsignalled = 0;
-  c.messages = 0;
+  c.silent = 0;
   c.again.insert(c.again.begin(), kept.begin(), kept.end());
   stop_stage(c);
   if (result == status::peer_failed) {

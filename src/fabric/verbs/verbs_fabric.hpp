@@ -50,6 +50,8 @@ class verbs_fabric final : public fabric::network, private registrar {
 
   status write(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
                std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept override;
+  status write_word(int peer, const fabric::region_key& region, std::uint64_t address,
+                    std::uint64_t value) noexcept override;
   status write_with_immediate(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
                               fabric::remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept override;
   status read(int peer, std::span<const fabric::local_slice> to, const fabric::region_key& region,
@@ -124,7 +126,7 @@ class verbs_fabric final : public fabric::network, private registrar {
     return c.room() >= entries && under_way_ + entries <= under_way_max_;
   }
   static bool signals_write(connection& c, bool must, std::uint32_t count) noexcept;
-  [[nodiscard]] bool signals_message(const connection& c) const noexcept;
+  [[nodiscard]] bool signals_silent(const connection& c) const noexcept;
   status post(connection& c, order& o) noexcept;
   status transfer_pieces(int peer, slices local, std::span<const fabric::remote_slice> remote,
                          const order& like) noexcept;
@@ -213,6 +215,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::uint32_t breaks_seen_ = 0;
   std::array<std::uint64_t, 8> posted_{};  ///< entries, by operation
   std::uint64_t tail_writes_ = 0;          ///< of these, empty ones
+  std::uint64_t word_writes_ = 0;          ///< of these, write_word
   std::uint64_t completions_taken_ = 0;    ///< each speaks for one entry or several
   bool armed_ = false;
   bool complained_ = false;

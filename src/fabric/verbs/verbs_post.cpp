@@ -33,19 +33,19 @@ std::uint64_t label_of(const connection& c, std::uint32_t number) noexcept {
 
 // Of a write, or of the last of several that are posted together.
 [[gnu::always_inline]] inline bool verbs_fabric::signals_write(connection& c, bool must, std::uint32_t count) noexcept {
-  if (c.head - c.tail == c.messages) c.burst = c.head;  // nothing is under way that somebody waits for
+  if (c.head - c.tail == c.silent) c.burst = c.head;  // nothing is under way that somebody waits for
   return must || c.unsignalled + count >= signal_every || c.head - c.burst < signal_every;
 }
 
 // A silent message keeps its buffer until something behind it is signalled: at most half of them are kept so.
-bool verbs_fabric::signals_message(const connection& c) const noexcept {
+bool verbs_fabric::signals_silent(const connection& c) const noexcept {
   return c.unsignalled + 1 >= signal_every || 2 * buffers_->free() < buffers_->size() ||
          2 * under_way_ > under_way_max_;
 }
 
 // Inlined: a sixth of its instructions would be the call.
 [[gnu::always_inline]] inline status verbs_fabric::post(connection& c, order& o) noexcept {
-  const bool signalled = o.then.message ? signals_message(c) : signals_write(c, o.must_signal, 1);
+  const bool signalled = o.then.silent ? signals_silent(c) : signals_write(c, o.must_signal, 1);
   o.request.wr_id = label_of(c, c.head);
   o.request.sg_list = o.pieces.data();
   if (signalled) o.request.send_flags |= IBV_SEND_SIGNALED;
@@ -58,8 +58,8 @@ bool verbs_fabric::signals_message(const connection& c) const noexcept {
   ++posted_[static_cast<std::size_t>(o.request.opcode) % posted_.size()];
   ++under_way_;
   c.unsignalled = signalled ? 0 : c.unsignalled + 1;
-  if (o.then.message) {
-    ++c.messages;
+  if (o.then.silent) {
+    ++c.silent;
   } else if (!signalled && !std::exchange(c.listed, true)) {
     tails_.push_back(&c);
   }
@@ -307,6 +307,20 @@ status verbs_fabric::write(int peer, slices from, const fabric::region_key& regi
   return to.size() == 1 ? transfer(peer, from, o) : transfer_pieces(peer, from, to, o);
 }
 
+status verbs_fabric::write_word(int peer, const fabric::region_key& region, std::uint64_t address,
+                                std::uint64_t value) noexcept {
+  const fabric::local_slice word{&value, sizeof value};
+  order o;
+  o.request.opcode = IBV_WR_RDMA_WRITE;
+  o.request.wr.rdma.remote_addr = address;
+  o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
+  o.then.silent = true;
+  const status s = transfer(peer, {&word, 1}, o);
+  if (s != status::posted) return s;
+  ++word_writes_;
+  return status::done;
+}
+
 status verbs_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
                                           fabric::remote_slice to, std::uint32_t immediate,
                                           std::uint64_t token) noexcept {
@@ -399,6 +413,7 @@ status verbs_fabric::post_message(connection& c, order& o) noexcept {
   o.request.opcode = IBV_WR_SEND_WITH_IMM;
   o.request.imm_data = htonl(static_cast<std::uint32_t>(o.then.token));
   o.then.message = true;
+  o.then.silent = true;
   if (o.then.bytes <= c.inline_max.load(std::memory_order_relaxed)) o.request.send_flags |= IBV_SEND_INLINE;
   return post(c, o);
 }

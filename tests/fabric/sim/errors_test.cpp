@@ -3,6 +3,7 @@
 // nothing else is harmed. What is undefined then is the oracle's matter (oracle_test.cpp).
 #include <fmt/format.h>
 
+#include <array>
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <cstdint>
@@ -23,9 +24,11 @@ using rma::status;
 using rma::Window;
 using word = std::uint64_t;
 
-rma::sim::Outcome run(std::uint64_t seed, const std::function<void(Runtime&)>& main) {
+rma::sim::Outcome run(std::uint64_t seed, const std::function<void(Runtime&)>& main,
+                      const std::map<std::string, std::string>& settings = {}) {
   rma::sim::Config job{.ranks = 3, .ranks_per_node = 1, .seed = seed};
   job.errors = true;
+  job.settings = settings;
   return rma::sim::run(job, main);
 }
 
@@ -184,4 +187,27 @@ TEST_CASE("other targets and other windows go on", "[errors]") {
     REQUIRE(out.ok());
   }
   CHECK(failures > 20);
+}
+
+// Break: let the answer to a recall not say what was written last (src/channel/dissemination.cpp).
+TEST_CASE("a barrier holds though words that it is told by are lost", "[errors]") {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    std::array<int, 3> begun{};
+    const auto out = run(seed,
+                         [&](Runtime& rt) {
+                           const auto me = static_cast<std::size_t>(rt.rank());
+                           for (int turn = 1; turn <= 60; ++turn) {
+                             rt.compute(std::chrono::microseconds(turn % 3 == rt.rank() ? 100 : 1));
+                             begun[me] = turn;
+                             rt.world().barrier();
+                             for (const int each : begun) {
+                               if (each < turn)
+                                 throw std::runtime_error("a barrier was passed before all had come to it");
+                             }
+                           }
+                         },
+                         {{"RMA_BARRIER", "words"}});
+    INFO("seed " << seed << ": " << out.text());
+    REQUIRE(out.ok());
+  }
 }

@@ -245,6 +245,31 @@ TEST_CASE("of eight messages one is signalled, and what is silent is over when t
   CHECK(count_of(job[0], "verbs_completions") == 3);
 }
 
+// Break: let write_word not be silent, or let `take_sent` not count what was.
+TEST_CASE("a word that is written costs nobody a completion, and what comes after it finds it", "[verbs]") {
+  if (no_device()) return;
+  connected_pair pair;
+  verbs_job& job = pair.job;
+  const std::uint64_t writes = count_of(job[0], "verbs_writes"), completions = count_of(job[0], "verbs_completions");
+  for (std::uint64_t i = 1; i <= 20; ++i)
+    REQUIRE(job.post([&] { return job[0].net->write_word(1, pair.key, pair.key.address, i); }) == status::done);
+  REQUIRE(say(job, 0, 1, 20, "after") == status::done);
+  REQUIRE(job.until([&] { return !job[1].messages.empty(); }));
+  CHECK(pair.window[0] == 20);
+  CHECK(job[0].over.size() == 1);  // of the pair's own write
+  CHECK(count_of(job[0], "verbs_word_writes") == 20);
+  CHECK(count_of(job[0], "verbs_writes") == writes);
+  CHECK(count_of(job[0], "verbs_tail_writes") == 0);
+  CHECK(count_of(job[0], "verbs_completions") <= completions + 3);
+  const local_slice here{pair.mine.data(), 8};  // a burst begins behind them
+  const remote_slice there{pair.key.address, 8};
+  for (std::uint64_t token = 2; token <= 9; ++token)
+    REQUIRE(job[0].net->write(1, {&here, 1}, pair.key, {&there, 1}, token) == status::posted);
+  REQUIRE(over(job, 0, 9));
+  CHECK(count_of(job[0], "verbs_tail_writes") == 0);
+  REQUIRE(job.until([&] { return job[0].net->quiet(); }));
+}
+
 // Break: let `quiet` wait for all that is under way. It would for ever: this adapter tries again for ever.
 TEST_CASE("who has left the job is not waited for", "[verbs]") {
   if (no_device()) return;
@@ -413,6 +438,11 @@ TEST_CASE("what the target's adapter refuses is an error at its origin alone", "
   REQUIRE(over(job, 2, 3));
   CHECK(job[2].over[3] == status::done);
   CHECK(std::all_of(window.begin(), window.begin() + 9, [](std::uint64_t v) { return v == 9; }));
+  // nor does a word harm what is behind it
+  REQUIRE(job.post([&] { return job[0].net->write_word(1, wrong, address + 64, 1); }) == status::done);
+  REQUIRE(say(job, 0, 1, 80, "behind") == status::done);
+  REQUIRE(job.until([&] { return job[1].messages.back().kind == 80; }));
+  REQUIRE(job.until([&] { return job[0].net->quiet(); }));
   for (int r = 0; r < 3; ++r) CHECK(job[r].broken.empty());
 }
 
