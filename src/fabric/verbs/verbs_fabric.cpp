@@ -102,6 +102,9 @@ verbs_fabric::~verbs_fabric() {
       if (c->at(c->tail).lease != nullptr) cache_->release(c->at(c->tail).lease);
     }
   }
+  for (const order& o : std::span(queued_.all).first(queued_.count)) {
+    if (o.then.lease != nullptr) cache_->release(o.then.lease);
+  }
   greeter_ = nullptr;
   cache_ = nullptr;
   for (ibv_mr* region : regions_) ::ibv_dereg_mr(region);
@@ -265,6 +268,7 @@ bool verbs_fabric::pending() noexcept {
   if (fetched_count_ != 0) return true;
   (void)cache_->catch_up();  // memory that is gone is given back while there is time
   ask_for_tails();
+  if (queued_.to != nullptr) go_on_with_queued();
   if (greeter_->take_news() || greeter_->breaks() != breaks_seen_) return true;
   ibv_cq* which = nullptr;
   void* unused = nullptr;
@@ -297,6 +301,7 @@ unsigned verbs_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
     resolve_doubts(to);
   if (!stages_.empty()) go_on_with_stages();
   if (!bulk_waiting_.empty()) go_on_with_bulk(to);
+  if (queued_.to != nullptr) go_on_with_queued();
   if (found == 0 && !tails_.empty()) ask_for_tails();
   return found;
 }
@@ -400,6 +405,7 @@ void verbs_fabric::abandon(connection& c, status result, fabric::sink& to) noexc
   c.silent = 0;
   c.again.insert(c.again.begin(), kept.begin(), kept.end());
   stop_stage(c);
+  end_queued(c, result, to);
   if (result == status::peer_failed) {
     for (const work& w : std::exchange(c.again, {})) end(w, result, to);
     end_doubtful(c, result, to);

@@ -90,6 +90,12 @@ class verbs_fabric final : public fabric::network, private registrar {
     work then;
     bool must_signal = false;
   };
+  /// Reads to one connection that has had no room for them (verbs_queued.cpp).
+  struct queued_reads {
+    connection* to = nullptr;  ///< null: there has been room for all
+    std::uint32_t count = 0;
+    std::array<order, 8> all;
+  };
   /// A transfer whose memory is not registered and which is larger than a buffer: goes piece by piece.
   struct staged {
     connection* to;
@@ -125,12 +131,18 @@ class verbs_fabric final : public fabric::network, private registrar {
   [[nodiscard]] bool has_room(const connection& c, std::size_t entries = 1) const noexcept {
     return c.room() >= entries && under_way_ + entries <= under_way_max_;
   }
+  /// Nothing can be posted there now.
+  [[nodiscard]] bool is_blocked(const connection& c, std::size_t entries = 1) noexcept {
+    if (queued_.count != 0 && queued_.to == &c && !post_queued()) return true;
+    return c.stages != 0 || !has_room(c, entries);
+  }
   static bool signals_write(connection& c, bool must, std::uint32_t count) noexcept;
   [[nodiscard]] bool signals_silent(const connection& c) const noexcept;
   status post(connection& c, order& o) noexcept;
   status transfer_pieces(int peer, slices local, std::span<const fabric::remote_slice> remote,
                          const order& like) noexcept;
   status post_chain(connection& c, std::span<order> all) noexcept;
+  bool post_list(connection& c, std::span<order> all) noexcept;
   void undo(order& o) noexcept;
   status transfer(int peer, slices local, order& o) noexcept;
   status place(const connection& c, slices local, std::size_t bytes, order& o) noexcept;
@@ -146,6 +158,14 @@ class verbs_fabric final : public fabric::network, private registrar {
   bool post_stage(std::uint64_t id, staged& s) noexcept;
   void ask_for_tails() noexcept;
   [[nodiscard]] const ibv_mr* region_of(const void* at, std::size_t bytes) noexcept;
+
+  // ---- reads that found no room (verbs_queued.cpp) ----------------------------------------------------------
+  [[nodiscard]] std::uint32_t chain_of(const connection& c) const noexcept;
+  [[nodiscard]] bool queues_read(const connection& c) const noexcept;
+  status queue_read(connection& c, slices local, const order& o) noexcept;
+  bool post_queued() noexcept;
+  void go_on_with_queued() noexcept;
+  void end_queued(const connection& c, status result, fabric::sink& to) noexcept;
 
   // ---- what comes -------------------------------------------------------------------------------------------
   unsigned fetch() noexcept;
@@ -210,6 +230,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::uint32_t under_way_ = 0;      ///< entries posted and not over, of all connections
   std::uint32_t under_way_max_ = 0;  ///< less when bulk receives, which have completions too, are posted
   std::array<order, 16> chain_;      ///< entries that are posted together
+  queued_reads queued_;
   std::array<ibv_wc, 32> fetched_;
   unsigned fetched_first_ = 0, fetched_count_ = 0;
   std::uint32_t breaks_seen_ = 0;

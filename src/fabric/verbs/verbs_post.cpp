@@ -72,8 +72,15 @@ void verbs_fabric::undo(order& o) noexcept {
   if (o.then.lease != nullptr) cache_->release(o.then.lease);
 }
 
-// All by one call, which is one system call and one doorbell. The last one tells the end of all.
 status verbs_fabric::post_chain(connection& c, std::span<order> all) noexcept {
+  if (post_list(c, all)) return status::posted;
+  for (order& o : all) undo(o);
+  return status::retry_queue_full;
+}
+
+// All by one call, which is one system call and one doorbell. The last one tells the end of all. False if nothing has
+// been posted.
+bool verbs_fabric::post_list(connection& c, std::span<order> all) noexcept {
   const auto count = static_cast<std::uint32_t>(all.size());
   const bool signalled = signals_write(c, all.back().must_signal, count);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -85,10 +92,7 @@ status verbs_fabric::post_chain(connection& c, std::span<order> all) noexcept {
   if (signalled) all.back().request.send_flags |= IBV_SEND_SIGNALED;
   ibv_send_wr* refused = nullptr;
   if (::ibv_post_send(c.queue_pair, &all.front().request, &refused) != 0) {
-    if (refused == &all.front().request) {
-      for (order& o : all) undo(o);
-      return status::retry_queue_full;
-    }
+    if (refused == &all.front().request) return false;
     greeter_->give_up(c);  // a part of it is under way: `abandon` ends it, and what was not posted with it
   }
   for (const order& o : all) c.at(c.head++) = o.then;
@@ -96,7 +100,7 @@ status verbs_fabric::post_chain(connection& c, std::span<order> all) noexcept {
   under_way_ += count;
   c.unsignalled = signalled ? 0 : c.unsignalled + count;
   if (!signalled && !std::exchange(c.listed, true)) tails_.push_back(&c);
-  return status::posted;
+  return true;
 }
 
 // Entries whose end nobody would tell: an empty write behind them does.
@@ -126,7 +130,7 @@ bool verbs_fabric::quiet() noexcept {
       tails_.push_back(c);
     }
   }
-  return under_way_ == unheard && stages_.empty() && doubted_.empty() && bulk_sends_ == 0;
+  return under_way_ == unheard && queued_.count == 0 && stages_.empty() && doubted_.empty() && bulk_sends_ == 0;
 }
 
 // ---- memory of this side ------------------------------------------------------------------------------------
@@ -199,8 +203,9 @@ status verbs_fabric::place(const connection& c, slices local, std::size_t bytes,
 status verbs_fabric::transfer(int peer, slices local, order& o) noexcept {
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s;
-  if (c->stages != 0 || !has_room(*c)) return status::retry_queue_full;
   const bool write = o.request.opcode != IBV_WR_RDMA_READ;
+  if (!write && local.size() == 1 && queues_read(*c)) return queue_read(*c, local, o);
+  if (is_blocked(*c)) return status::retry_queue_full;
   if (write && local.size() == 1 && local[0].bytes <= c->inline_max.load(std::memory_order_relaxed)) [[likely]] {
     o.pieces[0] = {reinterpret_cast<std::uint64_t>(local[0].at), static_cast<std::uint32_t>(local[0].bytes), 0};
     o.request.num_sge = 1;
@@ -221,7 +226,7 @@ status verbs_fabric::transfer_pieces(int peer, slices local, std::span<const fab
   if (local.size() != remote.size() || local.size() > chain_.size()) return status::not_supported;
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s;
-  if (c->stages != 0 || !has_room(*c, local.size())) return status::retry_queue_full;
+  if (is_blocked(*c, local.size())) return status::retry_queue_full;
   for (std::size_t i = 0; i < local.size(); ++i) {
     order& o = chain_[i];
     o.request = like.request;
@@ -353,7 +358,7 @@ status verbs_fabric::atomic(int peer, const fabric::region_key& region, std::uin
   if (!caps_.atomics) return status::not_supported;
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s;
-  if (c->stages != 0 || !has_room(*c)) return status::retry_queue_full;
+  if (is_blocked(*c)) return status::retry_queue_full;
   o.then.buffer = words_->take();
   if (o.then.buffer < 0) return status::retry_queue_full;
   o.then.word = true;
@@ -392,7 +397,7 @@ status verbs_fabric::send(int peer, std::uint16_t kind, std::span<const std::byt
                           std::span<const std::byte> payload) noexcept {
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s == status::retry_queue_full ? s : status::done;
-  if (c->stages != 0 || !has_room(*c)) return status::retry_queue_full;
+  if (is_blocked(*c)) return status::retry_queue_full;
   order o;
   const std::size_t bytes = header.size() + payload.size();
   if (!borrow(bytes, o)) return status::retry_queue_full;

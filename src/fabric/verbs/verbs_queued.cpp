@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Reads that find the send queue full. A stream of them would be posted one by one as the queue takes them; queued
+/// here and posted in chains of up to half a queue they cost one call, one doorbell and one completion for each chain.
+/// A device in software wakes a kernel thread for each call that reads, which is most of what a small one costs.
+///
+///   posted at once --(no room)--> queued --(all of them fit)--> posted as a chain --(nothing under way)--> posted at
+///   once
+///
+/// Queued is only what comes while the device has half a queue to do. To one connection at a time; what else is posted
+/// to it waits for them. `poll` and whoever posts see whether they fit.
+#include <algorithm>
+#include <utility>
+
+#include "fabric/verbs/verbs_fabric.hpp"
+
+namespace rma::verbs {
+
+std::uint32_t verbs_fabric::chain_of(const connection& c) const noexcept {
+  return std::min<std::uint32_t>(c.mask / 2, static_cast<std::uint32_t>(queued_.all.size()));
+}
+
+// As long as the device has more to do than half a queue. Then those that are queued fit, and go first (is_blocked).
+bool verbs_fabric::queues_read(const connection& c) const noexcept {
+  if (queued_.to == nullptr) return !has_room(c) && c.stages == 0;
+  return queued_.to == &c && c.head - c.tail - c.silent > chain_of(c);
+}
+
+status verbs_fabric::queue_read(connection& c, slices local, const order& o) noexcept {
+  if (queued_.count == chain_of(c) && !post_queued()) return status::retry_queue_full;
+  order& next = queued_.all[queued_.count];
+  next.request = o.request;
+  next.then = o.then;
+  next.must_signal = true;
+  const status placed = place(c, local, local[0].bytes, next);
+  if (placed != status::done) return placed == status::not_yet ? status::retry_queue_full : placed;
+  queued_.to = &c;
+  if (++queued_.count == chain_of(c)) (void)post_queued();
+  return status::posted;
+}
+
+// False if they have to wait.
+bool verbs_fabric::post_queued() noexcept {
+  connection& c = *queued_.to;
+  const std::uint32_t count = queued_.count;
+  if (c.state.load(std::memory_order_acquire) != bond::ready || !c.again.empty()) return false;
+  if (c.stages != 0 || !has_room(c, count) || !post_list(c, std::span(queued_.all).first(count))) return false;
+  queued_.count = 0;
+  return true;
+}
+
+void verbs_fabric::go_on_with_queued() noexcept {
+  if (queued_.count != 0) {
+    (void)post_queued();
+  } else if (queued_.to->head - queued_.to->tail == queued_.to->silent) {
+    queued_.to = nullptr;
+  }
+}
+
+// After a break they are posted on the connection's next generation.
+void verbs_fabric::end_queued(const connection& c, status result, fabric::sink& to) noexcept {
+  if (queued_.to != &c || result != status::peer_failed) return;
+  for (const order& o : std::span(queued_.all).first(std::exchange(queued_.count, 0))) end(o.then, result, to);
+  queued_.to = nullptr;
+}
+
+}  // namespace rma::verbs

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: reads that find the send queue full are queued, and go in chains: none is lost or out of its turn, whatever
+// happens to the connection.
+// Method: two ranks in one thread; what has been posted is counted by the device's work requests and completions.
+#include <algorithm>
+#include <catch2/catch.hpp>
+#include <cstdint>
+#include <numeric>
+#include <span>
+#include <vector>
+
+#include "fabric/verbs/verbs_job.hpp"
+
+using namespace rma;
+using namespace rma::test;
+using fabric::local_slice;
+using fabric::region_key;
+using fabric::remote_slice;
+
+namespace {
+
+constexpr std::size_t words = 64;
+
+/// Rank 0 is connected to rank 1, whose window holds 1000, 1001, ...; it has read nothing yet.
+struct reader {
+  reader() {
+    std::iota(window.begin(), window.end(), std::uint64_t{1000});
+    REQUIRE(job[1].net->register_region(window.data(), window.size() * 8, key) == status::done);
+    REQUIRE(job.post([&] { return job[0].net->send(1, 20, {}, {}); }) == status::done);
+    REQUIRE(job.until([&] { return job[1].messages.size() == 1; }));
+    entries = static_cast<unsigned>(job[0].net->entries_per_connection());
+    chain = std::min(entries / 2, 8U);
+  }
+  /// Word i of the window to word i here, token i + 1.
+  status read(std::size_t i, const region_key& by) {
+    const local_slice here{&mine[i], 8};
+    const remote_slice there{key.address + 8 * i, 8};
+    return job[0].net->read(1, {&here, 1}, by, {&there, 1}, i + 1);
+  }
+  /// Fills the send queue, and queues so many more; nothing is polled meanwhile.
+  void fill(unsigned queued) {
+    for (; next < entries - 1 + queued; ++next) REQUIRE(read(next, key) == status::posted);
+  }
+  [[nodiscard]] std::uint64_t count(const char* name) { return job[0].count(name); }
+  void all_over_and_right() {
+    REQUIRE(job.until([&] { return job[0].over.size() == next; }));
+    for (std::size_t i = 0; i < next; ++i) {
+      INFO("read " << i);
+      CHECK(job[0].over[i + 1] == status::done);
+      CHECK(mine[i] == window[i]);
+    }
+  }
+
+  verbs_job job{2};
+  std::vector<std::uint64_t> window = std::vector<std::uint64_t>(words);
+  std::vector<std::uint64_t> mine = std::vector<std::uint64_t>(words);
+  region_key key;
+  unsigned entries = 0, chain = 0;
+  std::size_t next = 0;
+};
+
+}  // namespace
+
+// Break: let post_queued not ask whether they fit.
+TEST_CASE("reads that find no room are queued, up to half a send queue, and go together", "[verbs]") {
+  if (no_device()) return;
+  reader r;
+  const std::uint64_t completions = r.count("verbs_completions");
+  r.fill(r.chain);
+  CHECK(r.count("verbs_reads") == r.entries - 1);  // the connecting message is silent, and still in the queue
+  CHECK(r.read(r.next, r.key) == status::retry_queue_full);
+  CHECK_FALSE(r.job[0].net->quiet());
+  r.all_over_and_right();
+  CHECK(r.count("verbs_reads") == r.next);
+  CHECK(r.count("verbs_completions") == completions + r.entries - 1 + 1);  // of the chain one
+  REQUIRE(r.job.until([&] { return r.job[0].net->quiet(); }));
+  const std::uint64_t reads = r.count("verbs_reads");  // and then they go at once, as before
+  REQUIRE(r.read(0, r.key) == status::posted);
+  CHECK(r.count("verbs_reads") == reads + 1);
+  REQUIRE(r.job.until([&] { return r.job[0].net->quiet(); }));
+}
+
+// Break: let is_blocked not look at the queue.
+TEST_CASE("what comes after queued reads does not overtake them", "[verbs]") {
+  if (no_device()) return;
+  reader r;
+  r.fill(r.chain);
+  // One completion makes room for the write, not for the reads before it.
+  while (r.job[0].over.empty()) (void)r.job[0].net->poll(r.job[0], 1);
+  const local_slice here{r.mine.data(), 8};
+  const remote_slice there{r.key.address + 8 * (words - 1), 8};
+  const std::uint64_t posted = r.count("verbs_reads");
+  CHECK(r.job[0].net->write(1, {&here, 1}, r.key, {&there, 1}, 99) == status::retry_queue_full);
+  CHECK(r.job[0].net->send(1, 21, {}, {}) == status::retry_queue_full);
+  CHECK(r.count("verbs_reads") == posted);
+  REQUIRE(r.job.post([&] { return r.job[0].net->send(1, 21, {}, {}); }) == status::done);
+  CHECK(r.count("verbs_reads") == r.next);
+  r.all_over_and_right();
+}
+
+// Break: let end_queued not end them.
+TEST_CASE("queued reads to a peer that dies end with peer_failed", "[verbs]") {
+  if (no_device()) return;
+  reader r;
+  r.fill(3);
+  r.job.remove(1);
+  r.job[0].net->forget(1);
+  REQUIRE(r.job.until([&] { return r.job[0].over.size() == r.next; }));
+  for (std::size_t token = r.entries; token <= r.next; ++token) CHECK(r.job[0].over[token] == status::peer_failed);
+  CHECK(r.job[0].net->quiet());
+  CHECK(r.read(0, r.key) == status::peer_failed);
+}
+
+// Break: let end_queued forget them when the connection breaks.
+TEST_CASE("queued reads go on when their connection has been made anew", "[verbs]") {
+  if (no_device()) return;
+  reader r;
+  region_key wrong = r.key;
+  wrong.key ^= 0x5a00;
+  REQUIRE(r.read(words - 1, wrong) == status::posted);
+  for (std::size_t i = 0; i < r.entries - 2; ++i) REQUIRE(r.read(i, r.key) == status::posted);
+  for (std::size_t i = 0; i < 3; ++i) REQUIRE(r.read(40 + i, r.key) == status::posted);
+  CHECK(r.count("verbs_reads") == r.entries - 1);
+  REQUIRE(r.job.until([&] { return r.job[0].over.size() == r.entries - 1 + 3; }));
+  CHECK(r.job[0].over[words] == status::transfer_failed);
+  for (std::size_t i = 40; i < 43; ++i) {
+    CHECK(r.job[0].over[i + 1] == status::done);
+    CHECK(r.mine[i] == r.window[i]);
+  }
+}
