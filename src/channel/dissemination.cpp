@@ -20,7 +20,7 @@ struct dissemination::news {
 
 /// An invitation to write, its recall, or the answer to that.
 struct dissemination::offer {
-  enum step : std::uint32_t { invite, recall, answer, count_ };
+  enum class step : std::uint32_t { invite, recall, answer, count_ };
   std::uint64_t id;
   std::uint64_t address;
   std::uint64_t key;
@@ -119,7 +119,7 @@ void dissemination::invite(const wait& w) noexcept {
   in.open = true;
   ctx_.send_record(w.from, message::barrier_word,
                    offer{w.of->id, reinterpret_cast<std::uint64_t>(in.word), board_->region().key, w.round, in.tag,
-                         w.of->turn, offer::invite});
+                         w.of->turn, offer::step::invite});
 }
 
 // What has been written counts still.
@@ -129,7 +129,8 @@ void dissemination::recall(const wait& w) noexcept {
   if (!in.open) return;
   in.open = false;
   in.enough = std::min(2 * in.enough, enough_at_most);
-  ctx_.send_record(w.from, message::barrier_word, offer{w.of->id, 0, 0, w.round, in.tag, w.of->turn, offer::recall});
+  ctx_.send_record(w.from, message::barrier_word,
+                   offer{w.of->id, 0, 0, w.round, in.tag, w.of->turn, offer::step::recall});
 }
 
 void dissemination::on_sleep(void* self) noexcept {
@@ -160,7 +161,7 @@ void dissemination::on_invitation(int source, const offer& o) noexcept {
 // Who has dropped the barrier has passed it for the last time.
 void dissemination::on_recall(int source, const offer& o) noexcept {
   offer answer = o;
-  answer.what = offer::answer;
+  answer.what = offer::step::answer;
   const auto at = circles_.find(o.id);
   if (at != circles_.end() && at->second.written != nullptr) {
     outlet& out = at->second.written->out[o.round];
@@ -177,10 +178,10 @@ void dissemination::on_offer(void* self, int source, std::span<const std::byte> 
   offer o{};
   if (payload.size() != sizeof o) return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_length);
   std::memcpy(&o, payload.data(), sizeof o);
-  if (o.round >= rounds_max || o.what >= offer::count_)
+  if (o.round >= rounds_max || o.what >= offer::step::count_)
     return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
-  if (o.what == offer::invite) return me.on_invitation(source, o);
-  if (o.what == offer::recall) return me.on_recall(source, o);
+  if (o.what == offer::step::invite) return me.on_invitation(source, o);
+  if (o.what == offer::step::recall) return me.on_recall(source, o);
   const auto at = me.circles_.find(o.id);
   if (at == me.circles_.end()) return;
   word32& heard = at->second.heard[o.round];
