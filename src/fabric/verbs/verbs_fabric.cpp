@@ -301,6 +301,8 @@ unsigned verbs_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
     resolve_doubts(to);
   if (!stages_.empty()) go_on_with_stages();
   if (!bulk_waiting_.empty()) go_on_with_bulk(to);
+  if (!unsent_.empty()) [[unlikely]]
+    go_on_with_unsent();
   if (queued_.to != nullptr) go_on_with_queued();
   if (found == 0 && !tails_.empty()) ask_for_tails();
   return found;
@@ -404,6 +406,7 @@ void verbs_fabric::abandon(connection& c, status result, fabric::sink& to) noexc
   c.unsignalled = 0;
   c.silent = 0;
   c.again.insert(c.again.begin(), kept.begin(), kept.end());
+  if (!c.again.empty() && std::find(unsent_.begin(), unsent_.end(), &c) == unsent_.end()) unsent_.push_back(&c);
   stop_stage(c);
   end_queued(c, result, to);
   if (result == status::peer_failed) {

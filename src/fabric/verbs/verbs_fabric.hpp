@@ -151,6 +151,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   bool lease(const fabric::local_slice& local, order& o) noexcept;
   status post_message(connection& c, order& o) noexcept;
   status send_again(connection& c) noexcept;
+  void go_on_with_unsent() noexcept;
   status atomic(int peer, const fabric::region_key& region, std::uint64_t address, order& o,
                 std::uint64_t& old) noexcept;
   status stage(connection& c, slices local, const order& o) noexcept;
@@ -222,6 +223,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::vector<connection*> by_index_;
   std::vector<connection*> tails_;    ///< connections with entries that nobody will tell us the end of
   std::vector<connection*> doubted_;  ///< those with operations of which it is not known why they failed
+  std::vector<connection*> unsent_;   ///< those with messages to send again
   std::unordered_map<int, connection*> bulk_by_peer_;
   std::vector<connection*> bulk_waiting_;  ///< bulk channels with something that is not posted
   std::uint32_t bulk_sends_ = 0;           ///< that are not over

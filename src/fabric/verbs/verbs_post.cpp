@@ -130,7 +130,8 @@ bool verbs_fabric::quiet() noexcept {
       tails_.push_back(c);
     }
   }
-  return under_way_ == unheard && queued_.count == 0 && stages_.empty() && doubted_.empty() && bulk_sends_ == 0;
+  return under_way_ == unheard && queued_.count == 0 && unsent_.empty() && stages_.empty() && doubted_.empty() &&
+         bulk_sends_ == 0;
 }
 
 // ---- memory of this side ------------------------------------------------------------------------------------
@@ -435,6 +436,15 @@ status verbs_fabric::send_again(connection& c) noexcept {
     c.again.erase(c.again.begin());
   }
   return status::done;
+}
+
+// By whoever polls: the sender may do nothing else than wait for the answer.
+void verbs_fabric::go_on_with_unsent() noexcept {
+  std::erase_if(unsent_, [&](connection* c) {
+    const bond state = c->state.load(std::memory_order_acquire);
+    if (state == bond::dead || c->left.load(std::memory_order_relaxed)) return true;
+    return state == bond::ready && send_again(*c) == status::done;
+  });
 }
 
 }  // namespace rma::verbs

@@ -2,10 +2,11 @@
 /// \file
 /// Reads that find the send queue full. A stream of them would be posted one by one as the queue takes them; queued
 /// here and posted in chains of up to half a queue they cost one call, one doorbell and one completion for each chain.
-/// A device in software wakes a kernel thread for each call that reads, which is most of what a small one costs.
+/// A device in software leaves reads to a kernel thread, which is woken for each call: a quarter to two fifths of what
+/// a small one costs (docs/decisions/0011).
 ///
-///   posted at once --(no room)--> queued --(all of them fit)--> posted as a chain --(nothing under way)--> posted at
-///   once
+///   posted at once <--(nothing under way)-- posted as a chain <--(all of them fit)-- queued
+///        +-----------------------------(no room)-------------------------------------->+
 ///
 /// Queued is only what comes while the device has half a queue to do. To one connection at a time; what else is posted
 /// to it waits for them. `poll` and whoever posts see whether they fit.

@@ -111,6 +111,22 @@ TEST_CASE("queued reads to a peer that dies end with peer_failed", "[verbs]") {
   CHECK(r.read(0, r.key) == status::peer_failed);
 }
 
+// Break: let `poll` not go on with what is unsent: nothing else would reach the peer again.
+TEST_CASE("messages and reads behind a failed one need no later operation to get through", "[verbs]") {
+  if (no_device()) return;
+  reader r;
+  region_key wrong = r.key;
+  wrong.key ^= 0x5a00;
+  REQUIRE(r.read(words - 1, wrong) == status::posted);
+  REQUIRE(r.job[0].net->send(1, 21, {}, {}) == status::done);
+  for (std::size_t i = 0; i < r.entries - 3; ++i) REQUIRE(r.read(i, r.key) == status::posted);
+  REQUIRE(r.read(40, r.key) == status::posted);
+  CHECK(r.count("verbs_reads") == r.entries - 2);
+  CHECK(r.job.until([&] { return r.job[1].messages.size() == 2; }));
+  CHECK(r.job.until([&] { return r.job[0].over.contains(41); }));
+  CHECK(r.job[0].over[41] == status::done);
+}
+
 // Break: let end_queued forget them when the connection breaks.
 TEST_CASE("queued reads go on when their connection has been made anew", "[verbs]") {
   if (no_device()) return;
