@@ -16,16 +16,11 @@ struct by_64 {
   using piece __attribute__((vector_size(64), aligned(1), may_alias)) = unsigned char;
 };
 
-/// libc knows how large the caches are. It is ahead of us earlier where `rep movsb` is fast.
+/// Longer copies are libc's: it knows how large the caches are.
 constexpr std::size_t cached_bytes_max = std::size_t{8} << 20;
-constexpr std::size_t cached_bytes_max_intel = std::size_t{512} << 10;
 /// What does not fit the first cache is asked for so far ahead of its use. Where it fits that would only cost.
 constexpr std::size_t asked_ahead_bytes = 512;
 enum class asked { nothing, source, both };
-
-std::size_t cached_bytes_max_here() noexcept {
-  return __builtin_cpu_is("intel") != 0 ? cached_bytes_max_intel : cached_bytes_max;
-}
 
 /// Four to eight pieces: those at both ends, which overlap as far as needed. All is read before anything is written.
 template <class By>
@@ -107,9 +102,6 @@ void copy_ascending(std::byte* to, const std::byte* from, std::size_t bytes) noe
   std::memmove(to, from, bytes);
 }
 
-/// From here on the two sides do not fit the second cache together, and it is worth it to begin where the last copy
-/// ended.
-constexpr std::size_t turning_bytes_min = std::size_t{512} << 10;
 constexpr std::size_t part_bytes = std::size_t{64} << 10;  ///< shorter strings would cost
 
 /// The last part first, each ascending. Parts begin at multiples of their size in the destination: elements stay whole.
@@ -130,10 +122,10 @@ void copy_long(void* to, const void* from, std::size_t bytes, copy_turn* turn) n
   const auto apart = [bytes](const void* a, const void* b) noexcept {
     return reinterpret_cast<std::uintptr_t>(a) - reinterpret_cast<std::uintptr_t>(b) >= bytes;
   };
-  if (bytes <= cached_bytes_max_here() && apart(to, from)) {
+  if (bytes <= cached_bytes_max && apart(to, from)) {
     auto* const there = static_cast<std::byte*>(to);
     const auto* const here = static_cast<const std::byte*>(from);
-    const bool turns = bytes >= turning_bytes_min && turn != nullptr && apart(from, to);
+    const bool turns = bytes >= turning_bytes_min() && turn != nullptr && apart(from, to);
     return turns && turn->take() ? copy_descending(there, here, bytes) : copy_ascending(there, here, bytes);
   }
 #endif

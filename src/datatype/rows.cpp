@@ -66,6 +66,46 @@ template <std::size_t Lanes>
 }
 #endif
 
+#if defined(__x86_64__)
+/// A row of at least four lines. Both sides are asked for four lines ahead; of the destination, across the end of the
+/// row into the next one, too.
+[[gnu::target("avx512f")]] void move_row_ahead(std::byte* dst, const std::byte* src, std::size_t bytes,
+                                               const std::byte* next_dst) noexcept {
+  using piece __attribute__((vector_size(64), aligned(1), may_alias)) = unsigned char;
+  constexpr std::size_t ahead_bytes = 4 * sizeof(piece);
+  const std::byte* const end = dst + bytes;
+  const piece* const tail = reinterpret_cast<const piece*>(src + bytes) - 2;
+  piece* const last = reinterpret_cast<piece*>(dst + bytes) - 2;
+  *reinterpret_cast<piece*>(dst) = *reinterpret_cast<const piece*>(src);
+  const std::size_t to_line = sizeof(piece) - reinterpret_cast<std::uintptr_t>(dst) % sizeof(piece);
+  const piece* from = reinterpret_cast<const piece*>(src + to_line);
+  for (piece* to = reinterpret_cast<piece*>(dst + to_line); to < last; to += 2, from += 2) {
+    const std::byte* source = reinterpret_cast<const std::byte*>(from) + ahead_bytes;
+    const std::byte* place = reinterpret_cast<const std::byte*>(to) + ahead_bytes;
+    if (place >= end) place = next_dst + (place - end);
+    __builtin_prefetch(source);
+    __builtin_prefetch(source + sizeof(piece));
+    __builtin_prefetch(place, 1);
+    __builtin_prefetch(place + sizeof(piece), 1);
+    const piece a = from[0], b = from[1];
+    to[0] = a;
+    to[1] = b;
+  }
+  const piece a = tail[0], b = tail[1];
+  last[0] = a;
+  last[1] = b;
+}
+
+void move_rows_ahead(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
+                     std::size_t bytes, std::size_t rows) noexcept {
+  for (; rows > 0; --rows) {
+    move_row_ahead(dst, src, bytes, rows > 1 ? dst + dst_stride : dst);
+    dst += dst_stride;
+    src += src_stride;
+  }
+}
+#endif
+
 void move_strings(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                   std::size_t bytes, std::size_t rows) noexcept {
   for (; rows > 0; --rows) {
@@ -227,9 +267,12 @@ void copy_rows(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, 
   const bool dst_collides = dst_stride % page == 0;
   const bool collides = dst_collides || src_stride % page == 0;
   const bool fast_strings = has_fast_string_copy();
-  constexpr std::size_t string_bytes_min = 1024;
-  if (fast_strings && bytes >= string_bytes_min && bytes * rows > first_cache_bytes) {
-    return move_strings(dst, dst_stride, src, src_stride, bytes, rows);
+  constexpr std::size_t long_bytes_min = 1024;
+  if (bytes >= long_bytes_min && bytes * rows > first_cache_bytes) {
+    if (fast_strings) return move_strings(dst, dst_stride, src, src_stride, bytes, rows);
+#if defined(__x86_64__)
+    if (moves_64_at_once()) return move_rows_ahead(dst, dst_stride, src, src_stride, bytes, rows);
+#endif
   }
   if (collides && rows >= colliding_rows_min) {
     if (fast_strings ? dst_collides && move_colliding_fast(dst, dst_stride, src, src_stride, bytes, rows)

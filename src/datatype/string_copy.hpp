@@ -31,6 +31,15 @@ inline bool moves_64_at_once() noexcept {
 #endif
 }
 
+/// From here on both sides together do not fit the second cache (1 MiB, or Intel's 2 MiB), and it is worth it to begin
+/// where the last copy ended.
+inline std::size_t turning_bytes_min() noexcept {
+#if defined(__x86_64__)
+  if (__builtin_cpu_is("intel") != 0) return std::size_t{1} << 20;
+#endif
+  return std::size_t{512} << 10;
+}
+
 /// Like std::memcpy. Aligned words of 8 bytes are not seen in parts: copy_test looks.
 inline void copy_as_string(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
 #if defined(__x86_64__)

@@ -15,6 +15,7 @@
 
 #include "datatype/oracle.hpp"
 #include "datatype/rows.hpp"
+#include "datatype/string_copy.hpp"
 #include "rma/detail/copy.hpp"
 
 using namespace rma;
@@ -95,7 +96,7 @@ TEST_CASE("contiguous copies of every small size and of large ones", "[datatype]
 
 TEST_CASE("long contiguous copies go back and forth", "[datatype][copy]") {
   random_engine random = engine_of_this_run();
-  constexpr std::size_t half = std::size_t{512} << 10;
+  const std::size_t half = detail::turning_bytes_min();
   std::vector<unsigned char> memory(5 * half);
   fill_randomly(memory, random);
   for (const std::size_t bytes : {half, half + 13, 2 * half - 1, 2 * half}) {
@@ -118,7 +119,7 @@ TEST_CASE("long contiguous copies go back and forth", "[datatype][copy]") {
 TEST_CASE("the first and the last part of a copy that goes backwards may be of any length", "[datatype][copy]") {
   random_engine random = engine_of_this_run();
   constexpr std::size_t part = std::size_t{64} << 10;
-  constexpr std::size_t parts = 8;
+  const std::size_t parts = detail::turning_bytes_min() / part;
   std::vector<unsigned char> source((parts + 2) * part);
   fill_randomly(source, random);
   std::vector<unsigned char> memory((parts + 4) * part);
@@ -171,9 +172,21 @@ TEST_CASE("contiguous copies whose ends overlap", "[datatype][copy]") {
 }
 
 TEST_CASE("no aligned word is seen in parts while it is overwritten", "[datatype][copy]") {
-  constexpr std::size_t row = 48, rows = 12, stride = 4096, all = row * rows;
-  for (const std::size_t bytes : sizes{8, 24, 96, 200, 520, 30000, 600'000, all}) {
-    std::vector<std::uint64_t> place(std::max(bytes, stride * rows) / sizeof(std::uint64_t));
+  struct shape {
+    std::size_t bytes, rows;  ///< of each row; rows lie a page apart
+  };
+  constexpr std::size_t page = 4096;
+  for (const shape s : {shape{8, 1},
+                        {24, 1},
+                        {96, 1},
+                        {200, 1},
+                        {520, 1},
+                        {30000, 1},
+                        {600'000, 1},
+                        {1'200'000, 1},
+                        {48, 12},
+                        {2048, 13}}) {
+    std::vector<std::uint64_t> place(std::max(s.bytes, page * s.rows) / sizeof(std::uint64_t));
     detail::copy_turn turn;
     const std::array sources{std::vector<unsigned char>(place.size() * 8 + 8, 0x11),
                              std::vector<unsigned char>(place.size() * 8 + 8, 0xee)};
@@ -181,23 +194,22 @@ TEST_CASE("no aligned word is seen in parts while it is overwritten", "[datatype
     std::thread writer([&] {
       for (std::size_t i = 0; !stop.load(std::memory_order_relaxed); ++i) {
         const unsigned char* const from = sources[i % 2].data() + i % 7;
-        if (bytes != all) {
-          detail::copy_bytes(place.data(), from, bytes, &turn);
+        if (s.rows == 1) {
+          detail::copy_bytes(place.data(), from, s.bytes, &turn);
         } else {
-          detail::copy_rows(reinterpret_cast<std::byte*>(place.data()), stride,
-                            reinterpret_cast<const std::byte*>(from), row, row, rows);
+          detail::copy_rows(reinterpret_cast<std::byte*>(place.data()), page, reinterpret_cast<const std::byte*>(from),
+                            static_cast<std::ptrdiff_t>(s.bytes), s.bytes, s.rows);
         }
       }
     });
     std::size_t in_parts = 0;
-    for (int look = 0; look < 200'000; ++look) {
-      const std::size_t at = static_cast<std::size_t>(look) % (bytes == all ? row / 8 : bytes / 8);
-      const std::uint64_t word = std::atomic_ref(place[at]).load(std::memory_order_relaxed);
+    for (std::size_t look = 0; look < 200'000; ++look) {
+      const std::uint64_t word = std::atomic_ref(place[look % (s.bytes / 8)]).load(std::memory_order_relaxed);
       if (word != 0 && word != 0x1111111111111111 && word != 0xeeeeeeeeeeeeeeee) ++in_parts;
     }
     stop = true;
     writer.join();
-    CAPTURE(bytes);
+    CAPTURE(s.bytes, s.rows);
     REQUIRE(in_parts == 0);
   }
 }
@@ -311,6 +323,35 @@ TEST_CASE("rows of every small size and stride", "[datatype][rows]") {
                       bytes, rows);
     CAPTURE(bytes, rows);
     REQUIRE(dst == expected);
+  }
+}
+
+TEST_CASE("long rows that do not fit the first cache, in either direction", "[datatype][rows]") {
+  random_engine random = engine_of_this_run();
+  for (const std::size_t bytes : sizes{1024, 1025, 1087, 1151, 1300, 2048, 2111, 8192}) {
+    for (int round = 0; round < 20; ++round) {
+      const std::size_t rows = detail::first_cache_bytes / bytes + between<std::size_t>(random, 1, 4);
+      const std::size_t dst_stride = bytes + between<std::size_t>(random, 0, 99);
+      const std::size_t src_stride = bytes + between<std::size_t>(random, 0, 99);
+      const auto dst_at = between<std::size_t>(random, 0, 70);
+      const auto src_at = between<std::size_t>(random, 0, 70);
+      std::vector<unsigned char> src(rows * src_stride + 70), dst(rows * dst_stride + 70, 0xee);
+      fill_randomly(src, random);
+      std::vector<unsigned char> expected = dst;
+      for (std::size_t i = 0; i < rows; ++i) {
+        std::memcpy(&expected[dst_at + i * dst_stride], &src[src_at + i * src_stride], bytes);
+      }
+      const bool back = round % 2 == 1;
+      const std::size_t first = back ? rows - 1 : 0;
+      const auto signed_stride = [back](std::size_t stride) noexcept {
+        return back ? -static_cast<std::ptrdiff_t>(stride) : static_cast<std::ptrdiff_t>(stride);
+      };
+      detail::copy_rows(reinterpret_cast<std::byte*>(&dst[dst_at + first * dst_stride]), signed_stride(dst_stride),
+                        reinterpret_cast<const std::byte*>(&src[src_at + first * src_stride]),
+                        signed_stride(src_stride), bytes, rows);
+      CAPTURE(bytes, rows, dst_stride, src_stride, dst_at, src_at, back);
+      REQUIRE((dst == expected));
+    }
   }
 }
 
