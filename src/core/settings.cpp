@@ -57,7 +57,8 @@ constexpr definition table[] = {
      "off: no plain memory between ranks, everything through the fabric's calls"},
     {"RMA_PROMOTE", "0", form::words, "0|1", "user memory of windows is copied into shared pages, where safe"},
     {"RMA_USER_MEMORY", "auto", form::words, "auto|handler|shared|staged|cma",
-     "protocol for put and get to user memory of another process; shared and staged: of large ones, else auto"},
+     "protocol for put and get to user memory of another process; shared and staged: of large ones, else auto, which "
+     "takes for these what has been the fastest at their size"},
     {"RMA_ACCUMULATE_MODE", "auto", form::words, "auto|element|striped|handler|device",
      "who makes atomic operations atomic, where the window's hints do not say"},
     {"RMA_STRIPE_BIAS", "on", form::words, "on|off",
@@ -66,12 +67,10 @@ constexpr definition table[] = {
      "design of fences, where the window's hints do not say"},
     {"RMA_BARRIER", "auto", form::words, "auto|messages|words",
      "how ranks of different nodes tell each other in barriers and plain fences: words are written into memory that "
-     "the "
-     "other looks at, where the fabric can (verbs); auto: where it seldom sleeps meanwhile, else messages"},
+     "the other looks at, where the fabric can (verbs); auto: where it seldom sleeps meanwhile, else messages"},
     {"RMA_LOCK", "auto", form::words, "auto|two-sided|network|cpu|hybrid",
      "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else for "
-     "each "
-     "epoch what has cost least"},
+     "each epoch what has cost least"},
     {"RMA_LOCK_NETWORK", "word", form::words, "word|agent|fompi",
      "scheme of lock network, where the window's hints do not say: word, one for each target; agent, shared locks are "
      "counted by the target's lock manager; fompi, a global word, by which lock_all is one atomic, an exclusive lock "

@@ -3,6 +3,8 @@
 /// What a Runtime is made of.
 #pragma once
 
+#include <array>
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -19,6 +21,7 @@
 #include "fabric/shm/segment.hpp"
 #include "rma/config.hpp"
 #include "runtime/extents.hpp"
+#include "xfer/copy_records.hpp"
 #include "xfer/engine.hpp"
 
 namespace rma::detail {
@@ -39,6 +42,7 @@ struct stage_memory {
   std::size_t offset = 0;
   std::size_t slots = 0;
   std::size_t next = 0;  ///< slot
+  std::array<std::size_t, 32> used_bytes{};
 };
 
 /// Members in order of construction; destroyed the other way round.
@@ -57,6 +61,7 @@ struct runtime_core {
   std::unique_ptr<dissemination> barriers;
   std::unique_ptr<engine> ops;
   stage_memory stage;
+  copy_records copies;
   bool intranode = true;  ///< ranks of a node use each other's memory
   int exceptions = 0;     ///< under way when the runtime was made
 

@@ -202,6 +202,16 @@ void remember_near(window_core& w, const checked_operation& o) noexcept {
   w.last_near = {target, o.peer, w.identity_of(target)->identity.bytes, o.state, w.view_at(target)};
 }
 
+/// By the kernel's copy or the network's, or where they refuse by messages.
+status run_fabric_or_handler(window_core& w, const fabric::region_key& region, checked_operation& o,
+                             request_node** request) noexcept {
+  const status s = run_fabric(w, region, o, request);
+  if (s == status::peer_failed) w.ctx->lost(w.world_rank(o.args->target));
+  if (s != status::not_supported) return s;
+  o.choose("handler", "the fabric refused");
+  return run_handler(w, o, request);
+}
+
 status run_remote(window_core& w, const fabric::region_key& region, checked_operation& o,
                   request_node** request) noexcept {
   o.choose("handler", o.atomic() ? "the handlers own atomicity" : "this rank's own memory");
@@ -213,30 +223,19 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
   const bool one_sided = w.ctx->network_of(w.world_rank(o.args->target)).caps().one_sided;
   o.choose("handler", one_sided ? "RMA_USER_MEMORY=handler" : "the fabric's writes need the target");
   if (forced == user_memory::handler || !one_sided) return run_handler(w, o, request);
-  o.choose("fabric", w.intranode ? "RMA_USER_MEMORY=cma" : "RMA_INTRANODE=off");
-  if (forced != user_memory::cma && w.intranode) {
-    o.choose("handler", "the target is inside the library and bound to answer");
-    if (const status s = run_promised(w, o, request); s != status::not_supported) {
-      remember_near(w, o);
-      return s;
-    }
-    // Puts of one origin to one place take effect in order, whatever way each goes.
-    if (const status s = complete_promised(w, o.args->target); s != status::done) return s;
-    o.choose("staged", "the target is inside the library and copies pieces");
-    if (forced != user_memory::shared) {
-      if (const status s = run_staged(w, region, o); s != status::not_supported) return s;
-    }
-    o.choose("shared", "the target is inside the library and copies its half");
-    if (forced != user_memory::staged) {
-      if (const status s = run_shared(w, region, o); s != status::not_supported) return s;
-    }
-    o.choose("fabric", "the target computes");
+  if (!w.intranode || forced == user_memory::cma) {
+    o.choose("fabric", w.intranode ? "RMA_USER_MEMORY=cma" : "RMA_INTRANODE=off");
+    return run_fabric_or_handler(w, region, o, request);
   }
-  const status s = run_fabric(w, region, o, request);
-  if (s == status::peer_failed) w.ctx->lost(w.world_rank(o.args->target));
-  if (s != status::not_supported) return s;
-  o.choose("handler", "the fabric refused");
-  return run_handler(w, o, request);
+  o.choose("handler", "the target is inside the library and bound to answer");
+  if (const status s = run_promised(w, o, request); s != status::not_supported) {
+    remember_near(w, o);
+    return s;
+  }
+  // Puts of one origin to one place take effect in order, whatever way each goes.
+  if (const status s = complete_promised(w, o.args->target); s != status::done) return s;
+  if (const status s = run_large(w, region, o); s != status::not_supported) return s;
+  return run_fabric_or_handler(w, region, o, request);
 }
 
 /// run_plain may be able to do it.

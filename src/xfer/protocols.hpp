@@ -13,6 +13,8 @@ namespace rma::detail {
 
 inline constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);  ///< of an adapter's atomics
 
+class copy_trial;
+
 /// A checked operation.
 struct checked_operation {
   const operation_args* args = nullptr;
@@ -70,7 +72,12 @@ status run_shared(window_core& w, const fabric::region_key& region, const checke
 
 /// staged: a large contiguous put or get in pieces, through slots that both processes reach; done when it returns.
 /// `not_supported` if the target is not certain to take part: nothing happened.
-status run_staged(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept;
+status run_staged(window_core& w, const fabric::region_key& region, const checked_operation& o,
+                  copy_trial& trial) noexcept;
+
+/// A large put or get of another process's private memory by staged, shared or the fabric alone, whatever has been the
+/// fastest for its size. Done when it returns. `not_supported`: nothing happened, and it is the fabric's.
+status run_large(window_core& w, const fabric::region_key& region, checked_operation& o) noexcept;
 
 /// fabric: the network's own write and read. Puts and gets only.
 status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,

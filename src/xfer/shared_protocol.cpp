@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "xfer/copy_trial.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/shared_copy.hpp"
 #include "xfer/wire.hpp"
@@ -17,7 +18,6 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::uint64_t shared_bytes_min = std::uint64_t{32} << 10;  ///< below, the message costs what the half saves
 /// How long a target's handler may be kept busy at a time.
 constexpr std::uint64_t piece_bytes_max = std::uint64_t{1} << 20;
 constexpr std::uint64_t page_bytes = 4096;

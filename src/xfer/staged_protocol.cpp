@@ -14,6 +14,7 @@
 
 #include "datatype/string_copy.hpp"
 #include "rma/detail/copy.hpp"
+#include "xfer/copy_trial.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/shared_copy.hpp"
 #include "xfer/staging.hpp"
@@ -21,20 +22,17 @@
 namespace rma::detail {
 namespace {
 
-/// What is smaller goes in the message itself, if the target answers.
-constexpr std::uint64_t staged_bytes_min = operation_message_max / 2;
-
 /// One put or get on its way through the slots.
 class passage {
  public:
-  passage(window_core& w, const checked_operation& o, const staging& stage) noexcept : w_(w), o_(o), stage_(stage) {}
+  passage(window_core& w, const checked_operation& o, staging& stage) noexcept : w_(w), o_(o), stage_(stage) {}
 
   /// Asks for pieces as far as there are slots. False if the target is not certain to answer for the next one.
   bool ask() noexcept {
     for (; asked_bytes_ < o_.bytes && last_ - first_ < pieces_.size(); ++last_) {
       const std::uint64_t bytes = bytes_of(asked_bytes_);
       piece& next = pieces_[last_ % pieces_.size()];
-      next.slot = stage_.next_slot();
+      next.slot = stage_.next_slot(bytes);
       if (is_put()) copy_to_reader(stage_.at(next.slot), buffer_of(o_) + asked_bytes_, bytes);
       const share_kind kind = is_put() ? share_kind::staged_put : share_kind::staged_get;
       if (!ask_for_copy(w_, o_, {w_.id, o_.offset + asked_bytes_, next.slot, bytes, kind}, next.copy)) return false;
@@ -65,7 +63,7 @@ class passage {
 
   window_core& w_;
   const checked_operation& o_;
-  const staging& stage_;
+  staging& stage_;
   struct piece {
     std::size_t slot = 0;
     asked_copy copy;
@@ -78,9 +76,10 @@ class passage {
 
 }  // namespace
 
-status run_staged(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept {
+status run_staged(window_core& w, const fabric::region_key& region, const checked_operation& o,
+                  copy_trial& trial) noexcept {
   if (o.bytes < staged_bytes_min || !can_share(w, o)) return status::not_supported;
-  const staging stage(*w.team->rt);
+  staging stage(*w.team->rt);
   if (!stage) return status::not_supported;
   passage pieces(w, o, stage);
   bool answers = true;
@@ -90,6 +89,7 @@ status run_staged(window_core& w, const fabric::region_key& region, const checke
     if (!pieces.waits()) break;
     if (const status taken = pieces.take(); !ok(taken)) s = taken;
   }
+  if (stage.was_fresh()) trial.spoil();
   if (s == status::peer_failed || pieces.done_bytes() == o.bytes) return s;
   if (pieces.done_bytes() == 0 && s == status::done) return status::not_supported;
   return copy_here(w, region, o, pieces.done_bytes(), o.bytes - pieces.done_bytes());

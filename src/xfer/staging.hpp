@@ -3,8 +3,10 @@
 /// Slots in this rank's segment that both ends of a copy reach (protocol "staged").
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <tuple>
 
 #include "runtime/runtime_core.hpp"
 
@@ -13,7 +15,7 @@ namespace rma::detail {
 /// Many more than are in use at once, one after the other: when a slot's turn comes again, its lines have left the
 /// second caches, and writing them does not have to take them from the processor that has read them
 /// (docs/decisions/0021).
-inline constexpr std::size_t stage_slots_max = 32;
+inline constexpr std::size_t stage_slots_max = std::tuple_size_v<decltype(stage_memory::used_bytes)>;
 inline constexpr std::size_t stage_slots_min = 4;
 inline constexpr std::size_t stage_slot_bytes = std::size_t{32} << 10;
 
@@ -29,11 +31,16 @@ class staging {
 
   explicit operator bool() const noexcept { return held_; }
   /// The slot whose turn it is: its place in this rank's segment. At most stage_slots_min may be in use.
-  [[nodiscard]] std::size_t next_slot() const noexcept {
+  [[nodiscard]] std::size_t next_slot(std::size_t bytes) noexcept {
     const std::size_t slot = rt_.stage.next;
+    std::size_t& used_bytes = rt_.stage.used_bytes[slot];
+    fresh_ = fresh_ || bytes > used_bytes;
+    used_bytes = std::max(used_bytes, bytes);
     rt_.stage.next = slot + 1 < rt_.stage.slots ? slot + 1 : 0;
     return rt_.stage.offset + slot * stage_slot_bytes;
   }
+  /// A slot was used farther than ever before: the processes had to find its pages.
+  [[nodiscard]] bool was_fresh() const noexcept { return fresh_; }
   [[nodiscard]] std::byte* at(std::size_t offset) const noexcept {
     return rt_.board->segment(rt_.board->me()) + offset;
   }
@@ -57,6 +64,7 @@ class staging {
 
   runtime_core& rt_;
   bool held_;
+  bool fresh_ = false;
 };
 
 }  // namespace rma::detail

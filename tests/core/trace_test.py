@@ -15,7 +15,7 @@ import sys
 import tempfile
 
 RANKS = 3
-PROTOCOLS = {"direct", "handler", "fabric", "none", "cpu", "network", "network:agent",
+PROTOCOLS = {"direct", "handler", "fabric", "none", "staged", "shared", "cpu", "network", "network:agent",
              "network:fompi", "memory", "messages", "memory fence",
              "acknowledgement"}
 ARGS = {"window", "target", "bytes", "protocol", "why"}
@@ -25,25 +25,25 @@ class Failed(Exception):
     pass
 
 
-def run(options, example, folder, **settings):
+def run(options, example, folder, ranks=RANKS, **settings):
     """The events of every rank."""
     environment = dict(os.environ, RMA_TRACE=os.path.join(folder, "t.%r.json"), **settings)
-    command = [options.rmarun, "-n", str(RANKS), "--timeout", "50", os.path.join(options.examples, example)]
+    command = [options.rmarun, "-n", str(ranks), "--timeout", "50", os.path.join(options.examples, example)]
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     shown = " ".join(f"{key}={value}" for key, value in settings.items())
     replay = f"RMA_TRACE=t.%r.json {shown} {' '.join(command)}"
     if done.returncode != 0:
         raise Failed(f"{replay}\nended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    ranks = []
-    for rank in range(RANKS):
+    found = []
+    for rank in range(ranks):
         with open(os.path.join(folder, f"t.{rank}.json"), encoding="utf-8") as file:
             try:
                 events = json.load(file)
             except ValueError as error:
                 raise Failed(f"{replay}\nfile of rank {rank}: {error}") from error
         check_events(events, rank, replay)
-        ranks.append(events[1:])
-    return ranks, replay
+        found.append(events[1:])
+    return found, replay
 
 
 def check_events(events, rank, replay):
@@ -117,6 +117,21 @@ def test_user_memory(options, folder):
         expect_some(replay, f"operations because of RMA_USER_MEMORY={setting}", found)
 
 
+def test_large_copies(options, folder):
+    ranks, replay = run(options, options.large_copies, folder, ranks=2)
+    for protocol in ("staged", "shared", "fabric"):
+        for call in ("put", "get"):
+            found = count(ranks, call, protocol=protocol, why="measured first, at this size")
+            expect_some(replay, f"{call} by {protocol}, which had no figure", found)
+    found = count(ranks, "put", why="the fastest so far, at this size")
+    expect_some(replay, "puts by the fastest way", found)
+    for setting in ("staged", "shared"):
+        ranks, replay = run(options, options.large_copies, folder, ranks=2, RMA_USER_MEMORY=setting)
+        for call in ("put", "get"):
+            found = count(ranks, call, protocol=setting, why=f"RMA_USER_MEMORY={setting}")
+            expect_some(replay, f"{call} because of RMA_USER_MEMORY={setting}", found)
+
+
 def test_signals(options, folder):
     ranks, replay = run(options, "06_notified_ring", folder)
     expect_some(replay, "wait_signal", count(ranks, "wait_signal", protocol="memory"))
@@ -127,6 +142,7 @@ def main():
     parser.add_argument("--rmarun", required=True)
     parser.add_argument("--examples", required=True)
     parser.add_argument("--expected", required=True)
+    parser.add_argument("--large-copies", required=True)
     options = parser.parse_args()
     tests = [test for name, test in sorted(globals().items()) if name.startswith("test_")]
     failed = 0

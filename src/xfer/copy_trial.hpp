@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One large copy of private memory between two processes: which way it goes, and what is learned from it.
+#pragma once
+
+#include <cstdint>
+
+#include "xfer/copy_records.hpp"
+#include "xfer/protocols.hpp"
+#include "xfer/wire.hpp"
+
+namespace rma::detail {
+
+/// What is smaller goes in the message itself, if the target answers.
+inline constexpr std::uint64_t staged_bytes_min = operation_message_max / 2;
+class copy_trial {
+ public:
+  copy_trial(window_core& w, const checked_operation& o) noexcept;
+  copy_trial(const copy_trial&) = delete;
+  copy_trial& operator=(const copy_trial&) = delete;
+
+  [[nodiscard]] copy_way way() const noexcept { return choice_.way; }
+  [[nodiscard]] const char* why() const noexcept { return choice_.why; }
+  /// No way is forced, and there is more than one.
+  [[nodiscard]] bool learns() const noexcept { return record_ != nullptr; }
+  /// This copy is not like the next ones: it uses memory for the first time.
+  void spoil() noexcept { choice_.measured = false; }
+  /// It was made, or refused; returns `s`.
+  status over(status s) noexcept;
+
+ private:
+  [[nodiscard]] copy_experience experience() const noexcept {
+    copy_experience e = record_->load();
+    e.ways = ways_of(copy_class(bytes_));
+    return e;
+  }
+
+  surroundings& around_;
+  copy_record* record_ = nullptr;  ///< null: nothing is learned
+  copy_choice choice_;
+  std::uint64_t bytes_;
+  std::int64_t began_ns_ = 0;
+};
+
+}  // namespace rma::detail

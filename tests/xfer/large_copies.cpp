@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: large copies between private memory of two processes arrive whole by whatever way they go, and a rank comes to
+// know what each way costs, of puts and of gets, at each size.
+// Method: rank 0 puts to rank 1, which waits in the library, and gets what it has put, until it knows all; then again,
+// by what it has chosen. Where a way is forced there is nothing to learn.
+// Break: count gets as puts; take every use of a slot for its first; copy a word less from a slot.
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstdlib>
+#include <numeric>
+#include <vector>
+
+#include "rma/rma.hpp"
+#include "runtime/runtime_core.hpp"
+#include "xfer/copy_experience.hpp"
+
+namespace {
+
+using rma::detail::copy_class;
+constexpr std::size_t words_max = (std::size_t{5} << 20) / sizeof(std::uint64_t);
+
+struct copier {
+  rma::Runtime& rt;
+  rma::Window<std::uint64_t>& win;
+  std::vector<std::uint64_t> from, to;
+  std::uint64_t next = 1;
+
+  /// One put and one get of it.
+  bool there_and_back(std::size_t words) {
+    std::iota(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(words), next);
+    next += words;
+    std::fill_n(to.begin(), words, 0);
+    win.put(std::span<const std::uint64_t>(from.data(), words), 1, 3);
+    win.flush(1);
+    win.get(std::span(to.data(), words), 1, 3);
+    win.flush(1);
+    if (std::equal(from.begin(), from.begin() + static_cast<std::ptrdiff_t>(words), to.begin())) return true;
+    fmt::print("large_copies: {} words were not got as they had been put\n", words);
+    return false;
+  }
+  [[nodiscard]] bool knows_all(std::size_t bytes) const {
+    if (rt.core().ops->forced() != rma::detail::user_memory::automatic) return true;
+    const auto of_class = static_cast<std::size_t>(copy_class(bytes));
+    for (const auto& classes : rt.core().copies) {
+      const rma::detail::copy_experience e = classes[of_class].load();
+      for (std::size_t way = 0; way < rma::detail::ways_of(copy_class(bytes)); ++way) {
+        if (e.figures[way].cost_ns == 0) return false;
+      }
+    }
+    return true;
+  }
+};
+
+bool learn(copier& c) {
+  using clock = std::chrono::steady_clock;
+  const auto until = clock::now() + std::chrono::seconds(40);
+  for (const std::size_t bytes : std::to_array<std::size_t>({4104, 20'000, 65'536, 300'000, words_max * 8})) {
+    unsigned rounds = 0;
+    for (; !c.knows_all(bytes); ++rounds) {
+      if (!c.there_and_back(bytes / 8)) return false;
+      if (clock::now() > until) {
+        fmt::print("large_copies: after {} copies of {} bytes a way has not been measured\n", 2 * rounds, bytes);
+        return false;
+      }
+    }
+    for (int i = 0; i < 20; ++i) {
+      if (!c.there_and_back(bytes / 8)) return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rma::Runtime rt(argc, argv);
+  rma::Team world = rt.world();
+  std::vector<std::uint64_t> memory(words_max + 3);
+  auto win = rma::Window<std::uint64_t>::create(world, memory);
+  bool ok = true;
+  if (rt.rank() == 0) {
+    const auto epoch = win.lock_all();
+    copier c{rt, win, std::vector<std::uint64_t>(words_max), std::vector<std::uint64_t>(words_max)};
+    ok = learn(c);
+  }
+  world.barrier();
+  win.free();
+  if (rt.rank() == 0 && ok) fmt::print("large_copies: done\n");
+  return ok ? 0 : 1;
+}
