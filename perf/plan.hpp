@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 namespace perf {
 
@@ -25,6 +27,16 @@ inline constexpr std::size_t matrix_rows = 64;
 inline constexpr std::size_t matrix_columns = 4096;
 inline constexpr std::size_t row_lengths[] = {8, 64, 512, 2048};
 constexpr std::size_t rows_bytes(std::size_t length) { return matrix_rows * length * sizeof(int); }
+
+/// The part of `room` that begins so far into a page; `room` is one page longer. The kernel's copies take up to a tenth
+/// longer from or to some places, and a heap puts buffers anywhere.
+inline constexpr std::size_t page_bytes = 4 * kibibyte;
+template <class T>
+std::span<T> part_at(std::size_t offset, std::vector<T>& room) {
+  const auto at = reinterpret_cast<std::uintptr_t>(room.data());
+  return std::span(room).subspan((offset + page_bytes - at % page_bytes) % page_bytes / sizeof(T),
+                                 room.size() - page_bytes / sizeof(T));
+}
 
 /// RandomAccess: table words of each rank, small enough for the caches, and updates between two flushes.
 inline constexpr std::size_t table_words = std::size_t{1} << 16;

@@ -7,6 +7,7 @@
 //                  same loops (others are aligned differently, which shows in times of a few instructions).
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <numeric>
@@ -23,6 +24,8 @@ using window = rma::Window<std::uint64_t>;
 constexpr int target = 1;
 constexpr std::size_t words = perf::matrix_rows * perf::matrix_columns * sizeof(int) / sizeof(std::uint64_t);
 constexpr std::size_t large_words = 64 * perf::kibibyte / sizeof(std::uint64_t);
+constexpr std::size_t page_words = perf::page_bytes / sizeof(std::uint64_t);
+constexpr std::size_t as_allocated = 2048;  ///< where in its page the memory of an allocated window begins
 
 /// One state of the target: how points are named and what the target does meanwhile.
 class scene {
@@ -99,7 +102,8 @@ class scene {
 
   void bandwidth() {
     constexpr std::size_t batch = perf::operations_per_flush(8);
-    std::vector<std::uint64_t> from(large_words);
+    std::vector<std::uint64_t> from_room(large_words + page_words), to_room(from_room);
+    const auto from = perf::part_at(0, from_room), to = perf::part_at(0, to_room);
     std::iota(from.begin(), from.end(), 1);
     point("put_rate", 8, perf::unit::mops, batch, [&](std::uint64_t n) {
       for (std::uint64_t i = 0; i < n; ++i) {
@@ -114,15 +118,14 @@ class scene {
         win_.flush(target);
       }
     });
-    std::vector<std::uint64_t> to(large_words);
     point("get", bytes, perf::unit::gbs, 1, [&](std::uint64_t n) {
       for (std::uint64_t i = 0; i < n; ++i) {
-        win_.get(std::span(to), target, 0);
+        win_.get(to, target, 0);
         win_.flush(target);
       }
     });
     const auto asked = [&](const char* name) { return b_.points.wants(prefix_ + name, bytes); };
-    if (b_.first() && asked("put") && asked("get")) perf::require(from == to, "put, get of 64 KiB");
+    if (b_.first() && asked("put") && asked("get")) perf::require(std::ranges::equal(from, to), "put, get of 64 KiB");
   }
 
   void strided() {
@@ -168,20 +171,12 @@ bool needs_target(perf::bench& b, const window& win) {
   return b.points.with().from_first(one_sided ? 0 : 1) != 0;
 }
 
-/// The part that lies in its first page as the memory of an allocated window does: else copies of many rows differ by
-/// what they cross, promoted or not.
-std::span<std::uint64_t> like_allocated(std::span<std::uint64_t> room) {
-  const auto at = reinterpret_cast<std::uintptr_t>(room.data());
-  return room.subspan((2048 - at % 4096 + 4096) % 4096 / sizeof(std::uint64_t), words);
-}
-
 }  // namespace
 
 int main(int argc, char** argv) {
   return perf::run(argc, argv, "operations on windows over user memory", 2, [](perf::bench& b) {
-    std::vector<std::uint64_t> room(words + 512);
-    const auto memory = like_allocated(room);
-    auto win = window::create(b.world, memory);
+    std::vector<std::uint64_t> room(words + page_words);
+    auto win = window::create(b.world, perf::part_at(0, room));
     auto flag = window::allocate(b.world, 1);
     measure(b, win, "created_", nullptr);
     if (!needs_target(b, win)) {
@@ -194,7 +189,7 @@ int main(int argc, char** argv) {
 
     rma::Hints hints;
     hints.promote = true;
-    auto promoted = window::create(b.world, memory, hints);
+    auto promoted = window::create(b.world, perf::part_at(as_allocated, room), hints);
     if (!promoted.promoted()) {
       fmt::print(stderr, "user_memory: rank {} was not promoted: {}\n", b.rank(), promoted.not_promoted_because());
     }

@@ -2,13 +2,13 @@
 /// \file
 /// What a rank knows of large copies of private memory between two processes: how long those of one size have taken by
 /// each way. Which way is the fastest depends on the processor (docs/decisions/0021): through slots 38 GB/s on a Zen 5
-/// and 6 on a Xeon, where the kernel's copy has 17 and 26. Pure steps; src/xfer/copy_trial.cpp drives them.
+/// and 6 on a Xeon, where the kernel's copy has 12 and 26. Pure steps; src/xfer/copy_trial.cpp drives them.
 ///
-///   a way without a figure is measured first; then the cheapest is taken, and measured every eighth time
-///   another way is measured again when the copies are five times as many as at its last turn, later after so many as
-///   make its turns a five-hundredth of all time
+///   each way has a turn of four copies first; then the cheapest is taken, and measured every eighth time
+///   another way has its turn again when the copies are some ten times as many as at the last one, the more the more it
+///   costs, later after so many as make its turns a five-hundredth of all time
 ///
-/// A figure falls at once, but rises by a quarter at most: a copy amid which a process was stopped says little.
+/// A figure falls at once, but rises by a sixteenth at most: a copy amid which a process was stopped says little.
 #pragma once
 
 #include <algorithm>
@@ -19,11 +19,14 @@
 
 namespace rma::detail {
 
-enum class copy_way : std::uint8_t { staged, fabric, shared };
+enum class copy_way : std::uint8_t { fabric, staged, shared };
+
+inline constexpr std::uint32_t turn_copies = 4;  ///< the first ones wake the target, if it slept meanwhile
 
 struct copy_figure {
   std::uint32_t cost_ns = 0;   ///< of a copy of the largest size of its class; 0: not known
-  std::uint32_t again_at = 0;  ///< measured again when so many copies have been made, if another way is cheaper
+  std::uint32_t left = 0;      ///< copies of a turn that has begun
+  std::uint32_t again_at = 0;  ///< the next turn is when so many copies have been made, if another way is cheaper
 };
 
 /// Of the copies of one size.
@@ -34,13 +37,13 @@ struct copy_experience {
 };
 
 struct copy_choice {
-  copy_way way = copy_way::staged;
+  copy_way way = copy_way::fabric;
   bool measured = false;
   const char* why = "";
 };
 
 inline constexpr std::uint32_t measured_every = 8;
-inline constexpr std::uint32_t again_after = 512;       ///< times as many as the way costs more than the cheapest, ...
+inline constexpr std::uint32_t again_after = 2048;      ///< times as many as the way costs more than the cheapest, ...
 inline constexpr std::uint32_t again_times_max = 1024;  ///< ... of which no more than this is made
 inline constexpr std::uint32_t copy_cost_max_ns = 1'000'000'000;
 
@@ -70,7 +73,20 @@ constexpr std::size_t cheapest(const copy_experience& e) noexcept {
   return best;
 }
 
+/// What the cheapest way costs of those that have a figure; 0: none has.
+constexpr std::uint32_t least_cost_ns(const copy_experience& e) noexcept {
+  std::uint32_t least_ns = 0;
+  for (std::size_t way = 0; way < e.ways; ++way) {
+    const std::uint32_t cost_ns = e.figures[way].cost_ns;
+    if (cost_ns != 0 && (least_ns == 0 || cost_ns < least_ns)) least_ns = cost_ns;
+  }
+  return least_ns;
+}
+
 constexpr copy_choice next_copy(const copy_experience& e) noexcept {
+  for (std::size_t way = 0; way < e.ways; ++way) {
+    if (e.figures[way].left != 0) return {static_cast<copy_way>(way), true, "measured, at this size"};
+  }
   const std::size_t best = cheapest(e);
   if (e.figures[best].cost_ns == 0) return {static_cast<copy_way>(best), true, "measured first, at this size"};
   for (std::size_t way = 0; way < e.ways; ++way) {
@@ -80,25 +96,30 @@ constexpr copy_choice next_copy(const copy_experience& e) noexcept {
   return {static_cast<copy_way>(best), e.copies % measured_every == 0, "the fastest so far, at this size"};
 }
 
-/// The copies until a way that costs so much is measured again.
-constexpr std::uint32_t copies_until_again(std::uint32_t copies, std::uint32_t cost_ns,
-                                           std::uint32_t best_ns) noexcept {
-  const std::uint32_t most = again_after * std::clamp(cost_ns / std::max(best_ns, 1U), 1U, again_times_max);
-  return copies < most / 4 ? 4 * copies : most;
+/// The copies until a way that costs so many times the least has its next turn.
+constexpr std::uint32_t copies_until_again(std::uint32_t copies, std::uint32_t times) noexcept {
+  return std::min(times, again_times_max) * (copies < again_after / 8 ? 8 * copies : again_after);
 }
 
+/// Whether a copy that found memory for the first time says anything: only if nothing else can explain what it cost.
+constexpr bool tells_nothing(const copy_experience& e, std::uint32_t cost_ns) noexcept {
+  constexpr std::uint32_t times = 8;
+  const std::uint32_t least_ns = least_cost_ns(e);
+  return least_ns == 0 || cost_ns / times < least_ns;
+}
 /// After a copy that took as long as one of the class's largest size in `cost_ns`.
 constexpr copy_experience after_copy(copy_experience e, copy_way way, std::uint32_t cost_ns) noexcept {
   copy_figure& figure = e.figures[static_cast<std::size_t>(way)];
-  const std::uint32_t most_ns = figure.cost_ns + figure.cost_ns / 4 + 1;
-  figure.cost_ns = figure.cost_ns == 0 ? cost_ns : std::min(cost_ns, most_ns);
-  const std::uint32_t best_ns = e.figures[cheapest(e)].cost_ns;
-  figure.again_at = e.copies + copies_until_again(e.copies, figure.cost_ns, best_ns);
+  const std::uint32_t was_ns = figure.cost_ns;
+  figure.cost_ns = was_ns == 0 ? cost_ns : std::min(cost_ns, was_ns + was_ns / 16 + 1);
+  const bool in_use = was_ns != 0 && static_cast<std::size_t>(way) == cheapest(e);
+  figure.left = figure.left != 0 ? figure.left - 1 : in_use ? 0 : turn_copies - 1;
+  if (figure.left == 0) figure.again_at = e.copies + copies_until_again(e.copies, figure.cost_ns / least_cost_ns(e));
   return e;
 }
 /// This way is refused to this process.
 constexpr copy_experience after_refusal(copy_experience e, copy_way way) noexcept {
-  e.figures[static_cast<std::size_t>(way)] = {copy_cost_max_ns, e.copies + again_after * again_times_max};
+  e.figures[static_cast<std::size_t>(way)] = {copy_cost_max_ns, 0, e.copies + again_after * again_times_max};
   return e;
 }
 

@@ -16,21 +16,30 @@ class copy_record {
  public:
   [[nodiscard]] copy_experience load() const noexcept {
     copy_experience e;
-    for (std::size_t way = 0; way < e.figures.size(); ++way)
-      e.figures[way] = figures_[way].load(std::memory_order_relaxed);
-    e.copies = copies_.load(std::memory_order_relaxed);
+    for (std::size_t way = 0; way < e.figures.size(); ++way) {
+      const shared_figure& figure = figures_[way];
+      e.figures[way] = {figure.cost_ns.load(relaxed), figure.left.load(relaxed), figure.again_at.load(relaxed)};
+    }
+    e.copies = copies_.load(relaxed);
     return e;
   }
   /// What has been learned of one way.
   void store(const copy_experience& e, copy_way way) noexcept {
-    const auto index = static_cast<std::size_t>(way);
-    figures_[index].store(e.figures[index], std::memory_order_relaxed);
+    const copy_figure& learned = e.figures[static_cast<std::size_t>(way)];
+    shared_figure& figure = figures_[static_cast<std::size_t>(way)];
+    figure.cost_ns.store(learned.cost_ns, relaxed);
+    figure.left.store(learned.left, relaxed);
+    figure.again_at.store(learned.again_at, relaxed);
   }
-  void count() noexcept { copies_.store(copies_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  void count() noexcept { copies_.store(copies_.load(relaxed) + 1, relaxed); }
 
  private:
-  static_assert(std::atomic<copy_figure>::is_always_lock_free);
-  std::array<std::atomic<copy_figure>, 3> figures_{};
+  static constexpr std::memory_order relaxed = std::memory_order_relaxed;
+  struct shared_figure {
+    std::atomic<std::uint32_t> cost_ns = 0, left = 0, again_at = 0;
+  };
+
+  std::array<shared_figure, 3> figures_{};
   std::atomic<std::uint32_t> copies_ = 0;
 };
 

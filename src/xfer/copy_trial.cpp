@@ -25,7 +25,8 @@ status copy_trial::over(status s) noexcept {
   if (record_ == nullptr) return s;
   if (s == status::done && choice_.measured) {
     const std::uint32_t cost_ns = copy_cost_ns(bytes_, around_.now_ns() - began_ns_);
-    record_->store(after_copy(experience(), choice_.way, cost_ns), choice_.way);
+    const copy_experience e = experience();
+    if (!first_use_ || !tells_nothing(e, cost_ns)) record_->store(after_copy(e, choice_.way, cost_ns), choice_.way);
   }
   if (s == status::done) record_->count();
   if (s == status::not_supported) record_->store(after_refusal(experience(), choice_.way), choice_.way);

@@ -23,8 +23,8 @@ class copy_trial {
   [[nodiscard]] const char* why() const noexcept { return choice_.why; }
   /// No way is forced, and there is more than one.
   [[nodiscard]] bool learns() const noexcept { return record_ != nullptr; }
-  /// This copy is not like the next ones: it uses memory for the first time.
-  void spoil() noexcept { choice_.measured = false; }
+  /// This copy uses memory for the first time.
+  void is_first_use() noexcept { first_use_ = true; }
   /// It was made, or refused; returns `s`.
   status over(status s) noexcept;
 
@@ -40,6 +40,7 @@ class copy_trial {
   copy_choice choice_;
   std::uint64_t bytes_;
   std::int64_t began_ns_ = 0;
+  bool first_use_ = false;
 };
 
 }  // namespace rma::detail

@@ -89,7 +89,7 @@ status run_staged(window_core& w, const fabric::region_key& region, const checke
     if (!pieces.waits()) break;
     if (const status taken = pieces.take(); !ok(taken)) s = taken;
   }
-  if (stage.was_fresh()) trial.spoil();
+  if (stage.was_fresh()) trial.is_first_use();
   if (s == status::peer_failed || pieces.done_bytes() == o.bytes) return s;
   if (pieces.done_bytes() == 0 && s == status::done) return status::not_supported;
   return copy_here(w, region, o, pieces.done_bytes(), o.bytes - pieces.done_bytes());

@@ -11,7 +11,7 @@ using namespace rma::detail;
 
 namespace {
 
-constexpr std::array names{"staged", "fabric", "shared"};
+constexpr std::array names{"fabric", "staged", "shared"};
 
 /// Copies whose ways cost so much.
 class machine {
@@ -24,11 +24,16 @@ class machine {
       const copy_choice choice = next_copy(e_);
       const auto way = static_cast<std::size_t>(choice.way);
       ++made_[way];
-      spent_ns_ += cost_ns_[way];
-      if (choice.measured) e_ = after_copy(e_, choice.way, cost_ns_[way]);
+      const std::uint32_t cost_ns =
+          cost_ns_[way] + (choice.way != last_ && choice.way != copy_way::fabric ? wake_ns_ : 0);
+      last_ = choice.way;
+      spent_ns_ += cost_ns;
+      if (choice.measured) e_ = after_copy(e_, choice.way, cost_ns);
       ++e_.copies;
     }
   }
+  /// The target sleeps while the kernel copies, and is woken by the next copy by both.
+  void target_sleeps(std::uint32_t wake_ns) { wake_ns_ = wake_ns; }
   void change(std::array<std::uint32_t, 3> cost_ns) { cost_ns_ = cost_ns; }
   [[nodiscard]] std::uint32_t made(copy_way way) const { return made_[static_cast<std::size_t>(way)]; }
   [[nodiscard]] std::uint64_t spent_ns() const { return spent_ns_; }
@@ -36,6 +41,8 @@ class machine {
 
  private:
   std::array<std::uint32_t, 3> cost_ns_, made_{};
+  std::uint32_t wake_ns_ = 0;
+  copy_way last_ = copy_way::fabric;
   std::uint64_t spent_ns_ = 0;
   copy_experience e_;
 };
@@ -68,15 +75,15 @@ TEST_CASE("each way is measured first, then the cheapest is taken", "[xfer][copy
   CAPTURE(names[best]);
   machine m(cost_ns);
   m.make(1000);
-  CHECK(m.made(static_cast<copy_way>(best)) >= 980);
+  CHECK(m.made(static_cast<copy_way>(best)) >= 970);
   for (const copy_way way : {copy_way::staged, copy_way::fabric, copy_way::shared}) CHECK(m.made(way) > 0);
   CHECK(next_copy(m.experience()).way == static_cast<copy_way>(best));
 }
 
 TEST_CASE("in the long run the other ways cost a hundredth at most", "[xfer][copy_experience]") {
-  const auto times = GENERATE(1U, 2U, 10U, 60U, 1000U);
+  const auto times = GENERATE(1U, 2U, 10U, 100U);
   machine m({1000, 1000 * times, 1001 * times});
-  m.make(600'000);
+  m.make(1'000'000);
   const std::uint64_t before_ns = m.spent_ns();
   constexpr std::uint32_t copies = 1'000'000;
   m.make(copies);
@@ -87,9 +94,9 @@ TEST_CASE("in the long run the other ways cost a hundredth at most", "[xfer][cop
 TEST_CASE("a way that has become faster is found", "[xfer][copy_experience]") {
   machine m({1000, 2000, 8000});
   m.make(100'000);
-  CHECK(m.made(copy_way::staged) > 99'000);
+  CHECK(m.made(copy_way::fabric) > 99'000);
   m.change({1000, 2000, 500});
-  m.make(2 * 8 * again_after);
+  m.make(8 * again_after + 100);
   CHECK(next_copy(m.experience()).way == copy_way::shared);
 }
 
@@ -97,32 +104,39 @@ TEST_CASE("a way that has become slower is left", "[xfer][copy_experience]") {
   machine m({1000, 2000, 8000});
   m.make(1000);
   m.change({9000, 2000, 8000});
-  m.make(8 * measured_every);
-  CHECK(next_copy(m.experience()).way == copy_way::fabric);
+  m.make(16 * measured_every);
+  CHECK(next_copy(m.experience()).way == copy_way::staged);
 }
 
 TEST_CASE("one copy that took long changes nothing", "[xfer][copy_experience]") {
   machine m({1000, 2000, 8000});
   m.make(1000);
-  m.experience() = after_copy(m.experience(), copy_way::staged, copy_cost_max_ns);
-  CHECK(next_copy(m.experience()).way == copy_way::staged);
+  m.experience() = after_copy(m.experience(), copy_way::fabric, copy_cost_max_ns);
+  CHECK(next_copy(m.experience()).way == copy_way::fabric);
   m.make(measured_every);
   CHECK(m.experience().figures[0].cost_ns == 1000);
 }
 
 TEST_CASE("a way whose first copies took long gets more turns", "[xfer][copy_experience]") {
-  machine m({50'000, 2000, 3000});  // pages are found for the first time
-  m.make(5);
-  m.change({1000, 2000, 3000});
-  m.make(50);
+  machine m({2000, 15'000, 3000});  // pages are found for the first time
+  m.make(9);
+  m.change({2000, 1000, 3000});
+  m.make(400);
   CHECK(next_copy(m.experience()).way == copy_way::staged);
+}
+
+TEST_CASE("a target that sleeps is woken before it is judged", "[xfer][copy_experience]") {
+  machine m({2600, 12'000, 2300});
+  m.target_sleeps(20'000);
+  m.make(1000);
+  CHECK(next_copy(m.experience()).way == copy_way::shared);
 }
 
 TEST_CASE("a way that is refused is not taken", "[xfer][copy_experience]") {
   machine m({1000, 500, 3000});
-  m.experience() = after_refusal(m.experience(), copy_way::fabric);
+  m.experience() = after_refusal(m.experience(), copy_way::staged);
   m.make(10'000);
-  CHECK(m.made(copy_way::fabric) == 0);
+  CHECK(m.made(copy_way::staged) == 0);
 }
 
 TEST_CASE("small copies have no halves", "[xfer][copy_experience]") {
@@ -137,5 +151,13 @@ TEST_CASE("the count of copies may pass its end", "[xfer][copy_experience]") {
   m.experience().copies = 0xffff'ff00U;
   for (copy_figure& figure : m.experience().figures) figure.again_at = m.experience().copies;
   m.make(10'000);
-  CHECK(m.made(copy_way::staged) > 9950);
+  CHECK(m.made(copy_way::fabric) > 9950);
+}
+
+TEST_CASE("the first use of memory tells nothing, unless it costs more than pages can", "[xfer][copy_experience]") {
+  machine m({1000, 0, 0});
+  CHECK(tells_nothing(m.experience(), 1'000'000));  // nothing to compare with
+  m.make(turn_copies);
+  CHECK(tells_nothing(m.experience(), 7'999));
+  CHECK_FALSE(tells_nothing(m.experience(), 8'000));
 }
