@@ -13,6 +13,8 @@ namespace rma::detail {
 
 /// What is smaller goes in the message itself, if the target answers.
 inline constexpr std::uint64_t staged_bytes_min = operation_message_max / 2;
+
+/// Goes by experience, unless a way is forced or there is only one.
 class copy_trial {
  public:
   copy_trial(window_core& w, const checked_operation& o) noexcept;
@@ -21,7 +23,7 @@ class copy_trial {
 
   [[nodiscard]] copy_way way() const noexcept { return choice_.way; }
   [[nodiscard]] const char* why() const noexcept { return choice_.why; }
-  /// No way is forced, and there is more than one.
+  /// It goes by experience.
   [[nodiscard]] bool learns() const noexcept { return record_ != nullptr; }
   /// This copy uses memory for the first time.
   void is_first_use() noexcept { first_use_ = true; }
