@@ -64,9 +64,7 @@ template <std::size_t Lanes>
     src += src_stride;
   }
 }
-#endif
 
-#if defined(__x86_64__)
 /// A row of at least four lines. Both sides are asked for four lines ahead; of the destination, across the end of the
 /// row into the next one, too.
 [[gnu::target("avx512f")]] void move_row_ahead(std::byte* dst, const std::byte* src, std::size_t bytes,

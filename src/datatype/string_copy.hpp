@@ -31,8 +31,8 @@ inline bool moves_64_at_once() noexcept {
 #endif
 }
 
-/// From here on both sides together do not fit the second cache (1 MiB, or Intel's 2 MiB), and it is worth it to begin
-/// where the last copy ended.
+/// From here on both sides together do not fit the second cache (1 MiB, or 2 MiB of Intel's servers), and it is worth
+/// it to begin where the last copy ended.
 inline std::size_t turning_bytes_min() noexcept {
 #if defined(__x86_64__)
   if (__builtin_cpu_is("intel") != 0) return std::size_t{1} << 20;

@@ -4,17 +4,20 @@
 #include "xfer/shared_copy.hpp"
 
 namespace rma::detail {
+namespace {
+
+/// What is smaller goes in the message itself, if the target answers.
+constexpr std::uint64_t large_bytes_min = operation_message_max / 2;
+
+}  // namespace
 
 copy_trial::copy_trial(window_core& w, const checked_operation& o) noexcept
     : around_(w.ctx->around()), bytes_(o.bytes) {
   switch (w.team->rt->ops->forced()) {
-    case user_memory::automatic: break;
     case user_memory::staged: choice_ = {copy_way::staged, false, "RMA_USER_MEMORY=staged"}; return;
     case user_memory::shared: choice_ = {copy_way::shared, false, "RMA_USER_MEMORY=shared"}; return;
-    default: choice_ = {copy_way::fabric, false, "RMA_USER_MEMORY=cma"}; return;
+    default: break;
   }
-  choice_ = {copy_way::fabric, false, o.contiguous ? "the target computes" : "much, or the target computes"};
-  if (o.bytes < staged_bytes_min || !can_share(w, o)) return;
   auto& classes = w.team->rt->copies[o.args->kind == call::put ? 0 : 1];
   record_ = &classes[static_cast<std::size_t>(copy_class(o.bytes))];
   choice_ = next_copy(experience());
@@ -34,6 +37,10 @@ status copy_trial::over(status s) noexcept {
 }
 
 status run_large(window_core& w, const fabric::region_key& region, checked_operation& o) noexcept {
+  if (o.bytes < large_bytes_min || !can_share(w, o)) {
+    o.choose("fabric", o.contiguous ? "the target computes or sleeps" : "many rows, or the target computes or sleeps");
+    return status::not_supported;
+  }
   copy_trial trial(w, o);
   if (trial.way() == copy_way::staged) {
     o.choose("staged", trial.why());
@@ -41,13 +48,13 @@ status run_large(window_core& w, const fabric::region_key& region, checked_opera
   }
   const bool instead = trial.way() == copy_way::staged && trial.learns();
   if (trial.way() == copy_way::shared || instead) {
-    o.choose("shared", instead ? "another thread has the slots" : trial.why());
+    o.choose("shared", instead ? "no slots are free" : trial.why());
     const status s = run_shared(w, region, o);
     if (s != status::not_supported) return instead ? s : trial.over(s);
   }
   const bool alone = trial.way() == copy_way::fabric;
-  o.choose("fabric", alone ? trial.why() : "the target computes");
-  return alone && trial.learns() ? trial.over(copy_here(w, region, o, 0, o.bytes)) : status::not_supported;
+  o.choose("fabric", alone ? trial.why() : "the target computes or sleeps");
+  return alone ? trial.over(copy_here(w, region, o, 0, o.bytes)) : status::not_supported;
 }
 
 }  // namespace rma::detail

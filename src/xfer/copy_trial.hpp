@@ -7,14 +7,10 @@
 
 #include "xfer/copy_records.hpp"
 #include "xfer/protocols.hpp"
-#include "xfer/wire.hpp"
 
 namespace rma::detail {
 
-/// What is smaller goes in the message itself, if the target answers.
-inline constexpr std::uint64_t staged_bytes_min = operation_message_max / 2;
-
-/// Goes by experience, unless a way is forced or there is only one.
+/// Goes by experience, unless a way is forced.
 class copy_trial {
  public:
   copy_trial(window_core& w, const checked_operation& o) noexcept;

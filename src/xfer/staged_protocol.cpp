@@ -78,7 +78,6 @@ class passage {
 
 status run_staged(window_core& w, const fabric::region_key& region, const checked_operation& o,
                   copy_trial& trial) noexcept {
-  if (o.bytes < staged_bytes_min || !can_share(w, o)) return status::not_supported;
   staging stage(*w.team->rt);
   if (!stage) return status::not_supported;
   passage pieces(w, o, stage);
