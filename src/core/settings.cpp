@@ -57,8 +57,8 @@ constexpr definition table[] = {
      "off: no plain memory between ranks, everything through the fabric's calls"},
     {"RMA_PROMOTE", "0", form::words, "0|1", "user memory of windows is copied into shared pages, where safe"},
     {"RMA_USER_MEMORY", "auto", form::words, "auto|handler|shared|staged|cma",
-     "protocol for put and get to user memory of another process; shared and staged: of large ones, else auto, which "
-     "takes for these what has been the fastest at their size"},
+     "protocol for put and get to user memory of another process; shared and staged: of what fits no message, 4 KiB; "
+     "auto: in messages up to 1 KiB, then by what has been the fastest at that size"},
     {"RMA_ACCUMULATE_MODE", "auto", form::words, "auto|element|striped|handler|device",
      "who makes atomic operations atomic, where the window's hints do not say"},
     {"RMA_STRIPE_BIAS", "on", form::words, "on|off",

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a rank knows of large copies of private memory between two processes: how long those of one size have taken by
-/// each way. Which way is the fastest depends on the processor (docs/decisions/0021): through slots 38 GB/s on a Zen 5
-/// and 6 on a Xeon, where the kernel's copy has 12 and 26. Pure steps; src/xfer/copy_trial.cpp drives them.
+/// What a rank knows of copies of private memory between two processes, of more than 1 KiB: how long those of one size
+/// have taken by each way. Which way is the fastest depends on the processor (docs/decisions/0021): through slots 38
+/// GB/s on a Zen 5 and 6 on a Xeon, where the kernel's copy has 12 and 26. Pure steps; src/xfer/copy_trial.cpp drives
+/// them.
 ///
 ///   each way has a turn of four copies first; then the cheapest is taken, and measured every eighth time
 ///   another way has its turn again when the copies are some ten times as many as at the last one, the more the more it
@@ -19,9 +20,15 @@
 
 namespace rma::detail {
 
-enum class copy_way : std::uint8_t { fabric, staged, shared };
+enum class copy_way : std::uint8_t {
+  fabric,
+  staged,  ///< through memory of both processes: slots, or, what fits one, a message
+  shared,
+};
 
-inline constexpr std::uint32_t turn_copies = 4;  ///< the first ones wake the target, if it slept meanwhile
+inline constexpr std::uint32_t measured_every = 8;
+inline constexpr std::uint32_t message_measured_every = 64;  ///< which is waited for then, amid a stream maybe
+inline constexpr std::uint32_t turn_copies = 4;              ///< the first ones wake the target, if it slept meanwhile
 
 struct copy_figure {
   std::uint32_t cost_ns = 0;   ///< of a copy of the largest size of its class; 0: not known
@@ -32,8 +39,9 @@ struct copy_figure {
 /// Of the copies of one size.
 struct copy_experience {
   std::array<copy_figure, 3> figures{};
-  std::uint32_t copies = 0;  ///< counted modulo 2^32
-  std::size_t ways = 3;      ///< the first so many
+  std::uint32_t copies = 0;              ///< counted modulo 2^32
+  std::size_t ways = 3;                  ///< the first so many
+  std::uint32_t every = measured_every;  ///< of the cheapest way: one of so many is measured
 };
 
 struct copy_choice {
@@ -42,13 +50,12 @@ struct copy_choice {
   const char* why = "";
 };
 
-inline constexpr std::uint32_t measured_every = 8;
 inline constexpr std::uint32_t again_after = 2048;      ///< times as many as the way costs more than the cheapest, ...
 inline constexpr std::uint32_t again_times_max = 1024;  ///< ... of which no more than this is made
 inline constexpr std::uint32_t copy_cost_max_ns = 1'000'000'000;
 
 /// Sizes of one class are a power of two at most, and more than half of it.
-inline constexpr int copy_class_first = 12, copy_class_last = 22;  ///< 4 KiB and less to 4 MiB and more
+inline constexpr int copy_class_first = 11, copy_class_last = 22;  ///< 2 KiB and less to 4 MiB and more
 inline constexpr std::size_t copy_classes = copy_class_last - copy_class_first + 1;
 constexpr int copy_class(std::uint64_t bytes) noexcept {
   return std::clamp(static_cast<int>(std::bit_width(bytes - 1)), copy_class_first, copy_class_last) - copy_class_first;
@@ -93,7 +100,7 @@ constexpr copy_choice next_copy(const copy_experience& e) noexcept {
     const bool due = static_cast<std::int32_t>(e.copies - e.figures[way].again_at) >= 0;
     if (way != best && due) return {static_cast<copy_way>(way), true, "measured again, at this size"};
   }
-  return {static_cast<copy_way>(best), e.copies % measured_every == 0, "the fastest so far, at this size"};
+  return {static_cast<copy_way>(best), e.copies % e.every == 0, "the fastest so far, at this size"};
 }
 
 /// The copies until a way that costs so many times the least has its next turn.

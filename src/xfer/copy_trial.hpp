@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One large copy of private memory between two processes: which way it goes, and what is learned from it.
+/// One copy of private memory between two processes: which way it goes, and what is learned from it.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,12 @@
 #include "xfer/protocols.hpp"
 
 namespace rma::detail {
+
+/// Up to here a copy goes in a message if it can: a stream of them takes less time than one by the kernel each.
+inline constexpr std::uint64_t always_message_max = 1024;
+
+/// Whether the next put or get of so much more goes in a message, unmeasured; if so, it is counted.
+bool message_is_best(window_core& w, const operation_args& a) noexcept;
 
 /// Goes by experience, unless a way is forced.
 class copy_trial {
@@ -19,6 +25,7 @@ class copy_trial {
 
   [[nodiscard]] copy_way way() const noexcept { return choice_.way; }
   [[nodiscard]] const char* why() const noexcept { return choice_.why; }
+  [[nodiscard]] bool measured() const noexcept { return choice_.measured; }
   /// It goes by experience.
   [[nodiscard]] bool learns() const noexcept { return record_ != nullptr; }
   /// This copy uses memory for the first time.
@@ -27,12 +34,6 @@ class copy_trial {
   status over(status s) noexcept;
 
  private:
-  [[nodiscard]] copy_experience experience() const noexcept {
-    copy_experience e = record_->load();
-    e.ways = ways_of(copy_class(bytes_));
-    return e;
-  }
-
   surroundings& around_;
   copy_record* record_ = nullptr;  ///< null: nothing is learned
   copy_choice choice_;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "datatype/copy.hpp"
+#include "xfer/copy_trial.hpp"
 #include "xfer/message_maker.hpp"
 
 namespace rma::detail {
@@ -176,8 +177,7 @@ static_assert(sizeof(plain_message) == sizeof(operation_header) + sizeof(target_
 
 /// Fits one message.
 bool is_short(const operation_args& a) noexcept {
-  constexpr std::uint64_t most = operation_message_max - sizeof(plain_message);
-  return a.bytes != 0 && a.bytes <= (a.kind == call::compare_and_swap ? word_bytes : most);
+  return a.bytes != 0 && a.bytes <= (a.kind == call::compare_and_swap ? word_bytes : one_message_max);
 }
 
 /// What goes behind the message's head; `both` is room for what a swap compares and what it writes.
@@ -198,6 +198,7 @@ status run_plain_promised(window_core& w, const operation_args& a, request_node*
   const bool atomic = a.kind != call::put && a.kind != call::get;
   if (atomic && (w.mode != accumulate_mode::handler || check_atomic(w, a, offset, a.bytes) != status::done))
     return status::not_supported;
+  if (!atomic && a.bytes > always_message_max && !message_is_best(w, a)) return status::not_supported;
 
   std::array<std::byte, 2 * word_bytes> both;
   const std::span<const std::byte> data = data_of(a, both);

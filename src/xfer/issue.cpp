@@ -227,8 +227,7 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
     o.choose("fabric", w.intranode ? "RMA_USER_MEMORY=cma" : "RMA_INTRANODE=off");
     return run_fabric_or_handler(w, region, o, request);
   }
-  o.choose("handler", "the target is inside the library and bound to answer");
-  if (const status s = run_promised(w, o, request); s != status::not_supported) {
+  if (const status s = run_short(w, region, o, request); s != status::not_supported) {
     remember_near(w, o);
     return s;
   }

@@ -75,6 +75,11 @@ status run_shared(window_core& w, const fabric::region_key& region, const checke
 status run_staged(window_core& w, const fabric::region_key& region, const checked_operation& o,
                   copy_trial& trial) noexcept;
 
+/// A put or get of another process's private memory in a message, if the target is certain to handle it, unless the
+/// fabric has been faster for its size. `not_supported`: as for run_promised.
+status run_short(window_core& w, const fabric::region_key& region, checked_operation& o,
+                 request_node** request) noexcept;
+
 /// A large put or get of another process's private memory by staged, shared or the fabric alone, whatever has been the
 /// fastest for its size. Done when it returns. `not_supported`: nothing happened, and it is the fabric's.
 status run_large(window_core& w, const fabric::region_key& region, checked_operation& o) noexcept;

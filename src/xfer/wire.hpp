@@ -42,6 +42,9 @@ struct target_rows {
 };
 static_assert(sizeof(target_rows) == 24);
 
+/// A contiguous operation of so much fits one message.
+inline constexpr std::uint64_t one_message_max = operation_message_max - sizeof(operation_header) - sizeof(target_rows);
+
 struct reply_header {
   std::uint64_t ticket;
   std::uint64_t done;  ///< messages that this one acknowledges

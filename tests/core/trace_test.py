@@ -119,7 +119,7 @@ def test_user_memory(options, folder):
 
 def test_large_copies(options, folder):
     ranks, replay = run(options, options.large_copies, folder, ranks=2)
-    for protocol in ("staged", "shared", "fabric"):
+    for protocol in ("handler", "staged", "shared", "fabric"):
         for call in ("put", "get"):
             found = count(ranks, call, protocol=protocol, why="measured first, at this size")
             expect_some(replay, f"{call} by {protocol}, which had no figure", found)
