@@ -15,6 +15,7 @@ inline constexpr std::size_t kibibyte = 1024;
 
 /// Sizes of the bandwidth points.
 inline constexpr std::size_t sizes_bytes[] = {8, 64, 512, 4 * kibibyte, 64 * kibibyte, 1024 * kibibyte};
+inline constexpr std::size_t user_memory_bytes[] = {2 * kibibyte, 64 * kibibyte};
 inline constexpr std::size_t size_bytes_max = 1024 * kibibyte;
 
 /// Operations between two flushes: small ones travel together, from 4 KiB on each is flushed.

@@ -111,10 +111,18 @@ class scene {
         win_.flush(target);
       }
     });
-    constexpr std::size_t bytes = large_words * sizeof(std::uint64_t);
+    for (const std::size_t bytes : perf::user_memory_bytes) {
+      const std::size_t count = bytes / sizeof(std::uint64_t);
+      put_and_get(from.first(count), to.first(count));
+    }
+  }
+
+  void put_and_get(std::span<std::uint64_t> from, std::span<std::uint64_t> to) {
+    const std::size_t bytes = from.size_bytes();
+    from[0] = bytes;
     point("put", bytes, perf::unit::gbs, 1, [&](std::uint64_t n) {
       for (std::uint64_t i = 0; i < n; ++i) {
-        win_.put(from, target, 0);
+        win_.put(std::span<const std::uint64_t>(from), target, 0);
         win_.flush(target);
       }
     });
@@ -125,7 +133,7 @@ class scene {
       }
     });
     const auto asked = [&](const char* name) { return b_.points.wants(prefix_ + name, bytes); };
-    if (b_.first() && asked("put") && asked("get")) perf::require(std::ranges::equal(from, to), "put, get of 64 KiB");
+    if (b_.first() && asked("put") && asked("get")) perf::require(std::ranges::equal(from, to), "put, get of a span");
   }
 
   void strided() {

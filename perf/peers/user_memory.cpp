@@ -12,7 +12,6 @@ namespace {
 constexpr int target = 1;
 constexpr std::size_t window_bytes = perf::matrix_rows * perf::matrix_columns * sizeof(int);
 constexpr std::size_t large_bytes = 64 * perf::kibibyte;
-constexpr int large_words = static_cast<int>(large_bytes / sizeof(std::uint64_t));
 
 std::uint64_t read(MPI_Win win, MPI_Aint at) {
   std::uint64_t value = 0;
@@ -36,6 +35,27 @@ void latency(perf::bench& b, MPI_Win win) {
   });
 }
 
+void put_and_get(perf::bench& b, MPI_Win win, std::span<std::uint64_t> from, std::span<std::uint64_t> to) {
+  const std::size_t bytes = from.size_bytes();
+  const int count = static_cast<int>(from.size());
+  from[0] = bytes;
+  b.points.origin({"created_put", bytes, perf::unit::gbs}, [&](std::uint64_t n) {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      MPI_Put(from.data(), count, MPI_UINT64_T, target, 0, count, MPI_UINT64_T, win);
+      MPI_Win_flush(target, win);
+    }
+  });
+  b.points.origin({"created_get", bytes, perf::unit::gbs}, [&](std::uint64_t n) {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      MPI_Get(to.data(), count, MPI_UINT64_T, target, 0, count, MPI_UINT64_T, win);
+      MPI_Win_flush(target, win);
+    }
+  });
+  const auto asked = [&](const char* name) { return b.points.wants(name, bytes); };
+  if (b.first() && asked("created_put") && asked("created_get"))
+    perf::require(std::ranges::equal(from, to), "put, get of a span");
+}
+
 void bandwidth(perf::bench& b, MPI_Win win) {
   constexpr std::size_t batch = perf::operations_per_flush(8);
   std::vector<std::uint64_t> from_room((large_bytes + perf::page_bytes) / sizeof(std::uint64_t)), to_room(from_room);
@@ -49,21 +69,10 @@ void bandwidth(perf::bench& b, MPI_Win win) {
       MPI_Win_flush(target, win);
     }
   });
-  b.points.origin({"created_put", large_bytes, perf::unit::gbs}, [&](std::uint64_t n) {
-    for (std::uint64_t i = 0; i < n; ++i) {
-      MPI_Put(from.data(), large_words, MPI_UINT64_T, target, 0, large_words, MPI_UINT64_T, win);
-      MPI_Win_flush(target, win);
-    }
-  });
-  b.points.origin({"created_get", large_bytes, perf::unit::gbs}, [&](std::uint64_t n) {
-    for (std::uint64_t i = 0; i < n; ++i) {
-      MPI_Get(to.data(), large_words, MPI_UINT64_T, target, 0, large_words, MPI_UINT64_T, win);
-      MPI_Win_flush(target, win);
-    }
-  });
-  const auto asked = [&](const char* name) { return b.points.wants(name, large_bytes); };
-  if (b.first() && asked("created_put") && asked("created_get"))
-    perf::require(std::ranges::equal(from, to), "put, get of 64 KiB");
+  for (const std::size_t bytes : perf::user_memory_bytes) {
+    const std::size_t count = bytes / sizeof(std::uint64_t);
+    put_and_get(b, win, from.first(count), to.first(count));
+  }
 }
 
 void strided(perf::bench& b, MPI_Win win) {

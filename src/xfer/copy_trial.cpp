@@ -25,13 +25,15 @@ bool goes_by_experience(const window_core& w, const checked_operation& o) noexce
 
 }  // namespace
 
-bool message_is_best(window_core& w, const operation_args& a) noexcept {
-  if (w.team->rt->ops->forced() != user_memory::automatic) return true;
+plain_way next_plain_way(window_core& w, const operation_args& a) noexcept {
+  if (w.team->rt->ops->forced() != user_memory::automatic) return plain_way::message;
+  if (!w.ctx->network_of(w.last_near.peer).caps().copies_by_cpu) return plain_way::message;
   copy_record& record = record_of(w, a.kind, a.bytes);
   const copy_choice next = next_copy(experience_of(record, a.bytes));
-  if (next.way != copy_way::staged || next.measured) return false;
+  const bool by_kernel = next.way == copy_way::fabric;
+  if (next.measured || (by_kernel && w.access == access_epoch::fence)) return plain_way::general;
   record.count();
-  return true;
+  return by_kernel ? plain_way::kernel : plain_way::message;
 }
 
 copy_trial::copy_trial(window_core& w, const checked_operation& o) noexcept

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "datatype/copy.hpp"
+#include "rma/detail/window_ops.hpp"
 #include "xfer/copy_trial.hpp"
 #include "xfer/message_maker.hpp"
 
@@ -189,6 +190,25 @@ std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte,
   return both.first(2 * a.bytes);
 }
 
+/// By the kernel, behind the messages of this origin.
+status copy_plain(window_core& w, const operation_args& a, std::uint64_t offset) noexcept {
+  const near_target& near = w.last_near;
+  if (const status s = complete_promised(w, a.target); s != status::done) return s;
+  const bool write = a.kind == call::put;
+  const fabric::region_key& region = w.identity_of(a.target)->region;
+  const fabric::local_slice here{write ? const_cast<void*>(a.origin) : a.result, a.bytes};
+  const fabric::remote_slice there{region.address + offset, a.bytes};
+  fabric::network& network = w.ctx->network_of(near.peer);
+  const std::lock_guard guard(w.ctx->lock());
+  const status s = write ? network.write(near.peer, {&here, 1}, region, {&there, 1}, 0)
+                         : network.read(near.peer, {&here, 1}, region, {&there, 1}, 0);
+  if (s != status::done) return status::not_supported;  // the general way finds out why
+  w.ctx->count(counter::operations_fabric);
+  near.state->epoch_bytes += a.bytes;
+  mark_stored(w.views[w.index_of(a.target)]);
+  return s;
+}
+
 }  // namespace
 
 status run_plain_promised(window_core& w, const operation_args& a, request_node** request) noexcept {
@@ -198,7 +218,10 @@ status run_plain_promised(window_core& w, const operation_args& a, request_node*
   const bool atomic = a.kind != call::put && a.kind != call::get;
   if (atomic && (w.mode != accumulate_mode::handler || check_atomic(w, a, offset, a.bytes) != status::done))
     return status::not_supported;
-  if (!atomic && a.bytes > always_message_max && !message_is_best(w, a)) return status::not_supported;
+  if (!atomic && a.bytes > always_message_max) {
+    const plain_way way = next_plain_way(w, a);
+    if (way != plain_way::message) return way == plain_way::kernel ? copy_plain(w, a, offset) : status::not_supported;
+  }
 
   std::array<std::byte, 2 * word_bytes> both;
   const std::span<const std::byte> data = data_of(a, both);

@@ -69,10 +69,27 @@ status meaning_of(int error) noexcept {
   }
 }
 
+ssize_t call(cma_direction direction, std::uint32_t pid, std::span<const iovec> here,
+             std::span<const iovec> there) noexcept {
+  return direction == cma_direction::write
+             ? ::process_vm_writev(static_cast<pid_t>(pid), here.data(), here.size(), there.data(), there.size(), 0)
+             : ::process_vm_readv(static_cast<pid_t>(pid), here.data(), here.size(), there.data(), there.size(), 0);
+}
+
+/// One piece on each side, as most copies are, by one call. False: not all of it, which the lists do from the start.
+bool copy_piece(cma_direction direction, std::uint32_t pid, const fabric::local_slice& local,
+                const fabric::remote_slice& remote) noexcept {
+  if (local.bytes != remote.bytes || local.bytes > call_bytes_max) return false;
+  const iovec here{local.at, local.bytes};
+  const iovec there{reinterpret_cast<void*>(remote.address), remote.bytes};
+  return call(direction, pid, {&here, 1}, {&there, 1}) == static_cast<ssize_t>(local.bytes);
+}
+
 }  // namespace
 
 status cma_copy(cma_direction direction, std::uint32_t pid, std::span<const fabric::local_slice> local,
                 std::span<const fabric::remote_slice> remote) noexcept {
+  if (local.size() == 1 && remote.size() == 1 && copy_piece(direction, pid, local[0], remote[0])) return status::done;
   walker<fabric::local_slice> mine(local);
   walker<fabric::remote_slice> theirs(remote);
   std::array<iovec, batch> here;
@@ -83,9 +100,7 @@ status cma_copy(cma_direction direction, std::uint32_t pid, std::span<const fabr
     std::size_t remotes = theirs.gather(there, call_bytes_max, remote_bytes);
     std::size_t locals = mine.gather(here, remote_bytes, local_bytes);
     if (local_bytes < remote_bytes) remotes = theirs.gather(there, local_bytes, remote_bytes);
-    const auto moved = direction == cma_direction::write
-                           ? ::process_vm_writev(static_cast<pid_t>(pid), here.data(), locals, there.data(), remotes, 0)
-                           : ::process_vm_readv(static_cast<pid_t>(pid), here.data(), locals, there.data(), remotes, 0);
+    const ssize_t moved = call(direction, pid, {here.data(), locals}, {there.data(), remotes});
     if (moved < 0) return meaning_of(errno);
     if (moved == 0) return status::out_of_window;
     mine.advance(static_cast<std::size_t>(moved));
