@@ -11,6 +11,10 @@
 
 namespace rma::detail {
 
+/// How a copy that fits a message goes: in a message or by the kernel at once, or, if it is measured or something else
+/// stands against that, the general way.
+enum class plain_way : std::uint8_t { message, kernel, general };
+
 /// Of one class. When two copies end at once, what one has taught may be lost.
 class copy_record {
  public:
@@ -31,6 +35,10 @@ class copy_record {
     figure.left.store(learned.left, relaxed);
     figure.again_at.store(learned.again_at, relaxed);
   }
+  [[nodiscard]] std::uint32_t copies() const noexcept { return copies_.load(relaxed); }
+  /// How copies that fit a message go until the experience is asked again.
+  [[nodiscard]] plain_way settled() const noexcept { return settled_.load(relaxed); }
+  void settle(plain_way way) noexcept { settled_.store(way, relaxed); }
   void count() noexcept { copies_.store(copies_.load(relaxed) + 1, relaxed); }
 
  private:
@@ -41,6 +49,7 @@ class copy_record {
 
   std::array<shared_figure, 3> figures_{};
   std::atomic<std::uint32_t> copies_ = 0;
+  std::atomic<plain_way> settled_ = plain_way::general;
 };
 
 /// Of puts and of gets, of each class.

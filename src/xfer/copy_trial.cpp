@@ -17,6 +17,11 @@ copy_experience experience_of(const copy_record& record, std::uint64_t bytes) no
   return e;
 }
 
+plain_way plain_way_of(const copy_choice& next) noexcept {
+  if (next.measured) return plain_way::general;
+  return next.way == copy_way::fabric ? plain_way::kernel : plain_way::message;
+}
+
 /// A copy that fits one message, but may take less time by the kernel.
 bool goes_by_experience(const window_core& w, const checked_operation& o) noexcept {
   return o.bytes > always_message_max && o.bytes <= one_message_max && can_share(w, o) &&
@@ -29,11 +34,14 @@ plain_way next_plain_way(window_core& w, const operation_args& a) noexcept {
   if (w.team->rt->ops->forced() != user_memory::automatic) return plain_way::message;
   if (!w.ctx->network_of(w.last_near.peer).caps().copies_by_cpu) return plain_way::message;
   copy_record& record = record_of(w, a.kind, a.bytes);
-  const copy_choice next = next_copy(experience_of(record, a.bytes));
-  const bool by_kernel = next.way == copy_way::fabric;
-  if (next.measured || (by_kernel && w.access == access_epoch::fence)) return plain_way::general;
-  record.count();
-  return by_kernel ? plain_way::kernel : plain_way::message;
+  plain_way way = record.settled();
+  if (way == plain_way::general || record.copies() % message_measured_every == 0) {
+    way = plain_way_of(next_copy(experience_of(record, a.bytes)));
+    record.settle(way);
+  }
+  if (way == plain_way::kernel && w.access == access_epoch::fence) return plain_way::general;
+  if (way != plain_way::general) record.count();
+  return way;
 }
 
 copy_trial::copy_trial(window_core& w, const checked_operation& o) noexcept

@@ -13,9 +13,7 @@ namespace rma::detail {
 /// Up to here a copy goes in a message if it can: a stream of them takes less time than one by the kernel each.
 inline constexpr std::uint64_t always_message_max = 1024;
 
-/// How the next put or get of the target used last goes, if it is larger: in a message or by the kernel, which is
-/// counted, or, since it is measured or something else stands against it, the general way.
-enum class plain_way : std::uint8_t { message, kernel, general };
+/// How the next put or get of the target used last goes, if it is larger. It is counted, but for the general way.
 plain_way next_plain_way(window_core& w, const operation_args& a) noexcept;
 
 /// Goes by experience, unless a way is forced.
