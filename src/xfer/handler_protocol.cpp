@@ -192,6 +192,7 @@ std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte,
 
 /// By the kernel, behind the messages of this origin.
 status copy_plain(window_core& w, const operation_args& a, std::uint64_t offset) noexcept {
+  look_for_others(w);
   const near_target& near = w.last_near;
   if (const status s = complete_promised(w, a.target); s != status::done) return s;
   const bool write = a.kind == call::put;

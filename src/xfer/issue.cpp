@@ -220,6 +220,7 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
     if (o.args->target != w.team->rank && w.intranode && forced == user_memory::automatic) remember_near(w, o);
     return run_handler(w, o, request);
   }
+  look_for_others(w);
   const bool one_sided = w.ctx->network_of(w.world_rank(o.args->target)).caps().one_sided;
   o.choose("handler", one_sided ? "RMA_USER_MEMORY=handler" : "the fabric's writes need the target");
   if (forced == user_memory::handler || !one_sided) return run_handler(w, o, request);

@@ -251,7 +251,8 @@ struct window_core : window_view {
   std::vector<target_state> states;  ///< per mapped rank
   std::unordered_map<int, std::unique_ptr<far_target>> far_targets;
   near_target last_near;
-  int last_far = -1;  ///< the far target that was asked for last
+  std::atomic<std::uint32_t> cpu_copies = 0;  ///< puts and gets to other processes' private memory, about
+  int last_far = -1;                          ///< the far target that was asked for last
   far_target* last_far_target = nullptr;
   std::unordered_map<int, fabric::region_key> near_blocks;  ///< as the fabric between nodes reaches them
   std::vector<int> far_used;                                ///< locked by this lock_all epoch
