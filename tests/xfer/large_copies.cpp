@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: copies of more than 1 KiB between private memory of two processes arrive whole by whatever way they go, and a
-// rank comes to know what each way costs, of puts and of gets, at each size. Method: rank 0 puts to rank 1, which waits
-// in the library, and gets what it has put, until it knows all; then again, by what it has chosen. Where a way is
-// forced there is nothing to learn. Each put overwrites others that went in messages. Break: count gets as puts; take
-// every use of a slot for its first; copy a word less from a slot; let a copy by the kernel overtake messages; never
-// look for others amid copies by the kernel.
+// rank comes to know what each way costs, of puts and of gets, at each size.
+//
+// Method: rank 0 puts to rank 1, which waits in the library, and gets what it has put, until it knows all; then again,
+// by what it has chosen. Each put overwrites others that went in messages. Where a way is forced there is nothing to
+// learn. At last rank 0 does nothing but get, and has to answer rank 1 meanwhile.
+//
+// Break: count gets as puts; take every use of a slot for its first; copy a word less from a slot; let a copy by the
+// kernel overtake messages; never look for others amid copies by the kernel.
 #include <fmt/format.h>
 
 #include <array>
