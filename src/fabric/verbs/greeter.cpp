@@ -415,7 +415,7 @@ ibv_qp* greeter::make_queue_pair(const connection& c, std::uint32_t& inline_byte
     wanted.cap.max_inline_data = 0;
     made = ::ibv_create_qp(device_.domain(), &wanted);
   }
-  inline_bytes = wanted.cap.max_inline_data;
+  inline_bytes = std::min(wanted.cap.max_inline_data, plan_.inline_bytes);
   return made;
 }
 
@@ -480,10 +480,12 @@ bool greeter::make_ready_to_receive(connection& c, const hello& h) noexcept {
                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0;
 }
 
+// The time-out of a device in software runs from when a stream begins, not from its last answer: when it is over, what
+// is under way is sent again, though nothing was lost.
 bool greeter::make_ready_to_send(connection& c, std::uint32_t reads) noexcept {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
-  attr.timeout = 14;   // 67 ms
+  attr.timeout = device_.emulated() ? 18 : 14;  // 1.07 s, 67 ms
   attr.retry_cnt = 7;  // then the peer is not there; Linux's software tries for ever, until the job says so
   attr.rnr_retry = 7;  // for ever: the peer computes
   attr.sq_psn = c.first_packet;

@@ -26,6 +26,8 @@
 
 namespace rma::verbs {
 
+inline constexpr std::uint32_t inline_bytes_max = 256;  ///< that an entry of a send queue carries itself
+
 /// What every connection's queue pair is made with.
 struct queue_plan {
   ibv_cq* completions = nullptr;

@@ -34,7 +34,7 @@ queue_plan plan_for(const adapter& device) noexcept {
   queue_plan plan;
   plan.entries = device.emulated() ? 15 : 63;
   plan.gather = device.emulated() ? 16 : 8;
-  plan.inline_bytes = device.emulated() ? 256 : 220;
+  plan.inline_bytes = device.emulated() ? inline_bytes_max : 220;
   plan.bulk_entries = bulk_depth;
   plan.reads =
       static_cast<std::uint32_t>(std::clamp(device.limits().max_qp_rd_atom, 1, static_cast<int>(reads_wanted)));
@@ -44,7 +44,7 @@ queue_plan plan_for(const adapter& device) noexcept {
 }  // namespace
 
 verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
-    : device_(std::move(device)), rank_(who.rank), size_(who.size) {
+    : device_(std::move(device)), rank_(who.rank), size_(who.size), packet_bytes_(std::size_t{128} << device_->mtu()) {
   const ibv_device_attr& limits = device_->limits();
   channel_ = ::ibv_create_comp_channel(device_->device());
   if (channel_ == nullptr) refuse_without("completion channel");

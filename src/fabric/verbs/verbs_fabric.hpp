@@ -90,11 +90,13 @@ class verbs_fabric final : public fabric::network, private registrar {
     work then;
     bool must_signal = false;
   };
-  /// Reads to one connection that has had no room for them (verbs_queued.cpp).
-  struct queued_reads {
+  /// Writes and reads to one connection that has had no room for them (verbs_queued.cpp).
+  struct queued_transfers {
+    static constexpr std::size_t count_max = 8;
     connection* to = nullptr;  ///< null: there has been room for all
     std::uint32_t count = 0;
-    std::array<order, 8> all;
+    std::array<order, count_max> all;
+    std::array<std::array<std::byte, inline_bytes_max>, count_max> data;  ///< of those that go inline
   };
   /// A transfer whose memory is not registered and which is larger than a buffer: goes piece by piece.
   struct staged {
@@ -160,10 +162,10 @@ class verbs_fabric final : public fabric::network, private registrar {
   void ask_for_tails() noexcept;
   [[nodiscard]] const ibv_mr* region_of(const void* at, std::size_t bytes) noexcept;
 
-  // ---- reads that found no room (verbs_queued.cpp) ----------------------------------------------------------
+  // ---- what found no room (verbs_queued.cpp) ----------------------------------------------------------------
   [[nodiscard]] std::uint32_t chain_of(const connection& c) const noexcept;
-  [[nodiscard]] bool queues_read(const connection& c) const noexcept;
-  status queue_read(connection& c, slices local, const order& o) noexcept;
+  [[nodiscard]] bool queues(const connection& c, slices local, const order& o) const noexcept;
+  status queue(connection& c, const fabric::local_slice& local, const order& o) noexcept;
   bool post_queued() noexcept;
   void go_on_with_queued() noexcept;
   void end_queued(const connection& c, status result, fabric::sink& to) noexcept;
@@ -205,6 +207,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::unique_ptr<adapter> device_;
   const int rank_;
   const int size_;
+  const std::size_t packet_bytes_;
   fabric::capabilities caps_;
   fabric::directory* directory_ = nullptr;
   ibv_comp_channel* channel_ = nullptr;
@@ -232,7 +235,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::uint32_t under_way_ = 0;      ///< entries posted and not over, of all connections
   std::uint32_t under_way_max_ = 0;  ///< less when bulk receives, which have completions too, are posted
   std::array<order, 16> chain_;      ///< entries that are posted together
-  queued_reads queued_;
+  queued_transfers queued_;
   std::array<ibv_wc, 32> fetched_;
   unsigned fetched_first_ = 0, fetched_count_ = 0;
   std::uint32_t breaks_seen_ = 0;

@@ -95,8 +95,10 @@ bool verbs_fabric::post_list(connection& c, std::span<order> all) noexcept {
     if (refused == &all.front().request) return false;
     greeter_->give_up(c);  // a part of it is under way: `abandon` ends it, and what was not posted with it
   }
-  for (const order& o : all) c.at(c.head++) = o.then;
-  posted_[static_cast<std::size_t>(all.front().request.opcode) % posted_.size()] += count;
+  for (const order& o : all) {
+    c.at(c.head++) = o.then;
+    ++posted_[static_cast<std::size_t>(o.request.opcode) % posted_.size()];
+  }
   under_way_ += count;
   c.unsignalled = signalled ? 0 : c.unsignalled + count;
   if (!signalled && !std::exchange(c.listed, true)) tails_.push_back(&c);
@@ -205,7 +207,7 @@ status verbs_fabric::transfer(int peer, slices local, order& o) noexcept {
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s;
   const bool write = o.request.opcode != IBV_WR_RDMA_READ;
-  if (!write && local.size() == 1 && queues_read(*c)) return queue_read(*c, local, o);
+  if (queues(*c, local, o)) return queue(*c, local[0], o);
   if (is_blocked(*c)) return status::retry_queue_full;
   if (write && local.size() == 1 && local[0].bytes <= c->inline_max.load(std::memory_order_relaxed)) [[likely]] {
     o.pieces[0] = {reinterpret_cast<std::uint64_t>(local[0].at), static_cast<std::uint32_t>(local[0].bytes), 0};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Reads that find the send queue full. A stream of them would be posted one by one as the queue takes them; queued
-/// here and posted in chains of up to half a queue they cost one call, one doorbell and one completion for each chain.
-/// A device in software leaves reads to a kernel thread, which is woken for each call: a quarter to two fifths of what
-/// a small one costs (docs/decisions/0011).
+/// Writes and reads that find the send queue full. A stream of them would be posted one by one as the queue takes them;
+/// queued here and posted in chains of up to half a queue they cost one call, one doorbell and one completion for each
+/// chain. For a device in software a call is a system call, and reads are left to a kernel thread, which is woken for
+/// each: a seventh of what a small write costs, a quarter to two fifths of a small read (docs/decisions/0011).
 ///
 ///   posted at once <--(nothing under way)-- posted as a chain <--(all of them fit)-- queued
 ///        +-----------------------------(no room)-------------------------------------->+
@@ -11,6 +11,7 @@
 /// Queued is only what comes while the device has half a queue to do. To one connection at a time; what else is posted
 /// to it waits for them. `poll` and whoever posts see whether they fit.
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "fabric/verbs/verbs_fabric.hpp"
@@ -22,19 +23,29 @@ std::uint32_t verbs_fabric::chain_of(const connection& c) const noexcept {
 }
 
 // As long as the device has more to do than half a queue. Then those that are queued fit, and go first (is_blocked).
-bool verbs_fabric::queues_read(const connection& c) const noexcept {
-  if (queued_.to == nullptr) return !has_room(c) && c.stages == 0;
-  return queued_.to == &c && c.head - c.tail - c.silent > chain_of(c);
+// Writes of several packets gain nothing by it, and who waits for a signal is not to wait for the writes behind it.
+bool verbs_fabric::queues(const connection& c, slices local, const order& o) const noexcept {
+  const bool busy = queued_.to == nullptr ? !has_room(c) && c.stages == 0
+                                          : queued_.to == &c && c.head - c.tail - c.silent > chain_of(c);
+  if (!busy || local.size() != 1 || o.then.silent) return false;
+  const bool short_write = o.request.opcode == IBV_WR_RDMA_WRITE && local[0].bytes <= packet_bytes_;
+  return short_write || o.request.opcode == IBV_WR_RDMA_READ;
 }
 
-status verbs_fabric::queue_read(connection& c, slices local, const order& o) noexcept {
+// What goes inline is copied: the caller may write to its memory again.
+status verbs_fabric::queue(connection& c, const fabric::local_slice& local, const order& o) noexcept {
   if (queued_.count == chain_of(c) && !post_queued()) return status::retry_queue_full;
   order& next = queued_.all[queued_.count];
   next.request = o.request;
   next.then = o.then;
   next.must_signal = true;
-  const status placed = place(c, local, local[0].bytes, next);
+  const status placed = place(c, {&local, 1}, local.bytes, next);
   if (placed != status::done) return placed == status::not_yet ? status::retry_queue_full : placed;
+  if ((next.request.send_flags & IBV_SEND_INLINE) != 0) {
+    auto& copy = queued_.data[queued_.count];
+    std::memcpy(copy.data(), local.at, local.bytes);
+    next.pieces[0].addr = reinterpret_cast<std::uint64_t>(copy.data());
+  }
   queued_.to = &c;
   if (++queued_.count == chain_of(c)) (void)post_queued();
   return status::posted;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: reads that find the send queue full are queued, and go in chains: none is lost or out of its turn, whatever
-// happens to the connection.
+// Goal: reads and short writes that find the send queue full are queued, and go in chains: none is lost or out of its
+// turn, whatever happens to the connection.
 // Method: two ranks in one thread; what has been posted is counted by the device's work requests and completions.
 #include <algorithm>
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ using fabric::remote_slice;
 
 namespace {
 
-constexpr std::size_t words = 64;
+constexpr std::size_t words = 256;
 
 /// Rank 0 is connected to rank 1, whose window holds 1000, 1001, ...; it has read nothing yet.
 struct reader {
@@ -36,6 +36,12 @@ struct reader {
     const local_slice here{&mine[i], 8};
     const remote_slice there{key.address + 8 * i, 8};
     return job[0].net->read(1, {&here, 1}, by, {&there, 1}, i + 1);
+  }
+  /// The bytes of `from` to word i of the window, token i + 1.
+  status write(std::size_t i, std::span<const std::uint64_t> from) {
+    const local_slice here{const_cast<std::uint64_t*>(from.data()), from.size_bytes()};
+    const remote_slice there{key.address + 8 * i, from.size_bytes()};
+    return job[0].net->write(1, {&here, 1}, key, {&there, 1}, i + 1);
   }
   /// Fills the send queue, and queues so many more; nothing is polled meanwhile.
   void fill(unsigned queued) {
@@ -54,7 +60,7 @@ struct reader {
   verbs_job job{2};
   std::vector<std::uint64_t> window = std::vector<std::uint64_t>(words);
   std::vector<std::uint64_t> mine = std::vector<std::uint64_t>(words);
-  region_key key;
+  region_key key, own;
   unsigned entries = 0, chain = 0;
   std::size_t next = 0;
 };
@@ -78,6 +84,69 @@ TEST_CASE("reads that find no room are queued, up to half a send queue, and go t
   REQUIRE(r.read(0, r.key) == status::posted);
   CHECK(r.count("verbs_reads") == reads + 1);
   REQUIRE(r.job.until([&] { return r.job[0].net->quiet(); }));
+}
+
+// Break: let `queue` not copy what goes inline; let `queues` say no to writes.
+TEST_CASE("writes that find no room are queued and go together, with the values that they were called with",
+          "[verbs]") {
+  if (no_device()) return;
+  reader r;
+  const std::uint64_t completions = r.count("verbs_completions");
+  std::uint64_t value = 0;
+  for (r.next = 0; r.next < r.entries - 1 + r.chain; ++r.next) {
+    value = 7000 + r.next;
+    REQUIRE(r.write(r.next, {&value, 1}) == status::posted);
+  }
+  CHECK(r.count("verbs_writes") == r.entries - 1);
+  CHECK(r.write(r.next, {&value, 1}) == status::retry_queue_full);
+  value = 1;
+  REQUIRE(r.job.until([&] { return r.job[0].over.size() == r.next; }));
+  for (std::size_t i = 0; i < r.next; ++i) {
+    INFO("write " << i);
+    CHECK(r.job[0].over[i + 1] == status::done);
+    CHECK(r.window[i] == 7000 + i);
+  }
+  CHECK(r.window[r.next] == 1000 + r.next);
+  CHECK(r.count("verbs_writes") == r.next);
+  CHECK(r.count("verbs_completions") <= completions + 8 + 1 + 1);  // the first eight, an eighth of the rest, the chain
+  REQUIRE(r.job.until([&] { return r.job[0].net->quiet(); }));
+}
+
+// Break: post the reads of a chain first.
+TEST_CASE("a queued read finds what was queued to be written before it", "[verbs]") {
+  if (no_device()) return;
+  reader r;
+  r.fill(0);
+  const std::uint64_t value = 5;
+  const std::size_t at = r.next++;
+  REQUIRE(r.write(at, {&value, 1}) == status::posted);
+  const local_slice here{&r.mine[at], 8};
+  const remote_slice there{r.key.address + 8 * at, 8};
+  REQUIRE(r.job[0].net->read(1, {&here, 1}, r.key, {&there, 1}, r.next + 1) == status::posted);
+  CHECK(r.count("verbs_writes") == 0);
+  CHECK(r.count("verbs_reads") == r.entries - 1);
+  REQUIRE(r.job.until([&] { return r.job[0].over.size() == r.next + 1; }));
+  CHECK(r.mine[at] == value);
+  CHECK(r.count("verbs_writes") == 1);
+  CHECK(r.count("verbs_reads") == r.entries);
+}
+
+// Break: let `queues` not look at how long a write is, or whether it has a signal.
+TEST_CASE("a write of several packets, or with a signal, waits for room itself", "[verbs]") {
+  if (no_device()) return;
+  reader r;
+  r.fill(0);
+  const std::vector<std::uint64_t> many(1024);  // more than a packet of any device
+  REQUIRE(r.job[0].net->register_region(const_cast<std::uint64_t*>(many.data()), many.size() * 8, r.own) ==
+          status::done);
+  const local_slice here{const_cast<std::uint64_t*>(many.data()), many.size() * 8};
+  const remote_slice there{r.key.address, many.size() * 8};
+  CHECK(r.job[0].net->write(1, {&here, 1}, r.key, {&there, 1}, 99) == status::retry_queue_full);
+  const local_slice word{r.mine.data(), 8};
+  CHECK(r.job[0].net->write_with_immediate(1, {&word, 1}, r.key, {r.key.address, 8}, 7, 99) ==
+        status::retry_queue_full);
+  r.all_over_and_right();
+  r.job[0].net->deregister_region(r.own);
 }
 
 // Break: let is_blocked not look at the queue.
