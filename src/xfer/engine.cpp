@@ -307,10 +307,6 @@ status acknowledged(const request_node& node) noexcept {
   return node.peer->protests.load() == node.protests ? status::done : status::transfer_failed;
 }
 
-}  // namespace
-
-namespace {
-
 /// One step of a synchronisation.
 status step(request_node& node) noexcept {
   if (node.ended != status::not_yet) return node.ended;
