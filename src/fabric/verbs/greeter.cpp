@@ -480,8 +480,8 @@ bool greeter::make_ready_to_receive(connection& c, const hello& h) noexcept {
                              IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0;
 }
 
-// The time-out of a device in software runs from when a stream begins, not from its last answer: when it is over, what
-// is under way is sent again, though nothing was lost.
+// A device in software meets a short time-out again and again amid a stream of writes, and sends what is under way once
+// more, though nothing was lost (docs/decisions/0011).
 bool greeter::make_ready_to_send(connection& c, std::uint32_t reads) noexcept {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
