@@ -73,6 +73,23 @@ status publish_table(window_core& w) {
   return status::done;
 }
 
+/// From this rank's list; the others see it until the next publish_table. False if there is none at that address.
+bool take_out(window_core& w, std::uint64_t address, attachment& removed) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  const auto at = std::find_if(w.attachments.begin(), w.attachments.end(),
+                               [address](const attachment& a) { return a.address == address; });
+  if (at == w.attachments.end()) return false;
+  removed = *at;
+  w.attachments.erase(at);
+  return true;
+}
+
+void end_region(window_core& w, const attachment& range) noexcept {
+  if (range.wide.bytes == 0) return;
+  const std::lock_guard guard(w.ctx->lock());
+  w.ctx->wide()->deregister_region(range.wide);
+}
+
 }  // namespace
 
 status free_window(window_view* view) noexcept {
@@ -139,7 +156,9 @@ status attach(window_view& view, void* memory, std::size_t bytes, std::uint64_t&
     if (wide != nullptr && !ok(wide->register_region(memory, bytes, added.wide))) added.wide = {};
     w.attachments.insert(at, added);
   }
-  return publish_table(w);
+  const status s = publish_table(w);
+  if (s != status::done && take_out(w, displacement, added)) end_region(w, added);
+  return s;
 }
 
 status detach(window_view& view, void* memory) noexcept {
@@ -148,20 +167,9 @@ status detach(window_view& view, void* memory) noexcept {
   const visit in(w);
   if (w.kind != call::create_dynamic) return status::not_supported;
   attachment removed;
-  {
-    const std::lock_guard guard(w.ctx->lock());
-    const auto at = std::find_if(w.attachments.begin(), w.attachments.end(), [memory](const attachment& a) {
-      return a.address == reinterpret_cast<std::uint64_t>(memory);
-    });
-    if (at == w.attachments.end()) return status::bad_argument;
-    removed = *at;
-    w.attachments.erase(at);
-  }
+  if (!take_out(w, reinterpret_cast<std::uint64_t>(memory), removed)) return status::bad_argument;
   const status s = publish_table(w);  // before the region's end: who reads the table finds keys that are valid
-  if (removed.wide.bytes != 0) {
-    const std::lock_guard guard(w.ctx->lock());
-    w.ctx->wide()->deregister_region(removed.wide);
-  }
+  end_region(w, removed);
   return s;
 }
 

@@ -38,6 +38,34 @@ void many_regions(context& ctx) {
   win.free();
 }
 
+// Goal: an attach for which there is no room changes nothing: it can be made again.
+// Method: the rank's segment is full, then it is not. Break: leave take_out in attach (src/api/window.cpp) out.
+void attach_without_room(context& ctx) {
+  rma::Runtime alone(rma::Config{.environment = false, .settings = {{"RMA_SEGMENT_BYTES", "4M"}}});
+  auto win = dynamic_window::create_dynamic(alone.world());
+  std::vector<rma::Window<std::byte>> others;
+  for (std::size_t bytes = std::size_t{1} << 20; bytes >= 1;) {
+    try {
+      others.push_back(rma::Window<std::byte>::allocate(alone.world(), bytes));
+    } catch (const rma::Error& e) {
+      ctx.expect(e.code(), rma::status::out_of_memory, "allocate until the segment is full");
+      bytes /= 2;
+    }
+  }
+  std::vector<std::uint64_t> memory(8, 7);
+  for (int i = 0; i < 2; ++i) {
+    ctx.throws(rma::status::out_of_memory, {"attach"}, [&] { (void)win.attach(std::span(memory)); });
+  }
+  for (auto& other : others) other.free();
+  const std::uint64_t at = win.attach(std::span(memory));
+  {
+    const auto hold = win.lock(rma::shared, 0);
+    ctx.equal(win.get(0, at), std::uint64_t{7}, "attached when there was room");
+  }
+  win.detach(std::span(memory));
+  win.free();
+}
+
 // Goal: what is detached cannot be reached any more, its neighbours can; what is attached again can.
 void detach_in_the_middle(context& ctx) {
   auto win = dynamic_window::create_dynamic(ctx.world());
@@ -166,6 +194,7 @@ void attach_misuse(context& ctx) {
 
 constexpr test_case dynamic_table[] = {
     {"dynamic.many_regions", many_regions},
+    {"dynamic.attach_without_room", attach_without_room},
     {"dynamic.detach_in_the_middle", detach_in_the_middle},
     {"dynamic.ranges_across_the_end", ranges_across_the_end},
     {"dynamic.attach_while_others_work", attach_while_others_work},
