@@ -48,20 +48,25 @@ class [[nodiscard]] Epoch {
   }
 
   /// Completes what was issued to the target (all targets for lock_all), here and there, and stays in the epoch.
+  /// Errors     not_locked after `unlock`, and of a moved-from Epoch
   void flush(std::source_location where = std::source_location::current()) {
+    require_open(detail::call::flush, where);
     const status s = target_ < 0 ? detail::flush_all(*view_) : detail::flush(*view_, target_);
     detail::require(*view_, detail::call::flush, s, target_, 0, 0, where);
   }
   /// Completes and gives the lock back now.
   void unlock(std::source_location where = std::source_location::current()) {
-    if (view_ == nullptr)
-      detail::raise(detail::freed_window, detail::call::unlock, status::not_locked, target_, 0, 0, where);
+    require_open(detail::call::unlock, where);
     detail::window_view* const view = view_;
     const status s = close();
     if (s != status::done) detail::raise(*view, detail::call::unlock, s, target_, 0, 0, where);
   }
 
  private:
+  /// Neither closed nor moved from.
+  void require_open(detail::call what, const std::source_location& where) const {
+    if (view_ == nullptr) detail::raise(detail::freed_window, what, status::not_locked, target_, 0, 0, where);
+  }
   status close() noexcept {
     detail::window_view* const view = std::exchange(view_, nullptr);
     return target_ < 0 ? detail::unlock_all(*view) : detail::unlock(*view, target_);

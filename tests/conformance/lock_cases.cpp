@@ -197,6 +197,8 @@ void scopes_and_calls(context& ctx) {
     moved.unlock();
     ctx.expect(win->try_unlock(ctx.right()), rma::status::not_locked, "unlock after the scope's unlock");
     ctx.throws(rma::status::not_locked, {"unlock"}, [&] { moved.unlock(); });
+    ctx.throws(rma::status::not_locked, {"flush"}, [&] { moved.flush(); });
+    ctx.throws(rma::status::not_locked, {"flush"}, [&] { outer.flush(); });  // NOLINT: moved from, that is the point
     auto all = win->lock_all();
     ctx.equal(win->get(ctx.right(), win.at(ctx.right(), 1)), std::uint64_t{6}, "put before the scope's unlock");
     all.unlock();
