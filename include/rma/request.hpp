@@ -22,13 +22,13 @@ namespace detail {
 struct request_node;
 /// One step of progress, then: done, not_yet, or why it failed. Frees the node if done.
 status test_request(request_node*& node) noexcept;
-/// Blocks until the request has ended; frees the node if done, else call end_request.
+/// Blocks until the request has ended; frees the node if done, else call end_failed.
 status wait_request(request_node*& node) noexcept;
-/// The failure was reported; frees the node.
-void end_request(request_node*& node) noexcept;
+/// The failure was reported; frees the node, unless it was wrong_thread, which changes nothing.
+void end_failed(request_node*& node, status failure) noexcept;
 /// The owner lost interest; the node is freed when the operation ends.
 void drop_request(request_node* node) noexcept;
-/// Frees the node, which may be null.
+/// Does end_failed if there is a node.
 [[noreturn]] void raise_request(const char* call, status code, request_node*& node, const std::source_location& where);
 }  // namespace detail
 
@@ -38,7 +38,9 @@ void drop_request(request_node* node) noexcept;
 /// the target, flush. An operation on mapped memory is complete when it returns and its Request is empty:
 /// no allocation. There is no limit on outstanding requests; a finished one gives its memory back.
 ///
-/// Threads    a Request is for one thread at a time
+/// Threads    a Request is for one thread at a time; at the levels single and funneled for the runtime's: another's
+/// call is
+///            refused (wrong_thread), and the request is what it was
 /// Errors     wait and test report the operation's own failure (peer_failed, transfer_failed), which flushes after that
 /// do
 ///            not; a failure that no request reported is reported by the next call that completes the target
@@ -67,7 +69,7 @@ class Request {
   }
   [[nodiscard]] status try_test() noexcept {
     const status s = node_ == nullptr ? status::done : detail::test_request(node_);
-    if (node_ != nullptr && s != status::not_yet) detail::end_request(node_);
+    if (node_ != nullptr && s != status::not_yet) detail::end_failed(node_, s);
     return s;
   }
 
@@ -78,7 +80,7 @@ class Request {
   }
   [[nodiscard]] status try_wait() noexcept {
     const status s = node_ == nullptr ? status::done : detail::wait_request(node_);
-    if (node_ != nullptr) detail::end_request(node_);
+    if (node_ != nullptr) detail::end_failed(node_, s);
     return s;
   }
 
@@ -91,6 +93,7 @@ class Request {
 
  private:
   static bool is_silent(std::span<const Request> requests) noexcept;
+  static status check_caller(std::span<const Request> requests) noexcept;
   static void advance_together(std::span<Request> requests) noexcept;
 
   detail::request_node* node_ = nullptr;

@@ -297,7 +297,8 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
     return request;
   }
 
-  /// result[i] = target[at+i], then target[at+i] = target[at+i] op from[i]
+  /// result[i] = target[at+i], then target[at+i] = target[at+i] op from[i]. With no_op `from` is not looked at, and may
+  /// be empty.
   void get_accumulate(std::span<const T> from, std::span<T> result, int target, std::size_t at, operation op,
                       source where = source::current())
     requires accumulable<T>
@@ -310,10 +311,10 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
     requires accumulable<T>
   {
     if (op != operation::no_op && from.size() != result.size()) return status::bad_size;
-    return detail::issue(
-        *view_,
-        detail::get_accumulate_args(from.data(), result.data(), result.size_bytes(), element_of<T>, op, target, at),
-        nullptr);
+    return detail::issue(*view_,
+                         detail::get_accumulate_args(detail::operand(op, from.data()), result.data(),
+                                                     result.size_bytes(), element_of<T>, op, target, at),
+                         nullptr);
   }
   [[nodiscard]] Request rget_accumulate(std::span<const T> from, std::span<T> result, int target, std::size_t at,
                                         operation op, source where = source::current())
@@ -324,8 +325,8 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
         op != operation::no_op && from.size() != result.size()
             ? status::bad_size
             : detail::with_request(*view_,
-                                   detail::get_accumulate_args(from.data(), result.data(), result.size_bytes(),
-                                                               element_of<T>, op, target, at),
+                                   detail::get_accumulate_args(detail::operand(op, from.data()), result.data(),
+                                                               result.size_bytes(), element_of<T>, op, target, at),
                                    request);
     detail::require(*view_, detail::call::get_accumulate, s, target, at, result.size(), where);
     return request;
@@ -389,14 +390,14 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   void put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal,
                   source where = source::current()) {
     auto args = detail::put_args(from.data(), from.size_bytes(), target, at);
-    args.signal = static_cast<int>(signal);
+    args.signal = detail::signal_number(signal);
     const status s = detail::issue(*view_, args, nullptr);
     detail::require(*view_, detail::call::put, s, target, at, from.size(), where);
   }
   /// The signal tells the target that its data have been read.
   void get_signal(std::span<T> to, int target, std::size_t at, unsigned signal, source where = source::current()) {
     auto args = detail::get_args(to.data(), to.size_bytes(), target, at);
-    args.signal = static_cast<int>(signal);
+    args.signal = detail::signal_number(signal);
     const status s = detail::issue(*view_, args, nullptr);
     detail::require(*view_, detail::call::get, s, target, at, to.size(), where);
   }
@@ -405,7 +406,7 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
     requires accumulable<T>
   {
     auto args = detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at);
-    args.signal = static_cast<int>(signal);
+    args.signal = detail::signal_number(signal);
     const status s = detail::issue(*view_, args, nullptr);
     detail::require(*view_, detail::call::accumulate, s, target, at, from.size(), where);
   }
@@ -550,6 +551,7 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   // ---- run-time element type: what shims need -------------------------------------------------------------------
 
   /// Accumulate of `type` elements, whatever T is; layouts select whole elements.
+  /// Errors     bad_type if a layout cuts one; misaligned if the target's puts one where it may not lie
   [[nodiscard]] status accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
                                      int target, std::size_t at, const Layout& to_layout) noexcept {
     auto args = detail::layout_args(detail::call::accumulate, from, nullptr, from_layout, target, at, to_layout);
@@ -557,11 +559,12 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
     args.op = op;
     return detail::issue(*view_, args, nullptr);
   }
-  /// result = old contents, then accumulate; each side with its layout.
+  /// result = old contents, then accumulate; each side with its layout. With no_op `from` is not looked at.
   [[nodiscard]] status get_accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
                                          void* result, const Layout& result_layout, int target, std::size_t at,
                                          const Layout& target_layout) noexcept {
-    auto args = detail::layout_args(detail::call::get_accumulate, from, result, from_layout, target, at, target_layout);
+    auto args = detail::layout_args(detail::call::get_accumulate, detail::operand(op, from), result, from_layout,
+                                    target, at, target_layout);
     args.result_layout = &result_layout;
     args.type = type;
     args.op = op;

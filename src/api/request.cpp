@@ -17,8 +17,10 @@ namespace rma {
 namespace detail {
 namespace {
 
-/// Frees the node.
+/// Does end_failed if there is a node.
 Error request_error(const char* call, status code, request_node*& node, const std::source_location& where) {
+  if (code == status::wrong_thread)
+    return {code, fmt::format("{} on requests: {}: {}", call, name_of(code), wrong_thread_remedy), -1, where};
   if (node == nullptr) return {code, fmt::format("{} on requests: {}", call, name_of(code)), -1, where};
   engine& owner = *node->owner;
   const bool synchronises = node->task != nullptr;
@@ -29,9 +31,7 @@ Error request_error(const char* call, status code, request_node*& node, const st
     const window_core* const w = owner.find(node->window);
     if (w != nullptr && !w->hints.name.empty()) name = fmt::format("'{}'", w->hints.name);
   }
-  end_request(node);
-  if (code == status::wrong_thread)
-    return {code, fmt::format("{} on requests: {}: {}", call, name_of(code), wrong_thread_remedy), -1, where};
+  end_failed(node, code);
   const char* const why =
       code == status::peer_failed ? ": the target is dead or has left the job"
       : code == status::transfer_failed
@@ -77,6 +77,12 @@ bool Request::is_silent(std::span<const Request> requests) noexcept {
   });
 }
 
+// Before a step is made for any of them.
+status Request::check_caller(std::span<const Request> requests) noexcept {
+  const auto pending = std::find_if(requests.begin(), requests.end(), [](const Request& r) { return r.pending(); });
+  return pending == requests.end() ? status::done : pending->node_->owner->ctx().check_caller();
+}
+
 // Synchronisations go on only when somebody looks at them: other ranks may wait for them in another order.
 void Request::advance_together(std::span<Request> requests) noexcept {
   const auto is_task = [](const Request& r) { return r.node_ != nullptr && r.node_->task != nullptr; };
@@ -92,6 +98,7 @@ void Request::advance_together(std::span<Request> requests) noexcept {
 }
 
 status try_wait_all(std::span<Request> requests) noexcept {
+  if (const status s = Request::check_caller(requests); s != status::done) return s;
   Request::advance_together(requests);
   status result = status::done;
   for (Request& r : requests) {
@@ -102,6 +109,8 @@ status try_wait_all(std::span<Request> requests) noexcept {
 }
 
 void wait_all(std::span<Request> requests, std::source_location where) {
+  detail::request_node* none = nullptr;
+  if (const status s = Request::check_caller(requests); !ok(s)) detail::raise_request("wait_all", s, none, where);
   Request::advance_together(requests);
   std::optional<Error> first;
   for (Request& r : requests) {
@@ -114,6 +123,8 @@ void wait_all(std::span<Request> requests, std::source_location where) {
 }
 
 std::size_t wait_any(std::span<Request> requests, std::source_location where) {
+  detail::request_node* none = nullptr;
+  if (const status s = Request::check_caller(requests); !ok(s)) detail::raise_request("wait_any", s, none, where);
   const auto over = [](const Request& r) noexcept {
     return r.node_ != nullptr && detail::request_state(*r.node_) != status::not_yet;
   };
@@ -123,7 +134,6 @@ std::size_t wait_any(std::span<Request> requests, std::source_location where) {
   const auto any = [&]() noexcept { return std::any_of(requests.begin(), requests.end(), over); };
   detail::context& ctx = first->node_->owner->ctx();
   const status s = detail::wait_for(ctx, Request::is_silent(requests), any);
-  detail::request_node* none = nullptr;
   if (!ok(s)) detail::raise_request("wait_any", s, none, where);
   const auto ended = std::find_if(requests.begin(), requests.end(), over);
   ended->wait(where);

@@ -38,9 +38,17 @@ struct layout_level {
   std::shared_ptr<const entry_list> list;
 };
 
+/// What all blocks have in common: a power of two divides one of the first two exactly if it divides each of them.
+struct layout_grain {
+  std::size_t lengths = 0;
+  std::size_t distances = 0;  ///< from the first block
+  std::ptrdiff_t first = 0;   ///< where the first block lies
+};
+
 struct layout_node {
   std::vector<layout_level> levels;  ///< outermost first
   std::size_t block = 0;             ///< bytes of each innermost block; 0: the last level's entries are the blocks
+  layout_grain grain;
 };
 
 /// What the rest of src/datatype may do with a Layout.
@@ -60,6 +68,12 @@ struct layout_internals {
     layout.extent_ = extent;
   }
 
+  static layout_grain grain(const Layout& layout) noexcept {
+    if (layout.node_ == nullptr) return {layout.block_, static_cast<std::size_t>(layout.stride_), layout.offset_};
+    layout_grain all = layout.node_->grain;
+    all.first += layout.offset_;
+    return all;
+  }
   static const layout_node* node(const Layout& layout) noexcept { return layout.node_.get(); }
   static std::size_t block(const Layout& layout) noexcept { return layout.block_; }
   static std::ptrdiff_t stride(const Layout& layout) noexcept { return layout.stride_; }

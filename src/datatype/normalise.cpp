@@ -69,6 +69,24 @@ bool continues(std::size_t count, std::ptrdiff_t vector_stride, std::ptrdiff_t s
   return !__builtin_mul_overflow(count, vector_stride, &span) && span == stride;
 }
 
+void add_list(layout_grain& all, const entry_list& list, bool of_blocks) noexcept {
+  all.first += list.front().offset;
+  for (std::size_t i = 0; i + 1 < list.size(); ++i) {
+    all.distances |= static_cast<std::size_t>(list[i].offset) - static_cast<std::size_t>(list.front().offset);
+    if (of_blocks) all.lengths |= copies_of(list, i);
+  }
+}
+
+layout_grain grain_of(const layout_node& node) noexcept {
+  layout_grain all{node.block, 0, 0};
+  for (const layout_level& level : node.levels) {
+    const bool of_blocks = node.block == 0 && &level == &node.levels.back();
+    if (!of_blocks) all.distances |= static_cast<std::size_t>(level.stride);
+    if (level.list != nullptr) add_list(all, *level.list, of_blocks);
+  }
+  return all;
+}
+
 bool equally_long(const std::vector<list_entry>& entries) noexcept {
   return std::all_of(entries.begin(), entries.end(), [&](const list_entry& e) { return e.first == entries[0].first; });
 }
@@ -85,6 +103,7 @@ layout_node layout_internals::opened(const Layout& layout, std::size_t blocks) {
 
 status layout_internals::adopt(Layout& layout, layout_node node) {
   if (node.levels.size() > layout_levels_max) return status::bad_size;
+  node.grain = grain_of(node);
   layout.block_ = 0;
   layout.stride_ = 0;
   layout.node_ = std::make_shared<const layout_node>(std::move(node));

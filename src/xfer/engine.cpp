@@ -415,7 +415,9 @@ status wait_request(request_node*& node) noexcept {
   return s;
 }
 
-void end_request(request_node*& node) noexcept { release(node); }
+void end_failed(request_node*& node, status failure) noexcept {
+  if (failure != status::wrong_thread) release(node);
+}
 
 // Other ranks take part in a synchronisation, and a window has its epoch in it: it is brought to its end, or undone.
 void drop_request(request_node* node) noexcept {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "datatype/layout_node.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "rma/request.hpp"
 #include "xfer/entry_scope.hpp"
@@ -74,6 +75,16 @@ status check_range(window_core& w, int target, const checked_operation& o) noexc
   return o.offset > limit || end > limit - o.offset ? status::out_of_window : status::done;
 }
 
+/// Layouts select whole elements, and the target's puts them where an atomic may be.
+status check_layouts(window_core& w, const checked_operation& o) noexcept {
+  const operation_args& a = *o.args;
+  const layout_grain there = layout_internals::grain(*o.target);
+  const std::uint64_t first = o.offset + static_cast<std::uint64_t>(there.first);
+  if (const status s = check_atomic(w, a, first | there.distances, o.bytes); s != status::done) return s;
+  const std::size_t here = a.origin == nullptr ? 0 : layout_internals::grain(*o.origin).lengths;
+  return ((there.lengths | here) & (rma::bytes_of(a.type) - 1)) != 0 ? status::bad_type : status::done;
+}
+
 status check(window_core& w, const operation_args& a, checked_operation& o) noexcept {
   if (w.objections.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     if (const status s = usable(w); s != status::done) return s;
@@ -82,10 +93,11 @@ status check(window_core& w, const operation_args& a, checked_operation& o) noex
   find_target(w, a.target, o);
   if (!access_allowed(w, a.target, o)) return status::wrong_epoch;
   if (const status s = shape(w, a, o); s != status::done) return s;
+  if (a.signal >= 0 && static_cast<unsigned>(a.signal) >= w.hints.signals) return status::bad_argument;
   if (o.bytes == 0) return status::done;
   if (const status s = check_range(w, a.target, o); s != status::done) return s;
-  if (a.signal >= 0 && static_cast<unsigned>(a.signal) >= w.hints.signals) return status::bad_argument;
-  return o.atomic() ? check_atomic(w, a, o.offset, o.bytes) : status::done;
+  if (!o.atomic()) return status::done;
+  return o.contiguous ? check_atomic(w, a, o.offset, o.bytes) : check_layouts(w, o);
 }
 
 /// Read while its owner may be changing it; whether it did is looked at afterwards.
@@ -348,7 +360,7 @@ status issue_and_wait(window_view& view, operation_args&& a) noexcept {
   const status s = issue(view, a, a.kind == call::put ? nullptr : &node);
   if (node == nullptr) return s == status::posted ? status::done : s;
   const status over = wait_request(node);
-  if (node != nullptr) end_request(node);
+  if (node != nullptr) end_failed(node, over);
   return over;
 }
 

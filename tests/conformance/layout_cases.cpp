@@ -278,6 +278,40 @@ void refused(context& ctx) {
   win.free();
 }
 
+// Goal: layouts of an accumulate that cut elements, or put them where no atomic may be, are refused, and nothing is
+// changed; elements that lie right by the sum of displacement and layout are taken. Method: by every target, oneself
+// among them. Break: leave check_layouts (src/xfer/issue.cpp) out.
+void cut_elements(context& ctx) {
+  auto win = rma::Window<float>::allocate(ctx.world(), 64);
+  const std::vector<float> from(8, 1);
+  const auto one = rma::Layout::contiguous<double>(1);
+  const std::ptrdiff_t places[] = {3, 9, 13};
+  const auto spread = rma::Layout::indexed(1, places, rma::Layout::resized(one, 0, 4));
+  const auto three = rma::Layout::contiguous<double>(3);
+  const auto add = [&](const rma::Layout& here, int to, std::size_t at, const rma::Layout& there) {
+    return win.accumulate_as(rma::element::f64, rma::sum, from.data(), here, to, at, there);
+  };
+  win.fence();
+  for (int to = 0; to < ctx.size(); ++to) {
+    ctx.expect(add(one, to, 0, rma::Layout::vector<float>(2, 1, 2)), rma::status::bad_type, "target cut in halves");
+    ctx.expect(add(rma::Layout::vector<float>(2, 1, 2), to, 0, one), rma::status::bad_type, "origin cut in halves");
+    ctx.expect(add(one, to, 0, rma::Layout::shifted(one, 4)), rma::status::misaligned, "shifted by half an element");
+    ctx.expect(add(three, to, 0, spread), rma::status::misaligned, "spread from an odd place on");
+    ctx.expect(add(three, to, 0, rma::Layout::vector(3, 1, 1, rma::Layout::resized(one, 0, 12))),
+               rma::status::misaligned, "one and a half apart");
+  }
+  win.fence();
+  ctx.check(std::ranges::all_of(win.local(), [](float v) { return v == 0; }), "a refused accumulate left something");
+  win.fence();
+  ctx.check(rma::ok(add(three, ctx.right(), 1, spread)), "spread from an odd place on, from an odd displacement");
+  win.fence(rma::no_succeed);
+  for (std::size_t at = 0; at < 64; at += 2) {
+    const bool there = at == 4 || at == 10 || at == 14;
+    ctx.check((win.local()[at + 1] != 0) == there, "the element at " + std::to_string(at));
+  }
+  win.free();
+}
+
 constexpr test_case layout_table[] = {
     {"layout.every_pair_of_kinds", every_pair_of_kinds, each_kind},
     {"layout.random_nests", random_nests, each_kind},
@@ -286,6 +320,7 @@ constexpr test_case layout_table[] = {
     {"layout.random_accumulates", random_accumulates, each_kind},
     {"layout.untyped_windows", untyped_windows},
     {"layout.refused", refused},
+    {"layout.cut_elements", cut_elements},
 };
 
 }  // namespace

@@ -176,6 +176,36 @@ void complex_numbers(context& ctx) {
   operators_of<std::complex<double>>(ctx);
 }
 
+// Goal: get_accumulate with no_op takes nothing from the origin, whatever is given there: no element, fewer, memory
+// that nobody may read. Method: also with a layout of nothing. Break: give get_accumulate_args `from` itself (operand,
+// window_ops.hpp).
+void read_without_operand(context& ctx) {
+  constexpr std::size_t count = 3000;
+  test_window<std::uint64_t> win(ctx, count);
+  fill_tagged(win.local(), ctx.rank());
+  const pages unreadable(count * sizeof(std::uint64_t));
+  ctx.equal(::mprotect(unreadable.data(), count * sizeof(std::uint64_t), PROT_NONE), 0, "mprotect");
+  const auto* const nothing = static_cast<const std::uint64_t*>(unreadable.data());
+  const auto all = rma::Layout::contiguous<std::uint64_t>(count);
+  const int to = ctx.right();
+  for (const std::size_t given : {std::size_t{0}, std::size_t{1}, count}) {
+    std::vector<std::uint64_t> seen(count);
+    win->fence();
+    win->get_accumulate(std::span(nothing, given), std::span(seen), to, win.at(to, 0), rma::no_op);
+    win->fence();
+    ctx.equal(first_untagged(std::span<const std::uint64_t>(seen), to), count, "read with no_op");
+    std::ranges::fill(seen, 0);
+    const rma::Layout from = rma::Layout::contiguous<std::uint64_t>(given);
+    ctx.check(rma::ok(win->get_accumulate_as(rma::element::u64, rma::no_op, nothing, from, seen.data(), all, to,
+                                             win.at(to, 0), all)),
+              "get_accumulate_as with no_op");
+    win->fence();
+    ctx.equal(first_untagged(std::span<const std::uint64_t>(seen), to), count, "read with no_op and layouts");
+  }
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
 // Goal: replace by many origins leaves, element by element, what one of them wrote; no_op reads without writing.
 void replace_and_read(context& ctx) {
   constexpr std::size_t count = 3000;
@@ -204,6 +234,7 @@ constexpr test_case operator_table[] = {
     {"operators.floating_point", floating_point, each_kind},
     {"operators.complex_numbers", complex_numbers, each_kind},
     {"operators.replace_and_read", replace_and_read, each_kind},
+    {"operators.read_without_operand", read_without_operand, each_kind},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // Several runtimes in one process: nothing of the library is shared by accident.
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <span>
@@ -41,6 +42,25 @@ bool exercise(rma::Runtime& runtime, std::uint64_t salt) {
   }
   win.free();
   return world.allreduce(right ? 1 : 0, rma::min) == 1;
+}
+
+template <class F>
+bool is_wrong_thread(F&& call) {
+  try {
+    call();
+  } catch (const rma::Error& e) {
+    return e.code() == rma::status::wrong_thread;
+  }
+  return false;
+}
+
+/// Whether each call on the requests is refused to this thread.
+bool all_refused(std::span<rma::Request> requests) {
+  return is_wrong_thread([&] { requests[0].wait(); }) && is_wrong_thread([&] { (void)requests[0].test(); }) &&
+         is_wrong_thread([&] { rma::wait_all(requests); }) && is_wrong_thread([&] { (void)rma::wait_any(requests); }) &&
+         is_wrong_thread([&] { (void)rma::test_all(requests); }) &&
+         requests[0].try_wait() == rma::status::wrong_thread && requests[0].try_test() == rma::status::wrong_thread &&
+         rma::try_wait_all(requests) == rma::status::wrong_thread;
 }
 
 }  // namespace
@@ -115,4 +135,30 @@ TEST_CASE("two jobs of two ranks share a process", "[conformance][two_runtimes]"
   first.join();
   second.join();
   CHECK(failed == 0);
+}
+
+// Goal: at level funneled what another thread asks about a request is refused, and the request is what it was.
+// Method: a fence of rank 0 that rank 1 takes part in only afterwards.
+// Break: let end_failed (src/xfer/engine.cpp) look at no status; leave Request::check_caller out.
+TEST_CASE("a request survives another thread's question", "[conformance][two_runtimes]") {
+  std::atomic<bool> asked{false};
+  const auto rank = [&](rma::Runtime& runtime) {
+    auto win = rma::Window<std::uint64_t>::allocate(runtime.world(), 1);
+    win.fence();
+    if (runtime.rank() == 1) asked.wait(false);
+    win.put(7, 1 - runtime.rank(), 0);
+    std::array<rma::Request, 2> requests = {win.ifence(), rma::Request()};
+    bool right = true;
+    if (runtime.rank() == 0) {
+      right = requests[0].pending();
+      std::thread([&] { right = all_refused(requests) && right; }).join();
+      right = requests[0].pending() && right;
+      asked = true;
+      asked.notify_all();
+    }
+    right = rma::wait_any(requests) == 0 && right && win[0] == 7;
+    win.fence(rma::no_succeed);
+    return right ? 0 : 1;
+  };
+  CHECK(conformance::run_as_threads(2, {{"RMA_THREADS", "funneled"}}, rank) == 0);
 }

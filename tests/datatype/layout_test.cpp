@@ -129,6 +129,30 @@ TEST_CASE("what cannot be meant is refused", "[datatype][layout]") {
   CHECK(refusal_of([&] { return Layout::shifted(row, PTRDIFF_MAX); }) == status::bad_size);
 }
 
+// Break: leave the strides, or what lies in lists, out of grain_of (src/datatype/normalise.cpp).
+TEST_CASE("the grain of a layout tells what all of its blocks have in common", "[datatype][layout]") {
+  random_engine random = engine_of_this_run();
+  for (int round = 0; round < 4000; ++round) {
+    const Layout layout = random_layout(random, between(random, 1, 5)).layout;
+    CAPTURE(round);
+    if (layout.bytes() == 0) continue;
+    std::vector<std::ptrdiff_t> starts;
+    std::size_t lengths = 0;
+    std::size_t distances = 0;
+    detail::for_each_block(layout, [&](std::ptrdiff_t offset, std::size_t bytes) {
+      starts.push_back(offset);
+      lengths |= bytes;
+      distances |= static_cast<std::size_t>(offset - starts.front());
+    });
+    const detail::layout_grain grain = detail::layout_internals::grain(layout);
+    REQUIRE(grain.first == starts.front());
+    for (std::size_t unit = 2; unit <= 16; unit *= 2) {
+      REQUIRE((grain.lengths % unit == 0) == (lengths % unit == 0));
+      REQUIRE((grain.distances % unit == 0) == (distances % unit == 0));
+    }
+  }
+}
+
 TEST_CASE("nesting has a limit that is an error", "[datatype][layout]") {
   Layout layout = Layout::contiguous<char>(1);
   int levels = 0;

@@ -84,6 +84,14 @@ inline operation_args get_accumulate_args(const void* from, void* result, std::u
   return a;
 }
 
+/// What get_accumulate takes from the origin: no_op takes nothing, whatever is there.
+inline const void* operand(operation op, const void* from) noexcept { return op == operation::no_op ? nullptr : from; }
+
+/// For operation_args; numbers past int, which no window has, stay past every signal.
+constexpr int signal_number(unsigned signal) noexcept {
+  return signal > static_cast<unsigned>(INT_MAX) ? INT_MAX : static_cast<int>(signal);
+}
+
 inline operation_args layout_args(call kind, const void* from, void* to, const Layout& origin_layout, int target,
                                   std::uint64_t at, const Layout& target_layout) noexcept {
   operation_args a;
