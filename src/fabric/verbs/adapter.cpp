@@ -101,7 +101,11 @@ bool adapter::open(ibv_device* candidate, int port, int gid_index, std::string& 
     return false;
   }
   bool usable = false;
-  if (::ibv_query_device(device_, &limits_) == 0) {
+  if (::ibv_query_device(device_, &limits_) != 0) {
+    add_reason(why_not, fmt::format("{}: cannot be asked ({})", name_, std::strerror(errno)));
+  } else if (limits_.max_srq == 0) {
+    add_reason(why_not, fmt::format("{}: has no shared receive queues", name_));
+  } else {
     const int first = port != 0 ? port : 1;
     const int last = port != 0 ? port : limits_.phys_port_cnt;
     for (int p = first; p <= last && !usable; ++p) usable = take_port(p, gid_index, why_not);
@@ -124,6 +128,7 @@ bool adapter::take_port(int port, int gid_index, std::string& why_not) {
   if (attr.state != IBV_PORT_ACTIVE) return no(fmt::format("is {}", ::ibv_port_state_str(attr.state)));
   port_ = static_cast<std::uint8_t>(port);
   ethernet_ = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
+  global_ = ethernet_ || (attr.flags & IBV_QPF_GRH_REQUIRED) != 0;  // functions that share a LID
   mtu_ = attr.active_mtu;
   address_.lid = attr.lid;
   const int index = gid_index >= 0 ? gid_index : choose_gid(port, attr.gid_tbl_len);
@@ -158,7 +163,7 @@ ibv_ah_attr adapter::way_to(const port_address& to) const noexcept {
   way.port_num = port_;
   way.dlid = to.lid;
   const bool other_subnet = to.gid.global.subnet_prefix != address_.gid.global.subnet_prefix;
-  way.is_global = ethernet_ || other_subnet ? 1 : 0;
+  way.is_global = global_ || other_subnet ? 1 : 0;
   way.grh.dgid = to.gid;
   way.grh.sgid_index = gid_index_;
   way.grh.hop_limit = 64;

@@ -54,6 +54,7 @@ class adapter {
   std::uint8_t port_ = 0;
   std::uint8_t gid_index_ = 0;
   bool ethernet_ = false;
+  bool global_ = false;  ///< the port takes packets with a global header alone
   ibv_mtu mtu_ = IBV_MTU_1024;
   port_address address_;
   std::string name_;

@@ -62,6 +62,7 @@ struct connection {
   std::optional<hello> newer;      ///< the peer has begun the next generation
   std::int64_t due_ns = 0;         ///< when to say it again
   std::int64_t pause_ns = 0;
+  unsigned asks = 0;  ///< that went out for this generation
 
   // ---- of the progress lock ---------------------------------------------------------------------------------
   std::vector<work> ring;         ///< entry n of the send queue at n & mask; one stays free

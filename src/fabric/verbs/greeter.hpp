@@ -94,6 +94,7 @@ class greeter {
   bool make_ready_to_send(connection& c, std::uint32_t reads) noexcept;
   bool prepare(connection& c) noexcept;
   void complain(const connection& c) noexcept;
+  void say_unheard(const connection& c) noexcept;
   void say(connection& c, greeting what) noexcept;
   void say_what_is_due(std::int64_t now_ns) noexcept;
   void settle(connection& c, bond state) noexcept;
@@ -112,6 +113,7 @@ class greeter {
   std::deque<connection> connections_;
   std::vector<ibv_qp*> retired_;  ///< of connections that were made anew
   bool complained_ = false;
+  bool unheard_said_ = false;
   std::uint32_t next_packet_;
 
   ibv_comp_channel* channel_ = nullptr;

@@ -17,6 +17,7 @@ struct member {
   int size = 1;
   std::string key;                                 ///< of the job
   std::size_t cache_bytes = std::size_t{1} << 30;  ///< of registrations that are kept
+  std::uint32_t completions = 8192;                ///< that the completion queue holds, receives among them
 };
 
 /// A device, opened and checked, and not used yet.

@@ -145,7 +145,7 @@ bool verbs_fabric::is_bulk(std::uint64_t label) noexcept { return (label & bulk_
 void verbs_fabric::take_bulk(const ibv_wc& done, fabric::sink& to) noexcept {
   connection& c = *by_index_[done.wr_id & ~(bulk_mark | receive_mark)];
   const bond state = c.state.load(std::memory_order_acquire);
-  if (state == bond::asking || c.abandoned || done.qp_num != c.queue_pair->qp_num) return;  // over already
+  if (c.abandoned || is_over(c, state, done)) return;
   const bool receive = (done.wr_id & receive_mark) != 0;
   bulk_line& line = receive ? c.bulk->receives : c.bulk->sends;
   line.given_back();

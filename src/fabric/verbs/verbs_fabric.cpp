@@ -24,20 +24,22 @@ constexpr std::size_t message_bytes = 4096;
 constexpr std::size_t receive_count = 512;
 constexpr std::size_t buffer_count = 256;
 constexpr std::size_t word_count = 1024;
-constexpr std::uint32_t completions_wanted = 8192;
 constexpr std::uint32_t reads_wanted = 16;
 constexpr std::uint32_t flushed_reserve = 256;  // completions of entries that were given up with their queue pair
 
 /// A connection's send queue: at most 16 KiB with the library's own part of it. Entries of a device in software are
 /// rounded up to a power of two, and its post is its execution, so that a longer queue gains nothing.
 queue_plan plan_for(const adapter& device) noexcept {
+  const ibv_device_attr& limits = device.limits();
+  const auto at_most = [](std::uint32_t wanted, int has) {
+    return static_cast<std::uint32_t>(std::clamp(has, 1, static_cast<int>(wanted)));
+  };
   queue_plan plan;
-  plan.entries = device.emulated() ? 15 : 63;
-  plan.gather = device.emulated() ? 16 : 8;
+  plan.entries = at_most(device.emulated() ? 15 : 63, limits.max_qp_wr);
+  plan.gather = at_most(device.emulated() ? 16 : 8, limits.max_sge);
   plan.inline_bytes = device.emulated() ? inline_bytes_max : 220;
-  plan.bulk_entries = bulk_depth;
-  plan.reads =
-      static_cast<std::uint32_t>(std::clamp(device.limits().max_qp_rd_atom, 1, static_cast<int>(reads_wanted)));
+  plan.bulk_entries = at_most(bulk_depth, limits.max_qp_wr);
+  plan.reads = at_most(reads_wanted, std::min(limits.max_qp_rd_atom, limits.max_qp_init_rd_atom));
   return plan;
 }
 
@@ -50,7 +52,7 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
   if (channel_ == nullptr) refuse_without("completion channel");
   ::fcntl(channel_->fd, F_SETFL, ::fcntl(channel_->fd, F_GETFL) | O_NONBLOCK);
   ::fcntl(channel_->fd, F_SETFD, FD_CLOEXEC);
-  const int entries = std::min<int>(limits.max_cqe, completions_wanted);
+  const int entries = std::min(limits.max_cqe, static_cast<int>(who.completions));
   completions_ = ::ibv_create_cq(device_->device(), entries, nullptr, channel_, 0);
   if (completions_ == nullptr) refuse_without("completion queue");
   const std::size_t receives = std::min<std::size_t>(
@@ -337,12 +339,17 @@ void verbs_fabric::take_receive(const ibv_wc& done, fabric::sink& to) noexcept {
   receives_->give_back(buffer);
 }
 
+// Of a queue pair that was abandoned: another takes its place, or will, or the peer was known dead before that.
+bool verbs_fabric::is_over(const connection& c, bond state, const ibv_wc& done) noexcept {
+  return state == bond::asking || c.queue_pair == nullptr || done.qp_num != c.queue_pair->qp_num;
+}
+
 // One completion speaks for all entries before it that said nothing. After an error the queue pair does nothing more,
 // but what it has done before still counts.
 void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   connection& c = *by_index_[(done.wr_id >> 32) & 0x7fffffff];
   const bond state = c.state.load(std::memory_order_acquire);
-  if (state == bond::asking || done.qp_num != c.queue_pair->qp_num) return;  // over already: see abandon
+  if (is_over(c, state, done)) return;
   ++completions_taken_;
   const auto number = static_cast<std::uint32_t>(done.wr_id);
   const bool failed = done.status != IBV_WC_SUCCESS;

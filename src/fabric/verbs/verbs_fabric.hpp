@@ -138,7 +138,7 @@ class verbs_fabric final : public fabric::network, private registrar {
     if (queued_.count != 0 && queued_.to == &c && !post_queued()) return true;
     return c.stages != 0 || !has_room(c, entries);
   }
-  static bool signals_write(connection& c, bool must, std::uint32_t count) noexcept;
+  bool signals_write(connection& c, bool must, std::uint32_t count) const noexcept;
   [[nodiscard]] bool signals_silent(const connection& c) const noexcept;
   status post(connection& c, order& o) noexcept;
   status transfer_pieces(int peer, slices local, std::span<const fabric::remote_slice> remote,
@@ -174,6 +174,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   unsigned fetch() noexcept;
   void take(const ibv_wc& done, fabric::sink& to) noexcept;
   void take_receive(const ibv_wc& done, fabric::sink& to) noexcept;
+  static bool is_over(const connection& c, bond state, const ibv_wc& done) noexcept;
   void take_sent(const ibv_wc& done, fabric::sink& to) noexcept;
   void abandon_broken(fabric::sink& to) noexcept;
   void abandon(connection& c, status result, fabric::sink& to) noexcept;

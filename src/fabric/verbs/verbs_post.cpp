@@ -31,10 +31,13 @@ std::uint64_t label_of(const connection& c, std::uint32_t number) noexcept {
 
 }  // namespace
 
-// Of a write, or of the last of several that are posted together.
-[[gnu::always_inline]] inline bool verbs_fabric::signals_write(connection& c, bool must, std::uint32_t count) noexcept {
+// Of a write, or of the last of several that are posted together. Entries that say nothing fill at most half of the
+// completion queue: were it all of it, nothing would ever make room.
+[[gnu::always_inline]] inline bool verbs_fabric::signals_write(connection& c, bool must,
+                                                               std::uint32_t count) const noexcept {
   if (c.head - c.tail == c.silent) c.burst = c.head;  // nothing is under way that somebody waits for
-  return must || c.unsignalled + count >= signal_every || c.head - c.burst < signal_every;
+  return must || c.unsignalled + count >= signal_every || c.head - c.burst < signal_every ||
+         2 * under_way_ > under_way_max_;
 }
 
 // A silent message keeps its buffer until something behind it is signalled: at most half of them are kept so.
