@@ -454,6 +454,8 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
     return detail::post(*view_, group.data(), group.size(), promises);
   }
   /// Starts an epoch towards the ranks of `group`; blocks until each has posted.
+  /// Errors     peer_failed if a rank of the group that has not posted is dead or has left. A start that fails uses up
+  ///            nobody's post: start again with the others
   void start(std::span<const int> group, assertion promises = assertion::none, source where = source::current()) {
     detail::require(*view_, detail::call::start, try_start(group, promises), -1, 0, group.size(), where);
   }
@@ -468,6 +470,8 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   [[nodiscard]] status try_complete() noexcept { return detail::complete(*view_); }
   /// Ends the epoch of `post`: blocks until every rank of its group has completed.
   /// Memory     their operations are visible to plain loads
+  /// Errors     peer_failed if a rank of the group that has not completed is dead or has left. The epoch is over then,
+  ///            but what was posted to the others stays posted: the next wait for one of them waits for that, too
   void wait(source where = source::current()) {
     const status s = try_wait();
     detail::require(*view_, detail::call::wait, s, -1, 0, 0, where);

@@ -38,6 +38,7 @@ status check_group(const window_core& w, const int* group, std::size_t count) no
   for (std::size_t i = 0; i < count; ++i) {
     if (group[i] < 0 || group[i] >= w.size()) return status::bad_rank;
     if (std::find(group, group + i, group[i]) != group + i) return status::bad_argument;
+    if (w.is_far(group[i]) && w.ctx->wide() == nullptr) return status::unreachable;
   }
   return status::done;
 }
@@ -55,7 +56,7 @@ std::uint32_t told_by(const window_core& w, std::size_t array_at, int rank) noex
 std::uint32_t posts_from(window_core& w, int target) noexcept {
   if (w.block_of(target) != nullptr) return told_by(w, w.layout.posts_at, target);
   const std::unique_lock guard(w.ctx->lock(), std::try_to_lock);
-  return guard ? w.far_posts[w.world_rank(target)] : 0;
+  return guard ? w.told_by_message[w.world_rank(target)].posts : 0;
 }
 
 status lost_in(window_core& w, const std::vector<int>& group) noexcept {
@@ -67,30 +68,43 @@ status lost_in(window_core& w, const std::vector<int>& group) noexcept {
   return status::done;
 }
 
-/// Whether those to whom this rank has posted have completed.
-bool all_completed(const window_core& w) noexcept {
-  return w.far_completions.load() >= w.far_completions_expected &&
-         std::ranges::all_of(w.exposure_group, [&w](int origin) noexcept {
-           return w.block_of(origin) == nullptr ||
-                  told_by(w, w.layout.completions_at, origin) == w.told[w.index_of(origin)].posts;
-         });
+/// Whether this origin has completed as often as this rank has posted to it. Counted for each by itself: what another
+/// one owes that is dead is nobody's to wait for.
+bool has_completed(window_core& w, int origin) noexcept {
+  if (w.block_of(origin) != nullptr)
+    return told_by(w, w.layout.completions_at, origin) == w.told[w.index_of(origin)].posts;
+  const std::lock_guard guard(w.ctx->lock());
+  const message_counts& counts = w.told_by_message[w.world_rank(origin)];
+  return counts.completions == counts.posted;
 }
 
-/// Uses up one post of the target, when it has come.
+/// Whether those to whom this rank has posted have completed.
+bool all_completed(window_core& w) noexcept {
+  return std::ranges::all_of(w.exposure_group, [&w](int origin) noexcept { return has_completed(w, origin); });
+}
+
+/// Blocks until the target has posted once more than was used up.
 status await_post(window_core& w, int target) noexcept {
-  if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
   const std::uint32_t wanted = starts_of(w, target) + 1;
   const int peer = w.world_rank(target);
-  status s = status::done;
-  {
-    const absence out(w);
-    s = wait_for_count(
-        w, [&]() noexcept { return static_cast<std::int32_t>(posts_from(w, target) - wanted) >= 0; },
-        [&]() noexcept { return w.ctx->gone(peer) ? status::peer_failed : status::done; });
-  }
+  const absence out(w);
+  const status s = wait_for_count(
+      w, [&]() noexcept { return static_cast<std::int32_t>(posts_from(w, target) - wanted) >= 0; },
+      [&]() noexcept { return w.ctx->gone(peer) ? status::peer_failed : status::done; });
   if (s == status::peer_failed) w.ctx->blame(peer);
-  if (s == status::done) starts_of(w, target) = wanted;
   return s;
+}
+
+/// `done`, `peer_failed` or `not_yet`, after a look at the network. What the dead said before comes first.
+status exposure_state(window_core& w) noexcept {
+  if (all_completed(w)) return status::done;
+  w.ctx->take_news();
+  const status lost = w.ctx->deaths() != 0 ? lost_in(w, w.exposure_group) : status::done;
+  unsigned found = 0;
+  do found = w.ctx->progress();
+  while (found != 0 && lost != status::done);
+  if (all_completed(w)) return status::done;
+  return lost == status::done ? status::not_yet : lost;
 }
 
 void end_access(window_core& w) noexcept {
@@ -143,8 +157,10 @@ status post(window_view& view, const int* group, std::size_t count, assertion) n
   w.exposed = true;
   w.exposure_group.assign(group, group + count);
   for (const int origin : w.exposure_group) {
-    if (w.is_far(origin) && w.ctx->wide() == nullptr) return status::unreachable;
-    if (w.block_of(origin) == nullptr) ++w.far_completions_expected;
+    if (w.block_of(origin) == nullptr) {
+      const std::lock_guard guard(w.ctx->lock());
+      ++w.told_by_message[w.world_rank(origin)].posted;
+    }
     notify(w, origin, counter_kind::post, 0);
   }
   return status::done;
@@ -165,6 +181,8 @@ status start(window_view& view, const int* group, std::size_t count, assertion) 
       return s;
     }
   }
+  // Only now: a start that fails leaves the posts of the living to the next one.
+  for (std::size_t i = 0; i < count; ++i) ++starts_of(w, group[i]);
   w.access = access_epoch::start;
   w.access_group.assign(group, group + count);
   for (const int target : w.access_group) {
@@ -209,13 +227,9 @@ status test(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::test);
   if (!w.exposed) return status::wrong_epoch;
-  if (!all_completed(w)) w.ctx->progress();
-  if (!all_completed(w)) {
-    const status s = w.ctx->deaths() != 0 ? lost_in(w, w.exposure_group) : status::done;
-    return s == status::done ? status::not_yet : s;
-  }
-  w.exposed = false;
-  return status::done;
+  const status s = exposure_state(w);
+  if (s != status::not_yet) w.exposed = false;
+  return s;
 }
 
 // ---- signals -------------------------------------------------------------------------------------------------------

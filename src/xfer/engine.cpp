@@ -258,8 +258,8 @@ void engine::on_notify(void* self, int source, std::span<const std::byte> payloa
     case counter_kind::signal:
       if (h.index < w->hints.signals) w->array<word64>(mine, w->layout.signals_at)[h.index].fetch_add(1);
       break;
-    case counter_kind::completion: w->far_completions.fetch_add(1); break;
-    case counter_kind::post: ++w->far_posts[source]; break;
+    case counter_kind::completion: ++w->told_by_message[source].completions; break;
+    case counter_kind::post: ++w->told_by_message[source].posts; break;
   }
 }
 

@@ -80,6 +80,13 @@ struct epoch_counts {
   std::uint32_t starts = 0;
 };
 
+/// The same with a rank that tells by messages: how often this rank has posted to it, and what has come from it.
+struct message_counts {
+  std::uint32_t posted = 0;
+  std::uint32_t posts = 0;
+  std::uint32_t completions = 0;
+};
+
 /// Where the arrays after a window_block lie, and the data of an allocated window.
 struct block_layout {
   std::size_t signals_at = 0;  ///< word64 per signal
@@ -256,9 +263,7 @@ struct window_core : window_view {
   far_target* last_far_target = nullptr;
   std::unordered_map<int, fabric::region_key> near_blocks;  ///< as the fabric between nodes reaches them
   std::vector<int> far_used;                                ///< locked by this lock_all epoch
-  std::unordered_map<int, std::uint32_t> far_posts;         ///< by message; guarded by the progress lock
-  word64 far_completions{};                                 ///< by message, ever
-  std::uint64_t far_completions_expected = 0;
+  std::unordered_map<int, message_counts> told_by_message;  ///< by world rank; guarded by the progress lock
 
   [[nodiscard]] int size() const noexcept { return team->size; }
   [[nodiscard]] int world_rank(int target) const noexcept { return team->world_rank(target); }

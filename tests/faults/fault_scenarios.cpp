@@ -169,6 +169,28 @@ void die_while_started(stage& on) {
   on.die();
 }
 
+/// The epochs that the victim has spoilt leave nothing behind that keeps the others from their next ones.
+void sleep_in_start_of_all(stage& on) {
+  std::vector<int> living = on.survivors();
+  std::erase(living, on.rank());
+  std::vector<int> all = living;
+  all.push_back(on.victim);
+  on.window.post(all);
+  on.ready(on.victim);
+  on.must_be_told("start", [&] { on.window.start(all); });
+  on.window.start(living);  // with the posts that the other one has found
+  on.window.complete();
+  on.must_be_told("wait", [&] { on.window.wait(); });
+  on.window.post(living);
+  on.window.start(living);
+  for (const int r : living) on.window.put(std::uint64_t{6}, r, static_cast<std::size_t>(on.rank()));
+  on.window.complete();
+  on.window.wait();
+  for (const int r : living) {
+    if (on.window[static_cast<std::size_t>(r)] != 6) on.wrong("put after a failed epoch");
+  }
+}
+
 // ---- operations
 // -------------------------------------------------------------------------------------------------------
 
@@ -276,6 +298,7 @@ constexpr scenario table[] = {
     {"any_signal", die_outside, sleep_for_any_signal},
     {"start", die_outside, sleep_in_start},
     {"wait", die_while_started, sleep_in_wait},
+    {"start_of_all", die_outside, sleep_in_start_of_all},
     {"read_created", serve_until_killed, read_created},
     {"storm", storm_until_killed, storm_until_death},
     {"transfers", die_in_transfers, sleep_in_barrier},

@@ -99,6 +99,55 @@ TEST_CASE("a fence among neighbours fails for the neighbours of the dead only", 
   });
 }
 
+TEST_CASE("a start that fails leaves the posts of the living to the next one", "[deaths][start]") {
+  const int per_node = GENERATE(1, 3);
+  all_well(3, per_node, 2, "auto", [](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 8);
+    if (rt.rank() == 2) live_on(rt);
+    const int origin[] = {0}, living[] = {1}, both[] = {1, 2};
+    if (rt.rank() == 1) {
+      win.post(origin);
+      expect(win.try_wait(), status::done, "wait for an origin whose first start failed");
+      expect(win[3] == 7 ? status::done : status::bad_size, status::done, "what that origin has put");
+    } else {
+      expect(win.try_start(both), status::peer_failed, "start towards the dead, too");
+      expect(win.try_start(living), status::done, "start towards the living");
+      win.put(std::uint64_t{7}, 1, 3);
+      expect(win.try_complete(), status::done, "complete");
+    }
+  });
+}
+
+TEST_CASE("a dead origin fails one exposure, not the next", "[deaths][wait]") {
+  const int per_node = GENERATE(1, 3);
+  const bool by_test = GENERATE(false, true);
+  all_well(3, per_node, 2, "auto", [by_test](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 8);
+    if (rt.rank() == 2) live_on(rt);
+    const int target[] = {0}, living[] = {1}, both[] = {1, 2};
+    const auto wait = [&]() {
+      if (!by_test) return win.try_wait();
+      try {
+        while (!win.test()) rt.compute(1ms);
+      } catch (const rma::Error& e) {
+        return e.code();
+      }
+      return status::done;
+    };
+    if (rt.rank() == 1) {
+      for (int i = 0; i < 2; ++i) {
+        expect(win.try_start(target), status::done, "start");
+        expect(win.try_complete(), status::done, "complete");
+      }
+    } else {
+      expect(win.try_post(both), status::done, "post");
+      expect(wait(), status::peer_failed, "wait for the dead, too");
+      expect(win.try_post(living), status::done, "post to the living");
+      expect(wait(), status::done, "wait for the living");
+    }
+  });
+}
+
 TEST_CASE("whoever is told of a death by an operation is told whose it was", "[deaths][transfer]") {
   const bool held = GENERATE(true, false);          // a value that is fetched in a lock's epoch goes a shorter way
   const bool wide = held && GENERATE(true, false);  // a get of many values is ended by its flush
