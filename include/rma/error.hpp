@@ -47,7 +47,8 @@ enum class [[nodiscard]] status : std::int8_t {
 
   peer_failed = -32,    ///< a rank that this call depends on is dead
   window_failed = -33,  ///< an epoch was abandoned by an exception; free the window
-  /// A transfer to or from a living rank ended with an error, and this call is the one to say so. What the transfer
+  /// A transfer to or from a living rank ended with an error (the rank may have dropped the window, then its message
+  /// says so), and this call is the one to say so. What the transfer
   /// would have written is undefined until it is written again; nothing else is harmed, and the call has done its
   /// other work: an epoch that it closes is closed.
   transfer_failed = -34,

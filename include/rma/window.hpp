@@ -96,7 +96,9 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
     }
     return *this;
   }
-  /// Not collective, waits for nobody: this rank's part is given back once every rank has dropped its own.
+  /// Not collective, waits for nobody: the memory of `allocate` is given back once every rank has dropped its handle,
+  /// that of `create` is the program's again at once. Operations that come for this rank's handler are not done any
+  /// more: they end with transfer_failed at their origin. So let the others finish first.
   ~Window() { detail::drop_window(view_); }
 
   /// Ends the window and gives its memory back.

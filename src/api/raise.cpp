@@ -133,11 +133,12 @@ void raise(const window_view& view, call what, status code, int target, std::uin
     why = fmt::format("world rank {} is dead or has left the job; go on without it, or team.shrink()", about);
   } else if (code == status::transfer_failed) {
     about = w.ctx->last_failed();
-    why = fmt::format(
-        "a transfer to or from world rank {} ended with an error, though the rank lives; what it should have written "
-        "is "
-        "undefined: repeat it",
-        about);
+    why = about >= 0 && about == w.dropped_by.load()
+              ? fmt::format("world rank {} has dropped this window; let all finish before it does, by a barrier", about)
+              : fmt::format(
+                    "a transfer to or from world rank {} ended with an error, though the rank lives; "
+                    "what it should have written is undefined: repeat it",
+                    about);
   } else {
     why = remedy(w, what, code, target, displacement, count);
   }

@@ -26,18 +26,21 @@ Error request_error(const char* call, status code, request_node*& node, const st
   const bool synchronises = node->task != nullptr;
   const int peer = !synchronises ? node->rank : code == status::peer_failed ? owner.ctx().last_failed() : -1;
   std::string name = fmt::format("#{:x}", node->window & 0xffff);
+  bool dropped = false;
   {
     const std::lock_guard guard(owner.ctx().lock());
     const window_core* const w = owner.find(node->window);
     if (w != nullptr && !w->hints.name.empty()) name = fmt::format("'{}'", w->hints.name);
+    dropped = w != nullptr && peer >= 0 && w->dropped_by.load() == peer;
   }
   end_failed(node, code);
-  const char* const why =
-      code == status::peer_failed ? ": the target is dead or has left the job"
-      : code == status::transfer_failed
-          ? ": the transfer ended with an error, though the rank lives; what it should have written "
-            "is undefined: repeat it"
-          : "";
+  const char* why = "";
+  if (code == status::peer_failed) why = ": the target is dead or has left the job";
+  if (code == status::transfer_failed) {
+    why = dropped ? ": the target has dropped the window"
+                  : ": the transfer ended with an error, though the rank lives; what it should have written is "
+                    "undefined: repeat it";
+  }
   if (synchronises) {
     const std::string blamed =
         code == status::peer_failed ? fmt::format(": world rank {} is dead or has left", peer) : "";

@@ -114,18 +114,14 @@ status send_deferred(window_core& w, int target) noexcept {
 }
 
 void send_operations(window_core& w, int target, const deferred_epoch& epoch) {
-  target_state& state = w.state_of(target);
   const std::lock_guard guard(w.ctx->lock());
   const int to = w.world_rank(target);
   context::peer& peer = w.ctx->peer_of(to);
-  if (state.peer == nullptr) state.protests = peer.protests.load();
   for_each_message(epoch, [&](std::span<const std::byte> message) {
     ++peer.operations_sent;
     w.ctx->send(to, message::operation, message.subspan(sizeof(std::uint32_t)), {});
   });
-  state.peer = &peer;
-  state.last_operation = peer.operations_sent;
-  mark_dirty(w, target, state);
+  mark_sent(w, target, w.state_of(target), peer);
 }
 
 }  // namespace rma::detail

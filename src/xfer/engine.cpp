@@ -95,9 +95,8 @@ void engine::end_piece(posted_operation& op, status result) noexcept {
     if (op.result == status::done) {
       op.state = nullptr;
     } else {
-      state.fabric_failed.store(static_cast<std::uint32_t>(-static_cast<int>(op.result)));
+      state.fail(op.result);
       if (op.immediate) --state.immediates;  // nobody waits for it
-      ++state.failures;
       op.reports = state.reports;
     }
     state.end_posted();
@@ -192,6 +191,7 @@ void engine::take_result(std::uint64_t ticket, std::span<const std::byte> data) 
 
 void engine::drop_ticket(std::uint64_t ticket) noexcept {
   const auto index = static_cast<std::uint32_t>(ticket);
+  if (index == 0 || index > tickets_.size()) return;
   result_ticket& t = tickets_[index - 1];
   if (t.generation != ticket >> 32) return;
   if (!t.contiguous) t.shape = Layout();
@@ -241,9 +241,33 @@ void engine::on_share(void* self, int source, std::span<const std::byte> payload
   serve_share(*static_cast<engine*>(self), source, payload);
 }
 
-void engine::on_refuse(void* self, int source, std::span<const std::byte>) noexcept {
-  word32& refusals = static_cast<engine*>(self)->ctx_.peer_of(source).refusals;
-  refusals.store(refusals.load(std::memory_order_relaxed) + 1);
+void engine::on_refuse(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<engine*>(self);
+  context::peer& peer = me.ctx_.peer_of(source);
+  dropped_header h{};
+  if (payload.empty()) {  // the half of a copy
+    peer.refusals.store(peer.refusals.load(std::memory_order_relaxed) + 1);
+  } else if (payload.size() == sizeof h) {
+    std::memcpy(&h, payload.data(), sizeof h);
+    me.fail_dropped(source, peer, h);
+  } else {
+    me.refuse(source, message::refuse, payload, nonsense::wrong_length);
+  }
+}
+
+// Its own request says so, and the call that completes what is under way there. No other operation is concerned.
+void engine::fail_dropped(int source, context::peer& peer, const dropped_header& h) noexcept {
+  const std::uint64_t operation = peer.operations_done.load(std::memory_order_relaxed) + h.done;
+  drop_ticket(h.ticket);
+  for (request_node& node : requests_) {
+    if (node.peer == &peer && node.operation == operation) node.ended = status::transfer_failed;
+  }
+  if (window_core* const w = find(h.window)) {
+    const auto at = w->handler_targets.find(source);
+    if (at != w->handler_targets.end()) at->second->fail(status::transfer_failed);
+    w->dropped_by.store(source);
+  }
+  peer.operations_done.store(operation);
 }
 
 void engine::on_notify(void* self, int source, std::span<const std::byte> payload) noexcept {
@@ -304,6 +328,7 @@ namespace {
 
 /// What a handler's operation is worth that is over.
 status acknowledged(const request_node& node) noexcept {
+  if (node.ended != status::not_yet) return node.ended;
   return node.peer->protests.load() == node.protests ? status::done : status::transfer_failed;
 }
 

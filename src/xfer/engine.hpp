@@ -21,6 +21,7 @@
 namespace rma::detail {
 
 struct window_core;
+struct dropped_header;
 class engine;
 
 struct target_state;
@@ -53,7 +54,7 @@ struct request_node {
   std::uint64_t window = 0;            ///< its id
   request_node* next_free = nullptr;
   std::unique_ptr<sync_task> task{};  ///< instead of all of them
-  status ended = status::not_yet;     ///< of the task
+  status ended = status::not_yet;     ///< of the task, or of an operation that the target has turned down
 };
 
 /// Where the data of a get, get_accumulate, fetch_and_op or compare_and_swap go when the reply comes.
@@ -146,6 +147,7 @@ class engine {
   posted_operation* one_more_posted();
   void end_piece(posted_operation& op, status result) noexcept;
   request_node* take_request();
+  void fail_dropped(int source, context::peer& peer, const dropped_header& h) noexcept;
   static void on_completion(void* self, std::uint64_t token, status result) noexcept;
   void take_result(std::uint64_t ticket, std::span<const std::byte> data) noexcept;
   static void on_operation(void* self, int source, std::span<const std::byte> payload) noexcept;

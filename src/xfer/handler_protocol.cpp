@@ -32,10 +32,7 @@ void send(window_core& w, int to, context::peer& peer, message_maker& made, std:
 void keep_track(window_core& w, int target, target_state& state, int rank, context::peer& peer,
                 request_node** request) noexcept {
   w.ctx->count(counter::operations_handler);
-  if (state.peer == nullptr) state.protests = peer.protests.load();
-  state.peer = &peer;
-  state.last_operation = peer.operations_sent;
-  mark_dirty(w, target, state);
+  mark_sent(w, target, state, peer);
   if (request != nullptr) *request = w.team->rt->ops->new_request(w, rank, state.last_operation);
 }
 

@@ -107,6 +107,11 @@ bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
   return true;
 }
 
+/// The window was dropped here, which its origin may not know.
+void turn_down(engine& e, int source, const operation_header& head) noexcept {
+  e.ctx().send_record(source, message::refuse, dropped_header{head.window, head.ticket, e.ctx().pay(source)});
+}
+
 }  // namespace
 
 void serve_operation(engine& e, int source, std::span<const std::byte> payload) noexcept {
@@ -120,8 +125,8 @@ void run_operation(engine& e, int source, std::span<const std::byte> payload) no
     e.refuse(source, message::operation, payload, nonsense::wrong_length);
     return;
   }
-  window_core* const w = e.find(in.head.window);  // null: it has been dropped here
-  if (w == nullptr) return;
+  window_core* const w = e.find(in.head.window);
+  if (w == nullptr) return turn_down(e, source, in.head);
   if (!serve(e, *w, source, in)) e.refuse(source, message::operation, payload, nonsense::wrong_contents);
   if (in.head.signal <= last_of_fence)  // whatever became of it: the fence waits for this
     on_fence_news(*w, source, fence_news::finish, static_cast<std::uint32_t>(last_of_fence - in.head.signal));

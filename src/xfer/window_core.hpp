@@ -136,7 +136,7 @@ struct target_state {
   std::uint32_t protests = 0;        ///< the peer's that have been reported
   std::uint64_t last_promised = 0;   ///< of these, the last that the target is bound to handle
   word64 fabric_pending{};           ///< posted fabric operations
-  word32 fabric_failed{};            ///< minus the status of one of them that failed and was not reported
+  word32 fabric_failed{};            ///< minus the status of one that failed, or was turned down, and was not reported
   std::uint32_t failures = 0;        ///< how many; these three are written by who holds the progress lock
   std::uint32_t reports = 0;         ///< how often failures have been reported by a call that completes all
   bool dirty = false;                ///< in window_core::dirty
@@ -156,6 +156,10 @@ struct target_state {
     const std::uint64_t pending = fabric_pending.load(std::memory_order_relaxed);
     fetches = !write || (fetches && pending != 0);
     fabric_pending.store(pending + 1);
+  }
+  void fail(status why) noexcept {
+    fabric_failed.store(static_cast<std::uint32_t>(-static_cast<int>(why)));
+    ++failures;
   }
   void end_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) - 1); }
 };
@@ -258,6 +262,9 @@ struct window_core : window_view {
   std::vector<target_state> states;  ///< per mapped rank
   std::unordered_map<int, std::unique_ptr<far_target>> far_targets;
   near_target last_near;
+  /// By world rank, those whose handler was ever asked; guarded by the progress lock.
+  std::unordered_map<int, target_state*> handler_targets;
+  std::atomic<int> dropped_by = -1;           ///< world rank that has said last that it has dropped the window
   std::atomic<std::uint32_t> cpu_copies = 0;  ///< puts and gets to other processes' private memory, about
   int last_far = -1;                          ///< the far target that was asked for last
   far_target* last_far_target = nullptr;
@@ -344,6 +351,17 @@ inline void mark_dirty(window_core& w, int target, target_state& state) noexcept
     w.dirty.push_back(target);
   }
   if (target_view* const t = w.view_at(target)) t->flushable = 0;
+}
+
+/// Messages have been sent to the target's handler: flushes wait for them. The caller holds the progress lock.
+inline void mark_sent(window_core& w, int target, target_state& state, context::peer& peer) {
+  if (state.peer == nullptr) {
+    state.protests = peer.protests.load();
+    w.handler_targets.emplace(w.world_rank(target), &state);
+  }
+  state.peer = &peer;
+  state.last_operation = peer.operations_sent;
+  mark_dirty(w, target, state);
 }
 
 /// Promoted user memory becomes private again.

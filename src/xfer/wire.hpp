@@ -5,6 +5,7 @@
 ///   operation_header | target_rows ... | data        origin -> target
 ///   reply_header | data                              target -> origin, if something comes back
 ///   count                                            target -> origin, acknowledges so many messages
+///   dropped_header                                   target -> origin, instead of both
 ///   share_header                                     origin -> target, acknowledged after the copy
 ///
 /// Messages between two ranks arrive in order, so that none says which piece of its operation it is. An update of one
@@ -48,6 +49,13 @@ inline constexpr std::uint64_t one_message_max = operation_message_max - sizeof(
 struct reply_header {
   std::uint64_t ticket;
   std::uint64_t done;  ///< messages that this one acknowledges
+};
+
+/// An operation was not done: the target has dropped the window.
+struct dropped_header {
+  std::uint64_t window;
+  std::uint64_t ticket;  ///< 0: nothing was to come back
+  std::uint64_t done;    ///< messages that this one acknowledges; the last is that of the operation
 };
 
 /// What the target copies, and where the other side of its copy is.
