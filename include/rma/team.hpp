@@ -23,7 +23,8 @@ struct team_core;
 ///
 /// All collectives here are for set-up: correct everywhere, simple, not tuned.
 /// Shape      every member calls the same collectives on a team in the same order
-/// Errors     peer_failed naming a dead member, until `shrink()`
+/// Errors     peer_failed naming a dead member, until `shrink()`. The call in which a member dies may succeed on some
+///            of the others and fail on the rest
 /// Threads    one thread at a time per team, at every thread level; different teams at once
 class Team {
  public:
@@ -42,12 +43,14 @@ class Team {
   /// Members with the same colour form a team, ordered by key, then by rank. A negative colour gets a team of
   /// itself alone.
   /// Shape      collective
+  /// Errors     peer_failed, on some members perhaps: the others wait for these in vain if the dead one is not in their
+  ///            new team, for a team knows of its own members' deaths only
   [[nodiscard]] Team split(int colour, int key = 0) const;
   /// The members on this rank's node.
   /// Shape      collective
   [[nodiscard]] Team node() const;
   /// The members that are still alive, in the same order. Needed after a death: collectives on the old team raise.
-  /// Shape      collective over the survivors
+  /// Shape      collective over the survivors, however their last calls on the old team have ended
   [[nodiscard]] Team shrink() const;
 
   /// Nobody returns before everybody has called.

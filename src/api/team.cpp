@@ -120,7 +120,8 @@ Team Team::shrink() const {
   detail::context& ctx = *team.rt->ctx;
   const detail::call_scope in(ctx, "shrink");
   require_caller(team, "shrink", std::source_location::current());
-  const std::uint64_t id = mix(team.id, ++team.children);
+  // Counted by itself: of windows and splits, one that a death ended may have been made at some ranks only.
+  const std::uint64_t id = mix(~team.id, ++team.shrinks);
   for (;;) {
     // Everybody who knows of the same deaths meets in the same round; news of another death starts a new one.
     const auto dead = [&team, &ctx]() {

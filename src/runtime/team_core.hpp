@@ -29,7 +29,8 @@ struct team_core : std::enable_shared_from_this<team_core> {
   std::vector<std::int32_t> places;
   bool one_node = false;
   std::uint64_t sequence = 0;    ///< collectives so far
-  std::uint64_t children = 0;    ///< teams and windows made so far
+  std::uint64_t children = 0;    ///< windows and teams made so far, but for
+  std::uint64_t shrinks = 0;     ///< ... those of the living, wanted so far
   node_barrier fast;             ///< valid if one_node
   dissemination::seat far_seat;  ///< of the barrier otherwise
   std::size_t lines_offset = 0;  ///< of the barrier's lines, in every member's segment

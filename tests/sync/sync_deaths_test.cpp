@@ -148,6 +148,28 @@ TEST_CASE("a dead origin fails one exposure, not the next", "[deaths][wait]") {
   });
 }
 
+TEST_CASE("a team shrinks after a split that failed on some ranks only", "[deaths][team]") {
+  const int per_node = GENERATE(1, 4);
+  all_well(4, per_node, 2, "auto", [](rma::Runtime& rt) {
+    rma::Team world = rt.world();
+    // What rank 0 has gathered goes by rank 2 to rank 3, after rank 2 has died in there, and before that is news.
+    if (rt.rank() == 3) rt.compute(20ms);
+    status found = status::done;
+    try {
+      (void)world.split(rt.rank());
+    } catch (const rma::Error& e) {
+      found = e.code();
+    }
+    expect(found, rt.rank() == 3 ? status::peer_failed : status::done, "split");
+    rma::Team alive = world.shrink();
+    rma::Team again = world.shrink();
+    expect(alive.size() == 3 && again.size() == 3 ? status::done : status::bad_size, status::done, "shrink");
+    alive.barrier();
+    again.barrier();
+    alive.barrier();
+  });
+}
+
 TEST_CASE("whoever is told of a death by an operation is told whose it was", "[deaths][transfer]") {
   const bool held = GENERATE(true, false);          // a value that is fetched in a lock's epoch goes a shorter way
   const bool wide = held && GENERATE(true, false);  // a get of many values is ended by its flush
