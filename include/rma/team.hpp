@@ -43,8 +43,7 @@ class Team {
   /// Members with the same colour form a team, ordered by key, then by rank. A negative colour gets a team of
   /// itself alone.
   /// Shape      collective
-  /// Errors     peer_failed, on some members perhaps: the others wait for these in vain if the dead one is not in their
-  ///            new team, for a team knows of its own members' deaths only
+  /// Errors     peer_failed if a member dies meanwhile, of whatever colour
   [[nodiscard]] Team split(int colour, int key = 0) const;
   /// The members on this rank's node.
   /// Shape      collective

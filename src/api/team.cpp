@@ -35,12 +35,20 @@ std::uint64_t number_of(std::string_view name) noexcept {
   return number;
 }
 
-Team make_team(const detail::team_core& parent, std::uint64_t id, std::vector<int> world_ranks) {
+/// Members wait for each other. `watched`: a death in that team may have kept some of them from coming here, so that it
+/// ends these waits.
+Team make_team(const detail::team_core& parent, std::uint64_t id, std::vector<int> world_ranks,
+               detail::team_core* watched = nullptr) {
   const int world = parent.world_rank(parent.rank);
   const auto me = std::find(world_ranks.begin(), world_ranks.end(), world) - world_ranks.begin();
   const int size = static_cast<int>(world_ranks.size());
   auto team = std::make_shared<detail::team_core>(parent.rt, id, std::move(world_ranks), static_cast<int>(me), size);
+  team->watched = watched;
   team->make_lines();
+  std::uint32_t here = 1;
+  if (watched != nullptr && !team->has_lines)
+    require(*watched, "split", team->allreduce_one(here, min), std::source_location::current());
+  team->watched = nullptr;
   return Team(std::move(team));
 }
 
@@ -101,7 +109,7 @@ Team Team::split(int colour, int key) const {
   std::vector<int> members;
   for (const wish& w : all) members.push_back(core_->world_rank(w.rank));
   const auto tag = colour < 0 ? ~static_cast<std::uint64_t>(rank()) : static_cast<std::uint64_t>(colour);
-  return make_team(*core_, mix(mix(core_->id, child), tag), std::move(members));
+  return make_team(*core_, mix(mix(core_->id, child), tag), std::move(members), core_.get());
 }
 
 Team Team::node() const {

@@ -63,6 +63,7 @@ void team_core::make_lines() {
 
 status team_core::lost_member() noexcept {
   if (rt->ctx->deaths() == 0) return status::done;
+  if (watched != nullptr && watched->lost_member() != status::done) return status::peer_failed;
   for (int r = 0; r < size; ++r) {
     if (!rt->ctx->dead(world_rank(r))) continue;
     rt->ctx->blame(world_rank(r));

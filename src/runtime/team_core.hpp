@@ -35,6 +35,7 @@ struct team_core : std::enable_shared_from_this<team_core> {
   dissemination::seat far_seat;  ///< of the barrier otherwise
   std::size_t lines_offset = 0;  ///< of the barrier's lines, in every member's segment
   bool has_lines = false;
+  team_core* watched = nullptr;  ///< while this one is being made, a team whose deaths concern it, too
 
   team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_id, std::vector<int> world_ranks, int my_rank,
             int team_size);
