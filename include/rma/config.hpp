@@ -24,14 +24,16 @@ std::string_view name_of(thread_level level) noexcept;
 
 /// Everything has a default: `Runtime(Config{})` is what `Runtime()` does.
 struct Config {
-  /// Read RMA_* variables of the environment. Values given here win over them.
+  /// Read RMA_* variables of the environment. Values given here win over them. A variable of that kind that is no
+  /// setting is an error (bad_setting).
   bool environment = true;
-  /// "" alone, "local://NAME" (rmarun), "tcp://HOST:PORT" (rank 0 listens there). RMA_BOOT.
+  /// "local://NAME" (rmarun), "tcp://HOST:PORT" (rank 0 listens there), "pmix", "pmi2", "alone"; "": PMIx if its
+  /// launcher started the process, else alone. RMA_BOOT.
   std::string boot{};
-  /// This rank and the number of ranks; -1: from RMA_RANK and RMA_SIZE.
+  /// This rank and the number of ranks; -1: from RMA_RANK and RMA_SIZE, or from the launcher.
   int rank = -1;
   int size = -1;
-  /// Job key: all ranks of a job have the same, strangers do not know it. RMA_KEY.
+  /// Job key, at least 16 characters: all ranks of a job have the same, strangers do not know it. RMA_KEY.
   std::string key{};
   /// Virtual node; ranks of different nodes do not share memory. RMA_NODE.
   std::string node{};

@@ -22,7 +22,8 @@ struct LockCounts {
   std::int64_t waited_ns = 0;    ///< from request to hold
 };
 
-/// Promises about an epoch, combined with |. A promise that is seen to be broken is wrong_epoch.
+/// Promises about an epoch, combined with |. A fence that sees one broken does its work all the same, and then says
+/// wrong_epoch: it must not be called again for that. Those of lock, post and start are not used so far.
 enum class assertion : std::uint8_t {
   none = 0,
   no_store = 1,    ///< fence, post: this rank's memory was not written by plain stores since the last one

@@ -34,7 +34,10 @@ class exception_watch {
 
 /// Closes a passive epoch when the scope ends. Left by an exception, it abandons the epoch: the lock is given
 /// back without waiting for anything and the window is marked failed.
+/// Errors     a scope's end cannot report any: if the epoch cannot be closed (peer_failed, transfer_failed), the window
+///            is marked failed, too. `unlock` as the scope's last call throws instead, and leaves the window in use
 /// Threads    belongs to the thread that opened it
+/// Lifetime   within that of its window, which may be moved meanwhile
 class [[nodiscard]] Epoch {
  public:
   Epoch(detail::window_view* view, int target) noexcept : view_(view), target_(target) {}

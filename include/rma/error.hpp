@@ -2,9 +2,9 @@
 /// \file
 /// What can go wrong, and how a caller learns of it.
 ///
-/// Every public call exists twice: `put(...)` throws `rma::Error`, `try_put(...)` returns a `status`
-/// and never throws. Inside the library there are statuses only; the text of an error is made where
-/// the exception is thrown, so that a data path never pays for it.
+/// Most calls exist twice: `put(...)` throws `rma::Error`, `try_put(...)` returns a `status` and never throws. Those
+/// without a `try_` form throw; those whose names end in `_as` return a status. Inside the library there are statuses
+/// only; the text of an error is made where the exception is thrown, so that a data path never pays for it.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace rma {
 
 /// One byte that says what happened, sorted by what the caller should do next.
 ///
-///   >= 0    success; nothing to do, or a completion will follow
-///   -1..-31 the caller's mistake: this call was refused, nothing else changed
+///   >= 0    no error: done and posted are success (`ok`), not_yet is a test's answer
+///   -1..-31 the caller's mistake: this call was refused, nothing else changed (but see `assertion` for fences)
 ///   <= -32  something broke: a peer, a window, or the whole runtime
 enum class [[nodiscard]] status : std::int8_t {
   done = 0,    ///< finished now
@@ -46,11 +46,10 @@ enum class [[nodiscard]] status : std::int8_t {
   wrong_thread = -16,      ///< thread level single or funneled, and this is not the thread that made the Runtime
 
   peer_failed = -32,    ///< a rank that this call depends on is dead
-  window_failed = -33,  ///< an epoch was abandoned by an exception; free the window
-  /// A transfer to or from a living rank ended with an error (the rank may have dropped the window, then its message
-  /// says so), and this call is the one to say so. What the transfer
-  /// would have written is undefined until it is written again; nothing else is harmed, and the call has done its
-  /// other work: an epoch that it closes is closed.
+  window_failed = -33,  ///< an epoch's scope was left by an exception, or could not be closed: free the window
+  /// A transfer to or from a living rank ended with an error, and this call is the one to say so (also, if the rank has
+  /// dropped the window, that). What the transfer would have written is undefined until it is written again; nothing
+  /// else is harmed, and the call has done its other work: an epoch that it closes is closed.
   transfer_failed = -34,
   job_aborted = -63,  ///< the launcher or another rank ended the job
   fabric_lost = -64,  ///< the fabric is unusable; the runtime can only be destroyed
@@ -72,8 +71,8 @@ class Error : public std::runtime_error {
 
   /// The stable code.
   [[nodiscard]] status code() const noexcept { return code_; }
-  /// The rank that the error is about (in the world: the dead one for `peer_failed`, the other side for
-  /// `transfer_failed`), or -1.
+  /// The rank that the error is about: for `peer_failed` the dead one's number in the world, for `transfer_failed` the
+  /// other side's; else the target's number in the window's team; -1 if there is none.
   [[nodiscard]] int rank() const noexcept { return rank_; }
   /// Where the public call was made.
   [[nodiscard]] const std::source_location& where() const noexcept { return where_; }

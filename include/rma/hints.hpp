@@ -11,11 +11,14 @@ namespace rma {
 
 /// Who makes accumulate, get_accumulate, fetch_and_op and compare_and_swap atomic in a window.
 enum class accumulate_mode : std::uint8_t {
-  automatic,  ///< striped where all ranks share memory, handler elsewhere
+  automatic,  ///< RMA_ACCUMULATE_MODE; if that is auto: striped where all ranks share memory, handler elsewhere and
+              ///< with lock two_sided
   element,    ///< every element by one locked instruction: best for scattered single updates
-  striped,    ///< a lock for each 8 KiB of the window; bulk runs SIMD under it. Until the first does, as `element`
-  handler,    ///< all at the target, by its progress
-  device,     ///< by the network device: a promise of single 8-byte operations of one kind
+  striped,  ///< a lock for each 8 KiB of the window, 256 at most; bulk runs SIMD under it. Until the first bulk update
+            ///< of a target, as `element`
+  handler,  ///< all at the target, by its progress
+  device,   ///< by the network device, elements of up to 8 bytes: 64-bit sums and swaps by one operation, others by a
+            ///< loop of them
 };
 
 /// How a window's fences end one epoch and begin the next: the four designs of the dissertation, chapter 6, and one
@@ -32,9 +35,8 @@ enum class fence_kind : std::uint8_t {
 /// What carries out lock, unlock and lock_all in a window.
 enum class lock_protocol : std::uint8_t {
   /// cpu where all ranks share memory. Across nodes hybrid, and each epoch goes the way that has cost least: a small
-  /// one
-  /// may wait for its end and go to the target as with two_sided. A target that computes may be waited for; `network`
-  /// promises that it never is.
+  /// one may wait for its end and go to the target as with two_sided. A target that computes may be waited for;
+  /// `network` promises that it never is.
   automatic,
   two_sided,  ///< lock, operations and unlock go to the target together at unlock; its handler runs them
   network,    ///< a word that the network's atomics own: the target does nothing
@@ -63,11 +65,12 @@ enum class lock_policy : std::uint8_t {
 
 /// Wishes and promises about one window. Collective: the same on every rank, but for `name`.
 struct Hints {
-  /// Appears in messages, traces and counters.
+  /// Appears in messages and traces.
   std::string name{};
-  /// Bytes per unit of target displacement; 0 means the size of the window's element.
+  /// Bytes per unit of target displacement; 0: the size of the window's element, in dynamic windows 1.
   std::size_t displacement_unit = 0;
-  /// See accumulate_mode. A mode that the window cannot have is an error.
+  /// See accumulate_mode. One asked for here that the window cannot have is an error; RMA_ACCUMULATE_MODE is followed
+  /// where it can be.
   accumulate_mode accumulate = accumulate_mode::automatic;
   /// See lock_protocol (RMA_LOCK for all windows). One that the window cannot have is an error.
   lock_protocol lock = lock_protocol::automatic;
@@ -77,7 +80,7 @@ struct Hints {
   lock_home home = lock_home::automatic;
   lock_policy policy = lock_policy::automatic;
   unsigned lock_threshold = 8;
-  /// Signals that others can raise here (put_signal and friends).
+  /// Signals that others can raise here (put_signal and friends); 2^20 at most.
   unsigned signals = 16;
   /// User memory: copy it into shared pages while the window lives, so that the node's ranks map it
   /// (RMA_PROMOTE=1 for all windows). Refused, and said so by `promoted()`, where it would not be safe.

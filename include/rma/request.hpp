@@ -38,12 +38,10 @@ void drop_request(request_node* node) noexcept;
 /// the target, flush. An operation on mapped memory is complete when it returns and its Request is empty:
 /// no allocation. There is no limit on outstanding requests; a finished one gives its memory back.
 ///
-/// Threads    a Request is for one thread at a time; at the levels single and funneled for the runtime's: another's
-/// call is
-///            refused (wrong_thread), and the request is what it was
+/// Threads    a Request is for one thread at a time; at the levels single and funneled for the runtime's: a call
+///            of another is refused (wrong_thread), and the request stays what it was
 /// Errors     wait and test report the operation's own failure (peer_failed, transfer_failed), which flushes after that
-/// do
-///            not; a failure that no request reported is reported by the next call that completes the target
+///            do not; a failure that no request reported is reported by the next call that completes the target
 class Request {
  public:
   Request() noexcept = default;

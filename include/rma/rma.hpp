@@ -11,6 +11,7 @@
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
 #include "rma/runtime.hpp"
+#include "rma/signals.hpp"
 #include "rma/synchronisation.hpp"
 #include "rma/team.hpp"
 #include "rma/window.hpp"

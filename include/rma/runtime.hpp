@@ -39,8 +39,10 @@ struct Setting {
 /// One rank's part of a job.
 ///
 /// Started by `rmarun -n N ./app` a process is one of N ranks; started alone it is a job of one rank.
-/// The destructor leaves the job in good order and waits for nobody: finish epochs, and put a barrier before it
-/// if others may still use memory of yours that is not the library's.
+/// The destructor leaves the job in good order. It waits for no call of another rank, only until what this rank has
+/// sent has arrived and the job knows that it goes: seconds at most. Finish epochs, and put a barrier before it if
+/// others may still use this rank's memory: between nodes, or memory of its own, or if rank 0 was not started by rmarun
+/// and may go.
 ///
 /// Shape      construction is collective over the job
 /// Errors     the constructor throws Error(bad_boot, bad_setting, out_of_memory)
@@ -95,7 +97,7 @@ class Runtime {
   /// do it anyway.
   void progress() noexcept;
 
-  /// Ends the whole job with this exit code.
+  /// Ends the whole job with this exit code (0 is made 1). Nothing is destroyed.
   [[noreturn]] void abort(int code, std::string_view message) noexcept;
 
   /// Ranks of the world known to be dead.
@@ -110,8 +112,8 @@ class Runtime {
   /// The ranks are those of this machine; the processors those that they may use (taskset, binding, cpusets, quotas of
   /// control groups). Where they are fewer than the ranks, no wait spins.
   [[nodiscard]] std::string waits() const;
-  /// How this rank reaches another: "memory", or the fabric and what it has picked ("ucx tcp/eth0"). Connects if that
-  /// has not been done yet; not for data paths.
+  /// How this rank reaches another: "memory", "itself", or the fabric and what it has picked ("ucx tcp/eth0"); "no such
+  /// rank" for a number outside the world. Connects if that has not been done yet; not for data paths.
   [[nodiscard]] std::string route(int rank) const;
 
   [[nodiscard]] detail::runtime_core& core() const noexcept { return *core_; }

@@ -175,8 +175,7 @@ struct PatternOutcome {
 /// Memory     plain: what ranks wrote into the caller's variables is there
 /// Units      bytes, picoseconds of virtual time
 /// Errors     throws Error(bad_argument, bad_setting, out_of_memory) for a job that cannot be made; the error of a
-/// rank's
-///            call, or whatever else came out of the function, after which no rank goes on
+///            rank's call, or whatever else came out of the function, after which no rank goes on
 /// Threads    any; ranks run in the caller's thread and must not leave it
 /// Cost       about 0.1 us of real time for each packet and link; a put takes 100 bytes
 /// Source     Susukita, Morie, Nanri, Shibamura: Performance Evaluation of RDMA Communication Patterns by Means of

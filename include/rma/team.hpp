@@ -35,6 +35,9 @@ class Team {
   [[nodiscard]] int size() const noexcept;
   /// Number in the world of the member `rank`.
   [[nodiscard]] int world_rank(int rank) const;
+  /// The other way: the member with that number in the world, which errors and failed_ranks() give; -1 if it is none.
+  /// Cost       O(members)
+  [[nodiscard]] int rank_of(int world_rank) const noexcept;
   /// True if the memory of that member's library windows is mapped here: a put is a store.
   [[nodiscard]] bool shares_memory(int rank) const;
   /// True if all members share memory.

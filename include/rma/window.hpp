@@ -15,9 +15,11 @@
 ///            at the next flush, unlock, complete or fence; r... forms also when their Request is complete
 /// Memory     no order among operations of an epoch, but accumulates from one origin to one location keep their
 ///            order. flush, unlock, complete and fence order everything before them before everything after
-/// Units      displacements count `displacement_unit` (default: elements) from the start of the target's part
-/// Errors     out_of_window, wrong_epoch, bad_rank, bad_size, bad_type, misaligned, window_freed, peer_failed;
-///            the `try_` form returns them, the other throws rma::Error
+/// Units      displacements count `displacement_unit` (default: elements; in dynamic windows bytes) from the start of
+///            the target's part
+/// Errors     out_of_window, wrong_epoch, bad_rank, bad_size, bad_type, misaligned, bad_argument, unreachable,
+///            window_freed, window_failed, wrong_thread; peer_failed and transfer_failed, by the operation or by the
+///            call that completes it. The `try_` form returns them, the other throws rma::Error
 /// Threads    for one thread at a time. At thread_level::multiple for any number at once, which share its epochs: one
 ///            may lock a target, another put there and a third flush; a collective call is for one of them
 /// Cost       mapped memory: a store, a load or a locked instruction, no allocation (perf/latency.cpp)
@@ -41,6 +43,7 @@
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
+#include "rma/signals.hpp"
 #include "rma/synchronisation.hpp"
 #include "rma/team.hpp"
 #include "rma/window_facts.hpp"
@@ -49,8 +52,9 @@ namespace rma {
 
 /// A window whose elements are T. Move-only; see the top of this file for what holds for all operations.
 template <class T>
-class Window : public window_facts, public Synchronisation<Window<T>> {
+class Window : public window_facts, public Synchronisation<Window<T>>, public Signals<Window<T>, T> {
   friend class Synchronisation<Window<T>>;
+  friend class Signals<Window<T>, T>;
   static_assert(std::is_trivially_copyable_v<T>,
                 "rma::Window<T> needs a trivially copyable T: bytes travel, not objects");
   using source = std::source_location;
@@ -80,8 +84,8 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   [[nodiscard]] static Window allocate_shared(const Team& team, std::size_t count, const Hints& hints = {}) {
     return make(detail::call::allocate_shared, team, nullptr, count, hints);
   }
-  /// Starts empty; memory is attached later by each rank for itself. Displacements are addresses: what the
-  /// owner's `attach` returned, plus elements * displacement_unit.
+  /// Starts empty; memory is attached later by each rank for itself. Displacements are bytes: what the owner's `attach`
+  /// returned, plus those within the range. Hints::displacement_unit stays 0, or 1.
   /// Shape      collective over the team; attach and detach are local, in any number
   [[nodiscard]] static Window create_dynamic(const Team& team, const Hints& hints = {}) {
     return make(detail::call::create_dynamic, team, nullptr, 0, hints);
@@ -101,8 +105,11 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   /// more: they end with transfer_failed at their origin. So let the others finish first.
   ~Window() { detail::drop_window(view_); }
 
-  /// Ends the window and gives its memory back.
-  /// Shape      collective; no epoch may be open
+  /// Ends the window and gives its memory back. Completes what a fence epoch has under way.
+  /// Shape      collective; no lock, start or post may be open
+  /// Errors     wrong_epoch, wrong_thread: nothing has happened. After any other the window is freed all the same. A
+  /// dead
+  ///            member is no error
   void free(source where = source::current()) {
     const status s = try_free();
     detail::require(*view_, detail::call::free, s, -1, 0, 0, where);
@@ -113,12 +120,17 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
     return s;
   }
 
-  /// Lets others reach `memory` through this dynamic window; returns its displacement for them.
+  /// Lets others reach `memory`, which must live until `detach`, through this dynamic window.
+  /// Shape      local; returns its displacement, which the others have to be told (Team::allgather)
+  /// Errors     bad_argument if it is empty or overlaps an attached range; not_supported unless the window is dynamic;
+  ///            out_of_memory
   std::uint64_t attach(std::span<T> memory, source where = source::current()) {
     std::uint64_t at = 0;
-    const status s = detail::attach(*view_, memory.data(), memory.size_bytes(), at);
-    detail::require(*view_, detail::call::attach, s, -1, at, memory.size(), where);
+    detail::require(*view_, detail::call::attach, try_attach(memory, at), -1, at, memory.size(), where);
     return at;
+  }
+  [[nodiscard]] status try_attach(std::span<T> memory, std::uint64_t& at) noexcept {
+    return detail::attach(*view_, memory.data(), memory.size_bytes(), at);
   }
   /// Ends that; `memory` must begin where an attached range begins.
   void detach(std::span<T> memory, source where = source::current()) {
@@ -387,51 +399,6 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
     return detail::issue_and_wait(*view_, detail::swap_args(expected, desired, old, target, at));
   }
 
-  // ---- notified operations: a signal at the target, raised when the data are there -----------------------------
-
-  void put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal,
-                  source where = source::current()) {
-    auto args = detail::put_args(from.data(), from.size_bytes(), target, at);
-    args.signal = detail::signal_number(signal);
-    const status s = detail::issue(*view_, args, nullptr);
-    detail::require(*view_, detail::call::put, s, target, at, from.size(), where);
-  }
-  /// The signal tells the target that its data have been read.
-  void get_signal(std::span<T> to, int target, std::size_t at, unsigned signal, source where = source::current()) {
-    auto args = detail::get_args(to.data(), to.size_bytes(), target, at);
-    args.signal = detail::signal_number(signal);
-    const status s = detail::issue(*view_, args, nullptr);
-    detail::require(*view_, detail::call::get, s, target, at, to.size(), where);
-  }
-  void accumulate_signal(std::span<const T> from, int target, std::size_t at, operation op, unsigned signal,
-                         source where = source::current())
-    requires accumulable<T>
-  {
-    auto args = detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at);
-    args.signal = detail::signal_number(signal);
-    const status s = detail::issue(*view_, args, nullptr);
-    detail::require(*view_, detail::call::accumulate, s, target, at, from.size(), where);
-  }
-  /// Blocks until `signal` has been raised `count` times here, and takes these away. Needs no epoch.
-  /// `from`: the rank expected to raise it, so that only its death is an error; -1: any of the team.
-  /// Memory     the data of those notified operations are visible to plain loads
-  void wait_signal(unsigned signal, std::uint64_t count = 1, int from = -1, source where = source::current()) {
-    const status s = try_wait_signal(signal, count, from);
-    detail::require(*view_, detail::call::wait_signal, s, from, signal, count, where);
-  }
-  [[nodiscard]] status try_wait_signal(unsigned signal, std::uint64_t count = 1, int from = -1) noexcept {
-    return detail::wait_signal(*view_, signal, count, from);
-  }
-  /// The same without waiting: true if they were there (and are taken away).
-  [[nodiscard]] bool test_signal(unsigned signal, std::uint64_t count = 1, source where = source::current()) {
-    const status s = detail::test_signal(*view_, signal, count);
-    if (!ok(s) && s != status::not_yet) detail::raise(*view_, detail::call::test_signal, s, -1, signal, count, where);
-    return s == status::done;
-  }
-  [[nodiscard]] std::uint64_t signal_value(unsigned signal) const noexcept {
-    return detail::signal_value(*view_, signal);
-  }
-
   // ---- active target epochs -----------------------------------------------------------------------------------
 
   /// Closes this window's fence epoch on every rank and opens the next.
@@ -449,6 +416,8 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   }
 
   /// Opens this rank's part to the ranks of `group`, until `wait`. Does not block.
+  /// Errors     wrong_epoch if it is open so already, or a lock or a fence epoch with operations is; bad_rank;
+  ///            bad_argument for a rank twice
   void post(std::span<const int> group, assertion promises = assertion::none, source where = source::current()) {
     detail::require(*view_, detail::call::post, try_post(group, promises), -1, 0, group.size(), where);
   }
@@ -456,8 +425,8 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
     return detail::post(*view_, group.data(), group.size(), promises);
   }
   /// Starts an epoch towards the ranks of `group`; blocks until each has posted.
-  /// Errors     peer_failed if a rank of the group that has not posted is dead or has left. A start that fails uses up
-  ///            nobody's post: start again with the others
+  /// Errors     as post; peer_failed if a rank of the group that has not posted is dead or has left. A start that
+  ///            fails uses up nobody's post: start again with the others
   void start(std::span<const int> group, assertion promises = assertion::none, source where = source::current()) {
     detail::require(*view_, detail::call::start, try_start(group, promises), -1, 0, group.size(), where);
   }
@@ -465,6 +434,7 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
     return detail::start(*view_, group.data(), group.size(), promises);
   }
   /// Ends the epoch of `start`: everything issued in it is complete here and will be at the target's `wait`.
+  /// Errors     wrong_epoch without `start`; transfer_failed, peer_failed: the epoch is over all the same
   void complete(source where = source::current()) {
     const status s = try_complete();
     detail::require(*view_, detail::call::complete, s, -1, 0, 0, where);
@@ -472,8 +442,9 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   [[nodiscard]] status try_complete() noexcept { return detail::complete(*view_); }
   /// Ends the epoch of `post`: blocks until every rank of its group has completed.
   /// Memory     their operations are visible to plain loads
-  /// Errors     peer_failed if a rank of the group that has not completed is dead or has left. The epoch is over then,
-  ///            but what was posted to the others stays posted: the next wait for one of them waits for that, too
+  /// Errors     wrong_epoch without `post`; peer_failed if a rank of the group that has not completed is dead or has
+  ///            left. The epoch is over then, but what was posted to the others stays posted: the next wait for one of
+  ///            them waits for that, too
   void wait(source where = source::current()) {
     const status s = try_wait();
     detail::require(*view_, detail::call::wait, s, -1, 0, 0, where);
@@ -481,17 +452,20 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   [[nodiscard]] status try_wait() noexcept { return detail::wait(*view_); }
   /// `wait` without blocking: true if the epoch has ended (once; then it is over).
   [[nodiscard]] bool test(source where = source::current()) {
-    const status s = detail::test(*view_);
+    const status s = try_test();
     if (!ok(s) && s != status::not_yet) [[unlikely]]
       detail::raise(*view_, detail::call::test, s, -1, 0, 0, where);
     return s == status::done;
   }
+  /// done, not_yet, or an error as of `wait`.
+  [[nodiscard]] status try_test() noexcept { return detail::test(*view_); }
 
   // ---- passive target epochs ----------------------------------------------------------------------------------
 
   /// Locks the target's part; the epoch ends with the returned scope. On other nodes the lock may be taken as late as
   /// by the first operation that somebody waits for, or by unlock (lock_protocol::two_sided, automatic).
-  /// Errors     wrong_epoch if this rank has it locked already or another kind of epoch is open; peer_failed
+  /// Errors     wrong_epoch if this rank has it locked already or another kind of epoch is open (a fence epoch in which
+  ///            nothing is under way ends here); bad_rank; peer_failed
   /// Cost       uncontended on a node: one locked instruction each for lock and unlock (perf/sync.cpp); in the network
   ///            one atomic each, of which the second goes out behind puts without waiting for them
   Epoch lock(lock_kind kind, int target, assertion promises = assertion::none, source where = source::current()) {
@@ -503,13 +477,17 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
   [[nodiscard]] status try_lock(lock_kind kind, int target, assertion promises = assertion::none) noexcept {
     return detail::lock(*view_, kind, target, promises);
   }
+  /// Completes what was issued to the target, here and there, and gives the lock back.
+  /// Errors     not_locked; transfer_failed, peer_failed: the lock is given back all the same
   void unlock(int target, source where = source::current()) {
     if (!detail::fast_unlock(*view_, target)) [[unlikely]]
       detail::unlock_or_raise(*view_, target, where);
   }
   [[nodiscard]] status try_unlock(int target) noexcept { return detail::unlock(*view_, target); }
 
-  /// Opens a shared epoch towards every rank; each target's lock is taken at its first use.
+  /// Opens a shared epoch towards every rank. Each target's lock is taken at its first use, so that an operation may
+  /// wait there for who holds it exclusively, or say peer_failed; lock_scheme::fompi takes one for all of them here.
+  /// Errors     as lock
   Epoch lock_all(assertion promises = assertion::none, source where = source::current()) {
     const status s = try_lock_all(promises);
     detail::require(*view_, detail::call::lock_all, s, -1, 0, 0, where);
@@ -524,17 +502,20 @@ class Window : public window_facts, public Synchronisation<Window<T>> {
 
   /// Completes, here and at the target, everything issued to it in this epoch.
   /// Memory     orders it before every later operation and load
+  /// Errors     wrong_epoch unless this rank holds a lock there (lock, lock_all, lock_range); transfer_failed,
+  /// peer_failed
   void flush(int target, source where = source::current()) {
     if (!detail::fast_flush(*view_, target)) [[unlikely]]
       detail::flush_or_raise(*view_, target, where);
   }
   [[nodiscard]] status try_flush(int target) noexcept { return detail::flush(*view_, target); }
+  /// `flush` of every target that is locked.
   void flush_all(source where = source::current()) {
     const status s = try_flush_all();
     detail::require(*view_, detail::call::flush_all, s, -1, 0, 0, where);
   }
   [[nodiscard]] status try_flush_all() noexcept { return detail::flush_all(*view_); }
-  /// Completes at the origin only: buffers may be reused, results of gets are there.
+  /// Completes at the origin only: buffers may be reused, results of gets are there. Errors as flush.
   /// Cost       by adapters that acknowledge writes before they are in memory one read less than flush; elsewhere,
   ///            where the end of an operation here says that it is over there, as flush
   void flush_local(int target, source where = source::current()) {

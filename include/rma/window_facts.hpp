@@ -11,7 +11,10 @@
 
 namespace rma {
 
-/// Local: asks nobody.
+/// The kinds of operations, for `one_sided`.
+using call = detail::call;
+
+/// Local: asks nobody, unless it says so.
 class window_facts {
  public:
   [[nodiscard]] Team team() const { return detail::team_of(*view_); }
@@ -22,11 +25,10 @@ class window_facts {
   [[nodiscard]] lock_protocol locking(int target) const noexcept { return detail::locking(*view_, target); }
   /// Requests for locks of this window by this rank, migrations, time. Threads: as for lock().
   [[nodiscard]] LockCounts lock_counts() const noexcept { return detail::counts_of_locks(*view_); }
-  /// True if an operation of this kind to this target, and the lock that it may need, completes without the target's
-  /// processor.
-  [[nodiscard]] bool one_sided(detail::call kind, int target) const noexcept {
-    return detail::one_sided(*view_, kind, target);
-  }
+  /// True if an operation of this kind (call::put, get, accumulate, get_accumulate, fetch_and_op, compare_and_swap) to
+  /// this target, and the lock that it may need, completes without the target's processor.
+  /// Cost       at the first use of a target on another node, a read of what it says about its part
+  [[nodiscard]] bool one_sided(call kind, int target) const noexcept { return detail::one_sided(*view_, kind, target); }
   /// True if this rank's user memory was promoted into shared pages; else why not, in one line.
   [[nodiscard]] bool promoted() const noexcept { return detail::promotion(*view_).empty(); }
   [[nodiscard]] std::string_view not_promoted_because() const noexcept { return detail::promotion(*view_); }

@@ -78,6 +78,13 @@ void raise_team(const team_core& team, const char* call, status code, const std:
 int Team::rank() const noexcept { return core_->rank; }
 int Team::size() const noexcept { return core_->size; }
 
+int Team::rank_of(int world_rank) const noexcept {
+  for (int r = 0; r < size(); ++r) {
+    if (core_->world_rank(r) == world_rank) return r;
+  }
+  return -1;
+}
+
 int Team::world_rank(int rank) const {
   if (rank < 0 || rank >= size())
     detail::raise_team(*core_, "world_rank", status::bad_rank, std::source_location::current());

@@ -190,6 +190,8 @@ void unknown_signals(context& ctx) {
   for (const unsigned signal : {16U, 17U, 1000U, 0x7fffffffU, 0x80000000U, 0xfffffffeU, 0xffffffffU}) {
     ctx.throws(rma::status::bad_argument, {"put", "bell"},
                [&] { win->put_signal({}, ctx.right(), win.at(ctx.right(), 0), signal); });
+    ctx.expect(win->try_get_signal(win.local(), ctx.right(), win.at(ctx.right(), 0), signal), rma::status::bad_argument,
+               "get_signal");
     ctx.throws(rma::status::bad_argument, {"accumulate", "bell"}, [&] {
       win->accumulate_signal(words(&value, 1), ctx.right(), win.at(ctx.right(), 0), rma::sum, signal);
     });

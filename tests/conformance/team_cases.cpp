@@ -19,6 +19,7 @@ namespace {
 void world_is_everyone(context& ctx) {
   rma::Team& world = ctx.world();
   for (int r = 0; r < world.size(); ++r) ctx.equal(world.world_rank(r), r, "world rank of a member of the world");
+  ctx.equal(world.rank_of(world.size()), -1, "member that there is not");
   rma::Team copy = world;
   copy.barrier();
   ctx.equal(copy.rank(), world.rank(), "rank in a copy");
@@ -33,6 +34,13 @@ void split_by_colour_and_key(context& ctx) {
   for (int r = colour; r < ctx.size(); r += 3) ++members;
   ctx.equal(part.size(), members, "members of a colour");
   ctx.equal(part.world_rank(part.rank()), ctx.rank(), "this rank in the new team");
+  int found = 0;
+  for (int r = 0; r < ctx.size(); ++r) {
+    const int member = part.rank_of(r);
+    if (member >= 0) ++found;
+    ctx.check(member < 0 || part.world_rank(member) == r, "rank_of and world_rank disagree");
+  }
+  ctx.equal(found, part.size(), "members that rank_of finds");
   for (int r = 1; r < part.size(); ++r) {
     ctx.check(part.world_rank(r) < part.world_rank(r - 1), "keys do not order the new team");
   }

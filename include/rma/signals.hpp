@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Notified operations: a signal at the target is raised when the data are there. What holds for all operations of a
+/// window is said in rma/window.hpp.
+///
+///   win.put_signal(halo, right, at, 0);      // rank 0 ...
+///   win.wait_signal(0);                      // ... and the one to its right: the halo is there
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <source_location>
+#include <span>
+
+#include "rma/detail/window_ops.hpp"
+#include "rma/operation.hpp"
+
+namespace rma {
+
+/// The calls, as members of every window. A window has Hints::signals counters on each rank, numbered from 0.
+template <class W, class T>
+class Signals {
+  using source = std::source_location;
+
+ public:
+  /// `put` whose arrival the target can wait for: raises `signal` there by one once these data are in its memory.
+  /// Without data only the signal is raised.
+  /// Completes  as put: `from` may be written again after the next flush_local, flush, or end of the epoch
+  /// Memory     who has taken the signal sees these data; nothing is said of other operations, before or after
+  /// Errors     as put, so that an epoch is needed; bad_argument if the window has no such signal
+  /// Cost       between nodes by verbs one write with an immediate value, else a message behind the data
+  void put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal,
+                  source where = source::current()) {
+    const status s = try_put_signal(from, target, at, signal);
+    detail::require(view(), detail::call::put, s, target, at, from.size(), where);
+  }
+  [[nodiscard]] status try_put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal) noexcept {
+    return issue(detail::put_args(from.data(), from.size_bytes(), target, at), signal);
+  }
+  /// `get` whose signal tells the target that its data have been read: it may write there again.
+  /// Errors     as put_signal
+  void get_signal(std::span<T> to, int target, std::size_t at, unsigned signal, source where = source::current()) {
+    const status s = try_get_signal(to, target, at, signal);
+    detail::require(view(), detail::call::get, s, target, at, to.size(), where);
+  }
+  [[nodiscard]] status try_get_signal(std::span<T> to, int target, std::size_t at, unsigned signal) noexcept {
+    return issue(detail::get_args(to.data(), to.size_bytes(), target, at), signal);
+  }
+  /// `accumulate` likewise: the signal is raised when all elements have been updated.
+  /// Errors     as put_signal, and accumulate
+  void accumulate_signal(std::span<const T> from, int target, std::size_t at, operation op, unsigned signal,
+                         source where = source::current())
+    requires accumulable<T>
+  {
+    const status s = try_accumulate_signal(from, target, at, op, signal);
+    detail::require(view(), detail::call::accumulate, s, target, at, from.size(), where);
+  }
+  [[nodiscard]] status try_accumulate_signal(std::span<const T> from, int target, std::size_t at, operation op,
+                                             unsigned signal) noexcept
+    requires accumulable<T>
+  {
+    return issue(detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at), signal);
+  }
+
+  /// Blocks until `signal` has been raised `count` times here, and takes these away. Needs no epoch.
+  /// `from`: the rank expected to raise it, so that only its death is an error; -1: any of the team.
+  /// Memory     the data of those notified operations are visible to plain loads
+  /// Errors     bad_argument if the window has no such signal; bad_rank (`from`); peer_failed, and nothing is taken
+  /// away
+  void wait_signal(unsigned signal, std::uint64_t count = 1, int from = -1, source where = source::current()) {
+    const status s = try_wait_signal(signal, count, from);
+    detail::require(view(), detail::call::wait_signal, s, from, signal, count, where);
+  }
+  [[nodiscard]] status try_wait_signal(unsigned signal, std::uint64_t count = 1, int from = -1) noexcept {
+    return detail::wait_signal(view(), signal, count, from);
+  }
+  /// The same without waiting: true if they were there (and are taken away).
+  [[nodiscard]] bool test_signal(unsigned signal, std::uint64_t count = 1, source where = source::current()) {
+    const status s = try_test_signal(signal, count);
+    if (!ok(s) && s != status::not_yet) detail::raise(view(), detail::call::test_signal, s, -1, signal, count, where);
+    return s == status::done;
+  }
+  /// done, not_yet, or an error.
+  [[nodiscard]] status try_test_signal(unsigned signal, std::uint64_t count = 1) noexcept {
+    return detail::test_signal(view(), signal, count);
+  }
+  /// How often it has been raised here and not been taken away; 0 for one that the window does not have.
+  [[nodiscard]] std::uint64_t signal_value(unsigned signal) const noexcept {
+    return detail::signal_value(*static_cast<const W*>(this)->view_, signal);
+  }
+
+ private:
+  friend W;
+  Signals() noexcept = default;
+  [[nodiscard]] detail::window_view& view() noexcept { return *static_cast<W*>(this)->view_; }
+
+  status issue(detail::operation_args args, unsigned signal) noexcept {
+    args.signal = detail::signal_number(signal);
+    return detail::issue(view(), args, nullptr);
+  }
+};
+
+}  // namespace rma
