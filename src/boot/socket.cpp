@@ -250,8 +250,16 @@ void tune(int fd, int peer_timeout_ms) noexcept {
   const int every_s = std::max(1, peer_timeout_ms / 3000);
   set(IPPROTO_TCP, TCP_KEEPIDLE, every_s);
   set(IPPROTO_TCP, TCP_KEEPINTVL, every_s);
-  set(IPPROTO_TCP, TCP_KEEPCNT, 3);
+  set(IPPROTO_TCP, TCP_KEEPCNT, std::max(1, (peer_timeout_ms + 1000 * every_s - 1) / (1000 * every_s) - 1));
   set(IPPROTO_TCP, TCP_USER_TIMEOUT, peer_timeout_ms);
+}
+
+void let_data_wait(int fd, int peer_timeout_ms) noexcept {
+  const auto set = [fd](int name, int value) { (void)::setsockopt(fd, IPPROTO_TCP, name, &value, sizeof value); };
+  constexpr int rto_max_ms = 44;  // TCP_RTO_MAX_MS: younger than many a libc
+  set(TCP_USER_TIMEOUT, 0);
+  // The kernel gives up after twice that time without an answer.
+  set(rto_max_ms, std::clamp(peer_timeout_ms / 2 + 1, 1000, 120000));
 }
 
 std::string error_text(int error) { return std::generic_category().message(error); }

@@ -77,6 +77,10 @@ bool peer_is_same_user(int fd) noexcept;
 /// For TCP: no delays, and an end that is silent for so long is given up (at the latest a third of that later).
 void tune(int fd, int peer_timeout_ms) noexcept;
 
+/// After `tune`: data may wait for ever for an end that answers, but takes nothing. Whether it answers while data wait
+/// is for the caller to watch; the kernel asks every half of the time-out if it can (Linux 6.15), else ever less often.
+void let_data_wait(int fd, int peer_timeout_ms) noexcept;
+
 /// strerror without its shared buffer.
 std::string error_text(int error);
 

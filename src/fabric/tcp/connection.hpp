@@ -10,6 +10,7 @@
 #include "boot/socket.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/tcp/byte_queue.hpp"
+#include "fabric/tcp/silence.hpp"
 #include "fabric/tcp/wire.hpp"
 
 namespace rma::tcp {
@@ -41,6 +42,7 @@ struct connection {
   unsigned attempts = 0;
   bool understood = false;  ///< the peer knows that this rank leaves, and has nothing under way here
   boot::unique_fd line;
+  silence quiet;  ///< of the line
 
   byte_queue out;               ///< not taken by the kernel yet
   unsigned batched = 0;         ///< messages of these that wait for others

@@ -4,6 +4,8 @@
 #include "fabric/tcp/tcp_fabric.hpp"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -24,6 +26,16 @@ constexpr std::int64_t stranger_ns = 10'000'000'000;
 constexpr std::size_t strangers_max = 64;  // more than the job has ranks
 constexpr unsigned attempts_max = 3;
 constexpr std::size_t pieces_max = 32;
+constexpr int looks_per_timeout = 8;  // whether a line is silent
+
+/// False if the kernel does not say.
+bool report_of(int line, line_report& r) noexcept {
+  tcp_info said{};
+  socklen_t bytes = sizeof said;
+  if (::getsockopt(line, IPPROTO_TCP, TCP_INFO, &said, &bytes) != 0) return false;
+  r = {std::min(said.tcpi_last_ack_recv, said.tcpi_last_data_recv), said.tcpi_probes, said.tcpi_total_retrans};
+  return true;
+}
 
 }  // namespace
 
@@ -219,6 +231,7 @@ void tcp_fabric::expire_strangers() noexcept {
 
 void tcp_fabric::open(connection& c, boot::unique_fd line) noexcept {
   if (c.state >= bond::alive || !watch(line.get(), EPOLLIN, false)) return;
+  boot::let_data_wait(line.get(), how_.peer_timeout_ms);
   c.line = std::move(line);
   c.state = bond::alive;
   by_line_[c.line.get()] = &c;
@@ -247,6 +260,17 @@ void tcp_fabric::lose(connection& c) noexcept {
     abandon(c);
   } else {
     doubt(c);
+  }
+}
+
+// A host that does not answer while data wait for it; where none wait, the kernel ends the line.
+void tcp_fabric::lose_the_silent() noexcept {
+  const std::int64_t now_ns = detail::clock_ns();
+  if (now_ns < ask_silence_at_ns_) return;
+  ask_silence_at_ns_ = now_ns + std::int64_t{how_.peer_timeout_ms} * 1'000'000 / looks_per_timeout;
+  for (auto& [peer, c] : by_peer_) {
+    line_report r;
+    if (c->line && report_of(c->line.get(), r) && c->quiet.lasts(r, now_ns / 1'000'000, how_.peer_timeout_ms)) lose(*c);
   }
 }
 

@@ -109,6 +109,7 @@ class tcp_fabric final : public fabric::network {
   void open(connection& c, boot::unique_fd line) noexcept;
   void close(connection& c) noexcept;
   void lose(connection& c) noexcept;
+  void lose_the_silent() noexcept;
   void accept_all() noexcept;
   void step_greeting(int fd) noexcept;
   bool welcome(greeting& g) noexcept;
@@ -190,6 +191,7 @@ class tcp_fabric final : public fabric::network {
   std::vector<connection*> unread_;     ///< with messages that nobody has looked at
   std::vector<connection*> broken_;     ///< in doubt
   std::vector<connection*> leavers_;    ///< have said goodbye, and still serve this rank
+  std::int64_t ask_silence_at_ns_ = 0;  ///< when the lines are looked at again
   std::vector<ended> ended_, handing_;  ///< for the next poll
   std::deque<arrival> arrivals_;        ///< from this rank itself
   std::deque<std::unique_ptr<operation>> operations_;

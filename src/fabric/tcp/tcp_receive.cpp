@@ -78,6 +78,7 @@ unsigned tcp_fabric::look_at_all() noexcept {
     if ((e.events & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && c.line) (void)receive(c);
   }
   if (!greetings_.empty()) expire_strangers();
+  lose_the_silent();
   return static_cast<unsigned>(std::max(count, 0));
 }
 

@@ -34,9 +34,9 @@ using tcp_member = joined_rank<tcp::tcp_fabric>;
 class tcp_job final : public joined_ranks<tcp::tcp_fabric> {
  public:
   /// The first `present` of `size` ranks.
-  tcp_job(int present, int size) {
+  tcp_job(int present, int size, int peer_timeout_ms = 10000) {
     for (int r = 0; r < present; ++r) {
-      add(std::make_unique<tcp::tcp_fabric>(tcp::start{r, size, "127.0.0.1", std::string(job_key)}),
+      add(std::make_unique<tcp::tcp_fabric>(tcp::start{r, size, "127.0.0.1", std::string(job_key), peer_timeout_ms}),
           tcp::address_key(r));
     }
   }
