@@ -46,6 +46,8 @@ struct Setting {
 ///
 /// Shape      construction is collective over the job
 /// Errors     the constructor throws Error(bad_boot, bad_setting, out_of_memory)
+/// Limits     by TCP, and in rank 0's process where it serves the job, a job of more than about 128 ranks raises the
+///            process's soft limit of open descriptors to its hard one, which processes started later inherit
 /// Threads    see thread_level; by default any thread may call, and a team or a window is for one thread at a time.
 ///            The thread that makes a Runtime must live as long as it: its end is taken for the death of the rank.
 class Runtime {

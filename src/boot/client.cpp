@@ -8,6 +8,7 @@
 #include "boot/boot.hpp"
 #include "boot/client_single.hpp"
 #include "boot/client_socket.hpp"
+#include "boot/descriptors.hpp"
 #include "boot/digest.hpp"
 #include "boot/introduction.hpp"
 
@@ -84,7 +85,8 @@ bool expect(frame_link& at, message wanted, frame& got, const options& how, boot
     case frame_link::result::ready: break;
     case frame_link::result::closed: return false;
     case frame_link::result::timed_out:
-      throw bad_boot(who_and_where(how) + "it accepted the connection, but did not answer" + after(how));
+      throw bad_boot(who_and_where(how) + "it accepted the connection, but did not answer" + after(how) +
+                     "; is that process stopped, or out of descriptors (ulimit -n)?");
     case frame_link::result::garbage:
       throw bad_boot(who_and_where(how) + "what listens there does not speak rma's protocol");
   }
@@ -199,6 +201,7 @@ std::unique_ptr<client> join_served(const options& how) {
   boot_address where = parse_address(how.address);
   std::unique_ptr<server> hosted;
   if (!where.local && how.rank == 0 && !how.served_by_rank_0) {
+    allow_connections(how.size);
     hosted = std::make_unique<server>(server_options{
         .size = how.size, .key = how.key, .address = how.address, .peer_timeout_ms = how.peer_timeout_ms});
     hosted->start();

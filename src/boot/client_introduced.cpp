@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "boot/descriptors.hpp"
 #include "boot/digest.hpp"
 #include "boot/interfaces.hpp"
 #include "boot/introduction.hpp"
@@ -72,6 +73,7 @@ std::unique_ptr<client> join_introduced(std::unique_ptr<introduction> by, const 
   std::string said;
   if (mine.rank == 0) {
     mine.key = random_hex(key_bytes);
+    allow_connections(mine.size);
     hosted = std::make_unique<server>(server_options{.size = mine.size,
                                                      .key = mine.key,
                                                      .address = meeting_place(*by, how),

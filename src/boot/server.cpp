@@ -12,7 +12,10 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
+#include <utility>
 
+#include "boot/descriptors.hpp"
 #include "boot/server_connection.hpp"
 #include "rma/error.hpp"
 
@@ -141,9 +144,11 @@ void server::accept_all() {
   for (;;) {
     unique_fd fd{::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK)};
     if (!fd) {
-      if (errno == EINTR || errno == ECONNABORTED) continue;
+      const int error = errno;
+      if (error == EINTR || error == ECONNABORTED) continue;
       // Out of descriptors the listener stays readable; without a pause the loop would spin.
-      if (errno != EAGAIN) accept_again_ = boot_clock::now() + accept_pause;
+      if (error != EAGAIN) accept_again_ = boot_clock::now() + accept_pause;
+      if (out_of_descriptors(error)) complain();
       return;
     }
     if (where_.local && !peer_is_same_user(fd.get())) continue;
@@ -151,6 +156,13 @@ void server::accept_all() {
     make_room();
     connections_.push_back(std::make_unique<connection>(std::move(fd), boot_clock::now() + handshake_timeout_));
   }
+}
+
+/// Ranks that join wait, without a word from here.
+void server::complain() {
+  if (std::exchange(has_complained_, true)) return;
+  std::fprintf(stderr, "rma: the server of this job has no descriptor left for the ranks that join, which wait (%s)\n",
+               descriptors_remedy().c_str());
 }
 
 /// The oldest stranger goes first: whoever means it is done after one round trip.

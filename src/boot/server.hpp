@@ -77,6 +77,7 @@ class server {
   void wait_for_work(std::vector<pollfd>& watched);
   void serve(const std::vector<pollfd>& watched);
   void accept_all();
+  void complain();
   void make_room();
   void read_from(connection& from);
   void on_frame(connection& from, const frame& received);
@@ -112,6 +113,7 @@ class server {
   std::vector<int> deaths_;
   std::optional<abort_news> aborted_;
   boot_clock::time_point accept_again_{};  ///< set when the process is out of descriptors
+  bool has_complained_ = false;            ///< about that
   bool stopping_ = false;
   std::thread thread_;
 };

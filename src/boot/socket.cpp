@@ -217,10 +217,16 @@ unique_fd begin_connect(const boot_address& where) noexcept {
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;  // asks nobody
   addrinfo* list = nullptr;
-  if (::getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &list) != 0 || list == nullptr) return {};
+  const int found = ::getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &list);
+  if (found != 0 || list == nullptr) {
+    if (found != EAI_SYSTEM) errno = EINVAL;
+    return {};
+  }
   unique_fd fd{::socket(list->ai_family, socket_flags, list->ai_protocol)};
   const bool begun = fd && (::connect(fd.get(), list->ai_addr, list->ai_addrlen) == 0 || errno == EINPROGRESS);
+  const int error = errno;
   ::freeaddrinfo(list);
+  errno = error;
   return begun ? std::move(fd) : unique_fd{};
 }
 

@@ -65,7 +65,7 @@ struct connect_outcome {
 connect_outcome connect_to(const boot_address& where, boot_clock::time_point deadline);
 
 /// Begins to connect to a TCP address given in numbers, and waits for nothing: the socket is writable when it is over.
-/// None if that fails at once.
+/// None, and errno says why, if that fails at once.
 unique_fd begin_connect(const boot_address& where) noexcept;
 
 /// The address, in numbers, that this end of a TCP connection has; empty for other sockets.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "boot/descriptors.hpp"
 #include "core/cores.hpp"
 #include "fabric/shm/node_surroundings.hpp"
 #include "fabric/shm/shm.hpp"
@@ -203,6 +204,7 @@ std::string lacks_tcp(const settings& s) {
 /// Of ranks that nothing but this machine's memory joins in their job's channel, nobody else needs to hear.
 std::unique_ptr<network> start_tcp(const settings& s, const boot::client& boot, std::string& address) {
   const std::string host = boot.host();
+  boot::allow_connections(boot.size());
   auto made = std::make_unique<tcp::tcp_fabric>(tcp::start{boot.rank(), boot.size(), host.empty() ? "127.0.0.1" : host,
                                                            std::string(boot.key()),
                                                            static_cast<int>(s.number(knob::peer_timeout_ms))});

@@ -70,6 +70,29 @@ TEST_CASE("two jobs at the same time", "[boot][rmarun]") {
   CHECK(other.exit_status() == 0);
 }
 
+// Goal: the ranks of a large job find rank 0 whatever its soft limit of descriptors is; where its hard one does not do
+// either, the user is told so, once.
+// Method: a limit that is small for a few ranks, in rank 0's process alone.
+// Break: do not raise the limit (allow_connections), or do not complain.
+TEST_CASE("rank 0 serves with few descriptors", "[boot][rmarun]") {
+  const bool hard = GENERATE(false, true);
+  CAPTURE(hard);
+  boot_address where = parse_address("tcp://127.0.0.1:0");
+  listen_at(where).reset();
+  const std::string script = "[ $RMA_RANK != 0 ] || ulimit " + std::string(hard ? "-n" : "-S -n") +
+                             " 16; RMA_BOOT=" + to_text(where) + " exec " + probe + " exchange";
+  const result seen = run({"-n", "20", "--timeout", hard ? "2" : "60", "sh", "-c", script});
+  CAPTURE(seen.errors);
+  CHECK(seen.exit_status == (hard ? 124 : 0));
+  const std::string complaint =
+      "rma: the server of this job has no descriptor left for the ranks that join, which wait "
+      "(this process may have 16 open: ulimit -n raises that)\n";
+  const auto at = seen.errors.find(complaint);
+  CHECK((at != std::string::npos) == hard);
+  if (hard) CHECK(seen.errors.find(complaint, at + 1) == std::string::npos);
+  CHECK(sorted_lines(seen.output).size() == (hard ? 0 : 20));
+}
+
 TEST_CASE("programs without a runtime are fine", "[boot][rmarun]") {
   const result seen = run({"-n", "3", "echo", "-n", "7", "--", "x"});  // the options are echo's
   CHECK(seen.exit_status == 0);

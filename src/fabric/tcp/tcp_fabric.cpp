@@ -12,15 +12,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <utility>
 
+#include "boot/descriptors.hpp"
 #include "core/clock.hpp"
 #include "rma/error.hpp"
 
 namespace rma::tcp {
 namespace {
 
-constexpr std::int64_t doubt_ns = 500'000'000;    // deaths are news by then, and so is the job's end
+constexpr std::int64_t doubt_ns = 500'000'000;  // deaths are news by then, and so is the job's end
+constexpr std::int64_t no_descriptor_ns = 50'000'000;
 constexpr std::int64_t goodbye_ns = 500'000'000;  // what does not go out in this time stays
 constexpr std::int64_t stranger_ns = 10'000'000'000;
 constexpr std::size_t strangers_max = 64;  // more than the job has ranks
@@ -126,10 +129,16 @@ status tcp_fabric::reach(int peer, connection*& c) noexcept {
 status tcp_fabric::connect(connection& c) noexcept {
   std::string text;
   if (const status s = directory_->look_up(address_key(c.peer), text); !ok(s)) return s;
-  c.state = bond::asking;
-  ++c.attempts;
   try {
     boot::unique_fd line = boot::begin_connect(boot::parse_address(text));
+    if (!line && boot::out_of_descriptors(errno)) {
+      c.state = bond::postponed;
+      postponed_.push_back(&c);
+      wait_for_descriptors();
+      return status::done;
+    }
+    c.state = bond::asking;
+    ++c.attempts;
     if (line) {
       boot::tune(line.get(), how_.peer_timeout_ms);
       greetings_.push_back(std::make_unique<greeting>(std::move(line), how_.rank, how_.size, c.peer));
@@ -138,6 +147,7 @@ status tcp_fabric::connect(connection& c) noexcept {
     }
   } catch (...) {
     // no such address, or no memory: as if nobody listened
+    c.state = bond::asking;
   }
   doubt(c);
   return status::done;
@@ -153,12 +163,32 @@ void tcp_fabric::retry_or_doubt(connection& c) noexcept {
   }
 }
 
+// That is nobody's fault but this process's. Who connects waits, and the listener, which has news all the time, is not
+// asked meanwhile.
+void tcp_fabric::wait_for_descriptors() noexcept {
+  try_again_at_ns_ = detail::clock_ns() + no_descriptor_ns;
+  (void)watch(listener_.get(), 0, false);
+  if (std::exchange(has_complained_, true)) return;
+  std::fprintf(stderr, "rma: rank %d: no descriptor left for a connection to another rank: it waits for one (%s)\n",
+               how_.rank, boot::descriptors_remedy().c_str());
+}
+
+void tcp_fabric::try_again() noexcept {
+  if (detail::clock_ns() < try_again_at_ns_) return;
+  try_again_at_ns_ = 0;
+  (void)watch(listener_.get(), EPOLLIN, false);
+  for (connection* c : std::exchange(postponed_, {})) {
+    if (c->state != bond::postponed) continue;
+    c->state = bond::none;  // and stays so if the job does not say any more where the peer is
+    (void)connect(*c);
+  }
+}
+
 void tcp_fabric::accept_all() noexcept {
   for (;;) {
     boot::unique_fd line(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!line) {
-      // Without a descriptor left nobody can be heard.
-      if (errno == EMFILE || errno == ENFILE) drop_eldest_stranger();
+      if (boot::out_of_descriptors(errno)) wait_for_descriptors();
       return;
     }
     const auto waiting = std::ranges::count_if(greetings_, [](const auto& g) { return !g->connects(); });

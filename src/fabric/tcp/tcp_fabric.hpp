@@ -106,6 +106,8 @@ class tcp_fabric final : public fabric::network {
   status reach(int peer, connection*& c) noexcept;
   status connect(connection& c) noexcept;
   void retry_or_doubt(connection& c) noexcept;
+  void wait_for_descriptors() noexcept;
+  void try_again() noexcept;
   void open(connection& c, boot::unique_fd line) noexcept;
   void close(connection& c) noexcept;
   void lose(connection& c) noexcept;
@@ -190,8 +192,11 @@ class tcp_fabric final : public fabric::network {
   std::vector<connection*> batches_;    ///< with messages that have not left
   std::vector<connection*> unread_;     ///< with messages that nobody has looked at
   std::vector<connection*> broken_;     ///< in doubt
+  std::vector<connection*> postponed_;  ///< without a descriptor
   std::vector<connection*> leavers_;    ///< have said goodbye, and still serve this rank
   std::int64_t ask_silence_at_ns_ = 0;  ///< when the lines are looked at again
+  std::int64_t try_again_at_ns_ = 0;    ///< not 0: out of descriptors; when to try again
+  bool has_complained_ = false;         ///< about that
   std::vector<ended> ended_, handing_;  ///< for the next poll
   std::deque<arrival> arrivals_;        ///< from this rank itself
   std::deque<std::unique_ptr<operation>> operations_;

@@ -59,6 +59,8 @@ unsigned tcp_fabric::look() noexcept {
 
 unsigned tcp_fabric::look_at_all() noexcept {
   looks_ = 0;
+  if (try_again_at_ns_ != 0) [[unlikely]]
+    try_again();
   std::array<epoll_event, events_max> events;
   const int count = ::epoll_wait(events_.get(), events.data(), events_max, 0);
   for (int i = 0; i < count; ++i) {
