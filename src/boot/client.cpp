@@ -134,7 +134,17 @@ frame_link connect_and_greet(const options& how, const boot_address& where, boot
   }
 }
 
-[[noreturn]] void give_up_waiting(frame_link& at, const options& how) {
+/// Of rank 0's own server: what the name in RMA_BOOT stands for here may be of no use elsewhere (Debian's /etc/hosts).
+std::string where_it_listens(const server* hosted) {
+  if (hosted == nullptr) return {};
+  const std::string bound = hosted->bound();
+  const bool is_loopback = bound.starts_with("127.") || bound == "::1";
+  return " Rank 0 listens at " + bound +
+         (is_loopback ? ", a loopback address, which no other host reaches: give RMA_BOOT another one of this host"
+                      : "");
+}
+
+[[noreturn]] void give_up_waiting(frame_link& at, const options& how, const server* hosted) {
   const auto deadline = boot_clock::now() + ask_patience;
   std::string who = "some";
   frame got;
@@ -147,15 +157,15 @@ frame_link connect_and_greet(const options& how, const boot_address& where, boot
   }
   throw bad_boot("rank " + std::to_string(how.rank) + " joined " + how.address + ", but" + after(how) +
                  " these ranks of " + std::to_string(how.size) + " have not: " + who +
-                 "; have they been started, with this RMA_BOOT?");
+                 "; have they been started, with this RMA_BOOT?" + where_it_listens(hosted));
 }
 
 /// False if the server was that of a job before this one, which ends.
-bool wait_for_all(frame_link& at, const options& how, boot_clock::time_point deadline) {
+bool wait_for_all(frame_link& at, const options& how, const server* hosted, boot_clock::time_point deadline) {
   frame got;
   switch (at.next(got, deadline)) {
     case frame_link::result::ready: break;
-    case frame_link::result::timed_out: give_up_waiting(at, how);
+    case frame_link::result::timed_out: give_up_waiting(at, how, hosted);
     default: throw bad_boot(who_and_where(how) + "the job's server went away while waiting for the other ranks");
   }
   body_reader body(got.body);
@@ -178,10 +188,10 @@ bool wait_for_all(frame_link& at, const options& how, boot_clock::time_point dea
 
 /// Of several jobs at one address, one after the other, a rank may come while rank 0 still ends the one before. What
 /// is closed there opens again.
-frame_link enter(const options& how, const boot_address& where, boot_clock::time_point deadline) {
+frame_link enter(const options& how, const boot_address& where, const server* hosted, boot_clock::time_point deadline) {
   for (;;) {
     frame_link connected = connect_and_greet(how, where, deadline);
-    if (wait_for_all(connected, how, deadline)) return connected;
+    if (wait_for_all(connected, how, hosted, deadline)) return connected;
     (void)::poll(nullptr, 0, static_cast<int>(retry_pause_min.count()));
   }
 }
@@ -206,7 +216,7 @@ std::unique_ptr<client> join_served(const options& how) {
         .size = how.size, .key = how.key, .address = how.address, .peer_timeout_ms = how.peer_timeout_ms});
     hosted->start();
   }
-  frame_link connected = enter(how, where, deadline);
+  frame_link connected = enter(how, where, hosted.get(), deadline);
   return std::make_unique<socket_client>(how, std::move(connected), std::move(hosted));
 }
 

@@ -56,6 +56,9 @@ class server {
   /// What the ranks are given as RMA_BOOT.
   [[nodiscard]] std::string address() const { return to_text(where_); }
 
+  /// The address in numbers that it listens at; empty for local ones.
+  [[nodiscard]] std::string bound() const { return own_address_of(listener_.get()); }
+
   void start();
   /// Tells the ranks that the server ends in good order, and ends it. Idempotent.
   void stop();

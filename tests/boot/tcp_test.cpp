@@ -13,8 +13,8 @@ using namespace rma::boot::test;
 namespace {
 
 /// A port that was free a moment ago.
-std::string free_address() {
-  boot_address where = parse_address("tcp://127.0.0.1:0");
+std::string free_address(const char* host = "127.0.0.1") {
+  boot_address where = parse_address(std::string("tcp://") + host + ":0");
   const unique_fd listener = listen_at(where);
   return to_text(where);
 }
@@ -99,6 +99,21 @@ TEST_CASE("tcp: nobody listens", "[boot][tcp]") {
   const auto [code, text] = join_error(how);
   CHECK(code == status::bad_boot);
   CHECK(contains(text, "nobody listens there (Connection refused) after 200 ms"));
+}
+
+// Goal: who waits in vain for ranks of other hosts is told what the name in RMA_BOOT stands for here, and that a
+// loopback address is no use. Break: say the name only.
+TEST_CASE("tcp: rank 0 says where it listens", "[boot][tcp]") {
+  const char* const host = GENERATE("127.0.1.1", "0.0.0.0", "localhost");
+  auto how = tcp_options(free_address(host), random_hex(32), 0, 2);
+  how.timeout_ms = 100;
+  const auto [code, text] = join_error(how);
+  CAPTURE(host, text);
+  CHECK(code == status::bad_boot);
+  CHECK(contains(text, "these ranks of 2 have not: 1; have they been started, with this RMA_BOOT? Rank 0 listens at "));
+  const bool is_loopback = host != std::string("0.0.0.0");
+  CHECK(contains(text, "a loopback address, which no other host reaches") == is_loopback);
+  CHECK((contains(text, host) && (is_loopback || text.ends_with("Rank 0 listens at 0.0.0.0"))));
 }
 
 TEST_CASE("tcp: the port is taken", "[boot][tcp]") {
