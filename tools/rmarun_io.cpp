@@ -17,7 +17,14 @@ namespace {
 
 using boot::unique_fd;
 
+constexpr int background_ms = 250;             // a shell's fg tells a job that runs nothing
 constexpr std::size_t line_bytes_max = 65536;  // a longer one is cut: memory must have an end
+
+/// In the background reading would stop rmarun. A terminal that is not the controlling one knows no background.
+bool may_read() noexcept {
+  const pid_t foreground = ::tcgetpgrp(STDIN_FILENO);
+  return foreground < 0 || foreground == ::getpgrp();
+}
 
 /// False if nobody reads any more.
 bool write_all(int to, const std::string& text) {
@@ -127,10 +134,12 @@ unique_fd terminal_input::open() {
   return std::move(made[0]);
 }
 
-void terminal_input::watch(std::vector<pollfd>& watched) const {
-  const bool reading = to_ && pending_.empty() && !ended_ && !asleep_;
+int terminal_input::watch(std::vector<pollfd>& watched) const {
+  const bool wanting = to_ && pending_.empty() && !ended_;
+  const bool reading = wanting && may_read();
   watched.push_back({reading ? STDIN_FILENO : -1, POLLIN, 0});
   watched.push_back({pending_.empty() ? -1 : to_.get(), POLLOUT, 0});
+  return wanting && !reading ? background_ms : -1;
 }
 
 void terminal_input::serve(const pollfd& terminal, const pollfd& pipe) {
@@ -147,10 +156,7 @@ void terminal_input::serve(const pollfd& terminal, const pollfd& pipe) {
 }
 
 void terminal_input::take() {
-  if (::tcgetpgrp(STDIN_FILENO) != ::getpgrp()) {
-    asleep_ = true;
-    return;
-  }
+  if (!may_read()) return;
   std::array<char, 4096> chunk;
   const ssize_t got = ::read(STDIN_FILENO, chunk.data(), chunk.size());
   if (got > 0) pending_.append(chunk.data(), static_cast<std::size_t>(got));

@@ -56,19 +56,16 @@ class terminal_input {
  public:
   /// The end that rank 0 reads; only if standard input is a terminal.
   boot::unique_fd open();
-  /// Adds what it waits for (always two entries, maybe disabled ones).
-  void watch(std::vector<pollfd>& watched) const;
+  /// Adds what it waits for (always two entries, maybe disabled ones). For how many milliseconds, at most; -1: any.
+  int watch(std::vector<pollfd>& watched) const;
   void serve(const pollfd& terminal, const pollfd& pipe);
-  /// rmarun may be in the foreground again.
-  void wake() noexcept { asleep_ = false; }
 
  private:
   void take();
 
   boot::unique_fd to_;
   std::string pending_;
-  bool ended_ = false;   ///< end of input: close once all is written
-  bool asleep_ = false;  ///< in the background, where reading would stop rmarun
+  bool ended_ = false;  ///< end of input: close once all is written
 };
 
 }  // namespace rma::launcher

@@ -136,8 +136,8 @@ bool job::start_ranks() {
 void job::wait_for_events() {
   std::vector<pollfd> watched = {{signals_.get(), POLLIN, 0}, {ends_itself() ? server_.abort_fd() : -1, POLLIN, 0}};
   const std::size_t fixed = watched.size();
-  input_.watch(watched);
-  const int ready = ::poll(watched.data(), watched.size(), wait_ms());
+  const int input_ms = input_.watch(watched);
+  const int ready = ::poll(watched.data(), watched.size(), wait_ms(input_ms));
   if (ready > 0) {
     if (watched[1].revents != 0) on_abort();
     if (watched[0].revents != 0) on_signals();
@@ -146,9 +146,10 @@ void job::wait_for_events() {
   on_deadlines();
 }
 
-int job::wait_ms() const {
+int job::wait_ms(int most_ms) const {
   const auto next = std::min(ends_itself() ? timeout_at_ : boot_clock::time_point::max(), phase_until_);
-  return next == boot_clock::time_point::max() ? -1 : boot::ms_until(next);
+  if (next == boot_clock::time_point::max()) return most_ms;
+  return most_ms < 0 ? boot::ms_until(next) : std::min(most_ms, boot::ms_until(next));
 }
 
 void job::on_signals() {
@@ -165,7 +166,7 @@ void job::on_signal(int number) {
       signal_ranks(SIGTSTP);
       (void)::raise(SIGSTOP);
       return;
-    case SIGCONT: signal_ranks(SIGCONT); return input_.wake();
+    case SIGCONT: return signal_ranks(SIGCONT);
     case SIGINT:
     case SIGTERM: ++end_requests_; break;
     default: break;

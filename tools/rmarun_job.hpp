@@ -41,7 +41,8 @@ class job {
   void wait_for_events();
   /// Nobody has ended it yet.
   [[nodiscard]] bool ends_itself() const noexcept { return phase_ == phase::running || phase_ == phase::suspecting; }
-  [[nodiscard]] int wait_ms() const;
+  /// Until something is to be done; -1: only events matter.
+  [[nodiscard]] int wait_ms(int most_ms) const;
   void on_signals();
   void on_signal(int number);
   void on_deadlines();
