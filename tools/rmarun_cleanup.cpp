@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <csignal>
@@ -24,6 +25,7 @@ using boot::unique_fd;
 
 constexpr int sweeps_max = 20;  // each finds what was forked during the one before
 constexpr int death_patience_ms = 1000;
+constexpr std::chrono::seconds guardian_patience{20};
 
 std::optional<std::string> read_all(const std::string& path) {
   const unique_fd file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
@@ -87,20 +89,20 @@ std::vector<unique_fd> find_marked(const std::string& job) {
   do {
     got = ::read(0, &byte, 1);
   } while (got < 0 && errno == EINTR);
-  if (got == 0) kill_marked(job);
+  if (got == 0) kill_marked(job, boot::boot_clock::now() + guardian_patience);
   ::_exit(0);
 }
 
 }  // namespace
 
-void kill_marked(const std::string& job) {
-  for (int sweep = 0; sweep < sweeps_max; ++sweep) {
+void kill_marked(const std::string& job, boot::boot_clock::time_point until) {
+  for (int sweep = 0; sweep < sweeps_max && boot::boot_clock::now() < until; ++sweep) {
     const std::vector<unique_fd> found = find_marked(job);
     if (found.empty()) return;
     for (const unique_fd& each : found) (void)::syscall(SYS_pidfd_send_signal, each.get(), SIGKILL, nullptr, 0);
     for (const unique_fd& each : found) {
       pollfd wait{each.get(), POLLIN, 0};
-      (void)::poll(&wait, 1, death_patience_ms);
+      (void)::poll(&wait, 1, std::min(death_patience_ms, boot::ms_until(until)));
     }
   }
 }

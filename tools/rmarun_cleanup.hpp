@@ -15,8 +15,9 @@ namespace rma::launcher {
 /// The variable that marks every process of a job; a job inside a job has the names of both.
 inline constexpr const char* job_variable = "RMA_JOB";
 
-/// Kills all processes whose environment names the job, wherever they have gone: own groups, sessions, parents.
-void kill_marked(const std::string& job);
+/// Kills all processes whose environment names the job, wherever they have gone: own groups, sessions, parents. Waits
+/// for their ends, not longer than `until`.
+void kill_marked(const std::string& job, boot::boot_clock::time_point until);
 
 /// The children of this process, as the kernel knows them (descendants whose parents have died are among them).
 std::vector<pid_t> children();

@@ -29,6 +29,7 @@ using boot::boot_clock;
 constexpr int key_bytes = 32;
 constexpr int id_bytes = 12;
 constexpr int last_reap_ms = 5000;
+constexpr int sweep_ms = 100;  // between two looks for orphans; the end of one is known at once
 constexpr std::array handled = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGCHLD};
 
 boot_clock::duration seconds(double count) {
@@ -196,18 +197,23 @@ void job::signal_ranks(int number) const {
   }
 }
 
-/// All ranks have ended. What they started has not, perhaps; and the server must outlive none of them.
+/// All ranks have ended. What they started has not, perhaps; and the server must outlive none of them. Orphans that
+/// cannot be killed (one that hangs in the kernel, or that a debugger holds) are left behind in the end, or when the
+/// user asks.
 void job::clean_up() {
   const auto until = boot_clock::now() + std::chrono::milliseconds(last_reap_ms);
+  const int asked_before = end_requests_;
   const auto others = [this] {
     std::vector<pid_t> left = children();
     std::erase(left, guardian_.pid());
     return left;
   };
-  for (auto left = others(); !left.empty() && boot_clock::now() < until; left = others()) {
-    kill_marked(id_);
+  for (reap(); !others().empty() && boot_clock::now() < until && end_requests_ == asked_before; reap()) {
+    kill_marked(id_, until);
     for (const pid_t pid : others()) (void)::kill(pid, SIGKILL);
-    for (const pid_t pid : left) (void)::waitpid(pid, nullptr, 0);
+    pollfd news{signals_.get(), POLLIN, 0};
+    (void)::poll(&news, 1, std::min(sweep_ms, boot::ms_until(until)));
+    on_signals();
   }
   guardian_.dismiss();
   server_.stop();

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/ptrace.h>
+
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <fstream>
 #include <sstream>
 #include <thread>
 
 #include "launched.hpp"
+#include "skip.hpp"
 
 using namespace rma::boot;
 using namespace rma::boot::test;
@@ -354,6 +358,29 @@ TEST_CASE("nothing is left behind", "[boot][rmarun]") {
   CHECK(job.exit_status() == (kill_rmarun ? 137 : 0));
   for (const process_watch& each : watched) CHECK(each.ends());
   CHECK(job.rest_of_output().empty());  // and nobody holds its streams
+}
+
+// Goal: an orphan that does not end although it is killed does not keep rmarun from its end, and less if the user asks.
+// Method: the test traces it: it stays a zombie until the test has heard of its death, as in a debugger. Of two such
+// jobs the second is asked, and must be the first to end. Break: in clean_up, wait for each orphan, or do not heed
+// signals.
+TEST_CASE("an orphan that does not end", "[boot][rmarun]") {
+  const std::vector<std::string> arguments{"sh", "-c", "setsid sleep 1000 & echo $!; read word; exit 5"};
+  launched first(arguments, std::nullopt), second(arguments, std::nullopt);
+  const std::array orphans{std::stoi("0" + first.line()), std::stoi("0" + second.line())};
+  for (const pid_t orphan : orphans) {
+    if (::ptrace(PTRACE_SEIZE, orphan, nullptr, nullptr) != 0)
+      return rma::test::skip("processes cannot be traced here");
+  }
+  const process_watch of_second(orphans[1]);
+  first.close_input();
+  second.close_input();
+  CHECK(of_second.ends());  // killed, which is done when all ranks have ended
+  second.signal(SIGINT);
+  CHECK(second.exit_status() == 5);
+  CHECK(::waitpid(first.pid(), nullptr, WNOHANG) == 0);
+  CHECK(first.exit_status() == 5);
+  for (const pid_t orphan : orphans) CHECK(::waitpid(orphan, nullptr, __WALL) == orphan);
 }
 
 // Goal: ranks go round the cores. Method: one rank more than there can be cores; rmarun says how many there are.
