@@ -84,6 +84,7 @@ struct Hints {
   unsigned signals = 16;
   /// User memory: copy it into shared pages while the window lives, so that the node's ranks map it
   /// (RMA_PROMOTE=1 for all windows). Refused, and said so by `promoted()`, where it would not be safe.
+  /// Private again when the window is freed, also beside other threads that write there.
   bool promote = false;
   /// See fence_kind (RMA_FENCE for all windows). A design that the fabric cannot carry out is an error.
   fence_kind fence = fence_kind::automatic;

@@ -328,8 +328,13 @@ void promote_memory(window_core& w) {
 
 void demote_memory(window_core& w) noexcept {
   if (w.promoted_bytes == 0) return;
-  shm::demote(*w.board, shm::pages_around(w.local_base, w.local_bytes), w.promoted_offset);
-  w.team->rt->give_back(w.promoted_offset, std::exchange(w.promoted_bytes, 0));
+  runtime_core& rt = *w.team->rt;
+  const std::uint64_t bytes = std::exchange(w.promoted_bytes, 0);
+  if (shm::demote(*w.board, shm::pages_around(w.local_base, w.local_bytes), w.promoted_offset)) {
+    rt.give_back(w.promoted_offset, bytes);
+  } else {
+    rt.withdraw(w.promoted_offset);
+  }
 }
 
 void unregister_memory(window_core& w) noexcept {

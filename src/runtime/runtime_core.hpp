@@ -82,6 +82,8 @@ struct runtime_core {
   /// Wherever there is room; nothing if there is none.
   [[nodiscard]] std::optional<std::size_t> take_any(std::size_t bytes, std::size_t alignment) noexcept;
   void give_back(std::size_t offset, std::size_t bytes) noexcept;
+  /// The wide fabric reaches it no longer; it stays taken.
+  void withdraw(std::size_t offset) noexcept;
   [[nodiscard]] std::size_t segment_in_use() const noexcept;
   /// How many teams of this process set were made here before this one: its members count alike.
   [[nodiscard]] std::uint64_t count_team_of(std::string_view process_set);
@@ -93,7 +95,6 @@ struct runtime_core {
 
  private:
   status enroll(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept;
-  void withdraw(std::size_t offset) noexcept;
   [[nodiscard]] std::span<extent> own_extents(std::size_t offset) noexcept;
 
   /// Of what follows, and of the table of extents. Windows and teams of different threads share them.

@@ -18,9 +18,8 @@
 namespace rma::shm {
 namespace {
 
-constexpr std::size_t chunk_bytes = std::size_t{4} << 20;  // memory needed twice, for a moment
-
-int threads_of_this_process() {
+/// 0: the system does not say.
+int threads_of_this_process() noexcept {
   int count = 0;
   if (DIR* const d = ::opendir("/proc/self/task")) {
     while (const dirent* e = ::readdir(d)) count += e->d_name[0] != '.' ? 1 : 0;
@@ -51,6 +50,49 @@ class signals_blocked {
   for (std::size_t i = 0; i < bytes / sizeof(any_word); ++i) {
     reinterpret_cast<any_word*>(to)[i] = reinterpret_cast<const any_word*>(from)[i];
   }
+}
+
+/// The mapping `made` takes the place of `pages`, in one step: other threads find the one or the other, and where there
+/// was no memory for the new one the old one stays.
+bool put_in_place(void* made, page_range pages) noexcept {
+  if (made == MAP_FAILED) return false;
+  if (::mremap(made, pages.bytes, pages.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pages.at) != MAP_FAILED) return true;
+  const int error = errno;
+  ::munmap(made, pages.bytes);
+  errno = error;
+  return false;
+}
+
+/// This part of the rank's segment, mapped once more.
+void* map_again(board& node, std::size_t offset, std::size_t bytes, int flags) noexcept {
+  return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, node.descriptor(),
+                static_cast<off_t>(node.file_offset(offset)));
+}
+
+/// The kernel copies a private page at its first write. A byte that is exchanged for itself is one, and loses no write
+/// of another thread.
+[[gnu::no_sanitize_address]] void write_to_each(page_range pages) noexcept {
+  auto* const bytes = reinterpret_cast<unsigned char*>(pages.at);
+  for (std::size_t at = 0; at < pages.bytes; at += page_bytes) {
+    unsigned char now = __atomic_load_n(bytes + at, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(bytes + at, &now, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  }
+}
+
+/// While no other thread runs.
+bool come_back(board& node, page_range pages, std::size_t offset) noexcept {
+  const signals_blocked guard;
+  void* const made = ::mmap(nullptr, pages.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (made != MAP_FAILED) copy_pages(static_cast<std::byte*>(made), node.segment(node.me()) + offset, pages.bytes);
+  return put_in_place(made, pages);
+}
+
+/// Beside other threads: private pages of the same file, which the kernel copies. A page that the program drops later
+/// (MADV_DONTNEED) is the file's again, and zero, since nobody else ever gets that part of it.
+void part_from_segment(board& node, page_range pages, std::size_t offset) noexcept {
+  if (!put_in_place(map_again(node, offset, pages.bytes, MAP_PRIVATE), pages)) return;
+  write_to_each(pages);
+  node.depopulate(offset, pages.bytes);
 }
 
 /// One mapping of /proc/self/smaps.
@@ -95,7 +137,9 @@ page_range pages_around(void* at, std::size_t bytes) noexcept {
 
 std::string promotion_obstacle(page_range pages) {
   if (pages.bytes == 0) return "it is empty";
-  if (const int n = threads_of_this_process(); n > 1) return fmt::format("{} threads run in this process", n);
+  const int threads = threads_of_this_process();
+  if (threads > 1) return fmt::format("{} threads run in this process", threads);
+  if (threads == 0) return "the system does not say whether other threads run";
   const auto first = reinterpret_cast<std::uintptr_t>(pages.at);
   const auto last = first + pages.bytes;
   std::ifstream smaps("/proc/self/smaps");
@@ -119,32 +163,17 @@ std::string promotion_obstacle(page_range pages) {
 std::string promote(board& node, page_range pages, std::size_t offset) {
   if (node.descriptor() < 0) return "the memory of a simulated node is no file that could be mapped";
   if (std::string why = promotion_obstacle(pages); !why.empty()) return why;
+  void* const made = map_again(node, offset, pages.bytes, MAP_SHARED | MAP_POPULATE);
   const signals_blocked guard;
-  for (std::size_t done = 0; done < pages.bytes; done += chunk_bytes) {
-    const std::size_t part = std::min(chunk_bytes, pages.bytes - done);
-    std::byte* const copy = node.segment(node.me()) + offset + done;
-    copy_pages(copy, pages.at + done, part);
-    void* const at = ::mmap(pages.at + done, part, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE,
-                            node.descriptor(), static_cast<off_t>(node.file_offset(offset + done)));
-    if (at == MAP_FAILED) {
-      const int error = errno;
-      demote(node, {pages.at, done}, offset);
-      return fmt::format("the system refuses to replace its pages: {}", std::strerror(error));
-    }
-  }
-  return {};
+  if (made != MAP_FAILED) copy_pages(node.segment(node.me()) + offset, pages.at, pages.bytes);
+  if (put_in_place(made, pages)) return {};
+  return fmt::format("the system refuses to replace its pages: {}", std::strerror(errno));
 }
 
-void demote(board& node, page_range pages, std::size_t offset) noexcept {
-  const signals_blocked guard;
-  for (std::size_t done = 0; done < pages.bytes; done += chunk_bytes) {
-    const std::size_t part = std::min(chunk_bytes, pages.bytes - done);
-    const std::byte* const copy = node.segment(node.me()) + offset + done;
-    void* const at =
-        ::mmap(pages.at + done, part, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    // Without memory for private pages the shared ones stay: the contents are right, only sharing remains.
-    if (at != MAP_FAILED) copy_pages(static_cast<std::byte*>(at), copy, part);
-  }
+bool demote(board& node, page_range pages, std::size_t offset) noexcept {
+  if (threads_of_this_process() == 1) return come_back(node, pages, offset);
+  part_from_segment(node, pages, offset);
+  return false;
 }
 
 }  // namespace rma::shm

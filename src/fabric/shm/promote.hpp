@@ -25,7 +25,8 @@ std::string promotion_obstacle(page_range pages);
 /// success, else what went wrong; then everything is as before.
 std::string promote(board& node, page_range pages, std::size_t offset);
 
-/// The way back: private pages again, with the contents of now.
-void demote(board& node, page_range pages, std::size_t offset) noexcept;
+/// The way back: private pages again, with the contents of now. False if that part of the segment must not be given
+/// back, nor populated again: other threads run, or there is no memory for private pages, and the old ones stay.
+bool demote(board& node, page_range pages, std::size_t offset) noexcept;
 
 }  // namespace rma::shm

@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: pages are promoted only where that is safe, and a refusal says why; contents and addresses stay, both ways.
-// Method: pages of every kind that must be refused; then the way there and back, seen through the segment.
+// Goal: pages are promoted only where that is safe, and a refusal says why; contents, addresses and what other threads
+// write stay, both ways, also where the system has no memory for private pages.
+//
+// Method: pages of every kind that must be refused; then the way there and back, seen through the segment. A thread
+// that counts in every page while they come back; a limit on private memory. Each way back is followed by another user
+// of the segment, who must not be seen.
+//
+// Break: copy back after the old pages are gone, while a thread counts; give back the part of the segment although its
+// pages stay.
 #include "fabric/shm/promote.hpp"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <fstream>
+#include <string>
 #include <thread>
 #include <vector>
 
 #include "fabric/shm/node.hpp"
+#include "rma/rma.hpp"
 #include "skip.hpp"
 
 using namespace rma;
@@ -61,6 +72,83 @@ bool says(const std::string& text, const char* word) {
   CHECK(found);
   return found;
 }
+
+/// A thread that counts in the last word of each page until the object's end, and sees whether all that it wrote is
+/// there.
+class counting_thread {
+ public:
+  explicit counting_thread(page_range pages) : pages_(pages), thread_([this] { count(); }) { rounds_.wait(0); }
+  ~counting_thread() { stop(); }
+  counting_thread(const counting_thread&) = delete;
+  counting_thread& operator=(const counting_thread&) = delete;
+
+  void stop() {
+    over_ = true;
+    if (thread_.joinable()) thread_.join();
+  }
+  [[nodiscard]] std::uint64_t lost() const { return lost_; }
+  /// What the words must be now.
+  [[nodiscard]] std::uint64_t rounds() const { return rounds_; }
+
+ private:
+  std::uint64_t& word(std::size_t at) const {
+    return *reinterpret_cast<std::uint64_t*>(pages_.at + at + page - sizeof(std::uint64_t));
+  }
+  void count() {
+    for (std::size_t at = 0; at < pages_.bytes; at += page) word(at) = 0;
+    for (std::uint64_t round = 0; !over_; ++round) {
+      for (std::size_t at = 0; at < pages_.bytes; at += page) {
+        lost_ += word(at) != round ? 1 : 0;
+        word(at) = round + 1;
+        asm volatile("" ::: "memory");  // each word is written, and read again in the next round
+      }
+      rounds_ = round + 1;
+      rounds_.notify_one();
+    }
+  }
+
+  page_range pages_;
+  std::atomic<bool> over_ = false;
+  std::atomic<std::uint64_t> rounds_ = 0;
+  std::uint64_t lost_ = 0;
+  std::thread thread_;
+};
+
+/// `filled`, but for what a counting thread has left there.
+bool counted(const std::byte* at, std::size_t bytes, unsigned salt, std::uint64_t rounds) {
+  std::vector<std::byte> expected(bytes);
+  fill(expected.data(), bytes, salt);
+  for (std::size_t i = page; i <= bytes; i += page) {
+    std::memcpy(expected.data() + i - sizeof rounds, &rounds, sizeof rounds);
+  }
+  return std::memcmp(at, expected.data(), bytes) == 0;
+}
+
+/// No more memory of a kind for this process than it has, and a little for the library.
+class memory_limited {
+ public:
+  static constexpr std::size_t room_bytes = std::size_t{1} << 20;
+
+  memory_limited(__rlimit_resource resource, const std::string& in_status) : resource_(resource) {
+    std::ifstream in("/proc/self/status");
+    rlim_t kib = 0;
+    for (std::string word; in >> word && word != in_status + ":";) {}
+    in >> kib;
+    REQUIRE(kib != 0);
+    REQUIRE(::getrlimit(resource_, &before_) == 0);
+    const rlimit now{kib * 1024 + room_bytes, before_.rlim_max};
+    REQUIRE(::setrlimit(resource_, &now) == 0);
+  }
+  ~memory_limited() { ::setrlimit(resource_, &before_); }
+  memory_limited(const memory_limited&) = delete;
+  memory_limited& operator=(const memory_limited&) = delete;
+
+ private:
+  __rlimit_resource resource_;
+  rlimit before_{};
+};
+memory_limited no_private_memory() { return {RLIMIT_DATA, "VmData"}; }
+memory_limited no_address_space() { return {RLIMIT_AS, "VmSize"}; }
 
 }  // namespace
 
@@ -129,22 +217,22 @@ TEST_CASE("promoted pages keep contents and address, are shared, and come back",
   const pages_of_kind pages(bytes);
   REQUIRE(promotion_obstacle(pages.range()).empty());
   REQUIRE(alone.node->populate(offset, bytes) == status::done);
-  const std::byte* const shared = alone.node->segment(0) + offset;
+  const std::byte* const common = alone.node->segment(0) + offset;
   fill(pages.at(), bytes, 1);
 
   REQUIRE(promote(*alone.node, pages.range(), offset) == "");
   CHECK(filled(pages.at(), bytes, 1));
-  CHECK(filled(shared, bytes, 1));
+  CHECK(filled(common, bytes, 1));
   fill(pages.at(), bytes, 2);  // the user's stores are everybody's
-  CHECK(filled(shared, bytes, 2));
+  CHECK(filled(common, bytes, 2));
   fill(alone.node->segment(0) + offset, bytes, 3);
   CHECK(filled(pages.at(), bytes, 3));
   says(promotion_obstacle(pages.range()), "not private and writable");  // once is enough
 
-  demote(*alone.node, pages.range(), offset);
+  CHECK(demote(*alone.node, pages.range(), offset));
   CHECK(filled(pages.at(), bytes, 3));
   fill(pages.at(), bytes, 4);  // private again
-  CHECK(filled(shared, bytes, 3));
+  CHECK(filled(common, bytes, 3));
   CHECK(promotion_obstacle(pages.range()).empty());
 }
 
@@ -157,7 +245,7 @@ TEST_CASE("neighbours of promoted pages are left alone", "[fabric][shm][promote]
   CHECK(filled(pages.at(), 3 * page, 5));
   CHECK(promotion_obstacle({pages.at(), page}).empty());
   CHECK(promotion_obstacle({pages.at() + 2 * page, page}).empty());
-  demote(*alone.node, {pages.at() + page, page}, 0);
+  CHECK(demote(*alone.node, {pages.at() + page, page}, 0));
   CHECK(filled(pages.at(), 3 * page, 5));
 }
 
@@ -171,4 +259,117 @@ TEST_CASE("a refused promotion changes nothing", "[fabric][shm][promote]") {
   CHECK(filled(pages.at(), 2 * page, 6));
   pages.at()[0] = std::byte{1};
   CHECK(alone.node->segment(0)[0] == std::byte{0});
+}
+
+TEST_CASE("pages come back beside a thread that writes to them", "[fabric][shm][promote]") {
+  const std::map<std::string, std::string> larger{{"RMA_SEGMENT_BYTES", "64M"}};
+  lone_board alone(larger);
+  constexpr std::size_t bytes = std::size_t{32} << 20;
+  constexpr std::size_t offset = 3 * page;
+  for (int repeat = 0; repeat < 8; ++repeat) {
+    CAPTURE(repeat);
+    const pages_of_kind pages(bytes);
+    fill(pages.at(), bytes, 7);
+    REQUIRE(alone.node->populate(offset, bytes) == status::done);
+    REQUIRE(promote(*alone.node, pages.range(), offset) == "");
+    counting_thread other(pages.range());
+    CHECK_FALSE(demote(*alone.node, pages.range(), offset));
+    fill(alone.node->segment(0) + offset, bytes, 8);  // seen by nobody
+    other.stop();
+    CHECK(other.lost() == 0);
+    CHECK(counted(pages.at(), bytes, 7, other.rounds()));
+    CHECK(filled(alone.node->segment(0) + offset, bytes, 8));
+  }
+}
+
+TEST_CASE("a page that is dropped after it came back beside a thread is zero", "[fabric][shm][promote]") {
+  lone_board alone;
+  const pages_of_kind pages(2 * page);
+  fill(pages.at(), 2 * page, 9);
+  REQUIRE(alone.node->populate(0, 2 * page) == status::done);
+  REQUIRE(promote(*alone.node, pages.range(), 0) == "");
+  counting_thread other(pages.range());
+  CHECK_FALSE(demote(*alone.node, pages.range(), 0));
+  other.stop();
+  CHECK(counted(pages.at(), 2 * page, 9, other.rounds()));
+  REQUIRE(::madvise(pages.at(), 2 * page, MADV_DONTNEED) == 0);
+  CHECK(std::all_of(pages.at(), pages.at() + 2 * page, [](std::byte b) { return b == std::byte{0}; }));
+}
+
+TEST_CASE("without memory for private pages the shared ones stay", "[fabric][shm][promote]") {
+  const bool beside_a_thread = GENERATE(false, true);
+  CAPTURE(beside_a_thread);
+  lone_board alone;
+  constexpr std::size_t bytes = 4 * memory_limited::room_bytes;
+  const pages_of_kind pages(bytes);
+  REQUIRE(alone.node->populate(0, bytes) == status::done);
+  fill(pages.at(), bytes, 10);
+  REQUIRE(promote(*alone.node, pages.range(), 0) == "");
+  std::uint64_t rounds = 0;
+  bool came_back = true;
+  const auto come_back = [&] {
+    const memory_limited limit = no_private_memory();
+    came_back = demote(*alone.node, pages.range(), 0);
+  };
+  if (beside_a_thread) {
+    counting_thread other(pages.range());
+    come_back();
+    other.stop();
+    CHECK(other.lost() == 0);
+    rounds = other.rounds();
+  } else {
+    come_back();
+  }
+  CHECK_FALSE(came_back);
+  CHECK((beside_a_thread ? counted(pages.at(), bytes, 10, rounds) : filled(pages.at(), bytes, 10)));
+}
+
+TEST_CASE("no later window shares memory that was promoted", "[fabric][shm][promote]") {
+  enum class at_free { alone, beside_a_thread, without_memory };
+  const at_free how = GENERATE(at_free::alone, at_free::beside_a_thread, at_free::without_memory);
+  CAPTURE(static_cast<int>(how));
+  Config config;
+  config.environment = false;
+  config.settings = {{"RMA_SEGMENT_BYTES", "32M"}};
+  Runtime rt(config);
+  constexpr std::size_t bytes = 4 * memory_limited::room_bytes;
+  const pages_of_kind pages(bytes);
+  fill(pages.at(), bytes, 11);
+  Hints promoted;
+  promoted.promote = true;
+  auto window = Window<std::byte>::create(rt.world(), {pages.at(), bytes}, promoted);
+  REQUIRE(window.promoted());
+  std::uint64_t rounds = 0;
+  if (how == at_free::alone) {
+    window.free();
+  } else if (how == at_free::without_memory) {
+    const memory_limited limit = no_private_memory();
+    window.free();
+  } else {
+    counting_thread other(pages.range());
+    window.free();
+    other.stop();
+    CHECK(other.lost() == 0);
+    rounds = other.rounds();
+  }
+  auto next = Window<std::byte>::allocate(rt.world(), 2 * bytes);
+  std::fill_n(next.local().data(), 2 * bytes, std::byte{0xaa});
+  CHECK((how == at_free::beside_a_thread ? counted(pages.at(), bytes, 11, rounds) : filled(pages.at(), bytes, 11)));
+  next.free();
+}
+
+TEST_CASE("without address space for shared pages nothing is promoted", "[fabric][shm][promote]") {
+  lone_board alone;
+  constexpr std::size_t bytes = 4 * memory_limited::room_bytes;
+  const pages_of_kind pages(bytes);
+  REQUIRE(alone.node->populate(0, bytes) == status::done);
+  fill(pages.at(), bytes, 12);
+  std::string why;
+  {
+    const memory_limited limit = no_address_space();
+    why = promote(*alone.node, pages.range(), 0);
+  }
+  says(why, "refuses to replace");
+  std::fill_n(alone.node->segment(0), bytes, std::byte{0});
+  CHECK(filled(pages.at(), bytes, 12));
 }
