@@ -92,9 +92,10 @@ std::vector<std::string> Runtime::fabrics() const {
     const bool node = each == core_->where.node.get();
     lines.push_back(fmt::format(
         "{}: ranks {}, maps memory {}, one-sided {}, atomics {}, write completion {}, in-order placement {}, "
-        "gather {}, scatter {}, message {} bytes",
+        "gather {}, scatter {}, message {} bytes{}{}",
         c.name, node ? core_->board->size() : static_cast<std::size_t>(size()), c.maps_memory, c.one_sided, c.atomics,
-        name_of(c.write_means), c.in_order_placement, c.gather_max, c.scatter_max, c.message_bytes_max));
+        name_of(c.write_means), c.in_order_placement, c.gather_max, c.scatter_max, c.message_bytes_max,
+        c.not_one_sided_because.empty() ? "" : "; ", c.not_one_sided_because));
   }
   return lines;
 }

@@ -44,10 +44,11 @@ struct capabilities {
   bool in_order_placement = false;
   bool messages_after_writes = false;  ///< a message is handled when the writes posted before it are in memory
   bool write_with_immediate = false;
-  bool atomics = false;           ///< fetch_add and compare_swap of 64 bits, atomic to each other
-  bool atomics_with_cpu = false;  ///< and to the target's processor
-  bool words = false;             ///< write_word
-  bool one_sided = false;         ///< write and read need nothing of the target's processor
+  bool atomics = false;                    ///< fetch_add and compare_swap of 64 bits, atomic to each other
+  bool atomics_with_cpu = false;           ///< and to the target's processor
+  bool words = false;                      ///< write_word
+  bool one_sided = false;                  ///< write and read need nothing of the target's processor
+  std::string_view not_one_sided_because;  ///< where the machine keeps a fabric from it: why, and what would help
   /// Where they do need it: up to so many bytes are cheaper in messages to its handler, in one piece and in several. A
   /// put in pieces that fits one message is so at least.
   std::size_t handler_bytes_max = ~std::size_t{0};
@@ -150,6 +151,8 @@ class network {
   virtual status send_bulk(int peer, std::span<const local_slice> from, std::uint64_t token) noexcept = 0;
   virtual status post_bulk_receive(int peer, std::span<const local_slice> to, std::uint64_t token) noexcept = 0;
 
+  /// All ranks are there. Before this nothing is posted.
+  virtual void begin() noexcept {}
   /// Where the fabric may ask how its peers are reached. Given once, before anything is posted.
   virtual void use(directory&) noexcept {}
   /// The peer is dead: what is under way towards it ends with `peer_failed`, and nothing from it arrives any more.

@@ -233,9 +233,10 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
     return run_handler(w, o, request);
   }
   look_for_others(w);
-  const bool one_sided = w.ctx->network_of(w.world_rank(o.args->target)).caps().one_sided;
-  o.choose("handler", one_sided ? "RMA_USER_MEMORY=handler" : "the fabric's writes need the target");
-  if (forced == user_memory::handler || !one_sided) return run_handler(w, o, request);
+  const fabric::capabilities& caps = w.ctx->network_of(w.world_rank(o.args->target)).caps();
+  const bool has_ways = caps.one_sided || caps.copies_by_cpu;  // where the kernel refuses, there are others
+  o.choose("handler", has_ways ? "RMA_USER_MEMORY=handler" : "the fabric's writes need the target");
+  if (forced == user_memory::handler || !has_ways) return run_handler(w, o, request);
   if (!w.intranode || forced == user_memory::cma) {
     o.choose("fabric", w.intranode ? "RMA_USER_MEMORY=cma" : "RMA_INTRANODE=off");
     return run_fabric_or_handler(w, region, o, request);

@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "fabric/shm/cma.hpp"
+
 namespace rma::shm {
 
 shm_fabric::shm_fabric(board& node) : board_(node), peers_(node.size()), known_((node.size() + 63) / 64) {
@@ -24,6 +26,24 @@ shm_fabric::shm_fabric(board& node) : board_(node), peers_(node.size()), known_(
   caps_.one_sided = true;
   caps_.copies_by_cpu = true;
   caps_.maps_memory = true;
+}
+
+// Whether one process may copy to another shows at a try only: security modules, seccomp filters and processes that may
+// not be traced each have a say. A read at address 0 moves nothing. What holds for one neighbour is taken to hold for
+// all.
+void shm_fabric::begin() noexcept {
+  std::size_t other = 0;
+  while (other < board_.size() && board_.same_process(other)) ++other;
+  if (other == board_.size()) return;
+  std::byte nothing{};
+  const fabric::local_slice here{&nothing, 1};
+  const fabric::remote_slice there{0, 1};
+  const status s = cma_copy(cma_direction::read, board_.slot(other).pid, {&here, 1}, {&there, 1});
+  if (s != status::not_supported) return;
+  caps_.one_sided = false;
+  caps_.not_one_sided_because =
+      "user memory needs its owner's calls, since process_vm_readv is forbidden here; kernel.yama.ptrace_scope=1, a "
+      "seccomp profile that allows it or CAP_SYS_PTRACE helps";
 }
 
 status shm_fabric::register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept {
