@@ -233,11 +233,28 @@ std::size_t board::index_of(int world_rank) const noexcept {
 status board::populate(std::size_t offset, std::size_t bytes) noexcept {
   if (host_ != nullptr) return status::done;  // zero, and taken when touched
   if (huge_pages_) collapse(offset, bytes);
-  return allocate(offset, bytes) ? status::done : status::out_of_memory;
+  if (allocate(offset, bytes)) return status::done;
+  depopulate(offset, bytes);  // pieces of it
+  return status::out_of_memory;
 }
 
+// Older kernels give up at any signal, and undo what they have done: a program's timer may be faster than a large
+// piece. Where one was interrupted, smaller ones follow; a page takes no time.
 bool board::allocate(std::size_t offset, std::size_t bytes) noexcept {
-  return ::posix_fallocate(fd_, static_cast<off_t>(file_offset(offset)), static_cast<off_t>(bytes)) == 0;
+  std::size_t piece_max = std::size_t{16} << 20;
+  while (bytes > 0) {
+    const std::size_t piece = std::min(bytes, piece_max);
+    const int error = ::posix_fallocate(fd_, static_cast<off_t>(file_offset(offset)), static_cast<off_t>(piece));
+    if (error == EINTR) {
+      piece_max = std::max(piece / 2 / page_bytes * page_bytes, page_bytes);
+    } else if (error != 0) {
+      return false;
+    } else {
+      offset += piece;
+      bytes -= piece;
+    }
+  }
+  return true;
 }
 
 // Shared memory gets huge pages when asked for, whatever the machine's settings, if some of each is there already.

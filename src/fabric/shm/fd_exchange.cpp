@@ -77,6 +77,26 @@ bool hear(caller& c, const std::string& token, int fd, const mapping_owner& owne
   return true;
 }
 
+/// Receives what was sent, whatever signals arrive: with a time-out the system never goes on by itself after one.
+ssize_t receive(int socket, msghdr& message, int timeout_ms) noexcept {
+  const auto until = detail::clock_ns() + std::int64_t{timeout_ms} * 1'000'000;
+  for (;;) {
+    const ssize_t n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
+    if (n >= 0 || errno != EINTR) return n;
+    if (detail::clock_ns() <= until) continue;
+    errno = ETIMEDOUT;
+    return n;
+  }
+}
+
+/// The same for connect and send, which wait for next to nothing.
+template <class Call>
+auto repeated(Call call) noexcept {
+  auto result = call();
+  while (result < 0 && errno == EINTR) result = call();
+  return result;
+}
+
 }  // namespace
 
 fd_offer::fd_offer(int fd, mapping_owner owner) : fd_(fd), owner_(owner), token_(random_hex(token_hex)) {
@@ -145,9 +165,11 @@ accepted_fd accept_fd(const std::string& invitation, int timeout_ms) {
   message.msg_iovlen = 1;
   message.msg_control = control.data();
   message.msg_controllen = control.size();
-  const bool heard = ::connect(socket, reinterpret_cast<const sockaddr*>(&address), bytes) == 0 && same_user(socket) &&
-                     ::send(socket, token.data(), token.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(token.size()) &&
-                     ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC) == static_cast<ssize_t>(sizeof got.owner);
+  const auto connect = [&] { return ::connect(socket, reinterpret_cast<const sockaddr*>(&address), bytes); };
+  const auto send = [&] { return ::send(socket, token.data(), token.size(), MSG_NOSIGNAL); };
+  const bool heard = repeated(connect) == 0 && same_user(socket) &&
+                     repeated(send) == static_cast<ssize_t>(token.size()) &&
+                     receive(socket, message, timeout_ms) == static_cast<ssize_t>(sizeof got.owner);
   const int error = errno;
   ::close(socket);
   const cmsghdr* const head = heard ? CMSG_FIRSTHDR(&message) : nullptr;
