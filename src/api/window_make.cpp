@@ -7,10 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <fstream>
-#include <limits>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "channel/call_scope.hpp"
+#include "core/memory.hpp"
 #include "core/names.hpp"
 #include "fabric/shm/board.hpp"
 #include "fabric/shm/promote.hpp"
@@ -42,15 +45,6 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
 [[noreturn]] void refuse(const window_plan& plan, const Hints& hints, status code, const std::string& why) {
   const std::string name = hints.name.empty() ? std::string("window") : fmt::format("window '{}'", hints.name);
   throw Error(code, fmt::format("{} of {}: {}: {}", name_of(plan.kind), name, rma::name_of(code), why));
-}
-
-std::uint64_t memory_available_bytes() {
-  std::ifstream in("/proc/meminfo");
-  for (std::string word; in >> word;) {
-    std::uint64_t kib = 0;
-    if (word == "MemAvailable:" && in >> kib) return kib * 1024;
-  }
-  return std::numeric_limits<std::uint64_t>::max();
 }
 
 /// The data begin `colour` bytes behind a multiple of `grain`.
@@ -415,6 +409,54 @@ team_core::placement place_block(window_core& w, std::uint64_t room) {
   return large && at.result == status::out_of_memory ? place(false) : at;
 }
 
+/// What the members on this machine ask for, and those of them in this rank's control groups, whose limits are theirs.
+struct demand {
+  std::uint64_t on_machine_bytes = 0;
+  std::uint64_t in_groups_bytes = 0;
+};
+
+status sum_up(team_core& team, std::uint64_t bytes, demand& of) {
+  struct asked {
+    std::uint64_t bytes, machine, groups;
+  };
+  const asked mine{bytes, std::hash<std::string>()(shm::machine_identity()), control_groups_id()};
+  std::vector<asked> all(static_cast<std::size_t>(team.size));
+  const status s = team.allgather(std::as_bytes(std::span(&mine, 1)), reinterpret_cast<std::byte*>(all.data()));
+  for (const asked& one : all) {
+    if (one.machine != mine.machine) continue;
+    of.on_machine_bytes += one.bytes;
+    if (one.groups == mine.groups) of.in_groups_bytes += one.bytes;
+  }
+  return s;
+}
+
+/// Whether this machine has so much memory left: to take more is no error, but ends processes. Nodes that are simulated
+/// take what is touched.
+status look_for_memory(const window_core& w, const agreement& all) {
+  team_core& team = *w.team;
+  const bool simulated = w.board->descriptor() < 0;
+  if (all.bytes_sum <= asked_bytes_min || (simulated && !team.one_node)) return status::done;
+  demand of;
+  auto worst = static_cast<std::int32_t>(sum_up(team, w.local_bytes, of));
+  if (!ok(static_cast<status>(worst))) return static_cast<status>(worst);
+  if (of.on_machine_bytes > machine_bytes_left() || of.in_groups_bytes > granted_bytes_left())
+    worst = static_cast<std::int32_t>(status::out_of_memory);
+  const status told = team.allreduce_one(worst, min);
+  return ok(told) ? static_cast<status>(worst) : told;
+}
+
+[[noreturn]] void refuse_bytes(const window_core& w, const window_plan& plan, const agreement& all) {
+  const std::uint64_t machine = machine_bytes_left();
+  const std::uint64_t granted = granted_bytes_left();
+  refuse(plan, w.hints, status::out_of_memory,
+         fmt::format("the ranks ask for {} bytes together, at most {} on one; this machine has {} bytes available{}, "
+                     "and a rank's segment {} bytes with {} in use here (RMA_SEGMENT_BYTES){}",
+                     all.bytes_sum, all.bytes_max, machine,
+                     granted < machine ? fmt::format(", its control groups grant {}", granted) : "",
+                     w.board->segment_bytes(), w.team->rt->segment_in_use(),
+                     w.team->one_node ? "" : "; other nodes may have less"));
+}
+
 /// Takes the window's part of the segments, at the same offset everywhere.
 void take_place(window_core& w, const window_plan& plan, agreement all) {
   team_core& team = *w.team;
@@ -425,19 +467,9 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
       lay_out(all.mapped_max, w.hints.signals, all.bytes_max, library_memory ? 4096 : 64, copied_to ? colour_bytes : 0);
   w.block_bytes = w.layout.data_at + (library_memory ? w.local_bytes : 0);
   const std::uint64_t room = w.layout.data_at + (library_memory ? all.bytes_max : 0);
-  const bool much = library_memory && team.one_node && all.bytes_sum > asked_bytes_min;
-  const bool too_much = much && all.bytes_sum > memory_available_bytes();
-  auto worst = static_cast<std::int32_t>(too_much ? status::out_of_memory : status::done);
-  team_core::placement at{team.allreduce_one(worst, min), 0};
-  if (ok(at.result)) at.result = static_cast<status>(worst);
+  team_core::placement at{library_memory ? look_for_memory(w, all) : status::done, 0};
   if (ok(at.result)) at = place_block(w, room);
-  if (at.result == status::out_of_memory) {
-    refuse(plan, w.hints, at.result,
-           fmt::format("the ranks ask for {} bytes together, at most {} on one; this machine has {} bytes available, "
-                       "and a rank's segment {} bytes with {} in use here (RMA_SEGMENT_BYTES)",
-                       all.bytes_sum, all.bytes_max, memory_available_bytes(), rt.board->segment_bytes(),
-                       rt.segment_in_use()));
-  }
+  if (at.result == status::out_of_memory) refuse_bytes(w, plan, all);
   if (!ok(at.result)) raise_team(team, name_of(plan.kind).data(), at.result, std::source_location::current());
   w.block_offset = at.offset;
   w.local_base = library_memory ? rt.board->segment(rt.board->me()) + at.offset + w.layout.data_at

@@ -33,15 +33,6 @@ std::size_t quota_of(const std::filesystem::path& group) {
   return quota_us > 0 && period_us > 0 ? up(quota_us / period_us) : no_quota;
 }
 
-/// Where the groups of a controller are, from a line of the membership: "0::/a/b", or "4:cpu,cpuacct:/a/b".
-std::filesystem::path hierarchy_of(std::string_view controllers, const std::filesystem::path& groups) {
-  if (controllers.empty()) return groups;
-  for (const std::string_view each : {"cpu", "cpu,cpuacct", "cpuacct,cpu"}) {
-    if (controllers == each) return groups / each;
-  }
-  return {};
-}
-
 }  // namespace
 
 core_set core_set::allowed() {
@@ -111,21 +102,8 @@ void take_turn(std::size_t turn) {
 
 std::size_t granted_cores(const std::filesystem::path& membership, const std::filesystem::path& groups) {
   std::size_t least = no_quota;
-  std::ifstream lines(membership);
-  for (std::string line; std::getline(lines, line);) {
-    const auto first = line.find(':');
-    const auto second = line.find(':', first + 1);
-    if (first == std::string::npos || second == std::string::npos) continue;
-    const std::filesystem::path root =
-        hierarchy_of(std::string_view(line).substr(first + 1, second - first - 1), groups);
-    if (root.empty()) continue;
-    // In a name space of its own the path may lead nowhere: what limits it is then at the root.
-    for (std::filesystem::path inside = std::filesystem::path(line.substr(second + 1)).relative_path();;
-         inside = inside.parent_path()) {
-      least = std::min(least, quota_of(root / inside));
-      if (inside.empty()) break;
-    }
-  }
+  for_each_control_group("cpu", membership, groups,
+                         [&least](const std::filesystem::path& group) { least = std::min(least, quota_of(group)); });
   return least;
 }
 

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/control_groups.hpp"
+
 namespace rma::detail {
 
 inline constexpr std::size_t no_quota = std::numeric_limits<std::size_t>::max();
@@ -44,7 +46,7 @@ void take_turn(std::size_t turn);
 
 /// How many processors' time the control groups of this process grant it, rounded up; `no_quota` if they do not limit
 /// it. cgroup version 1 and 2, every group up to the root that can be seen.
-std::size_t granted_cores(const std::filesystem::path& membership = "/proc/self/cgroup",
-                          const std::filesystem::path& groups = "/sys/fs/cgroup");
+std::size_t granted_cores(const std::filesystem::path& membership = own_control_groups,
+                          const std::filesystem::path& groups = all_control_groups);
 
 }  // namespace rma::detail

@@ -6,39 +6,20 @@
 
 #include <algorithm>
 #include <catch2/catch.hpp>
-#include <fstream>
+#include <string_view>
 #include <thread>
+#include <vector>
+
+#include "made_up_groups.hpp"
 
 using namespace rma::detail;
-namespace fs = std::filesystem;
+using rma::test::made_up_groups;
 
 namespace {
 
-/// A folder with control groups, removed at the end.
-class groups {
- public:
-  groups() {
-    std::string name = (fs::temp_directory_path() / "rma-cores-XXXXXX").string();
-    REQUIRE(::mkdtemp(name.data()) != nullptr);
-    root_ = name;
-  }
-  ~groups() { fs::remove_all(root_); }
-  groups(const groups&) = delete;
-  groups& operator=(const groups&) = delete;
-
-  void write(const fs::path& file, std::string_view text) const {
-    fs::create_directories((root_ / file).parent_path());
-    std::ofstream(root_ / file) << text;
-  }
-  /// What a process with this membership is granted.
-  [[nodiscard]] std::size_t granted(std::string_view membership) const {
-    write("membership", membership);
-    return granted_cores(root_ / "membership", root_);
-  }
-
- private:
-  fs::path root_;
-};
+std::size_t granted(const made_up_groups& groups, std::string_view membership) {
+  return groups.granted(granted_cores, membership);
+}
 
 }  // namespace
 
@@ -99,22 +80,22 @@ TEST_CASE("a thread is put on the processor whose turn it is, and may leave it",
 }
 
 TEST_CASE("a control group grants processor time, its parents may grant less", "[core][cores]") {
-  const groups now;
+  const made_up_groups now;
   now.write("a/cpu.max", "max 100000\n");
-  CHECK(now.granted("0::/a\n") == no_quota);
-  CHECK(now.granted("0::/not/to/be/seen\n") == no_quota);
+  CHECK(granted(now, "0::/a\n") == no_quota);
+  CHECK(granted(now, "0::/not/to/be/seen\n") == no_quota);
   now.write("a/b/cpu.max", "250000 100000\n");
-  CHECK(now.granted("0::/a/b\n") == 3);
-  CHECK(now.granted("0::/a\n") == no_quota);
+  CHECK(granted(now, "0::/a/b\n") == 3);
+  CHECK(granted(now, "0::/a\n") == no_quota);
   now.write("a/cpu.max", "10000 100000\n");
-  CHECK(now.granted("0::/a/b\n") == 1);
+  CHECK(granted(now, "0::/a/b\n") == 1);
 
-  const groups before;  // version 1
+  const made_up_groups before;  // version 1
   before.write("cpu,cpuacct/job/cpu.cfs_quota_us", "200000");
   before.write("cpu,cpuacct/job/cpu.cfs_period_us", "100000");
   before.write("cpu,cpuacct/cpu.cfs_quota_us", "-1");
   before.write("cpu,cpuacct/cpu.cfs_period_us", "100000");
-  CHECK(before.granted("9:pids:/job\n2:cpu,cpuacct:/job\n0::/\n") == 2);
-  CHECK(before.granted("9:pids:/job\n2:cpu,cpuacct:/\n0::/\n") == no_quota);
-  CHECK(before.granted("nonsense\n") == no_quota);
+  CHECK(granted(before, "9:pids:/job\n2:cpu,cpuacct:/job\n0::/\n") == 2);
+  CHECK(granted(before, "9:pids:/job\n2:cpu,cpuacct:/\n0::/\n") == no_quota);
+  CHECK(granted(before, "nonsense\n") == no_quota);
 }

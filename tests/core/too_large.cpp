@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// too_large MIB: windows of so many MiB on each rank are refused, by the limits of control groups; smaller ones are
+/// not.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <string>
+
+#include "rma/rma.hpp"
+
+namespace {
+
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+/// What is said against a window of so many bytes; empty if it was made, and written to.
+std::string objection(rma::Runtime& rt, std::size_t bytes) {
+  try {
+    auto win = rma::Window<std::byte>::allocate(rt.world(), bytes);
+    std::fill(win.local().begin(), win.local().end(), std::byte{1});
+    win.free();
+  } catch (const rma::Error& e) {
+    return e.code() == rma::status::out_of_memory ? e.what() : std::string("another error: ") + e.what();
+  }
+  return {};
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto bytes = static_cast<std::size_t>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 0) * mebibyte;
+  rma::Runtime rt;
+  const std::string large = objection(rt, bytes);
+  const std::string small = objection(rt, 36 * mebibyte);
+  const bool good = large.find("control groups grant") != std::string::npos && small.empty();
+  if (!good) fmt::print("too_large: rank {}: the large one: '{}', the small one: '{}'\n", rt.rank(), large, small);
+  rt.world().barrier();
+  if (rt.rank() == 0 && good) fmt::print("too_large: done\n");
+  return good ? 0 : 1;
+}
