@@ -35,9 +35,9 @@ int main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   try {
     rma::Runtime rt;
+    const int on_node = rt.world().node().size();  // by all ranks
     if (rt.rank() == 0) {
-      fmt::print("rma {}\nranks {}, on this node {}\n\nfabrics\n", rma::version(), rt.size(),
-                 rt.world().one_node() ? rt.size() : -1);
+      fmt::print("rma {}\nranks {}, on this node {}\n\nfabrics\n", rma::version(), rt.size(), on_node);
       for (const std::string& f : rt.fabrics()) fmt::print("  {}\n", f);
       fmt::print("\nwaits\n  {}\n", rt.waits());
       print_routes(rt);
