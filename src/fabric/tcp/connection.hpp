@@ -29,8 +29,10 @@ struct operation {
 ///     none --something to say--> asking --welcome--> alive --goodbye--> left
 ///     none --no descriptor for it--> postponed --a while later--> asking
 ///                                asking --"mine comes"--> awaited --introduction--> alive
-///     none, postponed, awaited --introduction of the peer--> alive; asking: of the two attempts the lower rank's
-///     counts any --the job says so--> dead; --nobody says why it does not answer--> broken
+///     none, postponed, awaited --introduction of the peer--> alive
+///                      (asking: of the two attempts the lower rank's counts)
+///     any --the job says so--> dead
+///     any --nobody says why it does not answer--> broken
 ///
 /// Who is awaited may compute for long before it comes. If it dies the job says so.
 enum class bond : std::uint8_t { none, postponed, asking, awaited, alive, left, broken, dead };
