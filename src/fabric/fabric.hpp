@@ -151,8 +151,8 @@ class network {
   virtual status send_bulk(int peer, std::span<const local_slice> from, std::uint64_t token) noexcept = 0;
   virtual status post_bulk_receive(int peer, std::span<const local_slice> to, std::uint64_t token) noexcept = 0;
 
-  /// All ranks are there. Before this nothing is posted.
-  virtual void begin() noexcept {}
+  /// Called once, when they are. Before this nothing is posted.
+  virtual void ranks_are_there() noexcept {}
   /// Where the fabric may ask how its peers are reached. Given once, before anything is posted.
   virtual void use(directory&) noexcept {}
   /// The peer is dead: what is under way towards it ends with `peer_failed`, and nothing from it arrives any more.

@@ -39,8 +39,8 @@ runtime_core::runtime_core(const Config& wanted)
   if (where.wide != nullptr) publish_segment();
   if (const status s = boot->fence(); !ok(s)) fabric::raise_job_ended(s);
   around->begin();
-  where.node->begin();
-  if (where.wide != nullptr) where.wide->begin();
+  where.node->ranks_are_there();
+  if (where.wide != nullptr) where.wide->ranks_are_there();
   if (config.on(knob::progress_thread)) ctx->start_progress_thread();
 }
 

@@ -31,7 +31,7 @@ shm_fabric::shm_fabric(board& node) : board_(node), peers_(node.size()), known_(
 // Whether one process may copy to another shows at a try only: security modules, seccomp filters and processes that may
 // not be traced each have a say. A read at address 0 moves nothing. What holds for one neighbour is taken to hold for
 // all.
-void shm_fabric::begin() noexcept {
+void shm_fabric::ranks_are_there() noexcept {
   std::size_t other = 0;
   while (other < board_.size() && board_.same_process(other)) ++other;
   if (other == board_.size()) return;

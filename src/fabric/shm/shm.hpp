@@ -18,7 +18,7 @@ class shm_fabric final : public fabric::network {
   explicit shm_fabric(board& node);
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return caps_; }
-  void begin() noexcept override;
+  void ranks_are_there() noexcept override;
   [[nodiscard]] bool reaches(int peer) const noexcept override { return board_.index_of(peer) < board_.size(); }
   [[nodiscard]] fabric::prospect promise(int peer, std::size_t bytes) noexcept override;
   [[nodiscard]] bool promised() noexcept override;
