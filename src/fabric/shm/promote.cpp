@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -53,10 +55,11 @@ class signals_blocked {
 }
 
 /// The mapping `made` takes the place of `pages`, in one step: other threads find the one or the other, and where there
-/// was no memory for the new one the old one stays.
+/// was no memory for the new one the old one stays. By the system's own call: UCX puts a mremap of its own into the
+/// process, which takes four arguments and forgets where to.
 bool put_in_place(void* made, page_range pages) noexcept {
   if (made == MAP_FAILED) return false;
-  if (::mremap(made, pages.bytes, pages.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pages.at) != MAP_FAILED) return true;
+  if (::syscall(SYS_mremap, made, pages.bytes, pages.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pages.at) != -1) return true;
   const int error = errno;
   ::munmap(made, pages.bytes);
   errno = error;
@@ -66,6 +69,13 @@ bool put_in_place(void* made, page_range pages) noexcept {
 /// This part of the rank's segment, mapped once more.
 void* map_again(board& node, std::size_t offset, std::size_t bytes, int flags) noexcept {
   return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, node.descriptor(),
+                static_cast<off_t>(node.file_offset(offset)));
+}
+
+/// Who watches mappings by calls of the C library, as UCX does for what it has registered, hears that these go: the
+/// same pages of the segment are mapped where they are already.
+void tell_watchers(board& node, page_range pages, std::size_t offset) noexcept {
+  (void)!::mmap(pages.at, pages.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, node.descriptor(),
                 static_cast<off_t>(node.file_offset(offset)));
 }
 
@@ -166,11 +176,15 @@ std::string promote(board& node, page_range pages, std::size_t offset) {
   void* const made = map_again(node, offset, pages.bytes, MAP_SHARED | MAP_POPULATE);
   const signals_blocked guard;
   if (made != MAP_FAILED) copy_pages(node.segment(node.me()) + offset, pages.at, pages.bytes);
-  if (put_in_place(made, pages)) return {};
+  if (put_in_place(made, pages)) {
+    tell_watchers(node, pages, offset);
+    return {};
+  }
   return fmt::format("the system refuses to replace its pages: {}", std::strerror(errno));
 }
 
 bool demote(board& node, page_range pages, std::size_t offset) noexcept {
+  tell_watchers(node, pages, offset);
   if (threads_of_this_process() == 1) return come_back(node, pages, offset);
   part_from_segment(node, pages, offset);
   return false;
