@@ -29,6 +29,7 @@
 #include "boot/socket.hpp"
 #include "fabric/shm/fd_exchange.hpp"
 #include "fabric/shm/node.hpp"
+#include "fabric/shm/quiet_boot.hpp"
 #include "rma/rma.hpp"
 
 using namespace rma;
@@ -76,20 +77,6 @@ std::size_t bytes_of_file(int fd) {
   REQUIRE(::fstat(fd, &s) == 0);
   return static_cast<std::size_t>(s.st_blocks) * 512;
 }
-
-class quiet_boot final : public boot::client {
- public:
-  int rank() const noexcept override { return 0; }
-  int size() const noexcept override { return 2; }
-  status put(std::string_view, std::string_view) override { return status::done; }
-  status get(std::string_view, std::string&) override { return status::done; }
-  status fence() override { return status::done; }
-  void abort(int, std::string_view) noexcept override {}
-  void leave() noexcept override {}
-  void report_death(int) noexcept override {}
-  int event_fd() const noexcept override { return -1; }
-  status poll_events(std::vector<int>&) override { return status::done; }
-};
 
 }  // namespace
 
@@ -150,7 +137,7 @@ TEST_CASE("a rank that is interrupted gets the node's descriptor", "[fabric][shm
   ::sigaddset(&alarm, SIGALRM);
   ::pthread_sigmask(SIG_BLOCK, &alarm, &before);  // in the other thread
   auto serving = std::async(std::launch::async, [&] {
-    quiet_boot boot;
+    rma::test::quiet_boot boot;
     for (int seen = alarms; seen < enough; seen = alarms) std::this_thread::yield();
     offer.serve(1, boot, 20000);
   });
