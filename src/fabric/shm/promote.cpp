@@ -66,17 +66,28 @@ bool put_in_place(void* made, page_range pages) noexcept {
   return false;
 }
 
-/// This part of the rank's segment, mapped once more.
-void* map_again(board& node, std::size_t offset, std::size_t bytes, int flags) noexcept {
-  return ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, node.descriptor(),
-                static_cast<off_t>(node.file_offset(offset)));
+/// A part of this rank's segment, as the system knows it: not looked up on the way, since the board itself may lie in a
+/// page that is just being replaced.
+struct segment_part {
+  segment_part(board& node, std::size_t offset) noexcept
+      : at(node.segment(node.me()) + offset),
+        descriptor(node.descriptor()),
+        file_offset(static_cast<off_t>(node.file_offset(offset))) {}
+
+  std::byte* at;
+  int descriptor;
+  off_t file_offset;
+};
+
+/// Mapped once more.
+void* map_again(const segment_part& part, std::size_t bytes, int flags, void* at = nullptr) noexcept {
+  return ::mmap(at, bytes, PROT_READ | PROT_WRITE, flags, part.descriptor, part.file_offset);
 }
 
-/// Who watches mappings by calls of the C library, as UCX does for what it has registered, hears that these go: the
-/// same pages of the segment are mapped where they are already.
-void tell_watchers(board& node, page_range pages, std::size_t offset) noexcept {
-  (void)!::mmap(pages.at, pages.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_POPULATE, node.descriptor(),
-                static_cast<off_t>(node.file_offset(offset)));
+/// The part takes the place of `pages`, by a call of the C library: who watches those, as UCX does for what it has
+/// registered, hears that the pages go, also where the same ones are mapped already.
+void map_over(page_range pages, const segment_part& part) noexcept {
+  (void)!map_again(part, pages.bytes, MAP_SHARED | MAP_FIXED | MAP_POPULATE, pages.at);
 }
 
 /// The kernel copies a private page at its first write. A byte that is exchanged for itself is one, and loses no write
@@ -89,20 +100,27 @@ void tell_watchers(board& node, page_range pages, std::size_t offset) noexcept {
   }
 }
 
-/// While no other thread runs.
-bool come_back(board& node, page_range pages, std::size_t offset) noexcept {
+/// While no other thread runs. Mapped where they belong, not moved there: the kernel joins them with their neighbours,
+/// and memory that was promoted a thousand times in a thousand places is one mapping still. Where there is no memory
+/// for private pages, the shared ones are put back.
+bool come_back(page_range pages, const segment_part& part) noexcept {
   const signals_blocked guard;
-  void* const made = ::mmap(nullptr, pages.bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (made != MAP_FAILED) copy_pages(static_cast<std::byte*>(made), node.segment(node.me()) + offset, pages.bytes);
-  return put_in_place(made, pages);
+  const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
+  if (::mmap(pages.at, pages.bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) {
+    map_over(pages, part);
+    return false;
+  }
+  copy_pages(pages.at, part.at, pages.bytes);
+  return true;
 }
 
 /// Beside other threads: private pages of the same file, which the kernel copies. A page that the program drops later
 /// (MADV_DONTNEED) is the file's again, and zero, since nobody else ever gets that part of it.
-void part_from_segment(board& node, page_range pages, std::size_t offset) noexcept {
-  if (!put_in_place(map_again(node, offset, pages.bytes, MAP_PRIVATE), pages)) return;
+bool part_from_segment(page_range pages, const segment_part& part) noexcept {
+  map_over(pages, part);
+  if (!put_in_place(map_again(part, pages.bytes, MAP_PRIVATE), pages)) return false;
   write_to_each(pages);
-  node.depopulate(offset, pages.bytes);
+  return true;
 }
 
 /// One mapping of /proc/self/smaps.
@@ -173,20 +191,21 @@ std::string promotion_obstacle(page_range pages) {
 std::string promote(board& node, page_range pages, std::size_t offset) {
   if (node.descriptor() < 0) return "the memory of a simulated node is no file that could be mapped";
   if (std::string why = promotion_obstacle(pages); !why.empty()) return why;
-  void* const made = map_again(node, offset, pages.bytes, MAP_SHARED | MAP_POPULATE);
+  const segment_part part(node, offset);
+  void* const made = map_again(part, pages.bytes, MAP_SHARED | MAP_POPULATE);
   const signals_blocked guard;
-  if (made != MAP_FAILED) copy_pages(node.segment(node.me()) + offset, pages.at, pages.bytes);
+  if (made != MAP_FAILED) copy_pages(part.at, pages.at, pages.bytes);
   if (put_in_place(made, pages)) {
-    tell_watchers(node, pages, offset);
+    map_over(pages, part);
     return {};
   }
   return fmt::format("the system refuses to replace its pages: {}", std::strerror(errno));
 }
 
 bool demote(board& node, page_range pages, std::size_t offset) noexcept {
-  tell_watchers(node, pages, offset);
-  if (threads_of_this_process() == 1) return come_back(node, pages, offset);
-  part_from_segment(node, pages, offset);
+  const segment_part part(node, offset);
+  if (threads_of_this_process() == 1) return come_back(pages, part);
+  if (part_from_segment(pages, part)) node.depopulate(offset, pages.bytes);
   return false;
 }
 

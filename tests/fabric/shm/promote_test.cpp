@@ -7,18 +7,22 @@
 // of the segment, who must not be seen.
 //
 // Break: copy back after the old pages are gone, while a thread counts; give back the part of the segment although its
-// pages stay.
+// pages stay; move private pages to where they belong after they are written to; leave the hole that the system made
+// before it found no memory.
 #include "fabric/shm/promote.hpp"
 
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <catch2/catch.hpp>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
@@ -30,6 +34,23 @@
 using namespace rma;
 using namespace rma::shm;
 using namespace rma::shm::test;
+
+namespace {
+
+/// From now on the system has no memory for private pages in the place of others, which it has taken away already when
+/// it finds out (as Linux before 6.12 does).
+bool none_in_place = false;
+
+}  // namespace
+
+extern "C" void* mmap(void* at, std::size_t bytes, int protection, int flags, int fd, off_t offset) noexcept {
+  if (none_in_place && (flags & MAP_ANONYMOUS) != 0 && (flags & MAP_FIXED) != 0) {
+    ::munmap(at, bytes);
+    errno = ENOMEM;
+    return MAP_FAILED;
+  }
+  return reinterpret_cast<void*>(::syscall(SYS_mmap, at, bytes, protection, flags, fd, offset));
+}
 
 namespace {
 
@@ -71,6 +92,21 @@ bool says(const std::string& text, const char* word) {
   const bool found = text.find(word) != std::string::npos;
   CHECK(found);
   return found;
+}
+
+/// How many mappings these pages are part of.
+std::size_t mappings_of(page_range pages) {
+  const auto first = reinterpret_cast<std::uintptr_t>(pages.at);
+  std::size_t count = 0;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    std::istringstream in(line);
+    std::uintptr_t from = 0, to = 0;
+    char dash = 0;
+    in >> std::hex >> from >> dash >> to;
+    count += from < first + pages.bytes && to > first ? 1 : 0;
+  }
+  return count;
 }
 
 /// A thread that counts in the last word of each page until the object's end, and sees whether all that it wrote is
@@ -147,7 +183,17 @@ class memory_limited {
   __rlimit_resource resource_;
   rlimit before_{};
 };
-memory_limited no_private_memory() { return {RLIMIT_DATA, "VmData"}; }
+/// For mappings that are made elsewhere, and for those that take the place of others.
+class no_private_memory {
+ public:
+  no_private_memory() { none_in_place = true; }
+  ~no_private_memory() { none_in_place = false; }
+  no_private_memory(const no_private_memory&) = delete;
+  no_private_memory& operator=(const no_private_memory&) = delete;
+
+ private:
+  memory_limited elsewhere_{RLIMIT_DATA, "VmData"};
+};
 memory_limited no_address_space() { return {RLIMIT_AS, "VmSize"}; }
 
 }  // namespace
@@ -249,6 +295,20 @@ TEST_CASE("neighbours of promoted pages are left alone", "[fabric][shm][promote]
   CHECK(filled(pages.at(), 3 * page, 5));
 }
 
+TEST_CASE("pages that came back are one mapping with their neighbours", "[fabric][shm][promote]") {
+  lone_board alone;
+  const pages_of_kind pages(16 * page);
+  fill(pages.at(), 16 * page, 11);
+  const std::size_t before = mappings_of(pages.range());
+  REQUIRE(alone.node->populate(0, page) == status::done);
+  for (std::size_t at = page; at < 15 * page; at += 2 * page) {
+    REQUIRE(promote(*alone.node, {pages.at() + at, page}, 0) == "");
+    CHECK(demote(*alone.node, {pages.at() + at, page}, 0));
+  }
+  CHECK(filled(pages.at(), 16 * page, 11));
+  CHECK(mappings_of(pages.range()) == before);
+}
+
 TEST_CASE("a refused promotion changes nothing", "[fabric][shm][promote]") {
   lone_board alone;
   const pages_of_kind pages(2 * page);
@@ -308,7 +368,7 @@ TEST_CASE("without memory for private pages the shared ones stay", "[fabric][shm
   std::uint64_t rounds = 0;
   bool came_back = true;
   const auto come_back = [&] {
-    const memory_limited limit = no_private_memory();
+    const no_private_memory limit;
     came_back = demote(*alone.node, pages.range(), 0);
   };
   if (beside_a_thread) {
@@ -343,7 +403,7 @@ TEST_CASE("no later window shares memory that was promoted", "[fabric][shm][prom
   if (how == at_free::alone) {
     window.free();
   } else if (how == at_free::without_memory) {
-    const memory_limited limit = no_private_memory();
+    const no_private_memory limit;
     window.free();
   } else {
     counting_thread other(pages.range());
