@@ -156,7 +156,8 @@ TEST_CASE("a request survives another thread's question", "[conformance][two_run
       asked = true;
       asked.notify_all();
     }
-    right = rma::wait_any(requests) == 0 && right && win[0] == 7;
+    // Rank 1 is the last one there, and may have nothing to wait for.
+    right = (rma::wait_any(requests) == 0 || runtime.rank() == 1) && right && win[0] == 7;
     win.fence(rma::no_succeed);
     return right ? 0 : 1;
   };

@@ -126,7 +126,9 @@ def test_large_copies(options, folder):
     found = count(ranks, "put", why="the fastest so far, at this size")
     expect_some(replay, "puts by the fastest way", found)
     for setting in ("staged", "shared"):
-        ranks, replay = run(options, options.large_copies, folder, ranks=2, RMA_USER_MEMORY=setting)
+        # A target that waits for its processor would be taken for one that sleeps.
+        ranks, replay = run(options, options.large_copies, folder, ranks=2, RMA_USER_MEMORY=setting,
+                            RMA_SPIN_US="1000000")
         for call in ("put", "get"):
             found = count(ranks, call, protocol=setting, why=f"RMA_USER_MEMORY={setting}")
             expect_some(replay, f"{call} because of RMA_USER_MEMORY={setting}", found)
