@@ -5,8 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <iterator>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,6 +18,7 @@
 #include "fabric/sim/sim_boot.hpp"
 #include "fabric/sim/sim_fabric.hpp"
 #include "fabric/sim/sim_surroundings.hpp"
+#include "fabric/survey.hpp"
 #include "fabric/tcp/tcp_fabric.hpp"
 #include "fabric/ucx/open.hpp"
 #include "fabric/verbs/open.hpp"
@@ -44,118 +43,6 @@ boot::options boot_options(const settings& s) {
   how.interface = s.text(knob::boot_interface);
   how.peer_timeout_ms = static_cast<int>(s.number(knob::peer_timeout_ms));
   return how;
-}
-
-/// Why fabrics between nodes cannot be used, by this rank or by all; empty if they can.
-struct obstacles {
-  std::string verbs;
-  std::string ucx;
-  std::string tcp;
-};
-
-/// How the job's ranks lie on nodes, and what leads from one to another.
-struct surveyed {
-  std::vector<int> members;   ///< world ranks that share this rank's node, ascending
-  obstacles none;             ///< for all ranks
-  shm::node_load load{1, 1};  ///< of this rank's machine, which may be several nodes
-};
-
-/// What one rank says of itself.
-struct introduced {
-  std::string node;     ///< who says the same shares its memory
-  std::string machine;  ///< who says the same shares its processors
-  std::string cores;    ///< of these, the ones it may use
-  obstacles has;
-};
-
-/// What rank 0 knows of a machine.
-struct machine_load {
-  std::string name;
-  std::size_t ranks = 0;
-  detail::core_set cores{};
-};
-
-/// The place in `known` of what is called so, which is appended if it is new.
-template <class T, class Name>
-std::size_t place_of(std::vector<T>& known, const std::string& name, Name name_of) {
-  const auto at = std::find_if(known.begin(), known.end(), [&](const T& each) { return name_of(each) == name; });
-  if (at == known.end()) {
-    known.push_back(T{name});
-    return known.size() - 1;
-  }
-  return static_cast<std::size_t>(at - known.begin());
-}
-
-/// The first line of a text, which is shortened by it.
-std::string take_line(std::string& text) {
-  const auto end = text.find('\n');
-  std::string line = text.substr(0, end);
-  text.erase(0, end == std::string::npos ? end : end + 1);
-  return line;
-}
-
-/// What rank 0 tells everybody: the number of each rank's node, that of its machine, what no rank may use, and what
-/// there is of each machine; a line each.
-std::string gather(boot::client& boot) {
-  std::vector<std::string> nodes;
-  std::vector<machine_load> machines;
-  obstacles first;
-  std::string node_of;
-  std::string machine_of;
-  for (int r = 0; r < boot.size(); ++r) {
-    std::string theirs;
-    if (const status s = boot.get(fmt::format("node/{}", r), theirs); !ok(s)) raise_job_ended(s);
-    node_of += fmt::format("{} ", place_of(nodes, take_line(theirs), [](const std::string& name) { return name; }));
-    const std::size_t machine =
-        place_of(machines, take_line(theirs), [](const machine_load& each) { return each.name; });
-    machine_of += fmt::format("{} ", machine);
-    ++machines[machine].ranks;
-    machines[machine].cores.add(detail::core_set::parse(take_line(theirs)));
-    for (std::string* each : {&first.verbs, &first.ucx, &first.tcp}) {
-      const std::string lacks = take_line(theirs);
-      if (each->empty() && !lacks.empty()) *each = fmt::format("rank {}: {}", r, lacks);
-    }
-  }
-  std::string loads;
-  for (const machine_load& each : machines) loads += fmt::format("{} {} ", each.ranks, each.cores.count());
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}", node_of, machine_of, first.verbs, first.ucx, first.tcp, loads);
-}
-
-std::vector<std::size_t> numbers(const std::string& line) {
-  std::istringstream words(line);
-  return {std::istream_iterator<std::size_t>(words), {}};
-}
-
-/// Rank 0 gathers what each rank has and publishes the outcome once: each rank asks two keys, not one of everybody.
-surveyed survey(boot::client& boot, const introduced& mine) {
-  if (boot.size() == 1) return {{0}, mine.has, {1, detail::core_set::parse(mine.cores).count()}};
-  if (const status s = boot.put(fmt::format("node/{}", boot.rank()),
-                                fmt::format("{}\n{}\n{}\n{}\n{}\n{}", mine.node, mine.machine, mine.cores,
-                                            mine.has.verbs, mine.has.ucx, mine.has.tcp));
-      !ok(s))
-    raise_job_ended(s);
-  std::string text;
-  if (boot.rank() == 0) {
-    text = gather(boot);
-    if (const status s = boot.put("nodes", text); !ok(s)) raise_job_ended(s);
-  } else if (const status s = boot.get("nodes", text); !ok(s)) {
-    raise_job_ended(s);
-  }
-  surveyed found;
-  const auto me = static_cast<std::size_t>(boot.rank());
-  const std::vector<std::size_t> node_of = numbers(take_line(text));
-  const std::vector<std::size_t> machine_of = numbers(take_line(text));
-  found.none.verbs = take_line(text);
-  found.none.ucx = take_line(text);
-  found.none.tcp = take_line(text);
-  const std::vector<std::size_t> loads = numbers(take_line(text));
-  for (std::size_t r = 0; r < node_of.size(); ++r) {
-    if (node_of[r] == node_of.at(me)) found.members.push_back(static_cast<int>(r));
-  }
-  const std::size_t machine = machine_of.at(me);
-  const auto before = std::count(machine_of.begin(), machine_of.begin() + boot.rank(), machine);
-  found.load = {loads.at(2 * machine), loads.at(2 * machine + 1), static_cast<std::size_t>(before)};
-  return found;
 }
 
 /// What a wait has to know: the ranks that share this one's processors, and how many these are. A quota is one of its
@@ -265,8 +152,12 @@ std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const
   std::unique_ptr<network> made;
   switch (choose_wide(s, boot, job)) {
     case wide::verbs:
-      made = device->start(
-          {boot.rank(), boot.size(), std::string(boot.key()), s.number(knob::registration_cache_bytes)}, address);
+      made = device->start({.rank = boot.rank(),
+                            .size = boot.size(),
+                            .key = std::string(boot.key()),
+                            .cache_bytes = s.number(knob::registration_cache_bytes),
+                            .common = job.devices},
+                           address);
       key = verbs::address_key(boot.rank());
       break;
     case wide::ucx:
@@ -328,8 +219,9 @@ place find_place(const settings& s) {
   place at;
   at.boot = boot::join(boot_options(s));
   introduced mine{
-      shm::node_identity(s.text(knob::node)), shm::machine_identity(), detail::core_set::allowed().text(), {}};
+      shm::node_identity(s.text(knob::node)), shm::machine_identity(), detail::core_set::allowed().text(), {}, {}};
   std::unique_ptr<verbs::opened> device = open_device(s, mine.has.verbs);
+  if (device != nullptr) mine.device = device->has();
   mine.has.ucx = lacks_ucx(s);
   mine.has.tcp = lacks_tcp(s);
   surveyed job = survey(*at.boot, mine);

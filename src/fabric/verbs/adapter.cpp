@@ -158,6 +158,14 @@ std::string adapter::describe() const {
                      ethernet_ ? text_of(address_.gid) : fmt::format("lid {}", address_.lid), 128 << mtu_);
 }
 
+// Software has copied what it acknowledges; an adapter may still have it on its way across the bus.
+abilities adapter::has() const noexcept {
+  return {.atomics = limits_.atomic_cap != IBV_ATOMIC_NONE,
+          .atomics_with_cpu = limits_.atomic_cap == IBV_ATOMIC_GLOB,
+          .placed = emulated(),
+          .ethernet = ethernet_};
+}
+
 ibv_ah_attr adapter::way_to(const port_address& to) const noexcept {
   ibv_ah_attr way{};
   way.port_num = port_;

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "fabric/verbs/abilities.hpp"
+
 namespace rma::verbs {
 
 /// Throws Error(unreachable): the device does not give what the library needs of it; errno says why.
@@ -38,6 +40,7 @@ class adapter {
   [[nodiscard]] port_address address() const noexcept { return address_; }
   /// A device in software, whose queue entries are large.
   [[nodiscard]] bool emulated() const noexcept { return limits_.vendor_id == 0xffffff; }
+  [[nodiscard]] abilities has() const noexcept;
   /// Device, port and address in one line, for rma-info.
   [[nodiscard]] std::string describe() const;
   /// How to send to `to`.

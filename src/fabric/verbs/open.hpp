@@ -8,6 +8,7 @@
 #include <string>
 
 #include "fabric/fabric.hpp"
+#include "fabric/verbs/abilities.hpp"
 
 namespace rma::verbs {
 
@@ -18,6 +19,7 @@ struct member {
   std::string key;                                 ///< of the job
   std::size_t cache_bytes = std::size_t{1} << 30;  ///< of registrations that are kept
   std::uint32_t completions = 8192;                ///< that the completion queue holds, receives among them
+  abilities common{};                              ///< that all ranks' devices have
 };
 
 /// A device, opened and checked, and not used yet.
@@ -27,6 +29,7 @@ class opened {
   /// Makes the fabric of it. What others need to find this rank comes out in `address`. Throws Error(unreachable,
   /// out_of_memory).
   virtual std::unique_ptr<fabric::network> start(const member& who, std::string& address) = 0;
+  [[nodiscard]] virtual abilities has() const noexcept = 0;
   /// One line for rma-info.
   [[nodiscard]] virtual std::string describe() const = 0;
 };

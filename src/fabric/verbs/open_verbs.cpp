@@ -19,6 +19,7 @@ class opened_adapter final : public opened {
     address = made->address();
     return made;
   }
+  [[nodiscard]] abilities has() const noexcept override { return device_->has(); }
   [[nodiscard]] std::string describe() const override { return device_->describe(); }
 
  private:

@@ -85,12 +85,13 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
   caps_.message_bytes_max = message_bytes;
   caps_.transfer_bytes_max = std::size_t{1} << 30;
   caps_.outstanding_reads_max = plan.reads;
-  // Software has copied what it acknowledges; an adapter may still have it on its way across the bus.
-  caps_.write_means = device_->emulated() ? fabric::write_completion::placed : fabric::write_completion::acked;
+  abilities all = device_->has();
+  all.meet(who.common);
+  caps_.write_means = all.placed ? fabric::write_completion::placed : fabric::write_completion::acked;
   caps_.messages_after_writes = true;
   caps_.write_with_immediate = true;
-  caps_.atomics = limits.atomic_cap != IBV_ATOMIC_NONE;
-  caps_.atomics_with_cpu = limits.atomic_cap == IBV_ATOMIC_GLOB;
+  caps_.atomics = all.atomics;
+  caps_.atomics_with_cpu = all.atomics_with_cpu;
   caps_.words = true;
   caps_.one_sided = true;
   caps_.pins_memory = true;

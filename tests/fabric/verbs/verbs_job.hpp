@@ -20,9 +20,9 @@ using verbs_member = joined_rank<verbs::verbs_fabric>;
 
 class verbs_job final : public joined_ranks<verbs::verbs_fabric> {
  public:
-  explicit verbs_job(int size, std::uint32_t completions = verbs::member{}.completions) {
+  explicit verbs_job(int size, std::uint32_t completions = verbs::member{}.completions, verbs::abilities common = {}) {
     for (int r = 0; r < size; ++r) {
-      const verbs::member who{.rank = r, .size = size, .key = job_key, .completions = completions};
+      const verbs::member who{.rank = r, .size = size, .key = job_key, .completions = completions, .common = common};
       add(std::make_unique<verbs::verbs_fabric>(std::make_unique<verbs::adapter>(""), who), verbs::address_key(r));
     }
   }

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the ranks of a job tell each other when it starts: where each runs, and what it could reach others by.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "boot/boot.hpp"
+#include "fabric/shm/node_surroundings.hpp"
+#include "fabric/verbs/abilities.hpp"
+
+namespace rma::fabric {
+
+/// Why fabrics between nodes cannot be used, by this rank or by all; empty if they can.
+struct obstacles {
+  std::string verbs;
+  std::string ucx;
+  std::string tcp;
+};
+
+/// How the job's ranks lie on nodes, and what leads from one to another.
+struct surveyed {
+  std::vector<int> members;   ///< world ranks that share this rank's node, ascending
+  obstacles none;             ///< for all ranks
+  verbs::abilities devices;   ///< what all of them have, where each rank has one
+  shm::node_load load{1, 1};  ///< of this rank's machine, which may be several nodes
+};
+
+/// What one rank says of itself.
+struct introduced {
+  std::string node;     ///< who says the same shares its memory
+  std::string machine;  ///< who says the same shares its processors
+  std::string cores;    ///< of these, the ones it may use
+  obstacles has;
+  verbs::abilities device;
+};
+
+/// Rank 0 gathers what each rank has and publishes the outcome once: each rank asks two keys, not one of everybody.
+/// Throws rma::Error: the job ended meanwhile, or a rank says what this library does not know.
+surveyed survey(boot::client& boot, const introduced& mine);
+
+}  // namespace rma::fabric
