@@ -17,13 +17,14 @@ std::string_view text_of(const T& what) noexcept {
 
 }  // namespace
 
-greeting::greeting(boot::unique_fd line, int rank, int size, int peer)
+greeting::greeting(boot::unique_fd line, int rank, int size, std::int64_t until_ns, int peer)
     : line_(std::move(line)),
       rank_(rank),
       size_(size),
       peer_(peer),
       connects_(true),
       phase_(phase::connecting),
+      until_ns_(until_ns),
       connector_nonce_(boot::random_digest()) {}
 
 greeting::greeting(boot::unique_fd line, int rank, int size, std::int64_t until_ns)

@@ -44,7 +44,7 @@ class greeting {
   enum class outcome : std::uint8_t { goes_on, failed, introduced, welcome, mine_comes };
 
   /// Connects to `peer`.
-  greeting(boot::unique_fd line, int rank, int size, int peer);
+  greeting(boot::unique_fd line, int rank, int size, std::int64_t until_ns, int peer);
   /// Has been connected to, and challenges.
   greeting(boot::unique_fd line, int rank, int size, std::int64_t until_ns);
 
@@ -57,7 +57,7 @@ class greeting {
   [[nodiscard]] boot::unique_fd take_line() noexcept { return std::move(line_); }
   [[nodiscard]] bool connects() const noexcept { return connects_; }
   [[nodiscard]] int peer() const noexcept { return peer_; }
-  /// Of a stranger: when it has had its time.
+  /// When who connects has had its time.
   [[nodiscard]] std::int64_t until_ns() const noexcept { return until_ns_; }
   /// Waits until its socket can be written to: it is not connected yet.
   [[nodiscard]] bool connecting() const noexcept { return connects_ && phase_ == phase::connecting; }

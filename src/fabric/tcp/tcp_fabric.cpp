@@ -25,8 +25,7 @@ namespace {
 constexpr std::int64_t doubt_ns = 500'000'000;  // deaths are news by then, and so is the job's end
 constexpr std::int64_t no_descriptor_ns = 50'000'000;
 constexpr std::int64_t goodbye_ns = 500'000'000;  // what does not go out in this time stays
-constexpr std::int64_t stranger_ns = 10'000'000'000;
-constexpr std::size_t strangers_max = 64;  // more than the job has ranks
+constexpr std::size_t strangers_max = 64;         // more than the job has ranks
 constexpr unsigned attempts_max = 3;
 constexpr std::size_t pieces_max = 32;
 constexpr int looks_per_timeout = 8;  // whether a line is silent
@@ -141,7 +140,8 @@ status tcp_fabric::connect(connection& c) noexcept {
     ++c.attempts;
     if (line) {
       boot::tune(line.get(), how_.peer_timeout_ms);
-      greetings_.push_back(std::make_unique<greeting>(std::move(line), how_.rank, how_.size, c.peer));
+      greetings_.push_back(
+          std::make_unique<greeting>(std::move(line), how_.rank, how_.size, greeted_until_ns(), c.peer));
       if (watch(greetings_.back()->fd(), EPOLLOUT, true)) return status::done;
       greetings_.pop_back();
     }
@@ -184,6 +184,10 @@ void tcp_fabric::try_again() noexcept {
   }
 }
 
+std::int64_t tcp_fabric::greeted_until_ns() const noexcept {
+  return detail::clock_ns() + std::int64_t{how_.stranger_ms} * 1'000'000;
+}
+
 void tcp_fabric::accept_all() noexcept {
   for (;;) {
     boot::unique_fd line(::accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
@@ -196,8 +200,7 @@ void tcp_fabric::accept_all() noexcept {
       drop_eldest_stranger();
     boot::tune(line.get(), how_.peer_timeout_ms);
     try {
-      greetings_.push_back(
-          std::make_unique<greeting>(std::move(line), how_.rank, how_.size, detail::clock_ns() + stranger_ns));
+      greetings_.push_back(std::make_unique<greeting>(std::move(line), how_.rank, how_.size, greeted_until_ns()));
     } catch (...) {
       return;  // no memory, no random numbers: not now
     }
@@ -224,11 +227,14 @@ void tcp_fabric::step_greeting(int fd) noexcept {
       return;
     default: break;
   }
-  if (g->connects()) {
-    retry_or_doubt(known(g->peer()));
-  } else {
+  if (!g->connects()) {
     ++strangers_;
+    return;
   }
+  connection& c = known(g->peer());
+  // The peer may have lost patience with a rank that computes: that was no attempt.
+  if (!was_connecting && g->until_ns() < detail::clock_ns()) c.attempts = 0;
+  retry_or_doubt(c);
 }
 
 // Of two attempts at the same time the lower rank's counts.

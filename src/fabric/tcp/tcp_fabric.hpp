@@ -41,6 +41,7 @@ struct start {
   std::string host;             ///< of this rank: an address that the others reach it by
   std::string key;              ///< of the job
   int peer_timeout_ms = 10000;  ///< a host that is silent for so long is given up
+  int stranger_ms = 10000;      ///< so long may take who connects to say who it is
 };
 
 class tcp_fabric final : public fabric::network {
@@ -116,6 +117,7 @@ class tcp_fabric final : public fabric::network {
   void step_greeting(int fd) noexcept;
   bool welcome(greeting& g) noexcept;
   void drop_own_attempt(int peer) noexcept;
+  [[nodiscard]] std::int64_t greeted_until_ns() const noexcept;
   void drop_eldest_stranger() noexcept;
   void expire_strangers() noexcept;
   bool watch(int fd, std::uint32_t what, bool is_new) noexcept;

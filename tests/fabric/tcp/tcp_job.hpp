@@ -34,10 +34,10 @@ using tcp_member = joined_rank<tcp::tcp_fabric>;
 class tcp_job final : public joined_ranks<tcp::tcp_fabric> {
  public:
   /// The first `present` of `size` ranks.
-  tcp_job(int present, int size, int peer_timeout_ms = 10000) {
+  tcp_job(int present, int size, int peer_timeout_ms = 10000, int stranger_ms = 10000) {
     for (int r = 0; r < present; ++r) {
-      add(std::make_unique<tcp::tcp_fabric>(tcp::start{r, size, "127.0.0.1", std::string(job_key), peer_timeout_ms}),
-          tcp::address_key(r));
+      const tcp::start how{r, size, "127.0.0.1", std::string(job_key), peer_timeout_ms, stranger_ms};
+      add(std::make_unique<tcp::tcp_fabric>(how), tcp::address_key(r));
     }
   }
   explicit tcp_job(int size) : tcp_job(size, size) {}
@@ -120,7 +120,7 @@ inline tcp::greeting::outcome advance(tcp::greeting& g, std::string_view key) {
 
 /// Connects to rank 0 as `rank`, which the test plays.
 inline boot::unique_fd join_as(tcp_job& all, int rank, int size) {
-  tcp::greeting g(line_to(all[0]), rank, size, 0);
+  tcp::greeting g(line_to(all[0]), rank, size, 0, 0);
   auto came = tcp::greeting::outcome::goes_on;
   REQUIRE(all.until([&] { return (came = advance(g, job_key)) != tcp::greeting::outcome::goes_on; }));
   REQUIRE(came == tcp::greeting::outcome::welcome);

@@ -35,8 +35,8 @@ constexpr std::size_t transfer_words = rma::tcp::transfer_bytes / 8;
 constexpr std::uint64_t operations_max = 10000;  // more than all buffers hold
 
 /// Only this rank is inside the library, for several times the time-out.
-void pass_time(tcp_member& m) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(5 * timeout_ms);
+void pass_time(tcp_member& m, int time_ms = 5 * timeout_ms) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(time_ms);
   while (std::chrono::steady_clock::now() < until) {
     pollfd news{m.net->event_fd(), POLLIN, 0};
     if (!m.net->pending()) (void)::poll(&news, 1, timeout_ms / 10);
@@ -99,6 +99,23 @@ TEST_CASE("a rank that computes for long is not lost", "[tcp]") {
   REQUIRE(all.until([&] { return all[origin].over.size() == posted; }));
   CHECK(std::ranges::all_of(all[origin].over, [](const auto& each) { return each.second == status::done; }));
   CHECK(memory == from);
+  CHECK((all[0].broken.empty() && all[1].broken.empty()));
+}
+
+// Goal: who connects and computes between any two calls, for longer than a stranger has to say who it is, is not lost,
+// and loses nobody.
+// Method: the rank that connects is asked only when the other has given up on it, more often than it may be refused.
+// Break: in step_greeting, count every attempt.
+TEST_CASE("a rank that computes while it connects gets through", "[tcp]") {
+  constexpr int stranger_ms = 20;
+  tcp_job all(2, 2, timeout_ms, stranger_ms);
+  const std::uint64_t word = 7;
+  REQUIRE(all.post([&] { return all[0].net->send(1, rma::test::kind, rma::tcp::bytes_of(word), {}); }) == status::done);
+  for (int i = 0; i < 6; ++i) {
+    pass_time(all[1], 2 * stranger_ms);
+    for (int looks = 0; looks < 10; ++looks) all[0].net->poll(all[0], 1000);
+  }
+  REQUIRE(all.until([&] { return all[1].messages.size() == 1; }));
   CHECK((all[0].broken.empty() && all[1].broken.empty()));
 }
 
