@@ -107,9 +107,8 @@ class Window : public window_facts, public Synchronisation<Window<T>>, public Si
 
   /// Ends the window and gives its memory back. Completes what a fence epoch has under way.
   /// Shape      collective; no lock, start or post may be open
-  /// Errors     wrong_epoch, wrong_thread: nothing has happened. After any other the window is freed all the same. A
-  /// dead
-  ///            member is no error
+  /// Errors     wrong_epoch, wrong_thread: nothing has happened. After any other the window is freed all the same.
+  ///            A dead member is no error
   void free(source where = source::current()) {
     const status s = try_free();
     detail::require(*view_, detail::call::free, s, -1, 0, 0, where);
@@ -146,6 +145,10 @@ class Window : public window_facts, public Synchronisation<Window<T>>, public Si
   }
   [[nodiscard]] T* data() const noexcept { return static_cast<T*>(detail::local_base(*view_)); }
   [[nodiscard]] std::size_t size() const noexcept { return detail::local_bytes(*view_) / sizeof(T); }
+  /// Elements of `rank`'s part. See part_bytes.
+  [[nodiscard]] std::size_t size(int rank, source where = source::current()) const {
+    return part_bytes(rank, where) / sizeof(T);
+  }
   T& operator[](std::size_t i) const noexcept { return data()[i]; }
   /// The part of `rank` if it is mapped here, else null.
   [[nodiscard]] T* pointer_to(int rank) const noexcept { return static_cast<T*>(detail::mapped_base(*view_, rank)); }
@@ -308,6 +311,18 @@ class Window : public window_facts, public Synchronisation<Window<T>>, public Si
     const status s = detail::with_request(
         *view_, detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at), request);
     detail::require(*view_, detail::call::accumulate, s, target, at, from.size(), where);
+    return request;
+  }
+  [[nodiscard]] Request raccumulate(const T* from, const Layout& from_layout, int target, std::size_t at,
+                                    const Layout& to_layout, operation op, source where = source::current())
+    requires accumulable<T>
+  {
+    auto args = detail::layout_args(detail::call::accumulate, from, nullptr, from_layout, target, at, to_layout);
+    args.type = element_of<T>;
+    args.op = op;
+    Request request;
+    const status s = detail::with_request(*view_, args, request);
+    detail::require(*view_, detail::call::accumulate, s, target, at, to_layout.bytes(), where);
     return request;
   }
 
@@ -502,8 +517,8 @@ class Window : public window_facts, public Synchronisation<Window<T>>, public Si
 
   /// Completes, here and at the target, everything issued to it in this epoch.
   /// Memory     orders it before every later operation and load
-  /// Errors     wrong_epoch unless this rank holds a lock there (lock, lock_all, lock_range); transfer_failed,
-  /// peer_failed
+  /// Errors     wrong_epoch unless this rank holds a lock there (lock, lock_all, lock_range); peer_failed,
+  ///            transfer_failed
   void flush(int target, source where = source::current()) {
     if (!detail::fast_flush(*view_, target)) [[unlikely]]
       detail::flush_or_raise(*view_, target, where);

@@ -3,6 +3,8 @@
 /// What a window tells about itself, whatever its elements are: the base of every Window<T>.
 #pragma once
 
+#include <cstddef>
+#include <source_location>
 #include <string_view>
 
 #include "rma/detail/window_ops.hpp"
@@ -29,6 +31,19 @@ class window_facts {
   /// this target, and the lock that it may need, completes without the target's processor.
   /// Cost       at the first use of a target on another node, a read of what it says about its part
   [[nodiscard]] bool one_sided(call kind, int target) const noexcept { return detail::one_sided(*view_, kind, target); }
+  /// Bytes of the part of `rank`; 0 in a dynamic window, whose ranks tell each other what they have attached.
+  /// Shape      local
+  /// Errors     bad_rank, window_freed, window_failed, wrong_thread; unreachable, peer_failed
+  /// Threads    as for operations
+  /// Cost       at the first use of a target on another node, a read of what it says about its part
+  [[nodiscard]] std::size_t part_bytes(int rank, std::source_location where = std::source_location::current()) const {
+    std::size_t bytes = 0;
+    detail::require(*view_, detail::call::size, try_part_bytes(rank, bytes), rank, 0, 0, where);
+    return bytes;
+  }
+  [[nodiscard]] status try_part_bytes(int rank, std::size_t& bytes) const noexcept {
+    return detail::part_bytes(*view_, rank, bytes);
+  }
   /// True if this rank's user memory was promoted into shared pages; else why not, in one line.
   [[nodiscard]] bool promoted() const noexcept { return detail::promotion(*view_).empty(); }
   [[nodiscard]] std::string_view not_promoted_because() const noexcept { return detail::promotion(*view_); }

@@ -224,6 +224,27 @@ bool one_sided(window_view& view, call kind, int target) noexcept {
   return memory && w.mode != accumulate_mode::handler;
 }
 
+// As an operation there would find it.
+status part_bytes(window_view& view, int rank, std::size_t& bytes) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const visit in(w);
+  if (rank < 0 || rank >= w.size()) return status::bad_rank;
+  if (w.kind == call::create_dynamic) {
+    bytes = 0;
+    return status::done;
+  }
+  if (!w.is_far(rank)) {
+    bytes = w.identity_of(rank)->identity.bytes;
+    return status::done;
+  }
+  far_target* far = nullptr;
+  if (w.ctx->wide() == nullptr) return status::unreachable;
+  if (const status s = find_far(w, rank, far); s != status::done) return s;
+  bytes = far->bytes;
+  return status::done;
+}
+
 lock_protocol locking(const window_view& view, int target) noexcept {
   if (is_freed(view) || target < 0 || target >= core_of(view).size()) return lock_protocol::automatic;
   return core_of(view).locks;

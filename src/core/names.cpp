@@ -128,7 +128,8 @@ std::string_view name_of(call what) noexcept {
                                         "create",
                                         "allocate_shared",
                                         "create_dynamic",
-                                        "pointer_to"};
+                                        "pointer_to",
+                                        "size"};
   return names[static_cast<std::size_t>(what)];
 }
 

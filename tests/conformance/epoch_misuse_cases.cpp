@@ -191,6 +191,7 @@ void all_calls_refused(context& ctx, rma::Window<std::uint64_t>& win, const std:
   ctx.throws(gone, {"put"}, [&] { win.put(value, 0, 0); });
   ctx.throws(gone, {"fence"}, [&] { win.fence(); });
   ctx.throws(gone, {"attach"}, [&] { (void)win.attach(std::span(two)); });
+  ctx.throws(gone, {"size"}, [&] { (void)win.size(0); });
   ctx.check(win.local().empty() && win.data() == nullptr && win.pointer_to(0) == nullptr, "memory of " + which);
 }
 

@@ -106,6 +106,8 @@ void bad_ranks(context& ctx) {
     ctx.expect(win->try_post(group), status::bad_rank, "post" + text);
     ctx.expect(win->try_start(group), status::bad_rank, "start" + text);
     ctx.check(win->pointer_to(to) == nullptr, "pointer_to" + text);
+    std::size_t bytes = 0;
+    ctx.expect(win->try_part_bytes(to, bytes), status::bad_rank, "part_bytes" + text);
   }
   const int twice[] = {0, 0};
   ctx.expect(win->try_post(twice), status::bad_argument, "post to a rank twice");

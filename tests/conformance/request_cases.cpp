@@ -44,6 +44,13 @@ void each_form(context& ctx) {
     win->rget(result.data(), here, to, win.at(to, 0), here).wait();
     ctx.equal(result[9], std::uint64_t{7}, "result of rfetch_and_op");
     win->rput(buffer.data(), here, to, win.at(to, 0), here).wait();
+    std::ranges::fill(buffer, 3);
+    const auto odd = rma::Layout::vector<std::uint64_t>(count / 2, 1, 2);
+    win->raccumulate(buffer.data(), odd, to, win.at(to, 1), odd, rma::sum).wait();
+    std::ranges::fill(buffer, 9);
+    win->flush(to);
+    win->rget(std::span(result), to, win.at(to, 0)).wait();
+    ctx.check(result[0] == 5 && result[1] == 8 && result[2] == 5 && result[count - 1] == 8, "raccumulate by layouts");
   }
   ctx.world().barrier();
   win.free();

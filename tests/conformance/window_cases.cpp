@@ -13,11 +13,17 @@ namespace conformance {
 namespace {
 
 // Goal: fresh library memory is zero, has the size asked for (each rank its own, also none), and is writable.
+// Everybody knows everybody's size.
 // Method: rank r asks for r * 1000 elements; every rank reads the last element of every other.
+// Break: in part_bytes, tell this rank's own.
 void sizes_differ_by_rank(context& ctx) {
   const std::size_t mine = static_cast<std::size_t>(ctx.rank()) * 1000;
   test_window<std::uint64_t> win(ctx, mine);
   ctx.equal(win.local().size(), mine, "size of the local part");
+  for (int r = 0; r < ctx.size(); ++r) {
+    const std::size_t theirs = ctx.kind() == window_kind::dynamic ? 0 : static_cast<std::size_t>(r) * 1000;
+    ctx.equal(win->size(r), theirs, "size of the part of rank " + std::to_string(r));
+  }
   ctx.check(std::ranges::all_of(win.local(), [](std::uint64_t v) { return v == 0; }), "fresh memory is not zero");
   fill_tagged(win.local(), ctx.rank());
   win->fence();

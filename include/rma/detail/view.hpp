@@ -162,6 +162,7 @@ enum class call : std::uint8_t {
   allocate_shared,
   create_dynamic,
   pointer_to,
+  size,
 };
 
 /// One operation as the engine sees it. Layouts are null where the data are contiguous.

@@ -35,6 +35,7 @@ status attach(window_view& window, void* memory, std::size_t bytes, std::uint64_
 status detach(window_view& window, void* memory) noexcept;
 void* local_base(const window_view& window) noexcept;
 std::size_t local_bytes(const window_view& window) noexcept;
+status part_bytes(window_view& window, int rank, std::size_t& bytes) noexcept;
 void* mapped_base(const window_view& window, int rank) noexcept;
 Team team_of(const window_view& window);
 std::string_view name_of_window(const window_view& window) noexcept;
