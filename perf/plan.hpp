@@ -16,6 +16,9 @@ inline constexpr std::size_t kibibyte = 1024;
 /// Sizes of the bandwidth points.
 inline constexpr std::size_t sizes_bytes[] = {8, 64, 512, 4 * kibibyte, 64 * kibibyte, 1024 * kibibyte};
 inline constexpr std::size_t user_memory_bytes[] = {2 * kibibyte, 64 * kibibyte};
+/// Of user memory, one behind the other, so many between two flushes.
+inline constexpr std::size_t stream_bytes = 2 * kibibyte;
+inline constexpr std::size_t stream_operations = 32;
 inline constexpr std::size_t size_bytes_max = 1024 * kibibyte;
 
 /// Operations between two flushes: small ones travel together, from 4 KiB on each is flushed.

@@ -24,6 +24,7 @@ using window = rma::Window<std::uint64_t>;
 constexpr int target = 1;
 constexpr std::size_t words = perf::matrix_rows * perf::matrix_columns * sizeof(int) / sizeof(std::uint64_t);
 constexpr std::size_t large_words = 64 * perf::kibibyte / sizeof(std::uint64_t);
+constexpr std::size_t stream_words = perf::stream_bytes / sizeof(std::uint64_t);
 constexpr std::size_t page_words = perf::page_bytes / sizeof(std::uint64_t);
 constexpr std::size_t as_allocated = 2048;  ///< where in its page the memory of an allocated window begins
 
@@ -115,6 +116,27 @@ class scene {
       const std::size_t count = bytes / sizeof(std::uint64_t);
       put_and_get(from.first(count), to.first(count));
     }
+    streams(from.first(stream_words * perf::stream_operations), to.first(stream_words * perf::stream_operations));
+  }
+
+  void streams(std::span<std::uint64_t> from, std::span<std::uint64_t> to) {
+    from[0] = 2;
+    point("put_stream", perf::stream_bytes, perf::unit::gbs, perf::stream_operations, [&](std::uint64_t n) {
+      for (std::uint64_t i = 0; i < n; ++i) {
+        for (std::size_t at = 0; at < from.size(); at += stream_words)
+          win_.put(std::span<const std::uint64_t>(from.subspan(at, stream_words)), target, at);
+        win_.flush(target);
+      }
+    });
+    point("get_stream", perf::stream_bytes, perf::unit::gbs, perf::stream_operations, [&](std::uint64_t n) {
+      for (std::uint64_t i = 0; i < n; ++i) {
+        for (std::size_t at = 0; at < to.size(); at += stream_words) win_.get(to.subspan(at, stream_words), target, at);
+        win_.flush(target);
+      }
+    });
+    const auto asked = [&](const char* name) { return b_.points.wants(prefix_ + name, perf::stream_bytes); };
+    if (b_.first() && asked("put_stream") && asked("get_stream"))
+      perf::require(std::ranges::equal(from, to), "streams of puts, gets");
   }
 
   void put_and_get(std::span<std::uint64_t> from, std::span<std::uint64_t> to) {

@@ -37,7 +37,8 @@ class exception_watch {
 /// Errors     a scope's end cannot report any: if the epoch cannot be closed (peer_failed, transfer_failed), the window
 ///            is marked failed, too. `unlock` as the scope's last call throws instead, and leaves the window in use
 /// Threads    belongs to the thread that opened it
-/// Lifetime   within that of its window, which may be moved meanwhile
+/// Lifetime   within that of its window, which may be moved meanwhile. Buffers of its puts and gets must outlive it, or
+///            the last flush: declare them before it
 class [[nodiscard]] Epoch {
  public:
   Epoch(detail::window_view* view, int target) noexcept : view_(view), target_(target) {}

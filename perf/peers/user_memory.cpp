@@ -56,6 +56,32 @@ void put_and_get(perf::bench& b, MPI_Win win, std::span<std::uint64_t> from, std
     perf::require(std::ranges::equal(from, to), "put, get of a span");
 }
 
+void streams(perf::bench& b, MPI_Win win, std::span<std::uint64_t> from, std::span<std::uint64_t> to) {
+  constexpr int words = perf::stream_bytes / sizeof(std::uint64_t);
+  constexpr std::size_t end = words * perf::stream_operations;
+  from[0] = 2;
+  const auto point = [&](const char* name) {
+    return perf::point{name, perf::stream_bytes, perf::unit::gbs, perf::stream_operations};
+  };
+  b.points.origin(point("created_put_stream"), [&](std::uint64_t n) {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      for (std::size_t at = 0; at < end; at += words)
+        MPI_Put(from.data() + at, words, MPI_UINT64_T, target, static_cast<MPI_Aint>(at), words, MPI_UINT64_T, win);
+      MPI_Win_flush(target, win);
+    }
+  });
+  b.points.origin(point("created_get_stream"), [&](std::uint64_t n) {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      for (std::size_t at = 0; at < end; at += words)
+        MPI_Get(to.data() + at, words, MPI_UINT64_T, target, static_cast<MPI_Aint>(at), words, MPI_UINT64_T, win);
+      MPI_Win_flush(target, win);
+    }
+  });
+  const auto asked = [&](const char* name) { return b.points.wants(name, perf::stream_bytes); };
+  if (b.first() && asked("created_put_stream") && asked("created_get_stream"))
+    perf::require(std::ranges::equal(from.first(end), to.first(end)), "streams of puts, gets");
+}
+
 void bandwidth(perf::bench& b, MPI_Win win) {
   constexpr std::size_t batch = perf::operations_per_flush(8);
   std::vector<std::uint64_t> from_room((large_bytes + perf::page_bytes) / sizeof(std::uint64_t)), to_room(from_room);
@@ -73,6 +99,7 @@ void bandwidth(perf::bench& b, MPI_Win win) {
     const std::size_t count = bytes / sizeof(std::uint64_t);
     put_and_get(b, win, from.first(count), to.first(count));
   }
+  streams(b, win, from, to);
 }
 
 void strided(perf::bench& b, MPI_Win win) {

@@ -95,6 +95,7 @@ status await(window_core& w, int target, const target_state& state, Over over, G
 status complete_target(window_core& w, int target) noexcept {
   target_state& state = w.state_of(target);
   if (!state.dirty) return status::done;
+  if (w.gathered.wait_for(target)) copy_gathered(w);
   const far_target* const far = as_far(w, target, state);
   const auto over = [&]() noexcept { return is_over(state, far); };
   if (far != nullptr && far->unplaced) ask_placed(w, target);
@@ -122,6 +123,7 @@ bool complete_plain(window_core& w, int target) noexcept {
 }
 
 bool only_writes(window_core& w, int target) noexcept {
+  if (w.gathered.wait_for(target)) return false;
   const target_state& state = w.state_of(target);
   const bool fetches = state.fetches && state.fabric_pending.load() != 0;
   return !fetches && (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation);
@@ -144,6 +146,7 @@ status complete_locally(window_core& w, int target) noexcept {
 status try_complete_target(window_core& w, int target) noexcept {
   target_state& state = w.state_of(target);
   if (!state.dirty) return status::done;
+  if (w.gathered.wait_for(target)) copy_gathered(w);
   const far_target* const far = as_far(w, target, state);
   ask_placed(w, target);
   if (is_over(state, far)) return settle(w, target, state, status::done);

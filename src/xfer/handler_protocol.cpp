@@ -187,23 +187,39 @@ std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte,
   return both.first(2 * a.bytes);
 }
 
-/// By the kernel, behind the messages of this origin.
-status copy_plain(window_core& w, const operation_args& a, std::uint64_t offset) noexcept {
+/// By the kernel, behind the messages of this origin. `alone`: now, and not with those that come; as the first copy
+/// since the last flush always does, behind which there may come no other.
+[[gnu::noinline]] status copy_plain(window_core& w, const operation_args& a, std::uint64_t offset,
+                                    bool alone) noexcept {
   look_for_others(w);
   const near_target& near = w.last_near;
+  target_view& view = w.views[w.index_of(a.target)];
+  alone = alone || !has_stored(view);
   if (const status s = complete_promised(w, a.target); s != status::done) return s;
   const bool write = a.kind == call::put;
+  gathered_copies& others = w.gathered;
+  if (others.count != 0 && (alone || others.write != write)) copy_gathered(w);
   const fabric::region_key& region = w.identity_of(a.target)->region;
   const fabric::local_slice here{write ? const_cast<void*>(a.origin) : a.result, a.bytes};
   const fabric::remote_slice there{region.address + offset, a.bytes};
-  fabric::network& network = w.ctx->network_of(near.peer);
-  const std::lock_guard guard(w.ctx->lock());
-  const status s = write ? network.write(near.peer, {&here, 1}, region, {&there, 1}, 0)
-                         : network.read(near.peer, {&here, 1}, region, {&there, 1}, 0);
-  if (s != status::done) return status::not_supported;  // the general way finds out why
+  status s = status::posted;
+  if (!alone) {
+    others.target = a.target;
+    others.peer = near.peer;
+    others.write = write;
+    others.network = near.network;
+    others.add(here, there);
+    mark_dirty(w, a.target, *near.state);
+    if (others.count == gathered_copies::count_max) copy_gathered(w);
+  } else {
+    const std::lock_guard guard(w.ctx->lock());
+    s = write ? near.network->write(near.peer, {&here, 1}, region, {&there, 1}, 0)
+              : near.network->read(near.peer, {&here, 1}, region, {&there, 1}, 0);
+    if (s != status::done) return status::not_supported;  // the general way finds out why
+  }
   w.ctx->count(counter::operations_fabric);
   near.state->epoch_bytes += a.bytes;
-  mark_stored(w.views[w.index_of(a.target)]);
+  mark_stored(view);
   return s;
 }
 
@@ -218,8 +234,10 @@ status run_plain_promised(window_core& w, const operation_args& a, request_node*
     return status::not_supported;
   if (!atomic && a.bytes > always_message_max) {
     const plain_way way = next_plain_way(w, a);
-    if (way != plain_way::message) return way == plain_way::kernel ? copy_plain(w, a, offset) : status::not_supported;
+    if (way == plain_way::kernel) return copy_plain(w, a, offset, request != nullptr || a.by_value);
+    if (way != plain_way::message) return status::not_supported;
   }
+  if (w.gathered.wait_for(a.target)) copy_gathered(w);
 
   std::array<std::byte, 2 * word_bytes> both;
   const std::span<const std::byte> data = data_of(a, both);

@@ -211,7 +211,8 @@ void remember_near(window_core& w, const checked_operation& o) noexcept {
   const int target = o.args->target;
   if (target == w.last_near.target || w.attended || w.defers || w.kind == call::create_dynamic) return;
   if (w.view_at(target) == nullptr || w.view_at(target)->base != nullptr) return;
-  w.last_near = {target, o.peer, w.identity_of(target)->identity.bytes, o.state, w.view_at(target)};
+  w.last_near = {
+      target, o.peer, w.identity_of(target)->identity.bytes, o.state, w.view_at(target), &w.ctx->network_of(o.peer)};
 }
 
 /// By the kernel's copy or the network's, or where they refuse by messages.
@@ -346,6 +347,7 @@ status issue(window_view& view, const operation_args& a, request_node** request)
   if (a.target == w.last_near.target && a.target >= 0) {
     if (const status s = run_plain_promised(w, a, request); s != status::not_supported) return s;
   }
+  if (w.gathered.count != 0) copy_gathered(w);
   const bool counted = !w.attended && is_last_far(w, a);
   if (counted) {
     w.last_far_target->epoch_bytes += a.bytes;

@@ -20,6 +20,7 @@
 #include "runtime/team_core.hpp"
 #include "xfer/door.hpp"
 #include "xfer/fence_state.hpp"
+#include "xfer/gathered_copies.hpp"
 #include "xfer/lock_experience.hpp"
 #include "xfer/range_state.hpp"
 
@@ -188,6 +189,7 @@ struct near_target {
   std::uint64_t bytes = 0;  ///< of its part
   target_state* state = nullptr;
   const target_view* view = nullptr;
+  fabric::network* network = nullptr;  ///< that leads there
 };
 
 struct window_core : window_view {
@@ -271,6 +273,7 @@ struct window_core : window_view {
   std::unordered_map<int, fabric::region_key> near_blocks;  ///< as the fabric between nodes reaches them
   std::vector<int> far_used;                                ///< locked by this lock_all epoch
   std::unordered_map<int, message_counts> told_by_message;  ///< by world rank; guarded by the progress lock
+  gathered_copies gathered;
 
   [[nodiscard]] int size() const noexcept { return team->size; }
   [[nodiscard]] int world_rank(int target) const noexcept { return team->world_rank(target); }
