@@ -46,8 +46,10 @@ greeting::outcome greeting::step(std::string_view key) noexcept {
   if (phase_ == phase::connecting) {
     int error = 0;
     socklen_t bytes = sizeof error;
-    if (::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &bytes) != 0 || error != 0) return outcome::failed;
-    phase_ = phase::challenged;
+    const bool known = ::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0;
+    // Reset: it was there, and the peer has lost patience long ago.
+    if (known && (error == 0 || error == ECONNRESET || error == EPIPE)) phase_ = phase::challenged;
+    if (!known || error != 0) return outcome::failed;
     return outcome::goes_on;
   }
   return phase_ == phase::challenged ? introduce(key) : take_verdict(key);

@@ -233,7 +233,7 @@ void tcp_fabric::step_greeting(int fd) noexcept {
   }
   connection& c = known(g->peer());
   // The peer may have lost patience with a rank that computes: that was no attempt.
-  if (!was_connecting && g->until_ns() < detail::clock_ns()) c.attempts = 0;
+  if (!g->connecting() && g->until_ns() < detail::clock_ns()) c.attempts = 0;
   retry_or_doubt(c);
 }
 
