@@ -73,6 +73,7 @@ request_node* engine::new_request(const window_core& w, std::unique_ptr<sync_tas
 
 // A request that is dropped before its time leaves the operation to itself.
 void engine::free_request(request_node* node) noexcept {
+  node->peer = nullptr;
   if (posted_operation* const op = std::exchange(node->posted, nullptr); op != nullptr) {
     if (op->over.load() != 0) {
       free_posted(op);
@@ -255,19 +256,28 @@ void engine::on_refuse(void* self, int source, std::span<const std::byte> payloa
   }
 }
 
-// Its own request says so, and the call that completes what is under way there. No other operation is concerned.
+// Its own request says so, or if there is none, the call that completes what is under way there. No other operation is
+// concerned.
 void engine::fail_dropped(int source, context::peer& peer, const dropped_header& h) noexcept {
   const std::uint64_t operation = peer.operations_done.load(std::memory_order_relaxed) + h.done;
   drop_ticket(h.ticket);
+  bool asked = false;
   for (request_node& node : requests_) {
-    if (node.peer == &peer && node.operation == operation) node.ended = status::transfer_failed;
+    if (node.peer != &peer || node.operation != operation) continue;
+    node.ended = status::transfer_failed;
+    asked = true;
   }
-  if (window_core* const w = find(h.window)) {
-    const auto at = w->handler_targets.find(source);
-    if (at != w->handler_targets.end()) at->second->fail(status::transfer_failed);
-    w->dropped_by.store(source);
-  }
+  if (!asked) fail_target(h.window, source);
+  if (window_core* const w = find(h.window)) w->dropped_by.store(source);
   peer.operations_done.store(operation);
+}
+
+// For the call that completes what is under way there.
+void engine::fail_target(std::uint64_t window, int rank) noexcept {
+  window_core* const w = find(window);
+  if (w == nullptr) return;
+  if (const auto at = w->handler_targets.find(rank); at != w->handler_targets.end())
+    at->second->fail(status::transfer_failed);
 }
 
 void engine::on_notify(void* self, int source, std::span<const std::byte> payload) noexcept {
@@ -450,6 +460,7 @@ void drop_request(request_node* node) noexcept {
   if (node->task != nullptr && step(*node) == status::not_yet && !node->task->may_be_dropped()) (void)wait_task(*node);
   if (node->task != nullptr) end_task(*node);
   const std::lock_guard guard(owner.ctx().lock());
+  if (node->task == nullptr && node->ended == status::transfer_failed) owner.fail_target(node->window, node->rank);
   owner.free_request(node);
 }
 

@@ -128,6 +128,8 @@ class engine {
   }
   /// The failure of an operation that is over has been reported to its own user: flushes need not do it again.
   void told(const posted_operation& op) noexcept;
+  /// The target, by its world rank, has turned down an operation that no request will report.
+  void fail_target(std::uint64_t window, int rank) noexcept;
   /// Operations towards a target of a window that goes away.
   void forget(const target_state& state) noexcept;
   /// `shape` is null where the result is contiguous.

@@ -5,7 +5,8 @@
 // Method: simulated ranks on one node and on two. Rank 1 drops a window behind a fence; rank 0 goes on in that fence's
 // epoch, with each kind of operation that needs the other's handler, and does the same on a second window.
 //
-// Break: let the target's handler say nothing about a window that it does not find.
+// Break: let the target's handler say nothing about a window that it does not find; in fail_dropped, tell a request and
+// the flush; in drop_request, tell nobody.
 #include <catch2/catch.hpp>
 
 #include <cstdint>
@@ -78,6 +79,33 @@ TEST_CASE("operations on a window that its target has dropped end with an error"
     if (rt.rank() == 1) rt.world().barrier();
     expect(second.try_fence(), status::done, "the second window's fence");
     if (rt.rank() == 1 && second[0] != 2) throw std::runtime_error("what came on the second window");
+  });
+  INFO(out.text());
+  CHECK(out.ok());
+}
+
+TEST_CASE("what a request has told of a window that is gone no flush tells again", "[handler][dropped]") {
+  const auto out = rma::sim::run({.ranks = 2, .ranks_per_node = 2}, [](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 8, {.accumulate = rma::accumulate_mode::handler});
+    rt.world().barrier();
+    if (rt.rank() == 1) const window dropped = std::move(win);
+    rt.world().barrier();
+    if (rt.rank() == 0) {
+      long old = 0;
+      const std::vector<long> ones(1, 1);
+      expect(win.try_lock(rma::exclusive, 1), status::done, "a lock in memory that is still there");
+      expect(win.try_fetch_and_op(1L, old, 1, 0, rma::sum), status::transfer_failed, "fetch_and_op");
+      expect(win.try_flush(1), status::done, "flush behind it");
+      {
+        const rma::Request unasked = win.raccumulate(std::span<const long>(ones), 1, 0, rma::sum);
+        expect(win.try_fetch_and_op(1L, old, 1, 0, rma::sum), status::transfer_failed, "the second one");
+      }
+      expect(win.try_flush(1), status::transfer_failed, "flush behind a request that nobody asked");
+      { const rma::Request early = win.raccumulate(std::span<const long>(ones), 1, 0, rma::sum); }
+      expect(win.try_flush(1), status::transfer_failed, "flush behind a request that was dropped before its end");
+      expect(win.try_unlock(1), status::done, "unlock");
+    }
+    rt.world().barrier();
   });
   INFO(out.text());
   CHECK(out.ok());
