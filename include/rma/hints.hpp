@@ -76,7 +76,8 @@ struct Hints {
   lock_protocol lock = lock_protocol::automatic;
   /// Of lock "network"; `automatic`: RMA_LOCK_NETWORK.
   lock_scheme scheme = lock_scheme::automatic;
-  /// Of a hybrid lock; `automatic`: RMA_LOCK_HOME and RMA_LOCK_POLICY.
+  /// Of a hybrid lock that is asked for by name; `automatic`: RMA_LOCK_HOME and RMA_LOCK_POLICY. Lock `automatic` is
+  /// always adaptive.
   lock_home home = lock_home::automatic;
   lock_policy policy = lock_policy::automatic;
   unsigned lock_threshold = 8;

@@ -209,11 +209,11 @@ bool one_sided(window_view& view, call kind, int target) noexcept {
   window_core& w = core_of(view);
   const visit in(w);
   const bool transfer = kind == call::put || kind == call::get;
-  if (!transfer && w.mode == accumulate_mode::device) return target >= 0 && target < w.size();
-  if (target == w.team->rank) return true;
   if (target < 0 || target >= w.size()) return false;
+  if (target == w.team->rank) return true;
   const bool managed = w.agent != nullptr && (w.block_of(target) == nullptr || w.scheme == lock_scheme::agent);
   if (w.defers || managed) return false;  // its lock manager has a part
+  if (!transfer && w.mode == accumulate_mode::device) return w.ctx->wide()->caps().one_sided;
   if (w.is_far(target)) return transfer && reaches_far(w, target);
   const target_view* const t = w.view_at(target);
   const bool memory = t != nullptr && t->base != nullptr;

@@ -3,8 +3,8 @@
 /// Active target epochs. Fence "placed": complete what is under way, then a barrier; the other designs are in
 /// fence.cpp. Post/start/complete/wait: counters in the blocks of the ranks concerned, O(group), nothing global.
 ///
-///   target:  post --(its posts at each origin +1)-->            ... wait: from each origin as many completions as
-///   posts origin:  start waits for that count; operations; complete --(its completions at each target +1)-->
+///   target:  post --(its posts at each origin +1)-->  ...  wait: from each origin as many completions as posts
+///   origin:  start waits for that count; operations; complete --(its completions at each target +1)-->
 #include <algorithm>
 
 #include "sync/fence.hpp"

@@ -2,8 +2,8 @@
 /// \file
 /// Fence among neighbours: for a pattern that is known, given once. No collective, O(neighbours) messages.
 ///
-///   begin -> complete -> finish (to all targets) -> arrive (from all origins) -> flags (to origins, from targets) ->
-///   over
+///   begin -> complete -> finish (to all targets) -> arrive (from all origins)
+///         -> flags (to origins, from targets) -> over
 ///
 /// complete comes first: a target that has all its finish messages may change what this rank was still reading.
 /// What imm-naive counts is known here: each origin sends one finish message in each fence, whether it has put

@@ -3,8 +3,8 @@
 /// Lock "cpu": one word in memory that the node's ranks share, and a record of each rank for each target. Shared and
 /// exclusive, barging, biased towards readers.
 ///
-///   state word   63: held exclusively   62: by the lock manager of the target, for   61..32: this rank (world)   31:
-///   somebody sleeps   30: readers are counted
+///   state word   63: held exclusively   62: by the lock manager of the target, for   59..32: this rank (world)
+///                61: away   60: migrating   31: somebody sleeps   30: readers are counted
 ///                29..18: the heir   17..0: counted readers
 ///
 ///   biased:   a reader writes its own record, then looks at the word     no line that two ranks write

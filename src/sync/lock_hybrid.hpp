@@ -9,9 +9,8 @@
 ///   CPU -> network (fig. 5.4):  another node's rank finds "away" in the network word (1), asks the manager (2), which
 ///       takes the CPU lock as "away, granted to that rank" (3, 4) and answers (5); the rank turns the network word
 ///       from "away" into its hold
-///   network -> CPU:  a rank of the node takes the network word exclusively, marks the CPU word "away, migrating",
-///   turns
-///       its hold of the network word into "away", and the CPU word into its hold
+///   network -> CPU:  a rank of the node takes the network word exclusively, marks the CPU word "away, migrating", and
+///       turns its hold of the network word into "away", and the CPU word into its hold
 ///
 /// At each of these moments at least one of the two words says "away", so that nobody holds the lock twice. Where both
 /// do, the CPU word names the rank that acts next. If that one dies, whoever sees it finishes for it (`mend`): back to
