@@ -44,6 +44,7 @@ void each_form(context& ctx) {
     win->rget(result.data(), here, to, win.at(to, 0), here).wait();
     ctx.equal(result[9], std::uint64_t{7}, "result of rfetch_and_op");
     win->rput(buffer.data(), here, to, win.at(to, 0), here).wait();
+    win->flush(to);  // a put and an update have no order of their own
     std::ranges::fill(buffer, 3);
     const auto odd = rma::Layout::vector<std::uint64_t>(count / 2, 1, 2);
     win->raccumulate(buffer.data(), odd, to, win.at(to, 1), odd, rma::sum).wait();
