@@ -306,6 +306,23 @@ void many_windows(context& ctx) {
   for (std::size_t i = all.size(); i-- > 0;) all[i].free();
 }
 
+// Goal: no atomic is called one-sided whose target must be inside the library: not over a network that is not
+// one-sided, though it does the window's atomics. Break: in one_sided, say so of every window whose atomics are the
+// device's.
+void one_sided_atomics(context& ctx) {
+  const auto fabrics = ctx.runtime().fabrics();
+  const std::string& network = fabrics.back();  // but a simulated one, which may refuse memory
+  if (network.starts_with("sim") || network.find("one-sided false, atomics true") == std::string::npos) return;
+  rma::Hints hints;
+  hints.accumulate = rma::accumulate_mode::device;
+  hints.lock = rma::lock_protocol::network;  // else its manager has a part
+  auto win = rma::Window<std::uint64_t>::allocate(ctx.world(), 4, hints);
+  for (int r = 0; r < ctx.size(); ++r) {
+    ctx.check(win.one_sided(rma::call::fetch_and_op, r) == (r == ctx.rank()), "one_sided of rank " + std::to_string(r));
+  }
+  win.free();
+}
+
 // Goal: structs travel as they are.
 struct particle {
   double position[3];
@@ -338,6 +355,7 @@ constexpr test_case window_table[] = {
     {"window.displacement_units", displacement_units, displaced_kinds},
     {"window.descriptions", descriptions, each_kind},
     {"window.mode_hints", mode_hints, each_kind},
+    {"window.one_sided_atomics", one_sided_atomics},
     {"window.two_windows", two_windows, each_kind},
     {"window.freed_windows_leave_nothing", freed_windows_leave_nothing, each_kind},
     {"window.dropped_windows", dropped_windows, each_kind},
