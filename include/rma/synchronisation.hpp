@@ -5,7 +5,8 @@
 ///
 /// A request of a synchronisation goes on when it is tested or waited for; wait_any and wait_all advance all that they
 /// are given. Ranks that wait for several one after the other must do so in the same order. One that is dropped before
-/// its end is waited for, but for that of `ilock`, which is given up. It must end before its window does.
+/// its end is waited for, but for that of `ilock`, which is given up: the lock is not held then. It must end before its
+/// window does.
 #pragma once
 
 #include <cstddef>

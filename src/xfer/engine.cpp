@@ -256,28 +256,34 @@ void engine::on_refuse(void* self, int source, std::span<const std::byte> payloa
   }
 }
 
-// Its own request says so, or if there is none, the call that completes what is under way there. No other operation is
-// concerned.
+// Its own request says so, or the call that completes what is under way there, whichever comes first. No other
+// operation is concerned.
 void engine::fail_dropped(int source, context::peer& peer, const dropped_header& h) noexcept {
   const std::uint64_t operation = peer.operations_done.load(std::memory_order_relaxed) + h.done;
   drop_ticket(h.ticket);
-  bool asked = false;
+  target_state* const state = asked_target(h.window, source);
+  if (state != nullptr) state->fail(status::transfer_failed);
   for (request_node& node : requests_) {
     if (node.peer != &peer || node.operation != operation) continue;
     node.ended = status::transfer_failed;
-    asked = true;
+    node.reports = state != nullptr ? state->reports : 0;
   }
-  if (!asked) fail_target(h.window, source);
   if (window_core* const w = find(h.window)) w->dropped_by.store(source);
   peer.operations_done.store(operation);
 }
 
-// For the call that completes what is under way there.
-void engine::fail_target(std::uint64_t window, int rank) noexcept {
-  window_core* const w = find(window);
-  if (w == nullptr) return;
-  if (const auto at = w->handler_targets.find(rank); at != w->handler_targets.end())
-    at->second->fail(status::transfer_failed);
+target_state* engine::asked_target(std::uint64_t window, int rank) noexcept {
+  const window_core* const w = find(window);
+  if (w == nullptr) return nullptr;
+  const auto at = w->handler_targets.find(rank);
+  return at == w->handler_targets.end() ? nullptr : at->second;
+}
+
+void engine::told(const request_node& node) noexcept {
+  if (node.task != nullptr || node.ended != status::transfer_failed) return;
+  target_state* const state = asked_target(node.window, node.rank);
+  if (state == nullptr || node.reports != state->reports) return;
+  if (--state->failures == 0) state->fabric_failed.store(0);
 }
 
 void engine::on_notify(void* self, int source, std::span<const std::byte> payload) noexcept {
@@ -413,6 +419,7 @@ void release(request_node*& node) noexcept {
   engine& owner = *node->owner;
   const std::lock_guard guard(owner.ctx().lock());
   if (node->posted != nullptr && node->posted->over.load() != 0) owner.told(*node->posted);
+  owner.told(*node);
   owner.free_request(std::exchange(node, nullptr));
 }
 
@@ -455,12 +462,13 @@ void end_failed(request_node*& node, status failure) noexcept {
 }
 
 // Other ranks take part in a synchronisation, and a window has its epoch in it: it is brought to its end, or undone.
+// What is undone takes no step more: that might be the one to its end, of which nobody would be told.
 void drop_request(request_node* node) noexcept {
   engine& owner = *node->owner;
-  if (node->task != nullptr && step(*node) == status::not_yet && !node->task->may_be_dropped()) (void)wait_task(*node);
+  const bool to_its_end = node->task != nullptr && !node->task->may_be_dropped();
+  if (to_its_end && step(*node) == status::not_yet) (void)wait_task(*node);
   if (node->task != nullptr) end_task(*node);
   const std::lock_guard guard(owner.ctx().lock());
-  if (node->task == nullptr && node->ended == status::transfer_failed) owner.fail_target(node->window, node->rank);
   owner.free_request(node);
 }
 

@@ -55,6 +55,7 @@ struct request_node {
   request_node* next_free = nullptr;
   std::unique_ptr<sync_task> task{};  ///< instead of all of them
   status ended = status::not_yet;     ///< of the task, or of an operation that the target has turned down
+  std::uint32_t reports = 0;          ///< of the target's failures, when it did
 };
 
 /// Where the data of a get, get_accumulate, fetch_and_op or compare_and_swap go when the reply comes.
@@ -128,8 +129,8 @@ class engine {
   }
   /// The failure of an operation that is over has been reported to its own user: flushes need not do it again.
   void told(const posted_operation& op) noexcept;
-  /// The target, by its world rank, has turned down an operation that no request will report.
-  void fail_target(std::uint64_t window, int rank) noexcept;
+  /// The same of what a target has turned down.
+  void told(const request_node& node) noexcept;
   /// Operations towards a target of a window that goes away.
   void forget(const target_state& state) noexcept;
   /// `shape` is null where the result is contiguous.
@@ -149,6 +150,8 @@ class engine {
   posted_operation* one_more_posted();
   void end_piece(posted_operation& op, status result) noexcept;
   request_node* take_request();
+  /// What is known of a target, by its world rank, whose handler this window has asked; else null.
+  [[nodiscard]] target_state* asked_target(std::uint64_t window, int rank) noexcept;
   void fail_dropped(int source, context::peer& peer, const dropped_header& h) noexcept;
   static void on_completion(void* self, std::uint64_t token, status result) noexcept;
   void take_result(std::uint64_t ticket, std::span<const std::byte> data) noexcept;
