@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "probe.hpp"
+#include "ticks.hpp"
 
 namespace perf {
 namespace {
@@ -107,19 +108,23 @@ double session::time(const body& run, std::uint64_t iterations) const {
   return static_cast<double>((job_.now() - begin).count());
 }
 
-/// As many times the median of single iterations. One look at the clock for each, as in rdma-core's perftest.
+/// As many times the median of single iterations. One look at the counter for each, as in rdma-core's perftest; its
+/// rate is that of the whole run.
 double session::time_each(const body& run, std::uint64_t iterations) const {
-  std::vector<double> took_ns(iterations);
-  auto before = job_.now();
-  for (double& each : took_ns) {
+  std::vector<std::uint64_t> took(iterations);
+  const auto begin = job_.now();
+  const std::uint64_t first = ticks();
+  std::uint64_t before = first;
+  for (std::uint64_t& each : took) {
     run(1);
-    const auto after = job_.now();
-    each = static_cast<double>((after - before).count());
+    const std::uint64_t after = ticks();
+    each = after - before;
     before = after;
   }
-  const auto middle = took_ns.begin() + static_cast<std::ptrdiff_t>(iterations / 2);
-  std::nth_element(took_ns.begin(), middle, took_ns.end());
-  return *middle * static_cast<double>(iterations);
+  const double ns_per_tick = static_cast<double>((job_.now() - begin).count()) / static_cast<double>(before - first);
+  const auto middle = took.begin() + static_cast<std::ptrdiff_t>(iterations / 2);
+  std::nth_element(took.begin(), middle, took.end());
+  return static_cast<double>(*middle) * ns_per_tick * static_cast<double>(iterations);
 }
 
 /// How many iterations a run should have. `together`: the body needs all ranks, and rank 0 decides for them.

@@ -45,6 +45,7 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, s
       near_(s.on(knob::intranode)),
       accounts_(around.keeps_accounts()),
       threads_(level_of(s)),
+      shared_(threads_ == thread_level::multiple || s.on(knob::progress_thread)),
       patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)),
       spin_ns_(patience_.spin_ns) {
   set_handler(message::protest, &context::on_protest, this);
@@ -167,6 +168,7 @@ unsigned context::progress() noexcept {
 // What one thread has taken in may be what another one sleeps for, whose descriptors then have nothing to tell any
 // more.
 void context::wake_others() noexcept {
+  if (!shared_) return;
   full_fence();
   if (asleep_.load(std::memory_order_relaxed) != 0) around_.ring(rank());
 }

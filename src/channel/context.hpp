@@ -359,6 +359,7 @@ class context final : public fabric::sink, public fabric::directory {
   bool near_;  ///< ranks of the node are reached through `node_` although `wide_` would reach them, too
   bool accounts_;
   thread_level threads_;
+  bool shared_;                         ///< two threads may be inside at the same time
   pthread_t maker_ = ::pthread_self();  ///< the thread that made the runtime
   small_lock lock_;
   std::array<registered, static_cast<std::size_t>(message::count_)> handlers_{};

@@ -58,6 +58,7 @@ class receive_queue {
   /// A buffer's message has been handled. Posted again when a batch has come together, or the mark is reached.
   void give_back(std::int32_t index) noexcept;
   void replenish() noexcept;
+  [[nodiscard]] bool has_handled() const noexcept { return !handled_.empty(); }
 
  private:
   buffer_pool pool_;

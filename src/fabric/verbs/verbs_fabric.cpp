@@ -297,7 +297,7 @@ unsigned verbs_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
       take(done, to);
     }
   }
-  if (found != 0) receives_->replenish();
+  if (receives_->has_handled()) receives_->replenish();
   if (greeter_->breaks() != breaks_seen_) [[unlikely]]
     abandon_broken(to);
   if (!doubted_.empty()) [[unlikely]]
