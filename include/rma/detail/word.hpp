@@ -46,19 +46,29 @@ class word {
   /// A store, and nothing later before it. An exchange does that, too, but takes half as long again where another core
   /// looks at the word all the time. Defined below, beside the fence.
   void publish(Integer v) noexcept;
-  Integer exchange(Integer v) noexcept { return ref().exchange(v); }
-  Integer fetch_add(Integer v) noexcept { return ref().fetch_add(v); }
-  Integer fetch_sub(Integer v) noexcept { return ref().fetch_sub(v); }
-  Integer fetch_or(Integer v) noexcept { return ref().fetch_or(v); }
-  Integer fetch_and(Integer v) noexcept { return ref().fetch_and(v); }
+  // What reads and writes at once is a full fence, too: protocols count on that.
+  Integer exchange(Integer v) noexcept { return fenced(ref().exchange(v)); }
+  Integer fetch_add(Integer v) noexcept { return fenced(ref().fetch_add(v)); }
+  Integer fetch_sub(Integer v) noexcept { return fenced(ref().fetch_sub(v)); }
+  Integer fetch_or(Integer v) noexcept { return fenced(ref().fetch_or(v)); }
+  Integer fetch_and(Integer v) noexcept { return fenced(ref().fetch_and(v)); }
   /// Replaces `expected` by `desired`; on failure `expected` is what was found.
   bool compare_exchange(Integer& expected, Integer desired) noexcept {
-    return ref().compare_exchange_strong(expected, desired);
+    return fenced(ref().compare_exchange_strong(expected, desired));
   }
   /// For futex calls.
   [[nodiscard]] Integer* address() noexcept { return &value_; }
 
  private:
+  /// A locked instruction is a fence by itself; a pair of load-acquire and store-release lets later loads before the
+  /// store.
+  template <class Found>
+  static Found fenced(Found found) noexcept {
+#if !defined(__x86_64__) && !defined(RMA_THREAD_SANITIZER)
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+#endif
+    return found;
+  }
   std::atomic_ref<Integer> ref(bool writes = true) const noexcept {
     explore_point(&value_, writes);
     return std::atomic_ref<Integer>(const_cast<Integer&>(value_));
