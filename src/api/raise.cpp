@@ -28,8 +28,9 @@ std::string_view describe(access_epoch e, bool locked) noexcept {
 bool is_operation(call c) noexcept { return c <= call::compare_and_swap; }
 
 std::string epoch_remedy(const window_core& w, call what, int target) {
-  const std::string now =
-      fmt::format("{}{}", describe(w.access, w.locks_open != 0), w.exposed ? ", and this rank has posted" : "");
+  const std::string now = fmt::format("{}{}{}", describe(w.access, w.locks_open != w.wanted.size()),
+                                      w.wanted.empty() ? "" : ", and the request of an ilock has not ended",
+                                      w.exposed ? ", and this rank has posted" : "");
   switch (what) {
     case call::fence:
       return now + "; close it (unlock, complete, wait) before a fence, and complete operations before no_precede";

@@ -90,6 +90,19 @@ void end_region(window_core& w, const attachment& range) noexcept {
   w.ctx->wide()->deregister_region(range.wide);
 }
 
+/// What the others may still use of this rank's part. Given back at a later window's creation, when all have left
+/// theirs, or with the runtime.
+void leave_window(window_core& w) noexcept {
+  demote_memory(w);  // the user may give that memory back after this
+  unregister_memory(w);
+  const int place = w.team->place(0);
+  if (place < 0) return;
+  word32& dropped = w.block_at(place)->dropped;
+  dropped.fetch_add(1);
+  w.team->rt->drop({&dropped, static_cast<std::uint32_t>(w.size()), w.team->rank == 0, w.block_offset, w.block_bytes,
+                    w.table_offset, w.table_bytes});
+}
+
 }  // namespace
 
 status free_window(window_view* view) noexcept {
@@ -104,16 +117,20 @@ status free_window(window_view* view) noexcept {
   if (s == status::done) s = met;
   quiesce_agent(w);
   forget(w);
-  release_window(w);
+  if (met == status::done) {
+    release_window(w);
+  } else {
+    leave_window(w);  // somebody has died: others may not know, and be in the middle of an epoch
+  }
   delete &w;
   return s == status::peer_failed || s == status::done ? status::done : s;
 }
 
-// The handle is gone, the others may still use this rank's part. Given back at a later window's creation, when all
-// have dropped theirs, or with the runtime.
+// The handle is gone, the others may still use this rank's part.
 void drop_window(window_view* view) noexcept {
   if (is_freed(*view)) return;
   window_core& w = core_of(*view);
+  w.team->rt->ops->give_up_tasks(w);
   for (std::uint32_t i = 0; i < w.near_count(); ++i) {
     if (w.views[i].held != 0)
       abandon_epoch(w, w.views[i].held == held_by_lock_all ? -1 : static_cast<int>(w.first + i));
@@ -125,15 +142,7 @@ void drop_window(window_view* view) noexcept {
   drop_ranges(w);
   quiesce_agent(w);
   forget(w);
-  demote_memory(w);  // the user may give that memory back after this
-  unregister_memory(w);
-  const int place = w.team->place(0);
-  if (place >= 0) {
-    word32& dropped = w.block_at(place)->dropped;
-    dropped.fetch_add(1);
-    w.team->rt->drop({&dropped, static_cast<std::uint32_t>(w.size()), w.team->rank == 0, w.block_offset, w.block_bytes,
-                      w.table_offset, w.table_bytes});
-  }
+  leave_window(w);
   delete &w;
 }
 

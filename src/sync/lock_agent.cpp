@@ -75,10 +75,24 @@ void lock_agent::leave(int source, std::uint32_t number) noexcept {
   } else if (const auto waits = std::find_if(waiting_.begin(), waiting_.end(), is_it); waits != waiting_.end()) {
     if (waits == waiting_.begin()) end_wait();  // it was given up
     waiting_.erase(waits);
+  } else if (granted_ && granted_->source == source && granted_->number == number) {
+    take_back_grant();  // an ilock that was dropped before it knew
   } else {
     return;  // given back before
   }
   (void)serve();
+}
+
+// Not brought: both words say "away" still.
+void lock_agent::take_back_grant() noexcept {
+  window_block& block = w_.my_block();
+  std::uint64_t state = block.lock.state.load();
+  while ((state & ~lock_waiters) == granted_tag(granted_->source) && (block.network_lock.load() & network_away) != 0) {
+    if (!block.lock.state.compare_exchange(state, lock_abandoned(state))) continue;
+    wake_all(w_, w_.team->rank);
+    break;
+  }
+  granted_.reset();
 }
 
 unsigned lock_agent::work() noexcept {
@@ -159,7 +173,7 @@ lock_agent::turn lock_agent::take_hybrid(claim& c) noexcept {
     return wait_for_cpu(c, c.kind, proxy_of(c));
   }
   if (t == turn::brings) {
-    granted_ = true;
+    granted_ = {c.source, c.number};
     wake_all(w_, me);
   }
   return t;
@@ -267,7 +281,7 @@ unsigned lock_agent::bury() noexcept {
   if (granted_) {
     (void)mend(w_, w_.team->rank);
     const bool here = (w_.my_block().network_lock.load() & network_away) == 0;
-    granted_ = !here && (w_.my_block().lock.state.load() & lock_away) != 0;
+    if (here || (w_.my_block().lock.state.load() & lock_away) == 0) granted_.reset();
   }
   if (!waiting_.empty() && gone(waiting_.front())) end_wait();
   std::erase_if(waiting_, gone);

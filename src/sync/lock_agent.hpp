@@ -57,7 +57,8 @@ class lock_agent {
   /// The same in a round of progress, where the adapter may be asked.
   unsigned work() noexcept;
   [[nodiscard]] bool busy() const noexcept {
-    return granted_ || !waiting_.empty() || !holders_.empty() || !arriving_.empty() || (readers_ && readers_->busy());
+    return granted_.has_value() || !waiting_.empty() || !holders_.empty() || !arriving_.empty() ||
+           (readers_ && readers_->busy());
   }
   /// Asks the adapter for nothing any more; true once nothing is under way there.
   bool stop() noexcept { return !readers_ || readers_->stop(); }
@@ -77,12 +78,18 @@ class lock_agent {
     std::vector<std::byte> messages;  ///< of the epoch
     std::int64_t since_ns = 0;        ///< in the queue
   };
+  /// A request whose rank has been told to bring the lock to the network word.
+  struct grant {
+    int source;
+    std::uint32_t number;
+  };
   void enqueue(claim&& c) noexcept;
   bool take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept;
   void leave(int source, std::uint32_t number) noexcept;
   bool may_come(int source) noexcept;
   void comes(int source) noexcept;
   void stays(int source) noexcept;
+  void take_back_grant() noexcept;
   enum class turn : std::uint8_t { waits, holds, brings, elsewhere };
   turn take(claim& c) noexcept;
   turn take_two_sided(const claim& c) const noexcept;
@@ -105,7 +112,7 @@ class lock_agent {
   std::unordered_map<int, claim> arriving_;  ///< epochs of which pieces are missing, by source
   std::optional<cpu_wait> wait_;             ///< the first's in waiting_, for the CPU lock
   std::optional<reader_hold> readers_;       ///< of lock \"network\", scheme \"agent\": holders_ are its readers
-  bool granted_ = false;  ///< a rank has been told to bring the lock to the network word, and may die before
+  std::optional<grant> granted_;             ///< it may die before, or give up
   std::uint32_t deaths_seen_ = 0;
 };
 

@@ -289,7 +289,8 @@ bool cpu_wait::step() noexcept {
     return false;
   }
   draining_ = false;
-  return true;
+  // Taken for a rank of another node that has died meanwhile: somebody may have freed the lock of it.
+  return proxy_ == 0 || lock_held_as(view_.lock->state.load(), tag());
 }
 
 // Readers that do not leave may wait for others that this writer keeps out: lets them in for a while.

@@ -25,6 +25,8 @@ bool maps_lock(const window_core& w, int target) noexcept;
 /// first use otherwise.
 status acquire_all(window_core& w) noexcept;
 status release_all(window_core& w) noexcept;
+/// A request of this rank asks for the target's lock.
+bool is_wanted(const window_core& w, int target) noexcept;
 status acquire_lock(window_core& w, int target, lock_kind kind) noexcept;
 status release_lock(window_core& w, int target, lock_kind kind) noexcept;
 /// The lock is let go of by an atomic of the fabric that reaches the target's memory after what this epoch has written

@@ -125,6 +125,10 @@ bool open_towards(const window_core& w, int target) noexcept {
 
 }  // namespace
 
+bool is_wanted(const window_core& w, int target) noexcept {
+  return std::find(w.wanted.begin(), w.wanted.end(), target) != w.wanted.end();
+}
+
 // An epoch without operations has nothing to send.
 status send_waiting(window_core& w, int target) noexcept {
   if (w.deferred.empty()) return status::done;
@@ -142,7 +146,7 @@ status lock_slow(window_view& view, lock_kind kind, int target, assertion) noexc
   const entry_scope in(w, call::lock, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (const status s = leave_fence(w); s != status::done) return s;
-  if (open_towards(w, target) || is_claimed(w, target)) return status::wrong_epoch;
+  if (open_towards(w, target) || is_claimed(w, target) || is_wanted(w, target)) return status::wrong_epoch;
   const claim mine(w, target);
   ++w.locks_open;  // before other threads are let in
   if (const status s = acquire_lock(w, target, kind); s != status::done) {

@@ -10,6 +10,7 @@
 #include "rma/detail/synchronisation_ops.hpp"
 #include "sync/fence.hpp"
 #include "sync/lock_attempt.hpp"
+#include "sync/locking.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
 
@@ -97,18 +98,22 @@ class unlock_task final : public completion {
   int target_;
 };
 
+/// From its beginning on the window takes the target for locked, but for operations: no other lock of it, no lock_all,
+/// fence, start or post may begin.
 class lock_task final : public sync_task {
  public:
-  lock_task(std::unique_ptr<lock_attempt> attempt, int target, lock_kind kind) noexcept
-      : attempt_(std::move(attempt)), target_(target), kind_(kind) {}
-  ~lock_task() override {
-    if (attempt_ != nullptr) attempt_->cancel();
+  lock_task(window_core& w, std::unique_ptr<lock_attempt> attempt, int target, lock_kind kind)
+      : w_(w), attempt_(std::move(attempt)), target_(target), kind_(kind) {
+    w.wanted.push_back(target);
+    ++w.locks_open;
+    w.allow_locks(false);
   }
+  ~lock_task() override { lock_task::give_up(w_, status::window_freed); }
   status advance(window_core& w) noexcept override {
     if (attempt_ == nullptr) return lost_;
     const status s = attempt_->advance();
     if (s == status::not_yet) return s;
-    attempt_ = nullptr;
+    end(s == status::done);
     if (s == status::done) hold(w);
     return s;
   }
@@ -116,16 +121,27 @@ class lock_task final : public sync_task {
     if (attempt_ == nullptr) return status::done;
     const status s = attempt_->failed();
     if (s == status::done) return s;
-    attempt_ = nullptr;  // it has taken itself back
+    end(false);  // it has taken itself back
     return lost_ = s;
   }
   void forget_window() noexcept override { attempt_ = nullptr; }
+  void give_up(window_core&, status why) noexcept override {
+    if (attempt_ == nullptr) return;
+    attempt_->cancel();
+    end(false);
+    lost_ = why;
+  }
   [[nodiscard]] bool silent() const noexcept override { return attempt_ != nullptr && attempt_->silent(); }
   [[nodiscard]] bool may_be_dropped() const noexcept override { return true; }
 
  private:
+  void end(bool held) noexcept {
+    attempt_ = nullptr;
+    std::erase(w_.wanted, target_);
+    if (!held) --w_.locks_open;
+    w_.allow_locks(w_.access == access_epoch::none && !w_.failed());
+  }
   void hold(window_core& w) const noexcept {
-    ++w.locks_open;
     if (w.is_far(target_)) {
       w.far(target_).held = static_cast<std::uint8_t>(kind_);
       return;
@@ -136,7 +152,8 @@ class lock_task final : public sync_task {
     window_core::open(t);
   }
 
-  std::unique_ptr<lock_attempt> attempt_;
+  window_core& w_;
+  std::unique_ptr<lock_attempt> attempt_;  ///< null once it has ended
   int target_;
   lock_kind kind_;
   status lost_ = status::window_freed;  ///< once there is no attempt
@@ -150,7 +167,8 @@ status may_lock_now(window_core& w, int target) noexcept {
     w.access = access_epoch::none;
     w.allow_locks(true);
   }
-  if (w.access != access_epoch::none || w.held(target) != 0 || is_claimed(w, target)) return status::wrong_epoch;
+  if (w.access != access_epoch::none || w.held(target) != 0) return status::wrong_epoch;
+  if (is_claimed(w, target) || is_wanted(w, target)) return status::wrong_epoch;
   return w.is_far(target) && w.ctx->wide() == nullptr ? status::unreachable : status::done;
 }
 
@@ -169,7 +187,7 @@ status ilock(window_view& view, lock_kind kind, int target, request_node*& node)
   window_core& w = core_of(view);
   const entry_scope in(w, call::lock, target);
   if (const status s = may_lock_now(w, target); s != status::done) return s;
-  return start_task(w, std::make_unique<lock_task>(attempt_lock(w, target, kind), target, kind), node);
+  return start_task(w, std::make_unique<lock_task>(w, attempt_lock(w, target, kind), target, kind), node);
 }
 
 status iunlock(window_view& view, int target, request_node*& node) noexcept {

@@ -123,6 +123,22 @@ void engine::forget(const target_state& state) noexcept {
   }
 }
 
+void engine::give_up_tasks(window_core& w) noexcept {
+  std::vector<request_node*> left;
+  {
+    const std::lock_guard guard(ctx_.lock());
+    for (request_node& node : requests_) {
+      const bool pending = node.window == w.id && node.task != nullptr && node.ended == status::not_yet;
+      if (pending && node.task->may_be_dropped()) left.push_back(&node);
+    }
+  }
+  const visit in(w);
+  for (request_node* const node : left) {  // without the progress lock: they may need messages
+    node->task->give_up(w, status::window_freed);
+    node->ended = status::window_freed;
+  }
+}
+
 status engine::wait_posted(std::unique_lock<small_lock>& guard, posted_operation& op) noexcept {
   const auto over = [&op]() noexcept { return op.over.load() != 0; };
   if (ctx_.ready_soon(over)) return op.result;
@@ -379,7 +395,10 @@ void end_task(request_node& node) noexcept {
   std::unique_lock guard(ctx.lock());
   const window_core* const w = node.owner->find(node.window);
   guard.unlock();
-  if (w == nullptr) return node.task.reset();
+  if (w == nullptr) {
+    node.task->forget_window();
+    return node.task.reset();
+  }
   const visit in(*w);
   node.task.reset();
 }

@@ -133,6 +133,8 @@ class engine {
   void told(const request_node& node) noexcept;
   /// Operations towards a target of a window that goes away.
   void forget(const target_state& state) noexcept;
+  /// Synchronisations of a window that goes away, as far as they may be dropped.
+  void give_up_tasks(window_core& w) noexcept;
   /// `shape` is null where the result is contiguous.
   std::uint64_t new_ticket(void* at, std::uint64_t bytes, const Layout* shape);
   /// What still comes for it is not wanted any more.

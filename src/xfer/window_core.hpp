@@ -204,6 +204,7 @@ struct window_core : window_view {
   mutable door entrance;
   std::vector<int> claimed;  ///< targets whose lock a thread of this rank is taking or giving back
   unsigned claimants = 0;    ///< threads that wait for one of these
+  std::vector<int> wanted;   ///< targets whose lock a request (ilock) asks for; counted among locks_open
   /// Why not every call is carried out, see `usable`.
   std::atomic<std::uint8_t> objections = 0;
   static constexpr std::uint8_t given_up = 1;    ///< an epoch was abandoned by an exception
@@ -330,7 +331,7 @@ struct window_core : window_view {
   [[nodiscard]] std::uint32_t near_count() const noexcept { return static_cast<std::uint32_t>(views.size()); }
   /// Whether lock() may be inlined, as far as other epochs are concerned. Never written where nothing is inlined.
   void allow_locks(bool yes) noexcept {
-    if (inline_sync != 0) may_lock = yes ? 1 : 0;
+    if (inline_sync != 0) may_lock = yes && wanted.empty() ? 1 : 0;
   }
   [[nodiscard]] bool failed() const noexcept { return (objections.load(std::memory_order_relaxed) & given_up) != 0; }
 

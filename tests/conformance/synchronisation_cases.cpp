@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cases.hpp"
@@ -124,6 +125,65 @@ void ilock_dropped(context& ctx) {
     ctx.world().barrier();
   }
   win.free();
+}
+
+// Goal: while an ilock has not ended, no other lock of its target begins, nor an epoch that does not go with a lock;
+// locks of others do, and all that ends with it. Break: in ilock, look at what is held alone; in lock_slow, too.
+void ilock_pending(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 1);
+  constexpr auto refused = rma::status::wrong_epoch;
+  for (std::size_t i = 0; i < ctx.rounds(20); ++i) {
+    if (ctx.rank() == 0) ctx.expect(win->try_lock(rma::exclusive, 0), rma::status::done, "lock");
+    ctx.world().barrier();
+    if (ctx.rank() == 0) {
+      ctx.world().barrier();
+      win->unlock(0);
+    } else {
+      rma::Request wanted = win->ilock(rma::exclusive, 0);
+      ctx.expect(win->try_lock(rma::shared, 0), refused, "a lock beside an ilock");
+      ctx.expect(win->try_lock_all(), refused, "a lock_all beside an ilock");
+      ctx.throws(refused, {"ilock has not ended", "unlock rank 0"}, [&] { (void)win->ilock(rma::shared, 0); });
+      ctx.throws(refused, {"ilock has not ended"}, [&] { win->fence(); });
+      ctx.expect(win->try_lock(rma::exclusive, ctx.rank()), rma::status::done, "a lock of another target");
+      win->unlock(ctx.rank());
+      if (i % 2 == 0) wanted = rma::Request();
+      ctx.world().barrier();
+      if (i % 2 != 0) {
+        wanted.wait();
+        win->unlock(0);
+      }
+    }
+    { const auto epoch = win->lock_all(); }
+    ctx.world().barrier();
+  }
+  win.free();
+}
+
+// Goal: an ilock whose window is dropped is given up as well, and its request says so.
+// Break: let drop_window leave it to itself.
+void ilock_outlives_window(context& ctx) {
+  auto win = rma::Window<std::uint64_t>::allocate(ctx.world(), 1);
+  if (ctx.rank() == 0) ctx.expect(win.try_lock(rma::exclusive, 0), rma::status::done, "lock");
+  ctx.world().barrier();
+  rma::Request wanted;
+  rma::Request unasked;
+  if (ctx.rank() == 1) {
+    wanted = win.ilock(rma::exclusive, 0);
+    const auto dropped = std::move(win);
+  } else if (ctx.rank() != 0) {
+    unasked = win.ilock(rma::shared, 0);
+  }
+  ctx.world().barrier();
+  if (ctx.rank() == 0) win.unlock(0);
+  if (ctx.rank() == 1) {
+    ctx.expect(wanted.try_wait(), rma::status::window_freed, "ilock of a window that was dropped");
+  } else {
+    if (ctx.rank() != 0) unasked.wait();
+    if (ctx.rank() != 0) win.unlock(0);
+    ctx.expect(win.try_lock(rma::exclusive, 0), rma::status::done, "lock behind it");
+    win.unlock(0);
+  }
+  ctx.world().barrier();
 }
 
 // Goal: iflush of several targets at once, iflush_all; buffers and targets are done when the requests are.
@@ -318,6 +378,8 @@ constexpr test_case synchronisation_table[] = {
     {"sync.several_at_once", several_at_once, each_kind},
     {"sync.ilock_excludes", ilock_excludes, each_kind},
     {"sync.ilock_dropped", ilock_dropped},
+    {"sync.ilock_pending", ilock_pending},
+    {"sync.ilock_outlives_window", ilock_outlives_window},
     {"sync.iflush_all_targets", iflush_all_targets, each_kind},
     {"sync.icomplete", icomplete, each_kind},
     {"sync.ranges", ranges, each_kind},
