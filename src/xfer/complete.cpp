@@ -157,10 +157,9 @@ status try_complete_target(window_core& w, int target) noexcept {
 
 status complete_promised(window_core& w, int target) noexcept {
   const target_state& state = w.state_of(target);
-  if (state.peer == nullptr || state.peer->operations_done.load() >= state.last_promised) return status::done;
+  if (promised_are_over(state)) return status::done;
   const int peer = w.world_rank(target);
-  const status s =
-      w.ctx->wait_for_peer(peer, [&]() noexcept { return state.peer->operations_done.load() >= state.last_promised; });
+  const status s = w.ctx->wait_for_peer(peer, [&state]() noexcept { return promised_are_over(state); });
   if (s == status::peer_failed) w.ctx->blame(peer);
   return s;
 }

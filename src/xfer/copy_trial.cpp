@@ -31,8 +31,7 @@ bool goes_by_experience(const window_core& w, const checked_operation& o) noexce
 }  // namespace
 
 plain_way next_plain_way(window_core& w, const operation_args& a) noexcept {
-  if (w.team->rt->ops->forced() != user_memory::automatic) return plain_way::message;
-  if (!w.last_near.network->caps().copies_by_cpu) return plain_way::message;
+  if (!w.last_near.tries_ways) return plain_way::message;
   copy_record& record = record_of(w, a.kind, a.bytes);
   plain_way way = record.settled();
   if (way == plain_way::general || record.copies() % message_measured_every == 0) {

@@ -193,15 +193,15 @@ std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte,
                                     bool alone) noexcept {
   look_for_others(w);
   const near_target& near = w.last_near;
-  target_view& view = w.views[w.index_of(a.target)];
-  alone = alone || !has_stored(view);
-  if (const status s = complete_promised(w, a.target); s != status::done) return s;
+  alone = alone || !has_stored(*near.view);
+  if (!promised_are_over(*near.state)) {
+    if (const status s = complete_promised(w, a.target); s != status::done) return s;
+  }
   const bool write = a.kind == call::put;
   gathered_copies& others = w.gathered;
   if (others.count != 0 && (alone || others.write != write)) copy_gathered(w);
-  const fabric::region_key& region = w.identity_of(a.target)->region;
   const fabric::local_slice here{write ? const_cast<void*>(a.origin) : a.result, a.bytes};
-  const fabric::remote_slice there{region.address + offset, a.bytes};
+  const fabric::remote_slice there{near.region->address + offset, a.bytes};
   status s = status::posted;
   if (!alone) {
     others.target = a.target;
@@ -213,13 +213,13 @@ std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte,
     if (others.count == gathered_copies::count_max) copy_gathered(w);
   } else {
     const std::lock_guard guard(w.ctx->lock());
-    s = write ? near.network->write(near.peer, {&here, 1}, region, {&there, 1}, 0)
-              : near.network->read(near.peer, {&here, 1}, region, {&there, 1}, 0);
+    s = write ? near.network->write(near.peer, {&here, 1}, *near.region, {&there, 1}, 0)
+              : near.network->read(near.peer, {&here, 1}, *near.region, {&there, 1}, 0);
     if (s != status::done) return status::not_supported;  // the general way finds out why
   }
   w.ctx->count(counter::operations_fabric);
   near.state->epoch_bytes += a.bytes;
-  mark_stored(view);
+  mark_stored(*near.view);
   return s;
 }
 

@@ -211,8 +211,11 @@ void remember_near(window_core& w, const checked_operation& o) noexcept {
   const int target = o.args->target;
   if (target == w.last_near.target || w.attended || w.defers || w.kind == call::create_dynamic) return;
   if (w.view_at(target) == nullptr || w.view_at(target)->base != nullptr) return;
-  w.last_near = {
-      target, o.peer, w.identity_of(target)->identity.bytes, o.state, w.view_at(target), &w.ctx->network_of(o.peer)};
+  const window_block& theirs = *w.identity_of(target);
+  fabric::network& network = w.ctx->network_of(o.peer);
+  const bool tries_ways = network.caps().copies_by_cpu && w.team->rt->ops->forced() == user_memory::automatic;
+  w.last_near = {target,         o.peer,    theirs.identity.bytes, o.state, w.view_at(target), &network,
+                 &theirs.region, tries_ways};
 }
 
 /// By the kernel's copy or the network's, or where they refuse by messages.

@@ -188,8 +188,10 @@ struct near_target {
   int peer = -1;            ///< its rank in the world
   std::uint64_t bytes = 0;  ///< of its part
   target_state* state = nullptr;
-  const target_view* view = nullptr;
+  target_view* view = nullptr;
   fabric::network* network = nullptr;  ///< that leads there
+  const fabric::region_key* region = nullptr;
+  bool tries_ways = false;  ///< medium transfers go by message or copy, as either has cost
 };
 
 struct window_core : window_view {
@@ -385,6 +387,9 @@ status complete_target(window_core& w, int target) noexcept;
 status complete_locally(window_core& w, int target) noexcept;
 /// Waits for the operations under way that the target is bound to handle: what goes another way must not overtake them.
 status complete_promised(window_core& w, int target) noexcept;
+inline bool promised_are_over(const target_state& state) noexcept {
+  return state.peer == nullptr || state.peer->operations_done.load() >= state.last_promised;
+}
 /// Whether all that is under way towards the target are the fabric's writes: one of its atomics, posted now, takes
 /// effect after them (fabric.hpp).
 bool only_writes(window_core& w, int target) noexcept;

@@ -223,9 +223,7 @@ void board::leave(bool in_good_order) noexcept {
   }
 }
 
-std::size_t board::index_of(int world_rank) const noexcept {
-  const auto guess = static_cast<std::size_t>(static_cast<std::int64_t>(world_rank) - members_.front());
-  if (guess < size() && members_[guess] == world_rank) return guess;  // the node's ranks follow each other
+std::size_t board::search(int world_rank) const noexcept {
   const auto at = std::lower_bound(members_.begin(), members_.end(), world_rank);
   return at != members_.end() && *at == world_rank ? static_cast<std::size_t>(at - members_.begin()) : size();
 }

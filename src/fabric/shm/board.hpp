@@ -81,7 +81,10 @@ class board {
   [[nodiscard]] std::size_t me() const noexcept { return me_; }
   [[nodiscard]] const std::vector<int>& members() const noexcept { return members_; }
   /// Index on the node of a world rank, or size() if it is elsewhere.
-  [[nodiscard]] std::size_t index_of(int world_rank) const noexcept;
+  [[nodiscard]] std::size_t index_of(int world_rank) const noexcept {
+    const auto guess = static_cast<std::size_t>(static_cast<std::int64_t>(world_rank) - members_.front());
+    return guess < size() && members_[guess] == world_rank ? guess : search(world_rank);  // they follow each other
+  }
 
   [[nodiscard]] rank_slot& slot(std::size_t i) const noexcept {
     return *reinterpret_cast<rank_slot*>(base_ + slots_at_ + i * slot_bytes_);
@@ -132,6 +135,7 @@ class board {
   void leave(bool in_good_order) noexcept;
 
  private:
+  [[nodiscard]] std::size_t search(int world_rank) const noexcept;
   void lay_out(const detail::settings& settings, std::size_t segment_otherwise);
   void make();
   void invite(boot::client& boot, int timeout_ms);
