@@ -14,11 +14,11 @@ enum class accumulate_mode : std::uint8_t {
   automatic,  ///< RMA_ACCUMULATE_MODE; if that is auto: striped where all ranks share memory, handler elsewhere and
               ///< with lock two_sided
   element,    ///< every element by one locked instruction: best for scattered single updates
-  striped,  ///< a lock for each 8 KiB of the window, 256 at most; bulk runs SIMD under it. Until the first bulk update
-            ///< of a target, as `element`
-  handler,  ///< all at the target, by its progress
-  device,   ///< by the network device, elements of up to 8 bytes: 64-bit sums and swaps by one operation, others by a
-            ///< loop of them
+  striped,    ///< a lock for each 8 KiB of the window, 256 at most; bulk runs SIMD under it. As `element` until the
+              ///< first bulk update of a target
+  handler,    ///< all at the target, by its progress
+  device,     ///< by the network device, elements of up to 8 bytes: 64-bit sums and swaps by one operation, others by
+              ///< a loop of them
 };
 
 /// How a window's fences end one epoch and begin the next: the four designs of the dissertation, chapter 6, and one

@@ -52,7 +52,8 @@ class Team {
   /// Shape      collective
   [[nodiscard]] Team node() const;
   /// The members that are still alive, in the same order. Needed after a death: collectives on the old team raise.
-  /// Shape      collective over the survivors, however their last calls on the old team have ended
+  /// Shape      collective over the survivors, however their last calls on the old team have ended. Who dies during it
+  ///            may be a member of the new team, whose collectives say so: shrink() that one
   [[nodiscard]] Team shrink() const;
 
   /// Nobody returns before everybody has called.

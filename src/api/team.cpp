@@ -35,10 +35,10 @@ std::uint64_t number_of(std::string_view name) noexcept {
   return number;
 }
 
-/// Members wait for each other. `watched`: a death in that team may have kept some of them from coming here, so that it
-/// ends these waits.
-Team make_team(const detail::team_core& parent, std::uint64_t id, std::vector<int> world_ranks,
-               detail::team_core* watched = nullptr) {
+/// Members wait for each other. `watched`: the death of that rank may have kept some of them from coming here, so that
+/// it ends these waits.
+std::shared_ptr<detail::team_core> make_team(const detail::team_core& parent, std::uint64_t id,
+                                             std::vector<int> world_ranks, int watched = -1) {
   const int world = parent.world_rank(parent.rank);
   const auto me = std::find(world_ranks.begin(), world_ranks.end(), world) - world_ranks.begin();
   const int size = static_cast<int>(world_ranks.size());
@@ -46,10 +46,10 @@ Team make_team(const detail::team_core& parent, std::uint64_t id, std::vector<in
   team->watched = watched;
   team->make_lines();
   std::uint32_t here = 1;
-  if (watched != nullptr && !team->has_lines)
-    require(*watched, "split", team->allreduce_one(here, min), std::source_location::current());
-  team->watched = nullptr;
-  return Team(std::move(team));
+  if (watched >= 0 && !team->has_lines)
+    require(*team, "split", team->allreduce_one(here, min), std::source_location::current());
+  team->watched = -1;
+  return team;
 }
 
 }  // namespace
@@ -108,7 +108,7 @@ Team Team::split(int colour, int key) const {
   std::vector<wish> all(static_cast<std::size_t>(size()));
   const wish mine{colour, key, rank()};
   require(*core_, "split",
-          core_->allgather(std::as_bytes(std::span(&mine, 1)), reinterpret_cast<std::byte*>(all.data())),
+          core_->allgather_alike(std::as_bytes(std::span(&mine, 1)), reinterpret_cast<std::byte*>(all.data())),
           std::source_location::current());
   const std::uint64_t child = ++core_->children;
   std::erase_if(all, [&](const wish& w) { return colour < 0 ? w.rank != rank() : w.colour != colour; });
@@ -116,7 +116,7 @@ Team Team::split(int colour, int key) const {
   std::vector<int> members;
   for (const wish& w : all) members.push_back(core_->world_rank(w.rank));
   const auto tag = colour < 0 ? ~static_cast<std::uint64_t>(rank()) : static_cast<std::uint64_t>(colour);
-  return make_team(*core_, mix(mix(core_->id, child), tag), std::move(members), core_.get());
+  return Team(make_team(*core_, mix(mix(core_->id, child), tag), std::move(members), core_->world_rank(0)));
 }
 
 Team Team::node() const {
@@ -130,45 +130,65 @@ Team Team::node() const {
   return split(lowest, 0);
 }
 
+namespace {
+
+/// The living of `line` meet at the first of them. `peer_failed` if there is another death meanwhile.
+status gather_living(detail::runtime_core& rt, const detail::descent& line, const std::vector<int>& living,
+                     std::uint64_t turn) noexcept {
+  const auto failed = [&]() noexcept {
+    const auto dead = [&rt](int r) noexcept { return rt.ctx->dead(r); };
+    return std::ranges::any_of(living, dead) ? status::peer_failed : status::done;
+  };
+  const int leader = living.front();
+  std::byte token{};
+  status s = status::done;
+  if (rt.ctx->rank() != leader) {
+    rt.mail->send(leader, line.id, turn, 1, {&token, 1});
+    return rt.mail->receive({line.id, turn, 2, leader}, {&token, 1}, failed);
+  }
+  for (const int r : living) {
+    if (r != leader && s == status::done) s = rt.mail->receive({line.id, turn, 1, r}, {&token, 1}, failed);
+  }
+  for (const int r : living) {
+    if (r != leader && s == status::done) rt.mail->send(r, line.id, turn, 2, {&token, 1});
+  }
+  return s;
+}
+
+}  // namespace
+
+// Everybody who knows of the same deaths meets in the same round; news of another death starts a new one. Who has left
+// with a team that has a dead member comes back for it: by shrink() of that team.
 Team Team::shrink() const {
   detail::team_core& team = *core_;
   detail::context& ctx = *team.rt->ctx;
   const detail::call_scope in(ctx, "shrink");
   require_caller(team, "shrink", std::source_location::current());
-  // Counted by itself: of windows and splits, one that a death ended may have been made at some ranks only.
-  const std::uint64_t id = mix(~team.id, ++team.shrinks);
+  if (team.line == nullptr) {
+    team.line = std::make_shared<detail::descent>();
+    team.line->id = mix(~team.id, 1);
+    for (int r = 0; r < team.size; ++r) team.line->members.push_back(team.world_rank(r));
+  }
+  detail::descent& line = *team.line;
   for (;;) {
-    // Everybody who knows of the same deaths meets in the same round; news of another death starts a new one.
-    const auto dead = [&team, &ctx]() {
-      std::vector<int> lost;
-      for (int r = 0; r < team.size; ++r) {
-        if (ctx.dead(team.world_rank(r))) lost.push_back(r);
-      }
-      return lost;
-    };
-    const std::vector<int> lost = dead();
-    std::vector<int> members;
-    for (int r = 0; r < team.size; ++r) {
-      if (!std::binary_search(lost.begin(), lost.end(), r)) members.push_back(team.world_rank(r));
+    std::vector<int> living;
+    for (const int r : line.members) {
+      if (!ctx.dead(r)) living.push_back(r);
     }
-    const auto failed = [&]() noexcept { return dead().size() != lost.size() ? status::peer_failed : status::done; };
-    const int leader = members.front();
-    std::byte token{};
-    status s = status::done;
-    if (ctx.rank() == leader) {
-      for (const int r : members) {
-        if (r != leader && s == status::done) s = team.rt->mail->receive({id, lost.size(), 1, r}, {&token, 1}, failed);
-      }
-      for (const int r : members) {
-        if (r != leader && s == status::done) team.rt->mail->send(r, id, lost.size(), 2, {&token, 1});
-      }
-    } else {
-      team.rt->mail->send(leader, id, lost.size(), 1, {&token, 1});
-      s = team.rt->mail->receive({id, lost.size(), 2, leader}, {&token, 1}, failed);
-    }
+    const std::size_t dead = line.members.size() - living.size();
+    std::uint64_t& made = line.shrinks[dead];
+    const std::uint64_t turn = (made << 32) | dead;
+    const status s = gather_living(*team.rt, line, living, turn);
     if (s == status::peer_failed) continue;
     require(team, "shrink", s, std::source_location::current());
-    return make_team(team, mix(id, lost.size()), std::move(members));
+    try {
+      auto shrunk = make_team(team, mix(line.id, turn), living);
+      ++made;
+      shrunk->line = team.line;
+      return Team(std::move(shrunk));
+    } catch (const Error& e) {
+      if (e.code() != status::peer_failed) throw;
+    }
   }
 }
 
@@ -184,7 +204,7 @@ Team Runtime::team_of(std::string_view process_set, std::source_location where) 
   }
   // Sets of the same name may have other members elsewhere ("rma://node").
   const std::uint64_t id = mix(number_of(process_set), static_cast<std::uint64_t>(members.front()));
-  return make_team(*world_, mix(id, core_->count_team_of(process_set)), std::move(members));
+  return Team(make_team(*world_, mix(id, core_->count_team_of(process_set)), std::move(members)));
 }
 
 void Team::barrier(std::source_location where) { require(*core_, "barrier", try_barrier(), where); }

@@ -143,7 +143,7 @@ void raise_plan(const team_core& team, const window_plan& plan, const Hints& hin
                "fence 'imm-ri' (Hints::fence, RMA_FENCE) needs a fabric that writes with an immediate; use imm-opt");
       }
       refuse(plan, hints, all.worst,
-             "accumulate_mode::device needs a network device with atomics (on one node also RMA_FABRIC=verbs or ucx, "
+             "accumulate_mode::device needs a network with atomics (on one node also RMA_FABRIC=verbs, ucx or tcp, "
              "simulated: sim); use element, striped, handler or automatic");
     case status::bad_argument:
       refuse(plan, hints, all.worst,

@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::uint32_t tag_down = 1;
 constexpr std::uint32_t tag_up = 2;
+constexpr std::int64_t word_under_way_ns = 500'000'000;  ///< at most
 constexpr std::size_t nowhere = ~std::size_t{0};
 constexpr std::int32_t taken_meanwhile = -1000;  ///< below every status
 
@@ -63,7 +64,10 @@ void team_core::make_lines() {
 
 status team_core::lost_member() noexcept {
   if (rt->ctx->deaths() == 0) return status::done;
-  if (watched != nullptr && watched->lost_member() != status::done) return status::peer_failed;
+  if (watched >= 0 && rt->ctx->dead(watched)) {
+    rt->ctx->blame(watched);
+    return status::peer_failed;
+  }
   for (int r = 0; r < size; ++r) {
     if (!rt->ctx->dead(world_rank(r))) continue;
     rt->ctx->blame(world_rank(r));
@@ -171,6 +175,35 @@ status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noe
   }
   const status told = broadcast({all, fits == status::done ? bytes * static_cast<std::size_t>(size) : 0}, 0);
   return fits != status::done ? fits : told;
+}
+
+// Member 0 tells each other one what has become of it. Who hears of a death before that waits on for a while: the word
+// may be on its way, unless member 0 has met the death in another call.
+status team_core::allgather_alike(std::span<const std::byte> mine, std::byte* all) noexcept {
+  const std::uint64_t turn = ++sequence;
+  const std::size_t bytes = mine.size();
+  const auto lost = [this]() noexcept { return lost_member(); };
+  status s = lost();
+  if (rank != 0) {
+    if (s != status::done) return s;  // and member 0 waits in vain
+    const mailbox::address word{id, turn, tag_down, world_rank(0)};
+    const std::span<std::byte> whole{all, bytes * static_cast<std::size_t>(size)};
+    rt->mail->send(world_rank(0), id, turn, tag_up, mine);
+    s = rt->mail->receive(word, whole, lost);
+    if (s == status::peer_failed) {
+      const auto gone = [&]() noexcept { return rt->ctx->gone(word.source) ? status::peer_failed : status::done; };
+      (void)rt->ctx->pause(word_under_way_ns, gone);
+      if (const status late = rt->mail->try_receive(word, whole); late != status::not_yet) s = late;
+    }
+    return s != status::bad_size ? s : rt->ctx->wait_for_message([]() noexcept { return false; }, lost);
+  }
+  std::memcpy(all, mine.data(), bytes);
+  for (int r = 1; r < size && s == status::done; ++r) {
+    s = rt->mail->receive({id, turn, tag_up, world_rank(r)}, {all + static_cast<std::size_t>(r) * bytes, bytes}, lost);
+  }
+  const std::size_t told = s == status::done ? bytes * static_cast<std::size_t>(size) : 0;
+  for (int r = 1; r < size; ++r) rt->mail->send(world_rank(r), id, turn, tag_down, {all, told});
+  return s;
 }
 
 status team_core::barrier() noexcept {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <vector>
@@ -15,6 +16,14 @@
 #include "runtime/runtime_core.hpp"
 
 namespace rma::detail {
+
+/// A team and those that have come out of it by shrink(). A death in the middle of that may leave some survivors with
+/// the new team and others without: they meet again, since all count the dead of the first one.
+struct descent {
+  std::uint64_t id = 0;
+  std::vector<int> members{};                      ///< of the first team, by their world ranks
+  std::map<std::size_t, std::uint64_t> shrinks{};  ///< teams made, by how many of the members were dead
+};
 
 struct team_core : std::enable_shared_from_this<team_core> {
   std::shared_ptr<runtime_core> rt;
@@ -28,14 +37,14 @@ struct team_core : std::enable_shared_from_this<team_core> {
   int mapped = 0;
   std::vector<std::int32_t> places;
   bool one_node = false;
-  std::uint64_t sequence = 0;    ///< collectives so far
-  std::uint64_t children = 0;    ///< windows and teams made so far, but for
-  std::uint64_t shrinks = 0;     ///< ... those of the living, wanted so far
-  node_barrier fast;             ///< valid if one_node
-  dissemination::seat far_seat;  ///< of the barrier otherwise
-  std::size_t lines_offset = 0;  ///< of the barrier's lines, in every member's segment
+  std::uint64_t sequence = 0;       ///< collectives so far
+  std::uint64_t children = 0;       ///< windows and teams made so far, but for those of the living
+  std::shared_ptr<descent> line{};  ///< null before the first shrink()
+  node_barrier fast;                ///< valid if one_node
+  dissemination::seat far_seat;     ///< of the barrier otherwise
+  std::size_t lines_offset = 0;     ///< of the barrier's lines, in every member's segment
   bool has_lines = false;
-  team_core* watched = nullptr;  ///< while this one is being made, a team whose deaths concern it, too
+  int watched = -1;  ///< while this one is being made: a rank of the world whose death may keep members from coming
 
   team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_id, std::vector<int> world_ranks, int my_rank,
             int team_size);
@@ -61,6 +70,8 @@ struct team_core : std::enable_shared_from_this<team_core> {
   status reduce_to_first(void* data, std::size_t count, element type, operation op) noexcept;
   status allreduce(void* data, std::size_t count, element type, operation op) noexcept;
   status allgather(std::span<const std::byte> mine, std::byte* all) noexcept;
+  /// The same, but it ends alike on all survivors, unless it is member 0 that dies in it.
+  status allgather_alike(std::span<const std::byte> mine, std::byte* all) noexcept;
   status barrier() noexcept;
   /// By messages, for any fabric. The seat belongs to the barrier of that name, and all members pass it in turn.
   status message_barrier(std::uint64_t barrier_id, dissemination::seat& seat) noexcept;

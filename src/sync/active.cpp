@@ -59,15 +59,6 @@ std::uint32_t posts_from(window_core& w, int target) noexcept {
   return guard ? w.told_by_message[w.world_rank(target)].posts : 0;
 }
 
-status lost_in(window_core& w, const std::vector<int>& group) noexcept {
-  for (const int r : group) {
-    if (!w.ctx->gone(w.world_rank(r))) continue;
-    w.ctx->blame(w.world_rank(r));
-    return status::peer_failed;
-  }
-  return status::done;
-}
-
 /// Whether this origin has completed as often as this rank has posted to it. Counted for each by itself: what another
 /// one owes that is dead is nobody's to wait for.
 bool has_completed(window_core& w, int origin) noexcept {
@@ -83,6 +74,26 @@ bool all_completed(window_core& w) noexcept {
   return std::ranges::all_of(w.exposure_group, [&w](int origin) noexcept { return has_completed(w, origin); });
 }
 
+/// One of them that is gone without having completed, or -1.
+int lost_origin(window_core& w) noexcept {
+  const auto lost = [&w](int r) noexcept { return w.ctx->gone(w.world_rank(r)) && !has_completed(w, r); };
+  const auto at = std::ranges::find_if(w.exposure_group, lost);
+  return at == w.exposure_group.end() ? -1 : *at;
+}
+
+/// Until all have completed, or, if there is one, until it is certain whether this origin has.
+status await_completions(window_core& w, int only = -1) noexcept {
+  const absence out(w);
+  return wait_for_count(
+      w, [&w, only]() noexcept { return only < 0 ? all_completed(w) : has_completed(w, only); },
+      [&w]() noexcept {
+        const int lost = lost_origin(w);
+        if (lost < 0) return status::done;
+        w.ctx->blame(w.world_rank(lost));
+        return status::peer_failed;
+      });
+}
+
 /// Blocks until the target has posted once more than was used up.
 status await_post(window_core& w, int target) noexcept {
   const std::uint32_t wanted = starts_of(w, target) + 1;
@@ -95,16 +106,16 @@ status await_post(window_core& w, int target) noexcept {
   return s;
 }
 
-/// `done`, `peer_failed` or `not_yet`, after a look at the network. What the dead said before comes first.
+/// `done`, `peer_failed` or `not_yet`, after a look at the network. What somebody who is gone has said before may be on
+/// its way, for half a second at most.
 status exposure_state(window_core& w) noexcept {
   if (all_completed(w)) return status::done;
   w.ctx->take_news();
-  const status lost = w.ctx->deaths() != 0 ? lost_in(w, w.exposure_group) : status::done;
-  unsigned found = 0;
-  do found = w.ctx->progress();
-  while (found != 0 && lost != status::done);
-  if (all_completed(w)) return status::done;
-  return lost == status::done ? status::not_yet : lost;
+  (void)w.ctx->progress();
+  if (const int lost = lost_origin(w); lost >= 0) {
+    if (const status s = await_completions(w, lost); s != status::done) return s;
+  }
+  return all_completed(w) ? status::done : status::not_yet;
 }
 
 void end_access(window_core& w) noexcept {
@@ -212,12 +223,7 @@ status wait(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::wait);
   if (!w.exposed) return status::wrong_epoch;
-  status s = status::done;
-  {
-    const absence out(w);
-    s = wait_for_count(
-        w, [&]() noexcept { return all_completed(w); }, [&]() noexcept { return lost_in(w, w.exposure_group); });
-  }
+  const status s = await_completions(w);
   if (s == status::done || s == status::peer_failed) w.exposed = false;
   return s;
 }
