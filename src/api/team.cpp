@@ -47,7 +47,7 @@ std::shared_ptr<detail::team_core> make_team(const detail::team_core& parent, st
   team->make_lines();
   std::uint32_t here = 1;
   if (watched >= 0 && !team->has_lines)
-    require(*team, "split", team->allreduce_one(here, min), std::source_location::current());
+    require(parent, "split", team->allreduce_one(here, min), std::source_location::current());
   team->watched = -1;
   return team;
 }
