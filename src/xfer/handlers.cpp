@@ -51,6 +51,11 @@ bool find_rows(const window_core& w, const target_rows& piece, local_rows& at) n
   return true;
 }
 
+/// The commonest piece. Values are not torn: others may be reading or writing it now, who share the lock.
+bool is_word(const local_rows& at) noexcept {
+  return at.rows == 1 && at.bytes == word_bytes && reinterpret_cast<std::uintptr_t>(at.first) % word_bytes == 0;
+}
+
 /// Does one piece; appends what was fetched. False if the message lies.
 bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, std::byte* fetched) noexcept {
   const std::size_t bytes = at.bytes * at.rows;
@@ -64,11 +69,23 @@ bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, st
   }
   if (carries && done + bytes > in.data.size()) return false;
   if (in.head.kind == call::put) {
-    if (carries) copy_rows(at.first, at.stride, from, row, at.bytes, at.rows);
-    return carries;
+    if (!carries) return false;
+    std::uint64_t word = 0;
+    if (is_word(at)) {
+      std::memcpy(&word, from, word_bytes);
+      store_value(at.first, word);
+    } else {
+      copy_rows(at.first, at.stride, from, row, at.bytes, at.rows);
+    }
+    return true;
   }
   if (in.head.kind == call::get) {
-    copy_rows(fetched + done, row, at.first, at.stride, at.bytes, at.rows);
+    if (is_word(at)) {
+      const auto word = load_value<std::uint64_t>(at.first);
+      std::memcpy(fetched + done, &word, word_bytes);
+    } else {
+      copy_rows(fetched + done, row, at.first, at.stride, at.bytes, at.rows);
+    }
     return true;
   }
   if (!carries && in.head.op != operation::no_op) return false;

@@ -130,6 +130,7 @@ bool adapter::take_port(int port, int gid_index, std::string& why_not) {
   ethernet_ = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
   global_ = ethernet_ || (attr.flags & IBV_QPF_GRH_REQUIRED) != 0;  // functions that share a LID
   mtu_ = attr.active_mtu;
+  most_mtu_ = attr.max_mtu;
   address_.lid = attr.lid;
   const int index = gid_index >= 0 ? gid_index : choose_gid(port, attr.gid_tbl_len);
   if (index < 0) return no("has no RoCE v2 address: give its network interface an IP address");
@@ -151,6 +152,10 @@ int adapter::choose_gid(int port, int count) const {
     if (found < 0) found = i;
   }
   return found;
+}
+
+bool adapter::is_own(const port_address& at) const noexcept {
+  return at.lid == address_.lid && std::memcmp(at.gid.raw, address_.gid.raw, sizeof at.gid.raw) == 0;
 }
 
 std::string adapter::describe() const {

@@ -36,7 +36,12 @@ class adapter {
   [[nodiscard]] ibv_pd* domain() const noexcept { return domain_; }
   [[nodiscard]] const ibv_device_attr& limits() const noexcept { return limits_; }
   [[nodiscard]] std::uint8_t port() const noexcept { return port_; }
+  /// What a packet may carry through the network.
   [[nodiscard]] ibv_mtu mtu() const noexcept { return mtu_; }
+  /// What one may carry that comes back to this port. Linux's software asks the network about those, too, but they
+  /// never get there.
+  [[nodiscard]] ibv_mtu loop_back_mtu() const noexcept { return emulated() ? most_mtu_ : mtu_; }
+  [[nodiscard]] bool is_own(const port_address& at) const noexcept;
   [[nodiscard]] port_address address() const noexcept { return address_; }
   /// A device in software, whose queue entries are large.
   [[nodiscard]] bool emulated() const noexcept { return limits_.vendor_id == 0xffffff; }
@@ -59,6 +64,7 @@ class adapter {
   bool ethernet_ = false;
   bool global_ = false;  ///< the port takes packets with a global header alone
   ibv_mtu mtu_ = IBV_MTU_1024;
+  ibv_mtu most_mtu_ = IBV_MTU_1024;  ///< of the device
   port_address address_;
   std::string name_;
 };

@@ -478,19 +478,26 @@ void greeter::say(connection& c, greeting what) noexcept {
   free->busy = true;
 }
 
+// Packets that never leave the device may be as long as it can; should its driver refuse that, as long as the
+// network's.
 bool greeter::make_ready_to_receive(connection& c, const hello& h) noexcept {
   if (!prepare(c)) return false;
+  const auto theirs = static_cast<ibv_mtu>(std::clamp<int>(h.mtu, IBV_MTU_256, IBV_MTU_4096));
+  const ibv_mtu common = std::min(device_.mtu(), theirs);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = std::min(device_.mtu(), static_cast<ibv_mtu>(std::clamp<int>(h.mtu, IBV_MTU_256, IBV_MTU_4096)));
+  attr.path_mtu = device_.is_own(c.greeter.port) ? device_.loop_back_mtu() : common;
   attr.dest_qp_num = h.queue_pair;
   attr.rq_psn = h.first_packet & 0xffffff;
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(plan_.reads);
   attr.min_rnr_timer = 12;  // 0.64 ms
   attr.ah_attr = device_.way_to(c.greeter.port);
-  return ::ibv_modify_qp(c.queue_pair, &attr,
-                         IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                             IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER) == 0;
+  constexpr int all = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  if (::ibv_modify_qp(c.queue_pair, &attr, all) == 0) return true;
+  if (attr.path_mtu == common) return false;
+  attr.path_mtu = common;
+  return ::ibv_modify_qp(c.queue_pair, &attr, all) == 0;
 }
 
 // A device in software meets a short time-out again and again amid a stream of writes, and sends what is under way once
