@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <exception>
@@ -24,6 +25,12 @@ std::string fabric_of(const rma::Runtime& runtime) {
   return leads.substr(0, leads.find_first_of(" :"));
 }
 
+bool is_simulated(const rma::Runtime& runtime) {
+  const auto all = runtime.settings();
+  return std::ranges::any_of(
+      all, [](const rma::Setting& each) { return each.name == "RMA_BOOT" && each.value.starts_with("sim:"); });
+}
+
 job job_of(rma::Runtime& runtime) {
   job with;
   with.rank = runtime.rank();
@@ -37,6 +44,7 @@ job job_of(rma::Runtime& runtime) {
   };
   with.highest = [&runtime](double value) { return runtime.world().allreduce(value, rma::max); };
   with.now = [&runtime] { return runtime.now(); };
+  with.virtual_time = is_simulated(runtime);
   return with;
 }
 

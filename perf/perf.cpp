@@ -111,13 +111,14 @@ double session::time(const body& run, std::uint64_t iterations) const {
 /// As many times the median of single iterations. One look at the counter for each, as in rdma-core's perftest; its
 /// rate is that of the whole run.
 double session::time_each(const body& run, std::uint64_t iterations) const {
+  const auto look = [this] { return job_.virtual_time ? static_cast<std::uint64_t>(job_.now().count()) : ticks(); };
   std::vector<std::uint64_t> took(iterations);
   const auto begin = job_.now();
-  const std::uint64_t first = ticks();
+  const std::uint64_t first = look();
   std::uint64_t before = first;
   for (std::uint64_t& each : took) {
     run(1);
-    const std::uint64_t after = ticks();
+    const std::uint64_t after = look();
     each = after - before;
     before = after;
   }

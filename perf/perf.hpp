@@ -76,6 +76,7 @@ struct job {
   std::function<std::uint64_t(std::uint64_t)> from_first{};  ///< everyone gets rank 0's value
   std::function<double(double)> highest{};                   ///< everyone gets the highest value
   std::function<std::chrono::nanoseconds()> now{};
+  bool virtual_time = false;      ///< a simulated job: only `now` tells its time
   std::uint64_t* line = nullptr;  ///< a word that ranks 0 and 1 map, alone on its cache line; null: no such thing
 };
 

@@ -6,7 +6,7 @@
 /// A request of a synchronisation goes on when it is tested or waited for; wait_any and wait_all advance all that they
 /// are given. Ranks that wait for several one after the other must do so in the same order. One that is dropped before
 /// its end is waited for, but for that of `ilock`, which is given up: the lock is not held then. It must end before its
-/// window does.
+/// window does; an `ilock` of a window that is dropped is given up, and says window_freed.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ class Synchronisation {
                  [&](auto& view, auto& node) { return detail::ifence(view, promises, node); });
   }
   /// `lock` without waiting for who holds it: the epoch is open when the request is complete.
-  /// Errors     as lock
+  /// Errors     as lock; wrong_epoch for another lock of the target meanwhile, and for lock_all, fence, start and post
   /// Cost       each look is an attempt; between nodes an atomic, with growing pauses between two
   [[nodiscard]] Request ilock(lock_kind kind, int target, source where = source::current()) {
     return start(detail::call::lock, target, where,
