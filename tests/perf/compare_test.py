@@ -18,9 +18,9 @@ def load(path):
 compare = load(sys.argv.pop(1))
 
 
-def point(who, median, metric="put_flush", size=8, unit="ns", line_ns=(50, 52)):
-    return {"who": who, "metric": metric, "bytes": size, "ranks": 2, "median": median, "min": median * 0.9,
-            "max": median * 1.1, "unit": unit, "line_ns": list(line_ns)}
+def point(who, median, metric="put_flush", size=8, unit="ns", line_ns=(50, 52), number=1):
+    return {"round": number, "who": who, "metric": metric, "bytes": size, "ranks": 2, "median": median,
+            "min": median * 0.9, "max": median * 1.1, "unit": unit, "line_ns": list(line_ns)}
 
 
 def rows(points, *bars, statistic="median"):
@@ -50,25 +50,26 @@ class Verdict(unittest.TestCase):
 
     def test_only_points_of_one_state_are_compared(self):
         far = (260, 270)
-        points = [point("rma", 10), point("rma", 90, line_ns=far), point("quick", 100, line_ns=far)]
+        points = [point("rma", 10), point("rma", 90, line_ns=far, number=2),
+                  point("quick", 100, line_ns=far, number=2)]
         row, = rows(points, LATENCY)
         self.assertEqual((row["state"], row["ours"]), ("265 ns", 90))
 
     def test_the_near_state_is_preferred(self):
         far = (260, 270)
-        points = [point(who, value, line_ns=line) for who, value in (("rma", 10), ("quick", 100))
-                  for line in ((50, 52), far, far)]
+        points = [point(who, value, line_ns=line, number=number) for who, value in (("rma", 10), ("quick", 100))
+                  for number, line in enumerate(((50, 52), far, far))]
         row, = rows(points, LATENCY)
         self.assertEqual(row["state"], "51 ns")
 
     def test_a_state_of_a_moment_is_not(self):
-        points = [point(who, 10, line_ns=(108, 112)) for who in ("rma", "quick") for _ in range(30)]
-        points += [point(who, 50, line_ns=(18, 18)) for who in ("rma", "quick")]
+        points = [point(who, 10, line_ns=(108, 112), number=n) for who in ("rma", "quick") for n in range(30)]
+        points += [point(who, 50, line_ns=(18, 18), number=30) for who in ("rma", "quick")]
         row, = rows(points, LATENCY)
         self.assertEqual((row["state"], row["ours"]), ("110 ns", 10))
 
     def test_a_point_in_which_the_state_changed_is_not_used(self):
-        points = [point("rma", 10), point("quick", 30), point("quick", 300, line_ns=(50, 270))]
+        points = [point("rma", 10), point("quick", 30), point("quick", 300, line_ns=(50, 270), number=2)]
         row, = rows(points, LATENCY)
         self.assertEqual((row["state"], row["best"]), ("51 ns", 30))
 
@@ -81,9 +82,20 @@ class Verdict(unittest.TestCase):
         self.assertEqual((row["state"], row["verdict"]), ("any", "ok"))
 
     def test_rounds_give_a_median(self):
-        points = [point("rma", value) for value in (10, 11, 500)] + [point("quick", 100)]
+        points = [point("rma", value, number=n) for n, value in enumerate((10, 11, 500))] + [point("quick", 100)]
         row, = rows(points, LATENCY)
         self.assertEqual(row["ours"], 11)
+
+    def test_what_is_slower_in_some_rounds_for_everyone_changes_no_ratio(self):
+        points = [point(who, value * slower, number=n) for n, slower in enumerate((1, 1, 2, 3, 1.5))
+                  for who, value in (("rma", 10), ("quick", 20), ("slow", 30))]
+        points = [p for p in points if (p["who"], p["round"]) not in (("rma", 0), ("rma", 1))]
+        row, = rows(points, LATENCY)
+        self.assertEqual((row["who"], row["ratio"], row["verdict"]), ("quick", 0.5, "ok"))
+
+    def test_without_a_common_round_the_medians_are_compared(self):
+        row, = rows([point("rma", 10), point("quick", 100, number=2)], LATENCY)
+        self.assertEqual(row["ratio"], 0.1)
 
     def test_what_was_not_measured_misses_its_bar(self):
         row, = rows([point("quick", 100)], LATENCY)
