@@ -20,6 +20,8 @@ namespace {
 
 constexpr unsigned looks_for_room = 200;  ///< a target that makes no room for so long is dead or has lost its core
 constexpr std::uint64_t sends_per_look = 64;
+constexpr std::uint64_t line_bytes = 64;
+constexpr std::int64_t answer_lines_max = 186;  ///< three quarters of a ring, whose room is given back by quarters
 constexpr std::uint64_t promised_bytes_max = std::uint64_t{128} << 10;  ///< in several messages
 constexpr std::size_t queued_max = 16384;  ///< messages that wait for room before the origin waits, too
 
@@ -71,6 +73,24 @@ status run_own(window_core& w, const checked_operation& o) noexcept {
 /// Now and then while a program only sends: what comes back must not fill its ring and then the target's memory.
 void look_for_answers(window_core& w, std::uint64_t sent) noexcept {
   if (sent % sends_per_look == 0) (void)w.ctx->progress();
+}
+
+/// Of a stream of gets no more are under way than the ring from the target has room for, with the next one and its
+/// padding, or it would have to keep their answers, and copy each once more. It is bound to answer; where it takes long
+/// to, it may keep them.
+void keep_pace(window_core& w, const context::peer& peer, std::uint64_t sent, std::uint64_t answer_bytes) noexcept {
+  const auto lines = static_cast<std::int64_t>(1 + (sizeof(reply_header) + answer_bytes) / line_bytes);
+  const auto many = [&]() noexcept {  // more may be done than this thread knows to be sent
+    const auto under_way = static_cast<std::int64_t>(sent - peer.operations_done.load(std::memory_order_relaxed));
+    return (under_way + 2) * lines > answer_lines_max;
+  };
+  for (unsigned looks = 0; many() && looks < looks_for_room; ++looks) {
+    if (w.ctx->progress() != 0) {
+      looks = 0;
+    } else {
+      spin_pause();
+    }
+  }
 }
 
 /// Until the queue of messages to the peer is no longer than that.
@@ -140,6 +160,7 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
       o.state->last_promised = sent;
       guard.unlock();
       look_for_answers(w, sent);
+      if (o.fetches()) keep_pace(w, peer, sent, std::min<std::uint64_t>(o.bytes, operation_message_max));
       if (last) return status::posted;
       last = made.make();
       looks = 0;
@@ -255,6 +276,7 @@ status run_plain_promised(window_core& w, const operation_args& a, request_node*
   const std::uint64_t sent = peer.operations_sent;
   guard.unlock();
   look_for_answers(w, sent);
+  if (a.kind == call::get) keep_pace(w, peer, sent, a.bytes);
   return status::posted;
 }
 

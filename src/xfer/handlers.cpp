@@ -99,8 +99,18 @@ bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, st
   return true;
 }
 
-bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
-  std::array<std::byte, operation_message_max> fetched;
+/// The row that a get of one row asks for, which is sent from where it lies; empty: the get asks for something else.
+std::span<const std::byte> row_asked_for(const window_core& w, const incoming& in) noexcept {
+  if (in.head.kind != call::get || in.head.pieces != 1 || in.head.ticket == 0) return {};
+  target_rows piece{};
+  std::memcpy(&piece, in.pieces.data(), sizeof piece);
+  local_rows at{};
+  if (piece.bytes > operation_message_max || piece.rows != 1 || !find_rows(w, piece, at) || is_word(at)) return {};
+  return {at.first, at.bytes};
+}
+
+/// Does all pieces; `fetched` becomes what was fetched. False if the message lies.
+bool serve_pieces(const window_core& w, const incoming& in, std::span<std::byte>& fetched) noexcept {
   const bool brings = in.head.kind == call::put || in.head.kind == call::accumulate;
   const bool only_brings = brings && in.head.ticket == 0 && !in.data.empty();
   const std::uint64_t most = only_brings ? in.data.size() : fetched.size();
@@ -114,13 +124,23 @@ bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
     if (!serve_rows(in, at, done, fetched.data())) return false;
     done += bytes;
   }
+  fetched = fetched.first(only_brings ? 0 : done);
+  return true;
+}
+
+bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
+  std::array<std::byte, operation_message_max> room;
+  std::span<const std::byte> answer = row_asked_for(w, in);
+  if (answer.empty()) {
+    std::span<std::byte> fetched(room);
+    if (!serve_pieces(w, in, fetched)) return false;
+    answer = fetched;
+  }
   if (in.head.signal >= 0 && static_cast<unsigned>(in.head.signal) < w.hints.signals) {
     w.array<word64>(w.my_block(), w.layout.signals_at)[in.head.signal].fetch_add(1);
   }
-  if (in.head.ticket != 0) {
-    e.ctx().send_record(source, message::reply, reply_header{in.head.ticket, e.ctx().pay(source)},
-                        std::span(fetched.data(), done));
-  }
+  if (in.head.ticket != 0)
+    e.ctx().send_record(source, message::reply, reply_header{in.head.ticket, e.ctx().pay(source)}, answer);
   return true;
 }
 
