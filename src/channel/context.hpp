@@ -68,6 +68,7 @@ enum class counter : std::uint8_t {
   locks_local,
   locks_remote,
   lock_migrations,
+  barrier_words,  ///< rounds of barriers that were written into a word, not told by a message
   deaths,
   count_
 };

@@ -148,6 +148,7 @@ bool dissemination::write(circle& c, unsigned round, int to) noexcept {
   const std::uint64_t word = std::uint64_t{out.tag} << 32 | c.turn;
   if (ctx_.wide()->write_word(to, out.region, out.address, word) != status::done) return false;
   out.turn = c.turn;
+  ctx_.count(counter::barrier_words);
   return true;
 }
 

@@ -284,6 +284,20 @@ bool run_plain_layouts(window_core& w, const operation_args& a) noexcept {
   return true;
 }
 
+const char* why_direct(const window_core& w, const target_view& t, const checked_operation& o) noexcept {
+  const operation_args& a = *o.args;
+  if (!o.atomic()) return "the target's memory is mapped";
+  const bool swap = a.kind == call::compare_and_swap;
+  if (!swap && t.held == static_cast<std::uint8_t>(lock_kind::exclusive))
+    return "mapped; in an exclusive epoch nobody else updates";
+  if (w.mode != accumulate_mode::element) return "mapped; striped: under the lock of a stripe";
+  const kernel_table& k = kernels_for_this_cpu();
+  const bool has_locked = a.kind == call::accumulate ? k.atomic[slot(a.op)][slot(a.type)] != nullptr
+                                                     : k.fetch_atomic[slot(a.op)][slot(a.type)] != nullptr;
+  return swap || has_locked ? "mapped; element: each by a locked instruction"
+                            : "mapped; no locked instruction does this: under the lock of a stripe";
+}
+
 status run_direct(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept {
   const operation_args& a = *o.args;
   std::byte* const at = place_of(base, o.offset);

@@ -1,21 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xfer/entry_scope.hpp"
 
+#include <fmt/format.h>
+
+#include <mutex>
+#include <string>
+
 #include "core/names.hpp"
 #include "core/trace.hpp"
 
 namespace rma::detail {
 namespace {
 
+/// What this rank knows of the target; null if that is nothing yet.
+const target_state* state_if_known(const window_core& w, int target) noexcept {
+  if (target < 0 || target >= w.size()) return nullptr;
+  if (!w.is_far(target)) return &w.states[w.index_of(target)];
+  const auto far = w.far_targets.find(target);
+  return far == w.far_targets.end() ? nullptr : far->second.get();
+}
+
 /// Where lock "auto" has chosen a way for the target's lock, and said why; else null.
 const target_state* chosen_for(const window_core& w, int target) noexcept {
-  if (!w.defers_far || target < 0 || target >= w.size()) return nullptr;
-  const auto far = w.far_targets.find(target);
-  const bool known = !w.is_far(target) || far != w.far_targets.end();
-  const target_state* const found = !known             ? nullptr
-                                    : w.is_far(target) ? far->second.get()
-                                                       : &w.states[w.index_of(target)];
+  const target_state* const found = w.defers_far ? state_if_known(w, target) : nullptr;
   return found == nullptr || *found->lock_how == '\0' ? nullptr : found;
+}
+
+/// The place where the hybrid lock was, and who asked for it there.
+std::string_view name_of_hybrid(const window_core& w, int target) noexcept {
+  const target_state* const known = state_if_known(w, target);
+  if (known == nullptr) return name_of(lock_protocol::hybrid);
+  switch (known->path) {
+    case lock_path::cpu: return "hybrid:cpu";
+    case lock_path::agent: return "hybrid:manager";
+    case lock_path::network: return "hybrid:network";
+  }
+  return name_of(lock_protocol::hybrid);
 }
 
 std::string_view name_of_network(lock_scheme scheme) noexcept {
@@ -26,6 +46,17 @@ std::string_view name_of_network(lock_scheme scheme) noexcept {
   }
 }
 
+std::uint64_t words_of_barriers(const window_core& w) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  return w.ctx->value(counter::barrier_words);
+}
+
+/// How ranks of a plain fence wait for each other. `words`: rounds that were written.
+std::string_view barrier_of(const window_core& w, std::uint64_t words) noexcept {
+  if (w.intranode && w.team->one_node) return "a barrier by memory, on one node";
+  return words != 0 ? "a barrier by words" : "a barrier by messages";
+}
+
 /// What carries an epoch call out, and why.
 void explain(trace_event& e, const window_core& w, call what, int target, bool under_way) noexcept {
   const bool memory = w.intranode && w.team->one_node;
@@ -34,7 +65,9 @@ void explain(trace_event& e, const window_core& w, call what, int target, bool u
     case call::unlock:
     case call::lock_all:
     case call::unlock_all:
-      e.protocol = w.locks == lock_protocol::network ? name_of_network(w.scheme) : name_of(w.locks);
+      e.protocol = w.locks == lock_protocol::network  ? name_of_network(w.scheme)
+                   : w.locks == lock_protocol::hybrid ? name_of_hybrid(w, target)
+                                                      : name_of(w.locks);
       e.why = w.locks_why;
       if (const target_state* const chosen = chosen_for(w, target); chosen != nullptr) {
         e.protocol = chosen->lock_how;
@@ -50,12 +83,9 @@ void explain(trace_event& e, const window_core& w, call what, int target, bool u
       e.why = under_way ? "operations were under way" : "nothing was under way";
       break;
     case call::fence:
-      if (w.fence != fence_kind::placed) {
-        e.protocol = name_of(w.fence);
-        e.why = w.fence_why;
-        break;
-      }
-      [[fallthrough]];
+      e.protocol = name_of(w.fence);
+      e.why = w.fence_why;
+      break;
     default:
       e.protocol = memory ? "memory" : "messages";
       e.why = memory ? "one node" : w.intranode ? "the team spans nodes" : "RMA_INTRANODE=off";
@@ -69,6 +99,7 @@ void entry_scope::begin() noexcept {
   if (!w_.watched) return;
   w_.ctx->around().enter(name_of(what_), target_);
   under_way_ = !w_.dirty.empty();
+  if (what_ == call::fence) words_ = words_of_barriers(w_);
   begin_ns_ = w_.ctx->around().now_ns();
 }
 
@@ -92,6 +123,11 @@ void entry_scope::tell() noexcept {
     e.why = operation_->why;
   } else {
     explain(e, w_, what_, target_, under_way_);
+  }
+  std::string with_barrier;
+  if (what_ == call::fence && w_.fence == fence_kind::placed) {
+    with_barrier = fmt::format("{}; {}", e.why, barrier_of(w_, words_of_barriers(w_) - words_));
+    e.why = with_barrier;
   }
   w_.trace->add(e);
 }

@@ -41,7 +41,8 @@ class entry_scope {
   const checked_operation* operation_ = nullptr;
   call what_;
   int target_;
-  bool under_way_ = false;  ///< something, when the call began
+  bool under_way_ = false;   ///< something, when the call began
+  std::uint64_t words_ = 0;  ///< rounds of barriers that had been written then
   std::int64_t begin_ns_ = 0;
 };
 

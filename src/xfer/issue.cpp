@@ -322,6 +322,7 @@ namespace {
     const bool device = o.atomic() && w.mode == accumulate_mode::device;
     const bool direct = at.mapped && !device && (!o.atomic() || w.mode != accumulate_mode::handler);
     o.choose(device ? "device" : "direct", device ? "the adapter owns atomicity" : "the target's memory is mapped");
+    if (direct && w.trace != nullptr) o.why = why_direct(w, w.views[w.index_of(a.target)], o);
     const absence out(w, direct && !w.fences.issuing && is_long_copy(o));
     const status s = device             ? run_device(w, *at.region, o, request)
                      : o.far != nullptr ? run_far(w, at, o, request)

@@ -63,6 +63,8 @@ status run_direct(window_core& w, target_view& t, std::byte* base, const checked
 /// The same, at a fraction of the cost, for puts and gets with layouts where an inlined call would be allowed, see
 /// view.hpp. False: nothing happened, and nothing is said about whether it may.
 bool run_plain_layouts(window_core& w, const operation_args& a) noexcept;
+/// For the trace: how an atomic update of mapped memory is done, or why another operation is done there.
+const char* why_direct(const window_core& w, const target_view& t, const checked_operation& o) noexcept;
 
 /// handler: the target's handler does it; one or more messages.
 status run_handler(window_core& w, const checked_operation& o, request_node** request) noexcept;

@@ -5,7 +5,8 @@
 Goal: every rank leaves a JSON file in which every call on a window is one complete event that says what carried it out
 and why; with tracing on no call takes the inlined way past the trace; the program's results stay the same.
 Method: examples whose calls can be counted, with several settings.
-Break: leave limits or inline_sync of a traced window as they are otherwise.
+Break: leave limits or inline_sync of a traced window as they are otherwise; count no words in dissemination::write;
+say in why_direct that all atomics are element.
 """
 import argparse
 import json
@@ -16,8 +17,8 @@ import tempfile
 
 RANKS = 3
 PROTOCOLS = {"direct", "handler", "fabric", "none", "staged", "shared", "cpu", "network", "network:agent",
-             "network:fompi", "memory", "messages", "memory fence",
-             "acknowledgement"}
+             "network:fompi", "hybrid:cpu", "hybrid:manager", "hybrid:network", "memory", "messages",
+             "memory fence", "acknowledgement", "placed"}
 ARGS = {"window", "target", "bytes", "protocol", "why"}
 
 
@@ -27,8 +28,18 @@ class Failed(Exception):
 
 def run(options, example, folder, ranks=RANKS, **settings):
     """The events of every rank."""
-    environment = dict(os.environ, RMA_TRACE=os.path.join(folder, "t.%r.json"), **settings)
     command = [options.rmarun, "-n", str(ranks), "--timeout", "50", os.path.join(options.examples, example)]
+    return events_of(command, folder, ranks, settings)
+
+
+def simulate(options, example, folder, **settings):
+    """The same of a simulated job, each rank on a node of its own."""
+    command = [options.rma_sim, "-n", str(RANKS), "--ranks-per-node", "1", os.path.join(options.examples, example)]
+    return events_of(command, folder, RANKS, settings)
+
+
+def events_of(command, folder, ranks, settings):
+    environment = dict(os.environ, RMA_TRACE=os.path.join(folder, "t.%r.json"), **settings)
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     shown = " ".join(f"{key}={value}" for key, value in settings.items())
     replay = f"RMA_TRACE=t.%r.json {shown} {' '.join(command)}"
@@ -95,6 +106,34 @@ def test_handler_when_forced(options, folder):
     expect(replay, "accumulate by memory", count(ranks, "accumulate", protocol="direct"), 0)
 
 
+def test_accumulate_modes(options, folder):
+    for mode, why in (("element", "mapped; element: each by a locked instruction"),
+                      ("striped", "mapped; striped: under the lock of a stripe")):
+        ranks, replay = run(options, "05_hash_table", folder, RMA_ACCUMULATE_MODE=mode)
+        for name in ("accumulate", "compare_and_swap"):
+            expect_some(replay, name, count(ranks, name))
+            expect(replay, f"{name} in mode {mode}", count(ranks, name, protocol="direct", why=why),
+                   count(ranks, name))
+
+
+def test_fences_and_locks_of_several_nodes(options, folder):
+    if options.rma_sim is None:
+        return
+    for barrier in ("words", "messages"):
+        ranks, replay = simulate(options, "03_fence_halo", folder, RMA_BARRIER=barrier)
+        expect_some(replay, f"fences by {barrier}",
+                    count(ranks, "fence", protocol="placed", why=f"auto; a barrier by {barrier}"))
+    ranks, replay = run(options, "03_fence_halo", folder)
+    by_memory = "auto; a barrier by memory, on one node"
+    expect(replay, "fences by memory", count(ranks, "fence", protocol="placed", why=by_memory), count(ranks, "fence"))
+    for home, protocol in (("cpu", "hybrid:manager"), ("network", "hybrid:network")):
+        ranks, replay = simulate(options, "02_put_get", folder, RMA_LOCK="hybrid", RMA_LOCK_HOME=home,
+                                 RMA_LOCK_POLICY="threshold:100")
+        expect_some(replay, "locks", count(ranks, "lock"))
+        expect(replay, f"hybrid locks at home {home}", count(ranks, "lock", protocol=protocol, why="RMA_LOCK"),
+               count(ranks, "lock"))
+
+
 def test_put_get(options, folder):
     ranks, replay = run(options, "02_put_get", folder)
     for name in ("put", "get", "fence", "lock", "unlock"):
@@ -102,7 +141,7 @@ def test_put_get(options, folder):
     expect(replay, "lock and unlock", count(ranks, "lock") - count(ranks, "unlock"), 0)
     ranks, replay = run(options, "02_put_get", folder, RMA_INTRANODE="off")
     expect_some(replay, "put by the fabric", count(ranks, "put", protocol="fabric", why="RMA_INTRANODE=off"))
-    expect_some(replay, "fence by messages", count(ranks, "fence", protocol="messages"))
+    expect_some(replay, "fence by messages", count(ranks, "fence", why="auto; a barrier by messages"))
     expect_some(replay, "lock by the network", count(ranks, "lock", protocol="network"))
     ranks, replay = run(options, "02_put_get", folder, RMA_LOCK="network", RMA_LOCK_NETWORK="fompi")
     expect(replay, "locks of another scheme",
@@ -145,6 +184,7 @@ def main():
     parser.add_argument("--examples", required=True)
     parser.add_argument("--expected", required=True)
     parser.add_argument("--large-copies", required=True)
+    parser.add_argument("--rma-sim", help="nothing of several nodes is tested without it")
     options = parser.parse_args()
     tests = [test for name, test in sorted(globals().items()) if name.startswith("test_")]
     failed = 0
