@@ -55,18 +55,6 @@ Error request_error(const char* call, status code, request_node*& node, const st
           peer, where};
 }
 
-/// Blocks until `over()`. `silent`: nobody rings when it could be true.
-template <class Over>
-status wait_for(context& ctx, bool silent, Over&& over) noexcept {
-  constexpr std::int64_t pause_first_ns = 1'000, pause_max_ns = 100'000;
-  const auto never = []() noexcept { return status::done; };
-  if (!silent) return ctx.wait_for_message(over, never);
-  status s = status::done;
-  for (std::int64_t pause_ns = pause_first_ns; ok(s) && !over(); pause_ns = std::min(2 * pause_ns, pause_max_ns))
-    s = ctx.pause(pause_ns, never);
-  return s;
-}
-
 }  // namespace
 
 void raise_request(const char* call, status code, request_node*& node, const std::source_location& where) {
@@ -97,7 +85,7 @@ void Request::advance_together(std::span<Request> requests) noexcept {
       if (is_task(r) && detail::request_state(*r.node_) == status::not_yet) over = false;
     return over;
   };
-  (void)detail::wait_for(first->node_->owner->ctx(), is_silent(requests), all);
+  (void)first->node_->owner->ctx().wait_heard([&]() noexcept { return is_silent(requests); }, all);
 }
 
 status try_wait_all(std::span<Request> requests) noexcept {
@@ -136,7 +124,7 @@ std::size_t wait_any(std::span<Request> requests, std::source_location where) {
   // `over` is true for failed ones, too, so that a death ends the wait.
   const auto any = [&]() noexcept { return std::any_of(requests.begin(), requests.end(), over); };
   detail::context& ctx = first->node_->owner->ctx();
-  const status s = detail::wait_for(ctx, Request::is_silent(requests), any);
+  const status s = ctx.wait_heard([&]() noexcept { return Request::is_silent(requests); }, any);
   if (!ok(s)) detail::raise_request("wait_any", s, none, where);
   const auto ended = std::find_if(requests.begin(), requests.end(), over);
   ended->wait(where);

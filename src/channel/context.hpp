@@ -271,6 +271,23 @@ class context final : public fabric::sink, public fabric::directory {
     return wait_slow(condition_of(over), judge_of(failed), until_ns);
   }
 
+  /// wait_for_message, or by ever longer pauses while `silent()` says that nobody rings when it could be ready.
+  template <class Silent, class Ready>
+  status wait_heard(Silent&& silent, Ready&& ready) noexcept {
+    constexpr std::int64_t pause_first_ns = 1'000, pause_max_ns = 100'000;
+    const auto never = []() noexcept { return status::done; };
+    bool end = false;
+    const auto look = [&]() noexcept { return end = ready(); };
+    status s = status::done;
+    while (ok(s) && !end) {
+      if (!silent()) s = wait_for_message([&]() noexcept { return look() || silent(); }, never);
+      for (std::int64_t pause_ns = pause_first_ns; ok(s) && !end && silent() && !look();
+           pause_ns = std::min(2 * pause_ns, pause_max_ns))
+        s = pause(pause_ns, never);
+    }
+    return s;
+  }
+
   // ---- deaths -----------------------------------------------------------------------------------------------
   /// Dead, or has left the job.
   [[nodiscard]] bool gone(int rank) noexcept;

@@ -153,7 +153,10 @@ lock_agent::turn lock_agent::wait_for_cpu(const claim& c, lock_kind kind, std::u
     wait_.emplace(w_, w_.team->rank, kind, tag);
     deaths_seen_ = ~std::uint32_t{0};  // of the dead that are known already it has to be told, too
   }
-  if (!wait_->ready()) return turn::waits;
+  if (!wait_->ready()) {
+    if (wait_->is_out()) w_.ctx->call_duty_at(wait_->out_until_ns());
+    return turn::waits;
+  }
   wait_->leave_list();
   wait_.reset();
   return c.migrates ? turn::brings : turn::holds;

@@ -74,18 +74,25 @@ void wake(window_core& w, waiter_list& waiters, int index) noexcept {
   w.ring(static_cast<int>(w.first) + index);
 }
 
+/// False for a rank that computes while its ilock is pending, and for a target, which may wait for other locks than its
+/// own and be computing: somebody else gets the chance, too.
+bool will_look(const window_core& w, int target, int index) noexcept {
+  const int place = w.team->place(static_cast<int>(w.first) + index);
+  return !(w.agent != nullptr && static_cast<int>(w.first) + index == target) && place >= 0 &&
+         w.board->is_inside(static_cast<std::size_t>(place));
+}
+
 void wake_next(window_core& w, int target) noexcept {
   cpu_lock& lock = *w.views[w.index_of(target)].lock;
   word64& state = lock.state;
   waiter_list waiters(w, target);
   const std::size_t begin = lock.passes.load() % w.near_count();  // from another one each time: all get their turn
   for (;;) {
-    const int next = waiters.next_after(begin);
-    if (next >= 0) wake(w, waiters, next);
-    // The target may wait for others than itself, and may be computing: somebody else gets the chance, too.
-    if (next >= 0 && w.agent != nullptr && static_cast<int>(w.first) + next == target) {
-      const int other = waiters.next_after(static_cast<std::size_t>(next));
-      if (other >= 0 && other != next) wake(w, waiters, other);
+    int next = waiters.next_after(begin);
+    for (std::size_t woken = 0; next >= 0 && woken < w.near_count(); ++woken) {
+      wake(w, waiters, next);
+      if (will_look(w, target, next)) break;
+      next = waiters.next_after(static_cast<std::size_t>(next));
     }
     if (!waiters.empty()) return;
     state.fetch_and(~lock_waiters);
@@ -372,7 +379,7 @@ class cpu_attempt final : public lock_attempt {
   }
   [[nodiscard]] bool moved() const noexcept override { return wait_.moved(); }
   void cancel() noexcept override { (void)leave(status::peer_failed, false); }
-  [[nodiscard]] bool silent() const noexcept override { return false; }
+  [[nodiscard]] bool silent() const noexcept override { return wait_.is_out(); }
 
  private:
   status leave(status s, bool got) noexcept {
@@ -418,15 +425,18 @@ status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
   cpu_wait wait(w, target, kind);
   wait.insist();
   bool got = false;
+  const auto over = [&]() noexcept {
+    got = wait.ready();
+    return got || wait.moved();
+  };
+  const auto failed = [&]() noexcept { return wait.failed(); };
   status s = status::done;
   {
     const absence out(w);
-    s = w.ctx->wait_until(
-        [&]() noexcept {
-          got = wait.ready();
-          return got || wait.moved();
-        },
-        [&]() noexcept { return wait.failed(); });
+    do {
+      s = wait.is_out() ? w.ctx->wait_at_most(drain_ns, over, failed)
+                        : w.ctx->wait_until([&]() noexcept { return over() || wait.is_out(); }, failed);
+    } while (s == status::done && !got && !wait.moved());
   }
   wait.leave_list();
   if (wait.renounce()) got = true;

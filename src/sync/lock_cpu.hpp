@@ -114,6 +114,9 @@ class cpu_wait {
   bool renounce() noexcept;
   /// Gives back a word that is taken before readers have left.
   void withdraw() noexcept;
+  /// It has done so for a while, on its own account: nobody rings it when they have left.
+  [[nodiscard]] bool is_out() const noexcept { return out_until_ns_ >= 0; }
+  [[nodiscard]] std::int64_t out_until_ns() const noexcept { return out_until_ns_; }
   /// True if the word is taken, although the wait has not ended.
   [[nodiscard]] bool has_word() const noexcept { return draining_; }
   /// True if the lock is elsewhere, and nothing of it is taken.

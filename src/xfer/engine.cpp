@@ -404,18 +404,9 @@ void end_task(request_node& node) noexcept {
 }
 
 status wait_task(request_node& node) noexcept {
-  constexpr std::int64_t pause_first_ns = 1'000, pause_max_ns = 100'000;
-  context& ctx = node.owner->ctx();
-  const auto never = []() noexcept { return status::done; };
-  if (!node.task->silent()) {
-    const status s = ctx.wait_for_message([&]() noexcept { return step(node) != status::not_yet; }, never);
-    return s == status::done ? node.ended : s;
-  }
-  for (std::int64_t pause_ns = pause_first_ns; step(node) == status::not_yet;) {
-    if (const status s = ctx.pause(pause_ns, never); s != status::done) return s;
-    pause_ns = std::min(2 * pause_ns, pause_max_ns);
-  }
-  return node.ended;
+  const status s = node.owner->ctx().wait_heard([&]() noexcept { return node.task->silent(); },
+                                                [&]() noexcept { return step(node) != status::not_yet; });
+  return s == status::done ? node.ended : s;
 }
 
 }  // namespace

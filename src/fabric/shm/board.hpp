@@ -111,6 +111,10 @@ class board {
   /// Gives it back to the machine.
   void depopulate(std::size_t offset, std::size_t bytes) noexcept;
 
+  /// Waits in the library, spinning or asleep.
+  [[nodiscard]] bool is_inside(std::size_t i) const noexcept {
+    return slot(i).inside.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(whereabouts::outside);
+  }
   /// Wakes rank `i` if it sleeps. The caller has put a full fence between its news and this call.
   void ring_doorbell(std::size_t i) noexcept {
     if (slot(i).doorbell.load(std::memory_order_relaxed) != 0) [[unlikely]]
