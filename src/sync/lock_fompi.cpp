@@ -61,15 +61,18 @@ class fompi_wait {
     pause_ns_ = std::min(2 * pause_ns_, backoff_max_ns);
     return next_ns;
   }
+  /// Whom it suspects it leaves alone until it has looked again, pause or not.
   status fail_if_lost() noexcept {
     const status s = lost();
-    return s == status::done || suspect(s) ? status::done : give_up(s);
+    if (suspect(s)) has_to_look_ = true;
+    return s == status::done || has_to_look_ ? status::done : give_up(s);
   }
   void withdraw() noexcept { (void)give_up(status::done); }
 
  private:
   /// One request. `done`: held; `not_yet`: see the phase.
   status ask() noexcept {
+    has_to_look_ = false;
     const fompi_request r = request_of(a_);
     const bool must = a_.phase == fompi_phase::withdrawing;
     std::uint64_t old = 0;
@@ -173,6 +176,7 @@ class fompi_wait {
   int holder_ = -1;                  ///< the last writer
   int suspected_ = -1;               ///< a writer that is gone
   bool watched_ = false;
+  bool has_to_look_ = false;  ///< since somebody is suspected
 };
 
 /// acquire_fompi without waiting: what the words answer at once, and no more than that for each pause.

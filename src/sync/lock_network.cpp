@@ -76,9 +76,11 @@ class network_wait {
     lengthen_pause();
     return next_ns;
   }
+  /// Whom it suspects it leaves alone until it has looked again, pause or not.
   status fail_if_lost() noexcept {
     const status s = lost();
-    return s == status::done || suspect(s) ? status::done : give_up(s);
+    if (suspect(s)) has_to_look_ = true;
+    return s == status::done || has_to_look_ ? status::done : give_up(s);
   }
   void withdraw() noexcept { (void)give_up(status::done); }
   [[nodiscard]] bool moved() const noexcept { return a_.phase == network_phase::moved; }
@@ -86,6 +88,7 @@ class network_wait {
  private:
   /// One request. `done`: held; `not_yet`: see the phase.
   status ask() noexcept {
+    has_to_look_ = false;
     std::uint64_t old = 0;
     const bool must = a_.phase == network_phase::leaving || a_.phase == network_phase::claiming;
     const status s = must ? word_.add(request_of(a_).operand, old) : word_.ask(request_of(a_), old);
@@ -225,6 +228,7 @@ class network_wait {
   int holder_ = -1;               ///< the last that was the only one
   int suspected_ = -1;            ///< a holder that is gone
   bool watched_ = false;
+  bool has_to_look_ = false;  ///< since somebody is suspected
   bool once_ = false;
 };
 

@@ -2,7 +2,7 @@
 // Goal: a rank that dies in the middle of a synchronisation gives its peers peer_failed, never a hang; what it held of
 // a target can be had again.
 // Method: simulated ranks, some of which are killed at a known moment of virtual time.
-// Break: leave out what waiters do when they hear of a death.
+// Break: leave out what waiters do when they hear of a death; leave has_to_look_ out of fail_if_lost.
 #include <catch2/catch.hpp>
 
 #include <chrono>
@@ -245,4 +245,37 @@ TEST_CASE("a dead waiter is not woken instead of one that lives", "[deaths][lock
   });
   CHECK(unlocked.count() > 0);
   CHECK(locked - unlocked < 1ms);
+}
+
+// Who waits sees the hold in the word, pauses, and hears of the death before it looks again.
+TEST_CASE("who lets go of a network lock and dies at once fails nobody", "[deaths][lock]") {
+  const std::string scheme = GENERATE("word", "fompi");
+  const bool by_request = GENERATE(false, true);
+  int failed = 0;
+  for (std::chrono::nanoseconds dies_at = 99ms; dies_at < 108ms; dies_at += 53us) {
+    rma::sim::Config job{.ranks = 3, .ranks_per_node = 1};
+    job.settings["RMA_LOCK"] = "network";
+    job.settings["RMA_LOCK_NETWORK"] = scheme;
+    job.kills.push_back({1, dies_at});
+    job.limit = 20s;
+    const auto out = rma::sim::run(job, [&](rma::Runtime& rt) {
+      auto win = window::allocate(rt.world(), 8);
+      if (rt.rank() == 1) expect(win.try_lock(rma::exclusive, 0), status::done, "lock");
+      rt.world().barrier();
+      if (rt.rank() == 1) {
+        rt.compute(dies_at - 30us - rt.now());
+        expect(win.try_unlock(0), status::done, "unlock");
+        live_on(rt);
+      } else if (rt.rank() == 2) {
+        const status s = by_request ? win.ilock(rma::exclusive, 0).try_wait() : win.try_lock(rma::exclusive, 0);
+        if (s != status::done) ++failed;
+        if (s == status::done) expect(win.try_unlock(0), status::done, "unlock");
+      } else {
+        rt.compute(300ms);
+      }
+    });
+    INFO(out.text());
+    CHECK(out.ok());
+  }
+  CHECK(failed == 0);
 }
