@@ -23,6 +23,7 @@ namespace {
 using words = std::vector<std::uint64_t>;
 constexpr std::size_t blocks = 64;
 constexpr std::size_t longest = 480;  // 3840 bytes, which still fit one message
+constexpr std::size_t lengths[] = {1, 3, 40, 100, 128, 129, 300, longest};
 constexpr int rounds = 20;
 
 bool get_all(rma::Window<std::uint64_t>& win, words& to, std::size_t length) {
@@ -55,7 +56,7 @@ int main(int argc, char** argv) {
   auto win = rma::Window<std::uint64_t>::create(rt.world(), memory);
   bool good = true;
   std::uint64_t gets = 0;
-  for (const std::size_t length : {1, 3, 40, 100, 128, 129, 300, 480}) {
+  for (const std::size_t length : lengths) {
     gets += blocks * rounds;
     if (rt.rank() != 0) continue;
     words to(length * blocks);
