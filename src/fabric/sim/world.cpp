@@ -18,8 +18,10 @@ namespace rma::sim {
 namespace {
 
 /// Sleeps that end by time alone, until a rank counts as stuck. The longest wait of the library for a time of its own,
-/// that of a runtime which goes, takes 20 sleeps.
+/// that of a runtime which goes, takes 20 sleeps. Who sleeps for short times each has to have looked for deaths, too,
+/// which is done every 100 ms.
 constexpr unsigned fruitless_max = 25;
+constexpr time_ps fruitless_time_ps = 250'000'000'000;
 constexpr std::size_t lines_max = 64;  ///< of a report
 
 std::size_t at(int rank) noexcept { return static_cast<std::size_t>(rank); }
@@ -273,14 +275,15 @@ void world::pop_timer() noexcept {
   if (!s.parked || s.ended) return;
   if (s.deadline_ps > t.when_ps) return set_timer(s);
   s.parked = false;
-  ++s.fruitless;
+  if (s.fruitless++ == 0) s.fruitless_since_ps = events_.now_ps();
   judge(s);
   resume(s);
 }
 
 // Keeps the count of those for whom something may still happen.
 void world::judge(strand& s) noexcept {
-  const bool hopeless = s.ended || (s.parked && (s.deadline_ps == never_ps || s.fruitless >= fruitless_max));
+  const bool in_vain = s.fruitless >= fruitless_max && events_.now_ps() - s.fruitless_since_ps >= fruitless_time_ps;
+  const bool hopeless = s.ended || (s.parked && (s.deadline_ps == never_ps || in_vain));
   if (hopeless == s.hopeless) return;
   s.hopeless = hopeless;
   hopeful_ += hopeless ? -std::size_t{1} : std::size_t{1};

@@ -175,6 +175,7 @@ class world {
     time_ps deadline_ps = never_ps;  ///< while it is parked
     time_ps timer_ps = never_ps;     ///< its earliest entry in timers_
     unsigned fruitless = 0;          ///< sleeps in a row that only time has ended
+    time_ps fruitless_since_ps = 0;  ///< the end of the first of them
     std::string_view call;
     int target = -1;
     bool started = false;

@@ -80,6 +80,15 @@ std::pair<std::uint64_t, std::uint64_t> seeds() {
   return {std::stoull(range), std::stoull(range.substr(range.find(':') + 1))};
 }
 
+/// By peer_failed, or by a job that has ended; or a rank that was told has dropped the window on its way out.
+bool is_of_a_death(const std::string& error, const rma::sim::Outcome& out) {
+  for (std::size_t r = 0; r < out.ranks.size(); ++r) {
+    if (error.find(fmt::format("world rank {} has dropped this window", r)) != std::string::npos)
+      return out.ranks[r].fate == rma::sim::Fate::threw;
+  }
+  return error.find("peer_failed") != std::string::npos || error.find("ended") != std::string::npos;
+}
+
 /// How many ranks were killed.
 unsigned all_are_told(std::uint64_t seed) {
   std::int64_t died_ns = 0;
@@ -98,7 +107,7 @@ unsigned all_are_told(std::uint64_t seed) {
     }
     if (rank.fate == rma::sim::Fate::finished) continue;  // it was over before
     REQUIRE(rank.fate == rma::sim::Fate::threw);
-    REQUIRE((rank.error.find("peer_failed") != std::string::npos || rank.error.find("ended") != std::string::npos));
+    REQUIRE(is_of_a_death(rank.error, out));
     REQUIRE(rank.end.count() - died_ns < told_within_ns);
   }
   return killed;
@@ -114,6 +123,7 @@ TEST_CASE("a death on another node is told to everybody who waits for it", "[dea
 }
 
 TEST_CASE("deaths of which somebody was not told once are told", "[deaths]") {
-  const auto seed = GENERATE(as<std::uint64_t>(), 1077);  // a writer of the readers' agent
+  // A writer of the readers' agent; who waits for that and looks every millisecond, which was taken for a deadlock.
+  const auto seed = GENERATE(as<std::uint64_t>(), 1077, 252, 11272);
   CHECK(all_are_told(seed) == 1);
 }
