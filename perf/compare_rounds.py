@@ -17,8 +17,6 @@ import tempfile
 import time
 import typing
 
-import compare_turns
-
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OURS = "rma"
 DISTURBED = 1.12  # times the usual pace
@@ -87,16 +85,22 @@ def our_command(chosen, program, options):
             os.path.join(chosen.build, "perf", program)]
 
 
-def in_turn(chosen, program, wanted, sides):
-    """The points of all sides, [(name, command)], which have their runs by turns, in this order."""
+def started_alone(who, command, program, metrics, chosen):
+    """The points of one program, which has all its runs one after the other."""
     with tempfile.TemporaryDirectory() as folder:
-        outs = [os.path.join(folder, f"{i}.json") for i in range(len(sides))]
-        commands = [compare.with_options(command, who, out, wanted, chosen) for (who, command), out in zip(sides, outs)]
+        out = os.path.join(folder, "points.json")
         begin = time.monotonic()
-        ends = compare_turns.play(commands, compare.environment(), compare.SECONDS_PER_PROGRAM)
-        compare.say(f"  {program}: {', '.join(who for who, _ in sides)} ({time.monotonic() - begin:.1f} s)")
-        return [point for (who, _), out, (status, words) in zip(sides, outs, ends)
-                for point in compare.points_in(out, who, program, status, words)]
+        try:
+            done = subprocess.run(compare.with_options(command, who, out, metrics, chosen), capture_output=True,
+                                  text=True, timeout=compare.SECONDS_PER_PROGRAM, env=compare.environment(),
+                                  stdin=subprocess.DEVNULL)
+            status, words = done.returncode, done.stdout + done.stderr
+        except subprocess.TimeoutExpired:
+            status, words = -1, f"no end after {compare.SECONDS_PER_PROGRAM} s"
+        except OSError as error:
+            status, words = -1, str(error)
+        compare.say(f"  {who}: {program} ({time.monotonic() - begin:.1f} s)")
+        return compare.points_in(out, who, program, status, words)
 
 
 def runs_of(point):
@@ -112,7 +116,8 @@ def beside(tool, command, program, key, chosen, ours_last):
     metric, count = key
     for _ in range(STARTS_BESIDE_TOOL):
         def ours():
-            points = compare.run(OURS, [*command, "--bytes", str(count), *tool.options], program, {metric}, chosen)
+            options = ["--bytes", str(count), *tool.options]
+            points = started_alone(OURS, [*command, *options], program, {metric}, chosen)
             return [tuple(map(statistics.median, zip(*runs_of(point)))) for point in points]
 
         def theirs():
@@ -136,12 +141,13 @@ def one_round(chosen, programs, bars, peers, tools, options=None, ours_last=Fals
         if not mine:
             continue
         ours = our_command(chosen, program, (options or {}).get(program, []))
-        sides = [(OURS, ours)]
+        wanted = {bar.metric for bar in mine}
+        sides = [(OURS, ours, wanted)]
         for name, (command, folder) in peers.items():
             there = os.path.join(folder, program)
             if os.path.exists(there):
-                sides.append((name, [*command, "-n", "2", there]))
-        for point in in_turn(chosen, program, {bar.metric for bar in mine}, sides[::-1] if ours_last else sides):
+                sides.append((name, [*command, "-n", "2", there], wanted))
+        for point in compare.in_turn(chosen, program, sides[::-1] if ours_last else sides):
             key = (point["metric"], point["bytes"])
             found.setdefault(key, {})[point["who"]] = runs_of(point)
             units[key] = point["unit"]

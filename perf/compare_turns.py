@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs that are compared, run by run: all are there at once, but only one of them may run at any time. Each says
-before a run that it waits for its turn (--in-turn). Then it is stopped, ranks that wait by spinning included, until
-all others had theirs. What changes the machine's speed for seconds or minutes then meets all of them.
+before a run that it waits for its turn, and what it is going to measure (--in-turn). Then it is stopped, ranks that
+wait by spinning included, until all others had theirs. What changes the machine's speed for seconds or minutes then
+meets all of them.
 
     start --- until its first "turn" ---> stopped --- go, one run, until the next "turn" ---> stopped ... ended
 """
@@ -48,6 +49,7 @@ class Player:
 
     def __init__(self, command, environment, seconds):
         self.status, self.words, self.line = None, "", b""
+        self.point = b""  # what its next run measures
         self.seconds = seconds  # that it may run; what it waits for the others does not count
         self.errors = tempfile.TemporaryFile()
         try:
@@ -70,7 +72,8 @@ class Player:
         """Returns when it has stopped, or ended: then it has a status."""
         end = time.monotonic() + self.seconds
         while (lines := self.lines(end - time.monotonic())) is not None:
-            if TURN in lines:
+            if turns := [line for line in lines if line.split(b" ", 1)[0] == TURN]:
+                self.point = turns[-1]
                 self.stop()
                 self.seconds = end - time.monotonic()
                 return
@@ -110,15 +113,24 @@ class Player:
             self.process.wait()
 
 
-def play(commands, environment, seconds):
+def whose_turn(players, leader):
+    """All who are at the point of the leader, which comes to every point of the others in their order; what it has for
+    itself it measures alone. All who still run if it does not, or if there is no leader."""
+    active = [player for player in players if player.status is None]
+    if leader is None or players[leader].status is not None:
+        return active
+    return [player for player in active if player.point == players[leader].point]
+
+
+def play(commands, environment, seconds, leader=None):
     """Lets them have their turns, in this order, until all have ended. [(exit status, its last words)]"""
     players = []
     try:
         for command in commands:
             players.append(Player([*command, "--in-turn"], environment, seconds))
             players[-1].until_turn()
-        while active := [player for player in players if player.status is None]:
-            for player in active:
+        while turns := whose_turn(players, leader):
+            for player in turns:
                 player.go()
                 player.until_turn()
     finally:

@@ -59,7 +59,8 @@ options parse(int argc, char** argv, const char* summary, bool quiet) {
   app.add_option("--fabric", chosen.fabric, "report this name as the fabric");
   app.add_flag("--pin,!--no-pin", chosen.pin, "bind each rank to a core of its own (default)");
   app.add_flag("--typical", chosen.typical, "a run's value is the median of its iterations, not their mean");
-  app.add_flag("--in-turn", chosen.in_turn, "print 'turn' before each run and wait for a line of standard input");
+  app.add_flag("--in-turn", chosen.in_turn,
+               "print 'turn METRIC/BYTES' before each run and wait for a line of standard input");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -172,7 +173,7 @@ void session::take(result& into, const body& run, bool together) const {
   }
   for (int i = 0; i < options_.runs; ++i) {
     if (options_.in_turn) {
-      await_turn();
+      await_turn(into.what);
       pace_after_ns = probe_pace(together);
     }
     if (options_.in_turn || i > 0) timed();
@@ -182,9 +183,9 @@ void session::take(result& into, const body& run, bool together) const {
 }
 
 /// Everyone else then waits for rank 0. At the end of the input all turns are ours.
-void session::await_turn() const {
+void session::await_turn(const point& what) const {
   if (job_.rank != 0) return;
-  fmt::print("turn\n");
+  fmt::print("turn {}/{}\n", what.metric, what.bytes);
   std::fflush(stdout);
   for (int c = std::getchar(); c != '\n' && c != EOF;) c = std::getchar();
 }

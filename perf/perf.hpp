@@ -126,7 +126,7 @@ class session {
   std::uint64_t calibrate(const body& run, bool together) const;
   std::uint64_t raised(std::uint64_t iterations, double took_ns, bool together) const;
   void take(result& into, const body& run, bool together) const;
-  void await_turn() const;
+  void await_turn(const point& what) const;
   [[nodiscard]] machine_state probe() const;
   [[nodiscard]] double probe_line() const;
   [[nodiscard]] double probe_pace(bool together) const;

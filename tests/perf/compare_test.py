@@ -3,6 +3,7 @@
 """Tests of perf/compare's verdict, on points that nobody measured. Usage: compare_test.py PATH_OF_COMPARE"""
 import importlib.machinery
 import importlib.util
+import os
 import sys
 import unittest
 
@@ -11,6 +12,7 @@ def load(path):
     loader = importlib.machinery.SourceFileLoader("compare", path)
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader("compare", loader))
     sys.dont_write_bytecode = True
+    sys.path.insert(0, os.path.dirname(path))
     loader.exec_module(module)
     return module
 
@@ -18,9 +20,9 @@ def load(path):
 compare = load(sys.argv.pop(1))
 
 
-def point(who, median, metric="put_flush", size=8, unit="ns", line_ns=(50, 52), number=1):
-    return {"round": number, "who": who, "metric": metric, "bytes": size, "ranks": 2, "median": median,
-            "min": median * 0.9, "max": median * 1.1, "unit": unit, "line_ns": list(line_ns)}
+def point(who, values, metric="put_flush", size=8, unit="ns", line_ns=(50, 52), number=1):
+    return {"round": number, "who": who, "metric": metric, "bytes": size, "ranks": 2,
+            "values": values if isinstance(values, list) else [values], "unit": unit, "line_ns": list(line_ns)}
 
 
 def rows(points, *bars, statistic="median"):
@@ -93,7 +95,13 @@ class Verdict(unittest.TestCase):
         row, = rows(points, LATENCY)
         self.assertEqual((row["who"], row["ratio"], row["verdict"]), ("quick", 0.5, "ok"))
 
-    def test_without_a_common_round_the_medians_are_compared(self):
+    def test_runs_that_followed_each_other_are_compared(self):
+        points = [point("rma", [10, 30, 10]), point("quick", [20, 60, 20]),
+                  point("rma", [20, 20], number=2), point("quick", [90, 40], number=2)]
+        row, = rows(points, LATENCY)
+        self.assertEqual((row["ratio"], row["ours"], row["best"]), (0.5, 20, 40))
+
+    def test_without_a_common_run_the_medians_are_compared(self):
         row, = rows([point("rma", 10), point("quick", 100, number=2)], LATENCY)
         self.assertEqual(row["ratio"], 0.1)
 
@@ -119,8 +127,10 @@ class Verdict(unittest.TestCase):
         self.assertEqual((latency["verdict"], rate["verdict"]), ("ok", "ok"))
 
     def test_best_takes_the_best_run(self):
-        row, = rows([point("rma", 10), point("quick", 100)], LATENCY, statistic="best")
-        self.assertEqual((row["ours"], row["best"]), (9, 90))
+        row, = rows([point("rma", [9, 10, 8]), point("quick", [100, 90])], LATENCY, statistic="best")
+        self.assertEqual((row["ours"], row["best"]), (8, 90))
+        row, = rows([point(who, [9, 10], "put", 64, "GB/s") for who in ("rma", "quick")], RATE, statistic="best")
+        self.assertEqual((row["ours"], row["best"]), (10, 10))
 
 
 class Plan(unittest.TestCase):

@@ -19,7 +19,7 @@ SECONDS = 30
 # It notes when its runs begin and end. A child of it notes all the time that it runs: a rank that waits by spinning.
 PROGRAM = """
 import os, subprocess, sys
-name, folder, times = sys.argv[1], sys.argv[2], int(sys.argv[3])
+name, folder, points = sys.argv[1], sys.argv[2], sys.argv[3]
 spin = '''
 import os, sys
 file, n = os.open(sys.argv[1], os.O_RDWR), 0
@@ -33,13 +33,13 @@ child = subprocess.Popen([sys.executable, "-c", spin, mine])
 def others_spins():
     return open(others).read() if os.path.exists(others) else ""
 with open(os.path.join(folder, "log"), "a", buffering=1) as log:
-    for i in range(times):
-        print("turn", flush=True)
+    for point in points:
+        print("turn", point, flush=True)
         sys.stdin.readline()
         before = others_spins()
         for _ in range(200000): pass
         same = before == others_spins()
-        log.write(f"{name}{i}{'' if same else ' not alone'}\\n")
+        log.write(f"{name}{point}{'' if same else ' not alone'}\\n")
 child.kill()
 """
 FAILING = "import sys; print('turn', flush=True); sys.stdin.readline(); sys.exit('out of luck')"
@@ -50,8 +50,8 @@ def python(source, *words):
     return [sys.executable, "-c", source, *map(str, words)]
 
 
-def play(*commands, seconds=SECONDS):
-    return compare_turns.play(commands, dict(os.environ), seconds)
+def play(*commands, seconds=SECONDS, leader=None):
+    return compare_turns.play(commands, dict(os.environ), seconds, leader)
 
 
 class Turns(unittest.TestCase):
@@ -59,23 +59,35 @@ class Turns(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def program(self, name, times):
-        return python(PROGRAM, name, self.folder.name, times)
+    def program(self, name, points):
+        return python(PROGRAM, name, self.folder.name, points)
 
     def log(self):
         with open(os.path.join(self.folder.name, "log"), encoding="utf-8") as file:
             return file.read().split("\n")[:-1]
 
     def test_runs_follow_each_other_and_nobody_else_runs_meanwhile(self):
-        self.assertEqual(play(self.program("a", 4), self.program("b", 4)), [(0, ""), (0, "")])
+        self.assertEqual(play(self.program("a", "0123"), self.program("b", "0123")), [(0, ""), (0, "")])
         self.assertEqual(self.log(), [f"{name}{i}" for i in range(4) for name in "ab"])
 
     def test_who_has_more_runs_goes_on_alone(self):
-        self.assertEqual(play(self.program("a", 1), self.program("b", 3)), [(0, ""), (0, "")])
+        self.assertEqual(play(self.program("a", "0"), self.program("b", "012")), [(0, ""), (0, "")])
         self.assertEqual(self.log(), ["a0", "b0", "b1", "b2"])
 
+    def test_what_only_the_leader_measures_it_measures_alone(self):
+        play(self.program("a", "1123"), self.program("b", "113"), leader=0)
+        self.assertEqual(self.log(), ["a1", "b1", "a1", "b1", "a2", "a3", "b3"])
+
+    def test_the_leader_need_not_be_the_first(self):
+        play(self.program("a", "113"), self.program("b", "1123"), leader=1)
+        self.assertEqual(self.log(), ["a1", "b1", "a1", "b1", "b2", "a3", "b3"])
+
+    def test_what_the_leader_never_comes_to_is_measured_after_it(self):
+        play(self.program("a", "12"), self.program("b", "132"), self.program("c", "34"), leader=0)
+        self.assertEqual(self.log(), ["a1", "b1", "a2", "b3", "c3", "b2", "c4"])
+
     def test_one_that_fails_says_why_and_holds_nobody_up(self):
-        failed, other = play(python(FAILING), self.program("b", 2))
+        failed, other = play(python(FAILING), self.program("b", "01"))
         self.assertEqual((failed, other), ((1, "out of luck\n"), (0, "")))
         self.assertEqual(self.log(), ["b0", "b1"])
 
@@ -85,7 +97,7 @@ class Turns(unittest.TestCase):
     def test_a_program_that_is_not_there_leaves_nobody_behind(self):
         before = compare_turns.descendants(os.getpid())
         with self.assertRaises(OSError):
-            play(self.program("a", 2), ["/nowhere/program"])
+            play(self.program("a", "01"), ["/nowhere/program"])
         self.assertEqual(compare_turns.descendants(os.getpid()), before)
 
     @unittest.skipUnless(BENCHMARK, "no benchmarks were built")
@@ -106,7 +118,7 @@ class Turns(unittest.TestCase):
         launcher, program = BENCHMARK
         done = subprocess.run([launcher, "-n", "2", program, "--metric", "put_flush", "--runs", "4", "--run-ms", "1",
                                "--in-turn"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SECONDS)
-        self.assertEqual(done.stdout.split("\n").count("turn"), 4, done.stdout + done.stderr)
+        self.assertEqual(done.stdout.split("\n").count("turn put_flush/8"), 4, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":
