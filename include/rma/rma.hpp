@@ -15,3 +15,4 @@
 #include "rma/synchronisation.hpp"
 #include "rma/team.hpp"
 #include "rma/window.hpp"
+#include "rma/words.hpp"

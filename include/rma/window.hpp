@@ -47,16 +47,20 @@
 #include "rma/synchronisation.hpp"
 #include "rma/team.hpp"
 #include "rma/window_facts.hpp"
+#include "rma/words.hpp"
 
 namespace rma {
 
 /// A window whose elements are T. Move-only; see the top of this file for what holds for all operations.
 template <class T>
-class Window : public window_facts, public Synchronisation<Window<T>>, public Signals<Window<T>, T> {
+class Window : public window_facts,
+               public Synchronisation<Window<T>>,
+               public Signals<Window<T>, T>,
+               public Words<Window<T>, T> {
   friend class Synchronisation<Window<T>>;
   friend class Signals<Window<T>, T>;
-  static_assert(std::is_trivially_copyable_v<T>,
-                "rma::Window<T> needs a trivially copyable T: bytes travel, not objects");
+  friend class Words<Window<T>, T>;
+  static_assert(std::is_trivially_copyable_v<T>, "rma::Window needs a trivially copyable T: bytes travel, not objects");
   using source = std::source_location;
 
  public:
@@ -77,8 +81,7 @@ class Window : public window_facts, public Synchronisation<Window<T>>, public Si
   [[nodiscard]] static Window create(const Team& team, std::span<T> memory, const Hints& hints = {}) {
     return make(detail::call::create, team, memory.data(), memory.size(), hints);
   }
-  /// `allocate` for a team on one node: every rank's part can be reached by plain loads and stores through
-  /// `pointer_to`.
+  /// `allocate` for a team on one node: each part can be reached by plain loads and stores through `pointer_to`.
   /// Shape      collective over the team
   /// Errors     unreachable if the team spans nodes (use `team.node()`)
   [[nodiscard]] static Window allocate_shared(const Team& team, std::size_t count, const Hints& hints = {}) {

@@ -59,6 +59,9 @@ std::uint64_t size_at(const window_core& w, int target) noexcept {
 
 std::string remedy(const window_core& w, call what, status code, int target, std::uint64_t displacement,
                    std::uint64_t count) {
+  if (what == call::wait_until || what == call::test_until) {
+    if (code != status::bad_rank) target = w.team->rank;  // whose part it is, not who should write there
+  }
   switch (code) {
     case status::out_of_window:
       if (w.kind == call::create_dynamic)

@@ -21,10 +21,17 @@ constexpr unsigned quick_looks_for_adapter = 4;
 constexpr unsigned looks_for_adapter = 2;  // where cores are short, yields longer than an answer takes only cost them
 constexpr std::int64_t farewell_ns = 500'000'000;  // what a rank that has left takes to say goodbye, at most
 constexpr std::int64_t pause_yielded_ns = 20'000;  // a longer pause is slept, or waiting for a lock would cost a core
-constexpr unsigned looks_before_nap = 64;          // of who only waits for room
+constexpr std::int64_t doze_least_ns = 20'000;     // of who waits for what nobody rings for
+constexpr std::int64_t doze_most_ns = 4'000'000;
+constexpr std::int64_t dozes_of_a_wait = 8;
+constexpr unsigned looks_before_nap = 64;  // of who only waits for room
 constexpr std::int64_t nap_ns = 1'000'000;
 constexpr std::int64_t wake_most_ns = 100'000;  // usually a quarter
 constexpr std::uint32_t knocks_per_wake = 8;    // a wake costs as much as some system calls that copy
+
+std::int64_t doze_after_ns(std::int64_t waited_ns) noexcept {
+  return std::clamp(waited_ns / dozes_of_a_wait, doze_least_ns, doze_most_ns);
+}
 
 thread_level level_of(const settings& s) noexcept {
   for (const thread_level each : {thread_level::single, thread_level::funneled, thread_level::multiple}) {
@@ -179,10 +186,11 @@ void context::look_at_adapter() noexcept {
   if (!waiting_.empty()) send_waiting();
 }
 
-status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, bool serves) noexcept {
+status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, waiting how) noexcept {
   around_.inside(true);
+  const bool serves = how == waiting::serving;
   const std::int64_t spin_most_ns = (serves ? spin_stretch_of_thread : spin_stretch) * patience_.spin_ns;
-  std::int64_t idle_since_ns = 0;
+  std::int64_t begin_ns = 0, idle_since_ns = 0;
   bool busy = true;  // since the clock was looked at
   unsigned idle_rounds = 0;
   unsigned turn = 0;
@@ -221,14 +229,16 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
     }
     const std::int64_t now = around_.now_ns();
     look_around(now);
+    if (begin_ns == 0) begin_ns = now;
     if (std::exchange(busy, false)) idle_since_ns = now;
     if (now - idle_since_ns < std::min(spin_most_ns, spin_ns_.load(std::memory_order_relaxed))) {
       spin_pause();
     } else if (patience_.spin_ns == 0 && !long_pause && idle_rounds++ < patience_.looks_before_sleep) {
       around_.yield();
-    } else if (sleep(ready, until_ns, serves)) {
+    } else if (sleep(ready, how == waiting::unrung ? now + doze_after_ns(now - begin_ns) : until_ns, serves)) {
       break;
     } else {
+      if (how == waiting::unrung) continue;
       busy = true;  // whoever woke it may have more
       adapt(around_.now_ns() - now, spin_most_ns);
     }
@@ -507,7 +517,7 @@ void context::start_progress_thread() {
     while (stopping_.load() == 0) {
       const auto stops = [this]() noexcept { return stopping_.load() != 0; };
       const auto goes_on = []() noexcept { return status::done; };
-      (void)wait_slow(condition_of(stops), judge_of(goes_on), never_ns, true);
+      (void)wait_slow(condition_of(stops), judge_of(goes_on), never_ns, waiting::serving);
       if (aborted_.load() != 0) return;
     }
   });

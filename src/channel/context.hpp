@@ -271,6 +271,17 @@ class context final : public fabric::sink, public fabric::directory {
     return wait_slow(condition_of(over), judge_of(failed), until_ns);
   }
 
+  /// wait_until for what nobody rings for. When it sleeps it does so for an eighth of the time it has waited, 4 ms at
+  /// most: it is seen an eighth too late at the latest.
+  template <class Ready, class Failed>
+  status wait_unrung(Ready&& ready, Failed&& failed) noexcept {
+    for (unsigned i = 0; i < patience_.first_spins; ++i) {
+      if (ready()) return status::done;
+      spin_pause();
+    }
+    return wait_slow(condition_of(ready), judge_of(failed), std::numeric_limits<std::int64_t>::max(), waiting::unrung);
+  }
+
   /// wait_for_message, or by ever longer pauses while `silent()` says that nobody rings when it could be ready.
   template <class Silent, class Ready>
   status wait_heard(Silent&& silent, Ready&& ready) noexcept {
@@ -352,8 +363,12 @@ class context final : public fabric::sink, public fabric::directory {
     return waited == status::done ? s : waited;
   }
   void look_at_adapter() noexcept;
-  /// `serves`: for others, while the program computes.
-  status wait_slow(condition ready, judge failed, std::int64_t until_ns, bool serves = false) noexcept;
+  enum class waiting : std::uint8_t {
+    rung,    ///< whoever makes it ready rings
+    unrung,  ///< or does not: it is looked at now and then
+    serving  ///< for others, while the program computes
+  };
+  status wait_slow(condition ready, judge failed, std::int64_t until_ns, waiting how = waiting::rung) noexcept;
   bool heard_out(std::int64_t& until_ns) noexcept;
   bool sleep(condition ready, std::int64_t until_ns, bool serves) noexcept;
   void wake_others() noexcept;

@@ -121,6 +121,8 @@ std::string_view name_of(call what) noexcept {
                                         "sync",
                                         "wait_signal",
                                         "test_signal",
+                                        "wait_until",
+                                        "test_until",
                                         "free",
                                         "attach",
                                         "detach",

@@ -148,6 +148,19 @@ void sleep_for_any_signal(stage& on) {
   on.must_be_told("wait_signal", [&] { on.window.wait_signal(2); });
 }
 
+void sleep_for_word(stage& on) {
+  on.ready(on.victim);
+  on.must_be_told("wait_until", [&] {
+    (void)on.window.wait_until(
+        7, [](std::uint64_t value) { return value != 0; }, on.victim);
+  });
+}
+
+void sleep_for_word_of_any(stage& on) {
+  on.ready(on.victim);
+  on.must_be_told("wait_until", [&] { (void)on.window.wait_until(7, [](std::uint64_t value) { return value != 0; }); });
+}
+
 void sleep_in_start(stage& on) {
   const int group[] = {on.victim};
   on.ready(on.victim);
@@ -296,6 +309,8 @@ constexpr scenario table[] = {
     {"allocate", die_outside, sleep_in_allocate},
     {"signal", die_outside, sleep_for_signal},
     {"any_signal", die_outside, sleep_for_any_signal},
+    {"word", die_outside, sleep_for_word},
+    {"any_word", die_outside, sleep_for_word_of_any},
     {"start", die_outside, sleep_in_start},
     {"wait", die_while_started, sleep_in_wait},
     {"start_of_all", die_outside, sleep_in_start_of_all},

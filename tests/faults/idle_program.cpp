@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // rmarun -n 8 idle_program [SECONDS]
 //
-// Goal: waiting costs no processor time: 8 ranks that wait 5 s in a barrier, a lock and wait_signal for a rank that
-// sleeps use together less than 0.3 s.
+// Goal: waiting costs no processor time: 8 ranks that wait 5 s in a barrier, a lock, wait_signal and wait_until for a
+// rank that sleeps use together less than 0.3 s.
 // Method: rank 0 sleeps for real, as this is what is measured; two ranks wait for it in a barrier, two in a lock that
-// it holds, the others for its signal. Each measures its own processor time from before the wait to after it.
-// Break: make wait_until spin without end.
+// it holds, one for its put, the others for its signal. Each measures its own processor time from before the wait to
+// after it. Break: make wait_until spin without end.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -37,11 +37,15 @@ void wait_for_sleeper(rma::Team& world, rma::Window<std::uint64_t>& win, rma::Te
     for (int r = 5; r < world.size(); ++r) {
       const auto hold = win.lock(rma::shared, r);
       win.put_signal({}, r, 0, 1);
+      win.put(std::uint64_t{1}, r, 0);
     }
   } else if (world.rank() <= 2) {
     meeting.barrier();
   } else if (world.rank() <= 4) {
     const auto hold = win.lock(rma::exclusive, 0);
+  } else if (world.rank() == 5) {
+    (void)win.wait_until(
+        0, [](std::uint64_t value) { return value != 0; }, 0);
   } else {
     win.wait_signal(1, 1, 0);
   }

@@ -154,6 +154,8 @@ enum class call : std::uint8_t {
   sync,
   wait_signal,
   test_signal,
+  wait_until,
+  test_until,
   free,
   attach,
   detach,

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the calls of rma/words.hpp do.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+
+#include "rma/detail/view.hpp"
+#include "rma/detail/window_ops.hpp"
+
+namespace rma::detail {
+
+/// Looks at an element, wherever it lies.
+struct element_test {
+  void* self;
+  bool (*look)(void* self, const std::byte* place) noexcept;
+  bool operator()(const std::byte* place) const noexcept { return look(self, place); }
+};
+
+/// A user's predicate as an element_test. What it throws counts as true, and comes out with the result.
+template <class E, class Ready>
+class watch {
+ public:
+  explicit watch(Ready& ready) noexcept : ready_(ready) {}
+  [[nodiscard]] element_test test() noexcept { return {this, &look}; }
+  [[nodiscard]] E result() const {
+    if (thrown_ != nullptr) std::rethrow_exception(thrown_);
+    return value_;
+  }
+
+ private:
+  static bool look(void* self, const std::byte* place) noexcept {
+    auto& mine = *static_cast<watch*>(self);
+    auto& element = *reinterpret_cast<E*>(const_cast<std::byte*>(place));  // atomic_ref has no const form
+    mine.value_ = std::atomic_ref<E>(element).load(std::memory_order_acquire);
+    try {
+      return static_cast<bool>(mine.ready_(mine.value_));
+    } catch (...) {
+      mine.thrown_ = std::current_exception();
+      return true;
+    }
+  }
+
+  std::remove_reference_t<Ready>& ready_;
+  E value_{};
+  std::exception_ptr thrown_{};
+};
+
+status wait_until(window_view& window, std::uint64_t at, std::size_t bytes, int from,
+                  const element_test& ready) noexcept;
+status test_until(window_view& window, std::uint64_t at, std::size_t bytes, const element_test& ready) noexcept;
+
+}  // namespace rma::detail

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Waiting for an element of this rank's own part, which other ranks write as they like.
+///
+///   looks all the time (RMA_SPIN_US) ---> sleeps for an eighth of the time waited so far, 4 ms at most ---> looks ...
+///
+/// A store rings no bell, and a bell for each would cost more than the store. So the wait sleeps for shares of its own
+/// length: whatever it took for the element to change, it is seen an eighth later at the latest. What comes as a
+/// message (user memory, other nodes without adapters) wakes the sleeper as ever.
+#include <cstdint>
+
+#include "rma/detail/word_ops.hpp"
+#include "xfer/entry_scope.hpp"
+#include "xfer/protocols.hpp"
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+namespace {
+
+/// Where the element is; or why there is none.
+status find_element(const window_core& w, std::uint64_t at, std::size_t bytes, const std::byte*& place) noexcept {
+  std::uint64_t offset = 0;
+  if (__builtin_mul_overflow(at, w.unit, &offset)) return status::out_of_window;
+  place = local_range(w, offset, bytes);
+  if (place == nullptr) return status::out_of_window;
+  return reinterpret_cast<std::uintptr_t>(place) % bytes == 0 ? status::done : status::misaligned;
+}
+
+/// peer_failed if nobody is left who could write it.
+status is_hopeless(const window_core& w, int from) noexcept {
+  if (from < 0) return w.team->lost_member();
+  if (!w.ctx->gone(w.world_rank(from))) return status::done;
+  w.ctx->blame(w.world_rank(from));
+  return status::peer_failed;
+}
+
+}  // namespace
+
+status wait_until(window_view& view, std::uint64_t at, std::size_t bytes, int from,
+                  const element_test& ready) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const entry_scope in(w, call::wait_until, from);
+  if (from >= w.size()) return status::bad_rank;
+  const std::byte* place = nullptr;
+  if (const status s = find_element(w, at, bytes, place); s != status::done) return s;
+  const absence out(w);
+  return w.ctx->wait_unrung([&]() noexcept { return ready(place); }, [&]() noexcept { return is_hopeless(w, from); });
+}
+
+status test_until(window_view& view, std::uint64_t at, std::size_t bytes, const element_test& ready) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const entry_scope in(w, call::test_until);
+  const std::byte* place = nullptr;
+  if (const status s = find_element(w, at, bytes, place); s != status::done) return s;
+  if (ready(place)) return status::done;
+  w.ctx->progress();
+  return ready(place) ? status::done : status::not_yet;
+}
+
+}  // namespace rma::detail
