@@ -82,6 +82,9 @@ class client {
   /// Takes the news without waiting: appends ranks that died since the last call. `job_aborted` after an abort,
   /// `fabric_lost` if the connection to the job is gone (then every other rank must be presumed dead).
   virtual status poll_events(std::vector<int>& died) = 0;
+  /// Appends ranks of which poll_events has heard, since the last call, that they have left in good order. None where
+  /// ranks see that of each other.
+  virtual void take_departures(std::vector<int>& /*left*/) {}
 
  protected:
   client() = default;

@@ -44,6 +44,7 @@ class introduced_client final : public client {
   void report_death(int rank) noexcept override { channel_->report_death(rank); }
   [[nodiscard]] int event_fd() const noexcept override { return channel_->event_fd(); }
   status poll_events(std::vector<int>& died) override { return channel_->poll_events(died); }
+  void take_departures(std::vector<int>& left) override { channel_->take_departures(left); }
 
  private:
   std::unique_ptr<introduction> by_;

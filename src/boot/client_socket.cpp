@@ -123,6 +123,11 @@ status socket_client::poll_events(std::vector<int>& died) {
   return in_good_order_ ? status::done : broken_;
 }
 
+void socket_client::take_departures(std::vector<int>& left) {
+  left.insert(left.end(), left_.begin(), left_.end());
+  left_.clear();
+}
+
 status socket_client::send(const std::string& frame_bytes, boot_clock::time_point deadline) {
   if (broken_ != status::done) return broken_;
   const frame_link::result sent = link_.send(frame_bytes, deadline);
@@ -148,11 +153,17 @@ bool socket_client::take_news(const frame& received) {
       if (rank < static_cast<std::uint32_t>(size_)) died_.push_back(static_cast<int>(rank));
       break;
     }
+    case message::left: {
+      const std::uint32_t rank = body.u32();
+      if (rank < static_cast<std::uint32_t>(size_)) left_.push_back(static_cast<int>(rank));
+      break;
+    }
     case message::aborted:
       (void)lose();
       broken_ = status::job_aborted;
       break;
     case message::closing:
+      if (rank_0_serves_) left_.push_back(0);
       in_good_order_ = true;
       (void)lose();
       break;

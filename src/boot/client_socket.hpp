@@ -33,6 +33,7 @@ class socket_client final : public client {
   void report_death(int rank) noexcept override;
   [[nodiscard]] int event_fd() const noexcept override { return event_set_.get(); }
   status poll_events(std::vector<int>& died) override;
+  void take_departures(std::vector<int>& left) override;
 
  private:
   status send(const std::string& frame_bytes, boot_clock::time_point deadline);
@@ -50,6 +51,7 @@ class socket_client final : public client {
   unique_fd bell_;        ///< eventfd: news was taken in that poll_events has not told
   unique_fd event_set_;   ///< epoll set of link_ and bell_
   std::deque<int> died_;  ///< not told yet
+  std::deque<int> left_;  ///< not told yet
   std::uint32_t deaths_told_ = 0;
   status broken_ = status::done;  ///< why no further call can work
   bool in_good_order_ = false;    ///< the server said good-bye, or this rank did

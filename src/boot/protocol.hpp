@@ -10,7 +10,7 @@
 ///                                <-  ready                         all ranks are here
 ///   put | get | fence | ...      ->
 ///                                <-  value | no_value | fence_done | fence_failed | bye   (replies, in order)
-///                                <-  died | aborted | closing                             (news, at any time)
+///                                <-  died | left | aborted | closing                      (news, at any time)
 ///
 /// The handshake authenticates the connection and both its ends; later frames carry no MAC of their own.
 #pragma once
@@ -51,6 +51,7 @@ enum class message : std::uint8_t {
   bye,           ///< (empty)
   report_death,  ///< u32 rank
   died,          ///< u32 rank
+  left,          ///< u32 rank
   closing,       ///< u32 rounds that the receiver's came after: the server ends in good order
 };
 

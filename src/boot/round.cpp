@@ -87,9 +87,17 @@ void round::fence(int rank) {
 void round::leave(int rank) {
   members_[index(rank)].state = rank_state::left;
   ++gone_;
+  departures_.push_back(rank);
   send_(rank, bare_frame(message::bye));
   fail_fence();
   fail_hopeless_gets();
+}
+
+void round::tell_departures() {
+  for (const int rank : departures_) {
+    broadcast(frame_writer(message::left).u32(static_cast<std::uint32_t>(rank)).finish());
+  }
+  departures_.clear();
 }
 
 void round::die(int rank) {

@@ -35,6 +35,9 @@ class round {
   [[nodiscard]] rank_state state(int rank) const { return members_[index(rank)].state; }
   /// In the order in which the deaths became known.
   [[nodiscard]] const std::vector<int>& deaths() const noexcept { return deaths_; }
+  /// Somebody has left, and those that are still here have not been told.
+  [[nodiscard]] bool has_departures() const noexcept { return !departures_.empty(); }
+  void tell_departures();
   /// Nobody is here and nobody will come.
   [[nodiscard]] bool over() const noexcept { return gone_ == members_.size(); }
   void broadcast(const std::string& frame_bytes);
@@ -60,6 +63,7 @@ class round {
 
   std::vector<member> members_;
   std::vector<int> deaths_;
+  std::vector<int> departures_;  ///< not told yet
   std::unordered_map<std::string, std::string> values_;
   send_function send_;
   std::size_t came_ = 0;  ///< ranks that ever joined

@@ -26,6 +26,7 @@ namespace {
 constexpr std::size_t strangers_beyond_size = 64;
 constexpr std::size_t out_bytes_max = std::size_t{8} << 20;  // who does not read is not listened to either
 constexpr std::chrono::milliseconds accept_pause{100};
+constexpr std::chrono::milliseconds departure_patience{200};
 constexpr std::size_t fixed_descriptors = 2;  // in `watched`, before the connections
 
 unique_fd make_event() {
@@ -118,6 +119,7 @@ void server::wait_for_work(std::vector<pollfd>& watched) {
       watched.push_back({each->fd.get(), static_cast<short>(events), 0});
       if (each->now != connection::phase::member) earliest = std::min(earliest, each->deadline);
     }
+    for (const auto& [number, seated] : rounds_) earliest = std::min(earliest, seated->tell_at);
   }
   const int timeout_ms = earliest == boot_clock::time_point::max() ? -1 : ms_until(earliest);
   (void)::poll(watched.data(), watched.size(), timeout_ms);  // an error shows as "nothing ready"
@@ -136,6 +138,7 @@ void server::serve(const std::vector<pollfd>& watched) {
     if (each->now != connection::phase::member && each->deadline <= now) each->doomed = true;
   }
   drop_doomed();
+  tell_departures();
   for (const auto& each : connections_) flush(*each);
   forget_old_rounds();
 }
@@ -193,6 +196,18 @@ void server::read_from(connection& from) {
     if (result == frame_reader::result::garbage) from.doomed = true;
     if (result != frame_reader::result::ready) return;
     on_frame(from, received);
+  }
+}
+
+/// Mostly all leave at once, and nobody is here any more that would have to be told of each.
+void server::tell_departures() {
+  const auto now = boot_clock::now();
+  for (const auto& [number, seated] : rounds_) {
+    if (!seated->logic.has_departures()) continue;
+    if (seated->tell_at == boot_clock::time_point::max()) seated->tell_at = now + departure_patience;
+    if (seated->tell_at > now) continue;
+    seated->logic.tell_departures();
+    seated->tell_at = boot_clock::time_point::max();
   }
 }
 

@@ -94,6 +94,7 @@ class server {
   void drop_doomed();
   static void flush(connection& to);
   seated_round& round_at(std::size_t number);
+  void tell_departures();
   void forget_old_rounds();
   void death_of(int rank);
   void wake_loop() const;

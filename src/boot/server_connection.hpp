@@ -48,6 +48,7 @@ struct server::seated_round {
 
   std::vector<connection*> seats;  ///< by rank; null if it is not here
   round logic;
+  boot_clock::time_point tell_at = boot_clock::time_point::max();  ///< when it has departures
 };
 
 }  // namespace rma::boot

@@ -254,7 +254,7 @@ bool context::heard_out(std::int64_t& until_ns) noexcept {
     const std::lock_guard guard(lock_);
     bool expected = false;
     for (int rank = 0; rank < boot_.size() && !expected; ++rank) {
-      expected = around_.has_left(rank) && wide_->expects_goodbye(rank);
+      expected = has_left(rank) && wide_->expects_goodbye(rank);
     }
     if (!expected) return true;
   }
@@ -383,6 +383,10 @@ void context::look_around(std::int64_t now_ns) noexcept {
   for (const int rank : died) boot_.report_death(rank);
   const status job = boot_.poll_events(died);
   for (const int rank : died) bury(rank);
+  std::vector<int> left;
+  boot_.take_departures(left);
+  left_.insert(left_.end(), left.begin(), left.end());
+  far_left_.store(static_cast<std::uint32_t>(left_.size()));
   if (job == status::fabric_lost && boot_.rank_0_serves()) {
     bury_other_nodes();
   } else if (!ok(job)) {
@@ -409,7 +413,15 @@ bool context::dead(int rank) noexcept {
   return std::find(dead_.begin(), dead_.end(), rank) != dead_.end();
 }
 
-bool context::gone(int rank) noexcept { return around_.has_left(rank) || dead(rank); }
+bool context::gone(int rank) noexcept { return has_left(rank) || dead(rank); }
+
+// The ranks of this node see it at once; of others the job's server tells.
+bool context::has_left(int rank) noexcept {
+  if (around_.has_left(rank)) return true;
+  if (far_left_.load() == 0) return false;
+  const std::lock_guard guard(news_lock_);
+  return std::find(left_.begin(), left_.end(), rank) != left_.end();
+}
 
 void context::lost(int rank) noexcept {
   blame(rank);
@@ -433,7 +445,8 @@ void context::bury(int rank) noexcept {
 void context::bury_other_nodes() noexcept {
   if (std::exchange(cut_off_, true)) return;
   for (int rank = 0; rank < boot_.size(); ++rank) {
-    if (!node_.reaches(rank) && !around_.has_left(rank)) bury(rank);
+    const bool has_left = std::find(left_.begin(), left_.end(), rank) != left_.end();
+    if (!node_.reaches(rank) && !has_left) bury(rank);
   }
 }
 
@@ -509,7 +522,7 @@ void context::on_immediate(int source, std::uint32_t immediate) noexcept {
 
 // Out of reach is as good as dead; of who has left in good order nothing is expected.
 void context::on_broken(int rank) noexcept {
-  if (!around_.has_left(rank)) lost(rank);
+  if (!has_left(rank)) lost(rank);
 }
 
 void context::start_progress_thread() {

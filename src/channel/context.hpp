@@ -303,6 +303,8 @@ class context final : public fabric::sink, public fabric::directory {
   /// Dead, or has left the job.
   [[nodiscard]] bool gone(int rank) noexcept;
   [[nodiscard]] bool dead(int rank) noexcept;
+  /// Has ended its Runtime, and serves nobody any more.
+  [[nodiscard]] bool has_left(int rank) noexcept;
   /// Number of deaths seen so far.
   [[nodiscard]] std::uint32_t deaths() const noexcept { return deaths_.load(); }
   /// The fabric found out that this rank's process is gone, before its liveness word was looked at.
@@ -416,8 +418,10 @@ class context final : public fabric::sink, public fabric::directory {
   void* before_sleep_self_ = nullptr;
   bool on_duty_ = false;
   std::int64_t duty_due_ns_ = std::numeric_limits<std::int64_t>::max();
-  std::mutex news_lock_;  ///< of dead_ and the boot client's events
+  std::mutex news_lock_;  ///< of dead_, left_ and the boot client's events
   std::vector<int> dead_;
+  std::vector<int> left_;  ///< of other nodes
+  word32 far_left_{};      ///< so many
   word32 deaths_{};
   word32 aborted_{};
   word32 departures_{};

@@ -76,6 +76,17 @@ status team_core::lost_member() noexcept {
   return status::done;
 }
 
+status team_core::nobody_left() noexcept {
+  if (const status s = lost_member(); s != status::done) return s;
+  context& ctx = *rt->ctx;
+  if (size == 1 || ctx.threads() == thread_level::multiple) return status::done;
+  for (int r = 0; r < size; ++r) {
+    if (r != rank && !ctx.gone(world_rank(r))) return status::done;
+  }
+  ctx.blame(world_rank(rank == 0 ? 1 : 0));
+  return status::peer_failed;
+}
+
 status team_core::gone_member() noexcept {
   for (int r = first; r < first + mapped; ++r) {
     if (place(r) < 0 || r == rank || !rt->ctx->gone(world_rank(r))) continue;

@@ -59,6 +59,8 @@ struct team_core : std::enable_shared_from_this<team_core> {
   }
   /// `peer_failed` if a member is dead, and who is to blame.
   status lost_member() noexcept;
+  /// For what any member may bring about: the same if all others have left, and no other thread is there to do it.
+  status nobody_left() noexcept;
   /// The same for those who have left the job, too: for waits that need every member.
   status gone_member() noexcept;
   void ring_all() noexcept;

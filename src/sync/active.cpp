@@ -263,7 +263,7 @@ status wait_signal(window_view& view, unsigned signal, std::uint64_t count, int 
   return wait_for_count(
       w, [&]() noexcept { return take_signals(counter, count); },
       [&]() noexcept {
-        if (from < 0) return w.team->lost_member();
+        if (from < 0) return w.team->nobody_left();
         if (!w.ctx->gone(w.world_rank(from))) return status::done;
         w.ctx->blame(w.world_rank(from));
         return status::peer_failed;

@@ -28,7 +28,7 @@ status find_element(const window_core& w, std::uint64_t at, std::size_t bytes, c
 
 /// peer_failed if nobody is left who could write it.
 status is_hopeless(const window_core& w, int from) noexcept {
-  if (from < 0) return w.team->lost_member();
+  if (from < 0) return w.team->nobody_left();
   if (!w.ctx->gone(w.world_rank(from))) return status::done;
   w.ctx->blame(w.world_rank(from));
   return status::peer_failed;

@@ -415,7 +415,7 @@ status request_state(request_node& node) noexcept {
   if (node.task != nullptr) return step(node);
   if (node.posted != nullptr) return node.posted->over.load() != 0 ? node.posted->result : status::not_yet;
   if (node.peer->operations_done.load() >= node.operation) return acknowledged(node);
-  if (node.owner->ctx().deaths() != 0 && node.owner->ctx().gone(node.rank)) {
+  if (node.owner->ctx().gone(node.rank)) {
     node.owner->ctx().blame(node.rank);
     return status::peer_failed;
   }

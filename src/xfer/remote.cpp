@@ -110,6 +110,10 @@ status find_far(window_core& w, int target, far_target*& found) noexcept {
   found = &far;
   if (far.known) [[likely]]
     return status::done;
+  if (const int rank = w.world_rank(target); w.ctx->gone(rank)) {  // its window may be empty by now, or another's
+    w.ctx->blame(rank);
+    return status::peer_failed;
+  }
   fabric::region_key block;
   if (const status s = block_region(w, target, block); s != status::done) return s;
   window_identity it{};
