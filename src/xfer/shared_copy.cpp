@@ -19,6 +19,7 @@ std::byte* buffer_of(const checked_operation& o) noexcept {
 status copy_here(window_core& w, const fabric::region_key& region, const checked_operation& o, std::uint64_t first,
                  std::uint64_t bytes) noexcept {
   operation_args args = *o.args;
+  args.signal = -1;  // raised once, when all parts are there
   if (args.kind == call::put) {
     args.origin = buffer_of(o) + first;
   } else {

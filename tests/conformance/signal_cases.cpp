@@ -37,6 +37,32 @@ void put_ring(context& ctx) {
   win.free();
 }
 
+// Goal: the signal of a put or get that is made in several parts, by both sides perhaps, comes once, behind the last.
+// Method: each rank waits in the library, so that it is asked to help. Break: leave the signal to the parts.
+void in_parts(context& ctx) {
+  constexpr std::size_t count = (std::size_t{3} << 17) + 1;  // 3 MiB and a word
+  test_window<std::uint64_t> win(ctx, 2 * count);
+  std::vector<std::uint64_t> from(count), to(count);
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  const std::size_t rounds = ctx.rounds(6);
+  for (std::size_t round = 1; round <= rounds; ++round) {
+    fill_tagged(std::span(from), ctx.rank(), round);
+    fill_tagged(win.local().last(count), ctx.rank(), round + 1000);
+    ctx.world().barrier();
+    win->put_signal(words(from), ctx.right(), win.at(ctx.right(), 0), 5);
+    win->wait_signal(5, 1, ctx.left());
+    ctx.equal(first_untagged(words(win.local()).first(count), ctx.left(), round), count, "words there with the signal");
+    win->get_signal(std::span(to), ctx.right(), win.at(ctx.right(), count), 6);
+    win->flush(ctx.right());
+    ctx.equal(first_untagged(words(to), ctx.right(), round + 1000), count, "words of a get with a signal");
+    win->wait_signal(6, 1, ctx.left());
+    ctx.world().barrier();
+    ctx.equal(win->signal_value(5) + win->signal_value(6), std::uint64_t{0}, "signals that came twice");
+  }
+  win->unlock_all();
+  win.free();
+}
+
 // Goal: signals count: many raised by many ranks are taken away in any portions.
 void counts_add_up(context& ctx) {
   const auto ranks = static_cast<std::size_t>(ctx.size());
@@ -206,6 +232,7 @@ void unknown_signals(context& ctx) {
 
 constexpr test_case signal_table[] = {
     {"signal.put_ring", put_ring, each_kind},
+    {"signal.in_parts", in_parts, each_kind},
     {"signal.counts_add_up", counts_add_up, each_kind},
     {"signal.many_signals", many_signals, each_kind},
     {"signal.get_tells_the_target", get_tells_the_target, each_kind, 2},
