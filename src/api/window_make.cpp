@@ -289,7 +289,7 @@ status choose_mode(window_core& w, const window_plan& plan) {
                  : w.mode == accumulate_mode::element ? element_path::locked
                                                       : element_path::stripe;
     const bool tells = v.elements != element_path::stripe || v.base == nullptr;
-    const bool marks = tells && plan.kind != call::allocate_shared && v.plain_record != 0;
+    const bool marks = locked_is_fence && tells && plan.kind != call::allocate_shared && v.plain_record != 0;
     v.stored = v.stored_at_rest = marks ? 0 : 1;
     if (v.base == nullptr || forced) continue;
     const window_block& block = *w.block_at(w.team->places[i]);

@@ -55,8 +55,8 @@ std::uint32_t told_by(const window_core& w, std::size_t array_at, int rank) noex
 
 std::uint32_t posts_from(window_core& w, int target) noexcept {
   if (w.block_of(target) != nullptr) return told_by(w, w.layout.posts_at, target);
-  const std::unique_lock guard(w.ctx->lock(), std::try_to_lock);
-  return guard ? w.told_by_message[w.world_rank(target)].posts : 0;
+  const std::lock_guard guard(w.ctx->lock());  // waits for it: who told may ring before this rank counts as asleep
+  return w.told_by_message[w.world_rank(target)].posts;
 }
 
 /// Whether this origin has completed as often as this rank has posted to it. Counted for each by itself: what another

@@ -420,6 +420,12 @@ std::unique_ptr<lock_attempt> attempt_cpu(window_core& w, int target, lock_kind 
   return std::make_unique<cpu_attempt>(w, target, kind);
 }
 
+void take_back_first_use(window_core& w, int target) noexcept {
+  if (w.crowded || target < 0 || target >= w.size() || w.is_far(target)) return;  // crowded: no call is inlined
+  target_view& t = w.views[w.index_of(target)];
+  if (t.lock != nullptr && t.held == 0) take_back(w, t);
+}
+
 status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
   take_back(w, w.views[w.index_of(target)]);
   cpu_wait wait(w, target, kind);

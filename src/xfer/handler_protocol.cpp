@@ -96,8 +96,8 @@ void keep_pace(window_core& w, const context::peer& peer, std::uint64_t sent, st
 /// Until the queue of messages to the peer is no longer than that.
 status wait_for_room(window_core& w, int to, context::peer& peer, std::size_t queued) noexcept {
   const status s = w.ctx->wait_for_peer(to, [&]() noexcept {
-    const std::unique_lock guard(w.ctx->lock(), std::try_to_lock);
-    return guard.owns_lock() && peer.waiting_count() <= queued;
+    const std::lock_guard guard(w.ctx->lock());
+    return peer.waiting_count() <= queued;
   });
   if (s == status::peer_failed) w.ctx->blame(to);
   return s;

@@ -294,10 +294,14 @@ namespace {
     if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
     o.choose("none", "refused");
   }
-  if (const status s = check(w, a, o); s != status::done) return s;
-  if (w.ctx->deaths() != 0 && w.ctx->dead(o.peer)) {
+  status may = check(w, a, o);
+  if (may == status::done && w.ctx->deaths() != 0 && w.ctx->dead(o.peer)) {
     w.ctx->blame(o.peer);
-    return status::peer_failed;
+    may = status::peer_failed;
+  }
+  if (may != status::done) {
+    if (w.access == access_epoch::lock_all) take_back_first_use(w, a.target);
+    return may;
   }
   if (w.access == access_epoch::lock_all && held(w, a.target, o) == 0) {
     if (const status s = touch(w, a.target); s != status::done) return s;

@@ -83,13 +83,14 @@ status run_staged(window_core& w, const fabric::region_key& region, const checke
   passage pieces(w, o, stage);
   bool answers = true;
   status s = status::done;
-  while (s != status::peer_failed && (pieces.done_bytes() < o.bytes || pieces.waits())) {
+  const auto is_hopeless = [&s]() noexcept { return s == status::peer_failed || s == status::job_aborted; };
+  while (!is_hopeless() && (pieces.done_bytes() < o.bytes || pieces.waits())) {
     if (answers && s == status::done) answers = pieces.ask();
     if (!pieces.waits()) break;
     if (const status taken = pieces.take(); !ok(taken)) s = taken;
   }
   if (stage.was_fresh()) trial.is_first_use();
-  if (s == status::peer_failed || pieces.done_bytes() == o.bytes) return s;
+  if (is_hopeless() || pieces.done_bytes() == o.bytes) return s;
   if (pieces.done_bytes() == 0 && s == status::done) return status::not_supported;
   return copy_here(w, region, o, pieces.done_bytes(), o.bytes - pieces.done_bytes());
 }

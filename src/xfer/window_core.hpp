@@ -407,6 +407,8 @@ status send_waiting(window_core& w, int target) noexcept;
 void await_news_of_death(window_core& w) noexcept;
 /// lock_all: takes the target's shared lock at its first use.
 status touch(window_core& w, int target) noexcept;
+/// lock_all: that use was refused. An inlined call may have tried to take the lock, too late.
+void take_back_first_use(window_core& w, int target) noexcept;
 /// Adds to a counter of the target's block, there or by message, and wakes it.
 enum class counter_kind : std::uint32_t { signal, completion, post };
 void notify(window_core& w, int target, counter_kind kind, std::uint32_t index) noexcept;

@@ -23,7 +23,8 @@ using rma::explore::verdict;
 namespace {
 
 /// What each rank does with the lock of rank 0, one letter for each time: (w)rites, (r)eads, (a)ccumulates, which is a
-/// writer's epoch that lock "two-sided" sends whole; (h)olds it alone, and nothing else.
+/// writer's epoch that lock "two-sided" sends whole; (h)olds it alone, and nothing else; (x) is refused at its first
+/// use in a lock_all epoch.
 using roles = std::vector<std::string>;
 
 struct holders {
@@ -31,7 +32,18 @@ struct holders {
   int readers = 0;
 };
 
+void be_refused(player& me, Window<std::uint64_t>& win) {
+  me.check(win.try_lock_all() == rma::status::done, "lock_all");
+  try {
+    win.put(std::uint64_t{1}, 0, 1);
+    me.check(false, "a put out of range");
+  } catch (const rma::Error&) {
+  }
+  win.unlock_all();
+}
+
 void hold(player& me, Window<std::uint64_t>& win, char role, holders& now) {
+  if (role == 'x') return be_refused(me, win);
   auto held = win.lock(role == 'r' ? rma::shared : rma::exclusive, 0);
   if (role == 'a') {
     win.accumulate(std::uint64_t{1}, 0, 0, rma::sum);
@@ -149,6 +161,10 @@ TEST_CASE("lock cpu in all orders, with ranks of another node", "[explore][lock]
   all_hold(2, cpu, 1, {"h", "h"});
   all_hold(1, cpu, 2, {"", "w", "w"});
   all_hold(1, cpu, 2, {"r", "w", "rw"});
+}
+
+TEST_CASE("a refused first use leaves no hold behind, in all orders", "[explore][lock][lock_cpu]") {
+  all_hold(3, cpu, 0, {"x", "w"});
 }
 
 TEST_CASE("lock hybrid in all orders, migrating", "[explore][lock][lock_hybrid]") {

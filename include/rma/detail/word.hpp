@@ -24,6 +24,13 @@
 
 namespace rma::detail {
 
+/// An instruction that reads and writes at once orders everything before it before everything after it.
+#if defined(__x86_64__)
+inline constexpr bool locked_is_fence = true;
+#else
+inline constexpr bool locked_is_fence = false;
+#endif
+
 #if defined(RMA_EXPLORE)
 /// Before every access to something that ranks share, a word for example; null: it may be anything. Defined by the
 /// explorer.
