@@ -35,7 +35,8 @@ class exception_watch {
 /// Closes a passive epoch when the scope ends. Left by an exception, it abandons the epoch: the lock is given
 /// back without waiting for anything and the window is marked failed.
 /// Errors     a scope's end cannot report any: if the epoch cannot be closed (peer_failed, transfer_failed), the window
-///            is marked failed, too. `unlock` as the scope's last call throws instead, and leaves the window in use
+///            is marked failed, too. `unlock` as the scope's last call throws instead, and leaves the window in use.
+///            What the window's own `unlock` or `unlock_all` has closed stays closed
 /// Threads    belongs to the thread that opened it
 /// Lifetime   within that of its window, which may be moved meanwhile. Buffers of its puts and gets must outlive it, or
 ///            the last flush: declare them before it
@@ -48,7 +49,11 @@ class [[nodiscard]] Epoch {
   ~Epoch() {
     if (view_ == nullptr) return;
     detail::window_view* const view = view_;
-    if (exceptions_.thrown() || !ok(close())) detail::abandon_epoch(*view, target_);
+    if (exceptions_.thrown()) {
+      detail::abandon_epoch(*view, target_);
+    } else if (const status s = close(); !ok(s) && s != status::not_locked) {  // the window's unlock may have done it
+      detail::abandon_epoch(*view, target_);
+    }
   }
 
   /// Completes what was issued to the target (all targets for lock_all), here and there, and stays in the epoch.

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <source_location>
 #include <span>
 #include <utility>
@@ -15,6 +16,7 @@ namespace rma {
 
 class Request;
 std::size_t wait_any(std::span<Request> requests, std::source_location where);
+std::optional<std::size_t> test_any(std::span<Request> requests, std::source_location where);
 void wait_all(std::span<Request> requests, std::source_location where);
 [[nodiscard]] status try_wait_all(std::span<Request> requests) noexcept;
 
@@ -38,6 +40,9 @@ void drop_request(request_node* node) noexcept;
 /// the target, flush. An operation on mapped memory is complete when it returns and its Request is empty:
 /// no allocation. There is no limit on outstanding requests; a finished one gives its memory back.
 ///
+/// One that is dropped lets the operation go on: its buffers stay in use until the next flush or the epoch's end. A
+/// pending one must end or be dropped before its Runtime.
+///
 /// Threads    a Request is for one thread at a time; at the levels single and funneled for the runtime's: a call
 ///            of another is refused (wrong_thread), and the request stays what it was
 /// Errors     wait and test report the operation's own failure (peer_failed, transfer_failed), which flushes after that
@@ -45,12 +50,15 @@ void drop_request(request_node* node) noexcept;
 class Request {
  public:
   Request() noexcept = default;
-  explicit Request(detail::request_node* node) noexcept : node_(node) {}
-  Request(Request&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  /// Of an operation; without a node it is complete already.
+  explicit Request(detail::request_node* node) noexcept : node_(node), is_news_(node == nullptr) {}
+  Request(Request&& other) noexcept
+      : node_(std::exchange(other.node_, nullptr)), is_news_(std::exchange(other.is_news_, false)) {}
   Request& operator=(Request&& other) noexcept {
     if (this != &other) {
       if (node_ != nullptr) detail::drop_request(node_);
       node_ = std::exchange(other.node_, nullptr);
+      is_news_ = std::exchange(other.is_news_, false);
     }
     return *this;
   }
@@ -62,21 +70,25 @@ class Request {
   bool test(std::source_location where = std::source_location::current()) {
     const status s = node_ == nullptr ? status::done : detail::test_request(node_);
     if (s == status::not_yet) return false;
+    is_news_ = false;
     if (!ok(s)) detail::raise_request("test", s, node_, where);
     return true;
   }
   [[nodiscard]] status try_test() noexcept {
     const status s = node_ == nullptr ? status::done : detail::test_request(node_);
+    if (s != status::not_yet) is_news_ = false;
     if (node_ != nullptr && s != status::not_yet) detail::end_failed(node_, s);
     return s;
   }
 
   /// Blocks until complete. A finished or empty request returns at once.
   void wait(std::source_location where = std::source_location::current()) {
+    is_news_ = false;
     const status s = node_ == nullptr ? status::done : detail::wait_request(node_);
     if (!ok(s)) detail::raise_request("wait", s, node_, where);
   }
   [[nodiscard]] status try_wait() noexcept {
+    is_news_ = false;
     const status s = node_ == nullptr ? status::done : detail::wait_request(node_);
     if (node_ != nullptr) detail::end_failed(node_, s);
     return s;
@@ -84,6 +96,7 @@ class Request {
 
   friend void wait_all(std::span<Request> requests, std::source_location where);
   friend std::size_t wait_any(std::span<Request> requests, std::source_location where);
+  friend std::optional<std::size_t> test_any(std::span<Request> requests, std::source_location where);
   friend status try_wait_all(std::span<Request> requests) noexcept;
 
   /// True while the operation may still be running (no progress is made).
@@ -94,15 +107,23 @@ class Request {
   static status check_caller(std::span<const Request> requests) noexcept;
   static void advance_together(std::span<Request> requests) noexcept;
 
+  static std::size_t first_news(std::span<const Request> requests) noexcept;
+
   detail::request_node* node_ = nullptr;
+  bool is_news_ = false;  ///< it had ended at once, which wait_any and test_any have to tell
 };
 
 /// Waits for all. The first failure is thrown after all have ended.
 void wait_all(std::span<Request> requests, std::source_location where = std::source_location::current());
 [[nodiscard]] status try_wait_all(std::span<Request> requests) noexcept;
 
-/// Waits until one of them has ended and returns its index; requests.size() if none is pending.
+/// Waits until one of them has ended and returns its index, also of one that had ended at once. Each is told once, by
+/// this, test_any, or its own test or wait: requests.size() if there is nothing more to tell.
 std::size_t wait_any(std::span<Request> requests, std::source_location where = std::source_location::current());
+
+/// The same without waiting: nothing if none of them has ended yet. Makes one step of progress.
+std::optional<std::size_t> test_any(std::span<Request> requests,
+                                    std::source_location where = std::source_location::current());
 
 /// True if all have ended; makes one step of progress for each that has not.
 bool test_all(std::span<Request> requests, std::source_location where = std::source_location::current());

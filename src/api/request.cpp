@@ -68,6 +68,12 @@ bool Request::is_silent(std::span<const Request> requests) noexcept {
   });
 }
 
+/// One that has ended, and nobody has been told.
+std::size_t Request::first_news(std::span<const Request> requests) noexcept {
+  const auto is_over = [](const Request& r) { return r.is_news_ && r.node_ == nullptr; };
+  return static_cast<std::size_t>(std::find_if(requests.begin(), requests.end(), is_over) - requests.begin());
+}
+
 // Before a step is made for any of them.
 status Request::check_caller(std::span<const Request> requests) noexcept {
   const auto pending = std::find_if(requests.begin(), requests.end(), [](const Request& r) { return r.pending(); });
@@ -105,6 +111,7 @@ void wait_all(std::span<Request> requests, std::source_location where) {
   Request::advance_together(requests);
   std::optional<Error> first;
   for (Request& r : requests) {
+    r.is_news_ = false;
     const status s = r.node_ == nullptr ? status::done : detail::wait_request(r.node_);
     if (ok(s)) continue;
     Error error = detail::request_error("wait_all", s, r.node_, where);
@@ -119,6 +126,10 @@ std::size_t wait_any(std::span<Request> requests, std::source_location where) {
   const auto over = [](const Request& r) noexcept {
     return r.node_ != nullptr && detail::request_state(*r.node_) != status::not_yet;
   };
+  if (const std::size_t told = Request::first_news(requests); told != requests.size()) {
+    requests[told].is_news_ = false;
+    return told;
+  }
   const auto first = std::find_if(requests.begin(), requests.end(), [](const Request& r) { return r.pending(); });
   if (first == requests.end()) return requests.size();
   // `over` is true for failed ones, too, so that a death ends the wait.
@@ -129,6 +140,18 @@ std::size_t wait_any(std::span<Request> requests, std::source_location where) {
   const auto ended = std::find_if(requests.begin(), requests.end(), over);
   ended->wait(where);
   return static_cast<std::size_t>(ended - requests.begin());
+}
+
+std::optional<std::size_t> test_any(std::span<Request> requests, std::source_location where) {
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    if (requests[i].pending()) {
+      if (requests[i].test(where)) return i;
+    } else if (requests[i].is_news_) {
+      requests[i].is_news_ = false;
+      return i;
+    }
+  }
+  return std::nullopt;
 }
 
 bool test_all(std::span<Request> requests, std::source_location where) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "api/window_agree.hpp"
 #include "channel/call_scope.hpp"
 #include "core/memory.hpp"
 #include "core/names.hpp"
@@ -28,7 +29,6 @@ namespace {
 
 constexpr std::uint64_t magic_base = 0x726d612d77696e00ULL;
 constexpr std::size_t stripes_max = 256;
-constexpr unsigned signals_max = 1U << 20;
 /// Library memory that others copy to begins in the middle of a page: users' large buffers begin at the start of one,
 /// and copies between equal offsets in pages make loads wait for stores (docs/decisions/0007-copies.md). What only
 /// adapters move begins at the start: a packet of 4 KiB is one page then, not parts of two.
@@ -40,11 +40,6 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   std::uint64_t x = a * 0x9e3779b97f4a7c15ULL + b + 0x7f4a;
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ULL;
   return x ^ (x >> 27);
-}
-
-[[noreturn]] void refuse(const window_plan& plan, const Hints& hints, status code, const std::string& why) {
-  const std::string name = hints.name.empty() ? std::string("window") : fmt::format("window '{}'", hints.name);
-  throw Error(code, fmt::format("{} of {}: {}: {}", name_of(plan.kind), name, rma::name_of(code), why));
 }
 
 /// The data begin `colour` bytes behind a multiple of `grain`.
@@ -69,90 +64,6 @@ block_layout lay_out(std::size_t mapped, std::size_t signals, std::size_t bytes,
 std::uint64_t on_huge_pages(std::uint64_t bytes) noexcept {
   const std::uint64_t rest = bytes % shm::huge_bytes;
   return rest < huge_from_bytes ? bytes : bytes + shm::huge_bytes - rest;
-}
-
-/// What all ranks need to know of each other before anything is allocated.
-struct agreement {
-  std::uint64_t bytes_max = 0;
-  std::uint64_t bytes_sum = 0;
-  std::uint64_t mapped_max = 0;
-  status worst = status::done;
-};
-
-agreement agree(team_core& team, std::uint64_t bytes, fence_kind fence, status mine) {
-  const auto kind = static_cast<std::uint64_t>(fence);
-  std::array<std::uint64_t, 5> highest{bytes, static_cast<std::uint64_t>(team.mapped),
-                                       static_cast<std::uint64_t>(-static_cast<int>(mine)), kind, ~kind};
-  std::uint64_t sum = bytes;
-  agreement all;
-  all.worst = team.allreduce(highest.data(), highest.size(), element::u64, max);
-  if (ok(all.worst)) all.worst = team.allreduce_one(sum, rma::sum);
-  if (!ok(all.worst)) return all;
-  all.bytes_max = highest[0];
-  all.mapped_max = highest[1];
-  all.bytes_sum = sum;
-  all.worst = static_cast<status>(-static_cast<int>(highest[2]));
-  if (ok(all.worst) && highest[3] != ~highest[4]) all.worst = status::bad_setting;
-  return all;
-}
-
-fence_kind wished_fence(const settings& config, const Hints& hints) {
-  if (hints.fence != fence_kind::automatic) return hints.fence;
-  for (const fence_kind kind : {fence_kind::placed, fence_kind::def, fence_kind::imm_naive, fence_kind::imm_opt}) {
-    if (config.is(knob::fence, name_of(kind))) return kind;
-  }
-  return config.is(knob::fence, "imm-ri") ? fence_kind::imm_ri : fence_kind::automatic;
-}
-
-/// Fence imm-ri needs a fabric that can notify, unless all memory is mapped.
-bool can_have_fence(const team_core& team, fence_kind kind) noexcept {
-  const fabric::network* const wide = team.rt->where.wide.get();
-  return kind != fence_kind::imm_ri || team.one_node || wide == nullptr || wide->caps().write_with_immediate;
-}
-
-status check_plan(const team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t& bytes) noexcept {
-  bytes = 0;
-  if (plan.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / plan.element_bytes) return status::bad_size;
-  if (hints.signals > signals_max || hints.fence > fence_kind::imm_ri) return status::bad_argument;
-  if (!can_have_fence(team, wished_fence(team.rt->config, hints))) return status::not_supported;
-  if (plan.kind == call::allocate_shared && !(team.one_node && (team.rt->intranode || team.size == 1)))
-    return status::unreachable;
-  if (plan.kind == call::create && plan.memory == nullptr && plan.count != 0) return status::bad_argument;
-  const fabric::network* const wide = team.rt->where.wide.get();
-  const bool atomics = wide != nullptr && wide->caps().atomics;
-  if (hints.accumulate == accumulate_mode::device && !atomics) return status::not_supported;
-  bytes = plan.count * plan.element_bytes;
-  return status::done;
-}
-
-void raise_plan(const team_core& team, const window_plan& plan, const Hints& hints, const agreement& all) {
-  switch (all.worst) {
-    case status::bad_size:
-      refuse(plan, hints, all.worst,
-             fmt::format("{} elements of {} bytes here: more than a process can address, on this or another rank",
-                         plan.count, plan.element_bytes));
-    case status::unreachable:
-      refuse(plan, hints, all.worst, "the team spans nodes (or RMA_INTRANODE=off); use team.node()");
-    case status::bad_setting:
-      refuse(plan, hints, all.worst,
-             fmt::format("the ranks wish different fences, this one '{}' (Hints::fence, RMA_FENCE)",
-                         name_of(wished_fence(team.rt->config, hints))));
-    case status::not_supported:
-      if (!can_have_fence(team, wished_fence(team.rt->config, hints))) {
-        refuse(plan, hints, all.worst,
-               "fence 'imm-ri' (Hints::fence, RMA_FENCE) needs a fabric that writes with an immediate; use imm-opt");
-      }
-      refuse(plan, hints, all.worst,
-             "accumulate_mode::device needs a network with atomics (on one node also RMA_FABRIC=verbs, ucx or tcp, "
-             "simulated: sim); use element, striped, handler or automatic");
-    case status::bad_argument:
-      refuse(plan, hints, all.worst,
-             fmt::format("a null pointer with elements, {} signals (at most {}), or an unknown fence_kind, on this or "
-                         "another rank",
-                         hints.signals, signals_max));
-    case status::peer_failed: raise_team(team, name_of(plan.kind).data(), all.worst, std::source_location::current());
-    default: refuse(plan, hints, all.worst, "refused");
-  }
 }
 
 void publish(window_core& w) {
@@ -501,7 +412,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
     raise_team(team, name_of(plan.kind).data(), s, std::source_location::current());
   std::uint64_t bytes = 0;
   const status mine = check_plan(team, plan, hints, bytes);
-  const agreement all = agree(team, bytes, wished_fence(rt.config, hints), mine);
+  const agreement all = agree(team, plan, hints, bytes, mine);
   if (!ok(all.worst)) raise_plan(team, plan, hints, all);
   rt.reap_dropped();  // here, where all members come by
 

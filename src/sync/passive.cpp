@@ -292,6 +292,8 @@ void abandon_epoch(window_view& view, int target) noexcept {
   if (is_freed(view)) return;
   window_core& w = core_of(view);
   const visit in(w);
+  const bool is_open = target < 0 ? w.access == access_epoch::lock_all : w.held(target) != 0;
+  if (!is_open) return;  // closed before the exception
   w.objections.fetch_or(window_core::given_up, std::memory_order_relaxed);
   w.allow_locks(false);
   w.my_block().failed.store(1);
@@ -299,7 +301,6 @@ void abandon_epoch(window_view& view, int target) noexcept {
   if (target >= 0) {
     const std::uint8_t held = w.held(target);
     close_target(w, target);
-    if (held == 0) return;
     --w.locks_open;
     (void)release_lock(w, target, static_cast<lock_kind>(held));
     return;

@@ -269,10 +269,11 @@ bool is_long_copy(const checked_operation& o) noexcept {
 }  // namespace
 
 status check_atomic(window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {
-  const std::uint64_t e = rma::bytes_of(a.type);
   w.refused_op = a.op;
   w.refused_type = a.type;
+  if (a.op > operation::no_op || a.type > element::c64) return status::bad_type;
   if (a.kind == call::compare_and_swap ? a.type > element::u64 : !defined_for(a.op, a.type)) return status::bad_type;
+  const std::uint64_t e = rma::bytes_of(a.type);
   if ((bytes & (e - 1)) != 0) return status::bad_type;  // an element's size is a power of two
   if ((offset & (std::min<std::uint64_t>(e, 8) - 1)) != 0) return status::misaligned;
   return status::done;

@@ -155,7 +155,32 @@ void dropped_in_an_epoch(context& ctx) {
   }
 }
 
+// Goal: a window's own unlock inside the scope of an Epoch closes it for good: its end finds nothing to do, also where
+// an exception comes later, and the window goes on. Break: let the scope's end take not_locked for a failure.
+void closed_by_hand(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 4);
+  const int to = ctx.right();
+  {
+    const auto hold = win->lock(rma::shared, to);
+    win->put(std::uint64_t{1}, to, win.at(to, 0));
+    win->unlock(to);
+  }
+  try {
+    const auto hold = win->lock_all();
+    win->put(std::uint64_t{2}, to, win.at(to, 1));
+    win->unlock_all();
+    throw std::runtime_error("later");
+  } catch (const std::runtime_error&) {}
+  ctx.expect(win->try_lock(rma::shared, to), status::done, "lock after epochs that were closed by hand");
+  win->put(std::uint64_t{3}, to, win.at(to, 2));
+  win->unlock(to);
+  ctx.world().barrier();
+  for (std::size_t i = 0; i < 3; ++i) ctx.equal(win.local()[i], std::uint64_t{i} + 1, "what was put");
+  win.free();
+}
+
 constexpr test_case failed_window_table[] = {
+    {"failed_window.closed_by_hand", closed_by_hand, each_kind},
     {"failed_window.exclusive_lock", exclusive_lock, each_kind},
     {"failed_window.lock_all", lock_all, each_kind},
     {"failed_window.two_scopes", two_scopes, each_kind},

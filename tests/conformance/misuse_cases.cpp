@@ -242,6 +242,10 @@ void untyped_misuse(context& ctx) {
              "band of a double");
   ctx.expect(win->fetch_and_op_as(rma::element::c64, rma::max, &real, &real_old, to, at), status::bad_type,
              "max of a complex");
+  ctx.expect(win->accumulate_as(rma::element::u64, static_cast<rma::operation>(99), &value, one, to, at, one),
+             status::bad_type, "an operator that does not exist");
+  ctx.expect(win->accumulate_as(static_cast<rma::element>(99), rma::sum, &value, one, to, at, one), status::bad_type,
+             "a type that does not exist");
   ctx.expect(win->compare_and_swap_as(rma::element::f64, &real, &real, &real_old, to, at), status::bad_type,
              "compare_and_swap of doubles");
   ctx.check(!rma::ok(win->accumulate_as(rma::element::u64, rma::sum, &value, part, to, at, part)),
@@ -333,6 +337,45 @@ void senseless_boot(context& ctx) {
   ctx.throws(status::bad_boot, {}, [&] { with({.environment = false, .rank = 0, .size = 2}); });
 }
 
+// Goal: windows that the ranks want in different ways are made nowhere, and each rank reads what differs and what it
+// asked for itself. Break: leave one of them out of wishes_of.
+void different_windows(context& ctx) {
+  const bool odd = ctx.rank() != 0;
+  const auto refused = [&](std::initializer_list<std::string_view> said, const auto& make) {
+    if (ctx.size() > 1) ctx.throws(status::bad_setting, said, make);
+  };
+  const auto with = [&](const rma::Hints& mine, const rma::Hints& theirs) {
+    return
+        [&ctx, odd, mine, theirs] { (void)rma::Window<std::uint64_t>::allocate(ctx.world(), 8, odd ? theirs : mine); };
+  };
+  refused({"odd", "signals", odd ? "65536" : "1 "},
+          with({.name = "odd", .signals = 1}, {.name = "odd", .signals = 65536}));
+  refused({"accumulate", odd ? "element" : "handler"},
+          with({.accumulate = rma::accumulate_mode::handler}, {.accumulate = rma::accumulate_mode::element}));
+  refused({"lock", odd ? "cpu" : "two-sided"},
+          with({.lock = rma::lock_protocol::two_sided}, {.lock = rma::lock_protocol::cpu}));
+  refused({"units", odd ? "8 bytes" : "1 bytes"}, with({.displacement_unit = 1}, {}));
+  refused({"fence", odd ? "def" : "imm-opt"},
+          with({.fence = rma::fence_kind::imm_opt}, {.fence = rma::fence_kind::def}));
+  std::vector<std::uint64_t> memory(8);
+  refused({odd ? "allocate" : "create"}, [&] {
+    (void)(odd ? rma::Window<std::uint64_t>::allocate(ctx.world(), 8)
+               : rma::Window<std::uint64_t>::create(ctx.world(), memory));
+  });
+  refused({"units"}, [&] {
+    if (odd) {
+      (void)rma::Window<std::int32_t>::allocate(ctx.world(), 8);
+    } else {
+      (void)rma::Window<std::int64_t>::allocate(ctx.world(), 8);
+    }
+  });
+  auto bytes = [&] {  // one way to count, whatever the type
+    if (odd) return rma::Window<std::byte>::allocate(ctx.world(), 64, {.displacement_unit = 8});
+    return rma::Window<std::byte>::allocate(ctx.world(), 64, {.displacement_unit = 8, .signals = 16});
+  }();
+  bytes.free();
+}
+
 constexpr kind_set displaced_kinds = each_kind & ~only(window_kind::dynamic);
 
 constexpr test_case misuse_table[] = {
@@ -342,6 +385,7 @@ constexpr test_case misuse_table[] = {
     {"misuse.bad_sizes", bad_sizes, each_kind},
     {"misuse.unequal_collectives", unequal_collectives},
     {"misuse.impossible_windows", impossible_windows},
+    {"misuse.different_windows", different_windows},
     {"misuse.operators_without_meaning", operators_without_meaning, each_kind},
     {"misuse.untyped_misuse", untyped_misuse, each_kind},
     {"misuse.wrong_after_right", wrong_after_right, each_kind},

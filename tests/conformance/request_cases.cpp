@@ -85,7 +85,8 @@ void test_until_done(context& ctx) {
   win.free();
 }
 
-// Goal: wait_any names each pending request once; then there is none left and all results are in place.
+// Goal: wait_any and test_any name each request once, also those that had ended at once, but not those that were waited
+// for; then there is none left and all results are in place. Break: let a request that had ended at once be no news.
 void wait_any_names_each_once(context& ctx) {
   constexpr std::size_t count = 40;
   constexpr std::size_t each = 700;
@@ -100,12 +101,16 @@ void wait_any_names_each_once(context& ctx) {
     for (std::size_t i = 0; i < count; ++i) {
       requests[i] = win->rget(std::span(result).subspan(i * each, each), ctx.right(), win.at(ctx.right(), i * each));
     }
+    requests[3].wait();
+    named[3] += 1;
     for (std::size_t i = rma::wait_any(requests); i < count; i = rma::wait_any(requests)) {
-      named[i] += 1;
-      if (named[i] > 1) break;
+      if (++named[i] > 1) break;
+      if (const auto other = rma::test_any(requests)) named[*other] += 1;
     }
+    ctx.check(!rma::test_any(requests), "test_any names one that was named");
   }
-  ctx.check(std::ranges::none_of(named, [](int n) { return n > 1; }), "wait_any named a request twice");
+  ctx.check(std::ranges::all_of(named, [](int n) { return n == 1; }), "wait_any did not name each request once");
+  ctx.equal(rma::wait_any(std::span(requests).first(0)), std::size_t{0}, "wait_any of nothing");
   ctx.check(std::ranges::none_of(requests, [](const rma::Request& r) { return r.pending(); }), "a request is pending");
   ctx.equal(first_untagged(words(result), ctx.right()), result.size(), "first wrong element");
   ctx.world().barrier();

@@ -109,7 +109,7 @@ inline operation_args layout_args(call kind, const void* from, void* to, const L
 inline status with_request(window_view& window, const operation_args& args, Request& request) noexcept {
   request_node* node = nullptr;
   const status s = issue(window, args, &node);
-  request = Request(node);
+  request = ok(s) ? Request(node) : Request();
   return s;
 }
 

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/window_agree.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/names.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr unsigned signals_max = 1U << 20;
+constexpr auto alike_count = static_cast<std::size_t>(alike::count_);
+
+std::uint64_t unit_of(const window_plan& plan, const Hints& hints) noexcept {
+  if (hints.displacement_unit != 0) return hints.displacement_unit;
+  return plan.kind == call::create_dynamic ? 1 : plan.element_bytes;
+}
+
+/// In the order of `alike`.
+std::array<std::uint64_t, alike_count> wishes_of(const team_core& team, const window_plan& plan, const Hints& hints) {
+  const auto digits = [](auto... each) {
+    std::uint64_t all = 0;
+    ((all = all << 8 | static_cast<std::uint64_t>(each)), ...);
+    return all;
+  };
+  return {static_cast<std::uint64_t>(plan.kind),
+          unit_of(plan, hints),
+          hints.signals,
+          static_cast<std::uint64_t>(hints.accumulate),
+          std::uint64_t{hints.lock_threshold} << 32 | digits(hints.lock, hints.scheme, hints.home, hints.policy),
+          static_cast<std::uint64_t>(wished_fence(team.rt->config, hints))};
+}
+
+std::string difference(const team_core& team, const window_plan& plan, const Hints& hints, alike what) {
+  switch (what) {
+    case alike::kind:
+      return fmt::format("the ranks make windows in different ways, this one by {}; all must call the same",
+                         name_of(plan.kind));
+    case alike::unit:
+      return fmt::format(
+          "the ranks count displacements in different units, this one in {} bytes (the window's element, "
+          "or Hints::displacement_unit)",
+          unit_of(plan, hints));
+    case alike::signals:
+      return fmt::format("the ranks wish different numbers of signals, this one {} (Hints::signals)", hints.signals);
+    case alike::accumulate:
+      return fmt::format("the ranks wish different accumulate modes, this one '{}' (Hints::accumulate)",
+                         name_of(hints.accumulate));
+    case alike::lock:
+      return fmt::format(
+          "the ranks wish different locks, this one '{}' (Hints::lock, scheme, home, policy and "
+          "lock_threshold)",
+          name_of(hints.lock));
+    default:
+      return fmt::format("the ranks wish different fences, this one '{}' (Hints::fence, RMA_FENCE)",
+                         name_of(wished_fence(team.rt->config, hints)));
+  }
+}
+
+}  // namespace
+
+void refuse(const window_plan& plan, const Hints& hints, status code, const std::string& why) {
+  const std::string name = hints.name.empty() ? std::string("window") : fmt::format("window '{}'", hints.name);
+  throw Error(code, fmt::format("{} of {}: {}: {}", name_of(plan.kind), name, rma::name_of(code), why));
+}
+
+agreement agree(team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t bytes, status mine) {
+  constexpr std::size_t others = 3;
+  const auto wishes = wishes_of(team, plan, hints);
+  std::array<std::uint64_t, others + 2 * alike_count> highest{bytes, static_cast<std::uint64_t>(team.mapped),
+                                                              static_cast<std::uint64_t>(-static_cast<int>(mine))};
+  for (std::size_t i = 0; i < alike_count; ++i) {
+    highest[others + i] = wishes[i];
+    highest[others + alike_count + i] = ~wishes[i];
+  }
+  std::uint64_t sum = bytes;
+  agreement all;
+  all.worst = team.allreduce(highest.data(), highest.size(), element::u64, max);
+  if (ok(all.worst)) all.worst = team.allreduce_one(sum, rma::sum);
+  if (!ok(all.worst)) return all;
+  all.bytes_max = highest[0];
+  all.mapped_max = highest[1];
+  all.bytes_sum = sum;
+  all.worst = static_cast<status>(-static_cast<int>(highest[2]));
+  for (std::size_t i = 0; ok(all.worst) && i < alike_count; ++i) {
+    if (highest[others + i] == ~highest[others + alike_count + i]) continue;
+    all.worst = status::bad_setting;
+    all.differs = static_cast<alike>(i);
+  }
+  return all;
+}
+
+fence_kind wished_fence(const settings& config, const Hints& hints) {
+  if (hints.fence != fence_kind::automatic) return hints.fence;
+  for (const fence_kind kind : {fence_kind::placed, fence_kind::def, fence_kind::imm_naive, fence_kind::imm_opt}) {
+    if (config.is(knob::fence, name_of(kind))) return kind;
+  }
+  return config.is(knob::fence, "imm-ri") ? fence_kind::imm_ri : fence_kind::automatic;
+}
+
+namespace {
+
+/// Fence imm-ri needs a fabric that can notify, unless all memory is mapped.
+bool can_have_fence(const team_core& team, fence_kind kind) noexcept {
+  const fabric::network* const wide = team.rt->where.wide.get();
+  return kind != fence_kind::imm_ri || team.one_node || wide == nullptr || wide->caps().write_with_immediate;
+}
+
+}  // namespace
+
+status check_plan(const team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t& bytes) noexcept {
+  bytes = 0;
+  if (plan.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / plan.element_bytes) return status::bad_size;
+  const bool known = hints.fence <= fence_kind::imm_ri && hints.accumulate <= accumulate_mode::device &&
+                     hints.lock <= lock_protocol::hybrid;
+  if (hints.signals > signals_max || !known) return status::bad_argument;
+  if (!can_have_fence(team, wished_fence(team.rt->config, hints))) return status::not_supported;
+  if (plan.kind == call::allocate_shared && !(team.one_node && (team.rt->intranode || team.size == 1)))
+    return status::unreachable;
+  if (plan.kind == call::create && plan.memory == nullptr && plan.count != 0) return status::bad_argument;
+  const fabric::network* const wide = team.rt->where.wide.get();
+  const bool atomics = wide != nullptr && wide->caps().atomics;
+  if (hints.accumulate == accumulate_mode::device && !atomics) return status::not_supported;
+  bytes = plan.count * plan.element_bytes;
+  return status::done;
+}
+
+void raise_plan(const team_core& team, const window_plan& plan, const Hints& hints, const agreement& all) {
+  switch (all.worst) {
+    case status::bad_size:
+      refuse(plan, hints, all.worst,
+             fmt::format("{} elements of {} bytes here: more than a process can address, on this or another rank",
+                         plan.count, plan.element_bytes));
+    case status::unreachable:
+      refuse(plan, hints, all.worst, "the team spans nodes (or RMA_INTRANODE=off); use team.node()");
+    case status::bad_setting: refuse(plan, hints, all.worst, difference(team, plan, hints, all.differs));
+    case status::not_supported:
+      if (!can_have_fence(team, wished_fence(team.rt->config, hints))) {
+        refuse(plan, hints, all.worst,
+               "fence 'imm-ri' (Hints::fence, RMA_FENCE) needs a fabric that writes with an immediate; use imm-opt");
+      }
+      refuse(plan, hints, all.worst,
+             "accumulate_mode::device needs a network with atomics (on one node also RMA_FABRIC=verbs, ucx or tcp, "
+             "simulated: sim); use element, striped, handler or automatic");
+    case status::bad_argument:
+      refuse(plan, hints, all.worst,
+             fmt::format(
+                 "a null pointer with elements, {} signals (at most {}), or a hint that is none of its enumeration, "
+                 "on this or another rank",
+                 hints.signals, signals_max));
+    case status::peer_failed: raise_team(team, name_of(plan.kind).data(), all.worst, std::source_location::current());
+    default: refuse(plan, hints, all.worst, "refused");
+  }
+}
+
+}  // namespace rma::detail
