@@ -37,8 +37,7 @@ void be_refused(player& me, Window<std::uint64_t>& win) {
   try {
     win.put(std::uint64_t{1}, 0, 1);
     me.check(false, "a put out of range");
-  } catch (const rma::Error&) {
-  }
+  } catch (const rma::Error&) {}
   win.unlock_all();
 }
 
