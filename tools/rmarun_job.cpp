@@ -41,6 +41,7 @@ boot_clock::duration seconds(double count) {
 
 job::job(const settings& asked)
     : asked_(asked),
+      inherited_children_(children()),
       id_("rma-" + boot::random_hex(id_bytes)),
       key_(boot::random_hex(key_bytes)),
       guardian_(id_),
@@ -183,8 +184,9 @@ void job::reap() {
     const pid_t pid = ::waitpid(-1, &wait_status, WNOHANG);
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) return;
+    std::erase(inherited_children_, pid);  // its number may become that of an orphan
     const auto at = std::find(pids_.begin(), pids_.end(), pid);
-    if (at == pids_.end()) continue;  // an orphan of a rank
+    if (at == pids_.end()) continue;  // not a rank
     *at = -1;
     --running_;
     on_end(static_cast<int>(at - pids_.begin()), pid, wait_status);
@@ -206,6 +208,7 @@ void job::clean_up() {
   const auto others = [this] {
     std::vector<pid_t> left = children();
     std::erase(left, guardian_.pid());
+    std::erase_if(left, [this](pid_t pid) { return std::ranges::count(inherited_children_, pid) != 0; });
     return left;
   };
   for (reap(); !others().empty() && boot_clock::now() < until && end_requests_ == asked_before; reap()) {

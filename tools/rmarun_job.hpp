@@ -57,6 +57,7 @@ class job {
   void clean_up();
 
   const settings asked_;
+  std::vector<pid_t> inherited_children_;  ///< of what was this process before it became rmarun: not the job's
   const std::string id_;
   const std::string key_;
   inherited_state inherited_;
