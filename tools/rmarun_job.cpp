@@ -169,6 +169,8 @@ void job::on_signal(int number) {
       (void)::raise(SIGSTOP);
       return;
     case SIGCONT: return signal_ranks(SIGCONT);
+    case SIGUSR1:
+    case SIGUSR2: return signal_ranks(number);
     case SIGINT:
     case SIGTERM: ++end_requests_; break;
     default: break;
@@ -176,14 +178,19 @@ void job::on_signal(int number) {
   // Whoever presses Ctrl-C a third time has waited long enough.
   constexpr int end_requests_max = 3;
   signal_ranks(end_requests_ >= end_requests_max ? SIGKILL : number);
+  signal_ranks(SIGCONT);  // a stopped rank would not see the other
 }
 
 void job::reap() {
   for (;;) {
     int wait_status = 0;
-    const pid_t pid = ::waitpid(-1, &wait_status, WNOHANG);
+    const pid_t pid = ::waitpid(-1, &wait_status, WNOHANG | WUNTRACED);
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) return;
+    if (WIFSTOPPED(wait_status)) {
+      on_stop(pid, WSTOPSIG(wait_status));
+      continue;
+    }
     std::erase(inherited_children_, pid);  // its number may become that of an orphan
     const auto at = std::find(pids_.begin(), pids_.end(), pid);
     if (at == pids_.end()) continue;  // not a rank
@@ -191,6 +198,17 @@ void job::reap() {
     --running_;
     on_end(static_cast<int>(at - pids_.begin()), pid, wait_status);
   }
+}
+
+/// The groups of ranks are in the background of a terminal: one that uses it hangs, and would not say why.
+void job::on_stop(pid_t pid, int number) {
+  const auto at = std::find(pids_.begin(), pids_.end(), pid);
+  if ((number != SIGTTIN && number != SIGTTOU) || at == pids_.end() || told_of_stop_) return;
+  told_of_stop_ = true;
+  say(
+      fmt::format("rank {} was stopped because it uses the terminal, which is not for ranks; what is typed goes to the "
+                  "standard input of rank 0",
+                  at - pids_.begin()));
 }
 
 void job::signal_ranks(int number) const {

@@ -3,8 +3,11 @@
 #include <sys/wait.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
 #include <csignal>
+#include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "launched.hpp"
@@ -21,6 +24,24 @@ std::vector<std::string> shell_that(const std::string& before, const std::string
   return {"-c", before + "\nexec " + rmarun + " " + arguments};
 }
 
+/// The letter that ps shows.
+char state_of(pid_t pid) {
+  std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
+  std::string text;
+  std::getline(file, text);
+  const auto at = text.rfind(')');
+  return at == std::string::npos || at + 2 >= text.size() ? '?' : text[at + 2];
+}
+
+bool becomes(pid_t pid, char state) {
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+  while (state_of(pid) != state) {
+    if (std::chrono::steady_clock::now() > until) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
 }  // namespace
 
 // Goal: what a shell had started before it became rmarun goes on, as with any other program.
@@ -34,4 +55,18 @@ TEST_CASE("rmarun in the place of a shell", "[boot][rmarun]") {
   CHECK(job.exit_status() == 0);
   job.close_input();
   CHECK(job.rest_of_output() == "kept\n");
+}
+
+// Goal: a stopped rank ends as another one does when it is told to. Break: send no CONT behind the signal.
+TEST_CASE("a stopped rank is ended", "[boot][rmarun]") {
+  const int number = GENERATE(SIGINT, SIGTERM, SIGHUP, SIGQUIT);
+  CAPTURE(number);
+  launched job({"-n", "2", "sh", "-c", "ulimit -c 0; echo $$; exec sleep 1000"});
+  const std::vector<pid_t> ranks{std::stoi("0" + job.line()), std::stoi("0" + job.line())};
+  for (const pid_t rank : ranks) {
+    REQUIRE(::kill(rank, SIGSTOP) == 0);
+    REQUIRE(becomes(rank, 'T'));
+  }
+  job.signal(number);
+  CHECK(job.exit_status() == 128 + number);
 }
