@@ -37,6 +37,12 @@ boot_clock::duration seconds(double count) {
   return std::chrono::duration_cast<boot_clock::duration>(std::chrono::duration<double>(std::min(count, 3e9)));
 }
 
+/// Whoever started this process wanted that: nohup, or a shell that puts it into the background.
+bool is_ignored(int number) {
+  struct sigaction now {};
+  return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 job::job(const settings& asked)
@@ -71,7 +77,9 @@ void job::prepare_process() {
   }
   sigset_t ours;
   sigemptyset(&ours);
-  for (const int number : handled) sigaddset(&ours, number);
+  for (const int number : handled) {
+    if (number == SIGCHLD || !is_ignored(number)) sigaddset(&ours, number);  // blocked, it would come nevertheless
+  }
   (void)::sigprocmask(SIG_BLOCK, &ours, &inherited_.mask);
   struct sigaction plain {};
   plain.sa_handler = SIG_DFL;

@@ -51,6 +51,8 @@ class launched {
     pointers.push_back(nullptr);
     pid_ = ::fork();
     if (pid_ == 0) {
+      // Whoever runs the tests in the background of a shell has some ignored.
+      for (const int number : {SIGINT, SIGQUIT, SIGHUP}) (void)std::signal(number, SIG_DFL);
       ::dup2(in[0], STDIN_FILENO);
       ::dup2(out[1], STDOUT_FILENO);
       ::dup2(err[1], STDERR_FILENO);

@@ -70,3 +70,21 @@ TEST_CASE("a stopped rank is ended", "[boot][rmarun]") {
   job.signal(number);
   CHECK(job.exit_status() == 128 + number);
 }
+
+// Goal: a signal that rmarun was told to ignore does nothing to it or to the job (nohup, commands in the background).
+// Method: three INTs, each taken in before the next: USR1 behind it is answered. Break: count it nevertheless.
+TEST_CASE("signals that are ignored", "[boot][rmarun]") {
+  const std::string rank = "'trap \"echo signal\" USR1; echo ready; until read word; do :; done; echo $word'";
+  launched job(shell_that("trap '' INT HUP", "sh -c " + rank), std::nullopt, "/bin/sh");
+  CHECK(job.line() == "ready");
+  for (int i = 0; i < 3; ++i) {
+    job.signal(SIGINT);
+    job.signal(SIGHUP);
+    job.signal(SIGUSR1);
+    REQUIRE(job.line() == "signal");
+  }
+  job.type("survived\n");
+  job.close_input();
+  CHECK(job.line() == "survived");
+  CHECK(job.exit_status() == 0);
+}
