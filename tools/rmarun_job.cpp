@@ -92,7 +92,9 @@ void job::prepare_process() {
 std::vector<std::string> job::changes_for(int rank) const {
   std::vector<std::string> changes;
   for (const std::string& each : asked_.exports) {
-    if (each.find('=') != std::string::npos) changes.push_back(each);  // a name alone is inherited anyway
+    const std::string start = each.substr(0, each.find('=')) + "=";
+    std::erase_if(changes, [&start](const std::string& before) { return before.starts_with(start); });
+    if (each.starts_with(start)) changes.push_back(each);  // a name alone is inherited anyway
   }
   const char* outer = std::getenv(job_variable);
   const std::string path = outer != nullptr ? std::string(outer) + "/" + id_ : id_;
