@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What rmarun finds when it starts, and what is done to it and its ranks from outside.
+#include <sched.h>
 #include <sys/wait.h>
 
 #include <catch2/catch.hpp>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -40,6 +42,24 @@ bool becomes(pid_t pid, char state) {
     std::this_thread::yield();
   }
   return true;
+}
+
+/// Of what a process does when it goes on, its main thread does all first: the others get what it leaves of one core.
+void put_main_thread_first(pid_t pid) {
+  cpu_set_t all;
+  CPU_ZERO(&all);
+  REQUIRE(::sched_getaffinity(0, sizeof all, &all) == 0);
+  int core = 0;
+  while (!CPU_ISSET(core, &all)) ++core;
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(core, &one);
+  for (const auto& task : std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task")) {
+    const pid_t thread = std::stoi(task.path().filename());
+    REQUIRE(::sched_setaffinity(thread, sizeof one, &one) == 0);
+    const sched_param none{};
+    if (thread != pid) REQUIRE(::sched_setscheduler(thread, SCHED_IDLE, &none) == 0);
+  }
 }
 
 }  // namespace
@@ -86,5 +106,28 @@ TEST_CASE("signals that are ignored", "[boot][rmarun]") {
   job.type("survived\n");
   job.close_input();
   CHECK(job.line() == "survived");
+  CHECK(job.exit_status() == 0);
+}
+
+// Goal: ranks that leave while rmarun is stopped have left. Method: they wait for its word, which does not come, and
+// end; when it goes on it hears of their ends and of their farewells at once. Break: judge a rank by what the server
+// has read so far.
+TEST_CASE("ranks that leave while rmarun is stopped", "[boot][rmarun]") {
+  constexpr int ranks = 4;
+  launched job({"-n", std::to_string(ranks), BOOT_PROBE_PATH, "leave-later"});
+  std::vector<pid_t> pids;
+  std::vector<process_watch> watched;
+  for (int i = 0; i < ranks; ++i) {
+    pids.push_back(std::stoi("0" + job.line()));
+    watched.emplace_back(pids.back());
+  }
+  job.signal(SIGSTOP);
+  int status = 0;
+  REQUIRE(::waitpid(job.pid(), &status, WUNTRACED) == job.pid());
+  for (const pid_t pid : pids) ::kill(pid, SIGUSR1);
+  for (const process_watch& each : watched) CHECK(each.ends());
+  put_main_thread_first(job.pid());
+  job.signal(SIGCONT);
+  CHECK(job.errors().empty());
   CHECK(job.exit_status() == 0);
 }
