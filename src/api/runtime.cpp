@@ -54,10 +54,12 @@ void Runtime::progress() noexcept {
   core_->ctx->take_news();
 }
 
+// An aborted job is never a success, not by what the system keeps of the code either.
 void Runtime::abort(int code, std::string_view message) noexcept {
-  core_->boot->abort(code, message);
-  if (size() == 1) fmt::print(stderr, "rma: aborted: {}\n", message);
-  std::_Exit(code == 0 ? 1 : code);
+  const int kept = code & 0xff;
+  const int exit_status = kept == 0 ? 1 : kept;
+  core_->boot->abort(exit_status, message);
+  std::_Exit(exit_status);
 }
 
 std::vector<int> Runtime::failed_ranks() const { return core_->ctx->dead_ranks(); }

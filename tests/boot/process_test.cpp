@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a Runtime does in a process that is not as it should be, and how it ends one.
+#include <catch2/catch.hpp>
+
+#include <string>
+#include <vector>
+
+#include "boot/digest.hpp"
+#include "launched.hpp"
+
+using namespace rma::boot;
+using namespace rma::boot::test;
+using Catch::Contains;
+
+namespace {
+
+const std::string program = PROCESS_PROGRAM_PATH;
+
+struct result {
+  int exit_status;
+  std::string output;
+  std::string errors;
+};
+
+result run_shell(const std::string& script) {
+  launched job({"-c", script}, "", "/bin/sh");
+  result seen;
+  seen.output = job.rest_of_output();
+  seen.errors = job.errors();
+  seen.exit_status = job.exit_status();
+  return seen;
+}
+
+/// Two ranks started by hand, each by `command`. The exit statuses are the last line of output.
+std::string by_hand(const std::string& command) {
+  boot_address where = parse_address("tcp://127.0.0.1:0");
+  listen_at(where).reset();  // a port that was free a moment ago
+  return "export RMA_BOOT=" + to_text(where) + " RMA_SIZE=2 RMA_BOOT_TIMEOUT_MS=10000 RMA_KEY=" + random_hex(32) +
+         "; RMA_RANK=1 " + command + " & RMA_RANK=0 " + command + "; zero=$?; wait $!; echo $zero $?";
+}
+
+}  // namespace
+
+// Goal: an aborted job is no success, whatever its code, and its reason is said once.
+// Break: end the process with the code as it is, of which the system keeps eight bits.
+TEST_CASE("an abort's exit status", "[boot][abort]") {
+  struct expectation {
+    const char* code;
+    int exit_status;
+  };
+  const auto each = GENERATE(values<expectation>({{"256", 1}, {"0", 1}, {"7", 7}, {"-1", 255}, {"263", 7}}));
+  CAPTURE(each.code);
+  const std::string command = program + " abort " + each.code;
+  const result alone = run_shell("RMA_BOOT=alone exec " + command);
+  CHECK(alone.exit_status == each.exit_status);
+  CHECK(alone.errors == "rma: rank 0 aborted the job: because\n");
+  const result launched_one = run_shell("exec " RMARUN_PATH " -n 1 " + command);
+  CHECK(launched_one.exit_status == each.exit_status);
+  CHECK(launched_one.errors == "rmarun: rank 0 aborted the job: because\n");
+  const result two = run_shell(by_hand(command));
+  CHECK(two.output.starts_with(std::to_string(each.exit_status) + " "));
+  CHECK_THAT(two.errors, Contains("rma: rank 0 aborted the job: because\n"));
+}
