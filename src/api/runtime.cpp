@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "boot/descriptors.hpp"
 #include "boot/process_sets.hpp"
 #include "runtime/runtime_core.hpp"
 #include "runtime/team_core.hpp"
@@ -14,8 +15,8 @@ namespace rma {
 namespace {
 
 std::shared_ptr<detail::runtime_core> start(const Config& config) {
-  auto core = std::make_shared<detail::runtime_core>(config);
-  return core;
+  boot::fill_standard_streams();  // before anything is opened
+  return std::make_shared<detail::runtime_core>(config);
 }
 
 constexpr std::uint64_t world_id = 1;

@@ -61,3 +61,13 @@ TEST_CASE("an abort's exit status", "[boot][abort]") {
   CHECK(two.output.starts_with(std::to_string(each.exit_status) + " "));
   CHECK_THAT(two.errors, Contains("rma: rank 0 aborted the job: because\n"));
 }
+
+// Goal: a program without standard streams prints to nobody, and not into the library's sockets.
+// Break: do not fill them before the job is joined.
+TEST_CASE("ranks with closed standard streams", "[boot][tcp]") {
+  const std::string closed = GENERATE("<&- >&- 2>&-", ">&-", "2>&-");
+  CAPTURE(closed);
+  const result seen = run_shell(by_hand(program + " print " + closed));
+  CAPTURE(seen.errors);
+  CHECK(seen.output.ends_with("0 0\n"));
+}
