@@ -71,3 +71,10 @@ TEST_CASE("ranks with closed standard streams", "[boot][tcp]") {
   CAPTURE(seen.errors);
   CHECK(seen.output.ends_with("0 0\n"));
 }
+
+// Goal: a limit of file sizes, which holds for memory without a name, too, is named. Break: let the signal come.
+TEST_CASE("a limit of file sizes", "[boot][rmarun]") {
+  const result seen = run_shell("ulimit -f 100; exec " RMARUN_PATH " -n 2 " + program);
+  CHECK(seen.exit_status == 9);
+  CHECK_THAT(seen.errors, Contains("ulimit -f"));
+}
