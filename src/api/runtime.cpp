@@ -16,7 +16,10 @@ namespace {
 
 std::shared_ptr<detail::runtime_core> start(const Config& config) {
   boot::fill_standard_streams();  // before anything is opened
-  return std::make_shared<detail::runtime_core>(config);
+  const auto destroy = [](detail::runtime_core* core) {
+    if (!core->forked()) delete core;
+  };
+  return {new detail::runtime_core(config), destroy};
 }
 
 constexpr std::uint64_t world_id = 1;

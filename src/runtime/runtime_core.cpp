@@ -2,6 +2,7 @@
 #include "runtime/runtime_core.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -23,7 +24,8 @@ std::unique_ptr<trace_file> open_trace(const settings& s) {
 }  // namespace
 
 runtime_core::runtime_core(const Config& wanted)
-    : config(wanted),
+    : process(::getpid()),
+      config(wanted),
       trace(open_trace(config)),
       where(fabric::find_place(config)),
       boot(where.boot.get()),
@@ -52,6 +54,8 @@ runtime_core::~runtime_core() {
   board->leave(in_good_order);
   if (in_good_order) boot->leave();
 }
+
+bool runtime_core::forked() const noexcept { return ::getpid() != process; }
 
 // Others ask for it when they first need it: one registration and one key for everything that the library allocates, or
 // the table of what is registered.

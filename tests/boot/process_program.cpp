@@ -22,16 +22,26 @@ bool put_round(rma::Runtime& rt, rma::Window<long>& w) {
   return w[0] == 100 + (rt.rank() + size - 1) % size;
 }
 
-/// A child of the last rank comes back from main, through all destructors.
+/// A child of the last rank, which holds a lock, comes back from main, through all destructors. The lock stays held.
 int fork_and_return(rma::Runtime& rt, rma::Window<long>& w) {
-  if (rt.rank() == rt.size() - 1) {
+  const int last = rt.size() - 1;
+  if (rt.rank() == last) {
+    if (w.try_lock(rma::lock_kind::exclusive, 0) != rma::status::done) return 20;
     const pid_t child = ::fork();
     if (child == 0) return 0;
     int status = -1;
-    if (::waitpid(child, &status, 0) != child || status != 0) return 20;
+    if (::waitpid(child, &status, 0) != child || status != 0) return 21;
   }
   rt.world().barrier();
-  return put_round(rt, w) && rt.failed_ranks().empty() ? 0 : 21;
+  rma::Request wanted;
+  if (rt.rank() != last) wanted = w.ilock(rma::lock_kind::shared, 0);
+  if (rt.rank() != last && wanted.try_test() != rma::status::not_yet) return 22;
+  rt.world().barrier();
+  if (rt.rank() == last && w.try_unlock(0) != rma::status::done) return 23;
+  wanted.wait();
+  if (rt.rank() != last) w.unlock(0);
+  rt.world().barrier();
+  return put_round(rt, w) && rt.failed_ranks().empty() ? 0 : 24;
 }
 
 /// Far more than a descriptor of somebody else would take.

@@ -78,3 +78,16 @@ TEST_CASE("a limit of file sizes", "[boot][rmarun]") {
   CHECK(seen.exit_status == 9);
   CHECK_THAT(seen.errors, Contains("ulimit -f"));
 }
+
+// Goal: a forked child that comes back from main is not taken for the rank, which goes on.
+// Break: destroy the child's Runtime as if it were the rank's.
+TEST_CASE("a forked child comes back from main", "[boot][rmarun]") {
+  const std::string ranks = GENERATE("1", "3");
+  const std::string settings = GENERATE("", "RMA_PROGRESS_THREAD=1 ", "RMA_FABRIC=tcp ");
+  const std::string leaks = "ASAN_OPTIONS=detect_leaks=0 ";  // the child leaves everything as it is
+  const result seen =
+      run_shell(leaks + settings + "exec " RMARUN_PATH " --timeout 20 -n " + ranks + " " + program + " fork");
+  CAPTURE(ranks, settings);
+  CHECK(seen.errors.empty());
+  CHECK(seen.exit_status == 0);
+}
