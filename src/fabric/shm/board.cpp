@@ -148,6 +148,12 @@ void board::lay_out(const detail::settings& settings, std::size_t segment_otherw
   std::size_t wanted = settings.number(detail::knob::segment_bytes);
   if (wanted == 0) wanted = segment_otherwise;
   segment_bytes_ = round_up(std::max(wanted, huge_bytes), huge_bytes);
+  constexpr std::size_t total_most = std::size_t{1} << 62;  // which no machine maps, and a file's size holds
+  if (segment_bytes_ > (total_most - segments_at_) / n) {
+    throw Error(status::out_of_memory, fmt::format("{} ranks on one node with {} bytes each are more than it can map; "
+                                                   "lower RMA_SEGMENT_BYTES",
+                                                   n, segment_bytes_));
+  }
   huge_pages_ = host_ == nullptr && settings.on(detail::knob::huge_pages);
   total_bytes_ = segments_at_ + n * segment_bytes_;
 }
