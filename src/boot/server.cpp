@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 
 #include "boot/descriptors.hpp"
@@ -68,7 +69,13 @@ void server::start() {
   sigset_t before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw Error(status::bad_boot, "cannot start a thread for the job's server: " + error_text(error.code().value()) +
+                                      " (see ulimit -u, -v)");
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

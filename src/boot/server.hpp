@@ -59,6 +59,7 @@ class server {
   /// The address in numbers that it listens at; empty for local ones.
   [[nodiscard]] std::string bound() const { return own_address_of(listener_.get()); }
 
+  /// Throws rma::Error(bad_boot) if there can be no thread.
   void start();
   /// Tells the ranks that the server ends in good order, and ends it. Idempotent.
   void stop();

@@ -39,7 +39,7 @@ runtime_core::runtime_core(const Config& wanted)
       exceptions(std::uncaught_exceptions()),
       segment_(board->segment_bytes()) {
   if (where.wide != nullptr) publish_segment();
-  if (const status s = boot->fence(); !ok(s)) fabric::raise_job_ended(s);
+  if (const status s = boot->fence(); !ok(s)) raise_job_ended(*boot, s);
   around->begin();
   where.node->ranks_are_there();
   if (where.wide != nullptr) where.wide->ranks_are_there();
@@ -74,7 +74,7 @@ void runtime_core::publish_segment() {
                 fmt::format("{} cannot register the {} bytes that every rank needs", where.wide->caps().name, bytes));
   }
   s = boot->put(fmt::format("segment/{}", boot->rank()), fmt::format("{} {}", mine.address, mine.key));
-  if (!ok(s)) fabric::raise_job_ended(s);
+  if (!ok(s)) raise_job_ended(*boot, s);
 }
 
 std::uint64_t runtime_core::count_team_of(std::string_view process_set) {

@@ -7,6 +7,8 @@
 
 #include "boot/digest.hpp"
 #include "launched.hpp"
+#include "sanitizers.hpp"
+#include "skip.hpp"
 
 using namespace rma::boot;
 using namespace rma::boot::test;
@@ -15,6 +17,7 @@ using Catch::Contains;
 namespace {
 
 const std::string program = PROCESS_PROGRAM_PATH;
+const std::string probe = BOOT_PROBE_PATH;
 
 struct result {
   int exit_status;
@@ -31,13 +34,15 @@ result run_shell(const std::string& script) {
   return seen;
 }
 
-/// Two ranks started by hand, each by `command`. The exit statuses are the last line of output.
-std::string by_hand(const std::string& command) {
+/// Two ranks started by hand. Their exit statuses are the last line of output.
+std::string by_hand(const std::string& zero, const std::string& one) {
   boot_address where = parse_address("tcp://127.0.0.1:0");
   listen_at(where).reset();  // a port that was free a moment ago
   return "export RMA_BOOT=" + to_text(where) + " RMA_SIZE=2 RMA_BOOT_TIMEOUT_MS=10000 RMA_KEY=" + random_hex(32) +
-         "; RMA_RANK=1 " + command + " & RMA_RANK=0 " + command + "; zero=$?; wait $!; echo $zero $?";
+         "; RMA_RANK=1 " + one + " & RMA_RANK=0 " + zero + "; zero=$?; wait $!; echo $zero $?";
 }
+
+std::string by_hand(const std::string& command) { return by_hand(command, command); }
 
 }  // namespace
 
@@ -90,4 +95,29 @@ TEST_CASE("a forked child comes back from main", "[boot][rmarun]") {
   CAPTURE(ranks, settings);
   CHECK(seen.errors.empty());
   CHECK(seen.exit_status == 0);
+}
+
+// Goal: who hears in the middle of its start that the job is over says who, or what, has ended it.
+// Method: the other one joins, and ends without leaving. Break: name the status alone.
+TEST_CASE("a rank ends while the job starts", "[boot][tcp]") {
+  const std::string one_ends = "'[ $RMA_RANK = 0 ] || exec " + probe + " join; exec " + program + "'";
+  const result dead = run_shell("exec " RMARUN_PATH " -n 2 --keep-going sh -c " + one_ends);
+  CHECK_THAT(dead.errors, Contains("rank 1 ended while the job started (peer_failed); see what it has said\n"));
+  const result lost = run_shell(by_hand(probe + " join", program));
+  CHECK_THAT(lost.errors, Contains("the job's server, in the process of rank 0, ended while the job started "
+                                   "(fabric_lost); see what it has said\n"));
+}
+
+// Goal: what is missing is named. Method: threads with stacks of a size that the process may not map.
+// Break: let the exception of std::thread out.
+TEST_CASE("no thread for the server", "[boot][rmarun]") {
+  if (rma::test::address_sanitizer || rma::test::thread_sanitizer) {
+    return rma::test::skip("sanitizers map more than a limit would allow");
+  }
+  const std::string limits = "ulimit -s 1000000000 && ulimit -v 4000000 || exit 77; ";
+  const result seen = run_shell(limits + "exec " RMARUN_PATH " true");
+  if (seen.exit_status == 77) return rma::test::skip("these limits cannot be set here");
+  CHECK(seen.exit_status == 1);
+  CHECK(seen.errors ==
+        "rmarun: cannot start a thread for the job's server: Resource temporarily unavailable (see ulimit -u, -v)\n");
 }
