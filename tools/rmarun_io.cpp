@@ -63,7 +63,11 @@ tagged_output::ends tagged_output::add(int rank) {
 }
 
 void tagged_output::start() {
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    throw std::system_error(error.code(), "cannot start a thread for --tag-output");
+  }
 }
 
 void tagged_output::finish() {

@@ -37,10 +37,17 @@ boot_clock::duration seconds(double count) {
   return std::chrono::duration_cast<boot_clock::duration>(std::chrono::duration<double>(std::min(count, 3e9)));
 }
 
+/// Whoever started this process wanted that: nohup, or a shell that puts it into the background.
+bool is_ignored(int number) {
+  struct sigaction now {};
+  return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
 }  // namespace
 
 job::job(const settings& asked)
     : asked_(asked),
+      inherited_children_(children()),
       id_("rma-" + boot::random_hex(id_bytes)),
       key_(boot::random_hex(key_bytes)),
       guardian_(id_),
@@ -70,7 +77,9 @@ void job::prepare_process() {
   }
   sigset_t ours;
   sigemptyset(&ours);
-  for (const int number : handled) sigaddset(&ours, number);
+  for (const int number : handled) {
+    if (number == SIGCHLD || !is_ignored(number)) sigaddset(&ours, number);  // blocked, it would come nevertheless
+  }
   (void)::sigprocmask(SIG_BLOCK, &ours, &inherited_.mask);
   struct sigaction plain {};
   plain.sa_handler = SIG_DFL;
@@ -83,7 +92,9 @@ void job::prepare_process() {
 std::vector<std::string> job::changes_for(int rank) const {
   std::vector<std::string> changes;
   for (const std::string& each : asked_.exports) {
-    if (each.find('=') != std::string::npos) changes.push_back(each);  // a name alone is inherited anyway
+    const std::string start = each.substr(0, each.find('=')) + "=";
+    std::erase_if(changes, [&start](const std::string& before) { return before.starts_with(start); });
+    if (each.starts_with(start)) changes.push_back(each);  // a name alone is inherited anyway
   }
   const char* outer = std::getenv(job_variable);
   const std::string path = outer != nullptr ? std::string(outer) + "/" + id_ : id_;
@@ -168,6 +179,8 @@ void job::on_signal(int number) {
       (void)::raise(SIGSTOP);
       return;
     case SIGCONT: return signal_ranks(SIGCONT);
+    case SIGUSR1:
+    case SIGUSR2: return signal_ranks(number);
     case SIGINT:
     case SIGTERM: ++end_requests_; break;
     default: break;
@@ -175,20 +188,37 @@ void job::on_signal(int number) {
   // Whoever presses Ctrl-C a third time has waited long enough.
   constexpr int end_requests_max = 3;
   signal_ranks(end_requests_ >= end_requests_max ? SIGKILL : number);
+  signal_ranks(SIGCONT);  // a stopped rank would not see the other
 }
 
 void job::reap() {
   for (;;) {
     int wait_status = 0;
-    const pid_t pid = ::waitpid(-1, &wait_status, WNOHANG);
+    const pid_t pid = ::waitpid(-1, &wait_status, WNOHANG | WUNTRACED);
     if (pid < 0 && errno == EINTR) continue;
     if (pid <= 0) return;
+    if (WIFSTOPPED(wait_status)) {
+      on_stop(pid, WSTOPSIG(wait_status));
+      continue;
+    }
+    std::erase(inherited_children_, pid);  // its number may become that of an orphan
     const auto at = std::find(pids_.begin(), pids_.end(), pid);
-    if (at == pids_.end()) continue;  // an orphan of a rank
+    if (at == pids_.end()) continue;  // not a rank
     *at = -1;
     --running_;
     on_end(static_cast<int>(at - pids_.begin()), pid, wait_status);
   }
+}
+
+/// The groups of ranks are in the background of a terminal: one that uses it hangs, and would not say why.
+void job::on_stop(pid_t pid, int number) {
+  const auto at = std::find(pids_.begin(), pids_.end(), pid);
+  if ((number != SIGTTIN && number != SIGTTOU) || at == pids_.end() || told_of_stop_) return;
+  told_of_stop_ = true;
+  say(
+      fmt::format("rank {} was stopped because it uses the terminal, which is not for ranks; what is typed goes to the "
+                  "standard input of rank 0",
+                  at - pids_.begin()));
 }
 
 void job::signal_ranks(int number) const {
@@ -206,6 +236,7 @@ void job::clean_up() {
   const auto others = [this] {
     std::vector<pid_t> left = children();
     std::erase(left, guardian_.pid());
+    std::erase_if(left, [this](pid_t pid) { return std::ranges::count(inherited_children_, pid) != 0; });
     return left;
   };
   for (reap(); !others().empty() && boot_clock::now() < until && end_requests_ == asked_before; reap()) {

@@ -48,6 +48,7 @@ class job {
   void on_deadlines();
   void on_abort();
   void reap();
+  void on_stop(pid_t pid, int number);
   void on_end(int rank, pid_t pid, int wait_status);
   [[nodiscard]] std::optional<failure> judge(int rank, pid_t pid, int wait_status) const;
   void conclude(const failure& culprit);
@@ -57,6 +58,7 @@ class job {
   void clean_up();
 
   const settings asked_;
+  std::vector<pid_t> inherited_children_;  ///< of what was this process before it became rmarun: not the job's
   const std::string id_;
   const std::string key_;
   inherited_state inherited_;
@@ -69,8 +71,9 @@ class job {
   int running_ = 0;
   phase phase_ = phase::running;
   std::optional<int> verdict_;
-  failure suspicion_;     ///< what is reported if the suspect does not end in time
-  int suspect_ = -1;      ///< died before the first failure that was reported
+  failure suspicion_;  ///< what is reported if the suspect does not end in time
+  int suspect_ = -1;   ///< died before the first failure that was reported
+  bool told_of_stop_ = false;
   int end_requests_ = 0;  ///< INT and TERM so far
   boot::boot_clock::time_point timeout_at_ = boot::boot_clock::time_point::max();
   boot::boot_clock::time_point phase_until_ = boot::boot_clock::time_point::max();

@@ -7,6 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdlib>
 #include <memory>
 #include <string_view>
@@ -72,6 +73,8 @@ std::string contradiction(const settings& asked, bool separated) {
   if (asked.nodes > asked.ranks) {
     return fmt::format("--nodes {} is more than the {} ranks; every node needs one", asked.nodes, asked.ranks);
   }
+  if (!std::isfinite(asked.timeout_s)) return fmt::format("--timeout {}: how many seconds?", asked.timeout_s);
+  if (std::ranges::count(asked.process_sets, "") != 0) return "--pset '': give it as NAME=RANKS";
   try {
     (void)boot::parse_process_sets(joined(asked.process_sets), asked.ranks);
   } catch (const Error& error) {
@@ -80,6 +83,7 @@ std::string contradiction(const settings& asked, bool separated) {
   for (const std::string& each : asked.exports) {
     const std::string name = each.substr(0, each.find('='));
     if (name.empty()) return fmt::format("-x {}: the name is missing", each);
+    if (name.find_first_of(" \t\n") != std::string::npos) return fmt::format("-x '{}': a blank in the name", each);
     if (std::find(reserved.begin(), reserved.end(), name) != reserved.end()) {
       return fmt::format("-x {}: rmarun itself sets {}", each, name);
     }

@@ -50,6 +50,8 @@ struct Setting {
 ///            process's soft limit of open descriptors to its hard one, which processes started later inherit
 /// Threads    see thread_level; by default any thread may call, and a team or a window is for one thread at a time.
 ///            The thread that makes a Runtime must live as long as it: its end is taken for the death of the rank.
+/// Fork       a forked child must exec or _exit. Until then it holds the rank's sockets open: between nodes the rank's
+///            death may be noticed only when the child ends
 class Runtime {
  public:
   /// Takes the launcher's parameters from the environment (and a reserved argument, which is removed).
@@ -99,7 +101,7 @@ class Runtime {
   /// do it anyway.
   void progress() noexcept;
 
-  /// Ends the whole job with this exit code (0 is made 1). Nothing is destroyed.
+  /// Ends the whole job with this exit code, of which the system keeps eight bits (0 is made 1). Nothing is destroyed.
   [[noreturn]] void abort(int code, std::string_view message) noexcept;
 
   /// Ranks of the world known to be dead.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "boot/descriptors.hpp"
 #include "boot/process_sets.hpp"
 #include "runtime/runtime_core.hpp"
 #include "runtime/team_core.hpp"
@@ -14,8 +15,11 @@ namespace rma {
 namespace {
 
 std::shared_ptr<detail::runtime_core> start(const Config& config) {
-  auto core = std::make_shared<detail::runtime_core>(config);
-  return core;
+  boot::fill_standard_streams();  // before anything is opened
+  const auto destroy = [](detail::runtime_core* core) {
+    if (!core->forked()) delete core;
+  };
+  return {new detail::runtime_core(config), destroy};
 }
 
 constexpr std::uint64_t world_id = 1;
@@ -54,10 +58,12 @@ void Runtime::progress() noexcept {
   core_->ctx->take_news();
 }
 
+// An aborted job is never a success, not by what the system keeps of the code either.
 void Runtime::abort(int code, std::string_view message) noexcept {
-  core_->boot->abort(code, message);
-  if (size() == 1) fmt::print(stderr, "rma: aborted: {}\n", message);
-  std::_Exit(code == 0 ? 1 : code);
+  const int kept = code & 0xff;
+  const int exit_status = kept == 0 ? 1 : kept;
+  core_->boot->abort(exit_status, message);
+  std::_Exit(exit_status);
 }
 
 std::vector<int> Runtime::failed_ranks() const { return core_->ctx->dead_ranks(); }

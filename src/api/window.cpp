@@ -130,6 +130,7 @@ status free_window(window_view* view) noexcept {
 void drop_window(window_view* view) noexcept {
   if (is_freed(*view)) return;
   window_core& w = core_of(*view);
+  if (w.team->rt->forked()) return;
   w.team->rt->ops->give_up_tasks(w);
   for (std::uint32_t i = 0; i < w.near_count(); ++i) {
     if (w.views[i].held != 0)

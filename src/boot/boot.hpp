@@ -97,6 +97,10 @@ std::unique_ptr<client> join(const options& how);
 /// The same if `how.address` is that of a server, which is running or about to.
 std::unique_ptr<client> join_served(const options& how);
 
+/// Throws rma::Error: a call has failed by `why` while the job started, and that is all there will be of the job. Names
+/// who or what has ended it.
+[[noreturn]] void raise_job_ended(client& me, status why);
+
 /// What the launcher put into the environment. Throws rma::Error(bad_boot) if it makes no sense.
 options options_from_environment();
 

@@ -26,14 +26,18 @@ void check(const options& how) {
   if (how.size < 1) throw bad_boot("RMA_SIZE=" + std::to_string(how.size) + ": a job has at least one rank");
   const bool alone = how.address.empty() || how.address == alone_address;
   if (alone && how.size > 1) {
-    throw bad_boot("RMA_SIZE=" + std::to_string(how.size) +
-                   " but RMA_BOOT is not set: start the program with rmarun, or set RMA_BOOT=tcp://HOST:PORT");
+    const char* const why = how.address.empty() ? " but RMA_BOOT is not set" : " but RMA_BOOT=alone is a job of one";
+    throw bad_boot("RMA_SIZE=" + std::to_string(how.size) + why +
+                   ": start the program with rmarun, or set RMA_BOOT=tcp://HOST:PORT");
   }
   if (how.rank < 0 || how.rank >= how.size) {
     throw bad_boot("RMA_RANK=" + std::to_string(how.rank) + " but RMA_SIZE=" + std::to_string(how.size) +
                    ": ranks count from 0 to size - 1");
   }
   if (alone) return;
+  if (const boot_address where = parse_address(how.address); !where.local && std::stoi(where.port) == 0) {
+    throw bad_boot("RMA_BOOT=" + how.address + ": the others could not know port 0; give one that is free");
+  }
   if (how.key.size() < key_chars_min) {
     throw bad_boot("RMA_KEY is " + std::string(how.key.empty() ? "not set" : "too short") +
                    ": every rank needs the same random key of at least " + std::to_string(key_chars_min) +
@@ -197,6 +201,24 @@ frame_link enter(const options& how, const boot_address& where, const server* ho
 }
 
 }  // namespace
+
+void raise_job_ended(client& me, status why) {
+  std::vector<int> died;
+  (void)me.poll_events(died);
+  const int who = died.empty() ? -1 : died.front();
+  const std::string code = " (" + std::string(name_of(why)) + ")";
+  if (why == status::peer_failed) {
+    throw Error(why,
+                (who < 0 ? "another rank" : "rank " + std::to_string(who)) + " ended while the job started" + code +
+                    "; see what it has said",
+                who);
+  }
+  if (why == status::fabric_lost) {
+    throw Error(why, std::string("the job's server, in ") + (me.rank_0_serves() ? "the process of rank 0" : "rmarun") +
+                         ", ended while the job started" + code + "; see what it has said");
+  }
+  throw Error(why, "the job ended while it started" + code);
+}
 
 std::unique_ptr<client> join(const options& how) {
   if (how.address == pmix_address) return join_introduced(introduce_by_pmix(), how);

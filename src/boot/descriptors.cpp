@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "boot/descriptors.hpp"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -13,6 +15,14 @@ constexpr rlim_t of_program = 512;
 constexpr rlim_t of_rank = 4;  // to its server and to its fabric, each once for the rank and once for a stranger
 
 }  // namespace
+
+void fill_standard_streams() noexcept {
+  int fd = 0;
+  do {
+    fd = ::open("/dev/null", O_RDWR);
+  } while (fd >= 0 && fd <= STDERR_FILENO);
+  if (fd >= 0) ::close(fd);
+}
 
 void allow_connections(int ranks) noexcept {
   rlimit limit{};

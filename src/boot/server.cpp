@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 
 #include "boot/descriptors.hpp"
@@ -27,6 +28,7 @@ constexpr std::size_t strangers_beyond_size = 64;
 constexpr std::size_t out_bytes_max = std::size_t{8} << 20;  // who does not read is not listened to either
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr std::chrono::milliseconds departure_patience{200};
+constexpr int settle_reads_max = 256;         // more than a socket holds; what a dead rank has forked may go on sending
 constexpr std::size_t fixed_descriptors = 2;  // in `watched`, before the connections
 
 unique_fd make_event() {
@@ -68,7 +70,13 @@ void server::start() {
   sigset_t before;
   sigfillset(&all);
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw Error(status::bad_boot, "cannot start a thread for the job's server: " + error_text(error.code().value()) +
+                                      " (see ulimit -u, -v)");
+  }
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
@@ -180,23 +188,35 @@ void server::make_room() {
   if (strangers >= strangers_max_) oldest->doomed = true;
 }
 
-void server::read_from(connection& from) {
+/// False if there is nothing more, now or ever.
+bool server::read_from(connection& from) {
   std::array<char, 65536> chunk;
   const ssize_t got = ::recv(from.fd.get(), chunk.data(), chunk.size(), 0);
-  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
-  if (got <= 0) {
-    from.doomed = true;
-    return;
-  }
-  if (from.now == connection::phase::parting) return;
+  if (got < 0 && errno == EINTR) return true;
+  if (got < 0 && errno == EAGAIN) return false;
+  if (got <= 0) from.doomed = true;
+  if (got <= 0 || from.now == connection::phase::parting) return false;
   from.in.feed({chunk.data(), static_cast<std::size_t>(got)});
   frame received;
   while (!from.doomed && from.now != connection::phase::parting) {
     const auto result = from.in.next(received);
     if (result == frame_reader::result::garbage) from.doomed = true;
-    if (result != frame_reader::result::ready) return;
+    if (result != frame_reader::result::ready) break;
     on_frame(from, received);
   }
+  return !from.doomed;
+}
+
+void server::settle(int rank) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& each : connections_) {
+      if (each->rank != rank) continue;
+      int reads = settle_reads_max;
+      while (each->now == connection::phase::member && !each->doomed && read_from(*each) && --reads > 0) {}
+    }
+  }
+  wake_loop();
 }
 
 /// Mostly all leave at once, and nobody is here any more that would have to be told of each.

@@ -59,10 +59,13 @@ class server {
   /// The address in numbers that it listens at; empty for local ones.
   [[nodiscard]] std::string bound() const { return own_address_of(listener_.get()); }
 
+  /// Throws rma::Error(bad_boot) if there can be no thread.
   void start();
   /// Tells the ranks that the server ends in good order, and ends it. Idempotent.
   void stop();
 
+  /// Takes in what `rank`, which has ended, had still sent.
+  void settle(int rank);
   /// `rank` has ended. If it did not leave, that is a death and all others are told.
   void mark_dead(int rank);
   [[nodiscard]] rank_state state(int rank) const;
@@ -82,7 +85,7 @@ class server {
   void accept_all();
   void complain();
   void make_room();
-  void read_from(connection& from);
+  bool read_from(connection& from);
   void on_frame(connection& from, const frame& received);
   void on_hello(connection& from, const frame& received);
   void on_proof(connection& from, const frame& received);

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -20,26 +21,34 @@ struct definition {
   form kind;
   std::string_view choices;  ///< words: separated by '|'
   std::string_view summary;
+  std::uint64_t least = 0;  ///< number, bytes: what those who use it can do with
+  std::uint64_t most = UINT64_MAX;
 };
+
+constexpr std::uint64_t int_most = INT_MAX;
+constexpr std::uint64_t spin_us_most = 1'000'000'000'000;             // 100 times as many nanoseconds are a number, too
+constexpr std::uint64_t address_space_most = std::uint64_t{1} << 47;  // of a process
 
 constexpr definition table[] = {
     {"RMA_BOOT", "", form::text, "local://NAME, tcp://HOST:PORT, pmix, pmi2, alone",
      "where the ranks of the job meet; empty: by PMIx if its launcher started this process, else a job of one rank"},
-    {"RMA_RANK", "0", form::number, "0 ... RMA_SIZE-1", "number of this rank"},
-    {"RMA_SIZE", "1", form::number, "1 ...", "number of ranks"},
+    {"RMA_RANK", "0", form::number, "0 ... RMA_SIZE-1", "number of this rank", 0, int_most},
+    {"RMA_SIZE", "1", form::number, "1 ...", "number of ranks", 1, int_most},
     {"RMA_KEY", "", form::text, "at least 16 characters", "job key that all ranks share, and nobody else"},
     {"RMA_NODE", "", form::text, "any text", "virtual node; ranks of different ones do not share memory"},
-    {"RMA_BOOT_TIMEOUT_MS", "60000", form::number, "milliseconds", "how long to wait for the other ranks to appear"},
+    {"RMA_BOOT_TIMEOUT_MS", "60000", form::number, "milliseconds", "how long to wait for the other ranks to appear", 1,
+     int_most},
     {"RMA_BOOT_INTERFACE", "", form::text, "name or address; empty: what the host's name stands for",
      "where rank 0 listens for the others, if a PMIx launcher started a job on several nodes"},
     {"RMA_PEER_TIMEOUT_MS", "10000", form::number, "milliseconds, 1000 ...",
-     "between nodes: the ranks of a host that is silent for so long are taken for dead"},
-    {"RMA_LOCAL_RANKS", "0", form::number, "0: ask the node", "ranks on this machine at least, set by the launcher"},
+     "between nodes: the ranks of a host that is silent for so long are taken for dead", 1000, int_most},
+    {"RMA_LOCAL_RANKS", "0", form::number, "0: ask the node", "ranks on this machine at least, set by the launcher", 0,
+     int_most},
     {"RMA_JOB", "", form::text, "any text", "name of the job, set by the launcher"},
     {"RMA_PROCESS_SETS", "", form::text, "NAME=RANKS;NAME=RANKS, as in io=0-3,5;rest=4,6-63",
      "named sets of ranks, for Runtime::team_of; set by rmarun --pset"},
     {"RMA_SEGMENT_BYTES", "0", form::bytes, "bytes, K M G T; 0: as much as the machine has",
-     "address space kept for one rank's library windows; memory is taken only when allocated"},
+     "address space kept for one rank's library windows; memory is taken only when allocated", 0, address_space_most},
     {"RMA_HUGE_PAGES", "on", form::words, "on|off",
      "library windows of 1 MiB and more lie in huge pages, where the kernel has some (Linux 6.1)"},
     {"RMA_FABRIC", "auto", form::words, "auto|shm|verbs|ucx|tcp|sim",
@@ -54,7 +63,8 @@ constexpr definition table[] = {
     {"RMA_PROGRESS_THREAD", "0", form::words, "0|1", "a thread that serves others while this rank computes"},
     {"RMA_SPIN_US", "20", form::number, "microseconds",
      "how long a wait spins before it sleeps, when cores suffice; between nodes up to 100 times as long while its "
-     "sleeps are short"},
+     "sleeps are short",
+     0, spin_us_most},
     {"RMA_INTRANODE", "on", form::words, "on|off",
      "off: no plain memory between ranks, everything through the fabric's calls"},
     {"RMA_PROMOTE", "0", form::words, "0|1", "user memory of windows is copied into shared pages, where safe"},
@@ -81,7 +91,8 @@ constexpr definition table[] = {
     {"RMA_LOCK_POLICY", "adaptive", form::words, "naive|threshold:K|adaptive",
      "when a hybrid lock migrates: at every request of the other side, at K in a row, or when that pays"},
     {"RMA_LOCK_BYPASSES", "64", form::number, "1 ...; 0: at once, in no order",
-     "lock cpu: so often others may take it past a rank that sleeps for it, before it is handed over to that rank"},
+     "lock cpu: so often others may take it past a rank that sleeps for it, before it is handed over to that rank", 0,
+     UINT32_MAX},
     {"RMA_LOCK_RECOVERY", "on", form::words, "on|off",
      "a dead rank's lock: on frees it after its waiters got peer_failed, off keeps failing"},
     {"RMA_TRACE", "", form::text, "file name, %r is the rank; without %r the rank is appended",
@@ -90,8 +101,10 @@ constexpr definition table[] = {
 static_assert(std::size(table) == static_cast<std::size_t>(knob::count_));
 
 [[noreturn]] void refuse(const definition& d, std::string_view value, std::string_view origin) {
-  throw Error(status::bad_setting,
-              fmt::format("{}={} ({}) is not a value of this setting; valid: {}", d.name, value, origin, d.choices));
+  std::string range;
+  if (d.kind == form::number || d.kind == form::bytes) range = fmt::format(" ({} to {})", d.least, d.most);
+  throw Error(status::bad_setting, fmt::format("{}={} ({}) is not a value of this setting; valid: {}{}", d.name, value,
+                                               origin, d.choices, range));
 }
 
 /// A choice NAME:K takes a number, from 1 on.
@@ -185,10 +198,11 @@ void settings::take_launcher() {
 void settings::set(std::size_t index, std::string value, const char* origin) {
   const definition& d = table[index];
   entry& e = values_[index];
-  const bool fits = d.kind == form::words    ? one_of(d.choices, value, e.number)
-                    : d.kind == form::number ? parse_number(value, false, e.number)
-                    : d.kind == form::bytes  ? parse_number(value, true, e.number)
-                                             : true;
+  bool fits = true;
+  if (d.kind == form::words) fits = one_of(d.choices, value, e.number);
+  if (d.kind == form::number || d.kind == form::bytes) {
+    fits = parse_number(value, d.kind == form::bytes, e.number) && e.number >= d.least && e.number <= d.most;
+  }
   if (!fits) refuse(d, value, origin);
   e.value = std::move(value);
   e.origin = origin;

@@ -8,7 +8,10 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
+#include <sstream>
 
 #include "rma/error.hpp"
 
@@ -33,17 +36,54 @@ void append_escaped(std::string& to, std::string_view text) {
 /// Nanoseconds as the format's microseconds, without rounding.
 std::string micros(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
+/// Number and time of birth: no other process has both. Empty where that cannot be found out.
+std::string this_process() {
+  constexpr int fields_before = 19;  // between the name, which may contain anything, and the time
+  std::string line;
+  std::ifstream stat("/proc/self/stat");
+  std::getline(stat, line);
+  const auto name_end = line.rfind(')');
+  if (name_end == std::string::npos) return {};
+  std::istringstream fields(line.substr(name_end + 1));
+  std::string field;
+  for (int i = 0; i <= fields_before; ++i) fields >> field;
+  return fmt::format("{} since {}", ::getpid(), field);
+}
+
+/// The first line behind the bracket; it also tells who has written the file.
+std::string name_event(int rank, const std::string& process) {
+  return fmt::format(R"({{"name":"process_name","ph":"M","pid":{0},"args":{{"name":"rank {0}","process":"{1}"}}}})",
+                     rank, process);
+}
+
+bool begins_with(const std::string& path, const std::string& start) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) return false;
+  std::string found(start.size(), ' ');
+  std::ifstream(path).read(found.data(), static_cast<std::streamsize>(found.size()));
+  return found == start;
+}
+
+/// A file that no earlier runtime of this process has written; what other processes have left is replaced.
+std::string free_name(const std::string& pattern, int rank, const std::string& start) {
+  int number = 1;
+  while (begins_with(trace_file_name(pattern, rank, number), start)) ++number;
+  return trace_file_name(pattern, rank, number);
+}
+
 }  // namespace
 
-std::string trace_file_name(std::string_view pattern, int rank) {
+std::string trace_file_name(std::string_view pattern, int rank, int number) {
   std::string name(pattern);
+  const std::string who = number > 1 ? fmt::format("{}.{}", rank, number) : std::to_string(rank);
   const auto at = name.find("%r");
-  if (at == std::string::npos) return fmt::format("{}.{}", name, rank);
-  return name.replace(at, 2, std::to_string(rank));
+  if (at == std::string::npos) return fmt::format("{}.{}", name, who);
+  return name.replace(at, 2, who);
 }
 
 trace_file::trace_file(const std::string& pattern, int rank)
-    : name_(trace_file_name(pattern, rank)),
+    : buffer_("[\n" + name_event(rank, this_process())),
+      name_(free_name(pattern, rank, buffer_)),
       rank_(rank),
       fd_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
   if (fd_ < 0) {
@@ -51,8 +91,6 @@ trace_file::trace_file(const std::string& pattern, int rank)
                 fmt::format("RMA_TRACE={}: cannot write {}: {}", pattern, name_, std::strerror(errno)));
   }
   buffer_.reserve(2 * buffer_bytes);
-  buffer_ =
-      fmt::format("[\n{{\"name\":\"process_name\",\"ph\":\"M\",\"pid\":{0},\"args\":{{\"name\":\"rank {0}\"}}}}", rank);
   write();
 }
 

@@ -26,13 +26,15 @@ struct trace_event {
   std::int64_t end_ns = 0;
 };
 
-/// The name with %r replaced by the rank; without %r the rank is appended: trace.json.3.
-std::string trace_file_name(std::string_view pattern, int rank);
+/// The name with %r replaced by the rank; without %r the rank is appended: trace.json.3. Numbers from 2 on follow the
+/// rank: trace.json.3.2.
+std::string trace_file_name(std::string_view pattern, int rank, int number = 1);
 
 /// All calls are safe from any thread.
 class trace_file {
  public:
-  /// Throws Error(bad_setting) if the file cannot be made.
+  /// Makes the first file of that name that this process has not written yet. Throws Error(bad_setting) if it cannot be
+  /// made.
   trace_file(const std::string& pattern, int rank);
   trace_file(const trace_file&) = delete;
   trace_file& operator=(const trace_file&) = delete;
@@ -44,8 +46,8 @@ class trace_file {
   void write() noexcept;
 
   std::mutex lock_;
-  std::string name_;
   std::string buffer_;
+  std::string name_;
   int rank_;
   int fd_;
   std::int64_t written_ns_ = 0;  ///< end of the newest event that is in the file

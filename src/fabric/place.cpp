@@ -25,8 +25,6 @@
 
 namespace rma::fabric {
 
-void raise_job_ended(status s) { throw Error(s, fmt::format("the job ended while it started ({})", name_of(s))); }
-
 namespace {
 
 using detail::knob;
@@ -106,7 +104,7 @@ std::unique_ptr<network> start_tcp(const settings& s, const boot::client& boot, 
 /// Whether all ranks say so. As in `survey`, rank 0 asks everybody, and the others rank 0.
 bool all_agree(boot::client& boot, std::string_view on_what, bool mine) {
   const auto told = [&](const status s) {
-    if (!ok(s)) raise_job_ended(s);
+    if (!ok(s)) raise_job_ended(boot, s);
   };
   told(boot.put(fmt::format("{}/{}", on_what, boot.rank()), mine ? "yes" : "no"));
   std::string all = mine ? "yes" : "no";
@@ -174,7 +172,7 @@ std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const
                               "RDMA verbs: {}; UCX: {}; TCP: {}",
                               job.none.verbs, job.none.ucx, job.none.tcp));
   }
-  if (const status p = boot.put(key, address); !ok(p)) raise_job_ended(p);
+  if (const status p = boot.put(key, address); !ok(p)) raise_job_ended(boot, p);
   return made;
 }
 

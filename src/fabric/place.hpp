@@ -29,7 +29,4 @@ Config started_as(int& argc, char** argv);
 /// Joins the job that the settings name. Throws rma::Error.
 place find_place(const detail::settings& settings);
 
-/// Throws rma::Error: the job ended while it started.
-[[noreturn]] void raise_job_ended(status s);
-
 }  // namespace rma::fabric

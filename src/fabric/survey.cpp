@@ -7,8 +7,8 @@
 #include <iterator>
 #include <sstream>
 
+#include "boot/boot.hpp"
 #include "core/cores.hpp"
-#include "fabric/place.hpp"
 
 namespace rma::fabric {
 namespace {
@@ -64,7 +64,7 @@ std::string gather(boot::client& boot) {
   std::string machine_of;
   for (int r = 0; r < boot.size(); ++r) {
     std::string theirs;
-    if (const status s = boot.get(fmt::format("node/{}", r), theirs); !ok(s)) raise_job_ended(s);
+    if (const status s = boot.get(fmt::format("node/{}", r), theirs); !ok(s)) raise_job_ended(boot, s);
     node_of += fmt::format("{} ", place_of(nodes, take_line(theirs), [](const std::string& name) { return name; }));
     const std::size_t machine =
         place_of(machines, take_line(theirs), [](const machine_load& each) { return each.name; });
@@ -96,13 +96,13 @@ surveyed survey(boot::client& boot, const introduced& mine) {
           boot.put(fmt::format("node/{}", boot.rank()), fmt::format("{}\n{}\n{}\n{}\n{}", mine.node, mine.machine,
                                                                     mine.cores, mine.device.text(), text_of(mine.has)));
       !ok(s))
-    raise_job_ended(s);
+    raise_job_ended(boot, s);
   std::string text;
   if (boot.rank() == 0) {
     text = gather(boot);
-    if (const status s = boot.put("nodes", text); !ok(s)) raise_job_ended(s);
+    if (const status s = boot.put("nodes", text); !ok(s)) raise_job_ended(boot, s);
   } else if (const status s = boot.get("nodes", text); !ok(s)) {
-    raise_job_ended(s);
+    raise_job_ended(boot, s);
   }
   surveyed found;
   const auto me = static_cast<std::size_t>(boot.rank());

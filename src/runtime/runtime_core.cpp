@@ -2,6 +2,7 @@
 #include "runtime/runtime_core.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -23,7 +24,8 @@ std::unique_ptr<trace_file> open_trace(const settings& s) {
 }  // namespace
 
 runtime_core::runtime_core(const Config& wanted)
-    : config(wanted),
+    : process(::getpid()),
+      config(wanted),
       trace(open_trace(config)),
       where(fabric::find_place(config)),
       boot(where.boot.get()),
@@ -37,7 +39,7 @@ runtime_core::runtime_core(const Config& wanted)
       exceptions(std::uncaught_exceptions()),
       segment_(board->segment_bytes()) {
   if (where.wide != nullptr) publish_segment();
-  if (const status s = boot->fence(); !ok(s)) fabric::raise_job_ended(s);
+  if (const status s = boot->fence(); !ok(s)) raise_job_ended(*boot, s);
   around->begin();
   where.node->ranks_are_there();
   if (where.wide != nullptr) where.wide->ranks_are_there();
@@ -52,6 +54,8 @@ runtime_core::~runtime_core() {
   board->leave(in_good_order);
   if (in_good_order) boot->leave();
 }
+
+bool runtime_core::forked() const noexcept { return ::getpid() != process; }
 
 // Others ask for it when they first need it: one registration and one key for everything that the library allocates, or
 // the table of what is registered.
@@ -70,7 +74,7 @@ void runtime_core::publish_segment() {
                 fmt::format("{} cannot register the {} bytes that every rank needs", where.wide->caps().name, bytes));
   }
   s = boot->put(fmt::format("segment/{}", boot->rank()), fmt::format("{} {}", mine.address, mine.key));
-  if (!ok(s)) fabric::raise_job_ended(s);
+  if (!ok(s)) raise_job_ended(*boot, s);
 }
 
 std::uint64_t runtime_core::count_team_of(std::string_view process_set) {

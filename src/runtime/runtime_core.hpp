@@ -12,6 +12,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "channel/context.hpp"
 #include "channel/dissemination.hpp"
 #include "channel/mailbox.hpp"
@@ -50,6 +52,7 @@ struct runtime_core {
   explicit runtime_core(const Config& config);
   ~runtime_core();
 
+  const pid_t process;
   settings config;
   std::unique_ptr<trace_file> trace;  ///< null without RMA_TRACE
   fabric::place where;
@@ -65,6 +68,9 @@ struct runtime_core {
   bool intranode = true;  ///< ranks of a node use each other's memory
   int exceptions = 0;     ///< under way when the runtime was made
 
+  /// This is a copy in a forked child. What it shares with the rank, memory and sockets, is not the child's to change,
+  /// and its threads are not here: it is left as it is.
+  [[nodiscard]] bool forked() const noexcept;
   void publish_segment();
   /// What reaches the segment of a rank through the wide fabric.
   status segment_of(int world_rank, fabric::region_key& key) noexcept;

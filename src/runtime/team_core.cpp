@@ -40,7 +40,7 @@ team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_i
 }
 
 team_core::~team_core() {
-  if (!has_lines) return;
+  if (!has_lines || rt->forked()) return;
   // The others may still be looking at our lines: the memory goes back when all have dropped the team.
   word32& dropped =
       reinterpret_cast<barrier_lines*>(rt->board->segment(static_cast<std::size_t>(place(0))) + lines_offset)->dropped;

@@ -69,9 +69,24 @@ int accuse(boot::client& me) {
   return 9;
 }
 
+/// Says that it is there, and leaves when it is told to.
+int leave_later(boot::client& me) {
+  sigset_t go;
+  sigemptyset(&go);
+  sigaddset(&go, SIGUSR1);
+  (void)::sigprocmask(SIG_BLOCK, &go, nullptr);
+  std::printf("%d\n", static_cast<int>(::getpid()));
+  std::fflush(stdout);
+  int number = 0;
+  (void)::sigwait(&go, &number);
+  me.leave();
+  return 0;
+}
+
 int run(std::string_view mode) {
   const auto me = boot::join(boot::options_from_environment());
   int exit_status = 0;
+  if (mode == "join") return 0;
   if (mode == "exchange") exit_status = exchange(*me);
   if (mode == "wait") exit_status = wait_for_death(*me);
   if (mode == "no-leave") return me->fence() == status::done && me->rank() == 1 ? 0 : exchange(*me);
@@ -81,6 +96,7 @@ int run(std::string_view mode) {
   }
   if (mode == "abort") return me->fence() == status::job_aborted ? 0 : 1;
   if (mode == "accuse") return accuse(*me);
+  if (mode == "leave-later") return leave_later(*me);
   me->leave();
   return exit_status;
 }

@@ -308,6 +308,10 @@ TEST_CASE("parameters that make no sense are one clear line", "[boot][join]") {
   CHECK(contains(error_with([](options& o) { o.rank = -1; }), "RMA_RANK=-1"));
   CHECK(contains(error_with([](options& o) { o.size = 0; }), "RMA_SIZE=0"));
   CHECK(contains(error_with([](options& o) { o.address = "", o.size = 4; }), "RMA_BOOT is not set"));
+  CHECK(contains(error_with([](options& o) { o.address = "alone", o.size = 3; }),
+                 "RMA_SIZE=3 but RMA_BOOT=alone is a job of one"));
+  CHECK(contains(error_with([](options& o) { o.address = "tcp://127.0.0.1:0", o.size = 2; }),
+                 "RMA_BOOT=tcp://127.0.0.1:0: the others could not know port 0; give one that is free"));
   CHECK(contains(error_with([](options& o) { o.key = ""; }), "RMA_KEY is not set"));
   CHECK(contains(error_with([](options& o) { o.key = "short"; }), "RMA_KEY is too short"));
   CHECK(contains(error_with([](options& o) { o.key = random_hex(32); }), "the job key is wrong"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// rmarun as a child of the test, its streams in the test's hands. Every wait ends after 30 s.
+/// rmarun, or a program that comes to it, as a child of the test, its streams in the test's hands. Every wait ends
+/// after 30 s.
 #pragma once
 
 #include <fcntl.h>
@@ -39,26 +40,29 @@ class process_watch {
 class launched {
  public:
   /// `input` is all of standard input; without it the stream stays open until close_input.
-  explicit launched(const std::vector<std::string>& arguments, const std::optional<std::string>& input = "") {
+  explicit launched(const std::vector<std::string>& arguments, const std::optional<std::string>& input = "",
+                    const char* program = RMARUN_PATH) {
     int in[2];
     int out[2];
     int err[2];
     if (::pipe2(in, O_CLOEXEC) != 0 || ::pipe2(out, O_CLOEXEC) != 0 || ::pipe2(err, O_CLOEXEC) != 0) return;
-    std::vector<char*> pointers{const_cast<char*>(RMARUN_PATH)};
+    std::vector<char*> pointers{const_cast<char*>(program)};
     for (const std::string& each : arguments) pointers.push_back(const_cast<char*>(each.c_str()));
     pointers.push_back(nullptr);
     pid_ = ::fork();
     if (pid_ == 0) {
+      // Whoever runs the tests in the background of a shell has some ignored.
+      for (const int number : {SIGINT, SIGQUIT, SIGHUP}) (void)std::signal(number, SIG_DFL);
       ::dup2(in[0], STDIN_FILENO);
       ::dup2(out[1], STDOUT_FILENO);
       ::dup2(err[1], STDERR_FILENO);
-      ::execv(RMARUN_PATH, pointers.data());
+      ::execv(program, pointers.data());
       ::_exit(125);
     }
     for (const int theirs : {in[0], out[1], err[1]}) ::close(theirs);
     in_.reset(in[1]);
     if (input) {
-      (void)!::write(in_.get(), input->data(), input->size());
+      type(*input);
       close_input();
     }
     out_.reset(out[0]);
@@ -73,6 +77,7 @@ class launched {
   }
 
   [[nodiscard]] pid_t pid() const noexcept { return pid_; }
+  void type(const std::string& text) const { (void)!::write(in_.get(), text.data(), text.size()); }
   void close_input() { in_.reset(); }
   void signal(int number) const { ::kill(pid_, number); }
 

@@ -21,13 +21,17 @@ namespace {
 /// A rank that says who rmarun is, answers USR1, and ends with the first line that it reads.
 constexpr const char* reader = "trap 'echo signal' USR1; echo $PPID; until read word; do :; done; echo \"read $word\"";
 
+/// A rank that goes past its standard input.
+constexpr const char* prompter = "echo $PPID; read word </dev/tty; read word </dev/tty; exec sleep 1000";
+
 enum class is { controlling, another };
 
 /// rmarun at a terminal of its own. Where that is the controlling one it begins in the background, as by `rmarun ...
 /// &`.
 class at_terminal {
  public:
-  explicit at_terminal(is kind) : terminal_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+  explicit at_terminal(is kind, const char* script = reader)
+      : script_(script), terminal_(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
     int out[2];
     int go[2];
     REQUIRE((::grantpt(terminal_.get()) == 0 && ::unlockpt(terminal_.get()) == 0));
@@ -59,7 +63,8 @@ class at_terminal {
       REQUIRE(line() == "signal");
     }
   }
-  /// The next line of output; what there is of it after 30 s.
+  void end() const { ::kill(rmarun_, SIGTERM); }
+  /// The next line of output, or error; what there is of it after 30 s.
   std::string line() {
     std::string text;
     pollfd wait{out_.get(), POLLIN, 0};
@@ -71,7 +76,8 @@ class at_terminal {
   [[noreturn]] void start(int out, int how) const {
     ::dup2(::open(name_.c_str(), O_RDWR | how), STDIN_FILENO);
     ::dup2(out, STDOUT_FILENO);
-    ::execl(RMARUN_PATH, RMARUN_PATH, "sh", "-c", reader, static_cast<char*>(nullptr));
+    ::dup2(out, STDERR_FILENO);
+    ::execl(RMARUN_PATH, RMARUN_PATH, "sh", "-c", script_, static_cast<char*>(nullptr));
     ::_exit(125);
   }
 
@@ -90,6 +96,7 @@ class at_terminal {
     ::_exit(0);
   }
 
+  const char* script_;
   unique_fd terminal_, out_, go_;
   std::string name_;
   pid_t shell_ = -1;
@@ -115,4 +122,17 @@ TEST_CASE("standard input is another terminal", "[boot][rmarun]") {
   at_terminal job(is::another);
   job.type("two\n");
   CHECK(job.line() == "read two");
+}
+
+// Goal: a rank that hangs since the terminal is not its own does not do so in silence, and ends with the job.
+// Break: do not look at who was stopped.
+TEST_CASE("a rank that reads from the terminal itself", "[boot][rmarun]") {
+  at_terminal job(is::controlling, prompter);
+  job.to_foreground();
+  CHECK(job.line() ==
+        "rmarun: rank 0 was stopped because it uses the terminal, which is not for ranks; what is typed goes to the "
+        "standard input of rank 0");
+  job.end();
+  const std::string last = job.line();
+  CHECK(last.find("was killed by signal 15") != std::string::npos);
 }

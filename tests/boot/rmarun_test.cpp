@@ -115,6 +115,10 @@ TEST_CASE("what a rank is told", "[boot][rmarun]") {
   CHECK(keys[0] == keys[1]);
   CHECK(keys[0].size() > 64);
   CHECK(run({"-x", "PATH", "sh", "-c", "test -n \"$PATH\""}).exit_status == 0);
+  // The last one counts, and is the only one there is: a program may find the first.
+  CHECK(run({"-x", "TWICE=1", "-x", "TWICE=2", "printenv", "TWICE"}).output == "2\n");
+  const std::string all = run({"-x", "TWICE=1", "-x", "TWICE=2", "env"}).output;
+  CHECK_THAT(all, Contains("TWICE=2\n") && !Contains("TWICE=1\n"));
 }
 
 // Goal: sets of the command line have teams, of their members alone. Method: two that overlap; each member hears from
@@ -160,7 +164,12 @@ TEST_CASE("mistakes in the command line", "[boot][rmarun]") {
   CHECK_THAT(error_of({"-x", "RMA_KEY=1", "true"}), Contains("rmarun itself sets RMA_KEY"));
   CHECK_THAT(error_of({"-x", "NOT_SET_ANYWHERE", "true"}), Contains("not set here"));
   CHECK_THAT(error_of({"-x", "=1", "true"}), Contains("the name is missing"));
+  CHECK_THAT(error_of({"-x", " NAME=1", "true"}), Contains("a blank in the name"));
   CHECK_THAT(error_of({"--bind", "socket", "true"}), Contains("socket"));
+  for (const char* const text : {"nan", "inf", "0", "-1"}) {
+    CHECK_THAT(error_of({"--timeout", text, "true"}), Contains("--timeout") && Contains(text));
+  }
+  CHECK_THAT(error_of({"--pset", "", "true"}), Contains("--pset") && Contains("NAME=RANKS"));
   CHECK_THAT(error_of({"--pset", "io=1", "true"}), Contains("--pset") && Contains("ranks count from 0 to 0"));
   CHECK_THAT(error_of({"-x", "RMA_PROCESS_SETS=io=0", "true"}), Contains("rmarun itself sets RMA_PROCESS_SETS"));
   CHECK(run({"--help"}).exit_status == 0);

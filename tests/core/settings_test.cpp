@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "rma/rma.hpp"
 
@@ -170,6 +171,37 @@ TEST_CASE("numbers and sizes", "[core][settings]") {
     CHECK(refusal(with({{"RMA_SEGMENT_BYTES", wrong}})).first == status::bad_setting);
   }
   CHECK(refusal(with({{"RMA_SPIN_US", "1K"}})).first == status::bad_setting);  // a number, not a size
+}
+
+// Break: read any number of 64 bits.
+TEST_CASE("numbers beyond what they are used as", "[core][settings]") {
+  struct range {
+    const char* name;
+    std::uint64_t least, most;
+  };
+  constexpr std::uint64_t int_max = 2147483647;
+  const range ranges[] = {{"RMA_RANK", 0, int_max},
+                          {"RMA_SIZE", 1, int_max},
+                          {"RMA_LOCAL_RANKS", 0, int_max},
+                          {"RMA_BOOT_TIMEOUT_MS", 1, int_max},
+                          {"RMA_PEER_TIMEOUT_MS", 1000, int_max},
+                          {"RMA_SPIN_US", 0, 1'000'000'000'000},
+                          {"RMA_LOCK_BYPASSES", 0, UINT32_MAX},
+                          {"RMA_SEGMENT_BYTES", 0, std::uint64_t{1} << 47}};
+  for (const range& each : ranges) {
+    CAPTURE(each.name);
+    CHECK(refusal(with({{each.name, std::to_string(each.least)}})).first == status::done);
+    CHECK(refusal(with({{each.name, std::to_string(each.most)}})).first == status::done);
+    std::vector<std::uint64_t> wrong{each.most + 1, UINT64_MAX};
+    if (each.least > 0) wrong.push_back(each.least - 1);
+    for (const std::uint64_t number : wrong) {
+      CAPTURE(number);
+      const auto [code, text] = refusal(with({{each.name, std::to_string(number)}}));
+      CAPTURE(text);
+      CHECK(code == status::bad_setting);
+      CHECK(names(text, {each.name, std::to_string(each.least) + " to " + std::to_string(each.most)}));
+    }
+  }
 }
 
 TEST_CASE("the job key is not shown", "[core][settings]") {

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,8 @@ TEST_CASE("the name of a rank's file", "[core][trace]") {
   CHECK(trace_file_name("t.%r.json", 12) == "t.12.json");
   CHECK(trace_file_name("%r", 0) == "0");
   CHECK(trace_file_name("/a/%r/t", 7) == "/a/7/t");
+  CHECK(trace_file_name("t.%r.json", 12, 2) == "t.12.2.json");
+  CHECK(trace_file_name("t.json", 3, 10) == "t.json.3.10");
 }
 
 TEST_CASE("a file of whole lines, closed at the end", "[core][trace]") {
@@ -83,7 +86,9 @@ TEST_CASE("a file of whole lines, closed at the end", "[core][trace]") {
   const auto lines = lines_of(here / "t.2");
   REQUIRE(lines.size() == 5);
   CHECK(lines[0] == "[");
-  CHECK(lines[1] == R"({"name":"process_name","ph":"M","pid":2,"args":{"name":"rank 2"}},)");
+  const std::string name = R"({"name":"process_name","ph":"M","pid":2,"args":{"name":"rank 2","process":")";
+  CHECK(lines[1].starts_with(name + std::to_string(::getpid()) + " since "));
+  CHECK(lines[1].ends_with("\"}},"));
   const std::string args = R"("target":3,"bytes":64,"protocol":"direct","why":"the target's memory is mapped"}})";
   const std::string thread = std::to_string(::gettid());
   CHECK(lines[2] == R"({"name":"put","ph":"X","pid":2,"tid":)" + thread +
@@ -91,6 +96,31 @@ TEST_CASE("a file of whole lines, closed at the end", "[core][trace]") {
   CHECK(lines[3] == R"({"name":"put","ph":"X","pid":2,"tid":)" + thread +
                         R"(,"ts":2000.005,"dur":1.250,"args":{"window":"quote \" backslash \\ line\u000aend",)" + args);
   CHECK(lines[4] == "]");
+}
+
+// Goal: each runtime of a process leaves its trace, and a run replaces those of the run before.
+// Method: two of them, by processes of their own; three traces each. Break: cut whatever file is there.
+TEST_CASE("traces of one process after the other", "[core][trace]") {
+  const folder here;
+  const std::string pattern = here / "t.%r.json";
+  for (int process = 0; process < 2; ++process) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      for (int i = 0; i < 3; ++i) trace_file(pattern, 4).add(event_at(100 * (process + 1) + i));
+      ::_exit(0);
+    }
+    int how = 0;
+    REQUIRE(::waitpid(child, &how, 0) == child);
+    for (int i = 0; i < 3; ++i) {
+      const std::string path = trace_file_name(pattern, 4, i + 1);
+      CAPTURE(process, path);
+      const auto lines = lines_of(path);
+      REQUIRE(lines.size() == 4);
+      CHECK(lines[2].find("\"ts\":" + std::to_string(100 * (process + 1) + i) + "000.005,") != std::string::npos);
+    }
+  }
+  const auto files = std::filesystem::directory_iterator(std::filesystem::path(pattern).parent_path());
+  CHECK(std::distance(begin(files), end(files)) == 3);
 }
 
 TEST_CASE("a killed rank's trace lacks only the last 0.1 s", "[core][trace]") {

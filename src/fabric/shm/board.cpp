@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <cstring>
 #include <fstream>
@@ -49,6 +50,23 @@ void init_liveness(pthread_mutex_t& mutex) noexcept {
   pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST);
   pthread_mutex_init(&mutex, &attributes);
   pthread_mutexattr_destroy(&attributes);
+}
+
+/// A limit of file sizes holds for this file without a name, too. Beyond it the system sends a signal that ends the
+/// process without a word; the error says enough.
+int resize(int fd, std::size_t bytes) noexcept {
+  sigset_t one;
+  sigset_t before;
+  sigset_t pending;
+  sigemptyset(&one);
+  sigaddset(&one, SIGXFSZ);
+  pthread_sigmask(SIG_BLOCK, &one, &before);
+  const bool was_pending = ::sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
+  const int error = ::ftruncate(fd, static_cast<off_t>(bytes)) == 0 ? 0 : errno;
+  const timespec now{};
+  if (error == EFBIG && !was_pending) (void)::sigtimedwait(&one, nullptr, &now);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error;
 }
 
 /// At the start of the node's memory.
@@ -130,16 +148,25 @@ void board::lay_out(const detail::settings& settings, std::size_t segment_otherw
   std::size_t wanted = settings.number(detail::knob::segment_bytes);
   if (wanted == 0) wanted = segment_otherwise;
   segment_bytes_ = round_up(std::max(wanted, huge_bytes), huge_bytes);
+  constexpr std::size_t total_most = std::size_t{1} << 62;  // which no machine maps, and a file's size holds
+  if (segment_bytes_ > (total_most - segments_at_) / n) {
+    throw Error(status::out_of_memory, fmt::format("{} ranks on one node with {} bytes each are more than it can map; "
+                                                   "lower RMA_SEGMENT_BYTES",
+                                                   n, segment_bytes_));
+  }
   huge_pages_ = host_ == nullptr && settings.on(detail::knob::huge_pages);
   total_bytes_ = segments_at_ + n * segment_bytes_;
 }
 
 void board::make() {
   fd_ = ::memfd_create("rma-node", MFD_CLOEXEC);
-  if (fd_ < 0 || ::ftruncate(fd_, static_cast<off_t>(total_bytes_)) != 0) {
-    throw Error(status::out_of_memory, fmt::format("cannot make {} bytes of shared memory for the node: {}; "
-                                                   "a smaller RMA_SEGMENT_BYTES may help",
-                                                   total_bytes_, std::strerror(errno)));
+  const int error = fd_ < 0 ? errno : resize(fd_, total_bytes_);
+  if (error != 0) {
+    throw Error(
+        status::out_of_memory,
+        fmt::format("cannot make {} bytes of shared memory for the node: {}; {}", total_bytes_, std::strerror(error),
+                    error == EFBIG ? "the limit of file sizes holds for it: raise ulimit -f, or lower RMA_SEGMENT_BYTES"
+                                   : "a smaller RMA_SEGMENT_BYTES may help"));
   }
   map();
   header h{};

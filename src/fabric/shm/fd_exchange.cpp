@@ -142,7 +142,7 @@ void fd_offer::serve(std::size_t count, boot::client& boot, int timeout_ms) {
       for (const caller& c : callers) ::close(c.socket);
       if (!died.empty())
         throw Error(status::peer_failed, fmt::format("rank {} died while the job started", died[0]), died[0]);
-      if (!ok(news)) throw Error(news, "the job ended while it started");
+      if (!ok(news)) raise_job_ended(boot, news);
       throw Error(status::bad_boot, fmt::format("{} of {} ranks of this node did not appear within {} ms",
                                                 count - served, count, timeout_ms));
     }

@@ -151,14 +151,31 @@ TEST_CASE("memory is taken when asked for, zeroed, and given back", "[fabric][sh
 }
 
 TEST_CASE("more address space than there is is refused with advice", "[fabric][shm][board]") {
-  const std::map<std::string, std::string> huge{{"RMA_SEGMENT_BYTES", "262144T"}};
+  const std::map<std::string, std::string> huge{{"RMA_SEGMENT_BYTES", "128T"}};
   try {
     const lone_board alone(huge);
-    FAIL("256 PiB were mapped");
+    FAIL("128 TiB were mapped");
   } catch (const Error& e) {
     CHECK(e.code() == status::out_of_memory);
     CHECK(std::string(e.what()).find("RMA_SEGMENT_BYTES") != std::string::npos);
   }
+}
+
+// Break: multiply without a look at the product.
+TEST_CASE("more bytes than a number holds are refused with advice", "[fabric][shm][board]") {
+  const std::map<std::string, std::string> huge{{"RMA_SEGMENT_BYTES", "128T"}};
+  boot::test::world one(1);
+  const auto me = boot::join(one.options_of(0));
+  try {
+    const board node(*me, settings_of(huge), first_ranks(1 << 17), 0);
+    FAIL("2^64 bytes were mapped");
+  } catch (const Error& e) {
+    CHECK(e.code() == status::out_of_memory);
+    CHECK(std::string(e.what()) ==
+          "131072 ranks on one node with 140737488355328 bytes each are more than it can map; "
+          "lower RMA_SEGMENT_BYTES");
+  }
+  me->leave();
 }
 
 TEST_CASE("a doorbell that is armed is rung once", "[fabric][shm][board]") {

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""rma_info_test.py RMA_INFO RMARUN: how rma-info ends.
+
+Goal: 0 if everything was printed, 1 with a line that says why if not, 2 for a mistake of the user.
+Break: do not flush standard output before the end, or let exceptions out.
+"""
+import subprocess
+import sys
+import unittest
+
+RMA_INFO, RMARUN = sys.argv[1:3]
+
+
+def run(*command, output=None):
+    """Exit status and standard error."""
+    with open(output or "/dev/null", "w", encoding="utf-8") as out:
+        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    return done.returncode, done.stderr
+
+
+class RmaInfo(unittest.TestCase):
+    def test_all_is_well(self):
+        for arguments in ((), ("--help",), ("--version",)):
+            self.assertEqual(run(RMA_INFO, *arguments), (0, ""))
+
+    def test_a_full_disk(self):
+        said = "rma-info: cannot write: No space left on device\n"
+        for arguments in ((), ("--help",), ("--version",)):
+            self.assertEqual(run(RMA_INFO, *arguments, output="/dev/full"), (1, said))
+        status, errors = run(RMARUN, "-n", "2", RMA_INFO, output="/dev/full")
+        self.assertEqual(status, 1)
+        self.assertTrue(errors.startswith(said), errors)
+
+    def test_mistakes(self):
+        status, errors = run(RMA_INFO, "extra")
+        self.assertEqual(status, 2)
+        self.assertEqual(errors.count("\n"), 1, errors)
+        self.assertIn("extra", errors)
+        status, errors = run("env", "RMA_SPIN_US=x", RMA_INFO)
+        self.assertEqual(status, 2)
+        self.assertIn("RMA_SPIN_US", errors)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
