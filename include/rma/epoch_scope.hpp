@@ -49,11 +49,7 @@ class [[nodiscard]] Epoch {
   ~Epoch() {
     if (view_ == nullptr) return;
     detail::window_view* const view = view_;
-    if (exceptions_.thrown()) {
-      detail::abandon_epoch(*view, target_);
-    } else if (const status s = close(); !ok(s) && s != status::not_locked) {  // the window's unlock may have done it
-      detail::abandon_epoch(*view, target_);
-    }
+    if (exceptions_.thrown() || !ok(close())) detail::abandon_epoch(*view, target_);
   }
 
   /// Completes what was issued to the target (all targets for lock_all), here and there, and stays in the epoch.

@@ -19,7 +19,18 @@ std::uint64_t unit_of(const window_plan& plan, const Hints& hints) noexcept {
 }
 
 /// In the order of `alike`.
-std::array<std::uint64_t, alike_count> wishes_of(const team_core& team, const window_plan& plan, const Hints& hints) {
+using wishes = std::array<std::uint64_t, alike_count>;
+
+std::uint64_t digest_of(const wishes& of) noexcept {
+  std::uint64_t all = 0;
+  for (const std::uint64_t each : of) {
+    all = (all ^ each) * 0x9e3779b97f4a7c15ULL;
+    all ^= all >> 29;
+  }
+  return all;
+}
+
+wishes wishes_of(const team_core& team, const window_plan& plan, const Hints& hints) {
   const auto digits = [](auto... each) {
     std::uint64_t all = 0;
     ((all = all << 8 | static_cast<std::uint64_t>(each)), ...);
@@ -53,10 +64,12 @@ std::string difference(const team_core& team, const window_plan& plan, const Hin
           "the ranks wish different locks, this one '{}' (Hints::lock, scheme, home, policy and "
           "lock_threshold)",
           name_of(hints.lock));
-    default:
+    case alike::count_: return "the ranks wish different windows";
+    case alike::fence:
       return fmt::format("the ranks wish different fences, this one '{}' (Hints::fence, RMA_FENCE)",
                          name_of(wished_fence(team.rt->config, hints)));
   }
+  return {};
 }
 
 }  // namespace
@@ -66,15 +79,29 @@ void refuse(const window_plan& plan, const Hints& hints, status code, const std:
   throw Error(code, fmt::format("{} of {}: {}: {}", name_of(plan.kind), name, rma::name_of(code), why));
 }
 
-agreement agree(team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t bytes, status mine) {
-  constexpr std::size_t others = 3;
-  const auto wishes = wishes_of(team, plan, hints);
-  std::array<std::uint64_t, others + 2 * alike_count> highest{bytes, static_cast<std::uint64_t>(team.mapped),
-                                                              static_cast<std::uint64_t>(-static_cast<int>(mine))};
+namespace {
+
+/// Collective: the first wish that is not everybody's. `count_` if that cannot be found out.
+alike find_difference(team_core& team, const wishes& mine) {
+  std::array<std::uint64_t, 2 * alike_count> highest{};
   for (std::size_t i = 0; i < alike_count; ++i) {
-    highest[others + i] = wishes[i];
-    highest[others + alike_count + i] = ~wishes[i];
+    highest[i] = mine[i];
+    highest[alike_count + i] = ~mine[i];
   }
+  if (!ok(team.allreduce(highest.data(), highest.size(), element::u64, max))) return alike::count_;
+  std::size_t i = 0;
+  while (i < alike_count && highest[i] == ~highest[alike_count + i]) ++i;
+  return static_cast<alike>(i);
+}
+
+}  // namespace
+
+// The wishes go as one number: what windows that can be made cost is a small message.
+agreement agree(team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t bytes, status mine) {
+  const wishes wanted = wishes_of(team, plan, hints);
+  const std::uint64_t one = digest_of(wanted);
+  std::array<std::uint64_t, 5> highest{bytes, static_cast<std::uint64_t>(team.mapped),
+                                       static_cast<std::uint64_t>(-static_cast<int>(mine)), one, ~one};
   std::uint64_t sum = bytes;
   agreement all;
   all.worst = team.allreduce(highest.data(), highest.size(), element::u64, max);
@@ -84,10 +111,9 @@ agreement agree(team_core& team, const window_plan& plan, const Hints& hints, st
   all.mapped_max = highest[1];
   all.bytes_sum = sum;
   all.worst = static_cast<status>(-static_cast<int>(highest[2]));
-  for (std::size_t i = 0; ok(all.worst) && i < alike_count; ++i) {
-    if (highest[others + i] == ~highest[others + alike_count + i]) continue;
+  if (ok(all.worst) && highest[3] != ~highest[4]) {
     all.worst = status::bad_setting;
-    all.differs = static_cast<alike>(i);
+    all.differs = find_difference(team, wanted);
   }
   return all;
 }

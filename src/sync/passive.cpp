@@ -293,7 +293,7 @@ void abandon_epoch(window_view& view, int target) noexcept {
   window_core& w = core_of(view);
   const visit in(w);
   const bool is_open = target < 0 ? w.access == access_epoch::lock_all : w.held(target) != 0;
-  if (!is_open) return;  // closed before the exception
+  if (!is_open) return;  // the window's own unlock has closed it
   w.objections.fetch_or(window_core::given_up, std::memory_order_relaxed);
   w.allow_locks(false);
   w.my_block().failed.store(1);
