@@ -48,6 +48,7 @@ struct Setting {
 /// Errors     the constructor throws Error(bad_boot, bad_setting, out_of_memory)
 /// Limits     by TCP, and in rank 0's process where it serves the job, a job of more than about 128 ranks raises the
 ///            process's soft limit of open descriptors to its hard one, which processes started later inherit
+/// Streams    standard streams that are closed are opened as /dev/null, so that what is printed goes into no socket
 /// Threads    see thread_level; by default any thread may call, and a team or a window is for one thread at a time.
 ///            The thread that makes a Runtime must live as long as it: its end is taken for the death of the rank.
 /// Fork       a forked child must exec or _exit. Until then it holds the rank's sockets open: between nodes the rank's

@@ -65,8 +65,8 @@ class Signals {
   /// Blocks until `signal` has been raised `count` times here, and takes these away. Needs no epoch.
   /// `from`: the rank expected to raise it, so that only its death is an error; -1: any of the team.
   /// Memory     the data of those notified operations are visible to plain loads
-  /// Errors     bad_argument if the window has no such signal; bad_rank (`from`); peer_failed, and nothing is
-  ///            taken away
+  /// Errors     bad_argument if the window has no such signal; bad_rank (`from`); peer_failed, also if all others of
+  ///            the team have left: nothing is taken away
   void wait_signal(unsigned signal, std::uint64_t count = 1, int from = -1, source where = source::current()) {
     const status s = try_wait_signal(signal, count, from);
     detail::require(view(), detail::call::wait_signal, s, from, signal, count, where);

@@ -17,6 +17,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
+#include <type_traits>
 
 #include "rma/detail/word_ops.hpp"
 #include "rma/error.hpp"
@@ -38,10 +39,9 @@ class Words {
   /// epoch. `ready` is called by this thread, often, and must not call the library; what it throws ends the wait.
   /// `from`: the rank expected to write it, so that only its death is an error; -1: any of the team.
   /// Memory     what its origin had flushed to this rank before it wrote the element is visible to plain loads
-  /// Errors     out_of_window; misaligned; bad_rank (`from`); peer_failed
-  /// Cost       mapped memory: nobody rings for a store, so that this looks all the time for RMA_SPIN_US, and then
-  /// after
-  ///            an eighth of the time it has waited, at most every 4 ms. A message wakes it
+  /// Errors     out_of_window; misaligned; bad_rank (`from`); peer_failed, also if all others of the team have left
+  /// Cost       mapped memory: nobody rings for a store, so that this looks all the time for RMA_SPIN_US, then again
+  ///            after an eighth of the time it has waited, 4 ms at most. A message wakes it
   template <class E = T, std::predicate<E> Ready>
     requires awaitable<E>
   E wait_until(std::size_t at, Ready&& ready, int from = -1, source where = source::current()) {

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <vector>
 
+#include "boot/protocol.hpp"
 #include "rma/error.hpp"
 
 namespace rma::boot {
@@ -49,7 +50,7 @@ std::string random_hex(std::size_t bytes) {
 }
 
 digest prove(std::string_view key, prover who, const transcript& seen) {
-  std::string said = who == prover::client ? "rma-boot-1 client" : "rma-boot-1 server";
+  std::string said = std::string(hello_magic) + (who == prover::client ? " client" : " server");
   append_u32(said, seen.rank);
   append_u32(said, seen.size);
   said += bytes_of(seen.client_nonce);

@@ -27,7 +27,7 @@ inline constexpr std::size_t value_bytes_max = std::size_t{1} << 20;
 inline constexpr std::size_t text_bytes_max = 4096;           ///< refusals and abort messages
 inline constexpr std::size_t stranger_frame_bytes_max = 512;  ///< before the key is proven
 inline constexpr std::size_t member_frame_bytes_max = value_bytes_max + key_bytes_max + 64;
-inline constexpr std::string_view hello_magic = "rma-boot-1";  ///< name and version in one
+inline constexpr std::string_view hello_magic = "rma-boot-2";  ///< name and version in one
 
 enum class message : std::uint8_t {
   hello = 1,     ///< text magic, u32 rank, u32 size, 32 raw bytes Nc

@@ -445,8 +445,8 @@ void context::bury(int rank) noexcept {
 void context::bury_other_nodes() noexcept {
   if (std::exchange(cut_off_, true)) return;
   for (int rank = 0; rank < boot_.size(); ++rank) {
-    const bool has_left = std::find(left_.begin(), left_.end(), rank) != left_.end();
-    if (!node_.reaches(rank) && !has_left) bury(rank);
+    const bool left = around_.has_left(rank) || std::find(left_.begin(), left_.end(), rank) != left_.end();
+    if (!node_.reaches(rank) && !left) bury(rank);
   }
 }
 

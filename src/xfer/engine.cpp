@@ -415,11 +415,12 @@ status request_state(request_node& node) noexcept {
   if (node.task != nullptr) return step(node);
   if (node.posted != nullptr) return node.posted->over.load() != 0 ? node.posted->result : status::not_yet;
   if (node.peer->operations_done.load() >= node.operation) return acknowledged(node);
-  if (node.owner->ctx().gone(node.rank)) {
-    node.owner->ctx().blame(node.rank);
-    return status::peer_failed;
-  }
-  return status::not_yet;
+  context& ctx = node.owner->ctx();
+  if (!ctx.gone(node.rank)) return status::not_yet;
+  (void)ctx.progress();  // it may have answered before it went
+  if (node.peer->operations_done.load() >= node.operation) return acknowledged(node);
+  ctx.blame(node.rank);
+  return status::peer_failed;
 }
 
 namespace {

@@ -2,10 +2,16 @@
 // rmarun -n 3 --nodes 3 leaver_program
 //
 // Goal: who waits for a rank that has ended its Runtime in good order gets peer_failed that names it, on whatever node
-// it was; who waits for others goes on.
-// Method: rank 1 leaves. Rank 0 then calls everything that only rank 1 could answer, each on a window of its own, and
-// at last exchanges data with rank 2. A wait that does not end is seen by the time-out of the test. Break: let
-// `context::has_left` ask the node only: with a network in between nothing ends.
+// it was; what it had done before is done; who waits for others goes on.
+// Method: rank 1 does one update for rank 0, and leaves. When its process is gone, rank 0 asks for the update, calls
+// what only rank 1 could answer, each on a window of its own, and at last exchanges data with rank 2. A wait that does
+// not end is seen by the time-out of the test.
+// Break: let `context::has_left` ask the node only: with a network in between nothing ends. Let `request_state` take
+// in nothing before it believes that a rank is gone: the update fails.
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstdio>
 #include <exception>
@@ -58,6 +64,20 @@ bool is_told(const waiting_call& call, window& win, rma::Team& team) {
   return false;
 }
 
+/// The update is over, and its answer is here, but nobody has looked for it.
+bool is_answered(rma::Request& update, pid_t leaver_process) {
+  const bool simulated = leaver_process == ::getpid();
+  while (!simulated && ::kill(leaver_process, 0) == 0) ::sched_yield();
+  try {
+    if (!simulated) return update.test();
+    update.wait();
+    return true;
+  } catch (const rma::Error& error) {
+    std::printf("update: %s\n", error.what());
+    return false;
+  }
+}
+
 /// Between the two that are still there.
 bool others_go_on(window& win, int rank) {
   const int peer = rank == 0 ? other : 0;
@@ -76,10 +96,20 @@ int run(rma::Runtime& runtime) {
   std::vector<window> windows;
   for ([[maybe_unused]] const waiting_call& call : calls) windows.push_back(window::allocate(team, 4));
   window last = window::allocate(world, 4);
+  std::vector<std::uint64_t> memory(1);  // updated by its owner only
+  window owned = window::create(team, memory);
+  const std::vector<pid_t> processes = world.allgather(::getpid());
   world.barrier();
-  if (world.rank() == leaver) return 0;
+  if (world.rank() == leaver) {
+    (void)owned.wait_until(0, [](std::uint64_t value) { return value == 1; });
+    return 0;
+  }
   bool good = true;
   if (world.rank() == 0) {
+    const std::uint64_t one = 1;
+    const auto epoch = owned.lock(rma::shared, leaver);
+    rma::Request update = owned.raccumulate(std::span(&one, 1), leaver, 0, rma::sum);
+    good = is_answered(update, processes[leaver]);
     for (std::size_t i = 0; i < windows.size(); ++i) good = is_told(calls[i], windows[i], team) && good;
   }
   good = others_go_on(last, world.rank()) && good;

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <type_traits>
 
 #include "rma/detail/view.hpp"
 #include "rma/detail/window_ops.hpp"
