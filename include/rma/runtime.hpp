@@ -99,7 +99,9 @@ class Runtime {
   /// Tells the simulator that the program computes for so long. Nothing elsewhere.
   void compute(std::chrono::nanoseconds work) noexcept;
   /// Runs handlers and completes operations for others and for us, and hears of deaths; never blocks. Calls that wait
-  /// do it anyway.
+  /// do it anyway; `sync`, and flushes and ends of epochs of a window between nodes, now and then. What is inlined does
+  /// not: a program that for long only puts, gets and updates mapped memory, or flushes and locks within a node, calls
+  /// this where others may need it (`one_sided` is false), or has a progress thread (RMA_PROGRESS_THREAD).
   void progress() noexcept;
 
   /// Ends the whole job with this exit code, of which the system keeps eight bits (0 is made 1). Nothing is destroyed.

@@ -419,7 +419,9 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   auto w = new_core(handle, plan, hints);
   if (std::string why_not; choose_lock(*w, why_not) != status::done)
     refuse(plan, hints, status::not_supported, why_not);
-  w->inline_sync = w->locks == lock_protocol::cpu && w->intranode && !w->watched && may_inline(*w) ? 1 : 0;
+  // Not between nodes, whatever the locks: nothing wakes a target there that makes nothing but inlined calls.
+  const bool in_memory = w->locks == lock_protocol::cpu && w->intranode && !w->spans_nodes;
+  w->inline_sync = in_memory && !w->watched && may_inline(*w) ? 1 : 0;
   take_place(*w, plan, all);
   if (plan.kind == call::create && (hints.promote || rt.config.on(knob::promote))) promote_memory(*w);
   publish(*w);

@@ -172,6 +172,28 @@ unsigned context::progress() noexcept {
   return found;
 }
 
+// The clock costs more than most of these calls, and a round of progress between nodes more than twenty of them. Where
+// calls are rare the clock is asked in each.
+void context::look_if_due() noexcept {
+  constexpr std::int64_t stretch_ns = 20'000;
+  constexpr std::uint32_t calls_max = 16;
+  {
+    const std::unique_lock guard(lock_, std::try_to_lock);
+    if (!guard) return calls_to_look_.store(calls_max, std::memory_order_relaxed);  // somebody is at it
+    const std::int64_t now_ns = around_.now_ns();
+    const std::int64_t passed_ns = now_ns - looked_for_others_ns_;
+    if (passed_ns < stretch_ns) {
+      calls_per_look_ = std::min(2 * calls_per_look_, calls_max);
+    } else {
+      looked_for_others_ns_ = now_ns;
+      if (passed_ns > 2 * stretch_ns) calls_per_look_ = std::max(calls_per_look_ / 2, std::uint32_t{1});
+    }
+    calls_to_look_.store(calls_per_look_ - 1, std::memory_order_relaxed);
+    if (passed_ns < stretch_ns) return;
+  }
+  (void)progress();
+}
+
 // What one thread has taken in may be what another one sleeps for, whose descriptors then have nothing to tell any
 // more.
 void context::wake_others() noexcept {

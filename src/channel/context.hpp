@@ -185,6 +185,14 @@ class context final : public fabric::sink, public fabric::directory {
   // ---- progress ---------------------------------------------------------------------------------------------
   /// One round: poll, handle, acknowledge, send what waited. Returns how much happened.
   unsigned progress() noexcept;
+  /// Progress now and then, for calls that need nobody and may be all that a program makes, in a loop: others may wait
+  /// for this rank's handler. Costs a count in most of them.
+  void look_for_others() noexcept {
+    const std::uint32_t left = calls_to_look_.load(std::memory_order_relaxed);
+    calls_to_look_.store(left - 1, std::memory_order_relaxed);
+    if (left == 0) [[unlikely]]
+      look_if_due();
+  }
   /// Looks for deaths, every now and then; waits do it by themselves.
   void take_news() noexcept { look_around(around_.now_ns()); }
 
@@ -365,6 +373,7 @@ class context final : public fabric::sink, public fabric::directory {
     return waited == status::done ? s : waited;
   }
   void look_at_adapter() noexcept;
+  void look_if_due() noexcept;
   enum class waiting : std::uint8_t {
     rung,    ///< whoever makes it ready rings
     unrung,  ///< or does not: it is looked at now and then
@@ -428,6 +437,9 @@ class context final : public fabric::sink, public fabric::directory {
   bool cut_off_ = false;  ///< from the job; guarded by news_lock_
   std::atomic<std::int64_t> looked_ns_ = 0;
   std::atomic<int> last_failed_ = -1;
+  std::atomic<std::uint32_t> calls_to_look_ = 0;  ///< of look_for_others, until the clock is asked
+  std::uint32_t calls_per_look_ = 1;              ///< these two under the progress lock
+  std::int64_t looked_for_others_ns_ = 0;
   word32 stopping_{};
   std::unique_ptr<companion> progress_thread_;
 };

@@ -168,6 +168,7 @@ status unlock_slow(window_view& view, int target) noexcept {
   if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::unlock, target);
+  w.ctx->look_for_others();
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (const status s = await_claim(w, target); s != status::done) return s;  // another thread may be asking for it now
   const std::uint8_t held = w.held(target);
@@ -222,6 +223,7 @@ status unlock_all_slow(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::unlock_all);
   if (w.access != access_epoch::lock_all) return status::not_locked;
+  w.ctx->look_for_others();
   status result = w.dirty.empty() ? status::done : complete_unfollowed(w);
   const status released = let_go_of_all(w);
   if (const status followed = complete_all(w); result == status::done) result = followed;
@@ -241,6 +243,7 @@ status flush_slow(window_view& view, int target) noexcept {
     return status::done;
   }
   if (target < 0 || target >= w.size()) return status::bad_rank;
+  w.ctx->look_for_others();
   return open_towards(w, target) ? flush_one(w, target) : status::wrong_epoch;
 }
 
@@ -249,6 +252,7 @@ status flush_all(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::flush_all);
   if (w.access != access_epoch::lock_all && w.locks_open == 0) return status::wrong_epoch;
+  w.ctx->look_for_others();
   status result = send_waiting(w, -1);
   for (const int target : w.dirty) ask_placed(w, target);  // all at once, then wait
   while (!w.dirty.empty()) {
@@ -265,6 +269,7 @@ status flush_local(window_view& view, int target) noexcept {
   const entry_scope in(w, call::flush_local, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (!open_towards(w, target)) return status::wrong_epoch;
+  w.ctx->look_for_others();
   if (const status s = send_waiting(w, target); s != status::done) return s;
   return flush_one_locally(w, target);
 }
@@ -274,6 +279,7 @@ status flush_local_all(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::flush_local_all);
   if (w.access != access_epoch::lock_all && w.locks_open == 0) return status::wrong_epoch;
+  w.ctx->look_for_others();
   status result = send_waiting(w, -1);
   for (const int target : std::vector<int>(w.dirty)) {
     if (const status s = flush_one_locally(w, target); s != status::done) result = s;
@@ -284,6 +290,7 @@ status flush_local_all(window_view& view) noexcept {
 status sync(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   const entry_scope in(core_of(view), call::sync);
+  core_of(view).ctx->look_for_others();
   full_fence();
   return status::done;
 }

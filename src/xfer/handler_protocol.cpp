@@ -212,7 +212,7 @@ std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte,
 /// since the last flush always does, behind which there may come no other.
 [[gnu::noinline]] status copy_plain(window_core& w, const operation_args& a, std::uint64_t offset,
                                     bool alone) noexcept {
-  look_for_others(w);
+  w.ctx->look_for_others();
   const near_target& near = w.last_near;
   alone = alone || !has_stored(*near.view);
   if (!promised_are_over(*near.state)) {

@@ -232,11 +232,11 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
                   request_node** request) noexcept {
   o.choose("handler", o.atomic() ? "the handlers own atomicity" : "this rank's own memory");
   const user_memory forced = w.team->rt->ops->forced();
+  w.ctx->look_for_others();
   if (o.atomic() || o.args->target == w.team->rank) {
     if (o.args->target != w.team->rank && w.intranode && forced == user_memory::automatic) remember_near(w, o);
     return run_handler(w, o, request);
   }
-  look_for_others(w);
   const fabric::capabilities& caps = w.ctx->network_of(w.world_rank(o.args->target)).caps();
   const bool has_ways = caps.one_sided || caps.copies_by_cpu;  // where the kernel refuses, there are others
   o.choose("handler", has_ways ? "RMA_USER_MEMORY=handler" : "the fabric's writes need the target");

@@ -50,14 +50,6 @@ inline bool lies_within(std::uint64_t limit, std::uint64_t unit, const operation
 /// Whether an atomic update of so many bytes, so far from the start of the target's part, may be done.
 status check_atomic(window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
-/// Now and then while a program only copies, which by the kernel needs nobody: others may wait for this rank's handler.
-inline void look_for_others(window_core& w) noexcept {
-  constexpr std::uint32_t copies_per_look = 64;
-  const std::uint32_t copies = w.cpu_copies.load(std::memory_order_relaxed) + 1;
-  w.cpu_copies.store(copies, std::memory_order_relaxed);
-  if (copies % copies_per_look == 0) (void)w.ctx->progress();
-}
-
 /// direct: loads, stores and locked instructions on mapped memory, done when it returns.
 status run_direct(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept;
 /// The same, at a fraction of the cost, for puts and gets with layouts where an inlined call would be allowed, see

@@ -269,9 +269,8 @@ struct window_core : window_view {
   near_target last_near;
   /// By world rank, those whose handler was ever asked; guarded by the progress lock.
   std::unordered_map<int, target_state*> handler_targets;
-  std::atomic<int> dropped_by = -1;           ///< world rank that has said last that it has dropped the window
-  std::atomic<std::uint32_t> cpu_copies = 0;  ///< puts and gets to other processes' private memory, about
-  int last_far = -1;                          ///< the far target that was asked for last
+  std::atomic<int> dropped_by = -1;  ///< world rank that has said last that it has dropped the window
+  int last_far = -1;                 ///< the far target that was asked for last
   far_target* last_far_target = nullptr;
   std::unordered_map<int, fabric::region_key> near_blocks;  ///< as the fabric between nodes reaches them
   std::vector<int> far_used;                                ///< locked by this lock_all epoch

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a runtime says about itself and its job.
+#include <atomic>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <set>
 #include <string>
@@ -88,6 +90,68 @@ void idle_calls(context& ctx) {
   ctx.check(!rma::version().empty(), "the library has no version");
 }
 
+// Goal: a rank that only makes calls that need nobody, in a loop, serves the others all the same: sync in any window,
+// and where the window spans nodes each call that ends or completes something.
+// Method: rank 0 loops until the last rank has written a word of its part, behind an update that only rank 0's handler
+// can do. Break: no progress in the call.
+void loops_serve_others(context& ctx) {
+  if (thread_sanitizer) context::skip("the thread sanitizer does not know fences");
+  auto win = rma::Window<std::uint64_t>::allocate(ctx.world(), 8);
+  std::uint64_t memory = 0;
+  const rma::Hints by_handler{.accumulate = rma::accumulate_mode::handler};
+  auto counts = rma::Window<std::uint64_t>::create(ctx.world(), std::span(&memory, 1), by_handler);
+  const int me = ctx.rank();
+  const auto volatile_word = [&](std::size_t at) {
+    return std::atomic_ref<std::uint64_t>(win.local()[at]).load(std::memory_order_relaxed);
+  };
+  const std::function<bool(std::size_t)> looks[] = {
+      [&](std::size_t at) { return win.sync(), volatile_word(at) != 0; },
+      [&](std::size_t at) {
+        const auto epoch = win.lock(rma::shared, me);
+        return win.get(me, at) != 0;
+      },
+      [&](std::size_t at) {
+        const auto epoch = win.lock_all();
+        return win.get(me, at) != 0;
+      },
+      [&](std::size_t at) {
+        const auto epoch = win.lock_all();
+        std::uint64_t value = 0;
+        while (value == 0) {
+          win.get(std::span(&value, 1), me, at);
+          win.flush(me);
+        }
+        return true;
+      },
+      [&](std::size_t at) {
+        const auto epoch = win.lock_all();
+        std::uint64_t value = 0;
+        while (value == 0) {
+          win.get(std::span(&value, 1), me, at);
+          win.flush_local_all();
+        }
+        return true;
+      },
+  };
+  const std::size_t count = ctx.world().one_node() ? 1 : std::size(looks);  // the others are inlined within a node
+  const auto last = ctx.size() - 1;
+  for (std::size_t i = 0; i < count; ++i) {
+    if (me == 0 && me != last) {
+      while (!looks[i](i)) continue;
+    } else if (me == last) {
+      const auto epoch = counts.lock_all();
+      counts.accumulate(std::uint64_t{1}, 0, 0, rma::sum);
+      counts.flush(0);
+      const auto other = win.lock(rma::shared, 0);
+      win.put(std::uint64_t{1}, 0, i);
+    }
+    ctx.world().barrier();
+  }
+  ctx.equal(memory, me == 0 ? count : std::uint64_t{0}, "updates");
+  win.free();
+  counts.free();
+}
+
 constexpr test_case runtime_table[] = {
     {"runtime.identity", identity},
     {"runtime.clock_is_monotonic", clock_is_monotonic},
@@ -95,6 +159,7 @@ constexpr test_case runtime_table[] = {
     {"runtime.key_is_not_shown", key_is_not_shown},
     {"runtime.counters_never_fall", counters_never_fall},
     {"runtime.idle_calls", idle_calls},
+    {"runtime.loops_serve_others", loops_serve_others, no_kind, 2},
 };
 
 }  // namespace
