@@ -139,6 +139,7 @@ void drop_window(window_view* view) noexcept {
   for (const auto& [target, far] : w.far_targets) {
     if (far->held != 0) abandon_epoch(w, far->held == held_by_lock_all ? -1 : target);
   }
+  leave_results(w, -1);
   if (w.access == access_epoch::lock_all) (void)release_all(w);  // may hold something, though no target was used
   drop_ranges(w);
   quiesce_agent(w);

@@ -304,7 +304,7 @@ void abandon_epoch(window_view& view, int target) noexcept {
   w.objections.fetch_or(window_core::given_up, std::memory_order_relaxed);
   w.allow_locks(false);
   w.my_block().failed.store(1);
-  if (target < 0 || w.gathered.target == target) w.gathered.count = 0;  // what their buffers were may be gone
+  leave_results(w, target);
   if (target >= 0) {
     const std::uint8_t held = w.held(target);
     close_target(w, target);

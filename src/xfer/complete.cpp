@@ -155,6 +155,28 @@ status try_complete_target(window_core& w, int target) noexcept {
   return settle(w, target, state, is_over(state, far) ? status::done : status::peer_failed);
 }
 
+namespace {
+
+/// What is read there is written here by the fabric, which nobody can call back; that it ends needs no lock of the
+/// target.
+void await_reads(window_core& w, int target) noexcept {
+  const target_state& state = w.state_of(target);
+  if (!state.fetches || state.fabric_pending.load() == 0) return;
+  (void)w.ctx->wait_for_peer(w.world_rank(target), [&state]() noexcept { return state.fabric_pending.load() == 0; });
+}
+
+}  // namespace
+
+void leave_results(window_core& w, int target) noexcept {
+  if (target < 0 || w.gathered.target == target) w.gathered.count = 0;
+  {
+    const std::lock_guard guard(w.ctx->lock());
+    w.team->rt->ops->drop_results(w.id, target < 0 ? -1 : w.world_rank(target));
+  }
+  if (target >= 0) return await_reads(w, target);
+  for (const int t : std::vector<int>(w.dirty)) await_reads(w, t);
+}
+
 status complete_promised(window_core& w, int target) noexcept {
   const target_state& state = w.state_of(target);
   if (promised_are_over(state)) return status::done;

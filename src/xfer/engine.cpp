@@ -51,10 +51,11 @@ request_node* engine::take_request() {
   return node;
 }
 
-request_node* engine::new_request(const window_core& w, int rank, std::uint64_t operation) {
+request_node* engine::new_request(const window_core& w, int rank, std::uint64_t operation, std::uint64_t ticket) {
   request_node* const node = take_request();
   context::peer& peer = ctx_.peer_of(rank);
   *node = {this, &peer, rank, operation, nullptr, peer.protests.load(), w.id};
+  node->ticket = ticket;
   return node;
 }
 
@@ -74,6 +75,7 @@ request_node* engine::new_request(const window_core& w, std::unique_ptr<sync_tas
 // A request that is dropped before its time leaves the operation to itself.
 void engine::free_request(request_node* node) noexcept {
   node->peer = nullptr;
+  if (node->last_owner) drop_ticket(node->ticket);
   if (posted_operation* const op = std::exchange(node->posted, nullptr); op != nullptr) {
     if (op->over.load() != 0) {
       free_posted(op);
@@ -167,7 +169,15 @@ status engine::leave(std::unique_lock<small_lock>& guard, posted_operation& op, 
   return s;
 }
 
-std::uint64_t engine::new_ticket(void* at, std::uint64_t bytes, const Layout* shape) {
+namespace {
+
+constexpr std::uint64_t ticket_number(std::uint32_t generation, std::size_t index) noexcept {
+  return (std::uint64_t{generation} << 32) | (index + 1);
+}
+
+}  // namespace
+
+std::uint64_t engine::new_ticket(const window_core& w, int rank, void* at, std::uint64_t bytes, const Layout* shape) {
   if (free_ticket_ == 0) {
     tickets_.emplace_back();
     free_ticket_ = static_cast<std::uint32_t>(tickets_.size());
@@ -180,8 +190,10 @@ std::uint64_t engine::new_ticket(void* at, std::uint64_t bytes, const Layout* sh
   if (shape != nullptr) t.shape = *shape;
   t.bytes = bytes;
   t.arrived = 0;
+  t.window = w.id;
+  t.rank = rank;
   ++t.generation;
-  return (std::uint64_t{t.generation} << 32) | index;
+  return ticket_number(t.generation, index - 1);
 }
 
 void engine::refuse(int source, message kind, std::span<const std::byte> payload, nonsense why) noexcept {
@@ -212,9 +224,25 @@ void engine::drop_ticket(std::uint64_t ticket) noexcept {
   result_ticket& t = tickets_[index - 1];
   if (t.generation != ticket >> 32) return;
   if (!t.contiguous) t.shape = Layout();
+  t.window = 0;
   ++t.generation;  // what else comes for it is not for its next user
   t.next_free = free_ticket_;
   free_ticket_ = index;
+}
+
+void engine::drop_results(std::uint64_t window, int rank) {
+  std::vector<std::uint64_t> requested;
+  for (request_node& node : requests_) {
+    if (node.peer == nullptr || node.ticket == 0 || node.window != window || (rank >= 0 && node.rank != rank)) continue;
+    node.last_owner = true;
+    requested.push_back(node.ticket);
+  }
+  for (std::size_t i = 0; i < tickets_.size(); ++i) {
+    const result_ticket& t = tickets_[i];
+    if (t.window != window || (rank >= 0 && t.rank != rank)) continue;
+    const std::uint64_t ticket = ticket_number(t.generation, i);
+    if (std::find(requested.begin(), requested.end(), ticket) == requested.end()) drop_ticket(ticket);
+  }
 }
 
 void engine::on_reply(void* self, int source, std::span<const std::byte> payload) noexcept {
@@ -469,7 +497,9 @@ status wait_request(request_node*& node) noexcept {
 }
 
 void end_failed(request_node*& node, status failure) noexcept {
-  if (failure != status::wrong_thread) release(node);
+  if (failure == status::wrong_thread) return;
+  node->last_owner = true;  // no result will be waited for, and its place may be gone
+  release(node);
 }
 
 // Other ranks take part in a synchronisation, and a window has its epoch in it: it is brought to its end, or undone.

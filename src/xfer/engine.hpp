@@ -56,6 +56,8 @@ struct request_node {
   std::unique_ptr<sync_task> task{};  ///< instead of all of them
   status ended = status::not_yet;     ///< of the task, or of an operation that the target has turned down
   std::uint32_t reports = 0;          ///< of the target's failures, when it did
+  std::uint64_t ticket = 0;           ///< of the operation's result
+  bool last_owner = false;            ///< of the ticket: the result is not wanted any more when the request is gone
 };
 
 /// Where the data of a get, get_accumulate, fetch_and_op or compare_and_swap go when the reply comes.
@@ -65,6 +67,8 @@ struct result_ticket {
   bool contiguous = true;
   std::uint64_t bytes = 0;
   std::uint64_t arrived = 0;  ///< of these, in order
+  std::uint64_t window = 0;   ///< whose operation it is; 0: it is free
+  int rank = -1;              ///< who answers, in the world
   std::uint32_t generation = 0;
   std::uint32_t next_free = 0;
 };
@@ -107,7 +111,7 @@ class engine {
     if (scratch_.size() < bytes) scratch_.resize(bytes);
     return {scratch_.data(), bytes};
   }
-  request_node* new_request(const window_core& w, int rank, std::uint64_t operation);
+  request_node* new_request(const window_core& w, int rank, std::uint64_t operation, std::uint64_t ticket);
   request_node* new_request(const window_core& w, int rank, posted_operation* posted);
   request_node* new_request(const window_core& w, std::unique_ptr<sync_task> task);
   void free_request(request_node* node) noexcept;
@@ -135,10 +139,13 @@ class engine {
   void forget(const target_state& state) noexcept;
   /// Synchronisations of a window that goes away, as far as they may be dropped.
   void give_up_tasks(window_core& w) noexcept;
-  /// `shape` is null where the result is contiguous.
-  std::uint64_t new_ticket(void* at, std::uint64_t bytes, const Layout* shape);
+  /// `shape` is null where the result is contiguous; `rank` of the world will answer.
+  std::uint64_t new_ticket(const window_core& w, int rank, void* at, std::uint64_t bytes, const Layout* shape);
   /// What still comes for it is not wanted any more.
   void drop_ticket(std::uint64_t ticket) noexcept;
+  /// What is still to come for operations of the window to this rank (-1: to any) is not written any more: their
+  /// buffers may be gone. Except for those that somebody has a request of, until that is dropped.
+  void drop_results(std::uint64_t window, int rank);
   [[nodiscard]] std::size_t requests_made() const noexcept { return requests_.size(); }
 
   /// What becomes of an operation when all of it is posted, with what result so far: waited for (`now`), somebody's

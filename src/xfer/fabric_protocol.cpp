@@ -39,7 +39,7 @@ class posting {
     const status s = w_.ctx->until_posted(guard_, o_.peer, [=, this]() noexcept { return try_to_post(local, remote); });
     if (s == status::not_supported && remote.size() > 1) return post_each(local, remote);
     if (s == status::posted) return;
-    if (s == status::peer_failed) w_.ctx->blame(o_.peer);
+    if (s == status::peer_failed || s == status::transfer_failed) w_.ctx->blame(o_.peer);
     result_ = s;
   }
   /// What becomes of all that was posted, see engine::leave.

@@ -31,11 +31,11 @@ void send(window_core& w, int to, context::peer& peer, message_maker& made, std:
 }
 
 /// The operation has been sent: whoever flushes or asks for the request waits for it.
-void keep_track(window_core& w, int target, target_state& state, int rank, context::peer& peer,
+void keep_track(window_core& w, int target, target_state& state, int rank, context::peer& peer, std::uint64_t ticket,
                 request_node** request) noexcept {
   w.ctx->count(counter::operations_handler);
   mark_sent(w, target, state, peer);
-  if (request != nullptr) *request = w.team->rt->ops->new_request(w, rank, state.last_operation);
+  if (request != nullptr) *request = w.team->rt->ops->new_request(w, rank, state.last_operation, ticket);
 }
 
 /// This rank's own part, when handlers own it: the same, without messages.
@@ -119,7 +119,7 @@ status run_handler(window_core& w, const checked_operation& o, request_node** re
     last = made.make();
     send(w, to, peer, made, ticket);
   }
-  keep_track(w, o.args->target, *o.state, to, peer, request);
+  keep_track(w, o.args->target, *o.state, to, peer, ticket, request);
   const bool full = peer.waiting_count() > queued_max;
   const std::uint64_t sent = peer.operations_sent;
   guard.unlock();
@@ -155,7 +155,7 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
     if (target == fabric::prospect::certain) {
       if (!std::exchange(begun, true)) ticket = ticket_for(w, o);
       send(w, to, peer, made, ticket);
-      keep_track(w, o.args->target, *o.state, to, peer, last ? request : nullptr);
+      keep_track(w, o.args->target, *o.state, to, peer, ticket, last ? request : nullptr);
       const std::uint64_t sent = peer.operations_sent;
       o.state->last_promised = sent;
       guard.unlock();
@@ -267,10 +267,10 @@ status run_plain_promised(window_core& w, const operation_args& a, request_node*
   if (w.ctx->promise(near.peer, sizeof made + data.size()) != fabric::prospect::certain) return status::not_supported;
   context::peer& peer = w.ctx->peer_of(near.peer);
   if (a.kind != call::put && a.kind != call::accumulate)
-    made.head.ticket = w.team->rt->ops->new_ticket(a.result, a.bytes, nullptr);
+    made.head.ticket = w.team->rt->ops->new_ticket(w, near.peer, a.result, a.bytes, nullptr);
   ++peer.operations_sent;
   w.ctx->send(near.peer, message::operation, std::as_bytes(std::span(&made, 1)), data);
-  keep_track(w, a.target, *near.state, near.peer, peer, request);
+  keep_track(w, a.target, *near.state, near.peer, peer, made.head.ticket, request);
   near.state->last_promised = near.state->last_operation;
   near.state->epoch_bytes += a.bytes;
   const std::uint64_t sent = peer.operations_sent;

@@ -134,7 +134,7 @@ inline std::size_t message_bytes_of(const checked_operation& o, std::size_t netw
 inline std::uint64_t ticket_for(window_core& w, const checked_operation& o) {
   if (!o.fetches()) return 0;
   const Layout* const shape = o.contiguous ? nullptr : o.args->kind == call::get ? o.origin : o.result;
-  return w.team->rt->ops->new_ticket(o.args->result, o.bytes, shape);
+  return w.team->rt->ops->new_ticket(w, o.peer, o.args->result, o.bytes, shape);
 }
 
 }  // namespace rma::detail

@@ -384,6 +384,10 @@ status complete_target(window_core& w, int target) noexcept;
 /// Waits only until this rank's memory is free again and results are there: writes may still be on their way into the
 /// target's memory. The same as complete_target where the fabric says no less than that they are there.
 status complete_locally(window_core& w, int target) noexcept;
+/// After an epoch was abandoned (of one target, -1: of all), or a window dropped: what the buffers were may be gone.
+/// What is still to come is not written, or waited for where the fabric writes it, but for what somebody has a request
+/// of.
+void leave_results(window_core& w, int target) noexcept;
 /// Waits for the operations under way that the target is bound to handle: what goes another way must not overtake them.
 status complete_promised(window_core& w, int target) noexcept;
 inline bool promised_are_over(const target_state& state) noexcept {

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Scopes left by an exception: the epoch is abandoned, the window is marked failed here, the others go on.
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "cases.hpp"
 #include "windows.hpp"
@@ -179,7 +184,76 @@ void closed_by_hand(context& ctx) {
   win.free();
 }
 
+constexpr std::uint64_t canary = 0xdead'cafe'dead'cafe;
+
+/// Lets all that may still come do so.
+void settle(context& ctx) {
+  ctx.world().barrier();
+  for (int i = 0; i < 200; ++i) ctx.runtime().progress();
+  ctx.world().barrier();
+}
+
+// Goal: what was to be fetched in an epoch that an exception has left is not written any more: its buffer may be gone.
+// With a request that outlives the epoch it comes, and is seen by its wait; without, it does not.
+// Method: rank 0 leaves while the target computes; canaries in the buffers. Break: leave_results does nothing.
+void results_of_an_abandoned_epoch(context& ctx) {
+  constexpr std::size_t count = 3000, values = 3;
+  const int home = ctx.size() - 1;
+  std::vector<std::uint64_t> plain(count, canary), dropped(count, canary), kept(count, canary), old(values, canary);
+  const std::vector<std::uint64_t> one(values, 1);
+  test_window<std::uint64_t> win(ctx, count + values);
+  fill_tagged(win.local().first(count), ctx.rank());
+  ctx.world().barrier();
+  rma::Request request;
+  if (ctx.rank() == 0) {
+    try {
+      const auto hold = win->lock(rma::shared, home);
+      win->get(std::span(plain), home, win.at(home, 0));
+      (void)win->rget(std::span(dropped), home, win.at(home, 0));
+      win->get_accumulate(std::span(one), std::span(old), home, win.at(home, count), rma::sum);
+      request = win->rget(std::span(kept), home, win.at(home, 0));
+      throw std::runtime_error("the program's own trouble");
+    } catch (const std::runtime_error&) {
+      for (auto* const buffer : {&plain, &dropped, &old}) std::fill(buffer->begin(), buffer->end(), canary);
+    }
+  } else {
+    ctx.runtime().compute(std::chrono::microseconds(200));
+  }
+  settle(ctx);
+  for (const auto* const buffer : {&plain, &dropped, &old}) {
+    const auto touched = std::count_if(buffer->begin(), buffer->end(), [](std::uint64_t v) { return v != canary; });
+    ctx.equal(touched, 0, "words written after the epoch was left, of " + std::to_string(buffer->size()));
+  }
+  if (ctx.rank() == 0) {
+    ctx.expect(request.try_wait(), status::done, "a request that outlives its epoch");
+    ctx.equal(first_untagged(std::span<const std::uint64_t>(kept), home), count, "what its request says is there");
+  }
+  win.free();
+}
+
+// Goal: the same for a window that its origin drops in the middle of a fence epoch.
+void results_of_a_dropped_window(context& ctx) {
+  constexpr std::size_t count = 3000;
+  const int home = ctx.size() - 1;
+  std::vector<std::uint64_t> buffer(count, canary);
+  std::optional<test_window<std::uint64_t>> win(std::in_place, ctx, count);
+  (*win)->fence();
+  if (ctx.rank() == 0) {
+    (*win)->get(std::span(buffer), home, win->at(home, 0));
+    win.reset();
+    std::fill(buffer.begin(), buffer.end(), canary);
+  } else {
+    ctx.runtime().compute(std::chrono::microseconds(200));
+  }
+  settle(ctx);
+  win.reset();
+  const auto touched = std::count_if(buffer.begin(), buffer.end(), [](std::uint64_t v) { return v != canary; });
+  ctx.equal(touched, 0, "words written after the window was dropped");
+}
+
 constexpr test_case failed_window_table[] = {
+    {"failed_window.results_of_an_epoch", results_of_an_abandoned_epoch, each_kind, 2},
+    {"failed_window.results_of_a_window", results_of_a_dropped_window, each_kind, 2},
     {"failed_window.closed_by_hand", closed_by_hand, each_kind},
     {"failed_window.exclusive_lock", exclusive_lock, each_kind},
     {"failed_window.lock_all", lock_all, each_kind},
