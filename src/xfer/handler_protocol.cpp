@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "datatype/copy.hpp"
 #include "rma/detail/window_ops.hpp"
@@ -24,6 +25,7 @@ constexpr std::uint64_t line_bytes = 64;
 constexpr std::int64_t answer_lines_max = 186;  ///< three quarters of a ring, whose room is given back by quarters
 constexpr std::uint64_t promised_bytes_max = std::uint64_t{128} << 10;  ///< in several messages
 constexpr std::size_t queued_max = 16384;  ///< messages that wait for room before the origin waits, too
+constexpr std::uint64_t under_way_bytes_max = std::uint64_t{16} << 20;  ///< of one operation, in either direction
 
 void send(window_core& w, int to, context::peer& peer, message_maker& made, std::uint64_t ticket) noexcept {
   ++peer.operations_sent;
@@ -103,21 +105,40 @@ status wait_for_room(window_core& w, int to, context::peer& peer, std::size_t qu
   return s;
 }
 
+/// The messages of an operation take no more memory than so many, here or as answers at the target, however large it
+/// is; meanwhile others have their turns. False: what is left of it will not be done.
+bool keep_bounded(std::unique_lock<small_lock>& guard, window_core& w, int to, const context::peer& peer,
+                  std::uint64_t messages_max) noexcept {
+  const auto under_way = [&]() noexcept { return peer.operations_sent - peer.operations_done.load(); };
+  if (under_way() <= messages_max) return true;
+  const std::uint64_t sent = peer.operations_sent;
+  guard.unlock();
+  const status s =
+      w.ctx->wait_for_peer(to, [&]() noexcept { return sent - peer.operations_done.load() <= messages_max / 2; });
+  guard.lock();
+  if (s == status::peer_failed) w.ctx->blame(to);
+  return s == status::done;
+}
+
 }  // namespace
 
 status run_handler(window_core& w, const checked_operation& o, request_node** request) noexcept {
   if (o.args->target == w.team->rank) return run_own(w, o);
   const int to = w.world_rank(o.args->target);
   const std::size_t bytes_max = message_bytes_of(o, w.ctx->network_of(to).caps().message_bytes_max);
-  std::unique_lock guard(w.ctx->lock());
   const bool long_ones = bytes_max > operation_message_max && !o.contiguous;
-  message_maker made(w, o, bytes_max, long_ones ? w.team->rt->ops->scratch(bytes_max) : std::span<std::byte>());
+  std::vector<std::byte> own(long_ones && o.bytes > under_way_bytes_max ? bytes_max : 0);  // others use the engine's
+  std::unique_lock guard(w.ctx->lock());
+  const bool shares = long_ones && own.empty();
+  message_maker made(w, o, bytes_max, shares ? w.team->rt->ops->scratch(bytes_max) : std::span(own));
   context::peer& peer = w.ctx->peer_of(to);
   const std::uint64_t ticket = ticket_for(w, o);
   bool last = false;
   while (!last) {
     last = made.make();
     send(w, to, peer, made, ticket);
+    if (!last && o.bytes > under_way_bytes_max)
+      last = !keep_bounded(guard, w, to, peer, under_way_bytes_max / bytes_max);
   }
   keep_track(w, o.args->target, *o.state, to, peer, ticket, request);
   const bool full = peer.waiting_count() > queued_max;
