@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "channel/call_scope.hpp"
 #include "xfer/engine.hpp"
 #include "xfer/window_core.hpp"
 
@@ -91,7 +92,9 @@ void Request::advance_together(std::span<Request> requests) noexcept {
       if (is_task(r) && detail::request_state(*r.node_) == status::not_yet) over = false;
     return over;
   };
-  (void)first->node_->owner->ctx().wait_heard([&]() noexcept { return is_silent(requests); }, all);
+  detail::context& ctx = first->node_->owner->ctx();
+  const detail::named_wait in(ctx, "a wait for requests");
+  (void)ctx.wait_heard([&]() noexcept { return is_silent(requests); }, all);
 }
 
 status try_wait_all(std::span<Request> requests) noexcept {
@@ -135,6 +138,7 @@ std::size_t wait_any(std::span<Request> requests, std::source_location where) {
   // `over` is true for failed ones, too, so that a death ends the wait.
   const auto any = [&]() noexcept { return std::any_of(requests.begin(), requests.end(), over); };
   detail::context& ctx = first->node_->owner->ctx();
+  const detail::named_wait in(ctx, "wait_any");
   const status s = ctx.wait_heard([&]() noexcept { return Request::is_silent(requests); }, any);
   if (!ok(s)) detail::raise_request("wait_any", s, none, where);
   const auto ended = std::find_if(requests.begin(), requests.end(), over);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One public call, for surroundings that keep accounts: who is where, and that time passes in it.
+/// One public call on something else than a window: who is where, for surroundings that keep accounts and for waits
+/// that last, and that time passes in it.
 #pragma once
 
 #include <string_view>
@@ -9,11 +10,24 @@
 
 namespace rma::detail {
 
-/// Costs one test where time is real.
+/// What this rank waits for, if it waits for long.
+class named_wait {
+ public:
+  named_wait(context& ctx, const char* name) noexcept : ctx_(ctx), outer_(ctx.set_call(name)) {}
+  ~named_wait() { (void)ctx_.set_call(outer_); }
+  named_wait(const named_wait&) = delete;
+  named_wait& operator=(const named_wait&) = delete;
+
+ private:
+  context& ctx_;
+  const char* outer_;
+};
+
 class call_scope {
  public:
+  /// `call`: a literal.
   call_scope(context& ctx, std::string_view call, int target = -1) noexcept
-      : around_(ctx.keeps_accounts() ? &ctx.around() : nullptr) {
+      : name_(ctx, call.data()), around_(ctx.keeps_accounts() ? &ctx.around() : nullptr) {
     if (around_ != nullptr) [[unlikely]]
       around_->enter(call, target);
   }
@@ -25,6 +39,7 @@ class call_scope {
   call_scope& operator=(const call_scope&) = delete;
 
  private:
+  named_wait name_;
   surroundings* around_;
 };
 

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "channel/long_wait.hpp"
 #include "core/assert.hpp"
 
 namespace rma::detail {
@@ -54,7 +55,8 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, s
       threads_(level_of(s)),
       shared_(threads_ == thread_level::multiple || s.on(knob::progress_thread)),
       patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)),
-      spin_ns_(patience_.spin_ns) {
+      spin_ns_(patience_.spin_ns),
+      stall_report_ns_(static_cast<std::int64_t>(s.number(knob::stall_report_s)) * 1'000'000'000) {
   set_handler(message::protest, &context::on_protest, this);
   if (wide_ == nullptr) return;
   wide_->use(*this);
@@ -212,7 +214,8 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
   around_.inside(true);
   const bool serves = how == waiting::serving;
   const std::int64_t spin_most_ns = (serves ? spin_stretch_of_thread : spin_stretch) * patience_.spin_ns;
-  std::int64_t begin_ns = 0, idle_since_ns = 0;
+  std::int64_t idle_since_ns = 0;
+  long_wait watch(*this);
   bool busy = true;  // since the clock was looked at
   unsigned idle_rounds = 0;
   unsigned turn = 0;
@@ -251,13 +254,13 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
     }
     const std::int64_t now = around_.now_ns();
     look_around(now);
-    if (begin_ns == 0) begin_ns = now;
+    const std::int64_t lasts_ns = serves ? 0 : watch.lasts_ns(now);
     if (std::exchange(busy, false)) idle_since_ns = now;
     if (now - idle_since_ns < std::min(spin_most_ns, spin_ns_.load(std::memory_order_relaxed))) {
       spin_pause();
     } else if (patience_.spin_ns == 0 && !long_pause && idle_rounds++ < patience_.looks_before_sleep) {
       around_.yield();
-    } else if (sleep(ready, how == waiting::unrung ? now + doze_after_ns(now - begin_ns) : until_ns, serves)) {
+    } else if (sleep(ready, how == waiting::unrung ? now + doze_after_ns(lasts_ns) : until_ns, serves)) {
       break;
     } else {
       if (how == waiting::unrung) continue;
@@ -283,6 +286,17 @@ bool context::heard_out(std::int64_t& until_ns) noexcept {
   const std::int64_t now_ns = around_.now_ns();
   if (until_ns == 0) until_ns = now_ns + farewell_ns;
   return now_ns >= until_ns;
+}
+
+std::string context::where() noexcept {
+  const char* const call = call_.load(std::memory_order_relaxed);
+  std::string windows;
+  if (describe_ != nullptr) {
+    const std::lock_guard guard(lock_);
+    windows = describe_(describe_self_);
+  }
+  if (!windows.empty()) return windows;
+  return call != nullptr ? call : "the library";
 }
 
 // Waiting for an adapter takes longer than for memory, and how long depends on the adapter. Who slept for less than it

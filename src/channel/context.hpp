@@ -179,6 +179,21 @@ class context final : public fabric::sink, public fabric::directory {
     before_sleep_ = run;
     before_sleep_self_ = self;
   }
+  /// Says in which calls on windows this rank is; called under the lock. Nothing: in none.
+  void set_describer(std::string (*run)(void* self), void* self) noexcept {
+    describe_ = run;
+    describe_self_ = self;
+  }
+  /// In which calls it is, for people. What several threads do at once is told in part.
+  [[nodiscard]] std::string where() noexcept;
+  /// The call on something else than a window that this rank is in, or null; what it was before.
+  const char* set_call(const char* name) noexcept {
+    const char* const before = call_.load(std::memory_order_relaxed);
+    call_.store(name, std::memory_order_relaxed);
+    return before;
+  }
+  /// See long_wait; 0: never.
+  [[nodiscard]] std::int64_t stall_report_ns() const noexcept { return stall_report_ns_; }
   void count(counter c, std::uint64_t n = 1) noexcept { counters_[static_cast<std::size_t>(c)] += n; }
   [[nodiscard]] std::uint64_t value(counter c) const noexcept { return counters_[static_cast<std::size_t>(c)]; }
 
@@ -425,6 +440,10 @@ class context final : public fabric::sink, public fabric::directory {
   void* duty_self_ = nullptr;
   void (*before_sleep_)(void* self) noexcept = nullptr;
   void* before_sleep_self_ = nullptr;
+  std::string (*describe_)(void* self) = nullptr;
+  void* describe_self_ = nullptr;
+  std::atomic<const char*> call_ = nullptr;
+  std::int64_t stall_report_ns_;
   bool on_duty_ = false;
   std::int64_t duty_due_ns_ = std::numeric_limits<std::int64_t>::max();
   std::mutex news_lock_;  ///< of dead_, left_ and the boot client's events

@@ -65,6 +65,9 @@ constexpr definition table[] = {
      "how long a wait spins before it sleeps, when cores suffice; between nodes up to 100 times as long while its "
      "sleeps are short",
      0, spin_us_most},
+    {"RMA_STALL_REPORT_S", "60", form::number, "seconds; 0: never",
+     "a rank that waits for so long in one call prints where the ranks of its node are; again after twice the time", 0,
+     1'000'000'000},
     {"RMA_INTRANODE", "on", form::words, "on|off",
      "off: no plain memory between ranks, everything through the fabric's calls"},
     {"RMA_PROMOTE", "0", form::words, "0|1", "user memory of windows is copied into shared pages, where safe"},

@@ -35,6 +35,7 @@ enum class knob : std::uint8_t {
   threads,
   progress_thread,
   spin_us,
+  stall_report_s,
   intranode,
   promote,
   user_memory,

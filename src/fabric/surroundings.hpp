@@ -55,6 +55,11 @@ class surroundings {
   virtual void retract() noexcept = 0;
   /// `sleep` ends, too, when this descriptor is readable. Given before the first sleep.
   virtual void watch(int /*descriptor*/) {}
+  /// This rank has waited there for long (empty: no longer): for the others of its node to read.
+  virtual void say_where(std::string_view /*call*/) noexcept {}
+  /// Tells the user where the ranks of the node are, since this one has waited for so long; nothing if that was done
+  /// less than `every_ns` ago.
+  virtual void tell_stall(std::int64_t /*waited_ns*/, std::int64_t /*every_ns*/) noexcept {}
   /// Rings the doorbell of a rank on this node. A full fence lies between the news and this call.
   virtual void ring(int world_rank) noexcept = 0;
   /// Appends ranks whose death was seen since the last call.

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "channel/call_scope.hpp"
 #include "datatype/copy.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/protocols.hpp"
@@ -21,6 +22,7 @@ engine::engine(context& ctx) : ctx_(ctx) {
   ctx.set_handler(message::refuse, &engine::on_refuse, this);
   ctx.set_handler(message::lock, &engine::on_lock, this);
   ctx.set_duty(&engine::on_duty, this);
+  ctx.set_describer(&engine::describe, this);
   ctx.set_handler(message::notify, &engine::on_notify, this);
   ctx.set_handler(message::fence, &engine::on_fence, this);
   ctx.set_completion(&engine::on_completion, this);
@@ -282,6 +284,15 @@ unsigned engine::on_duty(void* self) noexcept {
   return done;
 }
 
+std::string engine::describe(void* self) {
+  std::string text;
+  for (const auto& [id, w] : static_cast<engine*>(self)->windows_) {
+    const std::string place = entry_scope::place_of(*w);
+    if (!place.empty()) text += (text.empty() ? "" : "; ") + place;
+  }
+  return text;
+}
+
 void engine::on_share(void* self, int source, std::span<const std::byte> payload) noexcept {
   serve_share(*static_cast<engine*>(self), source, payload);
 }
@@ -479,6 +490,7 @@ status wait_request(request_node*& node) noexcept {
   request_node& n = *node;
   status s = n.owner->ctx().check_caller();
   if (s != status::done) return s;
+  const named_wait in(n.owner->ctx(), "a wait for a request");
   if (n.task != nullptr) {
     s = wait_task(n);
     if (ok(s)) release(node);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -171,6 +172,7 @@ class engine {
   static void on_refuse(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_lock(void* self, int source, std::span<const std::byte> payload) noexcept;
   static unsigned on_duty(void* self) noexcept;
+  static std::string describe(void* self);
   static void on_notify(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_fence(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_range(void* self, int source, std::span<const std::byte> payload) noexcept;

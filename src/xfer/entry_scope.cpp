@@ -94,6 +94,17 @@ void explain(trace_event& e, const window_core& w, call what, int target, bool u
 
 }  // namespace
 
+std::string entry_scope::place_of(const window_core& w) {
+  const std::uint64_t now = w.in_call.load(std::memory_order_relaxed);
+  if (now == 0) return {};
+  const auto what = static_cast<call>((now & 0xffff'ffff) - 1);
+  const auto target = static_cast<int>(static_cast<std::uint32_t>(now >> 32));
+  const std::string window =
+      w.hints.name.empty() ? fmt::format("#{:x}", w.id & 0xffff) : fmt::format("'{}'", w.hints.name);
+  return target < 0 ? fmt::format("{} of window {}", name_of(what), window)
+                    : fmt::format("{} of window {}, rank {}", name_of(what), window, target);
+}
+
 void entry_scope::begin() noexcept {
   if (w_.crowded) w_.entrance.enter();
   if (!w_.watched) return;

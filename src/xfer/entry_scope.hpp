@@ -5,6 +5,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
+#include <string>
 
 #include "xfer/protocols.hpp"
 #include "xfer/window_core.hpp"
@@ -15,8 +17,13 @@ namespace rma::detail {
 /// turns.
 class entry_scope {
  public:
+  /// The calls that a window is in, as window_core::in_call says, for people; empty if it is in none.
+  [[nodiscard]] static std::string place_of(const window_core& w);
+
   /// A call of an epoch; its protocol follows from the window.
-  entry_scope(const window_core& w, call what, int target = -1) noexcept : w_(w), what_(what), target_(target) {
+  entry_scope(const window_core& w, call what, int target = -1) noexcept
+      : w_(w), outer_(w.in_call.load(std::memory_order_relaxed)), what_(what), target_(target) {
+    w.in_call.store(number_of(what, target), std::memory_order_relaxed);
     if (w.attended) [[unlikely]]
       begin();
   }
@@ -28,6 +35,7 @@ class entry_scope {
   entry_scope(const entry_scope&) = delete;
   entry_scope& operator=(const entry_scope&) = delete;
   ~entry_scope() {
+    w_.in_call.store(outer_, std::memory_order_relaxed);
     if (w_.attended) [[unlikely]]
       end();
   }
@@ -37,7 +45,13 @@ class entry_scope {
   void end() noexcept;
   void tell() noexcept;
 
+  /// What window_core::in_call says; 0 is no call.
+  static constexpr std::uint64_t number_of(call what, int target) noexcept {
+    return (std::uint64_t{static_cast<std::uint32_t>(target)} << 32) | (1U + static_cast<unsigned>(what));
+  }
+
   const window_core& w_;
+  std::uint64_t outer_;  ///< the call that this one is part of
   const checked_operation* operation_ = nullptr;
   call what_;
   int target_;

@@ -242,6 +242,8 @@ struct window_core : window_view {
   std::uint64_t lock_pauses = 0;                                         ///< of waits for network locks
   std::uint64_t dice = 0;                                                ///< where contenders' pauses are drawn from
 
+  mutable std::atomic<std::uint64_t> in_call =
+      0;                     ///< see entry_scope; a relaxed store for each call that is not inlined
   bool intranode = true;     ///< memory of the node's ranks may be used directly
   bool spans_nodes = false;  ///< some members' memory is not mapped
   bool all_mapped = false;

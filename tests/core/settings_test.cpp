@@ -187,6 +187,7 @@ TEST_CASE("numbers beyond what they are used as", "[core][settings]") {
                           {"RMA_PEER_TIMEOUT_MS", 1000, int_max},
                           {"RMA_SPIN_US", 0, 1'000'000'000'000},
                           {"RMA_LOCK_BYPASSES", 0, UINT32_MAX},
+                          {"RMA_STALL_REPORT_S", 0, 1'000'000'000},
                           {"RMA_SEGMENT_BYTES", 0, std::uint64_t{1} << 47}};
   for (const range& each : ranges) {
     CAPTURE(each.name);

@@ -40,14 +40,22 @@ inline constexpr std::uint32_t doorbell_serves = 4;
 inline constexpr unsigned doorbell_bits = 3;
 constexpr doorbell doorbell_of(std::uint32_t word) noexcept { return static_cast<doorbell>(word & 3U); }
 
+/// Where a rank has been waiting for long; empty: nowhere. Written and read as it comes: a text for people.
+struct waiting_place {
+  word32 set;  ///< the text is whole
+  char text[120];
+};
+
 /// One rank as the others see it.
 struct rank_slot {
   pthread_mutex_t liveness;  ///< robust, held while alive: the kernel reports its owner's death in 0.1 ms
   word32 state;              ///< presence
   std::uint32_t pid;
-  word32 mapping_users;           ///< ranks of this process that use this rank's mapping
-  alignas(64) word32 doorbell;    ///< not idle: asleep; whoever has news for it sets 0 and wakes
-  alignas(64) word32 inside;      ///< whereabouts: does it run handlers now?
+  word32 mapping_users;         ///< ranks of this process that use this rank's mapping
+  alignas(64) word32 doorbell;  ///< not idle: asleep; whoever has news for it sets 0 and wakes
+  alignas(64) word32 inside;    ///< whereabouts: does it run handlers now?
+  alignas(64) waiting_place waits;
+  word64 stall_told_ns;           ///< of the first slot: when somebody has told last where all ranks are
   alignas(64) word64 senders[1];  ///< bit per rank that has ever sent to it; really (ranks+63)/64 words
 };
 

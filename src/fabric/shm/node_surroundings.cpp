@@ -3,10 +3,13 @@
 
 #include <fmt/format.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <ctime>
+#include <iterator>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -15,6 +18,29 @@
 #include "core/futex.hpp"
 
 namespace rma::shm {
+
+namespace {
+
+/// Of another process's text, which may be anything.
+std::size_t text_length(const waiting_place& place) noexcept {
+  const auto end = std::find_if(std::begin(place.text), std::end(place.text), [](char c) { return c < ' '; });
+  return static_cast<std::size_t>(end - std::begin(place.text));
+}
+
+/// "rank 0", "ranks 0-3, 7".
+std::string names_of(const std::vector<int>& ranks) {
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (std::size_t i = 0; i < ranks.size();) {
+    std::size_t last = i;
+    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
+    text +=
+        (i == 0 ? "" : ", ") + (last == i ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[last]));
+    i = last + 1;
+  }
+  return text;
+}
+
+}  // namespace
 
 node_surroundings::node_surroundings(board& node, node_load load)
     : board_(node), reported_(node.size(), false), load_(load) {}
@@ -121,6 +147,44 @@ void node_surroundings::poll_descriptors(std::int64_t timeout_ns) noexcept {
 
 // The bell stays armed: another thread of this rank may sleep on it. The cost is one needless wake.
 void node_surroundings::retract() noexcept { inside(true); }
+
+void node_surroundings::say_where(std::string_view call) noexcept {
+  waiting_place& mine = board_.slot(board_.me()).waits;
+  mine.set.store(0);
+  const std::size_t length = call.copy(mine.text, sizeof mine.text - 1);
+  mine.text[length] = '\0';
+  mine.set.store(call.empty() ? 0 : 1);
+}
+
+std::string node_surroundings::place_of(std::size_t index) const {
+  const rank_slot& slot = board_.slot(index);
+  const auto state = static_cast<presence>(slot.state.load());
+  if (state != presence::alive) return state == presence::left ? "has left the job" : "dead";
+  if (slot.waits.set.load() != 0)
+    return fmt::format("in {}", std::string_view(slot.waits.text, text_length(slot.waits)));
+  return board_.is_inside(index) ? "in the library, not for long" : "in the program, outside the library";
+}
+
+// In one write, so that lines of several nodes do not mix.
+void node_surroundings::tell_stall(std::int64_t waited_ns, std::int64_t every_ns) noexcept {
+  word64& told = board_.slot(0).stall_told_ns;
+  std::uint64_t last = told.load();
+  const auto now = static_cast<std::uint64_t>(now_ns());
+  if (last != 0 && now - last < static_cast<std::uint64_t>(every_ns)) return;
+  if (!told.compare_exchange(last, now)) return;
+  std::vector<std::pair<std::string, std::vector<int>>> ranks;  // by place, in the order of the first of each
+  for (std::size_t i = 0; i < board_.size(); ++i) {
+    const std::string place = place_of(i);
+    auto at = std::find_if(ranks.begin(), ranks.end(), [&](const auto& each) { return each.first == place; });
+    if (at == ranks.end()) at = ranks.insert(at, {place, {}});
+    at->second.push_back(board_.members()[i]);
+  }
+  std::string text = fmt::format("rma: rank {} has waited for {} s in one call; the ranks of its node are:\n",
+                                 board_.members()[board_.me()], waited_ns / 1'000'000'000);
+  for (const auto& [place, those] : ranks) text += fmt::format("rma:   {}: {}\n", names_of(those), place);
+  text += "rma: if that is no mistake, RMA_STALL_REPORT_S is after how many seconds to say so (0: never)\n";
+  (void)!::write(STDERR_FILENO, text.data(), text.size());
+}
 
 void node_surroundings::ring(int world_rank) noexcept {
   const auto index = board_.index_of(world_rank);

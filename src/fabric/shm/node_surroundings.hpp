@@ -35,6 +35,8 @@ class node_surroundings final : public detail::surroundings {
   void sleep(std::uint32_t armed, std::int64_t timeout_ns) noexcept override;
   void retract() noexcept override;
   void watch(int descriptor) override;
+  void say_where(std::string_view call) noexcept override;
+  void tell_stall(std::int64_t waited_ns, std::int64_t every_ns) noexcept override;
   void ring(int world_rank) noexcept override;
   void look_for_deaths(std::vector<int>& died) noexcept override;
   bool has_left(int world_rank) noexcept override;
@@ -44,6 +46,7 @@ class node_surroundings final : public detail::surroundings {
 
  private:
   void sleep_on_descriptors(std::uint32_t rings, std::int64_t timeout_ns) noexcept;
+  [[nodiscard]] std::string place_of(std::size_t index) const;
   void poll_descriptors(std::int64_t timeout_ns) noexcept;
 
   board& board_;
