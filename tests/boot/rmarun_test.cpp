@@ -284,6 +284,13 @@ TEST_CASE("a time-out ends the job", "[boot][rmarun]") {
   CHECK(seen.errors ==
         "rmarun: the job did not end within 0.2 s (--timeout) and is stopped; still running: ranks 0, 1\n");
   CHECK(run({"-n", "2", "--timeout", "100", "true"}).exit_status == 0);
+  const auto report_after = [](const std::string& timeout_s, const std::string& asked) {
+    return run({"--timeout", timeout_s, "-x", asked, "sh", "-c", "echo after $RMA_STALL_REPORT_S"}).output;
+  };
+  CHECK(report_after("20", "A=1") == "after 15\n");
+  CHECK(report_after("20", "RMA_STALL_REPORT_S=7") == "after 7\n");
+  CHECK(report_after("100", "A=1") == "after\n");
+  CHECK(report_after("2", "A=1") == "after\n");
   const std::string one_fails = "if [ $RMA_RANK = 0 ]; then exit 3; fi; exec sleep 1000";
   CHECK(run({"-n", "2", "--keep-going", "--timeout", "0.3", "sh", "-c", one_fails}).exit_status == 124);
 }
