@@ -43,6 +43,7 @@
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
+#include "rma/run_time_types.hpp"
 #include "rma/signals.hpp"
 #include "rma/synchronisation.hpp"
 #include "rma/team.hpp"
@@ -56,10 +57,12 @@ template <class T>
 class Window : public window_facts,
                public Synchronisation<Window<T>>,
                public Signals<Window<T>, T>,
-               public Words<Window<T>, T> {
+               public Words<Window<T>, T>,
+               public RunTimeTypes<Window<T>> {
   friend class Synchronisation<Window<T>>;
   friend class Signals<Window<T>, T>;
   friend class Words<Window<T>, T>;
+  friend class RunTimeTypes<Window<T>>;
   static_assert(std::is_trivially_copyable_v<T>, "rma::Window needs a trivially copyable T: bytes travel, not objects");
   using source = std::source_location;
 
@@ -305,7 +308,7 @@ class Window : public window_facts,
                                       const Layout& to_layout, operation op) noexcept
     requires accumulable<T>
   {
-    return accumulate_as(element_of<T>, op, from, from_layout, target, at, to_layout);
+    return this->accumulate_as(element_of<T>, op, from, from_layout, target, at, to_layout);
   }
   [[nodiscard]] Request raccumulate(std::span<const T> from, int target, std::size_t at, operation op,
                                     source where = source::current())
@@ -553,42 +556,6 @@ class Window : public window_facts,
     detail::require(*view_, detail::call::sync, s, -1, 0, 0, where);
   }
   [[nodiscard]] status try_sync() noexcept { return detail::sync(*view_); }
-
-  // ---- run-time element type: what shims need -------------------------------------------------------------------
-
-  /// Accumulate of `type` elements, whatever T is; layouts select whole elements.
-  /// Errors     bad_type if a layout cuts one; misaligned if the target's puts one where it may not lie
-  [[nodiscard]] status accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
-                                     int target, std::size_t at, const Layout& to_layout) noexcept {
-    auto args = detail::layout_args(detail::call::accumulate, from, nullptr, from_layout, target, at, to_layout);
-    args.type = type;
-    args.op = op;
-    return detail::issue(*view_, args, nullptr);
-  }
-  /// result = old contents, then accumulate; each side with its layout. With no_op `from` is not looked at.
-  [[nodiscard]] status get_accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
-                                         void* result, const Layout& result_layout, int target, std::size_t at,
-                                         const Layout& target_layout) noexcept {
-    auto args = detail::layout_args(detail::call::get_accumulate, detail::operand(op, from), result, from_layout,
-                                    target, at, target_layout);
-    args.result_layout = &result_layout;
-    args.type = type;
-    args.op = op;
-    return detail::issue(*view_, args, nullptr);
-  }
-  [[nodiscard]] status fetch_and_op_as(element type, operation op, const void* value, void* old, int target,
-                                       std::size_t at) noexcept {
-    auto args = detail::get_accumulate_args(value, old, bytes_of(type), type, op, target, at);
-    args.kind = detail::call::fetch_and_op;
-    return detail::issue_and_wait(*view_, std::move(args));
-  }
-  [[nodiscard]] status compare_and_swap_as(element type, const void* expected, const void* desired, void* old,
-                                           int target, std::size_t at) noexcept {
-    auto args = detail::get_accumulate_args(desired, old, bytes_of(type), type, operation::replace, target, at);
-    args.kind = detail::call::compare_and_swap;
-    args.compare = expected;
-    return detail::issue_and_wait(*view_, std::move(args));
-  }
 
  private:
   explicit Window(detail::window_view* view) noexcept : window_facts(view) {}
