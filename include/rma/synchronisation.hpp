@@ -81,16 +81,17 @@ class Synchronisation {
   void lock_range(lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes,
                   source where = source::current()) {
     const status s = try_lock_range(kind, target, offset, bytes);
-    detail::require(view(), detail::call::lock, s, target, offset, bytes, where);
+    detail::require(view(), detail::call::lock_range, s, target, offset, bytes, where);
   }
   [[nodiscard]] status try_lock_range(lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
     return detail::lock_range(view(), kind, target, offset, bytes);
   }
   /// Completes what was issued to the target, and gives that range back.
-  /// Errors     not_locked if this rank does not hold exactly this range
+  /// Errors     not_locked if this rank does not hold exactly this range; also if `unlock` of the target has ended the
+  ///            epoch before: the range is given back then
   void unlock_range(int target, std::uint64_t offset, std::uint64_t bytes, source where = source::current()) {
     const status s = try_unlock_range(target, offset, bytes);
-    detail::require(view(), detail::call::unlock, s, target, offset, bytes, where);
+    detail::require(view(), detail::call::unlock_range, s, target, offset, bytes, where);
   }
   [[nodiscard]] status try_unlock_range(int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
     return detail::unlock_range(view(), target, offset, bytes);

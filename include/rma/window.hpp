@@ -188,7 +188,7 @@ class Window : public window_facts,
   void put(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
            source where = source::current()) {
     const status s = try_put(from, from_layout, target, at, to_layout);
-    detail::require(*view_, detail::call::put, s, target, at, to_layout.bytes(), where);
+    detail::require(*view_, detail::call::put, s, target, at, to_layout, where);
   }
   [[nodiscard]] status try_put(const T* from, const Layout& from_layout, int target, std::size_t at,
                                const Layout& to_layout) noexcept {
@@ -208,7 +208,7 @@ class Window : public window_facts,
     Request request;
     const status s = detail::with_request(
         *view_, detail::layout_args(detail::call::put, from, nullptr, from_layout, target, at, to_layout), request);
-    detail::require(*view_, detail::call::put, s, target, at, to_layout.bytes(), where);
+    detail::require(*view_, detail::call::put, s, target, at, to_layout, where);
     return request;
   }
 
@@ -241,7 +241,7 @@ class Window : public window_facts,
   void get(T* to, const Layout& to_layout, int target, std::size_t at, const Layout& from_layout,
            source where = source::current()) {
     const status s = try_get(to, to_layout, target, at, from_layout);
-    detail::require(*view_, detail::call::get, s, target, at, from_layout.bytes(), where);
+    detail::require(*view_, detail::call::get, s, target, at, from_layout, where);
   }
   [[nodiscard]] status try_get(T* to, const Layout& to_layout, int target, std::size_t at,
                                const Layout& from_layout) noexcept {
@@ -261,7 +261,7 @@ class Window : public window_facts,
     Request request;
     const status s = detail::with_request(
         *view_, detail::layout_args(detail::call::get, nullptr, to, to_layout, target, at, from_layout), request);
-    detail::require(*view_, detail::call::get, s, target, at, from_layout.bytes(), where);
+    detail::require(*view_, detail::call::get, s, target, at, from_layout, where);
     return request;
   }
 
@@ -302,7 +302,7 @@ class Window : public window_facts,
     requires accumulable<T>
   {
     const status s = try_accumulate(from, from_layout, target, at, to_layout, op);
-    detail::require(*view_, detail::call::accumulate, s, target, at, to_layout.bytes(), where);
+    detail::require(*view_, detail::call::accumulate, s, target, at, to_layout, where);
   }
   [[nodiscard]] status try_accumulate(const T* from, const Layout& from_layout, int target, std::size_t at,
                                       const Layout& to_layout, operation op) noexcept
@@ -329,7 +329,7 @@ class Window : public window_facts,
     args.op = op;
     Request request;
     const status s = detail::with_request(*view_, args, request);
-    detail::require(*view_, detail::call::accumulate, s, target, at, to_layout.bytes(), where);
+    detail::require(*view_, detail::call::accumulate, s, target, at, to_layout, where);
     return request;
   }
 

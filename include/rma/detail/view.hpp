@@ -165,6 +165,8 @@ enum class call : std::uint8_t {
   create_dynamic,
   pointer_to,
   size,
+  lock_range,
+  unlock_range,
 };
 
 /// One operation as the engine sees it. Layouts are null where the data are contiguous.
@@ -215,10 +217,15 @@ std::uint64_t signal_value(const window_view& window, unsigned signal) noexcept;
 /// anybody, and marks the window failed.
 void abandon_epoch(window_view& window, int target) noexcept;
 
-/// Makes the message and throws. `where` is the public call's caller.
+/// Makes the message and throws. `count` is of elements, or of bytes for calls on ranges and words, whose displacement
+/// is in bytes if they lock. `where` is the public call's caller.
 [[noreturn, gnu::cold, gnu::noinline]] void raise(const window_view& window, call what, status code, int target,
                                                   std::uint64_t displacement, std::uint64_t count,
                                                   const std::source_location& where);
+/// The same of an operation whose data lie at the target as `there` says.
+[[noreturn, gnu::cold, gnu::noinline]] void raise_layout(const window_view& window, call what, status code, int target,
+                                                         std::uint64_t displacement, const Layout& there,
+                                                         const std::source_location& where);
 
 /// What a freed or moved-from window points to: no targets, so that every call goes to the slow path and fails.
 extern const window_view freed_window;

@@ -417,6 +417,11 @@ inline void require(const window_view& window, call what, status s, int target, 
   if (!ok(s)) [[unlikely]]
     raise(window, what, s, target, at, count, where);
 }
+inline void require(const window_view& window, call what, status s, int target, std::uint64_t at, const Layout& there,
+                    const std::source_location& where) {
+  if (!ok(s)) [[unlikely]]
+    raise_layout(window, what, s, target, at, there, where);
+}
 
 template <class T>
 [[gnu::noinline]] void put_or_raise(window_view& window, T value, int target, std::uint64_t at,
