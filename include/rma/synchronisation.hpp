@@ -104,7 +104,7 @@ class Synchronisation {
   /// Errors     bad_rank; bad_argument for a rank twice, or a second call
   void neighbours(std::span<const int> targets, std::span<const int> origins, source where = source::current()) {
     const status s = detail::set_neighbours(view(), targets.data(), targets.size(), origins.data(), origins.size());
-    detail::require(view(), detail::call::post, s, -1, 0, targets.size(), where);
+    detail::require(view(), detail::call::neighbours, s, -1, 0, targets.size(), where);
   }
   /// `fence` among neighbours: closes the epoch towards `targets` and from `origins`, and opens the next one.
   /// Shape      every rank and its neighbours the same number of times; not collective
@@ -113,7 +113,7 @@ class Synchronisation {
   /// Errors     as fence; peer_failed only for neighbours; bad_argument if `neighbours` was not called
   /// Source     dissertation, "fences for a given pattern" (future work); src/sync/fence_neighbours.hpp
   void fence_neighbours(assertion promises = assertion::none, source where = source::current()) {
-    detail::require(view(), detail::call::fence, try_fence_neighbours(promises), -1, 0, 0, where);
+    detail::require(view(), detail::call::fence_neighbours, try_fence_neighbours(promises), -1, 0, 0, where);
   }
   [[nodiscard]] status try_fence_neighbours(assertion promises = assertion::none) noexcept {
     return detail::fence_neighbours(view(), promises);

@@ -32,7 +32,10 @@ bool is_towards_one(call c) noexcept {
     case call::lock_range:
     case call::unlock_range:
     case call::flush:
-    case call::flush_local: return true;
+    case call::flush_local:
+    case call::put_signal:
+    case call::get_signal:
+    case call::accumulate_signal: return true;
     default: return c <= call::compare_and_swap;  // an operation
   }
 }
@@ -43,6 +46,7 @@ std::string epoch_remedy(const window_core& w, call what, int target) {
                                       w.exposed ? ", and this rank has posted" : "");
   switch (what) {
     case call::fence:
+    case call::fence_neighbours:
       return now + "; close it (unlock, complete, wait) before a fence, and complete operations before no_precede";
     case call::lock: return fmt::format("{}; unlock rank {} first, or close the other epoch", now, target);
     case call::lock_range:
@@ -61,7 +65,8 @@ std::string epoch_remedy(const window_core& w, call what, int target) {
     case call::flush_local:
     case call::flush_local_all:
       return now + "; flush needs lock(target) or lock_all(); in other epochs fence() and complete() complete";
-    default: return now + fmt::format(" towards rank {}; call fence(), start() or lock() first", target);
+    default:
+      return fmt::format("{}; operations to rank {} need one that reaches it: fence(), start() or lock()", now, target);
   }
 }
 
@@ -133,6 +138,26 @@ std::string not_locked(const window_core& w, const refusal& r) {
       amount_of(w, r), r.displacement, r.target, r.target, held.empty() ? "none" : held.substr(2));
 }
 
+/// Calls that get a list of ranks.
+bool takes_group(call c) noexcept { return c == call::post || c == call::start || c == call::neighbours; }
+
+std::string bad_argument(const window_core& w, const refusal& r) {
+  switch (r.what) {
+    case call::attach: return "the range is empty or overlaps one that is attached";
+    case call::detach: return "no attached range begins there";
+    case call::fence_neighbours: return "it needs neighbours(), once before";
+    case call::lock_range: return "a range of no bytes, or an unknown kind of lock";
+    case call::neighbours:
+      if (r.target < 0) return "a window's neighbours are given once";
+      [[fallthrough]];
+    case call::post:
+    case call::start: return fmt::format("rank {} is in the list twice", r.target);
+    default:
+      return fmt::format("signal {} is none of the window's, which has {} (Hints::signals)", r.displacement,
+                         w.hints.signals);
+  }
+}
+
 std::string remedy(const window_core& w, refusal r) {
   const auto& [what, code, target, displacement, count, layout] = r;
   if (what == call::wait_until || what == call::test_until) {
@@ -154,17 +179,7 @@ std::string remedy(const window_core& w, refusal r) {
           "displacement {} is not a multiple of the element's size; atomic operations need natural alignment",
           displacement);
     case status::window_failed: return "an epoch of this rank was abandoned by an exception; free the window";
-    case status::bad_argument:
-      if (what == call::attach) return "the range is empty or overlaps one that is attached";
-      if (what == call::detach) return "no attached range begins there";
-      if (what == call::fence) return "fence_neighbours() needs neighbours(), once before";
-      if (what == call::lock_range) return "a range of no bytes, or an unknown kind of lock";
-      if (what == call::post && w.fences.has_neighbours) return "a window's neighbours are given once, each rank once";
-      if (what == call::post || what == call::start) return "a rank is in the group twice";
-      if (what == call::wait_signal || what == call::test_signal) {
-        return fmt::format("signal {} is not one of the window's {} (Hints::signals)", displacement, w.hints.signals);
-      }
-      return fmt::format("the window has {} signals, 0 to {} (Hints::signals)", w.hints.signals, w.hints.signals - 1);
+    case status::bad_argument: return bad_argument(w, r);
     case status::wrong_thread: return wrong_thread_remedy;
     case status::not_supported:
       return what == call::attach || what == call::detach ? "only windows made by create_dynamic have ranges"
@@ -177,7 +192,7 @@ std::string remedy(const window_core& w, refusal r) {
   }
 }
 
-[[noreturn]] void raise_refusal(const window_view& view, const refusal& r, const std::source_location& where) {
+[[noreturn]] void raise_refusal(const window_view& view, refusal r, const std::source_location& where) {
   const auto& [what, code, target, displacement, count, layout] = r;
   if (is_freed(view)) {
     if (what == call::free && code <= status::peer_failed) {
@@ -195,6 +210,8 @@ std::string remedy(const window_core& w, refusal r) {
   }
   const window_core& w = core_of(view);
   const visit in(w);
+  const bool of_member = code == status::bad_rank || code == status::bad_argument || code == status::unreachable;
+  if (of_member && takes_group(what)) r.target = w.refused_rank;
   const std::string name =
       w.hints.name.empty() ? fmt::format("#{:x}", w.id & 0xffff) : fmt::format("'{}'", w.hints.name);
   int about = target;

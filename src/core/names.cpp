@@ -135,8 +135,13 @@ std::string_view name_of(call what) noexcept {
                                         "pointer_to",
                                         "size",
                                         "lock_range",
-                                        "unlock_range"};
-  static_assert(std::size(names) == static_cast<std::size_t>(call::unlock_range) + 1);
+                                        "unlock_range",
+                                        "neighbours",
+                                        "fence_neighbours",
+                                        "put_signal",
+                                        "get_signal",
+                                        "accumulate_signal"};
+  static_assert(std::size(names) == static_cast<std::size_t>(call::accumulate_signal) + 1);
   return names[static_cast<std::size_t>(what)];
 }
 

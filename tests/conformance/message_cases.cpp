@@ -99,12 +99,80 @@ void ranges_not_held(context& ctx) {
   win.free();
 }
 
+// Goal: a call is told by its own name, and a rank in a list by its number. Break: raise put_signal as put, or pass -1.
+void names_and_numbers(context& ctx) {
+  test_window<std::uint64_t> win(ctx, part_size, {.signals = 3});
+  const int to = ctx.right();
+  const int n = ctx.size();
+  const std::array<std::uint64_t, 4> four{};
+  std::array<std::uint64_t, 4> into{};
+  const auto no_rank = [](context& c, std::string_view call, int number, const std::function<void()>& made) {
+    c.throws(status::bad_rank, {std::string(call) + " on", "rank " + std::to_string(number) + " is not in the team"},
+             made);
+    try {
+      made();
+    } catch (const rma::Error& e) {
+      c.equal(e.rank(), number, "rank of the error");
+    }
+  };
+  for (const int bad : {n, -7}) {
+    const std::array<int, 2> list{0, bad};
+    no_rank(ctx, "post", bad, [&] { win->post(list); });
+    no_rank(ctx, "start", bad, [&] { win->start(list); });
+    no_rank(ctx, "neighbours", bad, [&] { win->neighbours(list, {}); });
+    no_rank(ctx, "neighbours", bad, [&] { win->neighbours({}, list); });
+  }
+  const std::array<int, 2> twice{to, to};
+  const std::string there = named_rank(to) + " is in the list twice";
+  ctx.throws(status::bad_argument, {"post on", there}, [&] { win->post(twice); });
+  ctx.throws(status::bad_argument, {"start on", there}, [&] { win->start(twice); });
+  ctx.throws(status::bad_argument, {"neighbours on", there}, [&] { win->neighbours(twice, {}); });
+  ctx.throws(status::bad_argument, {"fence_neighbours on", "needs neighbours()"}, [&] { win->fence_neighbours(); });
+  win->neighbours({}, {});
+  ctx.throws(status::bad_argument, {"neighbours on", "once"}, [&] { win->neighbours(twice, {}); });
+  const std::string target = "to " + named_rank(to);
+  ctx.throws(status::wrong_epoch, {"put_signal " + target, "no epoch is open"},
+             [&] { win->put_signal(four, to, win.at(to, 0), 0); });
+  win->fence();
+  ctx.throws(status::bad_argument, {"put_signal " + target, "signal 3 is none", "has 3"},
+             [&] { win->put_signal(four, to, win.at(to, 0), 3); });
+  ctx.throws(status::bad_rank, {"put_signal", named_rank(n)}, [&] { win->put_signal(four, n, 0, 0); });
+  ctx.throws(status::bad_argument, {"get_signal " + target, "signal 4 is none"},
+             [&] { win->get_signal(into, to, win.at(to, 0), 4); });
+  ctx.throws(beyond, {"accumulate_signal " + target},
+             [&] { win->accumulate_signal(four, to, win.at(to, part_size + 1), rma::sum, 1); });
+  win->fence(rma::no_succeed);
+  win.free();
+  auto mute = rma::Window<std::uint64_t>::allocate(ctx.world(), 1, {.signals = 0});
+  mute.fence();
+  ctx.throws(status::bad_argument, {"put_signal", "signal 0 is none", "has 0"}, [&] { mute.put_signal({}, to, 0, 0); });
+  mute.fence(rma::no_succeed);
+  mute.free();
+}
+
+// Goal: where an epoch is open, but not towards the target, the message does not say that it is.
+// Break: tell the kind of the epoch that is open as if it were the target's.
+void epochs_of_others(context& ctx) {
+  test_window<std::uint64_t> win(ctx, part_size);
+  const int other = ctx.right();
+  if (ctx.size() > 1) {
+    const auto hold = win->lock(rma::shared, other);
+    ctx.throws(status::wrong_epoch,
+               {"put to " + named_rank(ctx.rank()), "a lock epoch is open", "need one that reaches it"},
+               [&] { win->put(std::uint64_t{1}, ctx.rank(), win.at(ctx.rank(), 0)); });
+  }
+  ctx.world().barrier();
+  win.free();
+}
+
 constexpr kind_set counted_kinds = each_kind & ~only(window_kind::dynamic);
 
 constexpr test_case message_table[] = {
     {"message.units", units, counted_kinds},
     {"message.units_of_bytes", units_of_bytes, counted_kinds},
     {"message.ranges_not_held", ranges_not_held, counted_kinds},
+    {"message.names_and_numbers", names_and_numbers, each_kind},
+    {"message.epochs_of_others", epochs_of_others, each_kind},
 };
 
 }  // namespace

@@ -167,6 +167,11 @@ enum class call : std::uint8_t {
   size,
   lock_range,
   unlock_range,
+  neighbours,
+  fence_neighbours,
+  put_signal,
+  get_signal,
+  accumulate_signal,
 };
 
 /// One operation as the engine sees it. Layouts are null where the data are contiguous.
