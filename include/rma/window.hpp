@@ -132,7 +132,8 @@ class Window : public window_facts,
   ///            out_of_memory
   std::uint64_t attach(std::span<T> memory, source where = source::current()) {
     std::uint64_t at = 0;
-    detail::require(*view_, detail::call::attach, try_attach(memory, at), -1, at, memory.size(), where);
+    const status s = try_attach(memory, at);
+    detail::require(*view_, detail::call::attach, s, -1, at, memory.size(), where);
     return at;
   }
   [[nodiscard]] status try_attach(std::span<T> memory, std::uint64_t& at) noexcept {
@@ -141,7 +142,8 @@ class Window : public window_facts,
   /// Ends that; `memory` must begin where an attached range begins.
   void detach(std::span<T> memory, source where = source::current()) {
     const status s = detail::detach(*view_, memory.data());
-    detail::require(*view_, detail::call::detach, s, -1, 0, memory.size(), where);
+    const auto at = reinterpret_cast<std::uint64_t>(memory.data());
+    detail::require(*view_, detail::call::detach, s, -1, at, memory.size(), where);
   }
 
   // ---- what it is -----------------------------------------------------------------------------------------

@@ -3,9 +3,12 @@
 /// The one line that an Error of a window call carries: call, window, rank, value, remedy.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/names.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "xfer/entry_scope.hpp"
+#include "xfer/protocols.hpp"
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
@@ -110,13 +113,53 @@ std::string size_at(const window_core& w, int target, bool in_elements) {
   return known ? tell(far->second->bytes) : "less";  // too far for any part: nobody has asked the target
 }
 
+/// What lies at an address: "64 bytes from 0x7f0000001000 on".
+std::string range_of(std::uint64_t bytes, std::uint64_t address) {
+  return fmt::format("{} from {:#x} on", number_of(bytes, "byte"), address);
+}
+
+/// Of a dynamic window, where displacements are addresses.
+std::string outside_attached(const window_core& w, const refusal& r) {
+  std::uint64_t first = r.displacement;
+  std::uint64_t bytes = counts_bytes(r.what) ? r.count : r.count * w.element_bytes;
+  if (r.layout != nullptr) {
+    first += static_cast<std::uint64_t>(r.layout->lower());
+    bytes = static_cast<std::uint64_t>(r.layout->upper() - r.layout->lower());
+  }
+  const attachment range = attached_at(w, r.target, first);
+  const std::string there =
+      range.bytes == 0 ? "nothing there"
+                       : fmt::format("{}, of which {} are behind that place", range_of(range.bytes, range.address),
+                                     range.bytes - (first - range.address));
+  return fmt::format(
+      "displacement {}: of the {}, rank {} has attached {}; a displacement is what its attach() has "
+      "returned, plus bytes inside that range, and one range must hold all of it",
+      r.displacement, range_of(bytes, first), r.target, there);
+}
+
+/// What attach or detach was given.
+std::string bad_attachment(const window_core& w, const refusal& r) {
+  const std::uint64_t address = r.displacement;
+  const std::uint64_t bytes = r.count * w.element_bytes;
+  const bool attaches = r.what == call::attach;
+  if (attaches && (bytes == 0 || address == 0)) return "there is no memory in it";
+  for (const attachment& each : w.attachments) {
+    if (address >= each.address + each.bytes || each.address >= address + std::max<std::uint64_t>(bytes, 1)) continue;
+    const std::string there = range_of(each.bytes, each.address);
+    return attaches ? fmt::format("the {} overlap the {}, which are attached; detach those first",
+                                  range_of(bytes, address), there)
+                    : fmt::format("no attached range begins at {:#x}; the {} are one, and detached as a whole", address,
+                                  there);
+  }
+  return fmt::format("nothing is attached at {:#x}", address);
+}
+
 std::string outside(const window_core& w, const refusal& r) {
   const bool dynamic = w.kind == call::create_dynamic;
   if (r.what == call::lock_range)
     return fmt::format("{} from byte {} on; rank {} has {}", amount_of(w, r), r.displacement, r.target,
                        dynamic ? "no such address" : size_at(w, r.target, false));
-  if (dynamic)
-    return fmt::format("displacement {} is not in a range that rank {} has attached", r.displacement, r.target);
+  if (dynamic) return outside_attached(w, r);
   const std::string reach =
       r.layout == nullptr ? "" : fmt::format(", over bytes {} to {}", r.layout->lower(), r.layout->upper());
   return fmt::format("{}{} at displacement {} (unit {}); rank {} has {}", amount_of(w, r), reach, r.displacement,
@@ -143,8 +186,8 @@ bool takes_group(call c) noexcept { return c == call::post || c == call::start |
 
 std::string bad_argument(const window_core& w, const refusal& r) {
   switch (r.what) {
-    case call::attach: return "the range is empty or overlaps one that is attached";
-    case call::detach: return "no attached range begins there";
+    case call::attach:
+    case call::detach: return bad_attachment(w, r);
     case call::fence_neighbours: return "it needs neighbours(), once before";
     case call::lock_range: return "a range of no bytes, or an unknown kind of lock";
     case call::neighbours:
