@@ -72,9 +72,9 @@ class Synchronisation {
   /// Locks bytes [offset, offset + bytes) of the target's part: epochs on disjoint ranges of one target do not exclude
   /// each other, nor do shared ones. Several ranges of a target may be held at once. Operations must stay inside;
   /// nobody checks that. `lock(exclusive)` of the whole target excludes all ranges.
-  /// Errors     bad_rank; bad_argument if `bytes` is 0; out_of_window; wrong_epoch if another epoch is open or a range
-  ///            of this rank overlaps in conflict; peer_failed if the target, or a rank that held what was waited
-  ///            for, is dead: then try again
+  /// Errors     bad_rank; bad_argument if `bytes` is 0 or for another lock_kind; out_of_window; wrong_epoch if another
+  ///            epoch is open or a range of this rank overlaps in conflict; peer_failed if the target, or a rank that
+  ///            held what was waited for, is dead: then try again
   /// Fairness   first come, first served among ranges that conflict
   /// Cost       the target's shared lock at its first range, and a message each way; the target's progress is needed
   /// Source     dissertation, "finer-grain locks" (future work); src/sync/range_lock.hpp

@@ -489,7 +489,7 @@ class Window : public window_facts,
   /// Locks the target's part; the epoch ends with the returned scope. On other nodes the lock may be taken as late as
   /// by the first operation that somebody waits for, or by unlock (lock_protocol::two_sided, automatic).
   /// Errors     wrong_epoch if this rank has it locked already or another kind of epoch is open (a fence epoch in which
-  ///            nothing is under way ends here); bad_rank; peer_failed
+  ///            nothing is under way ends here); bad_rank; bad_argument for another lock_kind; peer_failed
   /// Cost       uncontended on a node: one locked instruction each for lock and unlock (perf/sync.cpp); in the network
   ///            one atomic each, of which the second goes out behind puts without waiting for them
   Epoch lock(lock_kind kind, int target, assertion promises = assertion::none, source where = source::current()) {

@@ -189,7 +189,10 @@ std::string bad_argument(const window_core& w, const refusal& r) {
     case call::attach:
     case call::detach: return bad_attachment(w, r);
     case call::fence_neighbours: return "it needs neighbours(), once before";
-    case call::lock_range: return "a range of no bytes, or an unknown kind of lock";
+    case call::lock_range:
+      if (r.count == 0) return "a range of no bytes";
+      [[fallthrough]];
+    case call::lock: return "a kind of lock that is neither rma::shared nor rma::exclusive";
     case call::neighbours:
       if (r.target < 0) return "a window's neighbours are given once";
       [[fallthrough]];

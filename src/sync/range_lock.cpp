@@ -14,7 +14,7 @@ namespace {
 
 status check_range(window_core& w, lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
   if (target < 0 || target >= w.size()) return status::bad_rank;
-  if (bytes == 0 || (kind != lock_kind::shared && kind != lock_kind::exclusive)) return status::bad_argument;
+  if (bytes == 0 || !is_kind(kind)) return status::bad_argument;
   if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
   if (offset + bytes < offset) return status::out_of_window;
   if (w.kind == call::create_dynamic) return status::done;

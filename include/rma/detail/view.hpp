@@ -60,6 +60,9 @@ constexpr std::uint64_t lock_tag(std::uint32_t holder) noexcept {
   return lock_writer | lock_counted | (std::uint64_t{holder} << 32);
 }
 
+/// False for a number that is none of the enumeration. Costs nothing where the kind is known to the compiler.
+constexpr bool is_kind(lock_kind kind) noexcept { return kind == lock_kind::shared || kind == lock_kind::exclusive; }
+
 /// What a rank writes down about the locks that it takes: a lock_kind, for the survivors of its death. Marked `unsure`
 /// while the lock word may or may not say the same; marked `biased` if the record itself is the hold.
 inline constexpr std::uint8_t record_unsure = 0x10;

@@ -270,7 +270,7 @@ inline bool take_exclusive(const window_view& window, target_view& t) noexcept {
 
 inline bool fast_lock(window_view& window, lock_kind kind, int target) noexcept {
   target_view* const t = view_of(window, target);
-  if (t == nullptr || t->lock == nullptr || t->held != 0 || window.may_lock == 0) [[unlikely]]
+  if (t == nullptr || t->lock == nullptr || t->held != 0 || window.may_lock == 0 || !is_kind(kind)) [[unlikely]]
     return false;
   if (!(kind == lock_kind::shared ? take_shared(*t) : take_exclusive(window, *t))) [[unlikely]]
     return false;
