@@ -29,6 +29,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <source_location>
 #include <span>
 #include <string_view>
@@ -186,6 +187,11 @@ class Window : public window_facts,
     }
     return detail::issue(*view_, detail::put_args(from.data(), from.size_bytes(), target, at), nullptr);
   }
+  /// `{}` may mean a value or no range at all: write T{} or std::span<const T>().
+  template <class... More>
+  void put(std::initializer_list<detail::nothing>, int, std::size_t, const More&...) = delete;
+  template <class... More>
+  void try_put(std::initializer_list<detail::nothing>, int, std::size_t, const More&...) = delete;
   /// Writes what `from_layout` selects of `from` to where `to_layout` says, from displacement `at` on.
   void put(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
            source where = source::current()) {
@@ -299,6 +305,10 @@ class Window : public window_facts,
     return detail::issue(*view_, detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at),
                          nullptr);
   }
+  template <class... More>
+  void accumulate(std::initializer_list<detail::nothing>, int, std::size_t, const More&...) = delete;  // as put
+  template <class... More>
+  void try_accumulate(std::initializer_list<detail::nothing>, int, std::size_t, const More&...) = delete;
   void accumulate(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
                   operation op, source where = source::current())
     requires accumulable<T>

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <source_location>
 #include <string_view>
 #include <type_traits>
@@ -43,6 +44,12 @@ bool one_sided(window_view& window, call kind, int target) noexcept;
 lock_protocol locking(const window_view& window, int target) noexcept;
 LockCounts counts_of_locks(const window_view& window) noexcept;
 std::string_view promotion(const window_view& window) noexcept;
+
+/// What no value can be made a list of: a parameter std::initializer_list<nothing> takes `{}` only, and before all
+/// others. It may stand for a value (of zeros) as well as for an empty range, so calls that take both refuse it.
+class nothing {
+  explicit nothing(int, int) noexcept;
+};
 
 inline window_view* no_window() noexcept { return const_cast<window_view*>(&freed_window); }
 
