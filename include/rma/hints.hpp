@@ -67,7 +67,7 @@ enum class lock_policy : std::uint8_t {
 struct Hints {
   /// Appears in messages and traces.
   std::string name{};
-  /// Bytes per unit of target displacement; 0: the size of the window's element, in dynamic windows 1.
+  /// Bytes per unit of target displacement; 0: the size of the window's element. In dynamic windows 1, always.
   std::size_t displacement_unit = 0;
   /// See accumulate_mode. One asked for here that the window cannot have is an error; RMA_ACCUMULATE_MODE is followed
   /// where it can be.

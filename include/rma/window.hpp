@@ -92,8 +92,9 @@ class Window : public window_facts,
     return make(detail::call::allocate_shared, team, nullptr, count, hints);
   }
   /// Starts empty; memory is attached later by each rank for itself. Displacements are bytes: what the owner's `attach`
-  /// returned, plus those within the range. Hints::displacement_unit stays 0, or 1.
+  /// returned, plus those within the range.
   /// Shape      collective over the team; attach and detach are local, in any number
+  /// Errors     bad_argument if Hints::displacement_unit is neither 0 nor 1
   [[nodiscard]] static Window create_dynamic(const Team& team, const Hints& hints = {}) {
     return make(detail::call::create_dynamic, team, nullptr, 0, hints);
   }

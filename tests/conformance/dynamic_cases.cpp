@@ -210,6 +210,24 @@ void attach_misuse(context& ctx) {
   win.free();
 }
 
+// Goal: displacements of a dynamic window are bytes: another unit is refused on all ranks, whoever asks for it.
+// Break: leave has_unit out of check_plan: what attach has returned is multiplied by the unit, and lies nowhere.
+void dynamic_units(context& ctx) {
+  const bool asks = ctx.rank() == ctx.size() - 1;
+  ctx.throws(rma::status::bad_argument, {"create_dynamic", "displacement_unit", asks ? "8" : "another rank"},
+             [&] { (void)dynamic_window::create_dynamic(ctx.world(), {.displacement_unit = asks ? 8U : 0U}); });
+  auto win = dynamic_window::create_dynamic(ctx.world(), {.displacement_unit = 1});
+  std::vector<std::uint64_t> memory(2, 5);
+  const auto starts = ctx.world().allgather(win.attach(std::span(memory)));
+  {
+    const auto hold = win.lock(rma::shared, ctx.right());
+    ctx.equal(win.get(ctx.right(), starts[static_cast<std::size_t>(ctx.right())] + 8), std::uint64_t{5}, "by bytes");
+  }
+  ctx.world().barrier();
+  win.detach(std::span(memory));
+  win.free();
+}
+
 constexpr test_case dynamic_table[] = {
     {"dynamic.many_regions", many_regions},
     {"dynamic.attach_without_room", attach_without_room},
@@ -218,6 +236,7 @@ constexpr test_case dynamic_table[] = {
     {"dynamic.attach_while_others_work", attach_while_others_work},
     {"dynamic.one_sided_where_it_says_so", one_sided_where_it_says_so},
     {"dynamic.attach_misuse", attach_misuse},
+    {"dynamic.units", dynamic_units},
 };
 
 }  // namespace
