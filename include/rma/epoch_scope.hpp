@@ -33,7 +33,9 @@ class exception_watch {
 }  // namespace detail
 
 /// Closes a passive epoch when the scope ends. Left by an exception, it abandons the epoch: the lock is given
-/// back without waiting for anything and the window is marked failed.
+/// back without waiting for anything and the window is marked failed. So does the Error of a call that was only
+/// refused, and has changed nothing itself: who wants to go on with the window catches it within the scope, or uses
+/// the `try_` form.
 /// Errors     a scope's end cannot report any: if the epoch cannot be closed (peer_failed, transfer_failed), the window
 ///            is marked failed, too. `unlock` as the scope's last call throws instead, and leaves the window in use.
 ///            What the window's own `unlock` or `unlock_all` has closed stays closed

@@ -224,7 +224,8 @@ std::string remedy(const window_core& w, refusal r) {
       return fmt::format(
           "displacement {} is not a multiple of the element's size; atomic operations need natural alignment",
           displacement);
-    case status::window_failed: return "an epoch of this rank was abandoned by an exception; free the window";
+    case status::window_failed:
+      return "an exception has left the scope of an epoch of this rank, or its end could not close it; free the window";
     case status::bad_argument: return bad_argument(w, r);
     case status::wrong_thread: return wrong_thread_remedy;
     case status::not_supported:
