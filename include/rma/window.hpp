@@ -19,7 +19,9 @@
 ///            the target's part
 /// Errors     out_of_window, wrong_epoch, bad_rank, bad_size, bad_type, misaligned, bad_argument, unreachable,
 ///            window_freed, window_failed, wrong_thread; peer_failed and transfer_failed, by the operation or by the
-///            call that completes it. The `try_` form returns them, the other throws rma::Error
+///            call that completes it. The `try_` form returns them, the other throws rma::Error; that is all that they
+///            differ in. So try_lock, try_wait and the like block as lock and wait do: what never waits are `test`,
+///            `test_signal`, `test_until`, and the requests of rma/synchronisation.hpp
 /// Threads    for one thread at a time. At thread_level::multiple for any number at once, which share its epochs: one
 ///            may lock a target, another put there and a third flush; a collective call is for one of them
 /// Cost       mapped memory: a store, a load or a locked instruction, no allocation (perf/latency.cpp)
