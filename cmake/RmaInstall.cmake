@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# What `cmake --install` puts where: library, headers, rmaConfig.cmake, rma.pc. Tools install themselves.
+# What `cmake --install` puts where: library, headers, the package (rmaConfig.cmake, rmaModules.cmake), rma.pc. Tools
+# install themselves.
 include(CMakePackageConfigHelpers)
 
 set(rma_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rma)
@@ -11,6 +12,7 @@ configure_package_config_file(cmake/rmaConfig.cmake.in ${CMAKE_CURRENT_BINARY_DI
   INSTALL_DESTINATION ${rma_cmake_dir})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/rmaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rmaConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/rmaConfigVersion.cmake
+  cmake/rmaModules.cmake
   DESTINATION ${rma_cmake_dir})
 
 # Who links the archive must link what it needs; a shared library carries that itself.

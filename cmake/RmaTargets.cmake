@@ -48,22 +48,11 @@ function(rma_position_independent target)
 endfunction()
 
 # rma_add_program(NAME n SOURCES s... [LIBRARIES l...]): an example or a benchmark. It sees the public API only
-# (and fmt) and is not installed. The same objects are linked twice: as a program, and as the module that rma-sim
-# loads (sim/PROGRAM.so beside it, target n.sim).
+# (and fmt) and is not installed. It is a module for rma-sim, too (rmaModules.cmake).
 function(rma_add_program)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBRARIES")
-  set(libraries rma::rma rma_warnings fmt::fmt Threads::Threads ${arg_LIBRARIES})
   add_executable(${arg_NAME} ${arg_SOURCES})
-  target_link_libraries(${arg_NAME} PRIVATE ${libraries})
+  target_link_libraries(${arg_NAME} PRIVATE rma::rma rma_warnings fmt::fmt Threads::Threads ${arg_LIBRARIES})
   set_target_properties(${arg_NAME} PROPERTIES CXX_EXTENSIONS OFF)
-  rma_position_independent(${arg_NAME})
-
-  add_library(${arg_NAME}.sim MODULE $<TARGET_OBJECTS:${arg_NAME}>)
-  target_link_libraries(${arg_NAME}.sim PRIVATE ${libraries})
-  set_target_properties(${arg_NAME}.sim PROPERTIES
-    LINKER_LANGUAGE CXX
-    PREFIX ""
-    SUFFIX .so
-    OUTPUT_NAME $<TARGET_FILE_BASE_NAME:${arg_NAME}>
-    LIBRARY_OUTPUT_DIRECTORY sim)
+  rma_add_module(${arg_NAME})
 endfunction()

@@ -33,8 +33,10 @@ class exception_watch {
 }  // namespace detail
 
 /// Closes a passive epoch when the scope ends. Left by an exception, it abandons the epoch: the lock is given
-/// back and the window is marked failed. What was to be fetched is not written any more, except where a Request that
-/// lives longer says that it is there. Waits for nothing but reads that a network has begun and nobody can call back.
+/// back and the window is marked failed. So does the Error of a call that was only refused, and has changed nothing
+/// itself: who wants to go on with the window catches it within the scope, or uses the `try_` form.
+/// What was to be fetched is not written any more, except where a Request that lives longer says that it is there.
+/// Waits for nothing but reads that a network has begun and nobody can call back.
 /// Errors     a scope's end cannot report any: if the epoch cannot be closed (peer_failed, transfer_failed), the window
 ///            is marked failed, too. `unlock` as the scope's last call throws instead, and leaves the window in use.
 ///            What the window's own `unlock` or `unlock_all` has closed stays closed

@@ -18,7 +18,9 @@ namespace rma {
 /// One byte that says what happened, sorted by what the caller should do next.
 ///
 ///   >= 0    no error: done and posted are success (`ok`), not_yet is a test's answer
-///   -1..-31 the caller's mistake: this call was refused, nothing else changed (but see `assertion` for fences)
+///   -1..-31 the caller's mistake: this call was refused, nothing else changed (but see `assertion` for fences). If it
+///           threw, and nobody catches the Error within the scope of an Epoch, the scope's end abandons that epoch and
+///           marks the window failed, as with any exception (rma/epoch_scope.hpp)
 ///   <= -32  something broke: a peer, a window, or the whole runtime
 enum class [[nodiscard]] status : std::int8_t {
   done = 0,    ///< finished now

@@ -12,7 +12,7 @@ namespace rma {
 /// Who makes accumulate, get_accumulate, fetch_and_op and compare_and_swap atomic in a window.
 enum class accumulate_mode : std::uint8_t {
   automatic,  ///< RMA_ACCUMULATE_MODE; if that is auto: striped where all ranks share memory, handler elsewhere and
-              ///< with lock two_sided
+              ///< with lock two_sided (RMA_LOCK=two-sided)
   element,    ///< every element by one locked instruction: best for scattered single updates
   striped,    ///< a lock for each 8 KiB of the window, 256 at most; bulk runs SIMD under it. As `element` until the
               ///< first bulk update of a target
@@ -32,7 +32,8 @@ enum class fence_kind : std::uint8_t {
   imm_ri,     ///< at once, each put with an immediate that the target counts; a barrier (figure 6.6)
 };
 
-/// What carries out lock, unlock and lock_all in a window.
+/// What carries out lock, unlock and lock_all in a window. In RMA_LOCK and in messages their names have dashes:
+/// `auto`, `two-sided`, `network`, `cpu`, `hybrid`.
 enum class lock_protocol : std::uint8_t {
   /// cpu where all ranks share memory. Across nodes hybrid, and each epoch goes the way that has cost least: a small
   /// one may wait for its end and go to the target as with two_sided. A target that computes may be waited for;
@@ -67,7 +68,7 @@ enum class lock_policy : std::uint8_t {
 struct Hints {
   /// Appears in messages and traces.
   std::string name{};
-  /// Bytes per unit of target displacement; 0: the size of the window's element, in dynamic windows 1.
+  /// Bytes per unit of target displacement; 0: the size of the window's element. In dynamic windows 1, always.
   std::size_t displacement_unit = 0;
   /// See accumulate_mode. One asked for here that the window cannot have is an error; RMA_ACCUMULATE_MODE is followed
   /// where it can be.

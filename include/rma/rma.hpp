@@ -10,6 +10,7 @@
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
+#include "rma/run_time_types.hpp"
 #include "rma/runtime.hpp"
 #include "rma/signals.hpp"
 #include "rma/synchronisation.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The runtime: everything hangs off it, and several may live in one process.
+/// The runtime: everything hangs off it. Several may live in one process, each another rank.
 #pragma once
 
 #include <chrono>
@@ -43,6 +43,10 @@ struct Setting {
 /// sent has arrived and the job knows that it goes: seconds at most. Finish epochs, and put a barrier before it if
 /// others may still use this rank's memory: between nodes, or memory of its own, or if rank 0 was not started by rmarun
 /// and may go.
+///
+/// Several in one process are ranks of different jobs, or different ranks of one. A launcher's parameters make this
+/// process one rank, so that a second Runtime is refused with bad_boot until the first is gone; what is to live beside
+/// it is a job of its own, as by Config{.environment = false, .boot = "alone"}.
 ///
 /// Shape      construction is collective over the job
 /// Errors     the constructor throws Error(bad_boot, bad_setting, out_of_memory)

@@ -32,7 +32,7 @@ class Signals {
   void put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal,
                   source where = source::current()) {
     const status s = try_put_signal(from, target, at, signal);
-    detail::require(view(), detail::call::put, s, target, at, from.size(), where);
+    require(detail::call::put_signal, s, target, at, from.size(), signal, where);
   }
   [[nodiscard]] status try_put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal) noexcept {
     return issue(detail::put_args(from.data(), from.size_bytes(), target, at), signal);
@@ -41,7 +41,7 @@ class Signals {
   /// Errors     as put_signal
   void get_signal(std::span<T> to, int target, std::size_t at, unsigned signal, source where = source::current()) {
     const status s = try_get_signal(to, target, at, signal);
-    detail::require(view(), detail::call::get, s, target, at, to.size(), where);
+    require(detail::call::get_signal, s, target, at, to.size(), signal, where);
   }
   [[nodiscard]] status try_get_signal(std::span<T> to, int target, std::size_t at, unsigned signal) noexcept {
     return issue(detail::get_args(to.data(), to.size_bytes(), target, at), signal);
@@ -53,7 +53,7 @@ class Signals {
     requires accumulable<T>
   {
     const status s = try_accumulate_signal(from, target, at, op, signal);
-    detail::require(view(), detail::call::accumulate, s, target, at, from.size(), where);
+    require(detail::call::accumulate_signal, s, target, at, from.size(), signal, where);
   }
   [[nodiscard]] status try_accumulate_signal(std::span<const T> from, int target, std::size_t at, operation op,
                                              unsigned signal) noexcept
@@ -94,6 +94,11 @@ class Signals {
   Signals() noexcept = default;
   [[nodiscard]] detail::window_view& view() noexcept { return *static_cast<W*>(this)->view_; }
 
+  /// A signal that the window does not have is what a message is about instead of the place.
+  void require(detail::call what, status s, int target, std::size_t at, std::size_t count, unsigned signal,
+               const source& where) {
+    detail::require(view(), what, s, target, s == status::bad_argument ? signal : at, count, where);
+  }
   status issue(detail::operation_args args, unsigned signal) noexcept {
     args.signal = detail::signal_number(signal);
     return detail::issue(view(), args, nullptr);

@@ -72,25 +72,26 @@ class Synchronisation {
   /// Locks bytes [offset, offset + bytes) of the target's part: epochs on disjoint ranges of one target do not exclude
   /// each other, nor do shared ones. Several ranges of a target may be held at once. Operations must stay inside;
   /// nobody checks that. `lock(exclusive)` of the whole target excludes all ranges.
-  /// Errors     bad_rank; bad_argument if `bytes` is 0; out_of_window; wrong_epoch if another epoch is open or a range
-  ///            of this rank overlaps in conflict; peer_failed if the target, or a rank that held what was waited
-  ///            for, is dead: then try again
+  /// Errors     bad_rank; bad_argument if `bytes` is 0 or for another lock_kind; out_of_window; wrong_epoch if another
+  ///            epoch is open or a range of this rank overlaps in conflict; peer_failed if the target, or a rank that
+  ///            held what was waited for, is dead: then try again
   /// Fairness   first come, first served among ranges that conflict
   /// Cost       the target's shared lock at its first range, and a message each way; the target's progress is needed
   /// Source     dissertation, "finer-grain locks" (future work); src/sync/range_lock.hpp
   void lock_range(lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes,
                   source where = source::current()) {
     const status s = try_lock_range(kind, target, offset, bytes);
-    detail::require(view(), detail::call::lock, s, target, offset, bytes, where);
+    detail::require(view(), detail::call::lock_range, s, target, offset, bytes, where);
   }
   [[nodiscard]] status try_lock_range(lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
     return detail::lock_range(view(), kind, target, offset, bytes);
   }
   /// Completes what was issued to the target, and gives that range back.
-  /// Errors     not_locked if this rank does not hold exactly this range
+  /// Errors     not_locked if this rank does not hold exactly this range; also if `unlock` of the target has ended the
+  ///            epoch before: the range is given back then
   void unlock_range(int target, std::uint64_t offset, std::uint64_t bytes, source where = source::current()) {
     const status s = try_unlock_range(target, offset, bytes);
-    detail::require(view(), detail::call::unlock, s, target, offset, bytes, where);
+    detail::require(view(), detail::call::unlock_range, s, target, offset, bytes, where);
   }
   [[nodiscard]] status try_unlock_range(int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
     return detail::unlock_range(view(), target, offset, bytes);
@@ -103,7 +104,7 @@ class Synchronisation {
   /// Errors     bad_rank; bad_argument for a rank twice, or a second call
   void neighbours(std::span<const int> targets, std::span<const int> origins, source where = source::current()) {
     const status s = detail::set_neighbours(view(), targets.data(), targets.size(), origins.data(), origins.size());
-    detail::require(view(), detail::call::post, s, -1, 0, targets.size(), where);
+    detail::require(view(), detail::call::neighbours, s, -1, 0, targets.size(), where);
   }
   /// `fence` among neighbours: closes the epoch towards `targets` and from `origins`, and opens the next one.
   /// Shape      every rank and its neighbours the same number of times; not collective
@@ -112,7 +113,7 @@ class Synchronisation {
   /// Errors     as fence; peer_failed only for neighbours; bad_argument if `neighbours` was not called
   /// Source     dissertation, "fences for a given pattern" (future work); src/sync/fence_neighbours.hpp
   void fence_neighbours(assertion promises = assertion::none, source where = source::current()) {
-    detail::require(view(), detail::call::fence, try_fence_neighbours(promises), -1, 0, 0, where);
+    detail::require(view(), detail::call::fence_neighbours, try_fence_neighbours(promises), -1, 0, 0, where);
   }
   [[nodiscard]] status try_fence_neighbours(assertion promises = assertion::none) noexcept {
     return detail::fence_neighbours(view(), promises);

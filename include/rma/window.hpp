@@ -19,7 +19,9 @@
 ///            the target's part
 /// Errors     out_of_window, wrong_epoch, bad_rank, bad_size, bad_type, misaligned, bad_argument, unreachable,
 ///            window_freed, window_failed, wrong_thread; peer_failed and transfer_failed, by the operation or by the
-///            call that completes it. The `try_` form returns them, the other throws rma::Error
+///            call that completes it. The `try_` form returns them, the other throws rma::Error; that is all that they
+///            differ in. So try_lock, try_wait and the like block as lock and wait do: what never waits are `test`,
+///            `test_signal`, `test_until`, and the requests of rma/synchronisation.hpp
 /// Threads    for one thread at a time. At thread_level::multiple for any number at once, which share its epochs: one
 ///            may lock a target, another put there and a third flush; a collective call is for one of them
 /// Cost       mapped memory: a store, a load or a locked instruction, no allocation (perf/latency.cpp)
@@ -29,6 +31,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <initializer_list>
 #include <source_location>
 #include <span>
 #include <string_view>
@@ -43,6 +46,7 @@
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
+#include "rma/run_time_types.hpp"
 #include "rma/signals.hpp"
 #include "rma/synchronisation.hpp"
 #include "rma/team.hpp"
@@ -56,10 +60,12 @@ template <class T>
 class Window : public window_facts,
                public Synchronisation<Window<T>>,
                public Signals<Window<T>, T>,
-               public Words<Window<T>, T> {
+               public Words<Window<T>, T>,
+               public RunTimeTypes<Window<T>> {
   friend class Synchronisation<Window<T>>;
   friend class Signals<Window<T>, T>;
   friend class Words<Window<T>, T>;
+  friend class RunTimeTypes<Window<T>>;
   static_assert(std::is_trivially_copyable_v<T>, "rma::Window needs a trivially copyable T: bytes travel, not objects");
   using source = std::source_location;
 
@@ -88,8 +94,9 @@ class Window : public window_facts,
     return make(detail::call::allocate_shared, team, nullptr, count, hints);
   }
   /// Starts empty; memory is attached later by each rank for itself. Displacements are bytes: what the owner's `attach`
-  /// returned, plus those within the range. Hints::displacement_unit stays 0, or 1.
+  /// returned, plus those within the range.
   /// Shape      collective over the team; attach and detach are local, in any number
+  /// Errors     bad_argument if Hints::displacement_unit is neither 0 nor 1
   [[nodiscard]] static Window create_dynamic(const Team& team, const Hints& hints = {}) {
     return make(detail::call::create_dynamic, team, nullptr, 0, hints);
   }
@@ -129,7 +136,8 @@ class Window : public window_facts,
   ///            out_of_memory
   std::uint64_t attach(std::span<T> memory, source where = source::current()) {
     std::uint64_t at = 0;
-    detail::require(*view_, detail::call::attach, try_attach(memory, at), -1, at, memory.size(), where);
+    const status s = try_attach(memory, at);
+    detail::require(*view_, detail::call::attach, s, -1, at, memory.size(), where);
     return at;
   }
   [[nodiscard]] status try_attach(std::span<T> memory, std::uint64_t& at) noexcept {
@@ -138,7 +146,8 @@ class Window : public window_facts,
   /// Ends that; `memory` must begin where an attached range begins.
   void detach(std::span<T> memory, source where = source::current()) {
     const status s = detail::detach(*view_, memory.data());
-    detail::require(*view_, detail::call::detach, s, -1, 0, memory.size(), where);
+    const auto at = reinterpret_cast<std::uint64_t>(memory.data());
+    detail::require(*view_, detail::call::detach, s, -1, at, memory.size(), where);
   }
 
   // ---- what it is -----------------------------------------------------------------------------------------
@@ -181,11 +190,16 @@ class Window : public window_facts,
     }
     return detail::issue(*view_, detail::put_args(from.data(), from.size_bytes(), target, at), nullptr);
   }
+  /// `{}` may mean a value or no range at all: write T{} or std::span<const T>().
+  template <class... More>
+  void put(std::initializer_list<detail::nothing>, int, std::size_t, const More&...) = delete;
+  template <class... More>
+  void try_put(std::initializer_list<detail::nothing>, int, std::size_t, const More&...) = delete;
   /// Writes what `from_layout` selects of `from` to where `to_layout` says, from displacement `at` on.
   void put(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
            source where = source::current()) {
     const status s = try_put(from, from_layout, target, at, to_layout);
-    detail::require(*view_, detail::call::put, s, target, at, to_layout.bytes(), where);
+    detail::require(*view_, detail::call::put, s, target, at, to_layout, where);
   }
   [[nodiscard]] status try_put(const T* from, const Layout& from_layout, int target, std::size_t at,
                                const Layout& to_layout) noexcept {
@@ -205,7 +219,7 @@ class Window : public window_facts,
     Request request;
     const status s = detail::with_request(
         *view_, detail::layout_args(detail::call::put, from, nullptr, from_layout, target, at, to_layout), request);
-    detail::require(*view_, detail::call::put, s, target, at, to_layout.bytes(), where);
+    detail::require(*view_, detail::call::put, s, target, at, to_layout, where);
     return request;
   }
 
@@ -238,7 +252,7 @@ class Window : public window_facts,
   void get(T* to, const Layout& to_layout, int target, std::size_t at, const Layout& from_layout,
            source where = source::current()) {
     const status s = try_get(to, to_layout, target, at, from_layout);
-    detail::require(*view_, detail::call::get, s, target, at, from_layout.bytes(), where);
+    detail::require(*view_, detail::call::get, s, target, at, from_layout, where);
   }
   [[nodiscard]] status try_get(T* to, const Layout& to_layout, int target, std::size_t at,
                                const Layout& from_layout) noexcept {
@@ -258,7 +272,7 @@ class Window : public window_facts,
     Request request;
     const status s = detail::with_request(
         *view_, detail::layout_args(detail::call::get, nullptr, to, to_layout, target, at, from_layout), request);
-    detail::require(*view_, detail::call::get, s, target, at, from_layout.bytes(), where);
+    detail::require(*view_, detail::call::get, s, target, at, from_layout, where);
     return request;
   }
 
@@ -294,18 +308,22 @@ class Window : public window_facts,
     return detail::issue(*view_, detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at),
                          nullptr);
   }
+  template <class... More>
+  void accumulate(std::initializer_list<detail::nothing>, int, std::size_t, const More&...) = delete;  // as put
+  template <class... More>
+  void try_accumulate(std::initializer_list<detail::nothing>, int, std::size_t, const More&...) = delete;
   void accumulate(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
                   operation op, source where = source::current())
     requires accumulable<T>
   {
     const status s = try_accumulate(from, from_layout, target, at, to_layout, op);
-    detail::require(*view_, detail::call::accumulate, s, target, at, to_layout.bytes(), where);
+    detail::require(*view_, detail::call::accumulate, s, target, at, to_layout, where);
   }
   [[nodiscard]] status try_accumulate(const T* from, const Layout& from_layout, int target, std::size_t at,
                                       const Layout& to_layout, operation op) noexcept
     requires accumulable<T>
   {
-    return accumulate_as(element_of<T>, op, from, from_layout, target, at, to_layout);
+    return this->accumulate_as(element_of<T>, op, from, from_layout, target, at, to_layout);
   }
   [[nodiscard]] Request raccumulate(std::span<const T> from, int target, std::size_t at, operation op,
                                     source where = source::current())
@@ -326,7 +344,7 @@ class Window : public window_facts,
     args.op = op;
     Request request;
     const status s = detail::with_request(*view_, args, request);
-    detail::require(*view_, detail::call::accumulate, s, target, at, to_layout.bytes(), where);
+    detail::require(*view_, detail::call::accumulate, s, target, at, to_layout, where);
     return request;
   }
 
@@ -484,7 +502,7 @@ class Window : public window_facts,
   /// Locks the target's part; the epoch ends with the returned scope. On other nodes the lock may be taken as late as
   /// by the first operation that somebody waits for, or by unlock (lock_protocol::two_sided, automatic).
   /// Errors     wrong_epoch if this rank has it locked already or another kind of epoch is open (a fence epoch in which
-  ///            nothing is under way ends here); bad_rank; peer_failed
+  ///            nothing is under way ends here); bad_rank; bad_argument for another lock_kind; peer_failed
   /// Cost       uncontended on a node: one locked instruction each for lock and unlock (perf/sync.cpp); in the network
   ///            one atomic each, of which the second goes out behind puts without waiting for them
   Epoch lock(lock_kind kind, int target, assertion promises = assertion::none, source where = source::current()) {
@@ -553,42 +571,6 @@ class Window : public window_facts,
     detail::require(*view_, detail::call::sync, s, -1, 0, 0, where);
   }
   [[nodiscard]] status try_sync() noexcept { return detail::sync(*view_); }
-
-  // ---- run-time element type: what shims need -------------------------------------------------------------------
-
-  /// Accumulate of `type` elements, whatever T is; layouts select whole elements.
-  /// Errors     bad_type if a layout cuts one; misaligned if the target's puts one where it may not lie
-  [[nodiscard]] status accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
-                                     int target, std::size_t at, const Layout& to_layout) noexcept {
-    auto args = detail::layout_args(detail::call::accumulate, from, nullptr, from_layout, target, at, to_layout);
-    args.type = type;
-    args.op = op;
-    return detail::issue(*view_, args, nullptr);
-  }
-  /// result = old contents, then accumulate; each side with its layout. With no_op `from` is not looked at.
-  [[nodiscard]] status get_accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
-                                         void* result, const Layout& result_layout, int target, std::size_t at,
-                                         const Layout& target_layout) noexcept {
-    auto args = detail::layout_args(detail::call::get_accumulate, detail::operand(op, from), result, from_layout,
-                                    target, at, target_layout);
-    args.result_layout = &result_layout;
-    args.type = type;
-    args.op = op;
-    return detail::issue(*view_, args, nullptr);
-  }
-  [[nodiscard]] status fetch_and_op_as(element type, operation op, const void* value, void* old, int target,
-                                       std::size_t at) noexcept {
-    auto args = detail::get_accumulate_args(value, old, bytes_of(type), type, op, target, at);
-    args.kind = detail::call::fetch_and_op;
-    return detail::issue_and_wait(*view_, std::move(args));
-  }
-  [[nodiscard]] status compare_and_swap_as(element type, const void* expected, const void* desired, void* old,
-                                           int target, std::size_t at) noexcept {
-    auto args = detail::get_accumulate_args(desired, old, bytes_of(type), type, operation::replace, target, at);
-    args.kind = detail::call::compare_and_swap;
-    args.compare = expected;
-    return detail::issue_and_wait(*view_, std::move(args));
-  }
 
  private:
   explicit Window(detail::window_view* view) noexcept : window_facts(view) {}

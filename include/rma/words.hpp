@@ -47,7 +47,7 @@ class Words {
   E wait_until(std::size_t at, Ready&& ready, int from = -1, source where = source::current()) {
     detail::watch<E, Ready> watched(ready);
     const status s = detail::wait_until(view(), at, sizeof(E), from, watched.test());
-    detail::require(view(), detail::call::wait_until, s, from, at, 1, where);
+    detail::require(view(), detail::call::wait_until, s, from, at, sizeof(E), where);
     return watched.result();
   }
   /// `value`: what was found, if the status is done. What `ready` throws passes through here, too.
@@ -66,7 +66,7 @@ class Words {
     detail::watch<E, Ready> watched(ready);
     const status s = detail::test_until(view(), at, sizeof(E), watched.test());
     if (s == status::not_yet) return false;
-    detail::require(view(), detail::call::test_until, s, -1, at, 1, where);
+    detail::require(view(), detail::call::test_until, s, -1, at, sizeof(E), where);
     (void)watched.result();
     return true;
   }

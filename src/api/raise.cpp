@@ -3,9 +3,12 @@
 /// The one line that an Error of a window call carries: call, window, rank, value, remedy.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "core/names.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "xfer/entry_scope.hpp"
+#include "xfer/protocols.hpp"
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
@@ -25,7 +28,20 @@ std::string_view describe(access_epoch e, bool locked) noexcept {
   return "?";
 }
 
-bool is_operation(call c) noexcept { return c <= call::compare_and_swap; }
+bool is_towards_one(call c) noexcept {
+  switch (c) {
+    case call::lock:
+    case call::unlock:
+    case call::lock_range:
+    case call::unlock_range:
+    case call::flush:
+    case call::flush_local:
+    case call::put_signal:
+    case call::get_signal:
+    case call::accumulate_signal: return true;
+    default: return c <= call::compare_and_swap;  // an operation
+  }
+}
 
 std::string epoch_remedy(const window_core& w, call what, int target) {
   const std::string now = fmt::format("{}{}{}", describe(w.access, w.locks_open != w.wanted.size()),
@@ -33,8 +49,13 @@ std::string epoch_remedy(const window_core& w, call what, int target) {
                                       w.exposed ? ", and this rank has posted" : "");
   switch (what) {
     case call::fence:
+    case call::fence_neighbours:
       return now + "; close it (unlock, complete, wait) before a fence, and complete operations before no_precede";
     case call::lock: return fmt::format("{}; unlock rank {} first, or close the other epoch", now, target);
+    case call::lock_range:
+      return fmt::format(
+          "{}; ranges of rank {} that this rank locks must not overlap in conflict, nor be in another epoch", now,
+          target);
     case call::lock_all:
     case call::start:
     case call::post: return now + "; close it first";
@@ -47,35 +68,154 @@ std::string epoch_remedy(const window_core& w, call what, int target) {
     case call::flush_local:
     case call::flush_local_all:
       return now + "; flush needs lock(target) or lock_all(); in other epochs fence() and complete() complete";
-    default: return now + fmt::format(" towards rank {}; call fence(), start() or lock() first", target);
+    default:
+      return fmt::format("{}; operations to rank {} need one that reaches it: fence(), start() or lock()", now, target);
   }
 }
 
-std::uint64_t size_at(const window_core& w, int target) noexcept {
-  if (!w.is_far(target)) return w.identity_of(target)->identity.bytes / w.unit;
-  const auto far = w.far_targets.find(target);
-  return far == w.far_targets.end() ? 0 : far->second->bytes / w.unit;
+/// A call that was refused, as `raise` and `raise_layout` got it.
+struct refusal {
+  call what;
+  status code;
+  int target;
+  std::uint64_t displacement;
+  std::uint64_t count;   ///< of elements, or of bytes where the call counts in them
+  const Layout* layout;  ///< where its data lie at the target, else null
+};
+
+std::string number_of(std::uint64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
 }
 
-std::string remedy(const window_core& w, call what, status code, int target, std::uint64_t displacement,
-                   std::uint64_t count) {
+/// Elements of one byte are bytes.
+std::string elements_of(const window_core& w, std::uint64_t count) {
+  return number_of(count, w.element_bytes == 1 ? "byte" : "element");
+}
+
+/// Calls that have a unit of their own, whatever the window's element is.
+bool counts_bytes(call c) noexcept {
+  return c == call::lock_range || c == call::unlock_range || c == call::wait_until || c == call::test_until;
+}
+
+std::string amount_of(const window_core& w, const refusal& r) {
+  if (r.layout != nullptr) return fmt::format("a layout of {}", number_of(r.layout->bytes(), "byte"));
+  return counts_bytes(r.what) ? number_of(r.count, "byte") : elements_of(w, r.count);
+}
+
+/// How large the target's part is.
+std::string size_at(const window_core& w, int target, bool in_elements) {
+  const auto tell = [&](std::uint64_t bytes) {
+    return in_elements ? elements_of(w, bytes / w.element_bytes) : number_of(bytes, "byte");
+  };
+  if (!w.is_far(target)) return tell(w.identity_of(target)->identity.bytes);
+  const auto far = w.far_targets.find(target);
+  const bool known = far != w.far_targets.end() && far->second->known;
+  return known ? tell(far->second->bytes) : "less";  // too far for any part: nobody has asked the target
+}
+
+/// What lies at an address: "64 bytes from 0x7f0000001000 on".
+std::string range_of(std::uint64_t bytes, std::uint64_t address) {
+  return fmt::format("{} from {:#x} on", number_of(bytes, "byte"), address);
+}
+
+/// Of a dynamic window, where displacements are addresses.
+std::string outside_attached(const window_core& w, const refusal& r) {
+  std::uint64_t first = r.displacement;
+  std::uint64_t bytes = counts_bytes(r.what) ? r.count : r.count * w.element_bytes;
+  if (r.layout != nullptr) {
+    first += static_cast<std::uint64_t>(r.layout->lower());
+    bytes = static_cast<std::uint64_t>(r.layout->upper() - r.layout->lower());
+  }
+  const attachment range = attached_at(w, r.target, first);
+  const std::string there =
+      range.bytes == 0 ? "nothing there"
+                       : fmt::format("{}, of which {} are behind that place", range_of(range.bytes, range.address),
+                                     range.bytes - (first - range.address));
+  return fmt::format(
+      "displacement {}: of the {}, rank {} has attached {}; a displacement is what its attach() has "
+      "returned, plus bytes inside that range, and one range must hold all of it",
+      r.displacement, range_of(bytes, first), r.target, there);
+}
+
+/// What attach or detach was given.
+std::string bad_attachment(const window_core& w, const refusal& r) {
+  const std::uint64_t address = r.displacement;
+  const std::uint64_t bytes = r.count * w.element_bytes;
+  const bool attaches = r.what == call::attach;
+  if (attaches && (bytes == 0 || address == 0)) return "there is no memory in it";
+  for (const attachment& each : w.attachments) {
+    if (address >= each.address + each.bytes || each.address >= address + std::max<std::uint64_t>(bytes, 1)) continue;
+    const std::string there = range_of(each.bytes, each.address);
+    return attaches ? fmt::format("the {} overlap the {}, which are attached; detach those first",
+                                  range_of(bytes, address), there)
+                    : fmt::format("no attached range begins at {:#x}; the {} are one, and detached as a whole", address,
+                                  there);
+  }
+  return fmt::format("nothing is attached at {:#x}", address);
+}
+
+std::string outside(const window_core& w, const refusal& r) {
+  const bool dynamic = w.kind == call::create_dynamic;
+  if (r.what == call::lock_range)
+    return fmt::format("{} from byte {} on; rank {} has {}", amount_of(w, r), r.displacement, r.target,
+                       dynamic ? "no such address" : size_at(w, r.target, false));
+  if (dynamic) return outside_attached(w, r);
+  const std::string reach =
+      r.layout == nullptr ? "" : fmt::format(", over bytes {} to {}", r.layout->lower(), r.layout->upper());
+  return fmt::format("{}{} at displacement {} (unit {}); rank {} has {}", amount_of(w, r), reach, r.displacement,
+                     number_of(w.unit, "byte"), r.target, size_at(w, r.target, w.unit == w.element_bytes));
+}
+
+std::string not_locked(const window_core& w, const refusal& r) {
+  if (r.what == call::unlock_all) return "lock_all() is not open";
+  if (r.what != call::unlock_range)
+    return fmt::format("rank {} is not locked by this rank; lock() it first, and unlock once", r.target);
+  std::string held;
+  for (const own_range& each : w.ranges.held) {
+    if (each.target == r.target)
+      held += fmt::format(", {} from byte {} on", number_of(each.entry.bytes, "byte"), each.entry.offset);
+  }
+  return fmt::format(
+      "{} from byte {} on are not a range of rank {} that this rank has locked, or unlock({}) has ended "
+      "its epoch before; locked there now: {}",
+      amount_of(w, r), r.displacement, r.target, r.target, held.empty() ? "none" : held.substr(2));
+}
+
+/// Calls that get a list of ranks.
+bool takes_group(call c) noexcept { return c == call::post || c == call::start || c == call::neighbours; }
+
+std::string bad_argument(const window_core& w, const refusal& r) {
+  switch (r.what) {
+    case call::attach:
+    case call::detach: return bad_attachment(w, r);
+    case call::fence_neighbours: return "it needs neighbours(), once before";
+    case call::lock_range:
+      if (r.count == 0) return "a range of no bytes";
+      [[fallthrough]];
+    case call::lock: return "a kind of lock that is neither rma::shared nor rma::exclusive";
+    case call::neighbours:
+      if (r.target < 0) return "a window's neighbours are given once";
+      [[fallthrough]];
+    case call::post:
+    case call::start: return fmt::format("rank {} is in the list twice", r.target);
+    default:
+      return fmt::format("signal {} is none of the window's, which has {} (Hints::signals)", r.displacement,
+                         w.hints.signals);
+  }
+}
+
+std::string remedy(const window_core& w, refusal r) {
+  const auto& [what, code, target, displacement, count, layout] = r;
   if (what == call::wait_until || what == call::test_until) {
-    if (code != status::bad_rank) target = w.team->rank;  // whose part it is, not who should write there
+    if (code != status::bad_rank) r.target = w.team->rank;  // whose part it is, not who should write there
   }
   switch (code) {
-    case status::out_of_window:
-      if (w.kind == call::create_dynamic)
-        return fmt::format("displacement {} is not in a range that rank {} has attached", displacement, target);
-      return fmt::format("{} element(s) at displacement {} (unit {} bytes); rank {} has {}", count, displacement,
-                         w.unit, target, size_at(w, target));
+    case status::out_of_window: return outside(w, r);
     case status::wrong_epoch: return epoch_remedy(w, what, target);
-    case status::not_locked:
-      return what == call::unlock_all
-                 ? "lock_all() is not open"
-                 : fmt::format("rank {} is not locked by this rank; lock() it first, and unlock once", target);
+    case status::not_locked: return not_locked(w, r);
     case status::bad_rank:
       return fmt::format("rank {} is not in the team; its ranks are 0 to {}", target, w.size() - 1);
-    case status::bad_size: return fmt::format("{} elements: the two sides differ, or the size overflows", count);
+    case status::bad_size: return amount_of(w, r) + ": the two sides differ, or the size overflows";
     case status::bad_type:
       return fmt::format("operator {} on {}: ", rma::name_of(w.refused_op), rma::name_of(w.refused_type)) +
              "logical and bitwise operators and compare_and_swap need integers, min and max an order, layouts "
@@ -84,18 +224,9 @@ std::string remedy(const window_core& w, call what, status code, int target, std
       return fmt::format(
           "displacement {} is not a multiple of the element's size; atomic operations need natural alignment",
           displacement);
-    case status::window_failed: return "an epoch of this rank was abandoned by an exception; free the window";
-    case status::bad_argument:
-      if (what == call::attach) return "the range is empty or overlaps one that is attached";
-      if (what == call::detach) return "no attached range begins there";
-      if (what == call::fence) return "fence_neighbours() needs neighbours(), once before";
-      if (what == call::lock) return "a range of no bytes, or an unknown kind of lock";
-      if (what == call::post && w.fences.has_neighbours) return "a window's neighbours are given once, each rank once";
-      if (what == call::post || what == call::start) return "a rank is in the group twice";
-      if (what == call::wait_signal || what == call::test_signal) {
-        return fmt::format("signal {} is not one of the window's {} (Hints::signals)", displacement, w.hints.signals);
-      }
-      return fmt::format("the window has {} signals, 0 to {} (Hints::signals)", w.hints.signals, w.hints.signals - 1);
+    case status::window_failed:
+      return "an exception has left the scope of an epoch of this rank, or its end could not close it; free the window";
+    case status::bad_argument: return bad_argument(w, r);
     case status::wrong_thread: return wrong_thread_remedy;
     case status::not_supported:
       return what == call::attach || what == call::detach ? "only windows made by create_dynamic have ranges"
@@ -104,14 +235,14 @@ std::string remedy(const window_core& w, call what, status code, int target, std
       return fmt::format("rank {} is on another node and no network fabric connects the two; run all ranks on one node",
                          target);
     case status::job_aborted: return "the job is being ended";
+    case status::window_freed:
+      return fmt::format("rank {} has dropped or freed it; let all finish before one does, by a barrier", target);
     default: return "see rma::status";
   }
 }
 
-}  // namespace
-
-void raise(const window_view& view, call what, status code, int target, std::uint64_t displacement, std::uint64_t count,
-           const std::source_location& where) {
+[[noreturn]] void raise_refusal(const window_view& view, refusal r, const std::source_location& where) {
+  const auto& [what, code, target, displacement, count, layout] = r;
   if (is_freed(view)) {
     if (what == call::free && code <= status::peer_failed) {
       throw Error(code,
@@ -128,6 +259,8 @@ void raise(const window_view& view, call what, status code, int target, std::uin
   }
   const window_core& w = core_of(view);
   const visit in(w);
+  const bool of_member = code == status::bad_rank || code == status::bad_argument || code == status::unreachable;
+  if (of_member && takes_group(what)) r.target = w.refused_rank;
   const std::string name =
       w.hints.name.empty() ? fmt::format("#{:x}", w.id & 0xffff) : fmt::format("'{}'", w.hints.name);
   int about = target;
@@ -144,16 +277,25 @@ void raise(const window_view& view, call what, status code, int target, std::uin
                     "what it should have written is undefined: repeat it",
                     about);
   } else {
-    why = remedy(w, what, code, target, displacement, count);
+    why = remedy(w, r);
   }
-  const std::string towards =
-      target >= 0 && (is_operation(what) || what == call::lock || what == call::unlock || what == call::flush)
-          ? fmt::format(" to rank {}", target)
-          : std::string();
+  const std::string towards = target >= 0 && is_towards_one(what) ? fmt::format(" to rank {}", target) : std::string();
   throw Error(code,
               fmt::format("{}{} on window {}, rank {}: {}: {}", name_of(what), towards, name, w.team->rank,
                           rma::name_of(code), why),
               about, where);
+}
+
+}  // namespace
+
+void raise(const window_view& view, call what, status code, int target, std::uint64_t displacement, std::uint64_t count,
+           const std::source_location& where) {
+  raise_refusal(view, {what, code, target, displacement, count, nullptr}, where);
+}
+
+void raise_layout(const window_view& view, call what, status code, int target, std::uint64_t displacement,
+                  const Layout& there, const std::source_location& where) {
+  raise_refusal(view, {what, code, target, displacement, 0, &there}, where);
 }
 
 void lock_or_raise(window_view& window, lock_kind kind, int target, assertion promises, std::source_location where) {

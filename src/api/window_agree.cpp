@@ -128,6 +128,11 @@ fence_kind wished_fence(const settings& config, const Hints& hints) {
 
 namespace {
 
+/// Displacements of a dynamic window are addresses.
+bool has_unit(const window_plan& plan, const Hints& hints) noexcept {
+  return plan.kind != call::create_dynamic || hints.displacement_unit <= 1;
+}
+
 /// Fence imm-ri needs a fabric that can notify, unless all memory is mapped.
 bool can_have_fence(const team_core& team, fence_kind kind) noexcept {
   const fabric::network* const wide = team.rt->where.wide.get();
@@ -141,7 +146,7 @@ status check_plan(const team_core& team, const window_plan& plan, const Hints& h
   if (plan.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / plan.element_bytes) return status::bad_size;
   const bool known = hints.fence <= fence_kind::imm_ri && hints.accumulate <= accumulate_mode::device &&
                      hints.lock <= lock_protocol::hybrid;
-  if (hints.signals > signals_max || !known) return status::bad_argument;
+  if (hints.signals > signals_max || !known || !has_unit(plan, hints)) return status::bad_argument;
   if (!can_have_fence(team, wished_fence(team.rt->config, hints))) return status::not_supported;
   if (plan.kind == call::allocate_shared && !(team.one_node && (team.rt->intranode || team.size == 1)))
     return status::unreachable;
@@ -171,10 +176,15 @@ void raise_plan(const team_core& team, const window_plan& plan, const Hints& hin
              "accumulate_mode::device needs a network with atomics (on one node also RMA_FABRIC=verbs, ucx or tcp, "
              "simulated: sim); use element, striped, handler or automatic");
     case status::bad_argument:
+      if (!has_unit(plan, hints)) {
+        refuse(plan, hints, all.worst,
+               fmt::format("displacements of a dynamic window are bytes: Hints::displacement_unit is {}, may be 0 or 1",
+                           hints.displacement_unit));
+      }
       refuse(plan, hints, all.worst,
              fmt::format(
-                 "a null pointer with elements, {} signals (at most {}), or a hint that is none of its enumeration, "
-                 "on this or another rank",
+                 "a null pointer with elements, {} signals (at most {}), a displacement_unit that the window cannot "
+                 "have, or a hint that is none of its enumeration, on this or another rank",
                  hints.signals, signals_max));
     case status::peer_failed: raise_team(team, name_of(plan.kind).data(), all.worst, std::source_location::current());
     default: refuse(plan, hints, all.worst, "refused");

@@ -67,8 +67,11 @@ void server::seat(connection& newcomer) {
     case rank_state::dead: return refuse(newcomer, "this rank is known to be dead; a rank cannot be replaced");
     case rank_state::joined:
     case rank_state::left:
-      return refuse(newcomer, "another process has joined as rank " + std::to_string(rank) +
-                                  "; give every process its own RMA_RANK");
+      return refuse(
+          newcomer,
+          "rank " + std::to_string(rank) +
+              " has joined already: this process, by a Runtime that still lives (one at a time for each rank), "
+              "or another process (give every process its own RMA_RANK)");
   }
   newcomer.rank = rank;
   newcomer.round_number = number;

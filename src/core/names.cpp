@@ -3,6 +3,8 @@
 #include "rma/hints.hpp"
 #include "rma/runtime.hpp"
 
+#include <iterator>
+
 #include "core/names.hpp"
 
 namespace rma {
@@ -131,7 +133,15 @@ std::string_view name_of(call what) noexcept {
                                         "allocate_shared",
                                         "create_dynamic",
                                         "pointer_to",
-                                        "size"};
+                                        "size",
+                                        "lock_range",
+                                        "unlock_range",
+                                        "neighbours",
+                                        "fence_neighbours",
+                                        "put_signal",
+                                        "get_signal",
+                                        "accumulate_signal"};
+  static_assert(std::size(names) == static_cast<std::size_t>(call::accumulate_signal) + 1);
   return names[static_cast<std::size_t>(what)];
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "sync/fence.hpp"
+#include "sync/group.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/window_core.hpp"
 
@@ -32,15 +33,6 @@ status barrier(window_core& w) noexcept {
         *w.ctx, [&team]() noexcept { team.ring_waiters(); }, failed);
   }
   return team.message_barrier(w.barrier_id, w.far_seat);
-}
-
-status check_group(const window_core& w, const int* group, std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (group[i] < 0 || group[i] >= w.size()) return status::bad_rank;
-    if (std::find(group, group + i, group[i]) != group + i) return status::bad_argument;
-    if (w.is_far(group[i]) && w.ctx->wide() == nullptr) return status::unreachable;
-  }
-  return status::done;
 }
 
 /// How many of the target's posts this rank has used up.

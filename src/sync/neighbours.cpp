@@ -1,32 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-
 #include "rma/detail/synchronisation_ops.hpp"
 #include "sync/fence.hpp"
+#include "sync/group.hpp"
 #include "xfer/entry_scope.hpp"
 
 namespace rma::detail {
-namespace {
-
-status check_list(const window_core& w, const int* ranks, std::size_t count) noexcept {
-  for (std::size_t i = 0; i < count; ++i) {
-    if (ranks[i] < 0 || ranks[i] >= w.size()) return status::bad_rank;
-    if (w.is_far(ranks[i]) && w.ctx->wide() == nullptr) return status::unreachable;
-    if (std::find(ranks, ranks + i, ranks[i]) != ranks + i) return status::bad_argument;
-  }
-  return status::done;
-}
-
-}  // namespace
 
 status set_neighbours(window_view& view, const int* targets, std::size_t target_count, const int* origins,
                       std::size_t origin_count) noexcept {
   if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const visit in(w);
+  w.refused_rank = -1;
   if (w.fences.has_neighbours) return status::bad_argument;
-  if (const status s = check_list(w, targets, target_count); s != status::done) return s;
-  if (const status s = check_list(w, origins, origin_count); s != status::done) return s;
+  if (const status s = check_group(w, targets, target_count); s != status::done) return s;
+  if (const status s = check_group(w, origins, origin_count); s != status::done) return s;
   w.fences.neighbour_targets.assign(targets, targets + target_count);
   w.fences.neighbour_origins.assign(origins, origins + origin_count);
   w.fences.has_neighbours = true;

@@ -14,7 +14,7 @@ namespace {
 
 status check_range(window_core& w, lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
   if (target < 0 || target >= w.size()) return status::bad_rank;
-  if (bytes == 0 || (kind != lock_kind::shared && kind != lock_kind::exclusive)) return status::bad_argument;
+  if (bytes == 0 || !is_kind(kind)) return status::bad_argument;
   if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
   if (offset + bytes < offset) return status::out_of_window;
   if (w.kind == call::create_dynamic) return status::done;
@@ -113,13 +113,14 @@ status unlock_range(window_view& view, int target, std::uint64_t offset, std::ui
   });
   if (at == held.end()) return status::not_locked;
   const range_entry released = at->entry;
-  const status flushed = flush(view, target);
+  const bool open = w.held(target) != 0;  // unlock of the whole target ends the epoch, but gives no range back
+  const status flushed = open ? flush(view, target) : status::not_locked;
   std::erase_if(held, [&](const own_range& each) { return each.entry.ticket == released.ticket; });
   {
     const std::lock_guard guard(w.ctx->lock());
     send_range_news(w, target, range_news::release, released);
   }
-  if (holds_any(w, target)) return flushed;
+  if (!open || holds_any(w, target)) return flushed;
   const status unlocked = unlock(view, target);
   return flushed != status::done ? flushed : unlocked;
 }

@@ -186,6 +186,7 @@ status ilock(window_view& view, lock_kind kind, int target, request_node*& node)
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::lock, target);
+  if (!is_kind(kind)) return status::bad_argument;
   if (const status s = may_lock_now(w, target); s != status::done) return s;
   return start_task(w, std::make_unique<lock_task>(w, attempt_lock(w, target, kind), target, kind), node);
 }

@@ -110,6 +110,27 @@ bool lies_in(const attachment& range, std::uint64_t first, std::uint64_t bytes) 
          bytes <= range.bytes - (first - range.address);
 }
 
+/// The range of a rank of this node that these bytes lie in, read from its table; bytes 0: none.
+attachment find_near_attached(const window_core& w, int target, std::uint64_t first, std::uint64_t bytes) noexcept {
+  const window_block* const block = w.identity_of(target);
+  const std::byte* const segment = w.board->segment(static_cast<std::size_t>(w.team->place(target)));
+  for (;;) {
+    const std::uint64_t version = block->table.version.load();
+    if ((version & 1) != 0) continue;
+    attachment found;
+    const auto* const table = reinterpret_cast<const attachment*>(segment + shared_value(block->table.offset));
+    const std::uint64_t count = shared_value(block->table.count);
+    for (std::uint64_t i = 0; i < count; ++i) {
+      const attachment range{shared_value(table[i].address), shared_value(table[i].bytes), {}};
+      if (!lies_in(range, first, bytes)) continue;
+      found = range;
+      break;
+    }
+    std::atomic_thread_fence(std::memory_order_acquire);
+    if (block->table.version.load() == version) return found;
+  }
+}
+
 /// The same on another node; the region is empty if only the target's handler reaches it.
 status find_far_attached(window_core& w, int target, std::uint64_t first, std::uint64_t bytes,
                          fabric::region_key& region) noexcept {
@@ -127,24 +148,10 @@ status find_attached(window_core& w, int target, const checked_operation& o, fab
   const std::uint64_t first = o.offset + static_cast<std::uint64_t>(o.lower());
   const std::uint64_t bytes = static_cast<std::uint64_t>(o.upper() - o.lower());
   if (w.is_far(target)) return find_far_attached(w, target, first, bytes, region);
-  const window_block* const block = w.identity_of(target);
-  const std::byte* const segment = w.board->segment(static_cast<std::size_t>(w.team->place(target)));
-  for (;;) {
-    const std::uint64_t version = block->table.version.load();
-    if ((version & 1) != 0) continue;
-    status found = status::out_of_window;
-    const auto* const table = reinterpret_cast<const attachment*>(segment + shared_value(block->table.offset));
-    const std::uint64_t count = shared_value(block->table.count);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const attachment range{shared_value(table[i].address), shared_value(table[i].bytes), {}};
-      if (!lies_in(range, first, bytes)) continue;
-      region = {range.address, range.bytes, 0};
-      found = status::done;
-      break;
-    }
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (block->table.version.load() == version) return found;
-  }
+  const attachment range = find_near_attached(w, target, first, bytes);
+  if (range.bytes == 0) return status::out_of_window;
+  region = {range.address, range.bytes, 0};
+  return status::done;
 }
 
 /// Where the target's memory is: in this process, or in a region that the fabric reaches.
@@ -267,6 +274,16 @@ bool is_long_copy(const checked_operation& o) noexcept {
 }
 
 }  // namespace
+
+attachment attached_at(const window_core& w, int target, std::uint64_t address) noexcept {
+  if (!w.is_far(target)) return find_near_attached(w, target, address, 1);
+  const auto far = w.far_targets.find(target);
+  if (far == w.far_targets.end()) return {};
+  for (const attachment& each : far->second->table) {
+    if (lies_in(each, address, 1)) return each;
+  }
+  return {};
+}
 
 status check_atomic(window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {
   w.refused_op = a.op;

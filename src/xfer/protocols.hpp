@@ -130,5 +130,8 @@ void serve_share(engine& e, int source, std::span<const std::byte> payload) noex
 
 /// Finds the memory of `bytes` at `offset` of this rank's part; null if it is not in the window.
 std::byte* local_range(const window_core& w, std::uint64_t offset, std::uint64_t bytes) noexcept;
+/// For messages: the range that the target of a dynamic window has attached at an address, as far as is known without
+/// asking it; bytes 0 if there is none.
+attachment attached_at(const window_core& w, int target, std::uint64_t address) noexcept;
 
 }  // namespace rma::detail

@@ -249,6 +249,7 @@ struct window_core : window_view {
   bool all_mapped = false;
   operation refused_op = operation::no_op;  ///< of the last bad_type, for its message
   element refused_type = element::u8;
+  int refused_rank = -1;                ///< of the last group or list that was refused
   std::vector<attachment> attachments;  ///< dynamic, sorted by address
   std::size_t table_offset = 0, table_bytes = 0;
 

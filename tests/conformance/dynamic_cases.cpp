@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
+#include <sstream>
+#include <string>
 
 #include "cases.hpp"
 #include "windows.hpp"
@@ -108,6 +110,15 @@ void ranges_across_the_end(context& ctx) {
   const std::span<const std::uint64_t> out(data);
   ctx.expect(win.try_put(out, ctx.right(), there + 40 * 8), rma::status::out_of_window, "put across the end");
   ctx.expect(win.try_put(out, ctx.right(), there - 8), rma::status::out_of_window, "put across the start");
+  const std::string whose = "rank " + std::to_string(ctx.right()) + " has attached ";
+  ctx.throws(rma::status::out_of_window,
+             {"put", "of the 160 bytes from ", whose + "400 bytes from ", "of which 80 are behind", "attach()"},
+             [&] { win.put(out, ctx.right(), there + 40 * 8); });
+  ctx.throws(rma::status::out_of_window, {"get", "of the 8 bytes from ", whose + "nothing there", "attach()"},
+             [&] { (void)win.get(ctx.right(), there - 8); });
+  const auto column = rma::Layout::vector<std::uint64_t>(20, 1, 3);
+  ctx.throws(rma::status::out_of_window, {"put", "of the 464 bytes from ", whose + "400 bytes"},
+             [&] { win.put(data.data(), rma::Layout::contiguous<std::uint64_t>(20), ctx.right(), there, column); });
   ctx.check(rma::ok(win.try_put(out, ctx.right(), there + 30 * 8)), "put up to the end");
   win.fence();
   ctx.equal(std::accumulate(memory.begin(), memory.end(), std::uint64_t{0}), std::uint64_t{80 + 20 * 9},
@@ -186,9 +197,34 @@ void attach_misuse(context& ctx) {
   std::vector<std::uint64_t> memory(64);
   (void)win.attach(std::span(memory));
   std::vector<std::uint64_t> other(8);
+  std::ostringstream address;
+  address << std::hex << std::showbase << reinterpret_cast<std::uint64_t>(memory.data());
   ctx.throws(rma::status::bad_argument, {"detach", "moving parts"}, [&] { win.detach(std::span(other)); });
+  ctx.throws(rma::status::bad_argument, {"detach", "the 512 bytes from " + address.str() + " on are one"},
+             [&] { win.detach(std::span(memory).subspan(1)); });
+  ctx.throws(rma::status::bad_argument, {"attach", "64 bytes", "overlap the 512 bytes from " + address.str(), "detach"},
+             [&] { (void)win.attach(std::span(memory).last(8)); });
+  ctx.throws(rma::status::bad_argument, {"attach", "no memory"}, [&] { (void)win.attach({}); });
   win.detach(std::span(memory));
   ctx.throws(rma::status::bad_argument, {"detach", "moving parts"}, [&] { win.detach(std::span(memory)); });
+  win.free();
+}
+
+// Goal: displacements of a dynamic window are bytes: another unit is refused on all ranks, whoever asks for it.
+// Break: leave has_unit out of check_plan: what attach has returned is multiplied by the unit, and lies nowhere.
+void dynamic_units(context& ctx) {
+  const bool asks = ctx.rank() == ctx.size() - 1;
+  ctx.throws(rma::status::bad_argument, {"create_dynamic", "displacement_unit", asks ? "8" : "another rank"},
+             [&] { (void)dynamic_window::create_dynamic(ctx.world(), {.displacement_unit = asks ? 8U : 0U}); });
+  auto win = dynamic_window::create_dynamic(ctx.world(), {.displacement_unit = 1});
+  std::vector<std::uint64_t> memory(2, 5);
+  const auto starts = ctx.world().allgather(win.attach(std::span(memory)));
+  {
+    const auto hold = win.lock(rma::shared, ctx.right());
+    ctx.equal(win.get(ctx.right(), starts[static_cast<std::size_t>(ctx.right())] + 8), std::uint64_t{5}, "by bytes");
+  }
+  ctx.world().barrier();
+  win.detach(std::span(memory));
   win.free();
 }
 
@@ -200,6 +236,7 @@ constexpr test_case dynamic_table[] = {
     {"dynamic.attach_while_others_work", attach_while_others_work},
     {"dynamic.one_sided_where_it_says_so", one_sided_where_it_says_so},
     {"dynamic.attach_misuse", attach_misuse},
+    {"dynamic.units", dynamic_units},
 };
 
 }  // namespace

@@ -38,7 +38,8 @@ void refused_here(context& ctx, test_window<std::uint64_t>& win) {
   ctx.expect(win->try_get(value, to, win.at(to, 1)), status::window_failed, "get on a failed window");
   ctx.expect(win->try_lock(rma::shared, to), status::window_failed, "lock on a failed window");
   ctx.expect(win->try_lock_all(), status::window_failed, "lock_all on a failed window");
-  ctx.throws(status::window_failed, {"put", "torn", "free"}, [&] { win->put(value, to, win.at(to, 1)); });
+  ctx.throws(status::window_failed, {"put", "torn", "scope of an epoch", "free"},
+             [&] { win->put(value, to, win.at(to, 1)); });
 }
 
 /// The others use the same target under locks, then all free the window, then a new one works.
@@ -95,6 +96,23 @@ void two_scopes(context& ctx) {
     } catch (const std::runtime_error&) {
       refused_here(ctx, win);
     }
+  }
+  others_go_on(ctx, win);
+}
+
+// Goal: the Error of a call that was only refused abandons the epoch whose scope it leaves; the try_ form does not.
+void refused_in_a_scope(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 4, {.name = "torn"});
+  if (ctx.rank() == 0) {
+    {
+      const auto hold = win->lock(rma::exclusive, ctx.right());
+      ctx.expect(win->try_put(std::uint64_t{1}, ctx.size(), 0), status::bad_rank, "put to nobody");
+    }
+    ctx.throws(status::bad_rank, {"put"}, [&] {
+      const auto hold = win->lock(rma::exclusive, ctx.right());
+      win->put(std::uint64_t{1}, ctx.size(), 0);
+    });
+    refused_here(ctx, win);
   }
   others_go_on(ctx, win);
 }
@@ -258,6 +276,7 @@ constexpr test_case failed_window_table[] = {
     {"failed_window.exclusive_lock", exclusive_lock, each_kind},
     {"failed_window.lock_all", lock_all, each_kind},
     {"failed_window.two_scopes", two_scopes, each_kind},
+    {"failed_window.refused_in_a_scope", refused_in_a_scope, each_kind},
     {"failed_window.caught_inside", caught_inside, each_kind},
     {"failed_window.opened_while_unwinding", opened_while_unwinding, each_kind},
     {"failed_window.dropped_in_an_epoch", dropped_in_an_epoch},

@@ -116,6 +116,27 @@ void bad_ranks(context& ctx) {
   win.free();
 }
 
+// Goal: a kind of lock that there is not is refused, whatever way a lock goes, and nothing is locked.
+// Break: leave is_kind out of fast_lock: it is taken as exclusive.
+void unknown_locks(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 8, {.name = "kinds"});
+  const int to = ctx.right();
+  for (const int number : {0, 3, 7, 255}) {
+    const auto kind = static_cast<rma::lock_kind>(number);
+    const std::string text = " of kind " + std::to_string(number);
+    ctx.expect(win->try_lock(kind, to), status::bad_argument, "lock" + text);
+    ctx.throws(status::bad_argument, {"lock to", "kinds", "rma::shared", "rma::exclusive"},
+               [&] { (void)win->lock(kind, to); });
+    ctx.throws(status::bad_argument, {"lock to", "rma::exclusive"}, [&] { (void)win->ilock(kind, to); });
+    ctx.throws(status::bad_argument, {"lock_range to", "rma::exclusive"},
+               [&] { win->lock_range(kind, to, win.at(to, 0), 8); });
+    ctx.expect(win->try_unlock(to), status::not_locked, "unlock after a lock" + text);
+  }
+  ctx.expect(win->try_lock(rma::exclusive, to), status::done, "lock after misuse");
+  ctx.expect(win->try_unlock(to), status::done, "unlock after misuse");
+  win.free();
+}
+
 // Goal: sizes that do not belong together, or that overflow, are refused.
 void bad_sizes(context& ctx) {
   test_window<std::uint64_t> win(ctx, hundred, {.name = "sizes"});
@@ -382,6 +403,7 @@ constexpr test_case misuse_table[] = {
     {"misuse.out_of_range", out_of_range, displaced_kinds},
     {"misuse.messages_name_everything", messages_name_everything, displaced_kinds},
     {"misuse.bad_ranks", bad_ranks, each_kind},
+    {"misuse.unknown_locks", unknown_locks, each_kind},
     {"misuse.bad_sizes", bad_sizes, each_kind},
     {"misuse.unequal_collectives", unequal_collectives},
     {"misuse.impossible_windows", impossible_windows},

@@ -60,6 +60,9 @@ constexpr std::uint64_t lock_tag(std::uint32_t holder) noexcept {
   return lock_writer | lock_counted | (std::uint64_t{holder} << 32);
 }
 
+/// False for a number that is none of the enumeration. Costs nothing where the kind is known to the compiler.
+constexpr bool is_kind(lock_kind kind) noexcept { return kind == lock_kind::shared || kind == lock_kind::exclusive; }
+
 /// What a rank writes down about the locks that it takes: a lock_kind, for the survivors of its death. Marked `unsure`
 /// while the lock word may or may not say the same; marked `biased` if the record itself is the hold.
 inline constexpr std::uint8_t record_unsure = 0x10;
@@ -165,6 +168,13 @@ enum class call : std::uint8_t {
   create_dynamic,
   pointer_to,
   size,
+  lock_range,
+  unlock_range,
+  neighbours,
+  fence_neighbours,
+  put_signal,
+  get_signal,
+  accumulate_signal,
 };
 
 /// One operation as the engine sees it. Layouts are null where the data are contiguous.
@@ -215,10 +225,15 @@ std::uint64_t signal_value(const window_view& window, unsigned signal) noexcept;
 /// anybody, and marks the window failed.
 void abandon_epoch(window_view& window, int target) noexcept;
 
-/// Makes the message and throws. `where` is the public call's caller.
+/// Makes the message and throws. `count` is of elements, or of bytes for calls on ranges and words, whose displacement
+/// is in bytes if they lock. `where` is the public call's caller.
 [[noreturn, gnu::cold, gnu::noinline]] void raise(const window_view& window, call what, status code, int target,
                                                   std::uint64_t displacement, std::uint64_t count,
                                                   const std::source_location& where);
+/// The same of an operation whose data lie at the target as `there` says.
+[[noreturn, gnu::cold, gnu::noinline]] void raise_layout(const window_view& window, call what, status code, int target,
+                                                         std::uint64_t displacement, const Layout& there,
+                                                         const std::source_location& where);
 
 /// What a freed or moved-from window points to: no targets, so that every call goes to the slow path and fails.
 extern const window_view freed_window;

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <source_location>
 #include <string_view>
 #include <type_traits>
@@ -43,6 +44,12 @@ bool one_sided(window_view& window, call kind, int target) noexcept;
 lock_protocol locking(const window_view& window, int target) noexcept;
 LockCounts counts_of_locks(const window_view& window) noexcept;
 std::string_view promotion(const window_view& window) noexcept;
+
+/// What no value can be made a list of: a parameter std::initializer_list<nothing> takes `{}` only, and before all
+/// others. It may stand for a value (of zeros) as well as for an empty range, so calls that take both refuse it.
+class nothing {
+  explicit nothing(int, int) noexcept;
+};
 
 inline window_view* no_window() noexcept { return const_cast<window_view*>(&freed_window); }
 
@@ -270,7 +277,7 @@ inline bool take_exclusive(const window_view& window, target_view& t) noexcept {
 
 inline bool fast_lock(window_view& window, lock_kind kind, int target) noexcept {
   target_view* const t = view_of(window, target);
-  if (t == nullptr || t->lock == nullptr || t->held != 0 || window.may_lock == 0) [[unlikely]]
+  if (t == nullptr || t->lock == nullptr || t->held != 0 || window.may_lock == 0 || !is_kind(kind)) [[unlikely]]
     return false;
   if (!(kind == lock_kind::shared ? take_shared(*t) : take_exclusive(window, *t))) [[unlikely]]
     return false;
@@ -416,6 +423,11 @@ inline void require(const window_view& window, call what, status s, int target, 
                     const std::source_location& where) {
   if (!ok(s)) [[unlikely]]
     raise(window, what, s, target, at, count, where);
+}
+inline void require(const window_view& window, call what, status s, int target, std::uint64_t at, const Layout& there,
+                    const std::source_location& where) {
+  if (!ok(s)) [[unlikely]]
+    raise_layout(window, what, s, target, at, there, where);
 }
 
 template <class T>
