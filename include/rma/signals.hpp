@@ -13,6 +13,7 @@
 #include <span>
 
 #include "rma/detail/window_ops.hpp"
+#include "rma/layout.hpp"
 #include "rma/operation.hpp"
 
 namespace rma {
@@ -28,7 +29,8 @@ class Signals {
   /// Completes  as put: `from` may be written again after the next flush_local, flush, or end of the epoch
   /// Memory     who has taken the signal sees these data; nothing is said of other operations, before or after
   /// Errors     as put, so that an epoch is needed; bad_argument if the window has no such signal
-  /// Cost       between nodes by verbs one write with an immediate value, else a message behind the data
+  /// Cost       between nodes a message behind the data; by fabrics whose messages may overtake writes (UCX) it waits
+  ///            for these first
   void put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal,
                   source where = source::current()) {
     const status s = try_put_signal(from, target, at, signal);
@@ -37,14 +39,36 @@ class Signals {
   [[nodiscard]] status try_put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal) noexcept {
     return issue(detail::put_args(from.data(), from.size_bytes(), target, at), signal);
   }
+  /// The same of what `from_layout` selects of `from`, to where `to_layout` says: one signal, when all of it is there.
+  /// Errors     bad_size if the layouts have not equally many bytes; nothing is raised then
+  void put_signal(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
+                  unsigned signal, source where = source::current()) {
+    const status s = try_put_signal(from, from_layout, target, at, to_layout, signal);
+    detail::require(view(), detail::call::put, s, target, at, to_layout.bytes(), where);
+  }
+  [[nodiscard]] status try_put_signal(const T* from, const Layout& from_layout, int target, std::size_t at,
+                                      const Layout& to_layout, unsigned signal) noexcept {
+    return issue(detail::layout_args(detail::call::put, from, nullptr, from_layout, target, at, to_layout), signal);
+  }
   /// `get` whose signal tells the target that its data have been read: it may write there again.
   /// Errors     as put_signal
+  /// Cost       between nodes a message behind the data, which it waits for
   void get_signal(std::span<T> to, int target, std::size_t at, unsigned signal, source where = source::current()) {
     const status s = try_get_signal(to, target, at, signal);
     detail::require(view(), detail::call::get, s, target, at, to.size(), where);
   }
   [[nodiscard]] status try_get_signal(std::span<T> to, int target, std::size_t at, unsigned signal) noexcept {
     return issue(detail::get_args(to.data(), to.size_bytes(), target, at), signal);
+  }
+  /// The same of what `from_layout` selects there, to where `to_layout` says here.
+  void get_signal(T* to, const Layout& to_layout, int target, std::size_t at, const Layout& from_layout,
+                  unsigned signal, source where = source::current()) {
+    const status s = try_get_signal(to, to_layout, target, at, from_layout, signal);
+    detail::require(view(), detail::call::get, s, target, at, from_layout.bytes(), where);
+  }
+  [[nodiscard]] status try_get_signal(T* to, const Layout& to_layout, int target, std::size_t at,
+                                      const Layout& from_layout, unsigned signal) noexcept {
+    return issue(detail::layout_args(detail::call::get, nullptr, to, to_layout, target, at, from_layout), signal);
   }
   /// `accumulate` likewise: the signal is raised when all elements have been updated.
   /// Errors     as put_signal, and accumulate
@@ -60,6 +84,23 @@ class Signals {
     requires accumulable<T>
   {
     return issue(detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at), signal);
+  }
+  void accumulate_signal(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
+                         operation op, unsigned signal, source where = source::current())
+    requires accumulable<T>
+  {
+    const status s = accumulate_signal_as(element_of<T>, op, from, from_layout, target, at, to_layout, signal);
+    detail::require(view(), detail::call::accumulate, s, target, at, to_layout.bytes(), where);
+  }
+  /// The same of `type` elements, whatever T is.
+  /// Errors     as accumulate_as
+  [[nodiscard]] status accumulate_signal_as(element type, operation op, const void* from, const Layout& from_layout,
+                                            int target, std::size_t at, const Layout& to_layout,
+                                            unsigned signal) noexcept {
+    auto args = detail::layout_args(detail::call::accumulate, from, nullptr, from_layout, target, at, to_layout);
+    args.type = type;
+    args.op = op;
+    return issue(args, signal);
   }
 
   /// Blocks until `signal` has been raised `count` times here, and takes these away. Needs no epoch.
