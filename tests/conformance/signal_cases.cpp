@@ -146,6 +146,40 @@ void get_tells_the_target(context& ctx) {
   win.free();
 }
 
+// Goal: the same for a get of one message, whose answer is made of what lies at the target: by then it has been made,
+// whatever thread of the target made it. Method: the target waits for the signal by looking at it, and writes at once.
+// Break: raise the signal before the answer is sent (serve, src/xfer/handlers.cpp; RMA_PROGRESS_THREAD=1 shows it).
+void get_of_one_message(context& ctx) {
+  constexpr std::size_t count = 500;
+  test_window<std::uint64_t> win(ctx, count);
+  std::vector<std::uint64_t> to(count);
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  const std::size_t rounds = ctx.rounds(2000);
+  for (std::size_t round = 1; round <= rounds; ++round) {
+    if (ctx.rank() == 0) {
+      std::ranges::fill(win.local(), round);
+      win->put_signal({}, 1, win.at(1, 0), 1);
+      ctx.wait_until([&] {  // mostly without going into the library, so that another thread takes the message
+        for (int looks = 0; looks < 1000; ++looks) {
+          if (win->signal_value(2) != 0) return true;
+        }
+        return false;
+      });
+      win->wait_signal(2, 1, 1);
+      std::ranges::fill(win.local(), 0);
+      win->wait_signal(3, 1, 1);
+    } else if (ctx.rank() == 1) {
+      win->wait_signal(1, 1, 0);
+      win->get_signal(std::span(to), 0, win.at(0, 0), 2);
+      win->flush(0);
+      if (std::ranges::any_of(to, [&](std::uint64_t v) { return v != round; })) ctx.fail("read after it was told");
+      win->put_signal({}, 0, win.at(0, 0), 3);
+    }
+  }
+  win->unlock_all();
+  win.free();
+}
+
 // Goal: after the signals of accumulate_signal the sum is complete.
 void accumulate_then_signal(context& ctx) {
   constexpr std::size_t count = 700;
@@ -236,6 +270,7 @@ constexpr test_case signal_table[] = {
     {"signal.counts_add_up", counts_add_up, each_kind},
     {"signal.many_signals", many_signals, each_kind},
     {"signal.get_tells_the_target", get_tells_the_target, each_kind, 2},
+    {"signal.get_of_one_message", get_of_one_message, each_kind, 2},
     {"signal.accumulate_then_signal", accumulate_then_signal, each_kind},
     {"signal.to_self", to_self, each_kind},
     {"signal.in_other_epochs", in_other_epochs, each_kind},
