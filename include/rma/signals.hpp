@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <source_location>
 #include <span>
 
@@ -125,6 +126,41 @@ class Signals {
   [[nodiscard]] status try_test_signal(unsigned signal, std::uint64_t count = 1) noexcept {
     return detail::test_signal(view(), signal, count);
   }
+  /// Blocks until one of `signals` has been raised `count` times here, takes these away, and returns its place in the
+  /// list: the first, if there are several. Of an empty list 0, at once. Needs no epoch.
+  /// `from`: as for wait_signal
+  /// Memory     as wait_signal, of the signal that was taken
+  /// Errors     as wait_signal; bad_argument, too, if only one of them is no signal of the window
+  /// Fairness   none: what is raised all the time hides those behind it. Turn the list, or look with test_signal
+  /// Cost       as wait_signal, and a look at each of them
+  std::size_t wait_any_signal(std::span<const unsigned> signals, std::uint64_t count = 1, int from = -1,
+                              source where = source::current()) {
+    std::size_t which = 0;
+    const status s = try_wait_any_signal(signals, which, count, from);
+    if (!ok(s)) [[unlikely]]
+      detail::raise(view(), detail::call::wait_signal, s, from, at(signals, which), count, where);
+    return which;
+  }
+  /// `which`: its place, if the status is done; of bad_argument that of the first that the window does not have.
+  [[nodiscard]] status try_wait_any_signal(std::span<const unsigned> signals, std::size_t& which,
+                                           std::uint64_t count = 1, int from = -1) noexcept {
+    return detail::wait_any_signal(view(), signals, count, from, which);
+  }
+  /// The same without waiting: nothing if none of them was raised so often. Makes a step of progress then.
+  [[nodiscard]] std::optional<std::size_t> test_any_signal(std::span<const unsigned> signals, std::uint64_t count = 1,
+                                                           source where = source::current()) {
+    std::size_t which = 0;
+    const status s = try_test_any_signal(signals, which, count);
+    if (s == status::not_yet) return std::nullopt;
+    if (!ok(s)) [[unlikely]]
+      detail::raise(view(), detail::call::test_signal, s, -1, at(signals, which), count, where);
+    return which;
+  }
+  /// done, not_yet (always of an empty list), or an error.
+  [[nodiscard]] status try_test_any_signal(std::span<const unsigned> signals, std::size_t& which,
+                                           std::uint64_t count = 1) noexcept {
+    return detail::test_any_signal(view(), signals, count, which);
+  }
   /// How often it has been raised here and not been taken away; 0 for one that the window does not have.
   [[nodiscard]] std::uint64_t signal_value(unsigned signal) const noexcept {
     return detail::signal_value(*static_cast<const W*>(this)->view_, signal);
@@ -134,6 +170,10 @@ class Signals {
   friend W;
   Signals() noexcept = default;
   [[nodiscard]] detail::window_view& view() noexcept { return *static_cast<W*>(this)->view_; }
+
+  static unsigned at(std::span<const unsigned> signals, std::size_t place) noexcept {
+    return place < signals.size() ? signals[place] : 0;
+  }
 
   status issue(detail::operation_args args, unsigned signal) noexcept {
     args.signal = detail::signal_number(signal);
