@@ -91,7 +91,8 @@ void job::prepare_process() {
 
 namespace {
 
-/// A job that hangs is to say where its ranks are before its time is over. Empty: they do so by themselves, or shall not.
+/// A job that hangs is to say where its ranks are before its time is over. Empty: they do so by themselves, or shall
+/// not.
 std::string stall_report_before(double timeout_s) {
   constexpr double least_s = 4, most_s = 80, share = 0.75;
   if (timeout_s < least_s || timeout_s >= most_s || std::getenv("RMA_STALL_REPORT_S") != nullptr) return {};

@@ -55,7 +55,8 @@ void declare(CLI::App& app, settings& out, std::string& bind) {
   app.add_option("--bind", bind, "core: bind rank i to core i (modulo their number); none: let them wander")
       ->check(CLI::IsMember({"core", "none"}))
       ->capture_default_str();
-  app.add_option("--timeout", out.timeout_s, "End the job after so many seconds; ranks that wait say where, before")->check(CLI::PositiveNumber);
+  app.add_option("--timeout", out.timeout_s, "End the job after so many seconds; ranks that wait say where, before")
+      ->check(CLI::PositiveNumber);
   app.add_flag("--keep-going", out.keep_going, "When a rank fails, let the others go on");
   app.add_flag("--tag-output", out.tag_output, "Begin each line of output with the rank that wrote it: 'RANK| '");
   app.add_option("--pset", out.process_sets,

@@ -3,6 +3,7 @@
 /// Everything: `#include <rma/rma.hpp>`.
 #pragma once
 
+#include "rma/atomic_requests.hpp"
 #include "rma/config.hpp"
 #include "rma/epoch.hpp"
 #include "rma/error.hpp"

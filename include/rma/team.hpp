@@ -3,6 +3,7 @@
 /// Teams: ordered sets of ranks that create windows and synchronise together.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <source_location>
@@ -93,6 +94,62 @@ class Team {
     return all;
   }
 
+  /// The same for ranges, each member's as long as it likes.
+  /// Errors     as allgather
+  /// Cost       an allgather of the lengths, then a broadcast of each member's that is not empty
+  template <class T, std::size_t N>
+  [[nodiscard]] std::vector<std::vector<std::remove_cv_t<T>>> allgatherv(
+      std::span<T, N> mine, std::source_location where = std::source_location::current()) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<std::vector<std::remove_cv_t<T>>> all;
+    for (const std::size_t length : allgather_lengths(mine.size(), sizeof(T), where)) all.emplace_back(length);
+    std::copy(mine.begin(), mine.end(), all[static_cast<std::size_t>(rank())].begin());
+    for (int r = 0; r < size(); ++r) {
+      auto& part = all[static_cast<std::size_t>(r)];
+      if (!part.empty()) broadcast_part(part.data(), part.size() * sizeof(T), r, where);
+    }
+    return all;
+  }
+
+  /// One value from each member to each: `mine` has one for every member, in rank order; so has the result, of what
+  /// they gave for this one.
+  /// Errors     bad_size, at all members, if a list has not one value for each, or their types are not of one size
+  /// Cost       a message to every other member
+  template <class T, std::size_t N>
+  [[nodiscard]] std::vector<std::remove_cv_t<T>> alltoall(
+      std::span<T, N> mine, std::source_location where = std::source_location::current()) {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::vector<std::remove_cv_t<T>> all(static_cast<std::size_t>(size()));
+    alltoall_bytes(mine.data(), mine.size_bytes(), sizeof(T), all.data(), where);
+    return all;
+  }
+
+  /// Element by element, `data` of the members up to this one combined, one after the other in rank order.
+  /// Errors     bad_size, at all members, if they do not give equally many elements
+  /// Cost       an allgather, with all members' data here for a moment
+  template <accumulable T, std::size_t N>
+  void scan(std::span<T, N> data, operation op, std::source_location where = std::source_location::current()) {
+    scan_elements(data.data(), data.size(), element_of<T>, op, true, where);
+  }
+  template <accumulable T>
+  [[nodiscard]] T scan(T value, operation op, std::source_location where = std::source_location::current()) {
+    scan_elements(&value, 1, element_of<T>, op, true, where);
+    return value;
+  }
+  /// The same of the members before this one. Member 0, before which there is none, gets `none`.
+  template <accumulable T, std::size_t N>
+  void exscan(std::span<T, N> data, operation op, const std::type_identity_t<T>& none = T{},
+              std::source_location where = std::source_location::current()) {
+    scan_elements(data.data(), data.size(), element_of<T>, op, false, where);
+    if (rank() == 0) std::fill(data.begin(), data.end(), none);
+  }
+  template <accumulable T>
+  [[nodiscard]] T exscan(T value, operation op, const std::type_identity_t<T>& none = T{},
+                         std::source_location where = std::source_location::current()) {
+    scan_elements(&value, 1, element_of<T>, op, false, where);
+    return rank() == 0 ? none : value;
+  }
+
   [[nodiscard]] detail::team_core& core() const noexcept { return *core_; }
   [[nodiscard]] const std::shared_ptr<detail::team_core>& shared_core() const noexcept { return core_; }
 
@@ -100,6 +157,13 @@ class Team {
   void broadcast_bytes(void* data, std::size_t bytes, int root, const std::source_location& where);
   void allreduce_elements(void* data, std::size_t count, element type, operation op, const std::source_location& where);
   void allgather_bytes(const void* mine, std::size_t bytes, void* all, const std::source_location& where);
+  std::vector<std::size_t> allgather_lengths(std::size_t count, std::size_t element_bytes,
+                                             const std::source_location& where);
+  void broadcast_part(void* data, std::size_t bytes, int root, const std::source_location& where);
+  void alltoall_bytes(const void* mine, std::size_t given, std::size_t bytes, void* all,
+                      const std::source_location& where);
+  void scan_elements(void* data, std::size_t count, element type, operation op, bool with_own,
+                     const std::source_location& where);
 
   std::shared_ptr<detail::team_core> core_;
 };

@@ -38,6 +38,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "rma/atomic_requests.hpp"
 #include "rma/detail/copy.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "rma/epoch.hpp"
@@ -59,10 +60,12 @@ namespace rma {
 template <class T>
 class Window : public window_facts,
                public Synchronisation<Window<T>>,
+               public AtomicRequests<Window<T>, T>,
                public Signals<Window<T>, T>,
                public Words<Window<T>, T>,
                public RunTimeTypes<Window<T>> {
   friend class Synchronisation<Window<T>>;
+  friend class AtomicRequests<Window<T>, T>;
   friend class Signals<Window<T>, T>;
   friend class Words<Window<T>, T>;
   friend class RunTimeTypes<Window<T>>;
@@ -383,7 +386,7 @@ class Window : public window_facts,
     return request;
   }
 
-  /// One element: returns the old value, complete when it returns.
+  /// One element: returns the old value, complete when it returns. Request forms: rma/atomic_requests.hpp.
   template <operation Op>
     requires accumulable<T>
   T fetch_and_op(const T& value, int target, std::size_t at, operation_tag<Op> op, source where = source::current()) {
@@ -402,19 +405,6 @@ class Window : public window_facts,
       return status::done;
     return detail::issue_and_wait(*view_, detail::fetch_args(Op, value, old, target, at));
   }
-  /// The same without waiting for the old value.
-  [[nodiscard]] Request rfetch_and_op(const T& value, T& old, int target, std::size_t at, operation op,
-                                      source where = source::current())
-    requires accumulable<T>
-  {
-    Request request;
-    auto args = detail::get_accumulate_args(&value, &old, sizeof(T), element_of<T>, op, target, at);
-    args.kind = detail::call::fetch_and_op;
-    const status s = detail::with_request(*view_, args, request);
-    detail::require(*view_, detail::call::fetch_and_op, s, target, at, 1, where);
-    return request;
-  }
-
   /// If target[at] == expected then target[at] = desired. Returns what was there.
   [[gnu::always_inline]] T compare_and_swap(const T& expected, const T& desired, int target, std::size_t at,
                                             source where = source::current())

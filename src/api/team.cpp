@@ -235,4 +235,46 @@ void Team::allgather_bytes(const void* mine, std::size_t bytes, void* all, const
           core_->allgather({static_cast<const std::byte*>(mine), bytes}, static_cast<std::byte*>(all)), where);
 }
 
+// Who counts in other elements would take the others' bytes for its own.
+std::vector<std::size_t> Team::allgather_lengths(std::size_t count, std::size_t element_bytes,
+                                                 const std::source_location& where) {
+  const detail::call_scope in(*core_->rt->ctx, "allgatherv");
+  require_caller(*core_, "allgatherv", where);
+  struct part {
+    std::uint64_t count, element_bytes;
+  };
+  const part mine{count, element_bytes};
+  std::vector<part> all(static_cast<std::size_t>(size()));
+  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(all));
+  require(*core_, "allgatherv", core_->allgather(std::as_bytes(std::span(&mine, 1)), bytes.data()), where);
+  std::vector<std::size_t> lengths;
+  for (const part& each : all) {
+    if (each.element_bytes != all.front().element_bytes)
+      detail::raise_team(*core_, "allgatherv", status::bad_size, where);
+    lengths.push_back(each.count);
+  }
+  return lengths;
+}
+
+void Team::broadcast_part(void* data, std::size_t bytes, int root, const std::source_location& where) {
+  const detail::call_scope in(*core_->rt->ctx, "allgatherv", root);
+  require(*core_, "allgatherv", core_->broadcast({static_cast<std::byte*>(data), bytes}, root), where);
+}
+
+void Team::alltoall_bytes(const void* mine, std::size_t given, std::size_t bytes, void* all,
+                          const std::source_location& where) {
+  const detail::call_scope in(*core_->rt->ctx, "alltoall");
+  require_caller(*core_, "alltoall", where);
+  const std::span<const std::byte> data(static_cast<const std::byte*>(mine), given);
+  require(*core_, "alltoall", core_->alltoall(data, bytes, static_cast<std::byte*>(all)), where);
+}
+
+void Team::scan_elements(void* data, std::size_t count, element type, operation op, bool with_own,
+                         const std::source_location& where) {
+  const char* const name = with_own ? "scan" : "exscan";
+  const detail::call_scope in(*core_->rt->ctx, name);
+  require_caller(*core_, name, where);
+  require(*core_, name, core_->scan(data, count, type, op, with_own), where);
+}
+
 }  // namespace rma

@@ -175,7 +175,7 @@ status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noe
   if (rank != 0) {
     rt->mail->send(world_rank(0), id, turn, tag_up, mine);
   } else {
-    std::memcpy(all, mine.data(), bytes);
+    if (bytes != 0) std::memcpy(all, mine.data(), bytes);
     for (int r = 1; r < size; ++r) {
       const status s =
           rt->mail->receive({id, turn, tag_up, world_rank(r)}, {all + static_cast<std::size_t>(r) * bytes, bytes},
@@ -186,6 +186,41 @@ status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noe
   }
   const status told = broadcast({all, fits == status::done ? bytes * static_cast<std::size_t>(size) : 0}, 0);
   return fits != status::done ? fits : told;
+}
+
+// In each round to the member so far ahead, and from the one so far behind. A list of the wrong length goes out as
+// empty messages; and if members differ in size, each has another one that does: all get to know.
+status team_core::alltoall(std::span<const std::byte> mine, std::size_t bytes, std::byte* all) noexcept {
+  if (const status s = lost_member(); s != status::done) return s;
+  const std::uint64_t turn = ++sequence;
+  const bool fits = mine.size() == bytes * static_cast<std::size_t>(size);
+  const auto place_of = [&](int r) noexcept { return static_cast<std::size_t>(r) * bytes; };
+  status result = fits ? status::done : status::bad_size;
+  if (fits) std::memcpy(all + place_of(rank), mine.data() + place_of(rank), bytes);
+  for (int ahead = 1; ahead < size; ++ahead) {
+    const int to = (rank + ahead) % size;
+    const int from = (rank + size - ahead) % size;
+    rt->mail->send(world_rank(to), id, turn, tag_up, fits ? mine.subspan(place_of(to), bytes) : mine.first(0));
+    const status s = rt->mail->receive({id, turn, tag_up, world_rank(from)}, {all + place_of(from), bytes},
+                                       [this]() noexcept { return lost_member(); });
+    if (s == status::bad_size) result = s;
+    if (s != status::done && s != status::bad_size) return s;
+  }
+  return result;
+}
+
+status team_core::scan(void* data, std::size_t count, element type, operation op, bool with_own) noexcept {
+  if (!defined_for(op, type)) return status::bad_type;
+  const auto combine = kernels_for_this_cpu().bulk[static_cast<std::size_t>(op)][static_cast<std::size_t>(type)];
+  if (combine == nullptr) return status::bad_type;
+  const std::size_t bytes = count * bytes_of(type);
+  std::vector<std::byte> all(bytes * static_cast<std::size_t>(size));
+  const status s = allgather({static_cast<const std::byte*>(data), bytes}, all.data());
+  const int behind = with_own ? rank + 1 : rank;  // the first that is left out
+  if (s != status::done || behind == 0 || bytes == 0) return s;
+  std::memcpy(data, all.data(), bytes);
+  for (int r = 1; r < behind; ++r) combine(data, all.data() + static_cast<std::size_t>(r) * bytes, count);
+  return s;
 }
 
 // Member 0 tells each other one what has become of it. Who hears of a death before that waits on for a while: the word

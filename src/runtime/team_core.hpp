@@ -72,6 +72,10 @@ struct team_core : std::enable_shared_from_this<team_core> {
   status reduce_to_first(void* data, std::size_t count, element type, operation op) noexcept;
   status allreduce(void* data, std::size_t count, element type, operation op) noexcept;
   status allgather(std::span<const std::byte> mine, std::byte* all) noexcept;
+  /// `bytes` for each member. `mine` that is not as long as that makes it bad_size everywhere.
+  status alltoall(std::span<const std::byte> mine, std::size_t bytes, std::byte* all) noexcept;
+  /// `data` becomes what those before this one, and it itself if `with_own`, combine to; of none it stays.
+  status scan(void* data, std::size_t count, element type, operation op, bool with_own) noexcept;
   /// The same, but it ends alike on all survivors, unless it is member 0 that dies in it.
   status allgather_alike(std::span<const std::byte> mine, std::byte* all) noexcept;
   status barrier() noexcept;

@@ -234,12 +234,44 @@ status test(window_view& view) noexcept {
 
 namespace {
 
+word64& signal_word(window_core& w, unsigned signal) noexcept {
+  return w.array<word64>(w.my_block(), w.layout.signals_at)[signal];
+}
+
 bool take_signals(word64& signal, std::uint64_t count) noexcept {
   std::uint64_t found = signal.load();
   while (found >= count) {
     if (signal.compare_exchange(found, found - count)) return true;
   }
   return false;
+}
+
+/// The first of them that has been raised so often; `which` is its place.
+bool take_any(window_core& w, std::span<const unsigned> signals, std::uint64_t count, std::size_t& which) noexcept {
+  for (std::size_t i = 0; i < signals.size(); ++i) {
+    if (!take_signals(signal_word(w, signals[i]), count)) continue;
+    which = i;
+    return true;
+  }
+  return false;
+}
+
+/// Place of the first that the window does not have.
+std::size_t first_unknown(const window_core& w, std::span<const unsigned> signals) noexcept {
+  const auto unknown = [&w](unsigned signal) { return signal >= w.hints.signals; };
+  return static_cast<std::size_t>(std::find_if(signals.begin(), signals.end(), unknown) - signals.begin());
+}
+
+/// Until `taken` is true; `from` as of wait_signal.
+template <class Taken>
+status await_signals(window_core& w, int from, Taken taken) noexcept {
+  const absence out(w);
+  return wait_for_count(w, taken, [&]() noexcept {
+    if (from < 0) return w.team->nobody_left();
+    if (!w.ctx->gone(w.world_rank(from))) return status::done;
+    w.ctx->blame(w.world_rank(from));
+    return status::peer_failed;
+  });
 }
 
 }  // namespace
@@ -250,16 +282,8 @@ status wait_signal(window_view& view, unsigned signal, std::uint64_t count, int 
   const entry_scope in(w, call::wait_signal, from);
   if (signal >= w.hints.signals) return status::bad_argument;
   if (from >= w.size()) return status::bad_rank;
-  word64& counter = w.array<word64>(w.my_block(), w.layout.signals_at)[signal];
-  const absence out(w);
-  return wait_for_count(
-      w, [&]() noexcept { return take_signals(counter, count); },
-      [&]() noexcept {
-        if (from < 0) return w.team->nobody_left();
-        if (!w.ctx->gone(w.world_rank(from))) return status::done;
-        w.ctx->blame(w.world_rank(from));
-        return status::peer_failed;
-      });
+  word64& counter = signal_word(w, signal);
+  return await_signals(w, from, [&]() noexcept { return take_signals(counter, count); });
 }
 
 status test_signal(window_view& view, unsigned signal, std::uint64_t count) noexcept {
@@ -267,10 +291,36 @@ status test_signal(window_view& view, unsigned signal, std::uint64_t count) noex
   window_core& w = core_of(view);
   const entry_scope in(w, call::test_signal);
   if (signal >= w.hints.signals) return status::bad_argument;
-  word64& counter = w.array<word64>(w.my_block(), w.layout.signals_at)[signal];
+  word64& counter = signal_word(w, signal);
   if (take_signals(counter, count)) return status::done;
   w.ctx->progress();
   return take_signals(counter, count) ? status::done : status::not_yet;
+}
+
+status wait_any_signal(window_view& view, std::span<const unsigned> signals, std::uint64_t count, int from,
+                       std::size_t& which) noexcept {
+  which = 0;
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const entry_scope in(w, call::wait_signal, from);
+  which = first_unknown(w, signals);
+  if (which != signals.size()) return status::bad_argument;
+  if (from >= w.size()) return status::bad_rank;
+  if (signals.empty()) return status::done;
+  return await_signals(w, from, [&]() noexcept { return take_any(w, signals, count, which); });
+}
+
+status test_any_signal(window_view& view, std::span<const unsigned> signals, std::uint64_t count,
+                       std::size_t& which) noexcept {
+  which = 0;
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const entry_scope in(w, call::test_signal);
+  which = first_unknown(w, signals);
+  if (which != signals.size()) return status::bad_argument;
+  if (take_any(w, signals, count, which)) return status::done;
+  w.ctx->progress();
+  return take_any(w, signals, count, which) ? status::done : status::not_yet;
 }
 
 std::uint64_t signal_value(const window_view& view, unsigned signal) noexcept {

@@ -169,7 +169,6 @@ status unlock_slow(window_view& view, int target) noexcept {
   if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::unlock, target);
-  w.ctx->look_for_others();
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (const status s = await_claim(w, target); s != status::done) return s;  // another thread may be asking for it now
   const std::uint8_t held = w.held(target);
@@ -184,6 +183,7 @@ status unlock_slow(window_view& view, int target) noexcept {
   --w.locks_open;
   const status released = release_lock(w, target, kind);
   if (follows) flushed = released == status::done ? complete_followed(w, target) : complete_target(w, target);
+  w.ctx->look_for_others();  // not before: somebody may wait for the lock
   return flushed != status::done ? flushed : released;
 }
 
@@ -224,13 +224,13 @@ status unlock_all_slow(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::unlock_all);
   if (w.access != access_epoch::lock_all) return status::not_locked;
-  w.ctx->look_for_others();
   status result = w.dirty.empty() ? status::done : complete_unfollowed(w);
   const status released = let_go_of_all(w);
   if (const status followed = complete_all(w); result == status::done) result = followed;
   if (result == status::done) result = released;
   w.access = access_epoch::none;
   w.allow_locks(true);
+  w.ctx->look_for_others();
   return result;
 }
 

@@ -136,11 +136,12 @@ bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
     if (!serve_pieces(w, in, fetched)) return false;
     answer = fetched;
   }
+  if (in.head.ticket != 0)
+    e.ctx().send_record(source, message::reply, reply_header{in.head.ticket, e.ctx().pay(source)}, answer);
+  // Behind the answer, which is made of what lies here: who sees the signal may write there at once, on another thread.
   if (in.head.signal >= 0 && static_cast<unsigned>(in.head.signal) < w.hints.signals) {
     w.array<word64>(w.my_block(), w.layout.signals_at)[in.head.signal].fetch_add(1);
   }
-  if (in.head.ticket != 0)
-    e.ctx().send_record(source, message::reply, reply_header{in.head.ticket, e.ctx().pay(source)}, answer);
   return true;
 }
 

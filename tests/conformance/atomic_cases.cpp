@@ -297,6 +297,49 @@ void order_of_one_origin(context& ctx) {
   });
 }
 
+template <class T>
+void claim_by_requests(context& ctx) {
+  const auto ranks = static_cast<std::size_t>(ctx.size());
+  const std::size_t count = ctx.rounds(300, 20);
+  each_mode<T>(ctx, count, [&](test_window<T>& win) {
+    std::vector<T> seen(count);
+    std::vector<T> numbers(count);
+    std::vector<rma::Request> requests;
+    const auto mine = static_cast<T>(ctx.rank() + 1);
+    {
+      const auto hold = win->lock_all();
+      for (std::size_t i = 0; i < count; ++i) {
+        T expected = 0;
+        T desired = mine;
+        requests.push_back(win->rcompare_and_swap(expected, desired, seen[i], 0, win.at(0, i)));
+        expected = 77;  // both have been taken
+        desired = 77;
+      }
+      rma::wait_all(requests);
+      for (std::size_t i = 0; i < count; ++i) {
+        const auto wanted = seen[i] == 0 ? mine : seen[i];
+        requests[i] = win->rfetch_and_op(T{}, numbers[i], 0, win.at(0, i), rma::no_op);
+        requests[i].wait();
+        if (numbers[i] != wanted) ctx.fail("slot " + std::to_string(i) + " changed after it was claimed");
+      }
+    }
+    const auto won = static_cast<std::uint64_t>(std::ranges::count(seen, T{0}));
+    ctx.equal(ctx.world().allreduce(won, rma::sum), std::uint64_t{count}, "slots that were claimed, each once");
+    const auto legal = [&](T value) { return value >= 1 && static_cast<std::size_t>(value) <= ranks; };
+    if (ctx.rank() == 0) ctx.check(std::ranges::all_of(win.local(), legal), "a slot of nobody");
+    ctx.world().barrier();
+  });
+}
+
+// Goal: of many swaps that are under way at once each slot takes one, and each request's result says whose it was; what
+// is compared and stored has been taken when the call returns. Method: every rank tries all slots of rank 0.
+// Break: let args.compare of rcompare_and_swap_as be `desired`; end its request at once, without a result.
+void claims_by_requests(context& ctx) {
+  claim_by_requests<std::uint64_t>(ctx);
+  claim_by_requests<std::int32_t>(ctx);
+  claim_by_requests<std::uint8_t>(ctx);
+}
+
 // Goal: put and accumulate with layouts add element by element, too.
 void accumulate_with_layouts(context& ctx) {
   constexpr std::size_t blocks = 50;
@@ -331,6 +374,7 @@ constexpr test_case atomic_table[] = {
     {"atomic.overlapping_get_accumulates", overlapping_get_accumulates, each_kind},
     {"atomic.complex_is_not_torn", complex_is_not_torn, each_kind},
     {"atomic.order_of_one_origin", order_of_one_origin, each_kind},
+    {"atomic.claims_by_requests", claims_by_requests, each_kind},
     {"atomic.accumulate_with_layouts", accumulate_with_layouts, each_kind},
 };
 

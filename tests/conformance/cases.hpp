@@ -25,6 +25,7 @@ std::span<const test_case> pscw_cases() noexcept;
 std::span<const test_case> lock_cases() noexcept;
 std::span<const test_case> lock_protocol_cases() noexcept;
 std::span<const test_case> signal_cases() noexcept;
+std::span<const test_case> signal_layout_cases() noexcept;
 std::span<const test_case> word_cases() noexcept;
 std::span<const test_case> litmus_cases() noexcept;
 std::span<const test_case> message_cases() noexcept;

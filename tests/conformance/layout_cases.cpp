@@ -15,28 +15,6 @@ namespace {
 using byte_type = std::uint8_t;
 constexpr std::size_t part_bytes = std::size_t{1} << 18;
 constexpr byte_type untouched = 0x5a;
-constexpr std::size_t margin = 24;  ///< bytes around what a test uses, to see what it must not touch
-
-/// Both sides with the same number of bytes: each repeated as often as the other needs.
-std::pair<shape, shape> balanced(const shape& a, const shape& b) {
-  const std::size_t common = std::gcd(a.bytes.size(), b.bytes.size());
-  return {repeated(b.bytes.size() / common, a), repeated(a.bytes.size() / common, b)};
-}
-
-/// Where a buffer that holds all bytes of `s` must have its address: `before` bytes in front of the first one.
-std::size_t base_of(const shape& s, std::size_t before = margin) {
-  return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(before) - std::min<std::ptrdiff_t>(0, s.first()));
-}
-
-/// Bytes of a part that holds `s` with margins. Its extent may be less: blocks may lie outside of it.
-std::size_t room_for(const shape& s) {
-  return base_of(s) + static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, s.end())) + margin;
-}
-
-/// Index of the byte at `offset` from `base`.
-std::size_t place(std::size_t base, std::ptrdiff_t offset) {
-  return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(base) + offset);
-}
 
 /// Puts with `here` and `there` into the right neighbour and looks at every byte of this rank's part.
 void check_put(context& ctx, test_window<byte_type>& win, const shape& here, const shape& there,

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include <rma/layout.hpp>
@@ -121,6 +123,30 @@ inline shape moved(const shape& inner, std::ptrdiff_t by) {
   for (std::ptrdiff_t& b : s.bytes) b += by;
   s.low += by;
   return s;
+}
+
+/// Bytes around what a test uses, to see what it must not touch.
+inline constexpr std::size_t margin = 24;
+
+/// Both sides with the same number of bytes: each repeated as often as the other needs.
+inline std::pair<shape, shape> balanced(const shape& a, const shape& b) {
+  const std::size_t common = std::gcd(a.bytes.size(), b.bytes.size());
+  return {repeated(b.bytes.size() / common, a), repeated(a.bytes.size() / common, b)};
+}
+
+/// Where a buffer that holds all bytes of `s` must have its address: `before` bytes in front of the first one.
+inline std::size_t base_of(const shape& s, std::size_t before = margin) {
+  return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(before) - std::min<std::ptrdiff_t>(0, s.first()));
+}
+
+/// Bytes of a part that holds `s` with margins. Its extent may be less: blocks may lie outside of it.
+inline std::size_t room_for(const shape& s) {
+  return base_of(s) + static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, s.end())) + margin;
+}
+
+/// Index of the byte at `offset` from `base`.
+inline std::size_t place(std::size_t base, std::ptrdiff_t offset) {
+  return static_cast<std::size_t>(static_cast<std::ptrdiff_t>(base) + offset);
 }
 
 /// A random nested layout whose bytes do not overlap; everything is a multiple of `granule`.

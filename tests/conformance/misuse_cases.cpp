@@ -181,6 +181,22 @@ void unequal_collectives(context& ctx) {
       (void)world.allgather(std::uint64_t{1});
     }
   });
+  const std::vector<std::uint64_t> for_each(static_cast<std::size_t>(ctx.size()) + (odd_one ? 1 : 0));
+  const std::vector<std::uint16_t> shorter(for_each.size());
+  ctx.throws(status::bad_size, {"alltoall"}, [&] { (void)world.alltoall(std::span(for_each)); });
+  for (const bool ranges : {false, true}) {
+    ctx.throws(status::bad_size, {ranges ? "allgatherv" : "alltoall"}, [&] {
+      const auto wide = std::span(for_each).first(static_cast<std::size_t>(ctx.size()));
+      const auto narrow = std::span(shorter).first(static_cast<std::size_t>(ctx.size()));
+      if (odd_one) {
+        (void)(ranges ? world.allgatherv(narrow).size() : world.alltoall(narrow).size());
+      } else {
+        (void)(ranges ? world.allgatherv(wide).size() : world.alltoall(wide).size());
+      }
+    });
+  }
+  ctx.throws(status::bad_size, {"exscan"}, [&] { world.exscan(std::span(sums), rma::sum); });
+  ctx.throws(status::bad_type, {"scan"}, [&] { world.scan(std::span(sums), rma::bor); });
   ctx.equal(world.allreduce(1, rma::sum), ctx.size(), "allreduce after unequal ones");
   int number = ctx.rank();
   world.broadcast(std::span(&number, 1), ctx.size() - 1);

@@ -170,6 +170,49 @@ void dropped_requests(context& ctx) {
   win.free();
 }
 
+// Goal: run-time types have request forms, too; their results are there when the requests are complete.
+// Break: leave the type, the operator or a layout out of the arguments.
+void of_untyped_windows(context& ctx) {
+  auto win = rma::Window<std::byte>::allocate(ctx.world(), 128);
+  const int to = ctx.right();
+  const auto here = rma::Layout::contiguous<float>(4);
+  const auto there = rma::Layout::vector<float>(4, 1, 3);
+  const float ones[] = {1, 2, 3, 4};
+  float old[4] = {};
+  std::int32_t seen[3] = {-1, -1, -1};
+  const std::int32_t five = 5, nine = 9, two = 2;
+  const auto is_done = [&](rma::status s, rma::Request& request, const char* what) {
+    ctx.check(rma::ok(s), what);
+    request.wait();
+  };
+  {
+    const auto hold = win.lock(rma::exclusive, to);
+    rma::Request request;
+    is_done(win.raccumulate_as(rma::element::f32, rma::sum, ones, here, to, 4, there, request), request, "raccumulate");
+    win.flush(to);
+    is_done(win.rget_accumulate_as(rma::element::f32, rma::prod, ones, here, old, here, to, 4, there, request), request,
+            "rget_accumulate");
+    ctx.check(std::ranges::equal(old, ones), "old values of rget_accumulate_as");
+    is_done(win.rget_accumulate_as(rma::element::f32, rma::no_op, nullptr, here, old, here, to, 4, there, request),
+            request, "rget_accumulate of no_op");
+    for (int i = 0; i < 4; ++i) ctx.equal(old[i], ones[i] * ones[i], "a square");
+    is_done(win.rfetch_and_op_as(rma::element::i32, rma::replace, &five, &seen[0], to, 96, request), request, "fetch");
+    is_done(win.rcompare_and_swap_as(rma::element::i32, &nine, &two, &seen[1], to, 96, request), request, "no swap");
+    is_done(win.rcompare_and_swap_as(rma::element::i32, &five, &nine, &seen[2], to, 96, request), request, "a swap");
+    ctx.check(seen[0] == 0 && seen[1] == 5 && seen[2] == 5, "old values of single elements");
+    std::int32_t last = 0;
+    win.get(std::as_writable_bytes(std::span(&last, 1)), to, 96);
+    win.flush(to);
+    ctx.equal(last, nine, "the element after all");
+    ctx.expect(win.rcompare_and_swap_as(rma::element::f32, &five, &nine, &last, to, 96, request), rma::status::bad_type,
+               "a swap of floating point numbers");
+    ctx.expect(win.rfetch_and_op_as(rma::element::i32, rma::sum, &five, &last, to, 98, request),
+               rma::status::misaligned, "fetch at half an element");
+    ctx.check(!request.pending(), "the request of a refused operation is pending");
+  }
+  win.free();
+}
+
 std::size_t resident_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -245,6 +288,7 @@ constexpr test_case request_table[] = {
     {"request.wait_any_names_each_once", wait_any_names_each_once, each_kind},
     {"request.wait_all_and_test_all", wait_all_and_test_all, each_kind},
     {"request.dropped_requests", dropped_requests, each_kind},
+    {"request.of_untyped_windows", of_untyped_windows},
     {"request.million_outstanding", million_outstanding, each_kind},
 };
 

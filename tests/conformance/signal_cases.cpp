@@ -2,6 +2,7 @@
 // Notified operations: a signal at the target is raised when the data are there.
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "cases.hpp"
 #include "windows.hpp"
@@ -146,6 +147,40 @@ void get_tells_the_target(context& ctx) {
   win.free();
 }
 
+// Goal: the same for a get of one message, whose answer is made of what lies at the target: by then it has been made,
+// whatever thread of the target made it. Method: the target waits for the signal by looking at it, and writes at once.
+// Break: raise the signal before the answer is sent (serve, src/xfer/handlers.cpp; RMA_PROGRESS_THREAD=1 shows it).
+void get_of_one_message(context& ctx) {
+  constexpr std::size_t count = 500;
+  test_window<std::uint64_t> win(ctx, count);
+  std::vector<std::uint64_t> to(count);
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  const std::size_t rounds = ctx.rounds(2000);
+  for (std::size_t round = 1; round <= rounds; ++round) {
+    if (ctx.rank() == 0) {
+      std::ranges::fill(win.local(), round);
+      win->put_signal({}, 1, win.at(1, 0), 1);
+      ctx.wait_until([&] {  // mostly without going into the library, so that another thread takes the message
+        for (int looks = 0; looks < 1000; ++looks) {
+          if (win->signal_value(2) != 0) return true;
+        }
+        return false;
+      });
+      win->wait_signal(2, 1, 1);
+      std::ranges::fill(win.local(), 0);
+      win->wait_signal(3, 1, 1);
+    } else if (ctx.rank() == 1) {
+      win->wait_signal(1, 1, 0);
+      win->get_signal(std::span(to), 0, win.at(0, 0), 2);
+      win->flush(0);
+      if (std::ranges::any_of(to, [&](std::uint64_t v) { return v != round; })) ctx.fail("read after it was told");
+      win->put_signal({}, 0, win.at(0, 0), 3);
+    }
+  }
+  win->unlock_all();
+  win.free();
+}
+
 // Goal: after the signals of accumulate_signal the sum is complete.
 void accumulate_then_signal(context& ctx) {
   constexpr std::size_t count = 700;
@@ -164,6 +199,84 @@ void accumulate_then_signal(context& ctx) {
     }
     ctx.world().barrier();
   }
+  win->unlock_all();
+  win.free();
+}
+
+// Goal: who waits for several signals is told which has come, with its data, and takes that one alone: none is lost.
+// Method: every rank raises signals of rank 0 in an order of its own, each behind a word that tells how often; rank 0
+// takes them as they come, and turns the list. Break: take every signal that has come, or name the first of the list
+// always (take_any, src/sync/active.cpp).
+void any_of_several(context& ctx) {
+  constexpr unsigned listed = 5;
+  const unsigned signals[listed] = {11, 2, 7, 0, 15};
+  const auto ranks = static_cast<std::size_t>(ctx.size());
+  test_window<std::uint64_t> win(ctx, listed * ranks);
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  const std::size_t each = ctx.rounds(60);
+  std::vector<unsigned> order;
+  for (unsigned s = 0; s < listed; ++s) order.insert(order.end(), each, s);
+  std::ranges::shuffle(order, ctx.random());
+  std::uint64_t sent[listed] = {};
+  for (const unsigned s : order) {
+    const std::uint64_t value = ++sent[s];
+    const std::size_t at = s * ranks + static_cast<std::size_t>(ctx.rank());
+    win->put_signal(words(&value, 1), 0, win.at(0, at), signals[s]);
+    win->flush_local(0);
+  }
+  if (ctx.rank() == 0) {
+    std::vector<unsigned> list(std::begin(signals), std::end(signals));
+    std::vector<std::uint64_t> taken(listed, 0);
+    for (std::size_t left = listed * each * ranks; left != 0; --left) {
+      std::ranges::rotate(list, list.begin() + 1);
+      std::optional<std::size_t> which;
+      if (left % 3 == 0) which = win->test_any_signal(list);
+      if (!which) which = win->wait_any_signal(list);
+      const auto s = static_cast<std::size_t>(std::ranges::find(signals, list[*which]) - std::begin(signals));
+      ++taken[s];
+      std::uint64_t there = 0;
+      for (std::size_t r = 0; r < ranks; ++r) there += win->get(0, win.at(0, s * ranks + r));
+      if (there < taken[s]) ctx.fail("a signal came before its data");
+    }
+    for (const std::uint64_t n : taken) ctx.equal(n, std::uint64_t{each * ranks}, "how often a signal was taken");
+    ctx.check(!win->test_any_signal(signals), "more signals than were raised");
+  }
+  win->unlock_all();
+  ctx.world().barrier();
+  win.free();
+}
+
+// Goal: of several that are there the first of the list is taken, as often as was asked for, the others stay; one that
+// the window does not have is refused, and nothing is taken; of an empty list there is nothing to wait for.
+// Break: look from the end of the list; take one instead of `count`; take before looking at the numbers.
+void first_of_several(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 1, {.name = "bells"});
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  for (const unsigned s : {3U, 4U, 4U, 4U, 5U, 5U}) win->put_signal({}, ctx.right(), win.at(ctx.right(), 0), s);
+  win->flush(ctx.right());
+  ctx.world().barrier();
+  ctx.wait_until([&] { return win->signal_value(3) + win->signal_value(4) + win->signal_value(5) == 6; });
+  const unsigned signals[] = {9, 5, 4, 3};
+  ctx.equal(win->wait_any_signal(signals, 3, ctx.left()), std::size_t{2}, "the one that was raised three times");
+  ctx.equal(win->wait_any_signal(signals), std::size_t{1}, "the first of several");
+  ctx.check(win->test_any_signal(signals) == std::size_t{1}, "the first of several, a second time");
+  ctx.check(!win->test_any_signal(signals, 2), "a signal that was raised once was taken twice");
+  std::size_t which = 0;
+  ctx.expect(win->try_wait_any_signal(signals, which, 1, ctx.left()), rma::status::done, "try_wait_any_signal");
+  ctx.equal(which, std::size_t{3}, "the last one that is left");
+  ctx.expect(win->try_test_any_signal(signals, which), rma::status::not_yet, "try_test_any_signal");
+  win->put_signal({}, ctx.rank(), win.at(ctx.rank(), 0), 3);
+  win->flush(ctx.rank());
+  const unsigned unknown[] = {3, 16, 3};
+  ctx.throws(rma::status::bad_argument, {"wait", "signal", "bells", "16"}, [&] { win->wait_any_signal(unknown); });
+  ctx.throws(rma::status::bad_argument, {"test", "signal", "bells", "16"},
+             [&] { (void)win->test_any_signal(unknown); });
+  ctx.expect(win->try_wait_any_signal(unknown, which), rma::status::bad_argument, "an unknown signal");
+  ctx.equal(which, std::size_t{1}, "the place of an unknown signal");
+  ctx.expect(win->try_wait_any_signal(signals, which, 1, ctx.size()), rma::status::bad_rank, "from nobody");
+  ctx.equal(win->wait_any_signal({}), std::size_t{0}, "wait_any_signal of nothing");
+  ctx.check(!win->test_any_signal({}), "test_any_signal of nothing");
+  ctx.check(win->test_signal(3), "a signal was taken by a call that was refused");
   win->unlock_all();
   win.free();
 }
@@ -236,7 +349,10 @@ constexpr test_case signal_table[] = {
     {"signal.counts_add_up", counts_add_up, each_kind},
     {"signal.many_signals", many_signals, each_kind},
     {"signal.get_tells_the_target", get_tells_the_target, each_kind, 2},
+    {"signal.get_of_one_message", get_of_one_message, each_kind, 2},
     {"signal.accumulate_then_signal", accumulate_then_signal, each_kind},
+    {"signal.any_of_several", any_of_several, each_kind},
+    {"signal.first_of_several", first_of_several, each_kind},
     {"signal.to_self", to_self, each_kind},
     {"signal.in_other_epochs", in_other_epochs, each_kind},
     {"signal.unknown_signals", unknown_signals, each_kind},

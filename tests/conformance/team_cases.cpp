@@ -291,25 +291,158 @@ void allgather_structs(context& ctx) {
   }
 }
 
+/// What a member gives to another one.
+template <class T>
+T gift(int from, int to) {
+  return tagged<T>(from, static_cast<std::size_t>(to), 17);
+}
+
+template <class T>
+void exchange(context& ctx, rma::Team& team) {
+  std::vector<T> mine;
+  for (int r = 0; r < team.size(); ++r) mine.push_back(gift<T>(team.rank(), r));
+  const std::vector<T> all = team.alltoall(std::span<const T>(mine));
+  ctx.equal(all.size(), mine.size(), "values of an alltoall");
+  for (int r = 0; r < team.size(); ++r) {
+    ctx.equal(all[static_cast<std::size_t>(r)], gift<T>(r, team.rank()), "what a member gave for this one");
+  }
+}
+
+// Goal: alltoall brings each member what every other one has for it, small values and large ones, in any team.
+// Break: take the value for the sender instead of the receiver.
+void alltoall_in_any_team(context& ctx) {
+  rma::Team backwards = ctx.world().split(0, -ctx.rank());
+  rma::Team part = ctx.world().split(ctx.rank() % 2, 0);
+  for (rma::Team* team : {&ctx.world(), &backwards, &part}) {
+    exchange<std::uint64_t>(ctx, *team);
+    exchange<std::uint8_t>(ctx, *team);
+  }
+  std::vector<std::array<std::uint32_t, 2000>> large(static_cast<std::size_t>(ctx.size()));
+  for (int r = 0; r < ctx.size(); ++r) large[static_cast<std::size_t>(r)].fill(gift<std::uint32_t>(ctx.rank(), r));
+  const auto all = ctx.world().alltoall(std::span(large));
+  for (int r = 0; r < ctx.size(); ++r) {
+    const auto wanted = gift<std::uint32_t>(r, ctx.rank());
+    const auto& one = all[static_cast<std::size_t>(r)];
+    ctx.check(std::ranges::all_of(one, [&](std::uint32_t v) { return v == wanted; }), "a large value");
+  }
+}
+
+template <class T>
+void scan_of(context& ctx) {
+  for (std::size_t o = 0; o < rma::operation_count; ++o) {
+    const auto op = static_cast<rma::operation>(o);
+    if (!rma::defined_for(op, rma::element_of<T>)) continue;
+    std::vector<T> data(23), upto(23), before(23, T{77});
+    for (std::size_t i = 0; i < data.size(); ++i) {
+      data[i] = part_of<T>(ctx.rank(), i);
+      upto[i] = part_of<T>(0, i);
+      for (int r = 1; r <= ctx.rank(); ++r) {
+        before[i] = upto[i];
+        upto[i] = combine(op, upto[i], part_of<T>(r, i));
+      }
+    }
+    const std::string name = std::string(rma::name_of(op)) + " of " + std::string(rma::name_of(rma::element_of<T>));
+    std::vector<T> inclusive = data;
+    ctx.world().scan(std::span(inclusive), op);
+    ctx.check(inclusive == upto, "scan " + name);
+    ctx.world().exscan(std::span(data), op, T{77});
+    ctx.check(data == before, "exscan " + name);
+  }
+}
+
+// Goal: scan and exscan are right for every operator and several types, for values, ranges and none.
+// Method: against a loop over the ranks before this one, in their order. Break: leave out the own one, or take one
+// more.
+void scan_operators(context& ctx) {
+  scan_of<std::int8_t>(ctx);
+  scan_of<std::uint64_t>(ctx);
+  scan_of<double>(ctx);
+  scan_of<std::complex<float>>(ctx);
+  rma::Team backwards = ctx.world().split(0, -ctx.rank());
+  ctx.equal(backwards.scan(1, rma::sum), backwards.rank() + 1, "scan of a value");
+  ctx.equal(backwards.exscan(std::uint64_t{2}, rma::sum), 2 * static_cast<std::uint64_t>(backwards.rank()),
+            "exscan of a value");
+  ctx.equal(ctx.world().exscan(ctx.rank(), rma::max, -1), ctx.rank() - 1, "exscan of a value, and of none");
+  ctx.world().scan(std::span<double>(), rma::sum);
+  ctx.world().exscan(std::span<double>(), rma::sum);
+}
+
+// Goal: a scan combines in the order of the ranks: the sum has the bits of a loop.
+void scan_in_order(context& ctx) {
+  const auto number = [](int rank, std::size_t i) {
+    return std::ldexp(static_cast<double>(tagged<std::uint32_t>(rank, i)), (static_cast<int>(i) + rank * 13) % 70 - 35);
+  };
+  std::vector<double> data(5000), wanted(5000);
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    data[i] = number(ctx.rank(), i);
+    wanted[i] = number(0, i);
+    for (int r = 1; r <= ctx.rank(); ++r) wanted[i] += number(r, i);
+  }
+  ctx.world().scan(std::span(data), rma::sum);
+  ctx.check(data == wanted, "bits of a scan");
+}
+
+// Goal: allgatherv has everyone's range, of whatever length, none among them, in rank order.
+// Method: lengths in turn from 0 to more than a message. Break: broadcast by the own length.
+void allgatherv_lengths(context& ctx) {
+  constexpr std::size_t lengths[] = {3, 0, 1, 5000, 17, 40000, 0};
+  for (std::size_t round = 0; round < std::size(lengths); ++round) {
+    const auto length = [&](int r) { return lengths[(round + static_cast<std::size_t>(r)) % std::size(lengths)]; };
+    std::vector<std::uint16_t> mine(length(ctx.rank()));
+    fill_tagged(std::span(mine), ctx.rank(), round);
+    const auto all = ctx.world().allgatherv(std::span<const std::uint16_t>(mine));
+    ctx.equal(all.size(), static_cast<std::size_t>(ctx.size()), "members");
+    for (int r = 0; r < ctx.size(); ++r) {
+      const std::span<const std::uint16_t> part = all[static_cast<std::size_t>(r)];
+      ctx.equal(part.size(), length(r), "length of a member's range");
+      ctx.equal(first_untagged(part, r, round), part.size(), "first wrong element of a member's range");
+    }
+  }
+  const std::string name = "rank " + std::to_string(ctx.rank());
+  const auto names = ctx.world().allgatherv(std::span(name));
+  for (int r = 0; r < ctx.size(); ++r) {
+    const auto& one = names[static_cast<std::size_t>(r)];
+    ctx.equal(std::string(one.begin(), one.end()), "rank " + std::to_string(r), "name of a member");
+  }
+}
+
+/// One of the collectives that bring more than one value.
+void longer_collective(context& ctx, rma::Team& team, std::uint64_t which, std::uint64_t salt) {
+  const auto me = static_cast<std::uint64_t>(team.rank());
+  if (which == 0) {
+    const std::vector<std::uint64_t> mine(static_cast<std::size_t>(team.size()), me + salt);
+    const auto all = team.alltoall(std::span(mine));
+    ctx.equal(all.back(), static_cast<std::uint64_t>(team.size() - 1) + salt, "alltoall in a sequence");
+  } else if (which == 1) {
+    ctx.equal(team.scan(me + salt, rma::max), me + salt, "scan in a sequence");
+  } else {
+    const std::vector<std::uint64_t> mine((me + salt) % 4, salt);
+    const auto all = team.allgatherv(std::span(mine));
+    ctx.equal(all.front().size(), static_cast<std::size_t>(salt % 4), "allgatherv in a sequence");
+  }
+}
+
 // Goal: collectives of different kinds do not mix, whoever is late.
 // Method: a random sequence, the same everywhere, of all collectives on two teams; ranks stall at random by progress.
 void random_sequence(context& ctx) {
   rma::Team other = ctx.world().split(0, ctx.size() - ctx.rank());
   const std::size_t rounds = ctx.rounds(400);
   for (std::size_t i = 0; i < rounds; ++i) {
-    const std::uint64_t what = ctx.common_random()() % 8;
-    rma::Team& team = what >= 4 ? other : ctx.world();
+    const std::uint64_t what = ctx.common_random()() % 7;
+    rma::Team& team = ctx.common_random()() % 2 != 0 ? other : ctx.world();
     for (std::uint64_t stall = ctx.random()() % 50; stall > 0; --stall) ctx.runtime().progress();
     const int root = static_cast<int>(ctx.common_random()() % static_cast<std::uint64_t>(ctx.size()));
     std::uint64_t value = static_cast<std::uint64_t>(team.rank()) + i;
-    if (what % 4 == 0) {
+    if (what == 0) {
       team.barrier();
-    } else if (what % 4 == 1) {
+    } else if (what == 1) {
       team.broadcast(std::span(&value, 1), root);
       ctx.equal(value, static_cast<std::uint64_t>(root) + i, "broadcast in a sequence");
-    } else if (what % 4 == 2) {
+    } else if (what == 2) {
       ctx.equal(team.allreduce(value, rma::max), static_cast<std::uint64_t>(team.size() - 1) + i,
                 "allreduce in a sequence");
+    } else if (what >= 4) {
+      longer_collective(ctx, team, what - 4, i);
     } else {
       const auto all = team.allgather(value);
       ctx.equal(all.back(), static_cast<std::uint64_t>(team.size() - 1) + i, "allgather in a sequence");
@@ -332,6 +465,10 @@ constexpr test_case team_table[] = {
     {"team.allreduce_operators", allreduce_operators},
     {"team.allreduce_same_bits", allreduce_same_bits},
     {"team.allgather_structs", allgather_structs},
+    {"team.alltoall_in_any_team", alltoall_in_any_team},
+    {"team.scan_operators", scan_operators},
+    {"team.scan_in_order", scan_in_order},
+    {"team.allgatherv_lengths", allgatherv_lengths},
     {"team.random_sequence", random_sequence},
 };
 

@@ -76,6 +76,12 @@ void foreign_thread_is_refused(context& ctx) {
     remote([&] { (void)rma::Window<std::uint64_t>::allocate(alone.world(), 1); }, "allocate");
     remote([&] { win.fence(); }, "fence");
     remote([&] { win.wait_signal(0); }, "wait_signal");
+    const unsigned signals[] = {0};
+    remote([&] { (void)win.wait_any_signal(signals); }, "signal");
+    remote([&] { (void)win.test_any_signal(signals); }, "signal");
+    remote([&] { (void)alone.world().scan(1, rma::sum); }, "scan");
+    remote([&] { (void)alone.world().alltoall(std::span(signals)); }, "alltoall");
+    remote([&] { (void)alone.world().allgatherv(std::span(signals)); }, "allgatherv");
     remote([&] { win.free(); }, "free");
     {
       const auto hold = win.lock(rma::exclusive, 0);

@@ -7,6 +7,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -63,6 +65,37 @@ TEST_CASE("a dead holder of a range fails its waiters once", "[deaths][range]") 
       expect(win.try_unlock_range(0, 8, 8), status::done, "its unlock");
       expect(win.try_unlock_range(0, 32, 8), status::done, "unlock");
     }
+  });
+}
+
+TEST_CASE("a death ends the wait for any of several signals, and the exchanges of a team", "[deaths][signal]") {
+  const int per_node = GENERATE(1, 4);
+  all_well(4, per_node, 1, "auto", [](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 8);
+    rt.world().barrier();
+    if (rt.rank() == 1) live_on(rt);
+    const unsigned signals[] = {3, 5};
+    if (rt.rank() == 2) {
+      const auto hold = win.lock(rma::shared, 0);
+      win.put_signal({}, 0, 0, 5);
+    } else if (rt.rank() == 0) {
+      std::size_t which = 0;
+      expect(win.try_wait_any_signal(signals, which, 1, 2), status::done, "signals of the living");
+      if (which != 1) throw std::runtime_error("not the signal that was raised");
+      expect(win.try_wait_any_signal(signals, which, 1, 1), status::peer_failed, "signals of the dead");
+    }
+    const auto fails = [](const char* what, const std::function<void()>& exchange) {
+      try {
+        exchange();
+        throw std::runtime_error(std::string(what) + " with a dead member");
+      } catch (const rma::Error& e) {
+        expect(e.code(), status::peer_failed, what);
+      }
+    };
+    const std::vector<int> mine(4, rt.rank());
+    fails("alltoall", [&] { (void)rt.world().alltoall(std::span(mine)); });
+    fails("scan", [&] { (void)rt.world().scan(1, rma::sum); });
+    fails("allgatherv", [&] { (void)rt.world().allgatherv(std::span(mine)); });
   });
 }
 

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <source_location>
+#include <span>
 
 #include "rma/detail/copy.hpp"
 #include "rma/detail/word.hpp"
@@ -220,6 +221,11 @@ status flush_local_all(window_view& window) noexcept;
 status sync(window_view& window) noexcept;
 status wait_signal(window_view& window, unsigned signal, std::uint64_t count, int from) noexcept;
 status test_signal(window_view& window, unsigned signal, std::uint64_t count) noexcept;
+/// `which`: the place in the list of the one that was taken, or of one that the window does not have.
+status wait_any_signal(window_view& window, std::span<const unsigned> signals, std::uint64_t count, int from,
+                       std::size_t& which) noexcept;
+status test_any_signal(window_view& window, std::span<const unsigned> signals, std::uint64_t count,
+                       std::size_t& which) noexcept;
 std::uint64_t signal_value(const window_view& window, unsigned signal) noexcept;
 /// A scope left by an exception: closes what is open towards `target` (-1: lock_all) without waiting for
 /// anybody, and marks the window failed.
