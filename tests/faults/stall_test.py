@@ -20,12 +20,12 @@ import time
 
 RANKS = 3
 LIMIT_S = 30
-SCENES = {
+SCENES = {  # regular expressions
     "fence": "in fence of window 'halo'",
     "barrier": "in barrier",
     "allocate": "in allocate",
     "wait_signal": "in wait_signal of window 'halo'",
-    "lock": "in lock of window 'halo', rank 0",
+    "lock": "in (un)?lock of window 'halo', rank 0",  # between nodes an epoch may wait for its end
     "request": "in a wait for a request",
 }
 END = "RMA_STALL_REPORT_S is after how many seconds"
@@ -60,8 +60,8 @@ def problem_of(options, scene, place):
     reports = len(re.findall("has waited for", text + rest))
     if reports > options.nodes:
         return f"{reports} reports: {text}{rest}"
-    if not re.search(rf"rma:   ranks? [^:]*: {re.escape(place)}\n", text):
-        return f"nobody is {place}: {text}"
+    if not re.search(rf"rma:   ranks? [^:]*: {place}\n", text):
+        return f"nobody is '{place}': {text}"
     if options.nodes == 1 and "rma:   rank 0: in the program, outside the library\n" not in text:
         return f"nothing of rank 0: {text}"
     return None
