@@ -11,6 +11,7 @@ read the report.
 Break: leave the window's name out; do not say that a rank is in the program; let each rank report.
 """
 import argparse
+import collections
 import os
 import re
 import select
@@ -57,9 +58,9 @@ def problem_of(options, scene, place):
         return f"no report: {text!r}"
     if status != 0:
         return f"the job's status is {status}: {text}{rest}"
-    reports = len(re.findall("has waited for", text + rest))
-    if reports > options.nodes:
-        return f"{reports} reports: {text}{rest}"
+    reports = collections.Counter(re.findall(r"has waited for (\d+) s", text + rest))
+    if max(reports.values()) > options.nodes:  # a machine that has lost its time may come to those after 4 s
+        return f"too many reports, {dict(reports)}: {text}{rest}"
     if not re.search(rf"rma:   ranks? [^:]*: {place}\n", text):
         return f"nobody is '{place}': {text}"
     if options.nodes == 1 and "rma:   rank 0: in the program, outside the library\n" not in text:
