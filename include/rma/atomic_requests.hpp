@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Atomic updates that are waited for by a Request: of single elements, and of elements whose type is known at run time
-/// only. What holds for all operations of a window is said in rma/window.hpp, where the request forms of ranges are.
+/// Atomic updates of single elements that are waited for by a Request. What holds for all operations of a window is
+/// said in rma/window.hpp, where the request forms of ranges are.
 ///
 ///   std::uint64_t ticket, seen;
 ///   rma::Request drawn = win.rfetch_and_op(1, ticket, host, counter, rma::sum);
@@ -14,7 +14,6 @@
 #include <type_traits>
 
 #include "rma/detail/window_ops.hpp"
-#include "rma/layout.hpp"
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
 
@@ -44,7 +43,7 @@ class AtomicRequests {
                                          Request& request) noexcept
     requires accumulable<T>
   {
-    return rfetch_and_op_as(element_of<T>, op, &value, &old, target, at, request);
+    return detail::with_request(view(), detail::fetch_args(element_of<T>, op, &value, &old, target, at), request);
   }
   /// compare_and_swap without waiting for what was there.
   /// Completes  when the request does: `old`, which must stay till then, is what was there. `expected` and `desired`
@@ -65,43 +64,8 @@ class AtomicRequests {
     requires accumulable<T>
   {
     static_assert(std::is_integral_v<T>, "rcompare_and_swap needs an integer window");
-    return rcompare_and_swap_as(element_of<T>, &expected, &desired, &old, target, at, request);
-  }
-
-  // ---- run-time element type, whatever T is: what shims need --------------------------------------------------
-
-  /// `request` is pending only if the operation is.
-  [[nodiscard]] status rfetch_and_op_as(element type, operation op, const void* value, void* old, int target,
-                                        std::size_t at, Request& request) noexcept {
-    auto args = detail::get_accumulate_args(value, old, bytes_of(type), type, op, target, at);
-    args.kind = detail::call::fetch_and_op;
-    return detail::with_request(view(), args, request);
-  }
-  [[nodiscard]] status rcompare_and_swap_as(element type, const void* expected, const void* desired, void* old,
-                                            int target, std::size_t at, Request& request) noexcept {
-    auto args = detail::get_accumulate_args(desired, old, bytes_of(type), type, operation::replace, target, at);
-    args.kind = detail::call::compare_and_swap;
-    args.compare = expected;
-    return detail::with_request(view(), args, request);
-  }
-  /// accumulate_as; `from` may be written again when the request is complete.
-  [[nodiscard]] status raccumulate_as(element type, operation op, const void* from, const Layout& from_layout,
-                                      int target, std::size_t at, const Layout& to_layout, Request& request) noexcept {
-    auto args = detail::layout_args(detail::call::accumulate, from, nullptr, from_layout, target, at, to_layout);
-    args.type = type;
-    args.op = op;
-    return detail::with_request(view(), args, request);
-  }
-  /// get_accumulate_as; the result is there when the request is complete.
-  [[nodiscard]] status rget_accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
-                                          void* result, const Layout& result_layout, int target, std::size_t at,
-                                          const Layout& target_layout, Request& request) noexcept {
-    auto args = detail::layout_args(detail::call::get_accumulate, detail::operand(op, from), result, from_layout,
-                                    target, at, target_layout);
-    args.result_layout = &result_layout;
-    args.type = type;
-    args.op = op;
-    return detail::with_request(view(), args, request);
+    return detail::with_request(view(), detail::swap_args(element_of<T>, &expected, &desired, &old, target, at),
+                                request);
   }
 
  private:

@@ -5,12 +5,12 @@
 #pragma once
 
 #include <cstddef>
-#include <utility>
 
 #include "rma/detail/window_ops.hpp"
 #include "rma/error.hpp"
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
+#include "rma/request.hpp"
 
 namespace rma {
 
@@ -22,34 +22,46 @@ class RunTimeTypes {
   /// Errors     bad_type if a layout cuts one; misaligned if the target's puts one where it may not lie
   [[nodiscard]] status accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
                                      int target, std::size_t at, const Layout& to_layout) noexcept {
-    auto args = detail::layout_args(detail::call::accumulate, from, nullptr, from_layout, target, at, to_layout);
-    args.type = type;
-    args.op = op;
-    return detail::issue(view(), args, nullptr);
+    return detail::issue(view(), detail::accumulate_args(from, from_layout, type, op, target, at, to_layout), nullptr);
+  }
+  /// The same; `from` may be written again when the request is complete. Of all request forms here: the request is
+  /// pending only if the operation is.
+  [[nodiscard]] status raccumulate_as(element type, operation op, const void* from, const Layout& from_layout,
+                                      int target, std::size_t at, const Layout& to_layout, Request& request) noexcept {
+    return detail::with_request(view(), detail::accumulate_args(from, from_layout, type, op, target, at, to_layout),
+                                request);
   }
   /// result = old contents, then accumulate; each side with its layout. With no_op `from` is not looked at.
   [[nodiscard]] status get_accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
                                          void* result, const Layout& result_layout, int target, std::size_t at,
                                          const Layout& target_layout) noexcept {
-    auto args = detail::layout_args(detail::call::get_accumulate, detail::operand(op, from), result, from_layout,
-                                    target, at, target_layout);
-    args.result_layout = &result_layout;
-    args.type = type;
-    args.op = op;
+    const auto args =
+        detail::get_accumulate_args(from, from_layout, result, result_layout, type, op, target, at, target_layout);
     return detail::issue(view(), args, nullptr);
+  }
+  /// The same; the result is there when the request is complete.
+  [[nodiscard]] status rget_accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
+                                          void* result, const Layout& result_layout, int target, std::size_t at,
+                                          const Layout& target_layout, Request& request) noexcept {
+    const auto args =
+        detail::get_accumulate_args(from, from_layout, result, result_layout, type, op, target, at, target_layout);
+    return detail::with_request(view(), args, request);
   }
   [[nodiscard]] status fetch_and_op_as(element type, operation op, const void* value, void* old, int target,
                                        std::size_t at) noexcept {
-    auto args = detail::get_accumulate_args(value, old, bytes_of(type), type, op, target, at);
-    args.kind = detail::call::fetch_and_op;
-    return detail::issue_and_wait(view(), std::move(args));
+    return detail::issue_and_wait(view(), detail::fetch_args(type, op, value, old, target, at));
+  }
+  [[nodiscard]] status rfetch_and_op_as(element type, operation op, const void* value, void* old, int target,
+                                        std::size_t at, Request& request) noexcept {
+    return detail::with_request(view(), detail::fetch_args(type, op, value, old, target, at), request);
   }
   [[nodiscard]] status compare_and_swap_as(element type, const void* expected, const void* desired, void* old,
                                            int target, std::size_t at) noexcept {
-    auto args = detail::get_accumulate_args(desired, old, bytes_of(type), type, operation::replace, target, at);
-    args.kind = detail::call::compare_and_swap;
-    args.compare = expected;
-    return detail::issue_and_wait(view(), std::move(args));
+    return detail::issue_and_wait(view(), detail::swap_args(type, expected, desired, old, target, at));
+  }
+  [[nodiscard]] status rcompare_and_swap_as(element type, const void* expected, const void* desired, void* old,
+                                            int target, std::size_t at, Request& request) noexcept {
+    return detail::with_request(view(), detail::swap_args(type, expected, desired, old, target, at), request);
   }
 
  private:

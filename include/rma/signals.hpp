@@ -98,10 +98,7 @@ class Signals {
   [[nodiscard]] status accumulate_signal_as(element type, operation op, const void* from, const Layout& from_layout,
                                             int target, std::size_t at, const Layout& to_layout,
                                             unsigned signal) noexcept {
-    auto args = detail::layout_args(detail::call::accumulate, from, nullptr, from_layout, target, at, to_layout);
-    args.type = type;
-    args.op = op;
-    return issue(args, signal);
+    return issue(detail::accumulate_args(from, from_layout, type, op, target, at, to_layout), signal);
   }
 
   /// Blocks until `signal` has been raised `count` times here, and takes these away. Needs no epoch.

@@ -342,11 +342,8 @@ class Window : public window_facts,
                                     const Layout& to_layout, operation op, source where = source::current())
     requires accumulable<T>
   {
-    auto args = detail::layout_args(detail::call::accumulate, from, nullptr, from_layout, target, at, to_layout);
-    args.type = element_of<T>;
-    args.op = op;
     Request request;
-    const status s = detail::with_request(*view_, args, request);
+    const status s = this->raccumulate_as(element_of<T>, op, from, from_layout, target, at, to_layout, request);
     detail::require(*view_, detail::call::accumulate, s, target, at, to_layout, where);
     return request;
   }
@@ -403,7 +400,7 @@ class Window : public window_facts,
     static_assert(defined_for(Op, element_of<T>), "this operator is not defined for the window's element type");
     if (detail::fast_fetch<Op>(*view_, value, old, target, at)) [[likely]]
       return status::done;
-    return detail::issue_and_wait(*view_, detail::fetch_args(Op, value, old, target, at));
+    return detail::issue_and_wait(*view_, detail::fetch_args(element_of<T>, Op, &value, &old, target, at));
   }
   /// If target[at] == expected then target[at] = desired. Returns what was there.
   [[gnu::always_inline]] T compare_and_swap(const T& expected, const T& desired, int target, std::size_t at,
@@ -423,7 +420,7 @@ class Window : public window_facts,
     static_assert(std::is_integral_v<T>, "compare_and_swap needs an integer window");
     if (detail::fast_swap(*view_, expected, desired, old, target, at)) [[likely]]
       return status::done;
-    return detail::issue_and_wait(*view_, detail::swap_args(expected, desired, old, target, at));
+    return detail::issue_and_wait(*view_, detail::swap_args(element_of<T>, &expected, &desired, &old, target, at));
   }
 
   // ---- active target epochs -----------------------------------------------------------------------------------

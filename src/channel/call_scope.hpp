@@ -10,17 +10,21 @@
 
 namespace rma::detail {
 
-/// What this rank waits for, if it waits for long.
+/// What this rank waits for, if it waits for long: the outermost call, or one of several threads'.
 class named_wait {
  public:
-  named_wait(context& ctx, const char* name) noexcept : ctx_(ctx), outer_(ctx.set_call(name)) {}
-  ~named_wait() { (void)ctx_.set_call(outer_); }
+  named_wait(context& ctx, const char* name) noexcept : ctx_(ctx), outermost_(ctx.call() == nullptr) {
+    if (outermost_) ctx.set_call(name);
+  }
+  ~named_wait() {
+    if (outermost_) ctx_.set_call(nullptr);
+  }
   named_wait(const named_wait&) = delete;
   named_wait& operator=(const named_wait&) = delete;
 
  private:
   context& ctx_;
-  const char* outer_;
+  bool outermost_;
 };
 
 class call_scope {

@@ -289,14 +289,14 @@ bool context::heard_out(std::int64_t& until_ns) noexcept {
 }
 
 std::string context::where() noexcept {
-  const char* const call = call_.load(std::memory_order_relaxed);
+  const char* const other = call();
   std::string windows;
   if (describe_ != nullptr) {
     const std::lock_guard guard(lock_);
     windows = describe_(describe_self_);
   }
   if (!windows.empty()) return windows;
-  return call != nullptr ? call : "the library";
+  return other != nullptr ? other : "the library";
 }
 
 // Waiting for an adapter takes longer than for memory, and how long depends on the adapter. Who slept for less than it

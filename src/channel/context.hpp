@@ -186,12 +186,9 @@ class context final : public fabric::sink, public fabric::directory {
   }
   /// In which calls it is, for people. What several threads do at once is told in part.
   [[nodiscard]] std::string where() noexcept;
-  /// The call on something else than a window that this rank is in, or null; what it was before.
-  const char* set_call(const char* name) noexcept {
-    const char* const before = call_.load(std::memory_order_relaxed);
-    call_.store(name, std::memory_order_relaxed);
-    return before;
-  }
+  /// The call on something else than a window that this rank is in, or null.
+  [[nodiscard]] const char* call() const noexcept { return call_.load(std::memory_order_relaxed); }
+  void set_call(const char* name) noexcept { call_.store(name, std::memory_order_relaxed); }
   /// See long_wait; 0: never.
   [[nodiscard]] std::int64_t stall_report_ns() const noexcept { return stall_report_ns_; }
   void count(counter c, std::uint64_t n = 1) noexcept { counters_[static_cast<std::size_t>(c)] += n; }

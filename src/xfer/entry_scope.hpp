@@ -17,13 +17,13 @@ namespace rma::detail {
 /// turns.
 class entry_scope {
  public:
-  /// The calls that a window is in, as window_core::in_call says, for people; empty if it is in none.
+  /// The call that a window is in, as window_core::in_call says, for people; empty if it is in none.
   [[nodiscard]] static std::string place_of(const window_core& w);
 
   /// A call of an epoch; its protocol follows from the window.
   entry_scope(const window_core& w, call what, int target = -1) noexcept
-      : w_(w), outer_(w.in_call.load(std::memory_order_relaxed)), what_(what), target_(target) {
-    w.in_call.store(number_of(what, target), std::memory_order_relaxed);
+      : w_(w), outermost_(w.in_call.load(std::memory_order_relaxed) == 0), what_(what), target_(target) {
+    if (outermost_) w.in_call.store(number_of(what, target), std::memory_order_relaxed);
     if (w.attended) [[unlikely]]
       begin();
   }
@@ -35,7 +35,7 @@ class entry_scope {
   entry_scope(const entry_scope&) = delete;
   entry_scope& operator=(const entry_scope&) = delete;
   ~entry_scope() {
-    w_.in_call.store(outer_, std::memory_order_relaxed);
+    if (outermost_) w_.in_call.store(0, std::memory_order_relaxed);
     if (w_.attended) [[unlikely]]
       end();
   }
@@ -51,7 +51,7 @@ class entry_scope {
   }
 
   const window_core& w_;
-  std::uint64_t outer_;  ///< the call that this one is part of
+  bool outermost_;  ///< the call that is told: not part of another, nor beside one of another thread
   const checked_operation* operation_ = nullptr;
   call what_;
   int target_;

@@ -227,8 +227,8 @@ status wait_any_signal(window_view& window, std::span<const unsigned> signals, s
 status test_any_signal(window_view& window, std::span<const unsigned> signals, std::uint64_t count,
                        std::size_t& which) noexcept;
 std::uint64_t signal_value(const window_view& window, unsigned signal) noexcept;
-/// A scope left by an exception: closes what is open towards `target` (-1: lock_all) without waiting for
-/// anybody, and marks the window failed.
+/// A scope left by an exception: closes what is open towards `target` (-1: lock_all) and marks the window failed. Waits
+/// for nothing but reads that a network has begun.
 void abandon_epoch(window_view& window, int target) noexcept;
 
 /// Makes the message and throws. `count` is of elements, or of bytes for calls on ranges and words, whose displacement

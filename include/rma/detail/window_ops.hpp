@@ -113,6 +113,39 @@ inline operation_args layout_args(call kind, const void* from, void* to, const L
   return a;
 }
 
+inline operation_args accumulate_args(const void* from, const Layout& from_layout, element type, operation op,
+                                      int target, std::uint64_t at, const Layout& to_layout) noexcept {
+  operation_args a = layout_args(call::accumulate, from, nullptr, from_layout, target, at, to_layout);
+  a.type = type;
+  a.op = op;
+  return a;
+}
+
+inline operation_args get_accumulate_args(const void* from, const Layout& from_layout, void* result,
+                                          const Layout& result_layout, element type, operation op, int target,
+                                          std::uint64_t at, const Layout& target_layout) noexcept {
+  operation_args a = accumulate_args(operand(op, from), from_layout, type, op, target, at, target_layout);
+  a.kind = call::get_accumulate;
+  a.result = result;
+  a.result_layout = &result_layout;
+  return a;
+}
+
+inline operation_args fetch_args(element type, operation op, const void* value, void* old, int target,
+                                 std::uint64_t at) noexcept {
+  operation_args a = get_accumulate_args(value, old, bytes_of(type), type, op, target, at);
+  a.kind = call::fetch_and_op;
+  return a;
+}
+
+inline operation_args swap_args(element type, const void* expected, const void* desired, void* old, int target,
+                                std::uint64_t at) noexcept {
+  operation_args a = get_accumulate_args(desired, old, bytes_of(type), type, operation::replace, target, at);
+  a.kind = call::compare_and_swap;
+  a.compare = expected;
+  return a;
+}
+
 inline status with_request(window_view& window, const operation_args& args, Request& request) noexcept {
   request_node* node = nullptr;
   const status s = issue(window, args, &node);
@@ -450,32 +483,20 @@ template <class T>
   require(window, call::accumulate, issue(window, args, nullptr), target, at, 1, where);
 }
 template <class T>
-operation_args fetch_args(operation op, const T& value, T& old, int target, std::uint64_t at) noexcept {
-  operation_args a = get_accumulate_args(&value, &old, sizeof(T), element_of<T>, op, target, at);
-  a.kind = call::fetch_and_op;
-  return a;
-}
-template <class T>
-operation_args swap_args(const T& expected, const T& desired, T& old, int target, std::uint64_t at) noexcept {
-  operation_args a = get_accumulate_args(&desired, &old, sizeof(T), element_of<T>, operation::replace, target, at);
-  a.kind = call::compare_and_swap;
-  a.compare = &expected;
-  return a;
-}
-template <class T>
 [[gnu::noinline]] T fetch_or_raise(window_view& window, T value, int target, std::uint64_t at, operation op,
                                    std::source_location where) {
   T old{};
-  require(window, call::fetch_and_op, issue_and_wait(window, fetch_args(op, value, old, target, at)), target, at, 1,
-          where);
+  require(window, call::fetch_and_op, issue_and_wait(window, fetch_args(element_of<T>, op, &value, &old, target, at)),
+          target, at, 1, where);
   return old;
 }
 template <class T>
 [[gnu::noinline]] T swap_or_raise(window_view& window, T expected, T desired, int target, std::uint64_t at,
                                   std::source_location where) {
   T old{};
-  require(window, call::compare_and_swap, issue_and_wait(window, swap_args(expected, desired, old, target, at)), target,
-          at, 1, where);
+  require(window, call::compare_and_swap,
+          issue_and_wait(window, swap_args(element_of<T>, &expected, &desired, &old, target, at)), target, at, 1,
+          where);
   return old;
 }
 void lock_or_raise(window_view& window, lock_kind kind, int target, assertion promises, std::source_location where);
