@@ -23,7 +23,8 @@ struct LockCounts {
 };
 
 /// Promises about an epoch, combined with |. A fence that sees one broken does its work all the same, and then says
-/// wrong_epoch: it must not be called again for that. Those of lock, post and start are not used so far.
+/// wrong_epoch: it must not be called again for that. Those of lock, post and start are not used so far. A bit that is
+/// none of these is bad_argument, and the call has done nothing.
 enum class assertion : std::uint8_t {
   none = 0,
   no_store = 1,    ///< fence, post: this rank's memory was not written by plain stores since the last one
@@ -37,6 +38,12 @@ constexpr assertion operator|(assertion a, assertion b) noexcept {
 }
 constexpr bool has(assertion set, assertion one) noexcept {
   return (static_cast<unsigned>(set) & static_cast<unsigned>(one)) != 0;
+}
+/// False if a bit is set that is no assertion; a call refuses that with bad_argument.
+constexpr bool is_assertion(assertion set) noexcept {
+  using enum assertion;
+  return (static_cast<unsigned>(set) &
+          ~static_cast<unsigned>(no_store | no_put | no_precede | no_succeed | no_check)) == 0;
 }
 inline constexpr assertion no_store = assertion::no_store;
 inline constexpr assertion no_put = assertion::no_put;

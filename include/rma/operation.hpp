@@ -73,14 +73,17 @@ concept accumulable = detail::element_code<T>() >= 0;
 template <accumulable T>
 inline constexpr element element_of = static_cast<element>(detail::element_code<T>());
 
-/// Bytes of one element.
+/// Bytes of one element; 0 for a number that is no element type.
 constexpr std::size_t bytes_of(element e) noexcept {
   constexpr std::uint8_t bytes[element_count] = {1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 16};
-  return bytes[static_cast<std::size_t>(e)];
+  const auto number = static_cast<std::size_t>(e);
+  return number < element_count ? bytes[number] : 0;
 }
 
-/// True if `op` is defined for `e`: logical and bitwise operators need integers, min and max an order.
+/// True if `op` is defined for `e`: logical and bitwise operators need integers, min and max an order. False for
+/// numbers that are no operator or no element type.
 constexpr bool defined_for(operation op, element e) noexcept {
+  if (e > element::c64) return false;
   switch (op) {
     case operation::sum:
     case operation::prod:
@@ -88,8 +91,14 @@ constexpr bool defined_for(operation op, element e) noexcept {
     case operation::no_op: return true;
     case operation::min:
     case operation::max: return e != element::c32 && e != element::c64;
-    default: return e <= element::u64;
+    case operation::land:
+    case operation::lor:
+    case operation::lxor:
+    case operation::band:
+    case operation::bor:
+    case operation::bxor: return e <= element::u64;
   }
+  return false;
 }
 
 std::string_view name_of(operation op) noexcept;

@@ -14,7 +14,8 @@
 
 namespace rma {
 
-/// The calls, as members of every window. All return a status, none throws.
+/// The calls, as members of every window. All return a status, none throws. A number that is no operator or no element
+/// type, or an operator that the type does not have, is bad_type, also where there are no data.
 template <class W>
 class RunTimeTypes {
  public:

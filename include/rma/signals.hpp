@@ -102,7 +102,7 @@ class Signals {
   }
 
   /// Blocks until `signal` has been raised `count` times here, and takes these away. Needs no epoch.
-  /// `from`: the rank expected to raise it, so that only its death is an error; -1: any of the team.
+  /// `from`: the rank expected to raise it, so that only its death is an error; -1: any of the team, no other number.
   /// Memory     the data of those notified operations are visible to plain loads
   /// Errors     bad_argument if the window has no such signal; bad_rank (`from`); peer_failed, also if all others of
   ///            the team have left: nothing is taken away

@@ -73,7 +73,9 @@ class Team {
 
   /// Element by element, `data` of all members combined; everyone gets the result. The order of combination is
   /// the same on every member: all get the same bits.
-  /// Errors     bad_size, at all members, if they do not give equally many elements
+  /// Errors     bad_size, at all members, if they do not give equally many elements; bad_type where the operator is
+  /// none,
+  ///            or not defined for T, and bad_size at the others then
   template <accumulable T, std::size_t N>
   void allreduce(std::span<T, N> data, operation op, std::source_location where = std::source_location::current()) {
     allreduce_elements(data.data(), data.size(), element_of<T>, op, where);
@@ -125,7 +127,9 @@ class Team {
   }
 
   /// Element by element, `data` of the members up to this one combined, one after the other in rank order.
-  /// Errors     bad_size, at all members, if they do not give equally many elements
+  /// Errors     bad_size, at all members, if they do not give equally many elements; bad_type where the operator is
+  /// none,
+  ///            or not defined for T, and bad_size at the others then
   /// Cost       an allgather, with all members' data here for a moment
   template <accumulable T, std::size_t N>
   void scan(std::span<T, N> data, operation op, std::source_location where = std::source_location::current()) {

@@ -493,7 +493,7 @@ class Window : public window_facts,
   /// Cost       uncontended on a node: one locked instruction each for lock and unlock (perf/sync.cpp); in the network
   ///            one atomic each, of which the second goes out behind puts without waiting for them
   Epoch lock(lock_kind kind, int target, assertion promises = assertion::none, source where = source::current()) {
-    if (!detail::fast_lock(*view_, kind, target)) [[unlikely]]
+    if (!is_assertion(promises) || !detail::fast_lock(*view_, kind, target)) [[unlikely]]
       detail::lock_or_raise(*view_, kind, target, promises, where);
     return Epoch(view_, target);
   }
@@ -517,7 +517,9 @@ class Window : public window_facts,
     detail::require(*view_, detail::call::lock_all, s, -1, 0, 0, where);
     return Epoch(view_, -1);
   }
-  [[nodiscard]] status try_lock_all(assertion = assertion::none) noexcept { return detail::lock_all(*view_); }
+  [[nodiscard]] status try_lock_all(assertion promises = assertion::none) noexcept {
+    return is_assertion(promises) ? detail::lock_all(*view_) : status::bad_argument;
+  }
   void unlock_all(source where = source::current()) {
     const status s = try_unlock_all();
     detail::require(*view_, detail::call::unlock_all, s, -1, 0, 0, where);

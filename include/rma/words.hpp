@@ -37,7 +37,7 @@ class Words {
  public:
   /// Blocks until `ready(value)` is true of the element at `at` of this rank's part, and returns that value. Needs no
   /// epoch. `ready` is called by this thread, often, and must not call the library; what it throws ends the wait.
-  /// `from`: the rank expected to write it, so that only its death is an error; -1: any of the team.
+  /// `from`: the rank expected to write it, so that only its death is an error; -1: any of the team, no other number.
   /// Memory     what its origin had flushed to this rank before it wrote the element is visible to plain loads
   /// Errors     out_of_window; misaligned; bad_rank (`from`); peer_failed, also if all others of the team have left
   /// Cost       mapped memory: nobody rings for a store, so that this looks all the time for RMA_SPIN_US, then again

@@ -181,6 +181,10 @@ std::string not_locked(const window_core& w, const refusal& r) {
       amount_of(w, r), r.displacement, r.target, r.target, held.empty() ? "none" : held.substr(2));
 }
 
+constexpr const char* unknown_kind = "a kind of lock that is neither rma::shared nor rma::exclusive";
+constexpr const char* unknown_assertion =
+    "an assertion with a bit that none of rma::no_store, no_put, no_precede, no_succeed and no_check has";
+
 /// Calls that get a list of ranks.
 bool takes_group(call c) noexcept { return c == call::post || c == call::start || c == call::neighbours; }
 
@@ -188,16 +192,22 @@ std::string bad_argument(const window_core& w, const refusal& r) {
   switch (r.what) {
     case call::attach:
     case call::detach: return bad_attachment(w, r);
-    case call::fence_neighbours: return "it needs neighbours(), once before";
+    case call::fence_neighbours:
+      if (!w.fences.has_neighbours) return "it needs neighbours(), once before";
+      [[fallthrough]];
+    case call::fence:
+    case call::lock_all: return unknown_assertion;
     case call::lock_range:
       if (r.count == 0) return "a range of no bytes";
-      [[fallthrough]];
-    case call::lock: return "a kind of lock that is neither rma::shared nor rma::exclusive";
+      return unknown_kind;
+    case call::lock: return fmt::format("{}, or {}", unknown_kind, unknown_assertion);
     case call::neighbours:
       if (r.target < 0) return "a window's neighbours are given once";
       [[fallthrough]];
     case call::post:
-    case call::start: return fmt::format("rank {} is in the list twice", r.target);
+    case call::start:
+      if (r.target < 0) return unknown_assertion;
+      return fmt::format("rank {} is in the list twice", r.target);
     default:
       return fmt::format("signal {} is none of the window's, which has {} (Hints::signals)", r.displacement,
                          w.hints.signals);

@@ -64,8 +64,10 @@ void raise_team(const team_core& team, const char* call, status code, const std:
       text += fmt::format(": world rank {} is dead or has left the job; go on with team.shrink()", lost);
       break;
     case status::bad_rank: text += fmt::format("; ranks of this team are 0 to {}", team.size - 1); break;
-    case status::bad_size: text += "; not all ranks gave the same size"; break;
-    case status::bad_type: text += "; this operator is not defined for the element type"; break;
+    case status::bad_size:
+      text += "; not all ranks gave the same size, or one of them gave an operator that was refused";
+      break;
+    case status::bad_type: text += "; this operator is none, or not defined for the element type"; break;
     case status::wrong_thread: text += fmt::format(": {}", wrong_thread_remedy); break;
     case status::job_aborted: text += ": the job is being ended"; break;
     default: break;

@@ -181,8 +181,8 @@ settings::settings(const Config& config) {
   if (!config.key.empty()) set(at(knob::key), config.key, "config");
   if (!config.node.empty()) set(at(knob::node), config.node, "config");
   if (config.threads) set(at(knob::threads), std::string(name_of(*config.threads)), "config");
-  if (config.rank >= 0) set(at(knob::rank), std::to_string(config.rank), "config");
-  if (config.size >= 0) set(at(knob::size), std::to_string(config.size), "config");
+  if (config.rank != -1) set(at(knob::rank), std::to_string(config.rank), "config");
+  if (config.size != -1) set(at(knob::size), std::to_string(config.size), "config");
   if (config.environment) take_launcher();
 }
 

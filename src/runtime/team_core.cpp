@@ -15,6 +15,11 @@ constexpr std::int64_t word_under_way_ns = 500'000'000;  ///< at most
 constexpr std::size_t nowhere = ~std::size_t{0};
 constexpr std::int32_t taken_meanwhile = -1000;  ///< below every status
 
+/// For an operator that is defined for the type.
+auto combiner(operation op, element type) noexcept {
+  return kernels_for_this_cpu().bulk[static_cast<std::size_t>(op)][static_cast<std::size_t>(type)];
+}
+
 }  // namespace
 
 team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_id, std::vector<int> world_ranks,
@@ -136,8 +141,6 @@ status team_core::broadcast(std::span<std::byte> data, int root) noexcept {
 status team_core::reduce_to_first(void* data, std::size_t count, element type, operation op) noexcept {
   const std::uint64_t turn = ++sequence;
   const std::size_t bytes = count * bytes_of(type);
-  const auto combine = kernels_for_this_cpu().bulk[static_cast<std::size_t>(op)][static_cast<std::size_t>(type)];
-  if (combine == nullptr) return status::bad_type;
   std::vector<std::byte> other(bytes);
   status all = status::done;  // or bad_size, of which all get to know
   for (int bit = 1; bit < size; bit <<= 1) {
@@ -151,20 +154,23 @@ status team_core::reduce_to_first(void* data, std::size_t count, element type, o
                                        [this]() noexcept { return lost_member(); });
     if (s == status::bad_size) all = s;
     if (s != status::done && s != status::bad_size) return s;
-    if (all == status::done) combine(data, other.data(), count);
+    if (all == status::done && count != 0) combiner(op, type)(data, other.data(), count);
   }
   return all;
 }
 
+// A member whose operator is none, or not defined for the type, takes part without data, so that the others wait for
+// nobody: they get bad_size.
 status team_core::allreduce(void* data, std::size_t count, element type, operation op) noexcept {
   if (const status s = lost_member(); s != status::done) return s;
-  if (!defined_for(op, type)) return status::bad_type;
-  if (size == 1) return status::done;
-  const status s = reduce_to_first(data, count, type, op);
+  const bool fits = defined_for(op, type);
+  if (!fits) count = 0;
+  status s = size == 1 ? status::done : reduce_to_first(data, count, type, op);
   if (s != status::done && s != status::bad_size) return s;
   const std::size_t sent = s == status::done ? count * bytes_of(type) : 0;
-  const status told = broadcast({static_cast<std::byte*>(data), sent}, 0);
-  return s != status::done ? s : told;
+  const status told = size == 1 ? status::done : broadcast({static_cast<std::byte*>(data), sent}, 0);
+  if (s == status::done) s = told;
+  return fits || (s != status::done && s != status::bad_size) ? s : status::bad_type;
 }
 
 status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noexcept {
@@ -210,15 +216,16 @@ status team_core::alltoall(std::span<const std::byte> mine, std::size_t bytes, s
 }
 
 status team_core::scan(void* data, std::size_t count, element type, operation op, bool with_own) noexcept {
-  if (!defined_for(op, type)) return status::bad_type;
-  const auto combine = kernels_for_this_cpu().bulk[static_cast<std::size_t>(op)][static_cast<std::size_t>(type)];
-  if (combine == nullptr) return status::bad_type;
+  const bool fits = defined_for(op, type);
+  if (!fits) count = 0;
   const std::size_t bytes = count * bytes_of(type);
   std::vector<std::byte> all(bytes * static_cast<std::size_t>(size));
   const status s = allgather({static_cast<const std::byte*>(data), bytes}, all.data());
+  if (!fits && (s == status::done || s == status::bad_size)) return status::bad_type;
   const int behind = with_own ? rank + 1 : rank;  // the first that is left out
   if (s != status::done || behind == 0 || bytes == 0) return s;
   std::memcpy(data, all.data(), bytes);
+  const auto combine = combiner(op, type);
   for (int r = 1; r < behind; ++r) combine(data, all.data() + static_cast<std::size_t>(r) * bytes, count);
   return s;
 }

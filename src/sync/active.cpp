@@ -122,6 +122,7 @@ status fence(window_view& view, assertion promises) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::fence);
+  if (!is_assertion(promises)) return status::bad_argument;
   if (!may_fence(w)) return status::wrong_epoch;
   if (w.fence != fence_kind::placed) {
     fence_run run(w, promises, false, false);
@@ -147,10 +148,12 @@ status fence(window_view& view, assertion promises) noexcept {
   return broken ? status::wrong_epoch : completed;
 }
 
-status post(window_view& view, const int* group, std::size_t count, assertion) noexcept {
+status post(window_view& view, const int* group, std::size_t count, assertion promises) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::post);
+  w.refused_rank = -1;
+  if (!is_assertion(promises)) return status::bad_argument;
   if (w.exposed || w.access == access_epoch::lock_all || w.locks_open != 0) return status::wrong_epoch;
   if (const status s = check_group(w, group, count); s != status::done) return s;
   if (w.access == access_epoch::fence) {  // an empty fence epoch ends here, as at a lock
@@ -169,10 +172,12 @@ status post(window_view& view, const int* group, std::size_t count, assertion) n
   return status::done;
 }
 
-status start(window_view& view, const int* group, std::size_t count, assertion) noexcept {
+status start(window_view& view, const int* group, std::size_t count, assertion promises) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::start);
+  w.refused_rank = -1;
+  if (!is_assertion(promises)) return status::bad_argument;
   if (w.access == access_epoch::fence && w.dirty.empty()) end_access(w);
   if (w.access != access_epoch::none || w.locks_open != 0) return status::wrong_epoch;
   if (const status s = check_group(w, group, count); s != status::done) return s;
@@ -281,7 +286,7 @@ status wait_signal(window_view& view, unsigned signal, std::uint64_t count, int 
   window_core& w = core_of(view);
   const entry_scope in(w, call::wait_signal, from);
   if (signal >= w.hints.signals) return status::bad_argument;
-  if (from >= w.size()) return status::bad_rank;
+  if (!is_rank_or_any(w, from)) return status::bad_rank;
   word64& counter = signal_word(w, signal);
   return await_signals(w, from, [&]() noexcept { return take_signals(counter, count); });
 }
@@ -305,7 +310,7 @@ status wait_any_signal(window_view& view, std::span<const unsigned> signals, std
   const entry_scope in(w, call::wait_signal, from);
   which = first_unknown(w, signals);
   if (which != signals.size()) return status::bad_argument;
-  if (from >= w.size()) return status::bad_rank;
+  if (!is_rank_or_any(w, from)) return status::bad_rank;
   if (signals.empty()) return status::done;
   return await_signals(w, from, [&]() noexcept { return take_any(w, signals, count, which); });
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lists of ranks, as post, start and neighbours get them.
+/// Ranks that calls get: lists of them (post, start, neighbours), and those that may be any.
 #pragma once
 
 #include <algorithm>
@@ -9,6 +9,9 @@
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
+
+/// `from` of the waits for what others write or raise: a rank of the team, or -1 for any.
+inline bool is_rank_or_any(const window_core& w, int from) noexcept { return from >= -1 && from < w.size(); }
 
 /// bad_rank, bad_argument if a rank is there twice, unreachable; the message names the rank.
 inline status check_group(window_core& w, const int* group, std::size_t count) noexcept {

@@ -25,7 +25,7 @@ status fence_neighbours(window_view& view, assertion promises) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::fence);
-  if (!w.fences.has_neighbours) return status::bad_argument;
+  if (!is_assertion(promises) || !w.fences.has_neighbours) return status::bad_argument;
   const bool among = w.access == access_epoch::neighbours && w.locks_open == 0 && !w.exposed;
   const bool empty = may_fence(w) && w.dirty.empty();
   if (!among && !empty) return status::wrong_epoch;

@@ -140,12 +140,12 @@ status send_waiting(window_core& w, int target) noexcept {
   return result;
 }
 
-status lock_slow(window_view& view, lock_kind kind, int target, assertion) noexcept {
+status lock_slow(window_view& view, lock_kind kind, int target, assertion promises) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::lock, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
-  if (!is_kind(kind)) return status::bad_argument;
+  if (!is_kind(kind) || !is_assertion(promises)) return status::bad_argument;
   if (const status s = leave_fence(w); s != status::done) return s;
   if (open_towards(w, target) || is_claimed(w, target) || is_wanted(w, target)) return status::wrong_epoch;
   const claim mine(w, target);

@@ -178,6 +178,7 @@ status ifence(window_view& view, assertion promises, request_node*& node) noexce
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::fence);
+  if (!is_assertion(promises)) return status::bad_argument;
   if (!may_fence(w)) return status::wrong_epoch;
   return start_task(w, std::make_unique<fence_run>(w, promises, false, true), node);
 }

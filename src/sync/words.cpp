@@ -10,6 +10,7 @@
 #include <cstdint>
 
 #include "rma/detail/word_ops.hpp"
+#include "sync/group.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/window_core.hpp"
@@ -41,7 +42,7 @@ status wait_until(window_view& view, std::uint64_t at, std::size_t bytes, int fr
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::wait_until, from);
-  if (from >= w.size()) return status::bad_rank;
+  if (!is_rank_or_any(w, from)) return status::bad_rank;
   const std::byte* place = nullptr;
   if (const status s = find_element(w, at, bytes, place); s != status::done) return s;
   const absence out(w);

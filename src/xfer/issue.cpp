@@ -75,12 +75,29 @@ status check_range(window_core& w, int target, const checked_operation& o) noexc
   return o.offset > limit || end > limit - o.offset ? status::out_of_window : status::done;
 }
 
+/// Whether the operator and the element type exist and go together. Both may be any number in run-time typed calls.
+status check_types(window_core& w, const operation_args& a) noexcept {
+  w.refused_op = a.op;
+  w.refused_type = a.type;
+  const bool swap_fits = a.type <= element::u64;
+  const bool fits = a.kind == call::compare_and_swap ? swap_fits : defined_for(a.op, a.type);
+  return fits ? status::done : status::bad_type;
+}
+
+/// Whether whole elements lie where an atomic may be.
+status check_alignment(const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const std::uint64_t e = rma::bytes_of(a.type);
+  if ((bytes & (e - 1)) != 0) return status::bad_type;  // an element's size is a power of two
+  if ((offset & (std::min<std::uint64_t>(e, 8) - 1)) != 0) return status::misaligned;
+  return status::done;
+}
+
 /// Layouts select whole elements, and the target's puts them where an atomic may be.
-status check_layouts(window_core& w, const checked_operation& o) noexcept {
+status check_layouts(const checked_operation& o) noexcept {
   const operation_args& a = *o.args;
   const layout_grain there = layout_internals::grain(*o.target);
   const std::uint64_t first = o.offset + static_cast<std::uint64_t>(there.first);
-  if (const status s = check_atomic(w, a, first | there.distances, o.bytes); s != status::done) return s;
+  if (const status s = check_alignment(a, first | there.distances, o.bytes); s != status::done) return s;
   const std::size_t here = a.origin == nullptr ? 0 : layout_internals::grain(*o.origin).lengths;
   return ((there.lengths | here) & (rma::bytes_of(a.type) - 1)) != 0 ? status::bad_type : status::done;
 }
@@ -94,10 +111,13 @@ status check(window_core& w, const operation_args& a, checked_operation& o) noex
   if (!access_allowed(w, a.target, o)) return status::wrong_epoch;
   if (const status s = shape(w, a, o); s != status::done) return s;
   if (a.signal >= 0 && static_cast<unsigned>(a.signal) >= w.hints.signals) return status::bad_argument;
+  if (o.atomic()) {  // also without data: no call looks a number up that is no operator or element type
+    if (const status s = check_types(w, a); s != status::done) return s;
+  }
   if (o.bytes == 0) return status::done;
   if (const status s = check_range(w, a.target, o); s != status::done) return s;
   if (!o.atomic()) return status::done;
-  return o.contiguous ? check_atomic(w, a, o.offset, o.bytes) : check_layouts(w, o);
+  return o.contiguous ? check_alignment(a, o.offset, o.bytes) : check_layouts(o);
 }
 
 /// Read while its owner may be changing it; whether it did is looked at afterwards.
@@ -286,14 +306,8 @@ attachment attached_at(const window_core& w, int target, std::uint64_t address) 
 }
 
 status check_atomic(window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {
-  w.refused_op = a.op;
-  w.refused_type = a.type;
-  if (a.op > operation::no_op || a.type > element::c64) return status::bad_type;
-  if (a.kind == call::compare_and_swap ? a.type > element::u64 : !defined_for(a.op, a.type)) return status::bad_type;
-  const std::uint64_t e = rma::bytes_of(a.type);
-  if ((bytes & (e - 1)) != 0) return status::bad_type;  // an element's size is a power of two
-  if ((offset & (std::min<std::uint64_t>(e, 8) - 1)) != 0) return status::misaligned;
-  return status::done;
+  const status s = check_types(w, a);
+  return s != status::done ? s : check_alignment(a, offset, bytes);
 }
 
 namespace {

@@ -434,7 +434,8 @@ inline bool fast_flush(const window_view& window, int target) noexcept {
 // ---- both halves, as statuses ------------------------------------------------------------------------------------
 
 inline status lock(window_view& window, lock_kind kind, int target, assertion promises) noexcept {
-  return fast_lock(window, kind, target) ? status::done : lock_slow(window, kind, target, promises);
+  const bool done = is_assertion(promises) && fast_lock(window, kind, target);
+  return done ? status::done : lock_slow(window, kind, target, promises);
 }
 inline status unlock(window_view& window, int target) noexcept {
   return fast_unlock(window, target) ? status::done : unlock_slow(window, target);
