@@ -548,8 +548,10 @@ void context::on_protest(void* self, int source, std::span<const std::byte> payl
   protests.store(protests.load(std::memory_order_relaxed) + 1);
 }
 
-void context::on_completion(std::uint64_t token, status result) noexcept {
-  if (completed_ != nullptr) completed_(completed_self_, token, result);
+void context::on_completion(std::uint64_t token, status result, std::uint64_t bytes) noexcept {
+  if (token == 0) return;
+  fabric::completion& over = fabric::completion_of(token);
+  over.run(over, result, bytes);
 }
 
 void context::on_immediate(int source, std::uint32_t immediate) noexcept {

@@ -155,11 +155,6 @@ class context final : public fabric::sink, public fabric::directory {
   void refuse(int source, std::uint16_t kind, std::size_t bytes, nonsense why) noexcept;
   /// What is owed to `source` and goes with the answer that is sent to it now.
   [[nodiscard]] std::uint32_t pay(int source) noexcept { return std::exchange(peer_of(source).owed, 0); }
-  /// Who is told that a posted operation of a fabric is over.
-  void set_completion(void (*run)(void* self, std::uint64_t token, status result) noexcept, void* self) noexcept {
-    completed_ = run;
-    completed_self_ = self;
-  }
   /// Who is told that a write with an immediate has arrived.
   void set_immediate(void (*run)(void* self, int source, std::uint32_t immediate) noexcept, void* self) noexcept {
     immediate_ = run;
@@ -340,7 +335,7 @@ class context final : public fabric::sink, public fabric::directory {
   void start_progress_thread();
   void stop_progress_thread() noexcept;
 
-  void on_completion(std::uint64_t token, status result) noexcept override;
+  void on_completion(std::uint64_t token, status result, std::uint64_t bytes) noexcept override;
   void on_message(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept override;
   void on_immediate(int source, std::uint32_t immediate) noexcept override;
   void on_broken(int rank) noexcept override;
@@ -429,8 +424,6 @@ class context final : public fabric::sink, public fabric::directory {
   unsigned quick_looks_ = 0;               ///< of ready_soon
   std::atomic<std::uint32_t> asleep_ = 0;  ///< threads of this rank that sleep for something of their own
   std::atomic<std::int64_t> spin_ns_;      ///< adapts to how long waits are
-  void (*completed_)(void* self, std::uint64_t token, status result) noexcept = nullptr;
-  void* completed_self_ = nullptr;
   void (*immediate_)(void* self, int source, std::uint32_t immediate) noexcept = nullptr;
   void* immediate_self_ = nullptr;
   unsigned (*duty_)(void* self) noexcept = nullptr;

@@ -8,8 +8,9 @@
 /// `transfer_failed`: what a write or a read would have written is undefined then, and an atomic has not been done.
 ///
 /// Peers are world ranks. A call returns `done` (over, no completion will come), `posted` (a completion with
-/// the caller's token will come from `poll`), `retry_queue_full` (nothing happened) or an error. Guarded by the
-/// progress lock of the runtime; nothing here blocks, allocates in steady state or throws.
+/// the caller's token will come from `poll`), `retry_queue_full` (nothing happened) or an error. A token is 0, whose
+/// completion may be left out, or that of a `completion`. Guarded by the progress lock of the runtime; nothing here
+/// blocks, allocates in steady state or throws.
 #pragma once
 
 #include <cstddef>
@@ -75,10 +76,21 @@ struct remote_slice {
   std::size_t bytes = 0;
 };
 
-/// Receives what `poll` finds. Runs under the progress lock; must not call `poll`.
+/// What a posted operation continues with when it is over: a base of the record that its caller keeps until then.
+struct completion {
+  /// Runs under the progress lock, once, from `poll`; may post and send, must not wait. `bytes`: see sink.
+  void (*run)(completion& self, status result, std::uint64_t bytes) noexcept = nullptr;
+};
+
+inline std::uint64_t token_of(completion& c) noexcept { return reinterpret_cast<std::uint64_t>(&c); }
+/// `token` is not 0.
+inline completion& completion_of(std::uint64_t token) noexcept { return *reinterpret_cast<completion*>(token); }
+
+/// Receives what `poll` finds. Runs under the progress lock; may post and send, must not call `poll`.
 class sink {
  public:
-  virtual void on_completion(std::uint64_t token, status result) noexcept = 0;
+  /// `bytes`: of a bulk receive that is done, the length of the message that it got; else 0.
+  virtual void on_completion(std::uint64_t token, status result, std::uint64_t bytes) noexcept = 0;
   virtual void on_message(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept = 0;
   virtual void on_immediate(int source, std::uint32_t immediate) noexcept = 0;
   /// Nothing goes to the peer any more, though nobody has said that it is dead.

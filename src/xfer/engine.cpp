@@ -25,7 +25,6 @@ engine::engine(context& ctx) : ctx_(ctx) {
   ctx.set_describer(&engine::describe, this);
   ctx.set_handler(message::notify, &engine::on_notify, this);
   ctx.set_handler(message::fence, &engine::on_fence, this);
-  ctx.set_completion(&engine::on_completion, this);
   ctx.set_handler(message::range, &engine::on_range, this);
   ctx.set_immediate(&engine::on_immediate, this);
   if (ctx.config().is(knob::user_memory, "handler")) forced_ = user_memory::handler;
@@ -90,7 +89,12 @@ void engine::free_request(request_node* node) noexcept {
   free_requests_ = node;
 }
 
-posted_operation* engine::one_more_posted() { return &posted_.emplace_back(); }
+posted_operation* engine::one_more_posted() {
+  posted_operation& op = posted_.emplace_back();
+  op.run = &engine::on_posted;
+  op.owner = this;
+  return &op;
+}
 
 void engine::end_piece(posted_operation& op, status result) noexcept {
   if (result != status::done) op.result = result;
@@ -110,8 +114,9 @@ void engine::end_piece(posted_operation& op, status result) noexcept {
   if (op.detached) free_posted(&op);
 }
 
-void engine::on_completion(void* self, std::uint64_t token, status result) noexcept {
-  static_cast<engine*>(self)->end_piece(*reinterpret_cast<posted_operation*>(token), result);
+void engine::on_posted(fabric::completion& over, status result, std::uint64_t /*bytes*/) noexcept {
+  auto& op = static_cast<posted_operation&>(over);
+  op.owner->end_piece(op, result);
 }
 
 // What a flush has reported meanwhile is not counted any more.

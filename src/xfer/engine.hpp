@@ -28,7 +28,7 @@ class engine;
 struct target_state;
 
 /// What a posted operation of a fabric has to end: in one or more pieces.
-struct posted_operation {
+struct posted_operation : fabric::completion {
   std::uint32_t pieces = 0;      ///< not over yet, and one more while they are being posted
   bool detached = false;         ///< nobody looks at it: given back when it is over
   bool immediate = false;        ///< its fence counts it at the target
@@ -38,10 +38,9 @@ struct posted_operation {
   std::uint32_t reports = 0;      ///< state's, when it failed
   std::uint64_t value = 0;        ///< where the old value of an atomic goes
   std::vector<std::byte> copy;    ///< of what goes out, where the origin's memory may change meanwhile
+  engine* owner = nullptr;
   posted_operation* next_free = nullptr;
 };
-
-inline std::uint64_t token_of(posted_operation& op) noexcept { return reinterpret_cast<std::uint64_t>(&op); }
 
 /// An operation that somebody may wait for: over when the peer has acknowledged its last message, or when what was
 /// posted to a fabric is.
@@ -163,7 +162,7 @@ class engine {
   /// What is known of a target, by its world rank, whose handler this window has asked; else null.
   [[nodiscard]] target_state* asked_target(std::uint64_t window, int rank) noexcept;
   void fail_dropped(int source, context::peer& peer, const dropped_header& h) noexcept;
-  static void on_completion(void* self, std::uint64_t token, status result) noexcept;
+  static void on_posted(fabric::completion& over, status result, std::uint64_t bytes) noexcept;
   void take_result(std::uint64_t ticket, std::span<const std::byte> data) noexcept;
   static void on_operation(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_reply(void* self, int source, std::span<const std::byte> payload) noexcept;

@@ -99,6 +99,40 @@ TEST_CASE("operations done in one round are acknowledged by one message", "[chan
   CHECK(acknowledged.came == std::vector<std::uint32_t>{3, 1});
 }
 
+TEST_CASE("what a fabric has ended goes on by itself, and may send", "[channel][context]") {
+  fake_pair two;
+  numbers at_b(two.b.ctx);
+  struct receive : fabric::completion {
+    context* ctx = nullptr;
+    status result = status::not_yet;
+    static void end(fabric::completion& self, status result, std::uint64_t bytes) noexcept {
+      auto& me = static_cast<receive&>(self);
+      me.result = result;
+      me.ctx->send_record(1, message::notify, static_cast<std::uint32_t>(bytes));
+    }
+  };
+  receive first, second;
+  for (receive* const each : {&first, &second}) {
+    each->run = &receive::end;
+    each->ctx = &two.a.ctx;
+  }
+  fabric::network& net = two.a.net;
+  REQUIRE(net.post_bulk_receive(1, {}, token_of(first)) == status::posted);
+  REQUIRE(net.post_bulk_receive(1, {}, 0) == status::posted);  // nobody goes on
+  REQUIRE(net.post_bulk_receive(1, {}, token_of(second)) == status::posted);
+  two.a.net.end_next(status::done, 7);
+  two.a.net.end_next(status::done, 8);
+  CHECK(first.result == status::not_yet);
+  CHECK(two.a.ctx.progress() == 2);
+  CHECK(first.result == status::done);
+  CHECK(second.result == status::not_yet);
+  two.a.net.end_next(status::message_too_long, 0);
+  CHECK(two.a.ctx.progress() == 1);
+  CHECK(second.result == status::message_too_long);
+  CHECK(two.b.ctx.progress() == 2);
+  CHECK(at_b.came == std::vector<std::uint32_t>{7, 0});
+}
+
 TEST_CASE("a wait ends when what it waits for comes while it sleeps", "[channel][context]") {
   fake_pair two;
   numbers at_a(two.a.ctx);

@@ -83,16 +83,27 @@ class fake_network final : public fabric::network {
   status send_bulk(int, std::span<const fabric::local_slice>, std::uint64_t) noexcept override {
     return status::not_supported;
   }
-  status post_bulk_receive(int, std::span<const fabric::local_slice>, std::uint64_t) noexcept override {
-    return status::not_supported;
+  /// Ends when the test says so.
+  status post_bulk_receive(int, std::span<const fabric::local_slice>, std::uint64_t token) noexcept override {
+    posted_.push_back(token);
+    return status::posted;
+  }
+  void end_next(status result, std::uint64_t bytes) {
+    ended_.push_back({posted_.front(), result, bytes});
+    posted_.pop_front();
   }
   bool quiet() noexcept override { return true; }
   bool expects_goodbye(int peer) noexcept override { return unheard.contains(peer); }
   bool pending() noexcept override {
-    return std::ranges::any_of(incoming_, [](const auto& from) { return !from.second.empty(); });
+    return !ended_.empty() || std::ranges::any_of(incoming_, [](const auto& from) { return !from.second.empty(); });
   }
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override {
     unsigned found = 0;
+    for (; !ended_.empty() && found < limit; ++found) {
+      const ended e = ended_.front();
+      ended_.pop_front();
+      to.on_completion(e.token, e.result, e.bytes);
+    }
     for (auto& [source, queue] : incoming_) {
       for (; !queue.empty() && found < limit; ++found) {
         const message m = std::move(queue.front());
@@ -108,9 +119,16 @@ class fake_network final : public fabric::network {
     std::uint16_t kind;
     std::vector<std::byte> bytes;
   };
+  struct ended {
+    std::uint64_t token;
+    status result;
+    std::uint64_t bytes;
+  };
   int rank_;
   fabric::capabilities caps_;
   std::map<int, fake_network*> peers_;
+  std::deque<std::uint64_t> posted_;  ///< tokens of bulk receives
+  std::deque<ended> ended_;
   std::map<int, std::deque<message>> incoming_;
 };
 

@@ -28,7 +28,8 @@ struct joined_rank final : fabric::sink {
     std::vector<std::byte> bytes;
   };
   std::unique_ptr<Fabric> net;
-  std::map<std::uint64_t, status> over;  ///< by token
+  std::map<std::uint64_t, status> over;          ///< by token
+  std::map<std::uint64_t, std::uint64_t> bytes;  ///< by token, as the completion says
   std::vector<message> messages;
   std::vector<std::pair<int, std::uint32_t>> immediates;
   std::vector<int> broken;
@@ -40,7 +41,10 @@ struct joined_rank final : fabric::sink {
     net->counts([&](std::string_view each, std::uint64_t n) { value = each == name ? n : value; });
     return value;
   }
-  void on_completion(std::uint64_t token, status result) noexcept override { over[token] = result; }
+  void on_completion(std::uint64_t token, status result, std::uint64_t got) noexcept override {
+    over[token] = result;
+    bytes[token] = got;
+  }
   void on_message(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept override {
     messages.push_back({source, kind, {payload.begin(), payload.end()}});
   }

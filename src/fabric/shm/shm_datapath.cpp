@@ -197,7 +197,7 @@ void shm_fabric::own_message(std::size_t index, std::uint16_t kind, std::span<co
   } else if (kind == kind_bulk_done && payload.size() == sizeof(bulk_end)) {
     bulk_end end{};
     std::memcpy(&end, payload.data(), sizeof end);
-    to.on_completion(end.token, static_cast<status>(end.result));
+    to.on_completion(end.token, static_cast<status>(end.result), 0);
   } else if (kind == kind_bulk && payload.size() >= sizeof(bulk_header)) {
     bulk_header header{};
     std::memcpy(&header, payload.data(), sizeof header);
@@ -217,10 +217,11 @@ void shm_fabric::match_bulk(std::size_t index, fabric::sink& to) noexcept {
     p.arrivals.pop_front();
     p.receives.pop_front();
     const fabric::region_key anywhere{0, ~std::uint64_t{0}, 0};
-    const bool fits = total(a.from) <= total(r.to);
+    const std::uint64_t bytes = total(a.from);
+    const bool fits = bytes <= total(r.to);
     const status s = fits ? copy(false, board_.members()[index], r.to, anywhere, a.from) : status::message_too_long;
     acknowledge_.push_back({board_.members()[index], a.token, s});
-    to.on_completion(r.token, s);
+    to.on_completion(r.token, s, s == status::done ? bytes : 0);
   }
   while (!acknowledge_.empty()) {
     const bulk_over& last = acknowledge_.back();

@@ -134,11 +134,11 @@ unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
     const arrival a = std::move(arrivals_.front());
     arrivals_.pop_front();
     switch (a.what) {
-      case arrival_kind::completion: to.on_completion(a.value, a.result); break;
+      case arrival_kind::completion: to.on_completion(a.value, a.result, a.bytes); break;
       case arrival_kind::immediate: to.on_immediate(a.source, static_cast<std::uint32_t>(a.value)); break;
       case arrival_kind::message:
         --messages_waiting_;
-        to.on_message(a.source, a.kind, a.bytes);
+        to.on_message(a.source, a.kind, a.payload);
         break;
     }
   }
@@ -157,17 +157,17 @@ void sim_fabric::put(arrival&& a) {
   wire_.job().wake(rank_);
 }
 
-void sim_fabric::put_completion(std::uint64_t token, status result) {
-  put({arrival_kind::completion, result, 0, -1, token, {}});
+void sim_fabric::put_completion(std::uint64_t token, status result, std::uint64_t bytes) {
+  put({arrival_kind::completion, result, 0, -1, token, bytes, {}});
 }
 
 void sim_fabric::put_message(int source, std::uint16_t kind, std::vector<std::byte>&& bytes) {
   ++messages_waiting_;
-  put({arrival_kind::message, status::done, kind, source, 0, std::move(bytes)});
+  put({arrival_kind::message, status::done, kind, source, 0, 0, std::move(bytes)});
 }
 
 void sim_fabric::put_immediate(int source, std::uint32_t immediate) {
-  put({arrival_kind::immediate, status::done, 0, source, immediate, {}});
+  put({arrival_kind::immediate, status::done, 0, source, immediate, 0, {}});
 }
 
 }  // namespace rma::sim

@@ -64,7 +64,8 @@ class sim_fabric final : public fabric::network {
   /// A place in the send queue is free.
   void end_one() noexcept;
   void refused() noexcept { refused_ = true; }
-  void put_completion(std::uint64_t token, status result);
+  /// `bytes`: how many a bulk receive got.
+  void put_completion(std::uint64_t token, status result, std::uint64_t bytes = 0);
   void put_message(int source, std::uint16_t kind, std::vector<std::byte>&& bytes);
   void put_immediate(int source, std::uint32_t immediate);
 
@@ -76,7 +77,8 @@ class sim_fabric final : public fabric::network {
     std::uint16_t kind;
     int source;
     std::uint64_t value;  ///< token or immediate
-    std::vector<std::byte> bytes;
+    std::uint64_t bytes;  ///< that a bulk receive got
+    std::vector<std::byte> payload;
   };
   struct range {
     std::uint64_t address;

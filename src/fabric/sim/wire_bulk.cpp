@@ -70,7 +70,7 @@ bool wire::deliver_bulk(connection& c, std::uint32_t index) {
     if (f.bytes > into.bytes) f.result = status::message_too_long;
     if (f.result == status::done) scatter(into.to, f.data.data(), std::min(f.bytes, f.fails_at));
     if (f.result == status::done && f.fails) f.result = status::transfer_failed;
-    owner->put_completion(into.token, f.result);
+    owner->put_completion(into.token, f.result, f.result == status::done ? f.bytes : 0);
   }
   if (nobody) f.result = status::peer_failed;
   ++f.holds;  // until the answer is there

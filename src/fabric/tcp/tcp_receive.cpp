@@ -363,7 +363,7 @@ unsigned tcp_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   if (!ended_.empty()) {
     handing_.swap(ended_);
     found += static_cast<unsigned>(handing_.size());
-    for (const ended& e : handing_) to.on_completion(e.token, e.result);
+    for (const ended& e : handing_) to.on_completion(e.token, e.result, 0);
     handing_.clear();
   }
   sink_ = nullptr;

@@ -159,14 +159,14 @@ void verbs_fabric::take_bulk(const ibv_wc& done, fabric::sink& to) noexcept {
   bulk_entry& entry = line.take_first();
   entry.result = status_of(done);
   if (!receive) --bulk_sends_;
-  if (entry.result == status::done) return end_bulk(entry, status::done, to);
+  if (entry.result == status::done) return end_bulk(entry, status::done, to, receive ? done.byte_len : 0);
   c.bulk->doubtful.push_back(entry);
   if (state == bond::ready) greeter_->give_up(c);
 }
 
-void verbs_fabric::end_bulk(const bulk_entry& entry, status result, fabric::sink& to) noexcept {
+void verbs_fabric::end_bulk(const bulk_entry& entry, status result, fabric::sink& to, std::uint64_t bytes) noexcept {
   release(entry);
-  if (entry.token != 0) to.on_completion(entry.token, result);
+  if (entry.token != 0) to.on_completion(entry.token, result, bytes);
 }
 
 void verbs_fabric::release(const bulk_entry& entry) noexcept {
@@ -223,25 +223,34 @@ void verbs_fabric::forget_queue(bulk_channel& b) noexcept {
   b.receives.start_again();
 }
 
-// Channels that wait for their connection, or for room.
+// Channels that wait for their connection, or for room. A completion may post, and so add to them.
 void verbs_fabric::go_on_with_bulk(fabric::sink& to) noexcept {
-  std::erase_if(bulk_waiting_, [&](connection* c) {
-    bulk_channel& b = *c->bulk;
-    const bond state = c->state.load(std::memory_order_acquire);
-    if (state == bond::dead) return true;
-    const bool drained = b.sends.in_queue() + b.receives.in_queue() == 0;
-    if (b.draining && state == bond::broken && (drained || detail::clock_ns() - b.broken_ns > drain_ns)) {
-      b.draining = false;
-      forget_queue(b);
-      greeter_->mend(*c, b.receives.over());
-      return false;
+  for (std::size_t i = 0; i < bulk_waiting_.size();) {
+    if (needs_no_more(*bulk_waiting_[i], to)) {
+      bulk_waiting_.erase(bulk_waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+    } else {
+      ++i;
     }
-    if (!b.doubtful.empty()) resolve_bulk_doubts(*c, to);
-    if (state != bond::ready || b.draining) return false;
-    if (!b.flowing) flow_again(*c, to);
-    post_bulk(*c);
-    return b.sends.all_posted() && b.receives.all_posted();
-  });
+  }
+}
+
+// True if nothing of the channel waits any more.
+bool verbs_fabric::needs_no_more(connection& c, fabric::sink& to) noexcept {
+  bulk_channel& b = *c.bulk;
+  const bond state = c.state.load(std::memory_order_acquire);
+  if (state == bond::dead) return true;
+  const bool drained = b.sends.in_queue() + b.receives.in_queue() == 0;
+  if (b.draining && state == bond::broken && (drained || detail::clock_ns() - b.broken_ns > drain_ns)) {
+    b.draining = false;
+    forget_queue(b);
+    greeter_->mend(c, b.receives.over());
+    return false;
+  }
+  if (!b.doubtful.empty()) resolve_bulk_doubts(c, to);
+  if (state != bond::ready || b.draining) return false;
+  if (!b.flowing) flow_again(c, to);
+  post_bulk(c);
+  return b.sends.all_posted() && b.receives.all_posted();
 }
 
 // As with other operations: see resolve_doubts.

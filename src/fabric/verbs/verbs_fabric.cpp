@@ -362,7 +362,7 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
       if (w.silent) --c.silent;
       end(w, status::done, to);
     } else if (w.token != 0) {
-      to.on_completion(w.token, status::done);
+      to.on_completion(w.token, status::done, 0);
     }
   }
   if (!failed) return;
@@ -480,7 +480,7 @@ void verbs_fabric::end(const work& w, status result, fabric::sink& to) noexcept 
   if (w.piece) {
     end_stage(w.token, result, to);
   } else if (w.token != 0 && !w.message) {
-    to.on_completion(w.token, result);
+    to.on_completion(w.token, result, 0);
   }
 }
 
@@ -497,7 +497,7 @@ void verbs_fabric::end_stage(std::uint64_t id, status result, fabric::sink& to) 
   const std::uint64_t token = s.token;
   const status all = s.result;
   stages_.erase(at);
-  if (token != 0) to.on_completion(token, all);
+  if (token != 0) to.on_completion(token, all, 0);
 }
 
 }  // namespace rma::verbs

@@ -194,13 +194,14 @@ class verbs_fabric final : public fabric::network, private registrar {
   void post_bulk(connection& c) noexcept;
   [[nodiscard]] static bool is_bulk(std::uint64_t label) noexcept;
   void take_bulk(const ibv_wc& done, fabric::sink& to) noexcept;
-  void end_bulk(const bulk_entry& entry, status result, fabric::sink& to) noexcept;
+  void end_bulk(const bulk_entry& entry, status result, fabric::sink& to, std::uint64_t bytes = 0) noexcept;
   void release(const bulk_entry& entry) noexcept;
   void end_doubtful_bulk(connection& c, bool dead, fabric::sink& to) noexcept;
   void abandon_bulk(connection& c, fabric::sink& to) noexcept;
   void end_all_bulk(connection& c, fabric::sink& to) noexcept;
   void forget_queue(bulk_channel& b) noexcept;
   void go_on_with_bulk(fabric::sink& to) noexcept;
+  bool needs_no_more(connection& c, fabric::sink& to) noexcept;
   void resolve_bulk_doubts(connection& c, fabric::sink& to) noexcept;
   void flow_again(connection& c, fabric::sink& to) noexcept;
   void drop_bulk(bulk_channel& b) noexcept;

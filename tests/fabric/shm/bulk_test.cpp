@@ -15,10 +15,14 @@ namespace rma::shm {
 namespace {
 
 struct notes final : fabric::sink {
-  void on_completion(std::uint64_t token, status result) noexcept override { results[token] = result; }
+  void on_completion(std::uint64_t token, status result, std::uint64_t bytes) noexcept override {
+    results[token] = result;
+    got[token] = bytes;
+  }
   void on_message(int, std::uint16_t, std::span<const std::byte>) noexcept override {}
   void on_immediate(int, std::uint32_t) noexcept override {}
   std::map<std::uint64_t, status> results;
+  std::map<std::uint64_t, std::uint64_t> got;
 };
 
 }  // namespace
@@ -42,6 +46,7 @@ TEST_CASE("bulk sends fill receives in order; one that is too long is an error a
   CHECK(seen.results ==
         std::map<std::uint64_t, status>{
             {1, status::done}, {2, status::message_too_long}, {11, status::done}, {12, status::message_too_long}});
+  CHECK(seen.got == std::map<std::uint64_t, std::uint64_t>{{1, 0}, {2, 0}, {11, 24}, {12, 0}});  // of 32 bytes of room
   CHECK(into == std::vector<std::uint64_t>{3, 4, 1, 0});
   const std::vector<fabric::local_slice> many(fabric.caps().gather_max + 1, word);
   CHECK(fabric.send_bulk(0, many, 3) == status::bad_argument);

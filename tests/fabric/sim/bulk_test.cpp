@@ -24,14 +24,16 @@ using bytes = std::vector<std::byte>;
 
 /// Notes what is over, in order.
 struct notes final : fabric::sink {
-  void on_completion(std::uint64_t token, status result) noexcept override {
+  void on_completion(std::uint64_t token, status result, std::uint64_t length) noexcept override {
     order.push_back(token);
     results[token] = result;
+    got[token] = length;
   }
   void on_message(int, std::uint16_t, std::span<const std::byte>) noexcept override {}
   void on_immediate(int, std::uint32_t) noexcept override {}
   std::vector<std::uint64_t> order;
   std::map<std::uint64_t, status> results;
+  std::map<std::uint64_t, std::uint64_t> got;
 };
 
 /// One rank of a job of two nodes.
@@ -115,7 +117,10 @@ TEST_CASE("bulk sends go from gather lists into scatter lists, in order", "[sim]
       }
     }
     me.wait_for(sends);
-    for (unsigned i = 0; i < sends; ++i) CHECK(me.seen.results[i] == status::done);
+    for (unsigned i = 0; i < sends; ++i) {
+      CHECK(me.seen.results[i] == status::done);
+      CHECK(me.seen.got[i] == (me.rank == 0 ? 0 : 10'000 * (i % 3) + 9));
+    }
     if (me.rank == 0) return;
     CHECK(std::is_sorted(me.seen.order.begin(), me.seen.order.end()));
     for (unsigned i = 0; i < sends; ++i) {
@@ -164,6 +169,7 @@ TEST_CASE("a bulk send that is too long is an error at both ends, and the next i
     CHECK(me.seen.results[1] == status::message_too_long);
     CHECK(me.seen.results[2] == status::done);
     CHECK(me.seen.results[3] == status::done);
+    CHECK(me.seen.got == std::map<std::uint64_t, std::uint64_t>{{1, 0}, {2, me.rank == 0 ? 0 : 100}, {3, 0}});
   });
 }
 

@@ -117,6 +117,8 @@ TEST_CASE("bulk sends go from gather lists into scatter lists, in order, however
     INFO("send " << i);
     CHECK(job[0].over[i + 1] == status::done);
     CHECK(job[1].over[i + 1] == status::done);
+    CHECK(job[0].bytes[i + 1] == 0);
+    CHECK(job[1].bytes[i + 1] == out[i].size());
     out[i].resize(most);
     CHECK((in[i] == out[i]));
   }
@@ -157,6 +159,7 @@ TEST_CASE("a bulk send that is too long is an error at both ends, and the others
     INFO("send " << i);
     const bool too_long = out[i].size() > in[i].size();
     for (int r = 0; r < 2; ++r) CHECK(job[r].over[i + 1] == (too_long ? status::message_too_long : status::done));
+    CHECK(job[1].bytes[i + 1] == (too_long ? 0 : out[i].size()));
     if (!too_long) CHECK((in[i] == out[i]));
   }
   for (int r = 0; r < 2; ++r) {
