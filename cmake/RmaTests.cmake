@@ -10,10 +10,10 @@
 #
 #   rma_add_program_test(NAME n TARGET t [RANKS r...] [ARGS a...] [MATCH regex...] [EXPECT file [SORTED]]
 #                        [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds]
-#                        [PROCESSORS p] [LAUNCHER rma-sim [OPTIONS o...]])
-#     An example or benchmark under rmarun, or in the simulator (RANKS 1 if none is given). It must exit with 0; each
-#     MATCH must be found in what it prints; EXPECT is its exact standard output, compared line by line after sorting
-#     where SORTED is given.
+#                        [PROCESSORS p] [LAUNCHER rma-sim] [OPTIONS o...])
+#     An example or benchmark under rmarun, or in the simulator (RANKS 1 if none is given), with that one's OPTIONS. It
+#     must exit with 0; each MATCH must be found in what it prints; EXPECT is its exact standard output, compared line
+#     by line after sorting where SORTED is given.
 #     PROCESSORS is how many it keeps busy, if not one for each rank.
 #     Without RMA_BUILD_TESTS it does nothing.
 
@@ -90,7 +90,7 @@ function(rma_add_program_test)
   endif()
 
   foreach(ranks IN LISTS arg_RANKS)
-    set(launch rmarun -n ${ranks} --timeout ${timeout_job})
+    set(launch rmarun -n ${ranks} --timeout ${timeout_job} ${arg_OPTIONS})
     set(processors ${ranks})
     if(arg_LAUNCHER STREQUAL "rma-sim")
       set(launch rma-sim -n ${ranks} ${arg_OPTIONS})

@@ -121,8 +121,8 @@ class Window : public window_facts,
   /// Ends the window and gives its memory back. Completes what a fence epoch has under way.
   /// Shape      collective; no lock, start or post may be open
   /// Errors     wrong_epoch, wrong_thread: nothing has happened. After any other the window is freed all the same.
-  ///            A dead member is no error; the memory of `allocate` is then given back with the runtime, since others
-  ///            that do not know of the death yet may be using it
+  ///            A dead member is no error; the memory of `allocate` is then given back once the living have all freed
+  ///            or dropped the window, since others that do not know of the death yet may be using it
   void free(source where = source::current()) {
     const status s = try_free();
     detail::require(*view_, detail::call::free, s, -1, 0, 0, where);

@@ -38,11 +38,11 @@ std::uint64_t number_of(std::string_view name) noexcept {
 /// Members wait for each other. `watched`: the death of that rank may have kept some of them from coming here, so that
 /// it ends these waits.
 std::shared_ptr<detail::team_core> make_team(const detail::team_core& parent, std::uint64_t id,
-                                             std::vector<int> world_ranks, int watched = -1) {
+                                             const std::vector<int>& world_ranks, int watched = -1) {
   const int world = parent.world_rank(parent.rank);
   const auto me = std::find(world_ranks.begin(), world_ranks.end(), world) - world_ranks.begin();
   const int size = static_cast<int>(world_ranks.size());
-  auto team = std::make_shared<detail::team_core>(parent.rt, id, std::move(world_ranks), static_cast<int>(me), size);
+  auto team = std::make_shared<detail::team_core>(parent.rt, id, world_ranks, static_cast<int>(me), size);
   team->watched = watched;
   team->make_lines();
   std::uint32_t here = 1;
@@ -109,6 +109,7 @@ Team Team::split(int colour, int key) const {
   };
   std::vector<wish> all(static_cast<std::size_t>(size()));
   const wish mine{colour, key, rank()};
+  core_->rt->dropped->announce();
   require(*core_, "split",
           core_->allgather_alike(std::as_bytes(std::span(&mine, 1)), reinterpret_cast<std::byte*>(all.data())),
           std::source_location::current());
@@ -118,7 +119,7 @@ Team Team::split(int colour, int key) const {
   std::vector<int> members;
   for (const wish& w : all) members.push_back(core_->world_rank(w.rank));
   const auto tag = colour < 0 ? ~static_cast<std::uint64_t>(rank()) : static_cast<std::uint64_t>(colour);
-  return Team(make_team(*core_, mix(mix(core_->id, child), tag), std::move(members), core_->world_rank(0)));
+  return Team(make_team(*core_, mix(mix(core_->id, child), tag), members, core_->world_rank(0)));
 }
 
 Team Team::node() const {
@@ -166,6 +167,7 @@ Team Team::shrink() const {
   detail::context& ctx = *team.rt->ctx;
   const detail::call_scope in(ctx, "shrink");
   require_caller(team, "shrink", std::source_location::current());
+  team.rt->dropped->announce();
   if (team.line == nullptr) {
     team.line = std::make_shared<detail::descent>();
     team.line->id = mix(~team.id, 1);
@@ -204,9 +206,10 @@ Team Runtime::team_of(std::string_view process_set, std::source_location where) 
                             rank(), process_set, members.size()),
                 -1, where);
   }
+  core_->dropped->announce();
   // Sets of the same name may have other members elsewhere ("rma://node").
   const std::uint64_t id = mix(number_of(process_set), static_cast<std::uint64_t>(members.front()));
-  return Team(make_team(*world_, mix(id, core_->count_team_of(process_set)), std::move(members)));
+  return Team(make_team(*world_, mix(id, core_->count_team_of(process_set)), members));
 }
 
 void Team::barrier(std::source_location where) { require(*core_, "barrier", try_barrier(), where); }

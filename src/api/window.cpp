@@ -90,20 +90,14 @@ void end_region(window_core& w, const attachment& range) noexcept {
   w.ctx->wide()->deregister_region(range.wide);
 }
 
-/// What the others may still use of this rank's part. Given back at a later window's creation, when all have left
-/// theirs, or with the runtime.
+}  // namespace
+
+// The others may still use this rank's part.
 void leave_window(window_core& w) noexcept {
   demote_memory(w);  // the user may give that memory back after this
   unregister_memory(w);
-  const int place = w.team->place(0);
-  if (place < 0) return;
-  word32& dropped = w.block_at(place)->dropped;
-  dropped.fetch_add(1);
-  w.team->rt->drop({&dropped, static_cast<std::uint32_t>(w.size()), w.team->rank == 0, w.block_offset, w.block_bytes,
-                    w.table_offset, w.table_bytes});
+  w.team->drop(w.id, {{{w.block_offset, w.block_bytes}, {w.table_offset, w.table_bytes}}});
 }
-
-}  // namespace
 
 status free_window(window_view* view) noexcept {
   if (const status s = closable(*view); s != status::done) return s;

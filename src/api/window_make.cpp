@@ -412,6 +412,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
     raise_team(team, name_of(plan.kind).data(), s, std::source_location::current());
   std::uint64_t bytes = 0;
   const status mine = check_plan(team, plan, hints, bytes);
+  rt.dropped->announce();
   const agreement all = agree(team, plan, hints, bytes, mine);
   if (!ok(all.worst)) raise_plan(team, plan, hints, all);
   rt.reap_dropped();  // here, where all members come by
@@ -436,7 +437,10 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   }
   if (s != status::done) {
     take_out(*w);
-    if (s != status::not_supported) raise_team(team, name_of(plan.kind).data(), s, std::source_location::current());
+    if (s != status::not_supported) {
+      leave_window(*w);
+      raise_team(team, name_of(plan.kind).data(), s, std::source_location::current());
+    }
     release_window(*w);
     refuse(plan, hints, s,
            fmt::format(

@@ -46,6 +46,7 @@ enum class message : std::uint16_t {
   range,                         ///< a lock of bytes of a window
   barrier,                       ///< a rank has come to a round of a barrier
   barrier_word,                  ///< whether it may say so by writing a word
+  dropped,                       ///< members have dropped a window or a team, or all have
   count_
 };
 

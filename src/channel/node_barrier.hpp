@@ -20,7 +20,6 @@ namespace rma::detail {
 struct barrier_lines {
   alignas(64) word64 arrival;  ///< of two ranks: odd rounds
   alignas(64) word64 release;  ///< even rounds
-  word32 dropped;              ///< at member 0: members that are done with the team
 };
 
 class node_barrier {

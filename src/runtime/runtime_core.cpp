@@ -34,6 +34,7 @@ runtime_core::runtime_core(const Config& wanted)
       ctx(std::make_unique<context>(config, *boot, *where.node, *around, where.wide.get())),
       mail(std::make_unique<mailbox>(*ctx)),
       barriers(std::make_unique<dissemination>(*ctx)),
+      dropped(std::make_unique<reclaimer>(*ctx)),
       ops(std::make_unique<engine>(*ctx)),
       intranode(config.on(knob::intranode)),
       exceptions(std::uncaught_exceptions()),
@@ -205,26 +206,8 @@ void runtime_core::give_back(std::size_t offset, std::size_t bytes) noexcept {
   segment_.give_back(offset);
 }
 
-void runtime_core::drop(const dropped_window& window) {
-  const std::lock_guard guard(books_);
-  dropped_.push_back(window);
-}
-
 void runtime_core::reap_dropped() noexcept {
-  std::vector<dropped_window> over;
-  {
-    const std::lock_guard guard(books_);
-    std::erase_if(dropped_, [&over](const dropped_window& w) {
-      if (w.dropped->load() < w.members + (w.at_home ? w.members - 1 : 0)) return false;
-      over.push_back(w);
-      return true;
-    });
-  }
-  for (const dropped_window& w : over) {
-    if (!w.at_home) w.dropped->fetch_add(1);
-    give_back(w.table_offset, w.table_bytes);
-    give_back(w.block_offset, w.block_bytes);
-  }
+  for (const segment_part& part : dropped->take_released()) give_back(part.offset, part.bytes);
 }
 
 }  // namespace rma::detail

@@ -23,19 +23,11 @@
 #include "fabric/shm/segment.hpp"
 #include "rma/config.hpp"
 #include "runtime/extents.hpp"
+#include "runtime/reclaimer.hpp"
 #include "xfer/copy_records.hpp"
 #include "xfer/engine.hpp"
 
 namespace rma::detail {
-
-/// What is left of a window whose handle is gone here but perhaps not everywhere.
-struct dropped_window {
-  word32* dropped;  ///< at member 0: how many have dropped it, and how many of the others have given it back
-  std::uint32_t members;
-  bool at_home;  ///< this rank is member 0: its memory, and with it the word, goes last
-  std::size_t block_offset, block_bytes;
-  std::size_t table_offset, table_bytes;
-};
 
 /// Part of this rank's segment that both ends of a copy reach, made when it is first held (xfer/staging.hpp).
 struct stage_memory {
@@ -62,6 +54,7 @@ struct runtime_core {
   std::unique_ptr<context> ctx;
   std::unique_ptr<mailbox> mail;
   std::unique_ptr<dissemination> barriers;
+  std::unique_ptr<reclaimer> dropped;
   std::unique_ptr<engine> ops;
   stage_memory stage;
   copy_records copies;
@@ -93,8 +86,7 @@ struct runtime_core {
   [[nodiscard]] std::size_t segment_in_use() const noexcept;
   /// How many teams of this process set were made here before this one: its members count alike.
   [[nodiscard]] std::uint64_t count_team_of(std::string_view process_set);
-  /// To be given back when all have dropped it.
-  void drop(const dropped_window& window);
+  /// Gives back what all have dropped.
   void reap_dropped() noexcept;
   /// What the wide fabric reaches of this rank's part at `offset`; bytes 0: nothing.
   [[nodiscard]] fabric::region_key own_region(std::size_t offset) noexcept;
@@ -106,7 +98,6 @@ struct runtime_core {
   /// Of what follows, and of the table of extents. Windows and teams of different threads share them.
   mutable std::mutex books_;
   shm::segment_map segment_;
-  std::vector<dropped_window> dropped_;
   std::unordered_map<std::string, std::uint64_t> teams_of_sets_;
   std::unordered_map<int, fabric::region_key> segment_keys_;  ///< of ranks that were reached through the wide fabric
 };

@@ -22,19 +22,24 @@ auto combiner(operation op, element type) noexcept {
 
 }  // namespace
 
-team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_id, std::vector<int> world_ranks,
+team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_id, const std::vector<int>& world_ranks,
                      int my_rank, int team_size)
-    : rt(std::move(runtime)), id(team_id), rank(my_rank), size(team_size), members(std::move(world_ranks)) {
+    : rt(std::move(runtime)), id(team_id), rank(my_rank), size(team_size) {
+  if (!world_ranks.empty()) {
+    const std::shared_ptr<int[]> list(new int[world_ranks.size()]);
+    std::copy(world_ranks.begin(), world_ranks.end(), list.get());
+    members = list;
+  }
   std::vector<std::pair<int, int>> here;  // (rank in team, index on node)
   const auto& node = rt->board->members();
   for (std::size_t i = 0; i < node.size(); ++i) {
     if (!rt->near(node[i])) continue;
-    if (members.empty()) {
+    if (members == nullptr) {
       here.emplace_back(node[i], static_cast<int>(i));
       continue;
     }
-    const auto at = std::find(members.begin(), members.end(), node[i]);
-    if (at != members.end()) here.emplace_back(static_cast<int>(at - members.begin()), static_cast<int>(i));
+    const auto at = std::find(world_ranks.begin(), world_ranks.end(), node[i]);
+    if (at != world_ranks.end()) here.emplace_back(static_cast<int>(at - world_ranks.begin()), static_cast<int>(i));
   }
   std::sort(here.begin(), here.end());
   first = here.front().first;
@@ -44,17 +49,18 @@ team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_i
   one_node = static_cast<int>(here.size()) == size;
 }
 
+// The others may still be looking at this rank's lines.
 team_core::~team_core() {
-  if (!has_lines || rt->forked()) return;
-  // The others may still be looking at our lines: the memory goes back when all have dropped the team.
-  word32& dropped =
-      reinterpret_cast<barrier_lines*>(rt->board->segment(static_cast<std::size_t>(place(0))) + lines_offset)->dropped;
-  dropped.fetch_add(1);
-  rt->drop({&dropped, static_cast<std::uint32_t>(size), rank == 0, lines_offset, sizeof(barrier_lines), 0, 0});
+  if (has_lines && !rt->forked()) drop(id, {{{lines_offset, sizeof(barrier_lines)}, {}}});
+}
+
+void team_core::drop(std::uint64_t object_id, const std::array<segment_part, 2>& parts) const {
+  rt->dropped->drop({object_id, members, size, rank, parts});
 }
 
 void team_core::make_lines() {
   if (!one_node || size == 1) return;
+  rt->reap_dropped();
   const placement at = allocate(sizeof(barrier_lines), sizeof(barrier_lines), sizeof(barrier_lines), 4096);
   if (at.result == status::out_of_memory)
     throw Error(at.result, "no room in the segments for a team's barrier; raise RMA_SEGMENT_BYTES");

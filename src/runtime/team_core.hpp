@@ -3,6 +3,7 @@
 /// What a Team is made of, and the small collectives that set-up needs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -30,7 +31,7 @@ struct team_core : std::enable_shared_from_this<team_core> {
   std::uint64_t id = 0;
   int rank = 0;
   int size = 0;
-  std::vector<int> members;  ///< world ranks; empty: the world itself
+  std::shared_ptr<const int[]> members;  ///< world ranks; null: the world itself
   /// Members on this node lie in [first, first + mapped) of the team; `places[i]` is the index on the node of
   /// member first + i, or -1 if that one is elsewhere.
   int first = 0;
@@ -46,13 +47,12 @@ struct team_core : std::enable_shared_from_this<team_core> {
   bool has_lines = false;
   int watched = -1;  ///< while this one is being made: a rank of the world whose death may keep members from coming
 
-  team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_id, std::vector<int> world_ranks, int my_rank,
-            int team_size);
+  /// An empty list of ranks means the world.
+  team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_id, const std::vector<int>& world_ranks,
+            int my_rank, int team_size);
   ~team_core();
 
-  [[nodiscard]] int world_rank(int r) const noexcept {
-    return members.empty() ? r : members[static_cast<std::size_t>(r)];
-  }
+  [[nodiscard]] int world_rank(int r) const noexcept { return members == nullptr ? r : members[r]; }
   /// Index on this node of a member, or -1.
   [[nodiscard]] int place(int r) const noexcept {
     return r >= first && r < first + mapped ? places[static_cast<std::size_t>(r - first)] : -1;
@@ -95,6 +95,8 @@ struct team_core : std::enable_shared_from_this<team_core> {
   };
   placement allocate(std::size_t bytes, std::size_t mine, std::size_t needed, std::size_t alignment) noexcept;
   void make_lines();
+  /// Memory of this team, or of a window on it, that is to be given back when every member has dropped it.
+  void drop(std::uint64_t object_id, const std::array<segment_part, 2>& parts) const;
 
  private:
   placement allocate_from(std::size_t from, std::size_t bytes, std::size_t mine, std::size_t needed,

@@ -61,7 +61,6 @@ struct window_block {
   window_identity identity;
   fabric::region_key region;    ///< of this rank's part, for the node's ranks
   word32 failed;                ///< this rank gave up on the window
-  word32 dropped;               ///< at member 0: ranks that dropped their handle
   std::uint32_t reachable;      ///< memory is mapped by the node's ranks
   word32 stripe_bias;           ///< see view.hpp
   alignas(64) word32 updating;  ///< this rank updates an element of somebody's part without its stripe
@@ -378,6 +377,8 @@ void demote_memory(window_core& w) noexcept;
 void unregister_memory(window_core& w) noexcept;
 /// Gives back what the window holds of this rank's segment.
 void release_window(window_core& w) noexcept;
+/// The same once all members have left the window.
+void leave_window(window_core& w) noexcept;
 
 /// Completes everything under way towards `target` (fabric and handler operations). Used by flush and by closing calls.
 status complete_target(window_core& w, int target) noexcept;

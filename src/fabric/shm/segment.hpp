@@ -7,12 +7,17 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
+#include <unordered_map>
 
 namespace rma::shm {
 
+/// Gaps are found by their size: neither what is in use nor gaps of less than half a request are looked at.
 class segment_map {
  public:
-  explicit segment_map(std::size_t bytes) noexcept : bytes_(bytes) {}
+  explicit segment_map(std::size_t bytes) : bytes_(bytes) {
+    if (bytes != 0) add_gap(0, bytes);
+  }
 
   /// The lowest free place for `bytes` at or above `from`, aligned. Nothing is taken yet: ranks agree first.
   [[nodiscard]] std::optional<std::size_t> propose(std::size_t bytes, std::size_t from, std::size_t alignment) const;
@@ -23,9 +28,17 @@ class segment_map {
   [[nodiscard]] std::size_t size() const noexcept { return bytes_; }
 
  private:
+  using gaps = std::map<std::size_t, std::size_t>;  ///< offset -> bytes
+
+  [[nodiscard]] gaps::const_iterator gap_at(std::size_t offset) const;
+  void add_gap(std::size_t offset, std::size_t bytes);
+  void remove_gap(gaps::const_iterator gap);
+
   std::size_t bytes_;
   std::size_t in_use_ = 0;
-  std::map<std::size_t, std::size_t> taken_;  ///< offset -> bytes
+  gaps gaps_;                                           ///< no two of them touch
+  std::map<int, std::set<std::size_t>> gaps_of_size_;   ///< offsets, by the logarithm of their bytes
+  std::unordered_map<std::size_t, std::size_t> taken_;  ///< offset -> bytes
 };
 
 }  // namespace rma::shm

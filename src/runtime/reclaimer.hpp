@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Memory of windows and teams whose handles were dropped. Other members may still use it: it is given back when every
+/// member has dropped its handle. That is counted along the binomial tree that the members' collectives use, too:
+///
+///   dropped here and by all below        -- dropped -->    the member above
+///   dropped by all: the first member     -- released -->   those below, and so on
+///
+/// Destructors send nothing: drops are announced when this rank makes the next window or team, whose own messages take
+/// the same ways. So the memory of a window is there again for the next one, and a rank that ends has nothing to say.
+///
+/// Members that are gone have no place in the tree. A message carries a digest of those that its sender has left out,
+/// and counts only where it is the receiver's, too; a rank that learns of another one begins again. If a member dies
+/// while a release is under way, those below it keep the memory for as long as the job lasts.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "channel/context.hpp"
+
+namespace rma::detail {
+
+/// A part of this rank's segment; without bytes it is none.
+struct segment_part {
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+
+/// What this rank has dropped.
+struct dropped_object {
+  std::uint64_t id = 0;                    ///< the same at all members, used once
+  std::shared_ptr<const int[]> members{};  ///< world ranks; null: the world itself
+  int size = 0;
+  int rank = 0;
+  std::array<segment_part, 2> parts{};
+};
+
+class reclaimer {
+ public:
+  explicit reclaimer(context& ctx);
+
+  /// The handle is gone. Sends nothing yet.
+  void drop(dropped_object object);
+  /// Tells the others what was dropped here since the last time.
+  void announce() noexcept;
+  /// What all members have dropped, once each.
+  [[nodiscard]] std::vector<segment_part> take_released() noexcept;
+
+ private:
+  struct news;
+  /// Of another member, with the digest of those that it has left out.
+  struct report {
+    int from;
+    std::uint64_t without;
+  };
+  struct record {
+    dropped_object object{};  ///< once it is dropped here
+    bool dropped = false;
+    bool announced = false;     ///< to `above`
+    bool is_old = false;        ///< has not been released by the next announcement
+    std::uint64_t without = 0;  ///< digest of the members that are gone
+    int above = -1;             ///< world rank; -1: none
+    std::vector<int> below{};   ///< world ranks
+    std::vector<report> reports{};
+  };
+  using records = std::unordered_map<std::uint64_t, record>;
+
+  [[nodiscard]] std::vector<bool> gone_ranks() noexcept;
+  /// Finds the record's place in the tree of those that are not gone (empty: nobody is). False if nothing has changed.
+  static bool place(record& r, const std::vector<bool>& gone);
+  void advance(records::iterator at) noexcept;
+  void release(records::iterator at) noexcept;
+  static void on_news(void* self, int source, std::span<const std::byte> payload) noexcept;
+
+  context& ctx_;
+  // Guarded by the progress lock.
+  std::vector<dropped_object> fresh_;  ///< not announced yet
+  records records_;                    ///< of what is not dropped by all
+  std::vector<segment_part> released_;
+};
+
+}  // namespace rma::detail
