@@ -40,8 +40,9 @@ void drop_request(request_node* node) noexcept;
 /// the target, flush. An operation on mapped memory is complete when it returns and its Request is empty:
 /// no allocation. There is no limit on outstanding requests; a finished one gives its memory back.
 ///
-/// One that is dropped lets the operation go on: its buffers stay in use until the next flush or the epoch's end. A
-/// pending one must end or be dropped before its Runtime.
+/// One that is dropped lets the operation go on: its buffers stay in use until the next flush or the epoch's end. One
+/// that outlives its Runtime (with the last window and team) may be dropped or asked: it says how its operation had
+/// ended by then, or window_freed.
 ///
 /// Threads    a Request is for one thread at a time; at the levels single and funneled for the runtime's: a call
 ///            of another is refused (wrong_thread), and the request stays what it was

@@ -23,6 +23,14 @@ Error request_error(const char* call, status code, request_node*& node, const st
   if (code == status::wrong_thread)
     return {code, fmt::format("{} on requests: {}: {}", call, name_of(code), wrong_thread_remedy), -1, where};
   if (node == nullptr) return {code, fmt::format("{} on requests: {}", call, name_of(code)), -1, where};
+  if (node->owner == nullptr) {
+    const bool cut_short = code == status::window_freed;
+    end_failed(node, code);
+    return {code,
+            fmt::format("{} on a request: {}: its Runtime has ended{}", call, name_of(code),
+                        cut_short ? " before its operation; wait for it first" : ""),
+            -1, where};
+  }
   engine& owner = *node->owner;
   const bool synchronises = node->task != nullptr;
   const int peer = !synchronises ? node->rank : code == status::peer_failed ? owner.ctx().last_failed() : -1;
@@ -77,8 +85,9 @@ std::size_t Request::first_news(std::span<const Request> requests) noexcept {
 
 // Before a step is made for any of them.
 status Request::check_caller(std::span<const Request> requests) noexcept {
-  const auto pending = std::find_if(requests.begin(), requests.end(), [](const Request& r) { return r.pending(); });
-  return pending == requests.end() ? status::done : pending->node_->owner->ctx().check_caller();
+  const auto pending = std::find_if(requests.begin(), requests.end(),
+                                    [](const Request& r) { return r.node_ != nullptr && r.node_->owner != nullptr; });
+  return pending == requests.end() ? status::done : detail::may_ask(*pending->node_);
 }
 
 // Synchronisations go on only when somebody looks at them: other ranks may wait for them in another order.
@@ -135,12 +144,14 @@ std::size_t wait_any(std::span<Request> requests, std::source_location where) {
   }
   const auto first = std::find_if(requests.begin(), requests.end(), [](const Request& r) { return r.pending(); });
   if (first == requests.end()) return requests.size();
-  // `over` is true for failed ones, too, so that a death ends the wait.
+  // `over` is true for failed ones, too, so that a death ends the wait; and for those whose Runtime has ended.
   const auto any = [&]() noexcept { return std::any_of(requests.begin(), requests.end(), over); };
-  detail::context& ctx = first->node_->owner->ctx();
-  const detail::named_wait in(ctx, "wait_any");
-  const status s = ctx.wait_heard([&]() noexcept { return Request::is_silent(requests); }, any);
-  if (!ok(s)) detail::raise_request("wait_any", s, none, where);
+  if (!any()) {
+    detail::context& ctx = first->node_->owner->ctx();
+    const detail::named_wait in(ctx, "wait_any");
+    const status s = ctx.wait_heard([&]() noexcept { return Request::is_silent(requests); }, any);
+    if (!ok(s)) detail::raise_request("wait_any", s, none, where);
+  }
   const auto ended = std::find_if(requests.begin(), requests.end(), over);
   ended->wait(where);
   return static_cast<std::size_t>(ended - requests.begin());

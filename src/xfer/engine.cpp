@@ -13,6 +13,17 @@
 #include "xfer/wire.hpp"
 
 namespace rma::detail {
+namespace {
+
+/// done, not_yet or transfer_failed, from what has come by now; of an operation, not of a synchronisation.
+status state_of_operation(const request_node& node) noexcept {
+  if (node.posted != nullptr) return node.posted->over.load() != 0 ? node.posted->result : status::not_yet;
+  if (node.peer->operations_done.load() < node.operation) return status::not_yet;
+  if (node.ended != status::not_yet) return node.ended;
+  return node.peer->protests.load() == node.protests ? status::done : status::transfer_failed;
+}
+
+}  // namespace
 
 engine::engine(context& ctx) : ctx_(ctx) {
   ctx.set_handler(message::operation, &engine::on_operation, this);
@@ -33,6 +44,24 @@ engine::engine(context& ctx) : ctx_(ctx) {
   if (ctx.config().is(knob::user_memory, "cma")) forced_ = user_memory::cma;
 }
 
+// Every window is gone, and with the windows whatever operations of theirs were under way.
+engine::~engine() {
+  for (request_node& node : *requests_) {
+    if (node.owner == nullptr) continue;
+    if (node.task != nullptr) {
+      node.task->forget_window();
+      node.task.reset();
+    } else if (node.ended == status::not_yet) {
+      node.ended = state_of_operation(node);
+    }
+    if (node.ended == status::not_yet) node.ended = status::window_freed;
+    node.owner = nullptr;
+    node.posted = nullptr;
+    node.peer = nullptr;
+    node.kept = requests_;
+  }
+}
+
 void engine::add(window_core& w) {
   windows_.emplace(w.id, &w);
   slots_.emplace(w.fences.slot, &w);
@@ -47,7 +76,7 @@ void engine::remove(window_core& w) {
 
 request_node* engine::take_request() {
   request_node* const node = free_requests_;
-  if (node == nullptr) return &requests_.emplace_back();
+  if (node == nullptr) return &requests_->emplace_back();
   free_requests_ = node->next_free;
   return node;
 }
@@ -85,6 +114,7 @@ void engine::free_request(request_node* node) noexcept {
     }
   }
   node->task.reset();
+  node->owner = nullptr;
   node->next_free = free_requests_;
   free_requests_ = node;
 }
@@ -136,7 +166,7 @@ void engine::give_up_tasks(window_core& w) noexcept {
   std::vector<request_node*> left;
   {
     const std::lock_guard guard(ctx_.lock());
-    for (request_node& node : requests_) {
+    for (request_node& node : *requests_) {
       const bool pending = node.window == w.id && node.task != nullptr && node.ended == status::not_yet;
       if (pending && node.task->may_be_dropped()) left.push_back(&node);
     }
@@ -239,7 +269,7 @@ void engine::drop_ticket(std::uint64_t ticket) noexcept {
 
 void engine::drop_results(std::uint64_t window, int rank) {
   std::vector<std::uint64_t> requested;
-  for (request_node& node : requests_) {
+  for (request_node& node : *requests_) {
     if (node.peer == nullptr || node.ticket == 0 || node.window != window || (rank >= 0 && node.rank != rank)) continue;
     node.last_owner = true;
     requested.push_back(node.ticket);
@@ -323,7 +353,7 @@ void engine::fail_dropped(int source, context::peer& peer, const dropped_header&
   drop_ticket(h.ticket);
   target_state* const state = asked_target(h.window, source);
   if (state != nullptr) state->fail(status::transfer_failed);
-  for (request_node& node : requests_) {
+  for (request_node& node : *requests_) {
     if (node.peer != &peer || node.operation != operation) continue;
     node.ended = status::transfer_failed;
     node.reports = state != nullptr ? state->reports : 0;
@@ -402,12 +432,6 @@ void engine::on_immediate(void* self, int source, std::uint32_t immediate) noexc
 
 namespace {
 
-/// What a handler's operation is worth that is over.
-status acknowledged(const request_node& node) noexcept {
-  if (node.ended != status::not_yet) return node.ended;
-  return node.peer->protests.load() == node.protests ? status::done : status::transfer_failed;
-}
-
 /// One step of a synchronisation.
 status step(request_node& node) noexcept {
   if (node.ended != status::not_yet) return node.ended;
@@ -456,21 +480,25 @@ status wait_task(request_node& node) noexcept {
 }  // namespace
 
 status request_state(request_node& node) noexcept {
+  if (node.owner == nullptr) return node.ended;
   if (node.task != nullptr) return step(node);
-  if (node.posted != nullptr) return node.posted->over.load() != 0 ? node.posted->result : status::not_yet;
-  if (node.peer->operations_done.load() >= node.operation) return acknowledged(node);
+  if (const status s = state_of_operation(node); s != status::not_yet || node.posted != nullptr) return s;
   context& ctx = node.owner->ctx();
   if (!ctx.gone(node.rank)) return status::not_yet;
   (void)ctx.progress();  // it may have answered before it went
-  if (node.peer->operations_done.load() >= node.operation) return acknowledged(node);
+  if (const status s = state_of_operation(node); s != status::not_yet) return s;
   ctx.blame(node.rank);
   return status::peer_failed;
 }
 
 namespace {
 
+/// The last one deletes all.
+void free_kept(request_node* node) noexcept { const auto nodes = std::move(node->kept); }
+
 /// Its failure has been seen by whoever waits for it.
 void release(request_node*& node) noexcept {
+  if (node->owner == nullptr) return free_kept(std::exchange(node, nullptr));
   engine& owner = *node->owner;
   const std::lock_guard guard(owner.ctx().lock());
   if (node->posted != nullptr && node->posted->over.load() != 0) owner.told(*node->posted);
@@ -480,8 +508,12 @@ void release(request_node*& node) noexcept {
 
 }  // namespace
 
+status may_ask(const request_node& node) noexcept {
+  return node.owner == nullptr ? status::done : node.owner->ctx().check_caller();
+}
+
 status test_request(request_node*& node) noexcept {
-  if (const status may = node->owner->ctx().check_caller(); may != status::done) return may;
+  if (const status may = may_ask(*node); may != status::done) return may;
   status s = request_state(*node);
   if (s == status::not_yet) {
     node->owner->ctx().progress();
@@ -493,8 +525,13 @@ status test_request(request_node*& node) noexcept {
 
 status wait_request(request_node*& node) noexcept {
   request_node& n = *node;
-  status s = n.owner->ctx().check_caller();
+  status s = may_ask(n);
   if (s != status::done) return s;
+  if (n.owner == nullptr) {
+    s = n.ended;
+    if (ok(s)) release(node);
+    return s;
+  }
   const named_wait in(n.owner->ctx(), "a wait for a request");
   if (n.task != nullptr) {
     s = wait_task(n);
@@ -506,7 +543,7 @@ status wait_request(request_node*& node) noexcept {
     s = n.owner->wait_posted(guard, *n.posted);
   } else {
     s = n.owner->ctx().wait_for_peer(n.rank, [&n]() noexcept { return n.peer->operations_done.load() >= n.operation; });
-    if (s == status::done) s = acknowledged(n);
+    if (s == status::done) s = state_of_operation(n);
   }
   if (s == status::peer_failed || s == status::transfer_failed) n.owner->ctx().blame(n.rank);
   if (ok(s)) release(node);
@@ -522,6 +559,7 @@ void end_failed(request_node*& node, status failure) noexcept {
 // Other ranks take part in a synchronisation, and a window has its epoch in it: it is brought to its end, or undone.
 // What is undone takes no step more: that might be the one to its end, of which nobody would be told.
 void drop_request(request_node* node) noexcept {
+  if (node->owner == nullptr) return free_kept(node);
   engine& owner = *node->owner;
   const bool to_its_end = node->task != nullptr && !node->task->may_be_dropped();
   if (to_its_end && step(*node) == status::not_yet) (void)wait_task(*node);

@@ -45,7 +45,7 @@ struct posted_operation : fabric::completion {
 /// An operation that somebody may wait for: over when the peer has acknowledged its last message, or when what was
 /// posted to a fabric is.
 struct request_node {
-  engine* owner = nullptr;
+  engine* owner = nullptr;  ///< null if the node is free, or outlives its engine
   context::peer* peer = nullptr;
   int rank = -1;  ///< of the peer, in the world
   std::uint64_t operation = 0;
@@ -58,6 +58,8 @@ struct request_node {
   std::uint32_t reports = 0;          ///< of the target's failures, when it did
   std::uint64_t ticket = 0;           ///< of the operation's result
   bool last_owner = false;            ///< of the ticket: the result is not wanted any more when the request is gone
+  std::shared_ptr<std::deque<request_node>>
+      kept{};  ///< what it lies in, once the engine is gone; `ended` says the rest
 };
 
 /// Where the data of a get, get_accumulate, fetch_and_op or compare_and_swap go when the reply comes.
@@ -73,6 +75,8 @@ struct result_ticket {
   std::uint32_t next_free = 0;
 };
 
+/// Whether this thread may: `wrong_thread` else.
+status may_ask(const request_node& node) noexcept;
 /// done, not_yet or peer_failed, without making progress; a synchronisation goes one step.
 status request_state(request_node& node) noexcept;
 
@@ -82,6 +86,10 @@ enum class user_memory : std::uint8_t { automatic, handler, shared, staged, cma 
 class engine {
  public:
   explicit engine(context& ctx);
+  engine(const engine&) = delete;
+  engine& operator=(const engine&) = delete;
+  /// Requests that outlive it keep their nodes.
+  ~engine();
 
   [[nodiscard]] context& ctx() noexcept { return ctx_; }
   [[nodiscard]] user_memory forced() const noexcept { return forced_; }
@@ -146,7 +154,7 @@ class engine {
   /// What is still to come for operations of the window to this rank (-1: to any) is not written any more: their
   /// buffers may be gone. Except for those that somebody has a request of, until that is dropped.
   void drop_results(std::uint64_t window, int rank);
-  [[nodiscard]] std::size_t requests_made() const noexcept { return requests_.size(); }
+  [[nodiscard]] std::size_t requests_made() const noexcept { return requests_->size(); }
 
   /// What becomes of an operation when all of it is posted, with what result so far: waited for (`now`), somebody's
   /// request (if not null), or nobody's. `done`, `posted` or what it ended with.
@@ -185,8 +193,9 @@ class engine {
   std::unordered_map<std::uint32_t, window_core*> slots_;
   std::uint32_t last_slot_ = 0;
   std::vector<std::byte> scratch_;
-  std::vector<window_core*> busy_;     ///< whose lock managers have something to look after
-  std::deque<request_node> requests_;  ///< grows to the largest number outstanding; reused after that
+  std::vector<window_core*> busy_;  ///< whose lock managers have something to look after
+  /// Grows to the largest number outstanding; reused after that.
+  std::shared_ptr<std::deque<request_node>> requests_ = std::make_shared<std::deque<request_node>>();
   request_node* free_requests_ = nullptr;
   std::deque<posted_operation> posted_;  ///< the same
   posted_operation* free_posted_ = nullptr;
