@@ -11,13 +11,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <system_error>
 #include <utility>
 
 #include "boot/descriptors.hpp"
 #include "boot/server_connection.hpp"
+#include "core/signals_blocked.hpp"
 #include "rma/error.hpp"
 
 namespace rma::boot {
@@ -65,19 +65,13 @@ server::server(const server_options& how)
 server::~server() { stop(); }
 
 void server::start() {
-  // Signals are for the threads of the program, never for this one.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const detail::signals_blocked guard;
   try {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     throw Error(status::bad_boot, "cannot start a thread for the job's server: " + error_text(error.code().value()) +
                                       " (see ulimit -u, -v)");
   }
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 void server::stop() {

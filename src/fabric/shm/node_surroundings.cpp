@@ -16,6 +16,7 @@
 #include "core/clock.hpp"
 #include "core/cores.hpp"
 #include "core/futex.hpp"
+#include "core/signals_blocked.hpp"
 
 namespace rma::shm {
 
@@ -72,6 +73,7 @@ std::unique_ptr<detail::companion> node_surroundings::start(std::function<void()
     void join() noexcept override { running.join(); }
     std::thread running;
   };
+  const detail::signals_blocked guard;
   return std::make_unique<thread>(std::move(run));
 }
 

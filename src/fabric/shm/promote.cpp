@@ -3,7 +3,6 @@
 
 #include <dirent.h>
 #include <fmt/format.h>
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "core/signals_blocked.hpp"
 #include "fabric/shm/board.hpp"
 
 namespace rma::shm {
@@ -30,22 +30,6 @@ int threads_of_this_process() noexcept {
   return count;
 }
 
-/// Signal handlers must not write to a page between its copy and its replacement.
-class signals_blocked {
- public:
-  signals_blocked() noexcept {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~signals_blocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  signals_blocked(const signals_blocked&) = delete;
-  signals_blocked& operator=(const signals_blocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
 /// Whole pages hold the neighbours of the user's range, too; among them what the address sanitizer forbids to read.
 [[gnu::no_sanitize_address]] void copy_pages(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   using any_word [[gnu::may_alias]] = std::uint64_t;
@@ -55,8 +39,8 @@ class signals_blocked {
 }
 
 /// The mapping `made` takes the place of `pages`, in one step: other threads find the one or the other, and where there
-/// was no memory for the new one the old one stays. By the system's own call: UCX puts a mremap of its own into the
-/// process, which takes four arguments and forgets where to.
+/// was no memory for the new one the old one stays. By the system's own call: UCX, where its memory hooks are on, puts
+/// a mremap of its own into the process, which takes four arguments and forgets where to.
 bool put_in_place(void* made, page_range pages) noexcept {
   if (made == MAP_FAILED) return false;
   if (::syscall(SYS_mremap, made, pages.bytes, pages.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pages.at) != -1) return true;
@@ -84,8 +68,8 @@ void* map_again(const segment_part& part, std::size_t bytes, int flags, void* at
   return ::mmap(at, bytes, PROT_READ | PROT_WRITE, flags, part.descriptor, part.file_offset);
 }
 
-/// The part takes the place of `pages`, by a call of the C library: who watches those, as UCX does for what it has
-/// registered, hears that the pages go, also where the same ones are mapped already.
+/// The part takes the place of `pages`, by a call of the C library: who watches those, as UCX's memory hooks do for
+/// what it has registered, hears that the pages go, also where the same ones are mapped already.
 void map_over(page_range pages, const segment_part& part) noexcept {
   (void)!map_again(part, pages.bytes, MAP_SHARED | MAP_FIXED | MAP_POPULATE, pages.at);
 }
@@ -104,7 +88,7 @@ void map_over(page_range pages, const segment_part& part) noexcept {
 /// and memory that was promoted a thousand times in a thousand places is one mapping still. Where there is no memory
 /// for private pages, the shared ones are put back.
 bool come_back(page_range pages, const segment_part& part) noexcept {
-  const signals_blocked guard;
+  const detail::signals_blocked guard;  // a handler must not write to a page between its copy and its replacement
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
   if (::mmap(pages.at, pages.bytes, PROT_READ | PROT_WRITE, flags, -1, 0) == MAP_FAILED) {
     map_over(pages, part);
@@ -193,7 +177,7 @@ std::string promote(board& node, page_range pages, std::size_t offset) {
   if (std::string why = promotion_obstacle(pages); !why.empty()) return why;
   const segment_part part(node, offset);
   void* const made = map_again(part, pages.bytes, MAP_SHARED | MAP_POPULATE);
-  const signals_blocked guard;
+  const detail::signals_blocked guard;  // a handler must not write to a page between its copy and its replacement
   if (made != MAP_FAILED) copy_pages(part.at, pages.at, pages.bytes);
   if (put_in_place(made, pages)) {
     map_over(pages, part);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -15,6 +14,7 @@
 
 #include "core/assert.hpp"
 #include "core/clock.hpp"
+#include "core/signals_blocked.hpp"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
@@ -139,12 +139,10 @@ bool unmap_watch::start() noexcept {
   if (stop_ < 0) stop_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (stop_ < 0 || ::madvise(board_, sizeof(board), MADV_WIPEONFORK) != 0) return false;
   // A signal handler that frees memory would wait for the thread it interrupts.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  reading_ = ::pthread_create(&reader_, nullptr, &unmap_watch::run, this) == 0;
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  {
+    const detail::signals_blocked guard;
+    reading_ = ::pthread_create(&reader_, nullptr, &unmap_watch::run, this) == 0;
+  }
   if (!reading_) return false;
   ::pthread_setname_np(reader_, "rma-unmap");
   while ((epoch_seen_ = board_->epoch.load()) < epoch_first + 2) ::sched_yield();
