@@ -222,7 +222,7 @@ void board::join(boot::client& boot, int timeout_ms) {
                                               "node need the same RMA_SEGMENT_BYTES and library version",
                                               members_[0], got.owner.total_bytes, total_bytes_));
   }
-  if (got.owner.pid == static_cast<std::uint32_t>(::getpid())) {  // a thread of the same process: one mapping
+  if (got.owner.pid == static_cast<std::uint64_t>(::getpid())) {  // a thread of the same process: one mapping
     base_ = reinterpret_cast<std::byte*>(got.owner.base);
     mapping_owner_ = 0;
   } else {

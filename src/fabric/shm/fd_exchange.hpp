@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <type_traits>
 
 #include "boot/boot.hpp"
 
@@ -14,10 +15,11 @@ namespace rma::shm {
 
 /// Where the descriptor's owner has it mapped, for ranks that are threads of the same process.
 struct mapping_owner {
-  std::uint32_t pid = 0;
+  std::uint64_t pid = 0;
   std::uint64_t base = 0;
   std::uint64_t total_bytes = 0;
 };
+static_assert(std::has_unique_object_representations_v<mapping_owner>, "padding would be sent uninitialised");
 
 /// The giving side.
 class fd_offer {

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/bytes.hpp"
+#include "fabric/object_bytes.hpp"
 #include "fabric/shm/cma.hpp"
 #include "fabric/shm/shm.hpp"
 
@@ -27,10 +28,7 @@ struct bulk_end {
   std::int64_t result;
 };
 
-template <class T>
-std::span<const std::byte> bytes_of(const T& value) noexcept {
-  return std::as_bytes(std::span<const T, 1>(&value, 1));
-}
+using fabric::bytes_of;
 
 template <class Slices>
 std::uint64_t total(const Slices& of) noexcept {

@@ -16,8 +16,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
+#include "fabric/object_bytes.hpp"
 #include "rma/error.hpp"
 
 namespace rma::tcp {
@@ -63,10 +63,7 @@ struct answer {
   std::int64_t result = 0;  ///< a status; a get's data follow if it is `done`
 };
 
-template <class T>
-std::span<const std::byte> bytes_of(const T& what) noexcept {
-  return std::as_bytes(std::span(&what, 1));
-}
+using fabric::bytes_of;
 
 inline constexpr std::size_t message_bytes = 33 << 10;    ///< of one to a handler: 32 KiB and what is said about them
 inline constexpr std::size_t transfer_bytes = 256 << 10;  ///< of one put or get

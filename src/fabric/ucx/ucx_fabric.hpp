@@ -110,12 +110,13 @@ class ucx_fabric final : public fabric::network {
     std::uint64_t bytes = 0;
     std::uint64_t operand = 0;  ///< added, or compared with
     std::uint64_t desired = 0;
-    bool swap = false;
+    std::uint64_t swap = 0;  ///< 0: add
   };
   struct answer {
     std::uint64_t id = 0;
     std::uint64_t found = 0;
     status result = status::done;
+    std::uint8_t unused[7] = {};
   };
   struct registered {
     ucp_mem_h memory;

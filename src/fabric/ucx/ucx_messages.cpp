@@ -18,15 +18,13 @@
 #include <span>
 #include <utility>
 
+#include "fabric/object_bytes.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
 
 namespace rma::ucx {
 namespace {
 
-template <class T>
-std::span<const std::byte> bytes_of(const T& what) noexcept {
-  return std::as_bytes(std::span(&what, 1));
-}
+using fabric::bytes_of;
 
 template <class T>
 std::span<const std::byte> take(std::span<const std::byte> from, T& what) noexcept {
@@ -183,7 +181,7 @@ void ucx_fabric::take_order(connection& c, own_kind kind, std::span<const std::b
   if (a.result == status::done) {
     const std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at));
     a.found = what.operand;
-    if (what.swap) {
+    if (what.swap != 0) {
       (void)word.compare_exchange_strong(a.found, what.desired);
     } else {
       a.found = word.fetch_add(what.operand);

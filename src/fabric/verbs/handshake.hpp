@@ -24,6 +24,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
 #include "fabric/verbs/adapter.hpp"
 
@@ -66,7 +67,7 @@ struct hello {
   std::uint64_t nonce_to;
   std::uint8_t proof[32];
 };
-static_assert(sizeof(hello) == 104);
+static_assert(sizeof(hello) == 104 && std::has_unique_object_representations_v<hello>);
 
 inline constexpr std::uint32_t hello_magic = 0x31616d72;  // "rma1"
 
