@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// UCX's functions, found when the fabric is first asked for: a process that does not use it neither loads UCX, whose
-/// start sets handlers for signals, nor needs it installed.
+/// UCX's functions, found when the fabric is first asked for: a process that does not use it neither loads UCX nor
+/// needs it installed.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -23,7 +23,9 @@ namespace rma::ucx {
 
 /// Each function by its own name.
 struct calls {
-  /// Throws Error(unreachable) if this machine has no UCX.
+  /// Loads UCX without what changes the process: handlers for signals (among them SIGHUP's), and a mremap, munmap and
+  /// so on of its own, which no cache here needs. Those that the user's UCX_* variables ask for stay. Throws
+  /// Error(unreachable) if this machine has no UCX.
   calls();
 
 #define RMA_UCX_DECLARE(name) decltype(&::name) name = nullptr;

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <utility>
 
+#include "core/signals_blocked.hpp"
 #include "rma/error.hpp"
 
 namespace rma::ucx {
@@ -47,9 +48,12 @@ bool is_infiniband(const std::string& name) noexcept {
 
 library::library(purpose what) {
   try {
-    open_context();
-    if (what == purpose::only_to_look) return;
-    open_worker();
+    {
+      const detail::signals_blocked for_its_threads;
+      open_context();
+      if (what == purpose::only_to_look) return;
+      open_worker();
+    }
     try_watching();
   } catch (...) {
     if (worker_ != nullptr) ucx_.ucp_worker_destroy(worker_);
@@ -63,13 +67,16 @@ library::~library() {
   ucx_.ucp_cleanup(context_);
 }
 
-// UCX's caches keep registrations of memory whose pages have been given back since: it does not notice of all.
-// Until 1.15 InfiniBand's has a setting of its own, of which UCX complains where there is none.
+// Ranks of one node have memory of their own in common: UCX's would fill /dev/shm and stay there after a kill.
+// UCX's caches keep registrations of memory whose pages have been given back since: it does not notice of all, and
+// without its hooks, which a program that has loaded UCX itself may have, of none. Until 1.15 InfiniBand's has a
+// setting of its own, of which UCX complains where there is none.
 void library::open_context() {
   constexpr unsigned cache_setting = 14, last_own_cache = 15;
   ucp_config_t* config = nullptr;
   if (const ucs_status_t s = ucx_.ucp_config_read(nullptr, nullptr, &config); s != UCS_OK)
     refuse(ucx_, "configuration", s);
+  if (std::getenv("UCX_TLS") == nullptr) (void)ucx_.ucp_config_modify(config, "TLS", "^sm");
   unsigned major = 0, minor = 0, release = 0;
   ucx_.ucp_get_version(&major, &minor, &release);
   if (major > 1 || minor >= cache_setting) (void)ucx_.ucp_config_modify(config, "RCACHE_ENABLE", "n");

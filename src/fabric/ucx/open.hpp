@@ -12,7 +12,8 @@ namespace rma::ucx {
 
 /// Why this build has no UCX; empty if it has. Costs nothing: UCX itself is started by `start`.
 std::string lacks();
-/// Whether UCX may use a network besides TCP here. Opens UCX for a moment; false if it does not open.
+/// Whether UCX may use a network besides TCP here. Opens UCX for a moment if the machine has the devices of one; false
+/// if it does not open.
 bool has_network() noexcept;
 /// Makes the fabric. What others need to find this rank comes out in `address`. Throws Error(unreachable).
 std::unique_ptr<fabric::network> start(int rank, int size, std::string& address);

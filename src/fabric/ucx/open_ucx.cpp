@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include "fabric/ucx/networks.hpp"
 #include "fabric/ucx/open.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
 
@@ -10,7 +11,7 @@ std::string lacks() { return {}; }
 
 bool has_network() noexcept {
   try {
-    return library(library::purpose::only_to_look).has_network();
+    return may_have_network("/") && library(library::purpose::only_to_look).has_network();
   } catch (...) {
     return false;
   }

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+
+namespace rma::ucx {
+
+/// Whether the system shows a device of a network that UCX may use besides TCP: of the kernel's RDMA subsystem
+/// (InfiniBand, RoCE, Omni-Path, EFA) or Cray's. UCX itself stays unloaded. `root` is that of the file system.
+bool may_have_network(const std::filesystem::path& root);
+
+}  // namespace rma::ucx
