@@ -555,7 +555,9 @@ void context::on_completion(std::uint64_t token, status result, std::uint64_t by
 }
 
 void context::on_immediate(int source, std::uint32_t immediate) noexcept {
-  if (immediate_ != nullptr) immediate_(immediate_self_, source, immediate);
+  const auto& user = immediates_[static_cast<std::size_t>(user_of_immediate(immediate))];
+  if (user.run == nullptr) return refuse(source, 0, sizeof immediate, nonsense::unknown_kind);  // messages have others
+  user.run(user.self, source, value_of_immediate(immediate));
 }
 
 // Out of reach is as good as dead; of who has left in good order nothing is expected.

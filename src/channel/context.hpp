@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "boot/boot.hpp"
+#include "channel/immediate.hpp"
 #include "core/settings.hpp"
 #include "core/small_lock.hpp"
 #include "fabric/fabric.hpp"
@@ -77,6 +78,7 @@ enum class counter : std::uint8_t {
 class context final : public fabric::sink, public fabric::directory {
  public:
   using handler = void (*)(void* self, int source, std::span<const std::byte> payload) noexcept;
+  using immediate_handler = void (*)(void* self, int source, std::uint32_t value) noexcept;
 
   /// Per-peer state, made when the peer is first used.
   struct peer {
@@ -156,10 +158,9 @@ class context final : public fabric::sink, public fabric::directory {
   void refuse(int source, std::uint16_t kind, std::size_t bytes, nonsense why) noexcept;
   /// What is owed to `source` and goes with the answer that is sent to it now.
   [[nodiscard]] std::uint32_t pay(int source) noexcept { return std::exchange(peer_of(source).owed, 0); }
-  /// Who is told that a write with an immediate has arrived.
-  void set_immediate(void (*run)(void* self, int source, std::uint32_t immediate) noexcept, void* self) noexcept {
-    immediate_ = run;
-    immediate_self_ = self;
+  /// Called when a write has arrived whose immediate is for this user; gets the value without the user's bits.
+  void set_immediate(immediate_user user, immediate_handler run, void* self) noexcept {
+    immediates_[static_cast<std::size_t>(user)] = {run, self};
   }
   /// What this rank has to do for others beside handlers, while it is `on_duty`: called under the lock in every round,
   /// and once more before a sleep. Returns how much was done.
@@ -352,8 +353,9 @@ class context final : public fabric::sink, public fabric::directory {
     status (*call)(void*) noexcept;
     status operator()() const noexcept { return call(self); }
   };
+  template <class Handler>
   struct registered {
-    handler run = nullptr;
+    Handler run = nullptr;
     void* self = nullptr;
   };
 
@@ -414,7 +416,8 @@ class context final : public fabric::sink, public fabric::directory {
   bool shared_;                         ///< two threads may be inside at the same time
   pthread_t maker_ = ::pthread_self();  ///< the thread that made the runtime
   small_lock lock_;
-  std::array<registered, static_cast<std::size_t>(message::count_)> handlers_{};
+  std::array<registered<handler>, static_cast<std::size_t>(message::count_)> handlers_{};
+  std::array<registered<immediate_handler>, immediate_users> immediates_{};
   std::unordered_map<int, std::unique_ptr<peer>> peers_;
   int last_rank_ = -1;  ///< the peer that was asked for last
   peer* last_peer_ = nullptr;
@@ -425,8 +428,6 @@ class context final : public fabric::sink, public fabric::directory {
   unsigned quick_looks_ = 0;               ///< of ready_soon
   std::atomic<std::uint32_t> asleep_ = 0;  ///< threads of this rank that sleep for something of their own
   std::atomic<std::int64_t> spin_ns_;      ///< adapts to how long waits are
-  void (*immediate_)(void* self, int source, std::uint32_t immediate) noexcept = nullptr;
-  void* immediate_self_ = nullptr;
   unsigned (*duty_)(void* self) noexcept = nullptr;
   void* duty_self_ = nullptr;
   void (*before_sleep_)(void* self) noexcept = nullptr;

@@ -37,7 +37,7 @@ engine::engine(context& ctx) : ctx_(ctx) {
   ctx.set_handler(message::notify, &engine::on_notify, this);
   ctx.set_handler(message::fence, &engine::on_fence, this);
   ctx.set_handler(message::range, &engine::on_range, this);
-  ctx.set_immediate(&engine::on_immediate, this);
+  ctx.set_immediate(immediate_user::fence, &engine::on_immediate, this);
   if (ctx.config().is(knob::user_memory, "handler")) forced_ = user_memory::handler;
   if (ctx.config().is(knob::user_memory, "shared")) forced_ = user_memory::shared;
   if (ctx.config().is(knob::user_memory, "staged")) forced_ = user_memory::staged;
@@ -60,6 +60,14 @@ engine::~engine() {
     node.peer = nullptr;
     node.kept = requests_;
   }
+}
+
+// They come round after 2^28 windows, some of which may still be there.
+std::uint32_t engine::new_slot() noexcept {
+  do {
+    last_slot_ = (last_slot_ + 1) & fence_slot_max;
+  } while (slots_.contains(last_slot_));
+  return last_slot_;
 }
 
 void engine::add(window_core& w) {
@@ -422,10 +430,10 @@ void engine::on_range(void* self, int source, std::span<const std::byte> payload
   }
 }
 
-void engine::on_immediate(void* self, int source, std::uint32_t immediate) noexcept {
+void engine::on_immediate(void* self, int source, std::uint32_t value) noexcept {
   auto& me = *static_cast<engine*>(self);
-  const auto found = me.slots_.find(slot_of_immediate(immediate));
-  if (found != me.slots_.end()) on_fence_news(*found->second, source, fence_news::finish, immediate % 4);
+  const auto found = me.slots_.find(slot_of_immediate(value));
+  if (found != me.slots_.end()) on_fence_news(*found->second, source, fence_news::finish, value % 4);
 }
 
 // ---- requests --------------------------------------------------------------------------------------------------

@@ -100,7 +100,7 @@ class engine {
   void add(window_core& w);
   void remove(window_core& w);
   /// What the next window is called in immediates to this rank.
-  [[nodiscard]] std::uint32_t new_slot() noexcept { return ++last_slot_ & 0x3fff'ffff; }
+  [[nodiscard]] std::uint32_t new_slot() noexcept;
   [[nodiscard]] window_core* find(std::uint64_t id) noexcept {
     if (last_found_ == nullptr || last_id_ != id) {
       const auto at = windows_.find(id);
@@ -183,7 +183,7 @@ class engine {
   static void on_notify(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_fence(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_range(void* self, int source, std::span<const std::byte> payload) noexcept;
-  static void on_immediate(void* self, int source, std::uint32_t immediate) noexcept;
+  static void on_immediate(void* self, int source, std::uint32_t value) noexcept;
 
   context& ctx_;
   user_memory forced_ = user_memory::automatic;

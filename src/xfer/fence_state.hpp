@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "channel/dissemination.hpp"
+#include "channel/immediate.hpp"
 #include "rma/detail/view.hpp"
 #include "rma/detail/word.hpp"
 #include "rma/layout.hpp"
@@ -89,12 +90,17 @@ struct fence_state {
   bool no_put_promised = false;                                                    ///< by the last fence
 };
 
-/// An immediate: the window's slot at the target, and the fence that counts it.
+/// The value of an immediate: the window's slot at the target, and the fence that counts it.
 constexpr unsigned fence_number_bits = 2;
+constexpr unsigned fence_slot_bits = immediate_value_bits - fence_number_bits;
+constexpr std::uint32_t fence_slot_max = (std::uint32_t{1} << fence_slot_bits) - 1;
 constexpr std::uint32_t fence_immediate(std::uint32_t slot, std::uint32_t number) noexcept {
-  return slot << fence_number_bits | number % 4;
+  return immediate_of(immediate_user::fence, slot << fence_number_bits | number % 4);
 }
-constexpr std::uint32_t slot_of_immediate(std::uint32_t immediate) noexcept { return immediate >> fence_number_bits; }
+constexpr std::uint32_t slot_of_immediate(std::uint32_t value) noexcept { return value >> fence_number_bits; }
+static_assert(user_of_immediate(fence_immediate(fence_slot_max, 7)) == immediate_user::fence);
+static_assert(slot_of_immediate(value_of_immediate(fence_immediate(fence_slot_max, 7))) == fence_slot_max);
+static_assert(value_of_immediate(fence_immediate(fence_slot_max, 7)) % 4 == 3);
 
 /// So many puts of one epoch to one target have an immediate; what goes beyond is announced by one finish message, so
 /// that a target's receive queue does not run dry however many puts there are.

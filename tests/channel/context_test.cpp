@@ -133,6 +133,29 @@ TEST_CASE("what a fabric has ended goes on by itself, and may send", "[channel][
   CHECK(at_b.came == std::vector<std::uint32_t>{7, 0});
 }
 
+TEST_CASE("an immediate goes to the user that its top bits name, without them", "[channel][context]") {
+  fake_pair two;
+  struct note {
+    std::vector<std::uint32_t> values;
+    static void take(void* self, int, std::uint32_t value) noexcept {
+      static_cast<note*>(self)->values.push_back(value);
+    }
+  } fences, programs;
+  two.b.ctx.set_immediate(immediate_user::fence, &note::take, &fences);
+  two.b.ctx.set_immediate(immediate_user::program, &note::take, &programs);
+  two.b.ctx.on_immediate(0, immediate_of(immediate_user::fence, 0));
+  two.b.ctx.on_immediate(0, immediate_of(immediate_user::program, immediate_value_max));
+  two.b.ctx.on_immediate(0, immediate_of(immediate_user::fence, immediate_value_max));
+  two.b.ctx.on_immediate(0, immediate_of(immediate_user::program, 5));
+  CHECK(fences.values == std::vector<std::uint32_t>{0, immediate_value_max});
+  CHECK(programs.values == std::vector<std::uint32_t>{immediate_value_max, 5});
+  CHECK(two.b.ctx.value(counter::messages_refused) == 0);
+  two.b.ctx.on_immediate(0, immediate_of(immediate_user::collectives, 5));  // this rank has none
+  CHECK(two.b.ctx.value(counter::messages_refused) == 1);
+  CHECK(two.a.ctx.progress() == 1);
+  CHECK(two.a.ctx.value(counter::protests) == 1);
+}
+
 TEST_CASE("a wait ends when what it waits for comes while it sleeps", "[channel][context]") {
   fake_pair two;
   numbers at_a(two.a.ctx);
