@@ -2,8 +2,7 @@
 #include "channel/context.hpp"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstring>
+#include <bit>
 #include <utility>
 
 #include "channel/long_wait.hpp"
@@ -162,7 +161,7 @@ unsigned context::progress() noexcept {
   if (!guard) return 0;  // somebody else is at it
   unsigned found = node_.poll(*this, events_per_round);
   if (wide_ != nullptr) found += wide_->poll(*this, events_per_round);
-  if (on_duty_) found += duty_(duty_self_);
+  if (on_duty_ != 0) found += do_duties();
   if (!owed_.empty()) acknowledge();
   if (!waiting_.empty()) send_waiting();
   if (found != 0) wake_others();
@@ -290,13 +289,26 @@ bool context::heard_out(std::int64_t& until_ns) noexcept {
 
 std::string context::where() noexcept {
   const char* const other = call();
-  std::string windows;
-  if (describe_ != nullptr) {
+  std::string described;
+  {
     const std::lock_guard guard(lock_);
-    windows = describe_(describe_self_);
+    for (const auto& each : describers_) {
+      const std::string calls = each.run(each.self);
+      if (!calls.empty()) described += (described.empty() ? "" : "; ") + calls;
+    }
   }
-  if (!windows.empty()) return windows;
+  if (!described.empty()) return described;
   return other != nullptr ? other : "the library";
+}
+
+// A duty may end itself, or begin another, which has its turn in the next round.
+unsigned context::do_duties() noexcept {
+  unsigned done = 0;
+  for (std::uint32_t left = on_duty_; left != 0; left &= left - 1) {
+    const auto& each = duties_[static_cast<std::size_t>(std::countr_zero(left))];
+    done += each.run(each.self);
+  }
+  return done;
 }
 
 // Waiting for an adapter takes longer than for memory, and how long depends on the adapter. Who slept for less than it
@@ -385,14 +397,16 @@ bool context::sleep(condition ready, std::int64_t until_ns, bool serves) noexcep
   {
     const std::lock_guard guard(lock_);  // whoever has it is about to finish, and may have missed what came meanwhile
     count(counter::sleeps);
-    if (!serves && before_sleep_ != nullptr) before_sleep_(before_sleep_self_);
+    if (!serves) {
+      for (const auto& each : before_sleep_) each.run(each.self);
+    }
     const std::size_t before = waiting_messages();
     if (before != 0) {
       acknowledge();
       send_waiting();
     }
     duty_due_ns_ = never_ns;
-    const bool served = on_duty_ && duty_(duty_self_) != 0;
+    const bool served = do_duties() != 0;
     due_ns = std::min(until_ns, duty_due_ns_);
     news = served || node_.pending() || node_.promised() || (wide_ != nullptr && wide_->pending()) ||
            waiting_messages() != before;
@@ -505,47 +519,6 @@ void context::on_message(int source, std::uint16_t kind, std::span<const std::by
   handlers_[kind].run(handlers_[kind].self, source, payload);
   if (accounts_) [[unlikely]]
     around_.charge(work::handler, payload.size());
-}
-
-namespace {
-
-struct protest_record {
-  std::uint32_t bytes;
-  std::uint16_t kind;
-  nonsense why;
-};
-
-const char* reason_of(nonsense why) noexcept {
-  switch (why) {
-    case nonsense::unknown_kind: return "there is no such kind";
-    case nonsense::wrong_length: return "it has another length than its kind";
-    case nonsense::wrong_contents: break;
-  }
-  return "what it says makes no sense";
-}
-
-}  // namespace
-
-void context::refuse(int source, std::uint16_t kind, std::size_t bytes, nonsense why) noexcept {
-  count(counter::messages_refused);
-  send_record(source, message::protest, protest_record{static_cast<std::uint32_t>(bytes), kind, why});
-}
-
-// Said once for each peer. No answer: two ranks that understand nothing of each other must not go on like that.
-void context::on_protest(void* self, int source, std::span<const std::byte> payload) noexcept {
-  auto& me = *static_cast<context*>(self);
-  protest_record r{};
-  if (payload.size() != sizeof r) return;
-  std::memcpy(&r, payload.data(), sizeof r);
-  me.count(counter::protests);
-  word32& protests = me.peer_of(source).protests;
-  if (protests.load() == 0) {
-    std::fprintf(stderr,
-                 "rma: rank %d: rank %d refused a message of this rank (kind %u, %u bytes): %s; do both run the same "
-                 "version, and has this rank's memory been overwritten?\n",
-                 me.rank(), source, unsigned{r.kind}, r.bytes, reason_of(r.why));
-  }
-  protests.store(protests.load(std::memory_order_relaxed) + 1);
 }
 
 void context::on_completion(std::uint64_t token, status result, std::uint64_t bytes) noexcept {

@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "boot/boot.hpp"
+#include "channel/hooks.hpp"
 #include "channel/immediate.hpp"
 #include "core/settings.hpp"
 #include "core/small_lock.hpp"
@@ -162,25 +163,20 @@ class context final : public fabric::sink, public fabric::directory {
   void set_immediate(immediate_user user, immediate_handler run, void* self) noexcept {
     immediates_[static_cast<std::size_t>(user)] = {run, self};
   }
-  /// What this rank has to do for others beside handlers, while it is `on_duty`: called under the lock in every round,
-  /// and once more before a sleep. Returns how much was done.
-  void set_duty(unsigned (*run)(void* self) noexcept, void* self) noexcept {
-    duty_ = run;
-    duty_self_ = self;
+  /// What this rank has to do for others beside handlers, while the user is `on_duty`: called under the lock in every
+  /// round, and once more before a sleep. Returns how much was done. Stays until the context goes.
+  void add_duty(unsigned (*run)(void* self) noexcept, void* self) noexcept { duties_.add(run, self); }
+  void on_duty(const void* self, bool yes) noexcept {
+    const std::uint32_t bit = std::uint32_t{1} << duties_.index_of(self);
+    on_duty_ = yes ? on_duty_ | bit : on_duty_ & ~bit;
   }
-  void on_duty(bool yes) noexcept { on_duty_ = yes; }
-  /// It wants to be called at this time, though nothing happens until then. Said again in each round.
+  /// A duty wants to be called at this time, though nothing happens until then. Said again in each round.
   void call_duty_at(std::int64_t time_ns) noexcept { duty_due_ns_ = std::min(duty_due_ns_, time_ns); }
-  /// Called under the lock when a wait is about to sleep; null: nobody is.
-  void set_before_sleep(void (*run)(void* self) noexcept, void* self) noexcept {
-    before_sleep_ = run;
-    before_sleep_self_ = self;
-  }
-  /// Says in which calls on windows this rank is; called under the lock. Nothing: in none.
-  void set_describer(std::string (*run)(void* self), void* self) noexcept {
-    describe_ = run;
-    describe_self_ = self;
-  }
+  /// Called under the lock when a wait is about to sleep.
+  void add_before_sleep(void (*run)(void* self) noexcept, void* self) noexcept { before_sleep_.add(run, self); }
+  void remove_before_sleep(const void* self) noexcept { before_sleep_.remove(self); }
+  /// Says in which calls of the user's kind this rank is; called under the lock. Nothing: in none.
+  void add_describer(std::string (*run)(void* self), void* self) noexcept { describers_.add(run, self); }
   /// In which calls it is, for people. What several threads do at once is told in part.
   [[nodiscard]] std::string where() noexcept;
   /// The call on something else than a window that this rank is in, or null.
@@ -399,6 +395,7 @@ class context final : public fabric::sink, public fabric::directory {
   bool is_expected() noexcept;
   bool anything_new() noexcept;
   std::size_t waiting_messages() noexcept;
+  unsigned do_duties() noexcept;
   void look_around(std::int64_t now_ns) noexcept;
   void bury(int rank) noexcept;
   void bury_other_nodes() noexcept;
@@ -428,16 +425,13 @@ class context final : public fabric::sink, public fabric::directory {
   unsigned quick_looks_ = 0;               ///< of ready_soon
   std::atomic<std::uint32_t> asleep_ = 0;  ///< threads of this rank that sleep for something of their own
   std::atomic<std::int64_t> spin_ns_;      ///< adapts to how long waits are
-  unsigned (*duty_)(void* self) noexcept = nullptr;
-  void* duty_self_ = nullptr;
-  void (*before_sleep_)(void* self) noexcept = nullptr;
-  void* before_sleep_self_ = nullptr;
-  std::string (*describe_)(void* self) = nullptr;
-  void* describe_self_ = nullptr;
+  hook_list<unsigned(void*) noexcept> duties_;
+  std::uint32_t on_duty_ = 0;  ///< a bit for each of them
+  std::int64_t duty_due_ns_ = std::numeric_limits<std::int64_t>::max();
+  hook_list<void(void*) noexcept> before_sleep_;
+  hook_list<std::string(void*)> describers_;
   std::atomic<const char*> call_ = nullptr;
   std::int64_t stall_report_ns_;
-  bool on_duty_ = false;
-  std::int64_t duty_due_ns_ = std::numeric_limits<std::int64_t>::max();
   std::mutex news_lock_;  ///< of dead_, left_ and the boot client's events
   std::vector<int> dead_;
   std::vector<int> left_;  ///< of other nodes

@@ -38,7 +38,7 @@ dissemination::dissemination(context& ctx) : ctx_(ctx) {
   if (!always && !ctx.waits_spin()) return;  // would be recalled at every wait
   enough_ = always ? 0 : enough_at_first;
   board_ = std::make_unique<word_board>(*ctx.wide());
-  ctx.set_before_sleep(&dissemination::on_sleep, this);
+  ctx.add_before_sleep(&dissemination::on_sleep, this);
 }
 
 dissemination::circle& dissemination::find(std::uint64_t id) noexcept {

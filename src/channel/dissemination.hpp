@@ -91,7 +91,7 @@ class dissemination {
   explicit dissemination(context& ctx);
   dissemination(const dissemination&) = delete;
   dissemination& operator=(const dissemination&) = delete;
-  ~dissemination() { ctx_.set_before_sleep(nullptr, nullptr); }
+  ~dissemination() { ctx_.remove_before_sleep(this); }
 
   /// Of the turn that this rank has begun.
   [[nodiscard]] static bool heard(const circle& c, unsigned round) noexcept {

@@ -32,8 +32,8 @@ engine::engine(context& ctx) : ctx_(ctx) {
   ctx.set_handler(message::share, &engine::on_share, this);
   ctx.set_handler(message::refuse, &engine::on_refuse, this);
   ctx.set_handler(message::lock, &engine::on_lock, this);
-  ctx.set_duty(&engine::on_duty, this);
-  ctx.set_describer(&engine::describe, this);
+  ctx.add_duty(&engine::on_duty, this);
+  ctx.add_describer(&engine::describe, this);
   ctx.set_handler(message::notify, &engine::on_notify, this);
   ctx.set_handler(message::fence, &engine::on_fence, this);
   ctx.set_handler(message::range, &engine::on_range, this);
@@ -315,7 +315,7 @@ void engine::on_lock(void* self, int source, std::span<const std::byte> payload)
 
 void engine::busy(window_core& w) {
   if (std::find(busy_.begin(), busy_.end(), &w) == busy_.end()) busy_.push_back(&w);
-  ctx_.on_duty(true);
+  ctx_.on_duty(this, true);
 }
 
 unsigned engine::on_duty(void* self) noexcept {
@@ -323,7 +323,7 @@ unsigned engine::on_duty(void* self) noexcept {
   unsigned done = 0;
   for (std::size_t i = 0; i < me.busy_.size(); ++i) done += serve_agent(*me.busy_[i]);
   std::erase_if(me.busy_, [](const window_core* w) { return !agent_is_busy(*w); });
-  me.ctx_.on_duty(!me.busy_.empty());
+  me.ctx_.on_duty(&me, !me.busy_.empty());
   return done;
 }
 
