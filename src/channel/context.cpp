@@ -78,25 +78,19 @@ void context::send(int to, message kind, std::span<const std::byte> header,
     waiting_.push_back(to);
   }
   count(counter::sends_queued);
-  std::vector<std::byte> copy(header.begin(), header.end());
-  copy.insert(copy.end(), payload.begin(), payload.end());
-  p.waiting.push_back({static_cast<std::uint16_t>(kind), std::move(copy)});
+  p.waiting.push_back(unsent_.take(static_cast<std::uint16_t>(kind), header, payload));
 }
 
+// What the fabric does not take any more for a peer that is gone is dropped.
 void context::send_waiting() noexcept {
   std::erase_if(waiting_, [&](int rank) {
     peer& p = peer_of(rank);
-    for (; p.waiting_count() != 0; ++p.waiting_first) {
-      const auto& m = p.waiting[p.waiting_first];
-      if (p.network->send(rank, m.kind, m.bytes, {}) == status::done) continue;
-      if (p.waiting_first > p.waiting.size() / 2) {  // moved once in a while, not once for each
-        p.waiting.erase(p.waiting.begin(), p.waiting.begin() + static_cast<std::ptrdiff_t>(p.waiting_first));
-        p.waiting_first = 0;
-      }
-      return gone(rank);
+    while (!p.waiting.empty()) {
+      message_pool::record& first = p.waiting.front();
+      if (p.network->send(rank, first.kind(), first.bytes(), {}) != status::done && !gone(rank)) return false;
+      p.waiting.pop_front();
+      unsent_.give_back(first);
     }
-    p.waiting.clear();
-    p.waiting_first = 0;
     return true;
   });
 }
@@ -354,15 +348,14 @@ bool context::is_expected() noexcept {
   if (node_.promised()) return true;
   if (owed_.empty() && waiting_.empty()) return false;
   const auto is_near = [&](int rank) { return peer_of(rank).network == &node_ && !gone(rank); };
-  const auto is_answer = [](const peer::queued& m) {
-    const auto kind = static_cast<message>(m.kind);
+  const auto is_answer = [](const message_pool::record& m) {
+    const auto kind = static_cast<message>(m.kind());
     return kind == message::reply || kind == message::refuse;
   };
   return std::any_of(owed_.begin(), owed_.end(), is_near) ||
          std::any_of(waiting_.begin(), waiting_.end(), [&](int rank) {
-           const peer& p = peer_of(rank);
-           const auto first = p.waiting.begin() + static_cast<std::ptrdiff_t>(p.waiting_first);
-           return std::any_of(first, p.waiting.end(), is_answer) && is_near(rank);
+           const auto& messages = peer_of(rank).waiting;
+           return std::any_of(messages.begin(), messages.end(), is_answer) && is_near(rank);
          });
 }
 

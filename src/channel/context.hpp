@@ -25,6 +25,7 @@
 #include "boot/boot.hpp"
 #include "channel/hooks.hpp"
 #include "channel/immediate.hpp"
+#include "channel/message_pool.hpp"
 #include "core/settings.hpp"
 #include "core/small_lock.hpp"
 #include "fabric/fabric.hpp"
@@ -90,13 +91,8 @@ class context final : public fabric::sink, public fabric::directory {
     word32 refusals{};                   ///< halves of copies that it could not do
     word32 protests{};                   ///< messages of ours that made no sense to it
     std::uint32_t knocks = 0;            ///< messages that were not promised because it slept
-    struct queued {
-      std::uint16_t kind;
-      std::vector<std::byte> bytes;
-    };
-    std::vector<queued> waiting;    ///< messages that found no room
-    std::size_t waiting_first = 0;  ///< of these, the first that has not been sent
-    [[nodiscard]] std::size_t waiting_count() const noexcept { return waiting.size() - waiting_first; }
+    message_pool::queue waiting;         ///< messages that found no room
+    [[nodiscard]] std::size_t waiting_count() const noexcept { return waiting.size(); }
   };
 
   /// `node` reaches the ranks of this node, `wide` (may be null) every rank, this one included.
@@ -186,6 +182,8 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] std::int64_t stall_report_ns() const noexcept { return stall_report_ns_; }
   void count(counter c, std::uint64_t n = 1) noexcept { counters_[static_cast<std::size_t>(c)] += n; }
   [[nodiscard]] std::uint64_t value(counter c) const noexcept { return counters_[static_cast<std::size_t>(c)]; }
+  /// Memory for messages that find no room: as much as has been needed at once.
+  [[nodiscard]] std::size_t unsent_bytes() const noexcept { return unsent_.reserved_bytes(); }
 
   // ---- progress ---------------------------------------------------------------------------------------------
   /// One round: poll, handle, acknowledge, send what waited. Returns how much happened.
@@ -420,6 +418,7 @@ class context final : public fabric::sink, public fabric::directory {
   peer* last_peer_ = nullptr;
   std::vector<int> owed_;     ///< peers with owed != 0
   std::vector<int> waiting_;  ///< peers with queued messages
+  message_pool unsent_;       ///< these messages
   std::array<std::uint64_t, static_cast<std::size_t>(counter::count_)> counters_{};
   patience patience_;
   unsigned quick_looks_ = 0;               ///< of ready_soon
