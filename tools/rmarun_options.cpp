@@ -47,7 +47,7 @@ class usage_formatter : public CLI::Formatter {
 
 void declare(CLI::App& app, settings& out, std::string& bind) {
   app.set_version_flag("--version", "rmarun " RMA_VERSION);
-  app.add_option("-n,--ranks", out.ranks, "How many ranks to start")
+  app.add_option("-n,--ranks", out.ranks, "How many ranks to start; mpirun's -np is the same")
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
   app.add_option("--nodes", out.nodes, "Divide the ranks, in blocks, among so many virtual nodes")
@@ -55,7 +55,8 @@ void declare(CLI::App& app, settings& out, std::string& bind) {
   app.add_option("--bind", bind, "core: bind rank i to core i (modulo their number); none: let them wander")
       ->check(CLI::IsMember({"core", "none"}))
       ->capture_default_str();
-  app.add_option("--timeout", out.timeout_s, "End the job after so many seconds; ranks that wait say where, before")
+  app.add_option("--timeout", out.timeout_s,
+                 "End the job after so many seconds, and say where each rank is; ranks that wait say so before")
       ->check(CLI::PositiveNumber);
   app.add_flag("--keep-going", out.keep_going, "When a rank fails, let the others go on");
   app.add_flag("--tag-output", out.tag_output, "Begin each line of output with the rank that wrote it: 'RANK| '");
@@ -64,6 +65,15 @@ void declare(CLI::App& app, settings& out, std::string& bind) {
       ->allow_extra_args(false);
   app.add_option("-x", out.exports, "NAME=VALUE or NAME: give the ranks this environment variable; may be repeated")
       ->allow_extra_args(false);
+}
+
+/// -np, which would be two options of one letter to CLI11, becomes -n where it is rmarun's.
+void accept_np(const CLI::App& app, int argc, char** argv) {
+  for (int i = 1; i < argc && argv[i][0] == '-' && std::string_view(argv[i]) != "--"; ++i) {
+    if (std::string_view(argv[i]) == "-np") argv[i][2] = '\0';
+    const CLI::Option* const option = app.get_option_no_throw(argv[i]);
+    if (option != nullptr && option->get_items_expected_max() > 0) ++i;  // its value
+  }
 }
 
 /// What is wrong with settings that are each fine by themselves; "" if nothing.
@@ -103,6 +113,7 @@ std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
   std::string bind = "none";
   declare(app, out, bind);
   app.prefix_command();  // what follows the program's name is the program's
+  accept_np(app, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& shown) {
