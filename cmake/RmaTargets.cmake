@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 
 # rma_add_tool(NAME n SOURCES s... [LIBRARIES l...]): a program that is installed. It may include the library's
-# internal headers, fmt and CLI11; hwloc is PkgConfig::hwloc.
+# internal headers, fmt and CLI11; hwloc is PkgConfig::hwloc. It finds a shared library from where both are installed.
 function(rma_add_tool)
   cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;LIBRARIES")
   add_executable(${arg_NAME} ${arg_SOURCES})
@@ -9,6 +9,11 @@ function(rma_add_tool)
   target_link_libraries(${arg_NAME} PRIVATE
     rma::rma rma_warnings fmt::fmt CLI11::CLI11 Threads::Threads ${arg_LIBRARIES})
   set_target_properties(${arg_NAME} PROPERTIES CXX_EXTENSIONS OFF)
+  get_target_property(library_type rma TYPE)
+  if(library_type STREQUAL SHARED_LIBRARY)
+    file(RELATIVE_PATH to_library ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+    set_target_properties(${arg_NAME} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
+  endif()
   install(TARGETS ${arg_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
