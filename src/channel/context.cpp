@@ -5,7 +5,6 @@
 #include <bit>
 #include <utility>
 
-#include "channel/long_wait.hpp"
 #include "core/assert.hpp"
 
 namespace rma::detail {
@@ -203,12 +202,14 @@ void context::look_at_adapter() noexcept {
   if (!waiting_.empty()) send_waiting();
 }
 
-status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, waiting how) noexcept {
+status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, waiting how,
+                          long_wait* whole) noexcept {
   around_.inside(true);
   const bool serves = how == waiting::serving;
   const std::int64_t spin_most_ns = (serves ? spin_stretch_of_thread : spin_stretch) * patience_.spin_ns;
   std::int64_t idle_since_ns = 0;
-  long_wait watch(*this);
+  long_wait own(*this);
+  long_wait& watch = whole != nullptr ? *whole : own;
   bool busy = true;  // since the clock was looked at
   unsigned idle_rounds = 0;
   unsigned turn = 0;

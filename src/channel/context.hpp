@@ -25,6 +25,7 @@
 #include "boot/boot.hpp"
 #include "channel/hooks.hpp"
 #include "channel/immediate.hpp"
+#include "channel/long_wait.hpp"
 #include "channel/message_pool.hpp"
 #include "core/settings.hpp"
 #include "core/small_lock.hpp"
@@ -263,23 +264,24 @@ class context final : public fabric::sink, public fabric::directory {
     return s != status::retry_queue_full ? s : until_room(guard, peer_rank, post);
   }
 
-  /// Passes so much time; `peer_failed` or the like if `failed` says so meanwhile.
+  /// Passes so much time; `peer_failed` or the like if `failed` says so meanwhile. `whole`: the wait that this is a
+  /// part of, if it is made of several.
   template <class Failed>
-  status pause(std::int64_t time_ns, Failed&& failed) noexcept {
+  status pause(std::int64_t time_ns, Failed&& failed, long_wait* whole = nullptr) noexcept {
     const std::int64_t until_ns = around_.now_ns() + time_ns;
     const auto over = [&]() noexcept { return around_.now_ns() >= until_ns; };
-    return wait_slow(condition_of(over), judge_of(failed), until_ns);
+    return wait_slow(condition_of(over), judge_of(failed), until_ns, waiting::rung, whole);
   }
   /// wait_until for so much time at most: for what nobody wakes a sleeper.
   template <class Ready, class Failed>
-  status wait_at_most(std::int64_t time_ns, Ready&& ready, Failed&& failed) noexcept {
+  status wait_at_most(std::int64_t time_ns, Ready&& ready, Failed&& failed, long_wait* whole = nullptr) noexcept {
     for (unsigned i = 0; i < patience_.first_spins; ++i) {
       if (ready()) return status::done;
       spin_pause();
     }
     const std::int64_t until_ns = around_.now_ns() + time_ns;
     const auto over = [&]() noexcept { return ready() || around_.now_ns() >= until_ns; };
-    return wait_slow(condition_of(over), judge_of(failed), until_ns);
+    return wait_slow(condition_of(over), judge_of(failed), until_ns, waiting::rung, whole);
   }
 
   /// wait_until for what nobody rings for. When it sleeps it does so for an eighth of the time it has waited, 4 ms at
@@ -301,11 +303,12 @@ class context final : public fabric::sink, public fabric::directory {
     bool end = false;
     const auto look = [&]() noexcept { return end = ready(); };
     status s = status::done;
+    long_wait whole(*this);
     while (ok(s) && !end) {
       if (!silent()) s = wait_for_message([&]() noexcept { return look() || silent(); }, never);
       for (std::int64_t pause_ns = pause_first_ns; ok(s) && !end && silent() && !look();
            pause_ns = std::min(2 * pause_ns, pause_max_ns))
-        s = pause(pause_ns, never);
+        s = pause(pause_ns, never, &whole);
     }
     return s;
   }
@@ -383,7 +386,8 @@ class context final : public fabric::sink, public fabric::directory {
     unrung,  ///< or does not: it is looked at now and then
     serving  ///< for others, while the program computes
   };
-  status wait_slow(condition ready, judge failed, std::int64_t until_ns, waiting how = waiting::rung) noexcept;
+  status wait_slow(condition ready, judge failed, std::int64_t until_ns, waiting how = waiting::rung,
+                   long_wait* whole = nullptr) noexcept;
   bool heard_out(std::int64_t& until_ns) noexcept;
   bool sleep(condition ready, std::int64_t until_ns, bool serves) noexcept;
   void wake_others() noexcept;

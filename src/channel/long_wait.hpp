@@ -3,7 +3,7 @@
 /// A wait that lasts. Most hangs are mistakes of a program: a rank that does not come to a collective call, a signal
 /// that nobody sends. Who waits for a second leaves word where it is for the ranks of its node; who waits for
 /// RMA_STALL_REPORT_S tells the user where all of them are, once for the node, then after twice the time, and so on.
-/// Waits that are made of pauses (for a lock that only an adapter knows of) are not seen.
+/// A wait that is made of pauses (for a lock that only an adapter knows of) gives each the same `long_wait`.
 #pragma once
 
 #include <cstdint>

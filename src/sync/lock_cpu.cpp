@@ -439,8 +439,9 @@ status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
   status s = status::done;
   {
     const absence out(w);
+    long_wait whole(*w.ctx);
     do {
-      s = wait.is_out() ? w.ctx->wait_at_most(drain_ns, over, failed)
+      s = wait.is_out() ? w.ctx->wait_at_most(drain_ns, over, failed, &whole)
                         : w.ctx->wait_until([&]() noexcept { return over() || wait.is_out(); }, failed);
     } while (s == status::done && !got && !wait.moved());
   }

@@ -109,7 +109,8 @@ class fompi_wait {
       w_.ctx->count(counter::lock_waits);
     }
     const absence out(w_);
-    return w_.ctx->pause(part_ns, [this]() noexcept { return lost(); });
+    return w_.ctx->pause(
+        part_ns, [this]() noexcept { return lost(); }, &whole_);
   }
   /// `peer_failed` if the writer that was seen, or whoever has a word, is gone, or who is counted may be.
   status lost() noexcept {
@@ -177,6 +178,7 @@ class fompi_wait {
   int suspected_ = -1;               ///< a writer that is gone
   bool watched_ = false;
   bool has_to_look_ = false;  ///< since somebody is suspected
+  long_wait whole_{*w_.ctx};  ///< that the pauses are parts of
 };
 
 /// acquire_fompi without waiting: what the words answer at once, and no more than that for each pause.

@@ -23,8 +23,8 @@ class between_homes {
     const int peer = w_.world_rank(target_);
     const bool self = target_ == w_.team->rank;
     const absence out(w_);
-    const status s =
-        w_.ctx->pause(ns_, [&]() noexcept { return !self && w_.ctx->gone(peer) ? status::peer_failed : status::done; });
+    const status s = w_.ctx->pause(
+        ns_, [&]() noexcept { return !self && w_.ctx->gone(peer) ? status::peer_failed : status::done; }, &whole_);
     if (s == status::peer_failed) w_.ctx->blame(peer);
     ns_ = std::min(2 * ns_, retry_max_ns);
     return s;
@@ -34,6 +34,7 @@ class between_homes {
   window_core& w_;
   int target_;
   std::int64_t ns_ = retry_first_ns;
+  long_wait whole_{*w_.ctx};
 };
 
 /// This rank holds the network word exclusively; afterwards it holds the CPU lock as `kind`.

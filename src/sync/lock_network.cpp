@@ -159,7 +159,8 @@ class network_wait {
       w_.ctx->count(counter::lock_waits);
     }
     const absence out(w_);
-    return w_.ctx->pause(part_ns, [this]() noexcept { return lost(); });
+    return w_.ctx->pause(
+        part_ns, [this]() noexcept { return lost(); }, &whole_);
   }
   /// `peer_failed` if a holder that was seen, or the target, is gone, or may be.
   status lost() noexcept {
@@ -229,6 +230,7 @@ class network_wait {
   int suspected_ = -1;            ///< a holder that is gone
   bool watched_ = false;
   bool has_to_look_ = false;  ///< since somebody is suspected
+  long_wait whole_{*w_.ctx};  ///< that the pauses are parts of
   bool once_ = false;
 };
 

@@ -53,9 +53,10 @@ status lock_stripe(window_core& w, stripe_lock& stripe) noexcept {
     return status::done;
   };
   status s = status::done;
+  long_wait whole(*w.ctx);
   for (std::int64_t pause_ns = stripe_pause_ns; s == status::done && !mine;
        pause_ns = std::min(2 * pause_ns, stripe_pause_max_ns)) {
-    s = w.ctx->wait_at_most(pause_ns, ready, take_from_dead);
+    s = w.ctx->wait_at_most(pause_ns, ready, take_from_dead, &whole);
   }
   return s;
 }
