@@ -55,6 +55,7 @@ class job {
   void begin_end(int exit_status);
   void signal_ranks(int number) const;
   [[nodiscard]] std::string running_ranks() const;
+  void say_where_ranks_are() const;
   void clean_up();
 
   const settings asked_;

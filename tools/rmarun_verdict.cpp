@@ -4,9 +4,14 @@
 #include <fmt/format.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "core/process_state.hpp"
 #include "rmarun_job.hpp"
 
 namespace rma::launcher {
@@ -100,9 +105,28 @@ void job::on_deadlines() {
   if (now < timeout_at_ || !ends_itself() || running_ == 0) return;
   say(fmt::format("the job did not end within {} s (--timeout) and is stopped; still running: ranks {}",
                   asked_.timeout_s, running_ranks()));
+  say_where_ranks_are();
   timeout_at_ = boot_clock::time_point::max();
   verdict_ = exit_timeout;
   begin_end(exit_timeout);
+}
+
+/// As far as the job's server and the system know it. Ranks that have started and wait have said so themselves.
+void job::say_where_ranks_are() const {
+  constexpr std::size_t lines_max = 16;
+  std::vector<std::pair<std::string, std::vector<int>>> ranks;  // by place, in the order of the first of each
+  for (std::size_t rank = 0; rank < pids_.size(); ++rank) {
+    if (pids_[rank] <= 0) continue;
+    const std::string stopped = detail::why_stopped(pids_[rank]);
+    const std::string where = server_.where(static_cast<int>(rank));
+    const std::string place = stopped.empty() ? where : fmt::format("{}; {}", stopped, where);
+    auto at = std::ranges::find(ranks, place, &decltype(ranks)::value_type::first);
+    if (at == ranks.end()) at = ranks.insert(at, {place, {}});
+    at->second.push_back(static_cast<int>(rank));
+  }
+  for (std::size_t i = 0; i < std::min(ranks.size(), lines_max); ++i)
+    say(fmt::format("  {}: {}", detail::names_of_ranks(ranks[i].second), ranks[i].first));
+  if (ranks.size() > lines_max) say("  ...");
 }
 
 std::string job::running_ranks() const {

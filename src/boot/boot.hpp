@@ -26,7 +26,7 @@ struct options {
   int size = 1;
   std::string key;         ///< job key, hex; both sides prove that they know it, it never crosses the wire
   std::string node;        ///< virtual node name; "" means the machine itself
-  int timeout_ms = 60000;  ///< how long to wait for the others to appear
+  int timeout_ms = 60000;  ///< the longest wait for the others, or for the job's server
   std::string interface;   ///< pmix, pmi2: where rank 0 listens, if the job has several nodes; see address_of_interface
   int peer_timeout_ms = 10000;    ///< tcp: a host that is silent for so long is taken for dead
   bool served_by_rank_0 = false;  ///< somebody else has started the job's server, in rank 0's process
@@ -57,14 +57,20 @@ class client {
   [[nodiscard]] virtual std::vector<int> members_of(const std::string& /*set*/) const { return {}; }
 
   /// Publishes `value`; visible to every rank that asks for `key`, at the latest after the next fence. A second put of
-  /// a key replaces the value. `bad_size` beyond key_bytes_max (4096) or value_bytes_max (1 MiB).
+  /// a key replaces the value. `bad_size` beyond key_bytes_max (4096) or value_bytes_max (1 MiB). This, get and fence:
+  /// `bad_boot` after `options::timeout_ms`; then `raise_job_ended` says who has not come, if the job is starting.
   virtual status put(std::string_view key, std::string_view value) = 0;
-  /// Waits until some rank has put `key`. `peer_failed` if it is missing and a rank died of which poll_events has not
+  /// Waits until some rank has put `key`; asked again, a server that owes an answer since then is not waited for.
+  /// `peer_failed` if it is missing and a rank died of which poll_events has not
   /// told yet (afterwards survivors can go on among themselves) or all others are gone; `bad_argument` if every rank
   /// waits, so that nobody can put it; `job_aborted` on abort.
   virtual status get(std::string_view key, std::string& value) = 0;
   /// Waits for all ranks. `peer_failed` if one of them is dead or has left.
   virtual status fence() = 0;
+  /// What this rank does next in the start, for the others to read if it gets no further. `waits`: for others.
+  virtual void begin_step(std::string_view /*what*/, bool /*waits*/ = false) noexcept {}
+  /// Whom the start waits for, and what those were last doing. A last question: the start has failed.
+  [[nodiscard]] virtual std::string late_ranks() { return {}; }
   /// Ends the job: the launcher prints `message`, kills the rest and exits with `code` (where there is no rmarun, this
   /// prints and the others get `job_aborted`). Returns when the news is out or cannot be sent, at most 2 s later: the
   /// caller then ends its process.
@@ -98,7 +104,7 @@ std::unique_ptr<client> join(const options& how);
 std::unique_ptr<client> join_served(const options& how);
 
 /// Throws rma::Error: a call has failed by `why` while the job started, and that is all there will be of the job. Names
-/// who or what has ended it.
+/// who or what has ended it, or holds it up.
 [[noreturn]] void raise_job_ended(client& me, status why);
 
 /// What the launcher put into the environment. Throws rma::Error(bad_boot) if it makes no sense.

@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::chrono::milliseconds retry_pause_min{5};
 constexpr std::chrono::milliseconds retry_pause_max{250};
-constexpr std::chrono::seconds ask_patience{1};
 
 Error bad_boot(const std::string& what) { return {status::bad_boot, what}; }
 
@@ -55,6 +54,9 @@ std::string after(const options& how) {
   return " after " + std::to_string(how.timeout_ms) + " ms";
 }
 
+/// Whose process the job's server is in.
+std::string server_process(const options& how) { return rank_0_serves(how) ? "the process of rank 0" : "rmarun"; }
+
 /// What to do when nobody can be reached.
 std::string remedy(const boot_address& where) {
   return where.local ? "; is the rmarun that started this job still running?"
@@ -89,8 +91,8 @@ bool expect(frame_link& at, message wanted, frame& got, const options& how, boot
     case frame_link::result::ready: break;
     case frame_link::result::closed: return false;
     case frame_link::result::timed_out:
-      throw bad_boot(who_and_where(how) + "it accepted the connection, but did not answer" + after(how) +
-                     "; is that process stopped, or out of descriptors (ulimit -n)?");
+      throw bad_boot(who_and_where(how) + "it accepted the connection, but did not answer" + after(how) + "; is " +
+                     server_process(how) + " stopped, or out of descriptors (ulimit -n)?");
     case frame_link::result::garbage:
       throw bad_boot(who_and_where(how) + "what listens there does not speak rma's protocol");
   }
@@ -150,18 +152,22 @@ std::string where_it_listens(const server* hosted) {
 
 [[noreturn]] void give_up_waiting(frame_link& at, const options& how, const server* hosted) {
   const auto deadline = boot_clock::now() + ask_patience;
-  std::string who = "some";
+  std::string who;
   frame got;
-  if (at.send(bare_frame(message::ask_missing), deadline) == frame_link::result::ready) {
-    while (at.next(got, deadline) == frame_link::result::ready) {
-      if (got.type != message::missing) continue;
-      who = one_line(body_reader(got.body).text());
-      break;
+  if (at.send(bare_frame(message::ask_late), deadline) == frame_link::result::ready) {
+    while (who.empty() && at.next(got, deadline) == frame_link::result::ready) {
+      if (got.type == message::late) who = one_line(body_reader(got.body).text());
     }
+  }
+  if (who.empty()) {
+    throw bad_boot("rank " + std::to_string(how.rank) + " joined " + how.address + ", but" + after(how) +
+                   " the job's server does not answer; is " + server_process(how) + " stopped?");
   }
   throw bad_boot("rank " + std::to_string(how.rank) + " joined " + how.address + ", but" + after(how) +
                  " these ranks of " + std::to_string(how.size) + " have not: " + who +
-                 "; have they been started, with this RMA_BOOT?" + where_it_listens(hosted));
+                 (rank_0_serves(how) ? "; have they been started, with this RMA_BOOT?"
+                                     : "; do they make a Runtime, or are those processes stopped?") +
+                 where_it_listens(hosted));
 }
 
 /// False if the server was that of a job before this one, which ends.
@@ -212,6 +218,11 @@ void raise_job_ended(client& me, status why) {
                 (who < 0 ? "another rank" : "rank " + std::to_string(who)) + " ended while the job started" + code +
                     "; see what it has said",
                 who);
+  }
+  if (why == status::bad_boot) {
+    throw Error(why, "rank " + std::to_string(me.rank()) + " of " + std::to_string(me.size()) +
+                         ": the job's start has not gone on for RMA_BOOT_TIMEOUT_MS; it waits for " + me.late_ranks() +
+                         "; is that process stopped, or does it hang?");
   }
   if (why == status::fabric_lost) {
     throw Error(why, std::string("the job's server, in ") + (me.rank_0_serves() ? "the process of rank 0" : "rmarun") +

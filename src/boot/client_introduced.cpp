@@ -33,6 +33,8 @@ class introduced_client final : public client {
   status put(std::string_view key, std::string_view value) override { return channel_->put(key, value); }
   status get(std::string_view key, std::string& value) override { return channel_->get(key, value); }
   status fence() override { return channel_->fence(); }
+  void begin_step(std::string_view what, bool waits) noexcept override { channel_->begin_step(what, waits); }
+  [[nodiscard]] std::string late_ranks() override { return channel_->late_ranks(); }
   void abort(int code, std::string_view message) noexcept override {
     channel_->abort(code, message);
     by_->abort(code, message);

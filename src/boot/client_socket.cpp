@@ -35,7 +35,8 @@ socket_client::socket_client(const options& how, frame_link connected, std::uniq
     : rank_(how.rank),
       size_(how.size),
       key_(how.key),
-      rank_0_serves_(how.served_by_rank_0 || !how.address.starts_with("local://")),
+      timeout_(how.timeout_ms),
+      rank_0_serves_(boot::rank_0_serves(how)),
       hosted_(std::move(hosted)),
       link_(std::move(connected)),
       bell_(checked_fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "an eventfd")),
@@ -47,15 +48,14 @@ socket_client::socket_client(const options& how, frame_link connected, std::uniq
 
 status socket_client::put(std::string_view key, std::string_view value) {
   if (key.size() > key_bytes_max || value.size() > value_bytes_max) return status::bad_size;
-  return send(frame_writer(message::put).text(key).text(value).finish(), no_deadline);
+  return send(frame_writer(message::put).text(key).text(value).finish(), boot_clock::now() + timeout_);
 }
 
 status socket_client::get(std::string_view key, std::string& value) {
   if (key.size() > key_bytes_max) return status::bad_size;
   frame reply;
-  status s = send(frame_writer(message::get).u32(deaths_told_).text(key).finish(), no_deadline);
-  if (s == status::done) s = await_reply(reply, no_deadline);
-  if (s != status::done) return s;
+  if (const status s = ask(frame_writer(message::get).u32(deaths_told_).text(key).finish(), reply); s != status::done)
+    return s;
   body_reader body(reply.body);
   if (reply.type == message::value) {
     const std::string_view found = body.text();
@@ -70,11 +70,28 @@ status socket_client::get(std::string_view key, std::string& value) {
 
 status socket_client::fence() {
   frame reply;
-  status s = send(bare_frame(message::fence), no_deadline);
-  if (s == status::done) s = await_reply(reply, no_deadline);
-  if (s != status::done) return s;
+  if (const status s = ask(bare_frame(message::fence), reply); s != status::done) return s;
   if (reply.type == message::fence_done) return status::done;
   return reply.type == message::fence_failed ? status::peer_failed : lose();
+}
+
+void socket_client::begin_step(std::string_view what, bool waits) noexcept try {
+  const std::string_view step = what.substr(0, step_bytes_max);
+  (void)send(frame_writer(message::step).u8(waits ? 1 : 0).text(step).finish(), boot_clock::now() + timeout_);
+} catch (...) {  // out of memory: the next call will say so
+}
+
+std::string socket_client::late_ranks() {
+  const auto deadline = boot_clock::now() + ask_patience;
+  frame reply;
+  overdue_ = 0;  // what was asked before does not matter any more
+  for (status s = send(bare_frame(message::ask_late), deadline); s == status::done;) {
+    s = await_reply(reply, deadline);
+    if (s != status::done || reply.type != message::late) continue;
+    const std::string late = one_line(body_reader(reply.body).text());
+    return late.empty() ? "others than the job's server knows of" : late;
+  }
+  return std::string("the job's server, in ") + (rank_0_serves_ ? "the process of rank 0" : "rmarun");
 }
 
 void socket_client::abort(int code, std::string_view message_text) noexcept try {
@@ -128,18 +145,38 @@ void socket_client::take_departures(std::vector<int>& left) {
   left_.clear();
 }
 
+/// A question that has an answer. While the answer to an earlier one is overdue, there is no point in waiting again.
+status socket_client::ask(const std::string& question, frame& reply) {
+  if (overdue_ > 0) {
+    if (const status s = await_reply(reply, boot_clock::time_point{}); s != status::not_yet) return s;
+    if (overdue_ > 0) return status::bad_boot;
+  }
+  const auto deadline = boot_clock::now() + timeout_;
+  status s = send(question, deadline);
+  if (s == status::done) s = await_reply(reply, deadline);
+  if (s != status::not_yet) return s;
+  ++overdue_;
+  return status::bad_boot;
+}
+
 status socket_client::send(const std::string& frame_bytes, boot_clock::time_point deadline) {
   if (broken_ != status::done) return broken_;
   const frame_link::result sent = link_.send(frame_bytes, deadline);
-  return sent == frame_link::result::ready ? status::done : lose();
+  if (sent == frame_link::result::ready) return status::done;
+  (void)lose();
+  if (sent == frame_link::result::timed_out) broken_ = status::bad_boot;  // part of a frame may have gone out
+  return broken_;
 }
 
-/// The next frame that is no news.
+/// The next frame that is neither news nor an overdue answer; `not_yet` if none comes in time.
 status socket_client::await_reply(frame& reply, boot_clock::time_point deadline) {
   while (broken_ == status::done) {
     const frame_link::result got = link_.next(reply, deadline);
+    if (got == frame_link::result::timed_out) return status::not_yet;
     if (got != frame_link::result::ready) return lose();
-    if (!take_news(reply)) return status::done;
+    if (take_news(reply)) continue;
+    if (overdue_ == 0) return status::done;
+    --overdue_;
   }
   return broken_;
 }

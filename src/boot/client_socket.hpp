@@ -3,6 +3,7 @@
 /// A rank's connection to the server of its job, for local and tcp mode.
 #pragma once
 
+#include <chrono>
 #include <deque>
 #include <memory>
 #include <string>
@@ -13,6 +14,12 @@
 #include "boot/server.hpp"
 
 namespace rma::boot {
+
+/// How long the question waits for an answer, who holds up the start.
+inline constexpr std::chrono::seconds ask_patience{1};
+
+/// The job's server is in rank 0's process, not in rmarun.
+inline bool rank_0_serves(const options& how) { return how.served_by_rank_0 || !how.address.starts_with("local://"); }
 
 class socket_client final : public client {
  public:
@@ -28,6 +35,8 @@ class socket_client final : public client {
   status put(std::string_view key, std::string_view value) override;
   status get(std::string_view key, std::string& value) override;
   status fence() override;
+  void begin_step(std::string_view what, bool waits) noexcept override;
+  [[nodiscard]] std::string late_ranks() override;
   void abort(int code, std::string_view message) noexcept override;
   void leave() noexcept override;
   void report_death(int rank) noexcept override;
@@ -38,6 +47,7 @@ class socket_client final : public client {
  private:
   status send(const std::string& frame_bytes, boot_clock::time_point deadline);
   status await_reply(frame& reply, boot_clock::time_point deadline);
+  status ask(const std::string& question, frame& reply);
   bool take_news(const frame& received);
   status lose();
   void ring();
@@ -45,6 +55,7 @@ class socket_client final : public client {
   int rank_;
   int size_;
   std::string key_;
+  std::chrono::milliseconds timeout_;
   bool rank_0_serves_;              ///< and no rmarun, which would print an abort's message
   std::unique_ptr<server> hosted_;  ///< outlives link_
   frame_link link_;
@@ -53,6 +64,7 @@ class socket_client final : public client {
   std::deque<int> died_;  ///< not told yet
   std::deque<int> left_;  ///< not told yet
   std::uint32_t deaths_told_ = 0;
+  unsigned overdue_ = 0;          ///< answers that have not come in time, and may yet
   status broken_ = status::done;  ///< why no further call can work
   bool in_good_order_ = false;    ///< the server said good-bye, or this rank did
 };

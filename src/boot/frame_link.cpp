@@ -15,8 +15,7 @@ namespace {
 bool wait_for(int fd, short events, boot_clock::time_point deadline) {
   for (;;) {
     pollfd wait{fd, events, 0};
-    const int timeout_ms = deadline == no_deadline ? -1 : ms_until(deadline);
-    const int ready = ::poll(&wait, 1, timeout_ms);
+    const int ready = ::poll(&wait, 1, ms_until(deadline));
     if (ready > 0) return true;
     if (ready == 0) return false;
     if (errno != EINTR) return true;  // let the following call say what is wrong

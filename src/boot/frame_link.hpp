@@ -32,7 +32,4 @@ class frame_link {
   frame_reader reader_;
 };
 
-/// Waits that end only with an answer: the server answers or its connection ends.
-inline constexpr boot_clock::time_point no_deadline = boot_clock::time_point::max();
-
 }  // namespace rma::boot

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "boot/pmi2_session.hpp"
 
+#include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -112,11 +113,28 @@ std::string pmi2_session::hear(std::size_t bytes) const {
   return text;
 }
 
-pmi2_session::fields pmi2_session::ask(std::string_view command, std::string_view arguments) {
+/// For an answer that the other ranks may keep waiting.
+void pmi2_session::await_answer(int timeout_s) const {
+  const auto deadline = boot_clock::now() + std::chrono::seconds(timeout_s);
+  pollfd wait{fd_.get(), POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&wait, 1, ms_until(deadline));
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 0) {
+    throw no_boot("rank " + std::to_string(rank_) + " of " + std::to_string(size_) + " has waited for " +
+                  std::to_string(timeout_s) + " s (RMA_BOOT_TIMEOUT_MS) for the other ranks to come; is one of them " +
+                  "stopped? The launcher does not say which");
+  }
+}
+
+/// `timeout_s`: how long the answer may take; 0: the launcher gives it at once.
+pmi2_session::fields pmi2_session::ask(std::string_view command, std::string_view arguments, int timeout_s) {
   const std::string body = "cmd=" + std::string(command) + ";" + std::string(arguments);
   std::string length = std::to_string(body.size());
   length.insert(0, length_chars - length.size(), ' ');
   say(length + body);
+  if (timeout_s > 0) await_answer(timeout_s);
   std::string answer_length = hear(length_chars);
   answer_length.erase(0, std::min(answer_length.find_first_not_of(' '), answer_length.size()));
   answer_length.erase(std::min(answer_length.find(' '), answer_length.size()));
@@ -149,9 +167,9 @@ bool pmi2_session::one_node() {
   return mapping != said.end() && pmi2_nodes(mapping->second) == 1;
 }
 
-std::string pmi2_session::from_rank_0(const std::string& text, int) {
+std::string pmi2_session::from_rank_0(const std::string& text, int timeout_s) {
   if (rank_ == 0) (void)ask("kvs-put", "key=" + std::string(job_entry) + ";value=" + text + ";");
-  (void)ask("kvs-fence", "");
+  (void)ask("kvs-fence", "", timeout_s);
   const fields said = ask("kvs-get", "jobid=;srcid=-1;key=" + std::string(job_entry) + ";");
   const auto value = said.find("value");
   if (value == said.end()) throw no_boot("the launcher has lost what rank 0 has stored");

@@ -45,7 +45,8 @@ class pmi2_session final : public introduction {
   using fields = std::map<std::string, std::string, std::less<>>;
   void say(std::string_view text) const;
   [[nodiscard]] std::string hear(std::size_t bytes) const;
-  fields ask(std::string_view command, std::string_view arguments);
+  fields ask(std::string_view command, std::string_view arguments, int timeout_s = 0);
+  void await_answer(int timeout_s) const;
   [[nodiscard]] int number(const fields& from, std::string_view name) const;
 
   unique_fd fd_;

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <string_view>
 
-#define RMA_PMIX_CALLS(call)                                                                                     \
-  call(PMIx_Abort) call(PMIx_Commit) call(PMIx_Error_string) call(PMIx_Fence) call(PMIx_Finalize) call(PMIx_Get) \
+#define RMA_PMIX_CALLS(call)                                                                                        \
+  call(PMIx_Abort) call(PMIx_Commit) call(PMIx_Error_string) call(PMIx_Fence_nb) call(PMIx_Finalize) call(PMIx_Get) \
       call(PMIx_Init) call(PMIx_Put) call(PMIx_Query_info_nb)
 
 namespace rma::boot {

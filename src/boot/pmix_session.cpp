@@ -3,8 +3,11 @@
 
 #include <dlfcn.h>
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdlib>
 #include <memory>
+#include <mutex>
 
 #include "rma/error.hpp"
 
@@ -26,6 +29,27 @@ pmix_value_t value_of(std::uint32_t number) {
   made.type = PMIX_UINT32;
   made.data.uint32 = number;
   return made;
+}
+
+/// All ranks have come to a fence, or will not. PMIx's thread has a share of it: it may say so when nobody waits any
+/// more.
+struct meeting {
+  pmix_info_t how[2] = {directive(PMIX_COLLECT_DATA), directive(PMIX_TIMEOUT)};
+  std::mutex lock;  ///< of what follows
+  std::condition_variable ended;
+  bool over = false;
+  pmix_status_t outcome = PMIX_SUCCESS;
+};
+using shared_meeting = std::shared_ptr<meeting>;
+
+/// Called by PMIx's thread; `mine` is its share.
+void end_meeting(pmix_status_t outcome, void* mine) {
+  const std::unique_ptr<shared_meeting> share(static_cast<shared_meeting*>(mine));
+  meeting& all = **share;
+  const std::lock_guard hold(all.lock);
+  all.outcome = outcome;
+  all.over = true;
+  all.ended.notify_all();
 }
 
 // One for each session: PMIx counts how often it was started.
@@ -77,6 +101,27 @@ unsigned pmix_session::next_round() const {
   return last + 1;
 }
 
+/// Launchers may ignore the time-out that they are given.
+void pmix_session::meet(int timeout_s) const {
+  const auto all = std::make_shared<meeting>();
+  all->how[1].value.type = PMIX_INT;
+  all->how[1].value.data.integer = timeout_s;
+  auto share = std::make_unique<shared_meeting>(all);
+  const pmix_status_t begun = pmix_.PMIx_Fence_nb(nullptr, 0, all->how, 2, end_meeting, share.get());
+  if (begun == PMIX_OPERATION_SUCCEEDED) return;  // and PMIx does not call
+  check("wait for all ranks", begun);
+  (void)share.release();
+  std::unique_lock hold(all->lock);
+  const bool in_time = all->ended.wait_for(hold, std::chrono::seconds(timeout_s), [&all] { return all->over; });
+  if (!in_time || all->outcome == PMIX_ERR_TIMEOUT) {
+    throw Error(status::bad_boot, "rank " + std::to_string(rank()) + " of " + std::to_string(size_) +
+                                      " has waited for " + std::to_string(timeout_s) +
+                                      " s (RMA_BOOT_TIMEOUT_MS) for the other ranks to come to PMIx; is one of them "
+                                      "stopped? PMIx does not say which");
+  }
+  check("wait for all ranks", all->outcome);
+}
+
 std::string pmix_session::from_rank_0(const std::string& text, int timeout_s) {
   const std::string key = "rma.job." + std::to_string(next_round());
   if (rank() == 0) {
@@ -86,10 +131,7 @@ std::string pmix_session::from_rank_0(const std::string& text, int timeout_s) {
     check("store a value", pmix_.PMIx_Put(PMIX_GLOBAL, key.c_str(), &value));
     check("send a value", pmix_.PMIx_Commit());
   }
-  pmix_info_t how[] = {directive(PMIX_COLLECT_DATA), directive(PMIX_TIMEOUT)};
-  how[1].value.type = PMIX_INT;
-  how[1].value.data.integer = timeout_s;
-  check("wait for all ranks", pmix_.PMIx_Fence(nullptr, 0, how, 2));
+  meet(timeout_s);
   pmix_proc_t first = me_;
   first.rank = 0;
   pmix_value_t* raw = nullptr;

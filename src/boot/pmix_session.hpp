@@ -3,7 +3,7 @@
 /// What is asked of PMIx.
 ///
 ///   PMIx_Init -> rank, size, ranks on this node
-///   rank 0: PMIx_Put; all: PMIx_Fence that collects, PMIx_Get
+///   rank 0: PMIx_Put; all: PMIx_Fence_nb that collects, PMIx_Get
 ///   any rank, later: PMIx_Query_info_nb for process sets (pmix_sets.cpp)
 ///   PMIx_Abort; at the process's end PMIx_Finalize
 #pragma once
@@ -37,6 +37,7 @@ class pmix_session final : public introduction {
  private:
   [[noreturn]] void refuse(const char* what, pmix_status_t why) const;
   void check(const char* what, pmix_status_t s) const;
+  void meet(int timeout_s) const;
   int number(const char* key) const;
   unsigned next_round() const;
 

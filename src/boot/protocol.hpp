@@ -8,6 +8,7 @@
 ///   proof(HMAC(key, client...))  ->
 ///                                <-  welcome(HMAC(key, server...)) or refuse(reason)
 ///                                <-  ready                         all ranks are here
+///   step                         ->                                (no reply)
 ///   put | get | fence | ...      ->
 ///                                <-  value | no_value | fence_done | fence_failed | bye   (replies, in order)
 ///                                <-  died | left | aborted | closing                      (news, at any time)
@@ -24,10 +25,11 @@ namespace rma::boot {
 
 inline constexpr std::size_t key_bytes_max = 4096;
 inline constexpr std::size_t value_bytes_max = std::size_t{1} << 20;
-inline constexpr std::size_t text_bytes_max = 4096;           ///< refusals and abort messages
+inline constexpr std::size_t text_bytes_max = 4096;  ///< refusals and abort messages
+inline constexpr std::size_t step_bytes_max = 200;
 inline constexpr std::size_t stranger_frame_bytes_max = 512;  ///< before the key is proven
 inline constexpr std::size_t member_frame_bytes_max = value_bytes_max + key_bytes_max + 64;
-inline constexpr std::string_view hello_magic = "rma-boot-2";  ///< name and version in one
+inline constexpr std::string_view hello_magic = "rma-boot-3";  ///< name and version in one
 
 enum class message : std::uint8_t {
   hello = 1,     ///< text magic, u32 rank, u32 size, 32 raw bytes Nc
@@ -36,8 +38,9 @@ enum class message : std::uint8_t {
   welcome,       ///< 32 raw bytes
   refuse,        ///< text reason
   ready,         ///< (empty)
-  ask_missing,   ///< (empty)
-  missing,       ///< text: the ranks that have not joined
+  ask_late,      ///< (empty); also while the sender waits
+  late,          ///< text: the ranks that have not joined; if all have, those that others wait for
+  step,          ///< u8 1 if it is a wait for others, text: what the rank does next in the start
   put,           ///< text key, text value
   get,           ///< u32 deaths that the caller has been told of, text key
   value,         ///< text value

@@ -16,6 +16,7 @@ void round::broadcast(const std::string& frame_bytes) {
 void round::join(int rank) {
   assert(state(rank) == rank_state::absent);
   members_[index(rank)].state = rank_state::joined;
+  members_[index(rank)].step = "has joined the job";
   for (const int dead : deaths_) {
     send_(rank, frame_writer(message::died).u32(static_cast<std::uint32_t>(dead)).finish());
   }
@@ -24,14 +25,18 @@ void round::join(int rank) {
 
 bool round::handle(int rank, const frame& received) {
   assert(state(rank) == rank_state::joined);
-  // One question at a time: a rank that waits cannot have sent anything.
+  if (received.type == message::ask_late) {
+    send_(rank, frame_writer(message::late).text(late()).finish());
+    return received.body.empty();
+  }
+  // One question at a time: a rank that waits cannot have sent anything else.
   if (members_[index(rank)].now != doing::running) return false;
   switch (received.type) {
     case message::put: return put(body_reader(received.body));
     case message::get: return get(rank, body_reader(received.body));
     case message::fence: fence(rank); break;
     case message::leave: leave(rank); break;
-    case message::ask_missing: tell_missing(rank); break;
+    case message::step: return begin_step(rank, body_reader(received.body));
     default: return false;
   }
   return received.body.empty();
@@ -80,6 +85,7 @@ void round::fence(int rank) {
   }
   members_[index(rank)].now = doing::in_fence;
   if (++in_fence_ < members_.size()) return fail_hopeless_gets();
+  started_ = true;
   for (std::size_t each = 0; each < members_.size(); ++each) wake(static_cast<int>(each));
   broadcast(bare_frame(message::fence_done));
 }
@@ -115,13 +121,45 @@ void round::die(int rank) {
   fail_gets(true);
 }
 
-void round::tell_missing(int rank) {
-  std::string list;
-  for (std::size_t each = 0; each < members_.size() && list.size() < text_bytes_max / 2; ++each) {
-    if (members_[each].state != rank_state::absent) continue;
-    list += (list.empty() ? "" : ", ") + std::to_string(each);
+bool round::begin_step(int rank, body_reader body) {
+  const bool waits = body.u8() != 0;
+  const std::string_view step = body.text();
+  if (!body.complete() || step.size() > step_bytes_max) return false;
+  members_[index(rank)].step = one_line(step);
+  members_[index(rank)].step_waits = waits;
+  return true;
+}
+
+/// The ranks that hold up the start: numbers of those that have not joined; else those that wait for nobody, and what
+/// they were last doing.
+std::string round::late() const {
+  const auto list_of = [this](auto is_late, auto text_of) {
+    std::string list;
+    for (std::size_t each = 0; each < members_.size() && list.size() < text_bytes_max / 2; ++each) {
+      if (is_late(members_[each])) list += (list.empty() ? "" : ", ") + text_of(each);
+    }
+    return list;
+  };
+  const std::string absent = list_of([](const member& m) { return m.state == rank_state::absent; },
+                                     [](std::size_t each) { return std::to_string(each); });
+  if (!absent.empty()) return absent;
+  return list_of(
+      [](const member& m) { return m.state == rank_state::joined && m.now == doing::running && !m.step_waits; },
+      [this](std::size_t each) { return "rank " + std::to_string(each) + " (" + members_[each].step + ")"; });
+}
+
+std::string round::where(int rank) const {
+  const member& m = members_[index(rank)];
+  switch (m.state) {
+    case rank_state::absent: return "has not joined the job";
+    case rank_state::left: return "has left the job";
+    case rank_state::dead: return "is dead";
+    case rank_state::joined: break;
   }
-  send_(rank, frame_writer(message::missing).text(list).finish());
+  if (started_) return "has started, and is in the program";
+  const std::string step = "in the start of the job: " + m.step;
+  if (m.now == doing::in_get) return step + "; waits until some rank has put '" + one_line(m.wanted) + "'";
+  return m.now == doing::in_fence ? step + "; waits for all ranks" : step;
 }
 
 void round::wake(int rank) {

@@ -27,7 +27,7 @@ class round {
 
   /// `rank` is absent and has proven the key.
   void join(int rank);
-  /// A frame of a joined rank: put, get, fence, leave, ask_missing. False if it makes no sense.
+  /// A frame of a joined rank: put, get, fence, leave, ask_late, step. False if it makes no sense.
   [[nodiscard]] bool handle(int rank, const frame& received);
   /// The rank is gone without having left (or will never join). Told to all that are here; no effect if it left.
   void die(int rank);
@@ -41,6 +41,8 @@ class round {
   /// Nobody is here and nobody will come.
   [[nodiscard]] bool over() const noexcept { return gone_ == members_.size(); }
   void broadcast(const std::string& frame_bytes);
+  /// What `rank` was last seen doing, for people.
+  [[nodiscard]] std::string where(int rank) const;
 
  private:
   enum class doing : std::uint8_t { running, in_get, in_fence };
@@ -48,6 +50,8 @@ class round {
     rank_state state = rank_state::absent;
     doing now = doing::running;
     std::string wanted;  ///< the key it waits for
+    std::string step;    ///< of the start, as it has told
+    bool step_waits = false;
   };
 
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
@@ -55,7 +59,8 @@ class round {
   bool get(int rank, body_reader body);
   void fence(int rank);
   void leave(int rank);
-  void tell_missing(int rank);
+  bool begin_step(int rank, body_reader body);
+  [[nodiscard]] std::string late() const;
   void wake(int rank);
   void fail_gets(bool because_of_a_death);
   void fail_fence();
@@ -70,6 +75,7 @@ class round {
   std::size_t gone_ = 0;  ///< left or dead
   std::size_t in_get_ = 0;
   std::size_t in_fence_ = 0;
+  bool started_ = false;  ///< all ranks have come to a fence, which ends the start
 };
 
 }  // namespace rma::boot

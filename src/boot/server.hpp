@@ -69,6 +69,8 @@ class server {
   /// `rank` has ended. If it did not leave, that is a death and all others are told.
   void mark_dead(int rank);
   [[nodiscard]] rank_state state(int rank) const;
+  /// What `rank` was last seen doing, for people.
+  [[nodiscard]] std::string where(int rank) const;
   /// Ranks that died, first to become known first.
   [[nodiscard]] std::vector<int> deaths() const;
   [[nodiscard]] std::optional<abort_news> aborted() const;

@@ -173,6 +173,14 @@ rank_state server::state(int rank) const {
   return next_round_[at] > 0 ? rank_state::left : rank_state::absent;
 }
 
+std::string server::where(int rank) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& [number, seated] : rounds_) {
+    if (seated->logic.state(rank) == rank_state::joined) return seated->logic.where(rank);
+  }
+  return next_round_[static_cast<std::size_t>(rank)] > 0 ? "has left the job" : "has not joined the job";
+}
+
 std::vector<int> server::deaths() const {
   const std::lock_guard lock(mutex_);
   return deaths_;

@@ -150,6 +150,7 @@ std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const
   std::unique_ptr<network> made;
   switch (choose_wide(s, boot, job)) {
     case wide::verbs:
+      boot.begin_step("starts the verbs fabric");
       made = device->start({.rank = boot.rank(),
                             .size = boot.size(),
                             .key = std::string(boot.key()),
@@ -159,10 +160,12 @@ std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const
       key = verbs::address_key(boot.rank());
       break;
     case wide::ucx:
+      boot.begin_step("starts the UCX fabric");
       made = ucx::start(boot.rank(), boot.size(), address);
       key = ucx::address_key(boot.rank());
       break;
     case wide::tcp:
+      boot.begin_step("starts the TCP fabric");
       made = start_tcp(s, boot, address);
       key = tcp::address_key(boot.rank());
       break;
@@ -216,6 +219,7 @@ place find_place(const settings& s) {
   if (s.is(knob::fabric, "sim")) refuse_fabric("sim", "this job is not simulated (rma-sim, rma::sim::run)");
   place at;
   at.boot = boot::join(boot_options(s));
+  at.boot->begin_step("looks for network devices");
   introduced mine{
       shm::node_identity(s.text(knob::node)), shm::machine_identity(), detail::core_set::allowed().text(), {}, {}};
   std::unique_ptr<verbs::opened> device = open_device(s, mine.has.verbs);

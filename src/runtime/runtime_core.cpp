@@ -61,6 +61,7 @@ bool runtime_core::forked() const noexcept { return ::getpid() != process; }
 // Others ask for it when they first need it: one registration and one key for everything that the library allocates, or
 // the table of what is registered.
 void runtime_core::publish_segment() {
+  boot->begin_step("registers its memory with the network");
   fabric::region_key& mine = segment_keys_[boot->rank()];
   std::size_t bytes = board->segment_bytes();
   status s = status::done;

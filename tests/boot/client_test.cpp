@@ -283,6 +283,34 @@ TEST_CASE("a rank that ends before joining stops the others", "[boot][join]") {
   CHECK(contains(text, "rank 2 ended before all had joined"));
 }
 
+// Goal: put, get and fence end although a rank does not go on, and say which. Method: rank 1 joins, and that is all.
+TEST_CASE("who holds up the start is named", "[boot][client]") {
+  world ranks(3);
+  const auto join_with = [&](int rank, int timeout_ms) {
+    options how = ranks.options_of(rank);
+    how.timeout_ms = timeout_ms;
+    return join(how);
+  };
+  std::vector<std::future<std::unique_ptr<client>>> joining;
+  for (int rank = 0; rank < 3; ++rank)
+    joining.push_back(std::async(std::launch::async, join_with, rank, rank == 1 ? 20000 : 2000));
+  std::vector<std::unique_ptr<client>> clients;
+  for (auto& each : joining) clients.push_back(each.get());
+  clients[1]->begin_step("thinks");
+  std::string value;
+  auto waiting = std::async(std::launch::async, [&] { return clients[0]->fence(); });
+  CHECK(clients[2]->get("never put", value) == status::bad_boot);
+  CHECK(waiting.get() == status::bad_boot);
+  CHECK(clients[0]->late_ranks() == "rank 1 (thinks)");
+  try {
+    raise_job_ended(*clients[2], status::bad_boot);
+  } catch (const Error& e) {
+    CHECK(e.code() == status::bad_boot);
+    CHECK(contains(e.what(), "rank 2 of 3: "));
+    CHECK(contains(e.what(), "it waits for rank 1 (thinks)"));
+  }
+}
+
 TEST_CASE("who is missing after the time-out is named", "[boot][join]") {
   world ranks(4);
   auto how = ranks.options_of(2);

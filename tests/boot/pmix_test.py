@@ -19,10 +19,10 @@ PATIENCE_S = 60
 FOLDER = tempfile.TemporaryDirectory(prefix="rma-pmix-")  # what Open MPI needs, and may leave behind
 
 
-def start(ranks, mode, *options, program=PROBE, **settings):
+def start(ranks, mode, *options, program=PROBE, more=(), **settings):
     environment = {**os.environ, "OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
                    "OMPI_MCA_orte_tmpdir_base": FOLDER.name, **settings}
-    words = [MPIRUN, "--oversubscribe", "-n", str(ranks), *options, program, mode]
+    words = [MPIRUN, "--oversubscribe", "-n", str(ranks), *options, program, mode, *more]
     return subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                             env=environment)
 
@@ -61,6 +61,16 @@ class Pmix(unittest.TestCase):
         status, out, err = run(2, "second", "-x", "RMA_PROCESS_SETS=second=1", program=SETS)
         self.assertEqual(status, 0, err)
         self.assertIn("rank 1: second has 1 members, sum 1; after 1", out.splitlines())
+
+    def test_a_rank_that_does_not_come_is_not_waited_for_for_ever(self):
+        stops = f"[ $PMIX_RANK = 1 ] && kill -STOP $$; exec {SETS} rma://world"
+        with start(3, "-c", program="sh", more=(stops,), RMA_BOOT_TIMEOUT_MS="3000") as job:
+            said = ""
+            for said in job.stderr:
+                if "3 s (RMA_BOOT_TIMEOUT_MS)" in said:
+                    break
+            job.kill()  # mpirun may wait for the stopped rank
+        self.assertIn("for the other ranks to come", said)
 
     def test_abort_reaches_the_launcher(self):
         status, _, err = run(3, "abort")

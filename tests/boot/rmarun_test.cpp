@@ -282,7 +282,8 @@ TEST_CASE("a time-out ends the job", "[boot][rmarun]") {
   const result seen = run({"-n", "2", "--timeout", "0.2", "sh", "-c", "exec sleep 1000"});
   CHECK(seen.exit_status == 124);
   CHECK(seen.errors ==
-        "rmarun: the job did not end within 0.2 s (--timeout) and is stopped; still running: ranks 0, 1\n");
+        "rmarun: the job did not end within 0.2 s (--timeout) and is stopped; still running: ranks 0, 1\n"
+        "rmarun:   ranks 0-1: has not joined the job\n");
   CHECK(run({"-n", "2", "--timeout", "100", "true"}).exit_status == 0);
   const auto report_after = [](const std::string& timeout_s, const std::string& asked) {
     return run({"--timeout", timeout_s, "-x", asked, "sh", "-c", "echo after $RMA_STALL_REPORT_S"}).output;
@@ -293,6 +294,24 @@ TEST_CASE("a time-out ends the job", "[boot][rmarun]") {
   CHECK(report_after("2", "A=1") == "after\n");
   const std::string one_fails = "if [ $RMA_RANK = 0 ]; then exit 3; fi; exec sleep 1000";
   CHECK(run({"-n", "2", "--keep-going", "--timeout", "0.3", "sh", "-c", one_fails}).exit_status == 124);
+}
+
+// The probe's rank 1 stops itself before it joins, rank 0 waits for it.
+TEST_CASE("a time-out says where the ranks are", "[boot][rmarun]") {
+  const result seen = run({"-n", "2", "--timeout", "1", "sh", "-c",
+                           "[ $RMA_RANK = 1 ] && kill -STOP $$; exec " BOOT_PROBE_PATH " exchange"});
+  CHECK(seen.exit_status == 124);
+  CHECK_THAT(seen.errors, Contains("rmarun:   rank 0: in the start of the job: has joined the job\n"));
+  CHECK_THAT(seen.errors, Contains("rmarun:   rank 1: stopped by a signal; has not joined the job\n"));
+}
+
+TEST_CASE("the number of ranks as mpirun takes it", "[boot][rmarun]") {
+  const auto ranks = [](const std::vector<std::string>& arguments) { return run(arguments).output; };
+  CHECK(ranks({"-np", "3", "sh", "-c", "echo $RMA_SIZE"}) == "3\n3\n3\n");
+  CHECK(ranks({"-x", "A=-np", "--tag-output", "-np", "1", "sh", "-c", "echo $A $RMA_SIZE"}) == "0| -np 1\n");
+  CHECK(ranks({"-n", "1", "echo", "-np", "2"}) == "-np 2\n");
+  CHECK(ranks({"-n", "1", "--", "echo", "-np"}) == "-np\n");
+  CHECK(run({"-np"}).exit_status == 2);
 }
 
 TEST_CASE("standard input goes to rank 0", "[boot][rmarun]") {

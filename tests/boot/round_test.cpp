@@ -86,6 +86,53 @@ TEST_CASE("a death fails those who wait at that moment", "[boot][round]") {
   CHECK(ranks.types(0) == types{message::fence_failed});
 }
 
+namespace {
+
+/// What `rank` is told when it asks who holds up the start.
+std::string late(table& ranks, int rank) {
+  ranks.heard[rank].clear();
+  if (!ranks.say(rank, rma::boot::bare_frame(message::ask_late)) || ranks.heard[rank].size() != 1) return "no answer";
+  return std::string(rma::boot::body_reader(ranks.heard[rank][0].body).text());
+}
+
+std::string step(const char* what, bool waits = false) {
+  return frame_writer(message::step).u8(waits ? 1 : 0).text(what).finish();
+}
+
+}  // namespace
+
+TEST_CASE("who waits for others does not hold up the start", "[boot][round]") {
+  table ranks(5);
+  CHECK(ranks.get(0, "a"));
+  CHECK(ranks.fence(1));
+  CHECK(ranks.say(2, step("hands something out", true)));
+  CHECK(ranks.say(3, step("starts a network")));
+  CHECK(late(ranks, 0) == "rank 3 (starts a network), rank 4 (has joined the job)");
+  CHECK(late(ranks, 1) == late(ranks, 0));  // and both still wait
+  CHECK(ranks.put(4, "a", "1"));
+  CHECK(ranks.types(0).back() == message::value);
+}
+
+TEST_CASE("a round says where a rank is", "[boot][round]") {
+  table ranks(2);
+  CHECK(ranks.logic.where(0) == "in the start of the job: has joined the job");
+  CHECK(ranks.say(0, step("makes\na mess")));
+  CHECK(ranks.logic.where(0) == "in the start of the job: makes a mess");
+  CHECK_FALSE(ranks.say(0, step(std::string(rma::boot::step_bytes_max + 1, 'x').c_str())));
+  CHECK(ranks.get(0, "a"));
+  CHECK_FALSE(ranks.say(0, step("does two things at once")));
+  CHECK(ranks.logic.where(0) == "in the start of the job: makes a mess; waits until some rank has put 'a'");
+  CHECK(ranks.put(1, "a", "1"));
+  CHECK(ranks.fence(0));
+  CHECK(ranks.logic.where(0) == "in the start of the job: makes a mess; waits for all ranks");
+  CHECK(ranks.fence(1));
+  CHECK(ranks.logic.where(0) == "has started, and is in the program");
+  CHECK(ranks.leave(0));
+  CHECK(ranks.logic.where(0) == "has left the job");
+  ranks.logic.die(1);
+  CHECK(ranks.logic.where(1) == "is dead");
+}
+
 TEST_CASE("a get waits again once its rank knows of the death", "[boot][round]") {
   table ranks(3);
   ranks.logic.die(2);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job in which all ranks but 0 wait in one call until rank 0's standard input ends: see stall_test.py.
+#include <csignal>
 #include <cstdio>
 #include <functional>
 #include <map>
@@ -45,6 +46,13 @@ int main(int argc, char** argv) {
            world.barrier();
            const auto epoch = win.lock(rma::exclusive, 0);
          }
+       }},
+      {"stopped",
+       [&] {
+         constexpr int looks_outside = 300;  // of a wait, at most
+         int looks = 0;
+         if (late) win.wait_until(0, [&looks](long) { return ++looks > looks_outside && std::raise(SIGSTOP) == 0; });
+         world.barrier();
        }},
       {"request", [&] { come_late([&] { win.ifence(rma::no_succeed).wait(); }); }},
   };

@@ -2,19 +2,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Looks at what a job says whose ranks wait for one that does not come.
 
-stall_test.py RMARUN PROGRAM [--nodes K]
+stall_test.py RMARUN PROGRAM [--nodes K] [--scene S]
 
 Goal: who waits for RMA_STALL_REPORT_S tells, once for its node, where the node's ranks are: which call, of which
 window, and who is not in the library at all. Nothing is said where nobody waits that long.
 Method: stall_program under rmarun; rank 0 reads its standard input until this test closes it, which it does when it has
 read the report.
-Break: leave the window's name out; do not say that a rank is in the program; let each rank report.
+Break: leave the window's name out; do not say that a rank is in the program, or stopped; let each rank report.
 """
 import argparse
 import collections
 import os
 import re
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -28,6 +29,7 @@ SCENES = {  # regular expressions
     "wait_signal": "in wait_signal of window 'halo'",
     "lock": "in (un)?lock of window 'halo', rank 0",  # between nodes an epoch may wait for its end
     "request": "in a wait for a request",
+    "stopped": "in barrier",
 }
 END = "RMA_STALL_REPORT_S is after how many seconds"
 
@@ -52,6 +54,8 @@ def problem_of(options, scene, place):
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=environment) as job:
         text = read_until(job.stderr, END, LIMIT_S)
         job.stdin.close()
+        if scene == "stopped":
+            job.send_signal(signal.SIGCONT)  # for all ranks
         rest = job.stderr.read().decode()
         status = job.wait()
     if END not in text:
@@ -63,7 +67,9 @@ def problem_of(options, scene, place):
         return f"too many reports, {dict(reports)}: {text}{rest}"
     if not re.search(rf"rma:   ranks? [^:]*: {place}\n", text):
         return f"nobody is '{place}': {text}"
-    if options.nodes == 1 and "rma:   rank 0: in the program, outside the library\n" not in text:
+    rank_0 = "stopped by a signal, in (the library|wait_until of window 'halo')" if scene == "stopped" else \
+        "in the program, outside the library"
+    if options.nodes == 1 and not re.search(f"rma:   rank 0: {rank_0}\n", text):
         return f"nothing of rank 0: {text}"
     return None
 
@@ -81,8 +87,10 @@ def main():
     parser.add_argument("rmarun")
     parser.add_argument("program")
     parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--scene", choices=SCENES, help="only this one")
     options = parser.parse_args()
-    found = {scene: problem_of(options, scene, place) for scene, place in SCENES.items()}
+    found = {scene: problem_of(options, scene, place) for scene, place in SCENES.items()
+             if options.scene in (None, scene)}
     found["nobody waits"] = said_in_vain(options)
     for scene, problem in found.items():
         if problem is not None:

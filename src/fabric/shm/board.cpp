@@ -110,6 +110,7 @@ board::board(boot::client& boot, const detail::settings& settings, std::vector<i
   lay_out(settings, std::min(machine_bytes(), address_space_max / size()));
   const int timeout_ms = static_cast<int>(settings.number(detail::knob::boot_timeout_ms));
   if (me_ == 0) {
+    boot.begin_step("makes the memory of its node");
     make();
     if (size() > 1) invite(boot, timeout_ms);
   } else {
@@ -202,20 +203,18 @@ void board::map() {
 }
 
 void board::invite(boot::client& boot, int timeout_ms) {
+  boot.begin_step("hands out the memory of its node");
   fd_offer offer(fd_, {static_cast<std::uint32_t>(::getpid()), reinterpret_cast<std::uint64_t>(base_), total_bytes_});
-  if (!ok(boot.put(fmt::format("board/{}", members_[0]), offer.invitation()))) {
-    throw Error(status::peer_failed, "the job ended while its node's memory was being set up");
-  }
+  if (const status s = boot.put(fmt::format("board/{}", members_[0]), offer.invitation()); !ok(s))
+    boot::raise_job_ended(boot, s);
   offer.serve(size() - 1, boot, timeout_ms);
 }
 
 void board::join(boot::client& boot, int timeout_ms) {
+  boot.begin_step(fmt::format("takes the memory of its node from rank {}", members_[0]));
   std::string where;
-  if (!ok(boot.get(fmt::format("board/{}", members_[0]), where))) {
-    throw Error(status::peer_failed, fmt::format("rank {} died before the node's memory was set up", members_[0]),
-                members_[0]);
-  }
-  const accepted_fd got = accept_fd(where, timeout_ms);
+  if (const status s = boot.get(fmt::format("board/{}", members_[0]), where); !ok(s)) boot::raise_job_ended(boot, s);
+  const accepted_fd got = accept_fd(where, boot, members_[0], timeout_ms);
   fd_ = got.fd;
   if (got.owner.total_bytes != total_bytes_) {
     throw Error(status::bad_boot, fmt::format("rank {} laid out {} bytes of node memory, this rank {}: the ranks of a "

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <vector>
 
+#include "boot/socket.hpp"
 #include "core/clock.hpp"
 
 namespace rma::shm {
@@ -60,6 +61,26 @@ bool send_fd(int socket, int fd, const mapping_owner& owner) noexcept {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof owner);
 }
 
+/// What `send_fd` has sent. False, and errno is 0 if the other side has closed the connection.
+bool receive_fd(int socket, accepted_fd& got) noexcept {
+  iovec data{&got.owner, sizeof got.owner};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+  msghdr message{};
+  message.msg_iov = &data;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  ssize_t n = 0;
+  do {
+    n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  } while (n < 0 && errno == EINTR);
+  if (n == 0) errno = 0;
+  const cmsghdr* const head = n == static_cast<ssize_t>(sizeof got.owner) ? CMSG_FIRSTHDR(&message) : nullptr;
+  if (head == nullptr || head->cmsg_type != SCM_RIGHTS) return false;
+  std::memcpy(&got.fd, CMSG_DATA(head), sizeof got.fd);
+  return true;
+}
+
 struct caller {
   int socket;
   std::string said;
@@ -77,25 +98,27 @@ bool hear(caller& c, const std::string& token, int fd, const mapping_owner& owne
   return true;
 }
 
-/// Receives what was sent, whatever signals arrive: with a time-out the system never goes on by itself after one.
-ssize_t receive(int socket, msghdr& message, int timeout_ms) noexcept {
-  const auto until = detail::clock_ns() + std::int64_t{timeout_ms} * 1'000'000;
+/// Whether there is something to read by then, whatever signals arrive.
+bool is_readable(int socket, std::int64_t until_ns) noexcept {
   for (;;) {
-    const ssize_t n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-    if (n >= 0 || errno != EINTR) return n;
-    if (detail::clock_ns() <= until) continue;
-    errno = ETIMEDOUT;
-    return n;
+    const std::int64_t left_ns = until_ns - detail::clock_ns();
+    pollfd wait{socket, POLLIN, 0};
+    const int ready = ::poll(&wait, 1, static_cast<int>(std::max<std::int64_t>(left_ns + 999'999, 0) / 1'000'000));
+    if (ready >= 0 || left_ns <= 0) return ready > 0;
   }
 }
 
-/// The same for connect and send, which wait for next to nothing.
+/// For connect and send, which wait for next to nothing unless many come at once.
 template <class Call>
-auto repeated(Call call) noexcept {
+auto repeated(std::int64_t until_ns, Call call) noexcept {
   auto result = call();
-  while (result < 0 && errno == EINTR) result = call();
+  while (result < 0 && errno == EINTR && detail::clock_ns() < until_ns) result = call();
   return result;
 }
+
+/// A wait in the start that lasts is told to the job's server, which would else take this rank for the one that holds
+/// up the others.
+std::int64_t told_after_ns(std::int64_t timeout_ns) noexcept { return timeout_ns / 4; }
 
 }  // namespace
 
@@ -118,7 +141,9 @@ fd_offer::~fd_offer() {
 void fd_offer::serve(std::size_t count, boot::client& boot, int timeout_ms) {
   std::vector<caller> callers;
   std::size_t served = 0;
-  const auto until = detail::clock_ns() + std::int64_t{timeout_ms} * 1'000'000;
+  const std::int64_t timeout_ns = std::int64_t{timeout_ms} * 1'000'000;
+  const auto begin = detail::clock_ns();
+  bool is_told = false;
   while (served < count) {
     std::vector<pollfd> wait{{listener_, POLLIN, 0}, {boot.event_fd(), POLLIN, 0}};
     for (const caller& c : callers) wait.push_back({c.socket, POLLIN, 0});
@@ -138,46 +163,46 @@ void fd_offer::serve(std::size_t count, boot::client& boot, int timeout_ms) {
     });
     std::vector<int> died;
     const status news = boot.poll_events(died);
-    if (!ok(news) || !died.empty() || detail::clock_ns() > until) {
+    const auto waited_ns = detail::clock_ns() - begin;
+    if (!is_told && waited_ns > told_after_ns(timeout_ns)) {
+      is_told = true;
+      boot.begin_step("waits for ranks of its node to take its memory", true);
+    }
+    if (!ok(news) || !died.empty() || waited_ns > timeout_ns) {
       for (const caller& c : callers) ::close(c.socket);
       if (!died.empty())
         throw Error(status::peer_failed, fmt::format("rank {} died while the job started", died[0]), died[0]);
-      if (!ok(news)) raise_job_ended(boot, news);
-      throw Error(status::bad_boot, fmt::format("{} of {} ranks of this node did not appear within {} ms",
-                                                count - served, count, timeout_ms));
+      raise_job_ended(boot, ok(news) ? status::bad_boot : news);
     }
   }
   for (const caller& c : callers) ::close(c.socket);
 }
 
-accepted_fd accept_fd(const std::string& invitation, int timeout_ms) {
+accepted_fd accept_fd(const std::string& invitation, boot::client& boot, int giver, int timeout_ms) {
+  const auto begin_ns = detail::clock_ns();
+  const std::int64_t timeout_ns = std::int64_t{timeout_ms} * 1'000'000;
   const auto cut = invitation.find(' ');
   const auto [address, bytes] = abstract_address(std::string_view(invitation).substr(0, cut));
   const std::string token = invitation.substr(cut + 1);
-  const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const boot::unique_fd line(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const timeval patience{timeout_ms / 1000, (timeout_ms % 1000) * 1000};
-  ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  accepted_fd got;
-  iovec data{&got.owner, sizeof got.owner};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  const auto connect = [&] { return ::connect(socket, reinterpret_cast<const sockaddr*>(&address), bytes); };
-  const auto send = [&] { return ::send(socket, token.data(), token.size(), MSG_NOSIGNAL); };
-  const bool heard = repeated(connect) == 0 && same_user(socket) &&
-                     repeated(send) == static_cast<ssize_t>(token.size()) &&
-                     receive(socket, message, timeout_ms) == static_cast<ssize_t>(sizeof got.owner);
-  const int error = errno;
-  ::close(socket);
-  const cmsghdr* const head = heard ? CMSG_FIRSTHDR(&message) : nullptr;
-  if (head == nullptr || head->cmsg_type != SCM_RIGHTS) {
-    throw Error(status::bad_boot,
-                fmt::format("cannot get the node's memory from its first rank: {}", std::strerror(error)));
+  ::setsockopt(line.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+  const auto connect = [&] { return ::connect(line.get(), reinterpret_cast<const sockaddr*>(&address), bytes); };
+  const auto send = [&] { return ::send(line.get(), token.data(), token.size(), MSG_NOSIGNAL); };
+  const auto until_ns = begin_ns + timeout_ns;
+  bool given = repeated(until_ns, connect) == 0;
+  bool in_time = given || errno != EAGAIN;  // the queue of those that connect is full
+  given = given && same_user(line.get()) && repeated(until_ns, send) == static_cast<ssize_t>(token.size());
+  if (given && !is_readable(line.get(), begin_ns + told_after_ns(timeout_ns))) {
+    boot.begin_step(fmt::format("waits for rank {} to hand out the memory of their node", giver), true);
+    in_time = is_readable(line.get(), until_ns);
   }
-  std::memcpy(&got.fd, CMSG_DATA(head), sizeof got.fd);
+  if (!in_time) raise_job_ended(boot, status::bad_boot);
+  accepted_fd got;
+  if (!given || !receive_fd(line.get(), got)) {
+    throw Error(status::bad_boot, fmt::format("cannot get the node's memory from its first rank, {}: {}", giver,
+                                              errno == 0 ? "it has closed the connection" : std::strerror(errno)));
+  }
   return got;
 }
 

@@ -47,7 +47,7 @@ struct accepted_fd {
   mapping_owner owner;
 };
 
-/// The taking side. Throws Error.
-accepted_fd accept_fd(const std::string& invitation, int timeout_ms);
+/// The taking side; rank `giver` has sent the invitation. Throws Error.
+accepted_fd accept_fd(const std::string& invitation, boot::client& boot, int giver, int timeout_ms);
 
 }  // namespace rma::shm

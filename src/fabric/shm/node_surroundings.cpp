@@ -16,6 +16,7 @@
 #include "core/clock.hpp"
 #include "core/cores.hpp"
 #include "core/futex.hpp"
+#include "core/process_state.hpp"
 #include "core/signals_blocked.hpp"
 
 namespace rma::shm {
@@ -26,19 +27,6 @@ namespace {
 std::size_t text_length(const waiting_place& place) noexcept {
   const auto end = std::find_if(std::begin(place.text), std::end(place.text), [](char c) { return c < ' '; });
   return static_cast<std::size_t>(end - std::begin(place.text));
-}
-
-/// "rank 0", "ranks 0-3, 7".
-std::string names_of(const std::vector<int>& ranks) {
-  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
-  for (std::size_t i = 0; i < ranks.size();) {
-    std::size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
-    text +=
-        (i == 0 ? "" : ", ") + (last == i ? fmt::format("{}", ranks[i]) : fmt::format("{}-{}", ranks[i], ranks[last]));
-    i = last + 1;
-  }
-  return text;
 }
 
 }  // namespace
@@ -162,9 +150,13 @@ std::string node_surroundings::place_of(std::size_t index) const {
   const rank_slot& slot = board_.slot(index);
   const auto state = static_cast<presence>(slot.state.load());
   if (state != presence::alive) return state == presence::left ? "has left the job" : "dead";
-  if (slot.waits.set.load() != 0)
-    return fmt::format("in {}", std::string_view(slot.waits.text, text_length(slot.waits)));
-  return board_.is_inside(index) ? "in the library, not for long" : "in the program, outside the library";
+  const std::string stopped = detail::why_stopped(static_cast<pid_t>(slot.pid));
+  const std::string where = slot.waits.set.load() != 0
+                                ? fmt::format("in {}", std::string_view(slot.waits.text, text_length(slot.waits)))
+                            : !board_.is_inside(index) ? "in the program, outside the library"
+                            : stopped.empty()          ? "in the library, not for long"
+                                                       : "in the library";
+  return stopped.empty() ? where : fmt::format("{}, {}", stopped, where);
 }
 
 // In one write, so that lines of several nodes do not mix.
@@ -183,7 +175,7 @@ void node_surroundings::tell_stall(std::int64_t waited_ns, std::int64_t every_ns
   }
   std::string text = fmt::format("rma: rank {} has waited for {} s in one call; the ranks of its node are:\n",
                                  board_.members()[board_.me()], waited_ns / 1'000'000'000);
-  for (const auto& [place, those] : ranks) text += fmt::format("rma:   {}: {}\n", names_of(those), place);
+  for (const auto& [place, those] : ranks) text += fmt::format("rma:   {}: {}\n", detail::names_of_ranks(those), place);
   text += "rma: if that is no mistake, RMA_STALL_REPORT_S is after how many seconds to say so (0: never)\n";
   (void)!::write(STDERR_FILENO, text.data(), text.size());
 }

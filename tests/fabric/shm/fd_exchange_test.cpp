@@ -82,7 +82,8 @@ bool cut_off(const unique_fd& fd) {
 }
 
 void take(giver& from) {
-  const accepted_fd got = accept_fd(from.invitation(), patience_ms);
+  quiet_boot boot;
+  const accepted_fd got = accept_fd(from.invitation(), boot, 0, patience_ms);
   const unique_fd mine(got.fd);
   CHECK(from.is_mine(mine.get()));
   CHECK((::fcntl(mine.get(), F_GETFD) & FD_CLOEXEC) != 0);
@@ -92,8 +93,9 @@ void take(giver& from) {
 }
 
 std::pair<status, std::string> refusal_of_taking(const std::string& invitation, int timeout_ms = patience_ms) {
+  quiet_boot boot;
   try {
-    const unique_fd got(accept_fd(invitation, timeout_ms).fd);
+    const unique_fd got(accept_fd(invitation, boot, 0, timeout_ms).fd);
     return {status::done, ""};
   } catch (const Error& e) {
     return {e.code(), e.what()};
@@ -183,7 +185,7 @@ TEST_CASE("another user gets nothing, even with the token", "[fabric][shm][fd_ex
   int how = 0;
   REQUIRE(::waitpid(child, &how, 0) == child);
   CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 0));
-  const unique_fd mine(accept_fd(invitation, patience_ms).fd);
+  const unique_fd mine(accept_fd(invitation, boot, 0, patience_ms).fd);
   CHECK_NOTHROW(serving.get());
   ::close(ready[0]);
   ::close(ready[1]);

@@ -142,15 +142,16 @@ TEST_CASE("a rank that is interrupted gets the node's descriptor", "[fabric][shm
     offer.serve(1, boot, 20000);
   });
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  rma::test::quiet_boot boot;
   std::string failure;
   try {
     const interval_timer timer;
-    ::close(accept_fd(offer.invitation(), 20000).fd);
+    ::close(accept_fd(offer.invitation(), boot, 0, 20000).fd);
   } catch (const Error& e) {
     failure = e.what();
   }
   alarms = enough;
-  if (!failure.empty()) ::close(accept_fd(offer.invitation(), 20000).fd);  // the other thread is to end
+  if (!failure.empty()) ::close(accept_fd(offer.invitation(), boot, 0, 20000).fd);  // the other thread is to end
   serving.get();
   CHECK(failure == "");
 }
@@ -158,6 +159,7 @@ TEST_CASE("a rank that is interrupted gets the node's descriptor", "[fabric][shm
 TEST_CASE("a rank that is interrupted does not wait for ever", "[fabric][shm]") {
   const boot::unique_fd fd(::memfd_create("interrupted_test", MFD_CLOEXEC));
   const fd_offer offer(fd.get(), {1234, 0x5000, 4096});
+  rma::test::quiet_boot boot;
   const interval_timer timer;
-  CHECK_THROWS_AS(accept_fd(offer.invitation(), 50), Error);
+  CHECK_THROWS_AS(accept_fd(offer.invitation(), boot, 0, 50), Error);
 }
