@@ -277,7 +277,7 @@ std::string remedy(const window_core& w, refusal r) {
   std::string why;
   if (code == status::peer_failed) {
     about = w.ctx->last_failed();
-    why = fmt::format("world rank {} is dead or has left the job; go on without it, or team.shrink()", about);
+    why = w.ctx->why_failed(about) + "; go on without it, or team.shrink()";
   } else if (code == status::transfer_failed) {
     about = w.ctx->last_failed();
     why = about >= 0 && about == w.dropped_by.load()

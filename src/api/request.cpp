@@ -43,19 +43,17 @@ Error request_error(const char* call, status code, request_node*& node, const st
     dropped = w != nullptr && peer >= 0 && w->dropped_by.load() == peer;
   }
   end_failed(node, code);
-  const char* why = "";
-  if (code == status::peer_failed) why = ": the target is dead or has left the job";
+  std::string why;
+  if (code == status::peer_failed) why = ": " + owner.ctx().why_failed(peer);
   if (code == status::transfer_failed) {
     why = dropped ? ": the target has dropped the window"
                   : ": the transfer ended with an error, though the rank lives; what it should have written is "
                     "undefined: repeat it";
   }
   if (synchronises) {
-    const std::string blamed =
-        code == status::peer_failed ? fmt::format(": world rank {} is dead or has left", peer) : "";
     return {code,
             fmt::format("{} on a synchronisation of window {}, rank {}: {}{}", call, name, owner.ctx().rank(),
-                        name_of(code), blamed),
+                        name_of(code), why),
             peer, where};
   }
   return {code,

@@ -60,9 +60,7 @@ void raise_team(const team_core& team, const char* call, status code, const std:
   const int lost = code == status::peer_failed ? team.rt->ctx->last_failed() : -1;
   std::string text = fmt::format("{} on a team of {} ranks, rank {}: {}", call, team.size, team.rank, name_of(code));
   switch (code) {
-    case status::peer_failed:
-      text += fmt::format(": world rank {} is dead or has left the job; go on with team.shrink()", lost);
-      break;
+    case status::peer_failed: text += ": " + team.rt->ctx->why_failed(lost) + "; go on with team.shrink()"; break;
     case status::bad_rank: text += fmt::format("; ranks of this team are 0 to {}", team.size - 1); break;
     case status::bad_size:
       text += "; not all ranks gave the same size, or one of them gave an operator that was refused";

@@ -494,11 +494,6 @@ void context::bury_other_nodes() noexcept {
   }
 }
 
-status context::look_up(std::string_view key, std::string& value) noexcept {
-  const std::lock_guard guard(news_lock_);  // the client is for one thread at a time
-  return boot_.get(key, value);
-}
-
 std::vector<int> context::dead_ranks() {
   const std::lock_guard guard(news_lock_);
   return dead_;

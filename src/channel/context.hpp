@@ -329,7 +329,10 @@ class context final : public fabric::sink, public fabric::directory {
   void blame(int rank) noexcept { last_failed_.store(rank, std::memory_order_relaxed); }
 
   /// A value that a rank has put into the job's store before its last fence.
-  status look_up(std::string_view key, std::string& value) noexcept override;
+  /// Without an answer from the process of rank 0, where the job's server is, the peer is lost to this rank.
+  status look_up(int rank, std::string_view key, std::string& value) noexcept override;
+  /// Why calls that need `rank` fail, for people: "world rank 2 is dead or has left the job".
+  [[nodiscard]] std::string why_failed(int rank);
 
   void start_progress_thread();
   void stop_progress_thread() noexcept;
@@ -437,8 +440,10 @@ class context final : public fabric::sink, public fabric::directory {
   std::int64_t stall_report_ns_;
   std::mutex news_lock_;  ///< of dead_, left_ and the boot client's events
   std::vector<int> dead_;
-  std::vector<int> left_;  ///< of other nodes
-  word32 far_left_{};      ///< so many
+  std::vector<int> left_;             ///< of other nodes
+  std::vector<int> unmet_;            ///< of dead_: those that nobody has said the address of
+  status no_address_ = status::done;  ///< why
+  word32 far_left_{};                 ///< so many
   word32 deaths_{};
   word32 aborted_{};
   word32 departures_{};

@@ -111,8 +111,8 @@ enum class prospect : std::uint8_t {
 /// What ranks have published when they joined the job.
 class directory {
  public:
-  /// Waits, if only for the launcher's answer.
-  virtual status look_up(std::string_view key, std::string& value) noexcept = 0;
+  /// What `peer` has published by this key. Waits for the launcher's answer; `peer_failed` if nobody can give it.
+  virtual status look_up(int peer, std::string_view key, std::string& value) noexcept = 0;
 
  protected:
   ~directory() = default;

@@ -98,7 +98,7 @@ status runtime_core::segment_of(int world_rank, fabric::region_key& key) noexcep
     }
   }
   std::string text;
-  if (const status s = ctx->look_up(fmt::format("segment/{}", world_rank), text); !ok(s)) return s;
+  if (const status s = ctx->look_up(world_rank, fmt::format("segment/{}", world_rank), text); !ok(s)) return s;
   const auto cut = text.find(' ');
   key = {std::stoull(text.substr(0, cut)), board->segment_bytes(), std::stoull(text.substr(cut + 1))};
   const std::lock_guard guard(books_);

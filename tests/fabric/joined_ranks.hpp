@@ -63,7 +63,7 @@ class joined_ranks : public fabric::directory {
   member& operator[](int rank) { return *members_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] int size() const { return static_cast<int>(members_.size()); }
 
-  status look_up(std::string_view key, std::string& value) noexcept override {
+  status look_up(int, std::string_view key, std::string& value) noexcept override {
     const auto at = known_.find(std::string(key));
     if (at == known_.end()) return status::bad_argument;
     value = at->second;

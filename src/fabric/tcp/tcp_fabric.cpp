@@ -81,7 +81,8 @@ void tcp_fabric::counts(const std::function<void(std::string_view, std::uint64_t
 std::string tcp_fabric::route(int peer) {
   constexpr std::string_view scheme = "tcp://";
   std::string text;
-  if (peer == how_.rank || !ok(directory_->look_up(address_key(peer), text)) || !text.starts_with(scheme)) return {};
+  if (peer == how_.rank || !ok(directory_->look_up(peer, address_key(peer), text)) || !text.starts_with(scheme))
+    return {};
   return text.substr(scheme.size());
 }
 
@@ -127,7 +128,7 @@ status tcp_fabric::reach(int peer, connection*& c) noexcept {
 
 status tcp_fabric::connect(connection& c) noexcept {
   std::string text;
-  if (const status s = directory_->look_up(address_key(c.peer), text); !ok(s)) return s;
+  if (const status s = directory_->look_up(c.peer, address_key(c.peer), text); !ok(s)) return s;
   try {
     boot::unique_fd line = boot::begin_connect(boot::parse_address(text));
     if (!line && boot::out_of_descriptors(errno)) {

@@ -158,7 +158,7 @@ status ucx_fabric::reach(int peer, connection*& c) noexcept {
 // Shared memory of UCX does not notice that a peer is gone: then only the job's news ends what is under way.
 status ucx_fabric::connect(connection& c) noexcept {
   std::string text;
-  if (const status s = directory_->look_up(address_key(c.peer), text); !ok(s)) return s;
+  if (const status s = directory_->look_up(c.peer, address_key(c.peer), text); !ok(s)) return s;
   const std::vector<std::byte> theirs = bytes_of(text);
   ucp_ep_params_t how{};
   how.field_mask =

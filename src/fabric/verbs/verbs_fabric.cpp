@@ -243,7 +243,7 @@ status verbs_fabric::look_for(int peer, channel of, connection*& c) noexcept {
   if (c == nullptr) {
     std::string text;
     greeter_address theirs;
-    if (const status s = directory_->look_up(address_key(peer), text); !ok(s)) return s;
+    if (const status s = directory_->look_up(peer, address_key(peer), text); !ok(s)) return s;
     if (!parse(text, theirs)) return status::unreachable;
     c = greeter_->ask(peer, theirs, of);
   }

@@ -163,7 +163,7 @@ TEST_CASE("who listens must know the key", "[tcp]") {
   class elsewhere final : public rma::fabric::directory {
    public:
     explicit elsewhere(std::string at) : at_(std::move(at)) {}
-    status look_up(std::string_view, std::string& value) noexcept override {
+    status look_up(int, std::string_view, std::string& value) noexcept override {
       value = at_;
       return status::done;
     }
