@@ -40,6 +40,7 @@ class shm_fabric final : public fabric::network {
               std::span<const std::byte> payload) noexcept override;
   status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
   status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
+  void forget(int peer) noexcept override;
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
 
   [[nodiscard]] board& node() noexcept { return board_; }
@@ -65,11 +66,13 @@ class shm_fabric final : public fabric::network {
   struct bulk_state {
     std::deque<receive> receives;
     std::deque<arrival> arrivals;
+    std::vector<std::uint64_t> sends;  ///< tokens of what is under way to the peer
   };
   struct peer_state {
     std::optional<ring_writer> out;
     std::optional<ring_reader> in;
     std::unique_ptr<bulk_state> bulk;  ///< null until the bulk channel is used
+    bool forgotten = false;
   };
 
   std::byte* mapped(std::size_t index, const fabric::region_key& region, std::uint64_t address,
@@ -87,6 +90,7 @@ class shm_fabric final : public fabric::network {
     return *peers_[index].bulk;
   }
   void match_bulk(std::size_t index, fabric::sink& to) noexcept;
+  void end_failed(fabric::sink& to) noexcept;
 
   board& board_;
   fabric::capabilities caps_;
@@ -94,6 +98,7 @@ class shm_fabric final : public fabric::network {
   std::vector<std::uint32_t> active_;   ///< who has ever sent to us: the rings that are polled
   std::vector<std::uint64_t> known_;    ///< the same as a bit each
   std::vector<bulk_over> acknowledge_;  ///< bulk sends that are over, to be told
+  std::vector<std::uint64_t> failed_;   ///< tokens of bulk operations whose peers are dead
 };
 
 }  // namespace rma::shm

@@ -6,6 +6,7 @@
 #include <array>
 #include <atomic>
 #include <cstring>
+#include <utility>
 
 #include "core/bytes.hpp"
 #include "fabric/object_bytes.hpp"
@@ -95,6 +96,7 @@ status shm_fabric::copy(bool write, int peer, slices local, const fabric::region
   std::size_t piece = 0;
   std::size_t within = 0;
   for (const auto& r : remote) {
+    if (r.bytes == 0) continue;  // of memory that may be nowhere
     std::byte* at = mapped(index, region, r.address, r.bytes);
     if (at == nullptr) return status::out_of_window;
     for (std::size_t left = r.bytes; left > 0;) {
@@ -171,18 +173,24 @@ status shm_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte>
 
 status shm_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcept {
   if (from.size() > caps_.gather_max) return status::bad_argument;
+  const auto index = board_.index_of(peer);
+  if (peers_[index].forgotten) return status::peer_failed;
   const bulk_header header{token, from.size()};
   std::vector<fabric::remote_slice> pieces;
   pieces.reserve(from.size());
   for (const auto& s : from) pieces.push_back({reinterpret_cast<std::uint64_t>(s.at), s.bytes});
   const auto list = std::as_bytes(std::span(pieces));
   const status s = send(peer, kind_bulk, bytes_of(header), list);
-  return s == status::done ? status::posted : s;
+  if (s != status::done) return s;
+  bulk_with(index).sends.push_back(token);
+  return status::posted;
 }
 
 status shm_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) noexcept {
   if (to.size() > caps_.scatter_max) return status::bad_argument;
-  bulk_with(board_.index_of(peer)).receives.push_back({{to.begin(), to.end()}, token});
+  const auto index = board_.index_of(peer);
+  if (peers_[index].forgotten) return status::peer_failed;
+  bulk_with(index).receives.push_back({{to.begin(), to.end()}, token});
   return status::posted;
 }
 
@@ -195,6 +203,10 @@ void shm_fabric::own_message(std::size_t index, std::uint16_t kind, std::span<co
   } else if (kind == kind_bulk_done && payload.size() == sizeof(bulk_end)) {
     bulk_end end{};
     std::memcpy(&end, payload.data(), sizeof end);
+    std::vector<std::uint64_t>& sends = bulk_with(index).sends;
+    const auto at = std::find(sends.begin(), sends.end(), end.token);
+    if (at == sends.end()) return;
+    sends.erase(at);
     to.on_completion(end.token, static_cast<status>(end.result), 0);
   } else if (kind == kind_bulk && payload.size() >= sizeof(bulk_header)) {
     bulk_header header{};
@@ -227,6 +239,24 @@ void shm_fabric::match_bulk(std::size_t index, fabric::sink& to) noexcept {
     if (send(last.peer, kind_bulk_done, bytes_of(end), {}) != status::done) break;
     acknowledge_.pop_back();
   }
+}
+
+// Its ring is polled no more. Copies are over when they return, whoever lives; only bulk operations may be under way.
+void shm_fabric::forget(int peer) noexcept {
+  const auto index = board_.index_of(peer);
+  if (index == board_.size()) return;
+  open_new_rings();
+  std::erase(active_, static_cast<std::uint32_t>(index));
+  peers_[index].forgotten = true;
+  std::erase_if(acknowledge_, [&](const bulk_over& each) { return each.peer == peer; });
+  if (const auto bulk = std::move(peers_[index].bulk); bulk != nullptr) {
+    failed_.insert(failed_.end(), bulk->sends.begin(), bulk->sends.end());
+    for (const receive& each : bulk->receives) failed_.push_back(each.token);
+  }
+}
+
+void shm_fabric::end_failed(fabric::sink& to) noexcept {
+  for (const std::uint64_t token : std::exchange(failed_, {})) to.on_completion(token, status::peer_failed, 0);
 }
 
 // One bit for each rank that has ever sent; hardly ever is there one that is not known.
@@ -269,6 +299,8 @@ unsigned shm_fabric::poll_ring(std::size_t index, fabric::sink& to, unsigned lim
 
 unsigned shm_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   open_new_rings();
+  if (!failed_.empty()) [[unlikely]]
+    end_failed(to);
   unsigned found = 0;
   for (std::size_t i = 0; i < active_.size() && found < limit; ++i) {
     const peer_state& p = peers_[active_[i]];
@@ -280,7 +312,8 @@ unsigned shm_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
 
 bool shm_fabric::pending() noexcept {
   open_new_rings();
-  return std::any_of(active_.begin(), active_.end(), [&](std::uint32_t i) { return peers_[i].in->pending(); });
+  return !failed_.empty() ||
+         std::any_of(active_.begin(), active_.end(), [&](std::uint32_t i) { return peers_[i].in->pending(); });
 }
 
 }  // namespace rma::shm

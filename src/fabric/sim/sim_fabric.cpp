@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "fabric/sim/sim_fabric.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace rma::sim {
@@ -145,6 +146,21 @@ unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   return found;
 }
 
+bool sim_fabric::has_forgotten(int peer) const noexcept {
+  return std::find(forgotten_.begin(), forgotten_.end(), peer) != forgotten_.end();
+}
+
+// The wire itself ends what is under way towards the dead.
+void sim_fabric::forget(int peer) noexcept {
+  if (has_forgotten(peer)) return;
+  forgotten_.push_back(peer);
+  std::erase_if(arrivals_, [&](const arrival& a) {
+    if (a.what == arrival_kind::completion || a.source != peer) return false;
+    messages_waiting_ -= a.what == arrival_kind::message ? 1 : 0;
+    return true;
+  });
+}
+
 void sim_fabric::end_one() noexcept {
   detail::explore_point(this);
   --under_way_;
@@ -162,11 +178,13 @@ void sim_fabric::put_completion(std::uint64_t token, status result, std::uint64_
 }
 
 void sim_fabric::put_message(int source, std::uint16_t kind, std::vector<std::byte>&& bytes) {
+  if (has_forgotten(source)) return;
   ++messages_waiting_;
   put({arrival_kind::message, status::done, kind, source, 0, 0, std::move(bytes)});
 }
 
 void sim_fabric::put_immediate(int source, std::uint32_t immediate) {
+  if (has_forgotten(source)) return;
   put({arrival_kind::immediate, status::done, 0, source, immediate, 0, {}});
 }
 

@@ -46,6 +46,8 @@ class sim_fabric final : public fabric::network {
   status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
   status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
 
+  void forget(int peer) noexcept override;
+
   bool pending() noexcept override {
     detail::explore_point(this, false);
     return !arrivals_.empty();
@@ -85,6 +87,7 @@ class sim_fabric final : public fabric::network {
     std::uint64_t bytes;
   };
   void put(arrival&& a);
+  [[nodiscard]] bool has_forgotten(int peer) const noexcept;
   [[nodiscard]] wire::order begin(wire::kind what, int peer, std::uint64_t token,
                                   const fabric::region_key& region) const noexcept;
 
@@ -98,6 +101,7 @@ class sim_fabric final : public fabric::network {
   std::uint64_t next_key_ = 1;
   std::map<std::uint64_t, range> regions_;
   std::deque<arrival> arrivals_;
+  std::vector<int> forgotten_;  ///< peers whose deaths are known: nothing of theirs is handed on
 };
 
 }  // namespace rma::sim
