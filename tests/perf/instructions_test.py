@@ -49,6 +49,14 @@ class Parser(unittest.TestCase):
         more = {"count_put.constprop.0": (20, 1180), "main": (1, 9000)}
         self.assertEqual(instructions.per_call(fewer, more), {"put": 18.0})
 
+    def test_a_profile_says_which_phase_it_is_of(self):
+        self.assertEqual(instructions.phase_of(["desc: Trigger: --dump-before=phase_put_value"]), "put_value")
+        self.assertIsNone(instructions.phase_of(["desc: Trigger: Program termination"]))
+
+    def test_handlers_of_all_messages_count(self):
+        found = {"rma::detail::context::on_message(int, unsigned short)": (3, 90), "other": (7, 1000)}
+        self.assertEqual(instructions.handler_costs(found), (3, 90))
+
     def test_a_debug_build_is_skipped(self):
         self.assertIsNotNone(instructions.reason_to_skip("Debug"))
 
