@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """instructions.py [--config NAME] [--launcher RMARUN --nodes N --way NAME] PROGRAM: counts under callgrind what one
-call of each wrapper in perf/instructions.cpp or the like executes, the wrapper included, and fails where a count exceeds
-its limit.
+call of each wrapper in perf/instructions.cpp or the like executes, the wrapper included, and fails where a count
+exceeds its limit.
 
 With a launcher the program has two ranks, of which the first one calls: counted are its wrappers, and what the second
 one's handler of messages executes for each call. The environment makes the way that calls take, which has the name.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bulk channel of the simulated fabric: data go from the gather list into the posted receive, in order, once; who
-// comes first waits; what cannot be is an error at both ends; nothing stays unfinished.
+// The bulk channel of the simulated fabric, beyond the contract of all: when a send without a receive is tried again,
+// transfers that fail, and a rank that leaves.
 #include <catch2/catch.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -24,16 +24,14 @@ using bytes = std::vector<std::byte>;
 
 /// Notes what is over, in order.
 struct notes final : fabric::sink {
-  void on_completion(std::uint64_t token, status result, std::uint64_t length) noexcept override {
+  void on_completion(std::uint64_t token, status result, std::uint64_t) noexcept override {
     order.push_back(token);
     results[token] = result;
-    got[token] = length;
   }
   void on_message(int, std::uint16_t, std::span<const std::byte>) noexcept override {}
   void on_immediate(int, std::uint32_t) noexcept override {}
   std::vector<std::uint64_t> order;
   std::map<std::uint64_t, status> results;
-  std::map<std::uint64_t, std::uint64_t> got;
 };
 
 /// One rank of a job of two nodes.
@@ -58,7 +56,7 @@ struct end {
   }
 };
 
-void run(const weather& today, const std::function<void(end&)>& main, const std::function<void(world&)>& before = {}) {
+void run(const weather& today, const std::function<void(end&)>& main) {
   world_options o;
   o.ranks = 2;
   o.ranks_per_node = 1;
@@ -66,7 +64,6 @@ void run(const weather& today, const std::function<void(end&)>& main, const std:
   o.limit_ps = 10'000'000 * us;
   world job(o);
   wire between(job, o.machine, topology("switch", 2), today, 1);
-  if (before) before(job);
   job.run([&](int rank) {
     end me{job, sim_fabric(between, rank), rank};
     main(me);
@@ -94,43 +91,6 @@ std::vector<fabric::local_slice> cut(bytes& data, std::initializer_list<std::siz
 
 }  // namespace
 
-TEST_CASE("bulk sends go from gather lists into scatter lists, in order", "[sim][bulk]") {
-  const auto seed = GENERATE(range(0, 30));  // 0: fine weather; else what a storm allows
-  const weather today = seed == 0 ? calm() : storm(static_cast<std::uint64_t>(seed));
-  const bool late = seed % 2 == 1;  // the receives
-  constexpr std::size_t sends = 20;
-  run(today, [&](end& me) {
-    std::vector<bytes> data;
-    for (unsigned i = 0; i < sends; ++i)
-      data.push_back(me.rank == 0 ? pattern(10'000 * (i % 3) + 9, i) : bytes(30'009));
-    if (me.rank == 1 && late) me.sleep(200 * us);
-    for (unsigned i = 0; i < sends; ++i) {
-      const auto list = me.rank == 1 || today.caps.gather_max >= 3
-                            ? cut(data[i], {1, 4, me.rank == 0 ? data[i].size() - 5 : 30'004, std::size_t{0}})
-                            : cut(data[i], {data[i].size()});
-      const auto all = std::span(list).first(me.rank == 1 ? 3 : std::min<std::size_t>(list.size(), 3));
-      for (;;) {
-        const status s = me.rank == 0 ? me.adapter.send_bulk(1, all, i) : me.adapter.post_bulk_receive(0, all, i);
-        if (s == status::posted) break;
-        REQUIRE(s == status::retry_queue_full);
-        me.wait_for(me.seen.order.size() + 1);
-      }
-    }
-    me.wait_for(sends);
-    for (unsigned i = 0; i < sends; ++i) {
-      CHECK(me.seen.results[i] == status::done);
-      CHECK(me.seen.got[i] == (me.rank == 0 ? 0 : 10'000 * (i % 3) + 9));
-    }
-    if (me.rank == 0) return;
-    CHECK(std::is_sorted(me.seen.order.begin(), me.seen.order.end()));
-    for (unsigned i = 0; i < sends; ++i) {
-      bytes right = pattern(10'000 * (i % 3) + 9, i);
-      right.resize(data[i].size());
-      CHECK((data[i] == right));
-    }
-  });
-}
-
 TEST_CASE("a bulk send without a receive waits for it and tries again in steps", "[sim][bulk]") {
   time_ps sent_ps = 0;
   run(calm(), [&](end& me) {
@@ -151,40 +111,6 @@ TEST_CASE("a bulk send without a receive waits for it and tries again in steps",
   CHECK(sent_ps < 37 * us);
 }
 
-TEST_CASE("a bulk send that is too long is an error at both ends, and the next is not", "[sim][bulk]") {
-  run(calm(), [&](end& me) {
-    bytes data = pattern(3000, 1);
-    if (me.rank == 0) {
-      CHECK(me.adapter.send_bulk(1, cut(data, {101}), 1) == status::posted);
-      CHECK(me.adapter.send_bulk(1, cut(data, {100}), 2) == status::posted);
-      CHECK(me.adapter.send_bulk(1, {}, 3) == status::posted);
-    } else {
-      bytes into(300);
-      CHECK(me.adapter.post_bulk_receive(0, cut(into, {100}), 1) == status::posted);
-      CHECK(me.adapter.post_bulk_receive(0, cut(into, {100}), 2) == status::posted);
-      CHECK(me.adapter.post_bulk_receive(0, {}, 3) == status::posted);
-      me.wait_for(3);
-    }
-    me.wait_for(3);
-    CHECK(me.seen.results[1] == status::message_too_long);
-    CHECK(me.seen.results[2] == status::done);
-    CHECK(me.seen.results[3] == status::done);
-    CHECK(me.seen.got == std::map<std::uint64_t, std::uint64_t>{{1, 0}, {2, me.rank == 0 ? 0 : 100}, {3, 0}});
-  });
-}
-
-TEST_CASE("lists longer than the capabilities say are refused", "[sim][bulk]") {
-  weather today = calm();
-  today.caps.gather_max = 2;
-  today.caps.scatter_max = 3;
-  run(today, [&](end& me) {
-    bytes data(10);
-    CHECK(me.adapter.send_bulk(1 - me.rank, cut(data, {1, 1, 1}), 1) == status::bad_argument);
-    CHECK(me.adapter.post_bulk_receive(1 - me.rank, cut(data, {1, 1, 1, 1}), 1) == status::bad_argument);
-    CHECK(me.adapter.quiet());
-  });
-}
-
 TEST_CASE("bulk transfers that fail end with an error at both ends", "[sim][bulk]") {
   weather today = calm();
   today.failed_one_in = 4;
@@ -203,22 +129,14 @@ TEST_CASE("bulk transfers that fail end with an error at both ends", "[sim][bulk
   });
 }
 
-TEST_CASE("what was posted towards a rank that dies or leaves ends", "[sim][bulk]") {
-  const bool dies = GENERATE(true, false);
-  run(
-      calm(),
-      [&](end& me) {
-        bytes data(1000);
-        if (me.rank == 1) return dies ? me.sleep(1'000'000 * us) : void();
-        CHECK(me.adapter.send_bulk(1, cut(data, {1000}), 1) == status::posted);
-        if (dies) CHECK(me.adapter.post_bulk_receive(1, cut(data, {1000}), 2) == status::posted);
-        me.wait_for(dies ? 2 : 1, 1'000'000 * us);
-        CHECK(me.seen.results[1] == status::peer_failed);
-        if (dies) CHECK(me.seen.results[2] == status::peer_failed);
-      },
-      [&](world& job) {
-        if (dies) job.kill_at(1, 50 * us);
-      });
+TEST_CASE("what was posted towards a rank that leaves ends", "[sim][bulk]") {
+  run(calm(), [&](end& me) {
+    bytes data(1000);
+    if (me.rank == 1) return;
+    CHECK(me.adapter.send_bulk(1, cut(data, {1000}), 1) == status::posted);
+    me.wait_for(1, 1'000'000 * us);
+    CHECK(me.seen.results[1] == status::peer_failed);
+  });
 }
 
 }  // namespace rma::sim

@@ -4,7 +4,6 @@
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdint>
-#include <thread>
 #include <vector>
 
 #include "fabric/tcp/tcp_job.hpp"
@@ -118,22 +117,6 @@ TEST_CASE("a region goes while a write into it arrives", "[tcp]") {
   all.exchange(0, 1);
 }
 
-// Goal: nobody takes a rank that leaves for lost, whoever of the two has spoken first; then it is gone.
-// Break: say no goodbye.
-TEST_CASE("a rank that leaves breaks nothing", "[tcp]") {
-  tcp_job all(4);
-  const std::uint64_t word = 1;
-  REQUIRE(all.post([&] { return all[0].net->send(1, kind, bytes_of(word), {}); }) == status::done);
-  REQUIRE(all.post([&] { return all[1].net->send(2, kind, bytes_of(word), {}); }) == status::done);
-  REQUIRE(all.until([&] { return !all[1].messages.empty() && !all[2].messages.empty() && all[1].net->quiet(); }));
-  std::thread leaver([gone = all.take(1)]() mutable { gone.reset(); });
-  CHECK(!all.until([&] { return !all[0].broken.empty() || !all[2].broken.empty(); }, 10));
-  leaver.join();
-  CHECK(all[0].net->read(1, {}, {}, std::array<remote_slice, 1>{}, 1) == status::peer_failed);
-  all.exchange(0, 2);
-  all.exchange(2, 3);
-}
-
 // Goal: what a rank has sent before it leaves is handed on even if the others look only when it is gone; and that they
 // speak to it then does not make it a lost one. Until then its goodbye is expected.
 // Break: when a message cannot be sent any more, throw away what has come; or expect no goodbye.
@@ -150,58 +133,6 @@ TEST_CASE("what a rank has sent before it left arrives", "[tcp]") {
   CHECK(!all.until([&] { return !all[0].broken.empty(); }, 10));
   CHECK(all[0].messages.size() == 2);
   CHECK_FALSE(all[0].net->expects_goodbye(1));
-}
-
-// Goal: a rank that leaves serves what others have under way there, and what it has under way itself ends well.
-// Break: in say_goodbye, close at once; or answer only until the goodbye is out.
-TEST_CASE("a rank that leaves serves what is under way", "[tcp]") {
-  tcp_job all(2);
-  std::vector<std::uint64_t> memory = numbers(transfer_words, 1), target(transfer_words), into(transfer_words);
-  auto from = numbers(transfer_words, 2);
-  const region_key key = region_of(all[1], memory), written = region_of(all[1], target);
-  all.exchange(0, 1);
-  const remote_slice there = words_in(key, 0, transfer_words);
-  for (std::uint64_t i = 1; i <= 8; ++i)
-    REQUIRE(read_words(all[0], 1, words_at(into.data(), transfer_words), key, there, i) == status::posted);
-  REQUIRE(write_words(all[0], 1, words_at(from.data(), transfer_words), written, words_in(written, 0, transfer_words),
-                      9) == status::posted);
-  std::thread leaver([gone = all.take(1)]() mutable { gone.reset(); });
-  const bool over = all.until([&] { return all[0].over.size() == 9; });
-  leaver.join();
-  REQUIRE(over);
-  CHECK(std::ranges::all_of(all[0].over, [](const auto& each) { return each.second == status::done; }));
-  CHECK(into == memory);
-  CHECK(target == from);
-  CHECK(!all.until([&] { return !all[0].broken.empty(); }, 8));
-}
-
-// Goal: when the job says that a rank is dead everything under way to it ends, what it has sent is not handed on, and
-// nothing more is taken. Nobody is told that it is lost: that is known.
-// Break: in abandon, forget the writes that no question has been asked for; or take from the dead what has come.
-TEST_CASE("operations to the dead end", "[tcp]") {
-  const bool connected = GENERATE(true, false);
-  CAPTURE(connected);
-  tcp_job all(3);
-  std::vector<std::uint64_t> memory(transfer_words);
-  const region_key key = region_of(all[1], memory);
-  if (connected) all.exchange(0, 1);
-  const std::size_t had = all[0].messages.size();
-  const std::uint64_t word = 1;
-  REQUIRE(all[1].net->send(0, kind, bytes_of(word), {}) == status::done);
-  const operations asked(all[0], 1, key, words_in(key, 0, 1));
-  CHECK((asked.write == status::posted && asked.read == status::posted && asked.atomic == status::posted));
-  all[0].net->forget(1);
-  if (!connected) CHECK(all[0].net->pending());  // which asks whether the write is placed
-  for (int i = 0; i < 3; ++i) all[0].net->poll(all[0], 100);
-  CHECK(are_over(all[0], status::peer_failed));
-  CHECK(all[0].net->quiet());
-  all[0].over.clear();
-  const operations later(all[0], 1, key, words_in(key, 0, 1));
-  CHECK((later.write == status::peer_failed && later.read == status::peer_failed));
-  CHECK((later.atomic == status::peer_failed && later.send == status::done));
-  CHECK(!all.until([&] { return !all[0].broken.empty() || all[0].messages.size() != had; }, 8));
-  CHECK(all[0].over.empty());
-  all.exchange(0, 2);
 }
 
 // Goal: a peer whose line ends without a goodbye is reported once, after some doubt, and everything under way to it

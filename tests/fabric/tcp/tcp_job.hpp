@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
-#include <numeric>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,14 +18,14 @@
 #include <vector>
 
 #include "boot/socket.hpp"
-#include "fabric/joined_ranks.hpp"
+#include "fabric/contract_cases.hpp"
 #include "fabric/tcp/greeting.hpp"
 #include "fabric/tcp/tcp_fabric.hpp"
 #include "fabric/tcp/wire.hpp"
 
 namespace rma::test {
 
-inline constexpr std::uint16_t kind = fabric::first_kind;
+inline constexpr std::uint16_t kind = message_kind;
 inline constexpr std::string_view job_key = "some key";
 
 using tcp_member = joined_rank<tcp::tcp_fabric>;
@@ -50,37 +49,12 @@ class tcp_job final : public joined_ranks<tcp::tcp_fabric> {
     for (std::thread& each : leavers) each.join();
   }
 
-  /// One message there and one back: both ranks are connected, and each hears the other.
-  void exchange(int a, int b) {
-    for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
-      const std::size_t had = (*this)[to].messages.size();
-      const std::uint64_t word = had;
-      REQUIRE(post([&] { return (*this)[from].net->send(to, kind, tcp::bytes_of(word), {}); }) == status::done);
-      REQUIRE(until([&] { return (*this)[to].messages.size() == had + 1; }));
-      CHECK((*this)[to].messages.back().source == from);
-    }
+  [[nodiscard]] std::vector<std::size_t> sizes_of_interest() const override {
+    return {tcp::straight_bytes, tcp::straight_bytes - 8, tcp::transfer_bytes - 8};
   }
+  /// One message there and one back: both ranks are connected, and each hears the other.
+  void exchange(int a, int b) { test::exchange(*this, a, b); }
 };
-
-inline std::vector<std::uint64_t> numbers(std::size_t count, std::uint64_t first) {
-  std::vector<std::uint64_t> all(count);
-  std::iota(all.begin(), all.end(), first);
-  return all;
-}
-
-inline fabric::region_key region_of(tcp_member& m, std::vector<std::uint64_t>& memory) {
-  fabric::region_key key;
-  REQUIRE(m.net->register_region(memory.data(), memory.size() * 8, key) == status::done);
-  return key;
-}
-
-/// So many words of this rank's memory.
-inline fabric::local_slice words_at(std::uint64_t* at, std::size_t count) { return {at, count * 8}; }
-
-/// So many words of a region, from the first one given.
-inline fabric::remote_slice words_in(const fabric::region_key& region, std::size_t first, std::size_t count) {
-  return {region.address + 8 * first, 8 * count};
-}
 
 inline status write_words(tcp_member& m, int peer, const fabric::local_slice& here, const fabric::region_key& region,
                           const fabric::remote_slice& there, std::uint64_t token) {

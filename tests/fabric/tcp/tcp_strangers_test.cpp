@@ -139,8 +139,8 @@ TEST_CASE("a rank with another key is a stranger", "[tcp]") {
   tcp_job all(2);
   const bool before = GENERATE(true, false);
   if (before) check_traffic(all);
-  rma::test::tcp_member other;
-  other.net = std::make_unique<rma::tcp::tcp_fabric>(rma::tcp::start{1, 2, "127.0.0.1", "some other key"});
+  const rma::tcp::start how{1, 2, "127.0.0.1", "some other key"};
+  rma::test::tcp_member other(std::make_unique<rma::tcp::tcp_fabric>(how));
   other.net->use(all);
   const std::uint64_t word = 1;
   REQUIRE(other.net->send(0, kind, bytes_of(word), {}) == status::done);

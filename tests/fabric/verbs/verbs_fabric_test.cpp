@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verbs fabric on a real device (or one in software: tests/softroce). Several ranks in one process.
+// The verbs fabric on a real device (or one in software: tests/softroce): the contract of all fabrics, and what is
+// special to this one. Several ranks in one process.
 #include <poll.h>
 
 #include <catch2/catch.hpp>
@@ -24,8 +25,6 @@ using rma::fabric::remote_slice;
 using rma::test::no_device;
 using rma::test::verbs_job;
 using rma::test::verbs_member;
-
-std::uint64_t address_of(const void* at) { return reinterpret_cast<std::uint64_t>(at); }
 
 std::uint64_t count_of(const verbs_member& m, std::string_view wanted) {
   std::uint64_t found = ~std::uint64_t{0};
@@ -88,6 +87,27 @@ struct connected_pair {
 
 }  // namespace
 
+void rma::test::with_fabric(int ranks, const std::function<void(fabric_job&)>& body) {
+  if (no_device()) return;
+  verbs_job job(ranks);
+  run_with(job, body);
+}
+
+// Break: copy pieces that do not fit into a buffer.
+TEST_CASE("several pieces that are larger than a buffer and not registered may be refused, but are not lost",
+          "[verbs]") {
+  if (no_device()) return;
+  verbs_job job(2);
+  std::vector<std::uint64_t> window(32'768), large(1 << 16);
+  const region_key key = enroll(job, 1, window);
+  const std::vector<local_slice> two(2, {large.data(), 100'000});
+  const std::vector<remote_slice> too(2, {key.address, 100'000});
+  const status s = job.post([&] { return job[0].net->write(1, two, key, too, 1); });
+  CHECK((s == status::not_supported || s == status::posted));
+  REQUIRE(job.until([&] { return job[0].net->quiet(); }));
+  CHECK(job[0].over.size() == (s == status::posted ? 1 : 0));
+}
+
 TEST_CASE("no queue pair before first use, one on each side after it, however both begin", "[verbs]") {
   if (no_device()) return;
   verbs_job job(3);
@@ -106,81 +126,6 @@ TEST_CASE("no queue pair before first use, one on each side after it, however bo
   CHECK(count_of(job[0], "verbs_queue_pairs") == 1);
   CHECK(count_of(job[1], "verbs_queue_pairs") == 1);
   CHECK(count_of(job[2], "verbs_queue_pairs") == 0);
-}
-
-TEST_CASE("a rank connects to itself", "[verbs]") {
-  if (no_device()) return;
-  verbs_job job(1);
-  std::vector<std::uint64_t> memory(8, 5);
-  const region_key key = enroll(job, 0, memory);
-  std::uint64_t old = 0;
-  REQUIRE(job.post([&] { return job[0].net->fetch_add(0, key, address_of(&memory[3]), 4, old, 1); }) == status::posted);
-  REQUIRE(over(job, 0, 1));
-  CHECK(old == 5);
-  CHECK(memory[3] == 9);
-}
-
-TEST_CASE("writes and reads of every size, from registered and from other memory", "[verbs]") {
-  if (no_device()) return;
-  verbs_job job(2);
-  constexpr std::size_t most = 300'000;
-  std::vector<std::uint8_t> window(most), known(most), unknown(most), back(most);
-  const region_key key = enroll(job, 1, window);
-  (void)enroll(job, 0, known);
-  std::uint64_t token = 1;
-  for (const std::size_t bytes : {1U, 8U, 255U, 256U, 257U, 4096U, 4097U, 65536U, 300000U}) {
-    for (auto* source : {&known, &unknown}) {
-      INFO(bytes << " bytes, registered " << (source == &known));
-      for (std::size_t i = 0; i < bytes; ++i) (*source)[i] = static_cast<std::uint8_t>(i * 7 + bytes + token);
-      std::fill(window.begin(), window.end(), 0);
-      REQUIRE(write(job, 0, 1, source->data(), bytes, key, key.address, token) == status::posted);
-      REQUIRE(read(job, 0, 1, back.data(), bytes, key, key.address, token + 1) == status::posted);
-      REQUIRE(over(job, 0, token + 1));
-      REQUIRE(over(job, 0, token));
-      CHECK(std::equal(source->begin(), source->begin() + static_cast<std::ptrdiff_t>(bytes), window.begin()));
-      CHECK(std::equal(source->begin(), source->begin() + static_cast<std::ptrdiff_t>(bytes), back.begin()));
-      CHECK((bytes == most || window[bytes] == 0));
-      token += 2;
-    }
-  }
-}
-
-TEST_CASE("several pieces on each side go together, and end as one", "[verbs]") {
-  if (no_device()) return;
-  verbs_job job(2);
-  constexpr std::size_t row = 5;  // words of each piece; on the other side they lie twice as far apart
-  const std::size_t rows = job[0].net->caps().remote_slices_max;
-  REQUIRE(rows > 1);
-  std::vector<std::uint64_t> window(2 * rows * row), known(rows * row), unknown(rows * row), back(rows * row);
-  const region_key key = enroll(job, 1, window);
-  (void)enroll(job, 0, known);
-  std::vector<remote_slice> there;
-  const auto slices_of = [&](std::vector<std::uint64_t>& memory) {
-    std::vector<local_slice> all;
-    for (std::size_t i = 0; i < rows; ++i) all.push_back({&memory[i * row], row * sizeof(std::uint64_t)});
-    return all;
-  };
-  for (std::size_t i = 0; i < rows; ++i) there.push_back({key.address + 2 * i * row * 8, row * sizeof(std::uint64_t)});
-  std::uint64_t token = 1;
-  for (auto* source : {&known, &unknown}) {
-    INFO("registered " << (source == &known));
-    for (std::size_t i = 0; i < source->size(); ++i) (*source)[i] = 1000 * token + i;
-    std::fill(back.begin(), back.end(), 0);
-    REQUIRE(job.post([&] { return job[0].net->write(1, slices_of(*source), key, there, token); }) == status::posted);
-    REQUIRE(job.post([&] { return job[0].net->read(1, slices_of(back), key, there, token + 1); }) == status::posted);
-    REQUIRE(over(job, 0, token + 1));
-    REQUIRE(over(job, 0, token));
-    CHECK(back == *source);
-    CHECK(window[row] == 0);
-    token += 2;
-  }
-  CHECK(job[0].over.size() == 4);
-  std::vector<std::uint64_t> large(1 << 16);  // larger than a buffer, and not registered: may be refused, but not lost
-  const std::vector<local_slice> two(2, {large.data(), 100'000});
-  const std::vector<remote_slice> too(2, {key.address, 100'000});
-  const status s = job.post([&] { return job[0].net->write(1, two, {key.address, 8, 0}, too, token); });
-  CHECK((s == status::not_supported || s == status::posted));
-  REQUIRE(job.until([&] { return job[0].net->quiet(); }));
 }
 
 TEST_CASE("one contiguous put is one write, one get one read, and nothing else", "[verbs]") {
@@ -300,77 +245,6 @@ TEST_CASE("silent messages to many peers leave buffers for the next", "[verbs]")
   CHECK_FALSE(job[0].net->quiet());
 }
 
-TEST_CASE("atomics are atomic to each other", "[verbs]") {
-  if (no_device()) return;
-  verbs_job job(3);
-  std::vector<std::uint64_t> window(4, 0);
-  const region_key key = enroll(job, 0, window);
-  constexpr std::uint64_t each = 300;
-  std::array<std::array<std::uint64_t, each>, 3> old{};
-  for (std::uint64_t i = 0; i < each; ++i) {
-    for (int r = 0; r < 3; ++r) {
-      auto& place = old[static_cast<std::size_t>(r)][i];
-      REQUIRE(job.post([&] { return job[r].net->fetch_add(0, key, key.address, 1, place, i + 1); }) == status::posted);
-    }
-  }
-  for (int r = 0; r < 3; ++r) REQUIRE(job.until([&] { return job[r].over.size() == each; }));
-  CHECK(window[0] == 3 * each);
-  std::vector<std::uint64_t> all;
-  for (const auto& one : old) all.insert(all.end(), one.begin(), one.end());
-  std::sort(all.begin(), all.end());
-  for (std::uint64_t i = 0; i < all.size(); ++i) REQUIRE(all[i] == i);
-
-  std::uint64_t found = 7;
-  REQUIRE(job.post([&] { return job[1].net->compare_swap(0, key, key.address + 8, 0, 42, found, 9001); }) ==
-          status::posted);
-  REQUIRE(over(job, 1, 9001));
-  CHECK(found == 0);
-  REQUIRE(job.post([&] { return job[2].net->compare_swap(0, key, key.address + 8, 0, 43, found, 9002); }) ==
-          status::posted);
-  REQUIRE(over(job, 2, 9002));
-  CHECK(found == 42);
-  CHECK(window[1] == 42);
-}
-
-TEST_CASE("a message finds the writes before it in place, and an immediate its own", "[verbs]") {
-  if (no_device()) return;
-  verbs_job job(2);
-  std::vector<std::uint64_t> window(4096, 0), source(4096);
-  const region_key key = enroll(job, 1, window);
-  for (std::uint64_t round = 1; round <= 50; ++round) {
-    std::fill(source.begin(), source.end(), round);
-    REQUIRE(write(job, 0, 1, source.data(), 8 * source.size(), key, key.address, round) == status::posted);
-    REQUIRE(say(job, 0, 1, 30, "look") == status::done);
-    REQUIRE(job.until([&] { return job[1].messages.size() == round; }));
-    CHECK(window[4095] == round);
-    REQUIRE(over(job, 0, round));
-  }
-  const std::uint64_t value = 77;
-  const local_slice here{const_cast<std::uint64_t*>(&value), sizeof value};
-  REQUIRE(job.post([&] {
-    return job[0].net->write_with_immediate(1, {&here, 1}, key, {key.address, 8}, 0xabcd1234, 1000);
-  }) == status::posted);
-  REQUIRE(job.until([&] { return !job[1].immediates.empty(); }));
-  CHECK(job[1].immediates[0] == std::pair<int, std::uint32_t>{0, 0xabcd1234});
-  CHECK(window[0] == 77);
-}
-
-TEST_CASE("100,000 writes and 10,000 reads are posted by one rank, and all end", "[verbs]") {
-  if (no_device()) return;
-  verbs_job job(2);
-  std::vector<std::uint64_t> window(1024), mine(1024, 1);
-  const region_key key = enroll(job, 1, window);
-  (void)enroll(job, 0, mine);
-  for (std::uint64_t i = 1; i <= 100'000; ++i)
-    REQUIRE(write(job, 0, 1, mine.data(), 8, key, key.address + 8 * (i % 1024), i) == status::posted);
-  for (std::uint64_t i = 100'001; i <= 110'000; ++i)
-    REQUIRE(read(job, 0, 1, mine.data(), 8, key, key.address, i) == status::posted);
-  REQUIRE(job.until([&] { return job[0].over.size() == 110'000; }));
-  CHECK(std::ranges::all_of(job[0].over, [](const auto& each) { return each.second == status::done; }));
-  CHECK(std::ranges::all_of(window, [](std::uint64_t v) { return v == 1; }));
-  CHECK(job[0].net->quiet());
-}
-
 TEST_CASE("eight ranks flood one that does not look: nothing fails, nothing is lost", "[verbs]") {
   if (no_device()) return;
   verbs_job job(9);
@@ -444,27 +318,6 @@ TEST_CASE("what the target's adapter refuses is an error at its origin alone", "
   REQUIRE(job.until([&] { return job[1].messages.back().kind == 80; }));
   REQUIRE(job.until([&] { return job[0].net->quiet(); }));
   for (int r = 0; r < 3; ++r) CHECK(job[r].broken.empty());
-}
-
-TEST_CASE("a dead peer: what was under way ends with peer_failed, the others go on", "[verbs]") {
-  if (no_device()) return;
-  verbs_job job(3);
-  std::vector<std::uint64_t> window(64), mine(64, 1);
-  const region_key there = enroll(job, 2, window);
-  REQUIRE(read(job, 0, 2, mine.data(), 8, there, there.address, 1) == status::posted);
-  REQUIRE(over(job, 0, 1));
-  job.remove(2);
-  const local_slice here{mine.data(), 8};
-  const remote_slice place{there.address, 8};
-  for (std::uint64_t t = 2; t < 8; ++t)
-    REQUIRE(job[0].net->write(2, {&here, 1}, there, {&place, 1}, t) == status::posted);
-  job[0].net->forget(2);
-  REQUIRE(job.until([&] { return job[0].over.size() == 7; }));
-  for (std::uint64_t t = 2; t < 8; ++t) CHECK(job[0].over[t] == status::peer_failed);
-  CHECK(job[0].net->write(2, {&here, 1}, there, {&place, 1}, 9) == status::peer_failed);
-  CHECK(job[0].net->quiet());
-  REQUIRE(say(job, 0, 1, 20, "still here") == status::done);
-  REQUIRE(job.until([&] { return job[1].messages.size() == 1; }));
 }
 
 TEST_CASE("what a peer refuses that lives and computes is no failure of the peer", "[verbs]") {

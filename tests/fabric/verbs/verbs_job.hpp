@@ -6,7 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "fabric/joined_ranks.hpp"
+#include "fabric/contract_cases.hpp"
 #include "fabric/verbs/open.hpp"
 #include "fabric/verbs/verbs_fabric.hpp"
 #include "rma/error.hpp"
@@ -26,6 +26,8 @@ class verbs_job final : public joined_ranks<verbs::verbs_fabric> {
       add(std::make_unique<verbs::verbs_fabric>(std::make_unique<verbs::adapter>(""), who), verbs::address_key(r));
     }
   }
+  /// Inline, one packet, a buffer of memory that is not registered.
+  [[nodiscard]] std::vector<std::size_t> sizes_of_interest() const override { return {256, 4096, 65536, 300'000}; }
 };
 
 /// Whether this machine has a device that the fabric can use; else says why not.
