@@ -92,7 +92,7 @@ def free_port():
 def names(rank, text):
     """The lines that tell of the rank: as who holds up the start, as who has ended, or where it is."""
     patterns = [rf"waits for .*\brank {rank}\b", rf"have not: [\d, ]*\b{rank}\b",
-                rf"\brank {rank} \(pid \d+\) was killed", rf"\brank {rank} ended\b", rf"^rmarun:   rank {rank}: ",
+                rf"\brank {rank} \(pid \d+\) was killed", rf"\brank {rank} ended\b", rf"^(rmarun|rma):   rank {rank}: ",
                 STARTED]
     if rank == 0:
         patterns += [r"process of rank 0\b", r"rank 0 must run on that host"]
