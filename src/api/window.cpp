@@ -29,7 +29,7 @@ void forget(window_core& w) noexcept {
   engine& e = *w.team->rt->ops;
   if (w.agent != nullptr) w.agent->close();
   e.remove(w);
-  for (const target_state& state : w.states) e.forget(state);
+  for (target_state& state : w.states) e.forget(state);
   for (const auto& [target, far] : w.far_targets) e.forget(*far);
 }
 

@@ -78,6 +78,8 @@ enum class counter : std::uint8_t {
   count_
 };
 
+struct sent_operations;
+
 class context final : public fabric::sink, public fabric::directory {
  public:
   using handler = void (*)(void* self, int source, std::span<const std::byte> payload) noexcept;
@@ -89,7 +91,7 @@ class context final : public fabric::sink, public fabric::directory {
     std::uint64_t operations_sent = 0;   ///< handler operations, counted by message
     word64 operations_done{};            ///< of these, acknowledged
     std::uint32_t owed = 0;              ///< its operations that are done here and not acknowledged
-    word32 refusals{};                   ///< halves of copies that it could not do
+    sent_operations* sent = nullptr;     ///< the engine's, of those that are not acknowledged; null until the first
     word32 protests{};                   ///< messages of ours that made no sense to it
     std::uint32_t knocks = 0;            ///< messages that were not promised because it slept
     message_pool::queue waiting;         ///< messages that found no room

@@ -199,7 +199,7 @@ status fence_run::announce(window_core& w) noexcept {
 }
 
 void fence_run::enter_complete(window_core& w) noexcept {
-  if (has(promises_, no_precede) && !w.fences.deferred.empty()) {
+  if (has(promises_, no_precede) && w.held_count != 0) {
     const access_epoch was = std::exchange(w.access, access_epoch::fence);
     take(issue_deferred(w, -1, nullptr));
     w.access = was;
@@ -221,7 +221,6 @@ status fence_run::complete_dirty(window_core& w) noexcept {
     take(worst);
     return status::not_yet;
   }
-  w.fences.spent.clear();
   if (has(promises_, no_precede)) {  // nobody counts what was sent against the promise
     for (const int target : std::exchange(w.fences.channels, {})) {
       target_state& state = w.state_of(target);

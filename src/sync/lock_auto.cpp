@@ -48,26 +48,32 @@ status run_by_network(window_core& w, int target, const deferred_epoch& epoch, s
   }
   if (s != status::done) return s;
   explain_path(state);
-  if (epoch.count != 0) send_operations(w, target, epoch);
+  if (epoch.count != 0) send_operations(w, target);
   const status completed = complete_target(w, target);
   const status released = release_hybrid(w, target, epoch.kind);
   return completed != status::done ? completed : released;
 }
 
-status release_deferred(window_core& w, int target) noexcept {
-  const std::unique_ptr<deferred_epoch> epoch = take_deferred(w, target);
-  if (w.failed()) return status::done;  // abandoned: nothing of it happens
+status release_epoch(window_core& w, int target, const deferred_epoch& epoch) noexcept {
   target_state& state = w.state_of(target);
   const std::int64_t begin_ns = w.ctx->around().now_ns();
   lock_request* request = nullptr;
-  const status s = await_epoch(w, target, *epoch, lateness(state.experience), &request);
+  const status s = await_epoch(w, target, epoch, lateness(state.experience), &request);
   state.experience.alone = request->alone;
   if (s == status::done)
     state.experience = after_answer(state.experience, w.ctx->around().now_ns() - begin_ns - request->waited_ns,
-                                    atomics_of_epoch(epoch->bytes, !epoch->fetches));
+                                    atomics_of_epoch(epoch.bytes, !epoch.fetches));
   if (s != status::posted && s != status::not_yet) return s;
   state.experience = after_no(found_at(state.experience, lock_place::network));
-  return run_by_network(w, target, *epoch, s);
+  return run_by_network(w, target, epoch, s);
+}
+
+status release_deferred(window_core& w, int target) noexcept {
+  const std::unique_ptr<deferred_epoch> epoch = take_deferred(w, target);
+  // An abandoned epoch does not happen.
+  const status s = w.failed() ? status::done : release_epoch(w, target, *epoch);
+  end_epoch(w, target);
+  return s;
 }
 
 // ---- a rank of another node brings the lock to CPU mode -----------------------------------------------------------

@@ -293,11 +293,11 @@ status release_network(window_core& w, int target, lock_kind kind) noexcept {
   return s;
 }
 
-posted_operation* start_release_network(window_core& w, int target) noexcept {
+operation_record* start_release_network(window_core& w, int target) noexcept {
   return network_word(w, target).start_add(std::uint64_t{0} - network_hold(w.ctx->rank(), lock_kind::shared));
 }
 
-status finish_release_network(window_core& w, int target, posted_operation* started) noexcept {
+status finish_release_network(window_core& w, int target, operation_record* started) noexcept {
   std::uint64_t old = 0;
   return network_word(w, target).finish_add(started, std::uint64_t{0} - network_hold(w.ctx->rank(), lock_kind::shared),
                                             old);

@@ -36,7 +36,7 @@
 namespace rma::detail {
 
 struct window_core;
-struct posted_operation;
+struct operation_record;
 
 inline constexpr std::uint64_t network_writer = std::uint64_t{1} << 63;
 inline constexpr std::uint64_t network_away = std::uint64_t{1} << 62;
@@ -188,7 +188,7 @@ status leave_network(window_core& w, int target) noexcept;
 /// Lets go. Waits for the adapter alone.
 status release_network(window_core& w, int target, lock_kind kind) noexcept;
 /// The same in two halves, for a shared hold. Null: nothing happened.
-posted_operation* start_release_network(window_core& w, int target) noexcept;
-status finish_release_network(window_core& w, int target, posted_operation* started) noexcept;
+operation_record* start_release_network(window_core& w, int target) noexcept;
+status finish_release_network(window_core& w, int target, operation_record* started) noexcept;
 
 }  // namespace rma::detail

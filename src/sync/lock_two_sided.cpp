@@ -1,41 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sync/lock_two_sided.hpp"
 
-#include <cstring>
+#include <algorithm>
+#include <array>
 #include <utility>
 
 #include "sync/lock_agent.hpp"
 #include "sync/lock_hybrid.hpp"
+#include "xfer/held_operations.hpp"
 #include "xfer/message_maker.hpp"
 
 namespace rma::detail {
 namespace {
 
-/// Calls `take(message)` for each message of the epoch.
-template <class Take>
-void for_each_message(const deferred_epoch& epoch, Take&& take) {
-  for (std::size_t at = 0; at < epoch.messages.size();) {
-    std::uint32_t bytes = 0;
-    std::memcpy(&bytes, epoch.messages.data() + at, sizeof bytes);
-    take(std::span(epoch.messages).subspan(at, sizeof bytes + bytes));
-    at += sizeof bytes + bytes;
+/// Collects an epoch's operation messages into pieces that fit one lock message.
+class epoch_pieces {
+ public:
+  epoch_pieces(window_core& w, int target, lock_kind kind, std::uint32_t number, std::uint32_t late)
+      : w_(w), target_(target), kind_(kind), number_(number), late_(late) {}
+
+  void add(std::span<const std::byte> head, std::span<const std::byte> data) {
+    const auto bytes = static_cast<std::uint32_t>(head.size() + data.size());
+    if (sizeof bytes + bytes > room_.size() - used_) send(false);
+    append(std::as_bytes(std::span(&bytes, 1)));
+    append(head);
+    append(data);
   }
-}
+  void send(bool last) {
+    tell_agent(w_, target_, lock_word::epoch, number_, kind_, last, std::span(room_).first(used_), late_);
+    used_ = 0;
+  }
+
+ private:
+  void append(std::span<const std::byte> bytes) {
+    std::copy(bytes.begin(), bytes.end(), room_.begin() + static_cast<std::ptrdiff_t>(used_));
+    used_ += bytes.size();
+  }
+
+  window_core& w_;
+  int target_;
+  lock_kind kind_;
+  std::uint32_t number_, late_;
+  std::array<std::byte, operation_message_max - sizeof(lock_header)> room_;
+  std::size_t used_ = 0;
+};
+
+constexpr std::size_t framing_bytes = sizeof(lock_header) + sizeof(std::uint32_t);
 
 }  // namespace
+
+void end_epoch(window_core& w, int target) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  drop_held(w, w.state_of(target));
+}
 
 lock_request& send_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late) {
   const std::lock_guard guard(w.ctx->lock());
   lock_request& request = begin_request(w, target);
-  std::span<const std::byte> piece;
-  for_each_message(epoch, [&](std::span<const std::byte> message) {
-    if (piece.size() + message.size() > operation_message_max - sizeof(lock_header)) {
-      tell_agent(w, target, lock_word::epoch, request.number, epoch.kind, false, piece, late);
-      piece = {};
+  epoch_pieces pieces(w, target, epoch.kind, request.number, late);
+  for (operation_record& op : w.state_of(target).held) {
+    operation_args args;
+    const checked_operation o = recall(w, op, args);
+    message_maker made(w, o, operation_message_max - framing_bytes);
+    for (bool last = false; !last;) {
+      last = made.make();
+      pieces.add(made.head(ticket_of(o, op)), made.data());
     }
-    piece = piece.empty() ? message : std::span(piece.data(), piece.size() + message.size());
-  });
-  tell_agent(w, target, lock_word::epoch, request.number, epoch.kind, true, piece, late);
+  }
+  pieces.send(true);
   return request;
 }
 
@@ -79,8 +111,10 @@ status release_two_sided(window_core& w, int target) noexcept {
     return status::done;
   }
   const std::unique_ptr<deferred_epoch> epoch = take_deferred(w, target);
-  if (w.failed()) return status::done;  // abandoned: nothing of it happens
-  return await_epoch(w, target, *epoch, 0, nullptr);
+  // An abandoned epoch does not happen.
+  const status s = w.failed() ? status::done : await_epoch(w, target, *epoch, 0, nullptr);
+  end_epoch(w, target);
+  return s;
 }
 
 status await_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late,
@@ -108,20 +142,30 @@ status send_deferred(window_core& w, int target) noexcept {
   const lock_kind kind = w.state_of(target).epoch->kind;
   const status s = w.defers_far ? acquire_hybrid(w, target, kind) : acquire_by_agent(w, target, kind);
   if (s != status::done) return s;
-  const std::unique_ptr<deferred_epoch> epoch = take_deferred(w, target);
-  if (epoch->count != 0) send_operations(w, target, *epoch);
+  (void)take_deferred(w, target);
+  send_operations(w, target);
   return status::done;
 }
 
-void send_operations(window_core& w, int target, const deferred_epoch& epoch) {
+void send_operations(window_core& w, int target) {
   const std::lock_guard guard(w.ctx->lock());
+  engine& e = *w.team->rt->ops;
   const int to = w.world_rank(target);
   context::peer& peer = w.ctx->peer_of(to);
-  for_each_message(epoch, [&](std::span<const std::byte> message) {
-    ++peer.operations_sent;
-    w.ctx->send(to, message::operation, message.subspan(sizeof(std::uint32_t)), {});
-  });
-  mark_sent(w, target, w.state_of(target), peer);
+  target_state& state = w.state_of(target);
+  while (!state.held.empty()) {
+    operation_args args;
+    const checked_operation o = recall(w, take_held(w, state), args);
+    message_maker made(w, o);
+    operation_record& op = record_by_message(w, o, o.record, peer);
+    for (bool last = false; !last;) {
+      last = made.make();
+      ++peer.operations_sent;
+      w.ctx->send(to, message::operation, made.head(ticket_of(o, op)), made.data());
+    }
+    mark_sent(w, target, state, peer);
+    e.await_acknowledgement(op, peer, &state);
+  }
 }
 
 }  // namespace rma::detail

@@ -33,8 +33,10 @@ lock_request& send_epoch(window_core& w, int target, const deferred_epoch& epoch
 /// Its answer; `transfer_failed` if the target could not run some of its operations.
 status await_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late,
                    lock_request** request) noexcept;
+/// The target has run the epoch's operations, or nobody will: they are held no more.
+void end_epoch(window_core& w, int target) noexcept;
 /// The operations of an epoch whose lock this rank holds now.
-void send_operations(window_core& w, int target, const deferred_epoch& epoch);
+void send_operations(window_core& w, int target);
 
 /// Nothing is sent yet; this rank's own lock is taken at once, since its plain loads and stores cannot wait.
 status acquire_two_sided(window_core& w, int target, lock_kind kind) noexcept;

@@ -172,7 +172,7 @@ void start_release(window_core& w, int target) noexcept {
 
 status finish_release(window_core& w, int target) noexcept {
   far_target& far = w.far(target);
-  posted_operation* const started = std::exchange(far.releasing, nullptr);
+  operation_record* const started = std::exchange(far.releasing, nullptr);
   if (started == nullptr) return release_lock(w, target, lock_kind::shared);
   if (w.defers_far) far.experience = after_epoch(far.experience, far.epoch_bytes);
   far.path = lock_path::cpu;  // what an inlined lock is, which says nothing

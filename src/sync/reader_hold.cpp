@@ -50,7 +50,7 @@ bool reader_hold::advance(bool read, bool asked) noexcept {
 /// What the adapter has answered, if it has.
 bool reader_hold::collect() noexcept {
   if (under_way_ == nullptr || under_way_->over.load() == 0) return false;
-  posted_operation& op = *under_way_;
+  operation_record& op = *under_way_;
   under_way_ = nullptr;
   const readers_phase before = r_.phase;
   if (op.result == status::done) {
@@ -58,7 +58,7 @@ bool reader_hold::collect() noexcept {
   } else if (stopped_) {
     r_.phase = readers_phase::none;
   }  // else once more
-  w_.team->rt->ops->free_posted(&op);
+  w_.team->rt->ops->free_operation(op);
   if (r_.phase != before) set_turn();
   return true;
 }
@@ -74,7 +74,7 @@ bool reader_hold::post() noexcept {
       (wide != nullptr ? region.address : w_.block_offset) + offsetof(window_block, network_lock);
   const network_request q = request_of(r_);
   const int me = w_.ctx->rank();
-  posted_operation& op = *e.new_posted();
+  operation_record& op = e.new_operation();
   const status s = q.add ? network.fetch_add(me, region, address, q.operand, op.value, token_of(op))
                          : network.compare_swap(me, region, address, q.expected, q.operand, op.value, token_of(op));
   if (s == status::posted) {
@@ -82,7 +82,7 @@ bool reader_hold::post() noexcept {
     return true;
   }
   const std::uint64_t old = op.value;
-  e.free_posted(&op);
+  e.free_operation(op);
   if (s != status::done) {
     if (stopped_ && s != status::retry_queue_full) r_.phase = readers_phase::none;
     return false;

@@ -22,7 +22,7 @@
 
 namespace rma::detail {
 
-struct posted_operation;
+struct operation_record;
 
 enum class readers_phase : std::uint8_t { none, asking, pausing, held, looking, closed, leaving };
 
@@ -146,7 +146,7 @@ class reader_hold {
 
   window_core& w_;
   readers_word r_;
-  posted_operation* under_way_ = nullptr;
+  operation_record* under_way_ = nullptr;
   std::int64_t turn_ns_ = 0;  ///< when it is over
   std::int64_t pause_ns_ = 0;
   std::int64_t yields_until_ns_ = 0;

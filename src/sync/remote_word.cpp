@@ -32,13 +32,13 @@ status remote_word::ask(const network_request& r, std::uint64_t& old) noexcept {
   return s;
 }
 
-posted_operation* remote_word::start_add(std::uint64_t operand) noexcept {
+operation_record* remote_word::start_add(std::uint64_t operand) noexcept {
   if (result_ != status::done) return nullptr;
   fabric::network& network = wide_ != nullptr ? *wide_ : w_.ctx->node();
   return start_remote_add(*w_.team->rt->ops, network, rank_, region_, address_, operand);
 }
 
-status remote_word::finish_add(posted_operation* op, std::uint64_t operand, std::uint64_t& old) noexcept {
+status remote_word::finish_add(operation_record* op, std::uint64_t operand, std::uint64_t& old) noexcept {
   const status s = finish_remote_add(*w_.team->rt->ops, rank_, op, old);
   return s == status::transfer_failed ? add(operand, old) : s;
 }

@@ -22,8 +22,8 @@ class remote_word {
   /// An add that must be done, or the others would wait for ever.
   status add(std::uint64_t operand, std::uint64_t& old) noexcept;
   /// The same in two halves, so that several targets' are under way at once. Null: nothing happened.
-  posted_operation* start_add(std::uint64_t operand) noexcept;
-  status finish_add(posted_operation* op, std::uint64_t operand, std::uint64_t& old) noexcept;
+  operation_record* start_add(std::uint64_t operand) noexcept;
+  status finish_add(operation_record* op, std::uint64_t operand, std::uint64_t& old) noexcept;
 
  private:
   window_core& w_;

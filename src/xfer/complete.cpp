@@ -3,6 +3,7 @@
 /// Waiting for what the engine has under way.
 #include <algorithm>
 
+#include "xfer/held_operations.hpp"
 #include "xfer/remote.hpp"
 #include "xfer/window_core.hpp"
 
@@ -168,13 +169,18 @@ void await_reads(window_core& w, int target) noexcept {
 }  // namespace
 
 void leave_results(window_core& w, int target) noexcept {
-  if (target < 0 || w.gathered.target == target) w.gathered.count = 0;
+  if (target < 0) {
+    for (const int t : std::vector<int>(w.dirty)) leave_results(w, t);
+    return;
+  }
+  if (w.gathered.target == target) w.gathered.count = 0;
   {
     const std::lock_guard guard(w.ctx->lock());
-    w.team->rt->ops->drop_results(w.id, target < 0 ? -1 : w.world_rank(target));
+    target_state& state = w.state_of(target);
+    if (!state.held.empty() && state.held.front().held == hold_reason::gather) drop_held(w, state);
+    w.team->rt->ops->drop_results(state);
   }
-  if (target >= 0) return await_reads(w, target);
-  for (const int t : std::vector<int>(w.dirty)) await_reads(w, t);
+  await_reads(w, target);
 }
 
 status complete_promised(window_core& w, int target) noexcept {

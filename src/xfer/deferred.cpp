@@ -5,42 +5,14 @@
 ///   put, accumulate, get into the caller's memory     --> queue --> issued by the fence, when all ranks are in it
 ///   values, requests, signals: somebody waits for them --> now, when the target says that it is through the last fence
 #include <algorithm>
-#include <cstring>
 #include <mutex>
 
-#include "rma/detail/window_ops.hpp"
 #include "xfer/fence_state.hpp"
+#include "xfer/held_operations.hpp"
 #include "xfer/protocols.hpp"
 
 namespace rma::detail {
 namespace {
-
-constexpr std::uint64_t value_bytes_max = 64;
-
-deferred_operation copy_of(const checked_operation& o) {
-  const operation_args& a = *o.args;
-  deferred_operation kept{a};
-  if (!o.contiguous) {
-    kept.layouts = std::make_unique<deferred_operation::shapes>();
-    const auto keep = [](const Layout*& from, Layout& to) {
-      if (from == nullptr) return;
-      to = *from;
-      from = &to;
-    };
-    keep(kept.args.origin_layout, kept.layouts->origin);
-    keep(kept.args.result_layout, kept.layouts->result);
-    keep(kept.args.target_layout, kept.layouts->target);
-  }
-  // Values are gone when the call returns, and an accumulate's may be: its inlined form does not say.
-  const bool value = a.by_value || (a.kind == call::accumulate && a.bytes <= value_bytes_max);
-  if (value && o.contiguous && a.origin != nullptr) {
-    const auto* const from = static_cast<const std::byte*>(a.origin);
-    kept.value.assign(from, from + a.bytes);
-    kept.args.origin = kept.value.data();
-  }
-  kept.args.by_value = false;
-  return kept;
-}
 
 /// Waits until the target is through the fence that opened this epoch: it may still be getting what came before.
 status await_target(window_core& w, int target, int peer) noexcept {
@@ -63,36 +35,27 @@ status await_target(window_core& w, int target, int peer) noexcept {
 }
 
 /// Whether a message to the target's handler carries the operation.
-bool goes_by_handler(const window_core& w, const operation_args& a) noexcept {
-  const bool atomic = a.kind != call::put && a.kind != call::get;
-  if (!w.is_far(a.target) || (atomic && w.mode == accumulate_mode::device)) return false;
-  return atomic || is_small_for_def(a);
+bool goes_by_handler(const window_core& w, const operation_record& op) noexcept {
+  const bool atomic = op.kind != call::put && op.kind != call::get;
+  if (!w.is_far(op.target) || (atomic && w.mode == accumulate_mode::device)) return false;
+  return atomic || is_small_for_def(op.shapes == nullptr, op.bytes);
 }
 
-/// The last operation to each target says that it is the last, if handlers do all that this rank has for it: nothing
-/// else is sure to be over when the message is handled.
-void flag_last(window_core& w, std::vector<deferred_operation>& all, std::vector<int>& flagged) {
-  std::vector<int> seen;
-  for (auto at = all.rbegin(); at != all.rend(); ++at) {
-    const int target = at->args.target;
-    if (std::find(seen.begin(), seen.end(), target) != seen.end()) continue;
-    seen.push_back(target);
-    const target_state& state = w.state_of(target);
-    const bool other_ways = state.channel || state.fabric_pending.load() != 0;
-    const bool handled = std::all_of(all.begin(), all.end(), [&](const deferred_operation& d) {
-      return d.args.target != target || goes_by_handler(w, d.args);
-    });
-    if (other_ways || !handled) continue;
-    at->args.signal = last_of_fence - static_cast<int>(w.fences.number % 4);
-    flagged.push_back(target);
-  }
+/// The last operation to a target says that it is the last, if handlers do all that this rank has for it: nothing else
+/// is sure to be over when the message is handled.
+void flag_last(window_core& w, int target, target_state& state, std::vector<int>& flagged) {
+  if (state.channel || state.fabric_pending.load() != 0) return;
+  const auto handled = [&](const operation_record& op) { return goes_by_handler(w, op); };
+  if (!std::all_of(state.held.begin(), state.held.end(), handled)) return;
+  state.held.back().signal = last_of_fence - static_cast<int>(w.fences.number % 4);
+  flagged.push_back(target);
 }
 
 }  // namespace
 
-bool is_small_for_def(const operation_args& a) noexcept {
+bool is_small_for_def(bool contiguous, std::uint64_t bytes) noexcept {
   constexpr std::uint64_t one_message_bytes = 4000;
-  return a.target_layout == nullptr && a.bytes <= one_message_bytes;
+  return contiguous && bytes <= one_message_bytes;
 }
 
 status defer(window_core& w, const checked_operation& o, bool requested) noexcept {
@@ -100,7 +63,7 @@ status defer(window_core& w, const checked_operation& o, bool requested) noexcep
   const bool awaited = requested || a.signal >= 0 || (a.by_value && a.kind != call::put);
   if (!awaited) {
     const std::lock_guard guard(w.ctx->lock());
-    w.fences.deferred.push_back(copy_of(o));
+    hold(w, o, hold_reason::fence);
     mark_dirty(w, a.target, *o.state);
     return status::posted;
   }
@@ -109,30 +72,30 @@ status defer(window_core& w, const checked_operation& o, bool requested) noexcep
 }
 
 status issue_deferred(window_core& w, int target, std::vector<int>* flagged) noexcept {
-  fence_state& f = w.fences;
-  std::vector<deferred_operation> now;
   if (target < 0) {
-    now.swap(f.deferred);
-  } else {
-    const auto first = std::stable_partition(f.deferred.begin(), f.deferred.end(),
-                                             [&](const deferred_operation& d) { return d.args.target != target; });
-    now.assign(std::make_move_iterator(first), std::make_move_iterator(f.deferred.end()));
-    f.deferred.erase(first, f.deferred.end());
+    status worst = status::done;
+    for (const int each : std::vector<int>(w.dirty)) {
+      if (const status s = issue_deferred(w, each, flagged); s != status::done) worst = s;
+    }
+    return worst;
   }
-  if (flagged != nullptr) flag_last(w, now, *flagged);
+  target_state& state = w.state_of(target);
+  if (state.held.empty() || state.held.front().held != hold_reason::fence) return status::done;
+  if (flagged != nullptr) flag_last(w, target, state, *flagged);
   status result = status::done;
-  f.issuing = true;
-  for (const deferred_operation& d : now) {
-    const status s = issue(w, d.args, nullptr);
+  w.fences.issuing = true;
+  while (!state.held.empty()) {
+    operation_record& op = [&]() -> operation_record& {
+      const std::lock_guard guard(w.ctx->lock());
+      return take_held(w, state);
+    }();
+    const bool is_flagged = op.signal <= last_of_fence;
+    const status s = issue_held(w, op);
     if (ok(s)) continue;
     result = s;
-    if (flagged != nullptr && d.args.signal <= last_of_fence) std::erase(*flagged, d.args.target);  // it was not sent
+    if (is_flagged) std::erase(*flagged, target);  // it was not sent
   }
-  f.issuing = false;
-  // What the fabric reads later must stay: values are small, and what carries them is over before the fence is.
-  for (deferred_operation& d : now) {
-    if (!d.value.empty()) f.spent.push_back(std::move(d.value));
-  }
+  w.fences.issuing = false;
   return result;
 }
 

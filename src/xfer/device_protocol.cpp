@@ -54,17 +54,17 @@ class device_run {
     std::memcpy(&expected, a.compare, word_bytes);
     std::memcpy(&desired, a.origin, word_bytes);
     auto* const old = reinterpret_cast<std::uint64_t*>(a.result);
-    return post([=, this](posted_operation& op) noexcept {
+    return post([=, this](operation_record& op) noexcept {
       return network_.compare_swap(peer_, region_, region_.address + o_.offset, expected, desired, *old, token_of(op));
     });
   }
 
-  /// What becomes of what is under way, see engine::leave.
+  /// What becomes of what is under way, see engine::finish_posting.
   status end(status result, bool now, request_node** request) noexcept {
     if (operation_ == nullptr) return result;
     if (!guard_.owns_lock()) guard_.lock();
-    const status s =
-        w_.team->rt->ops->leave(guard_, *operation_, w_, peer_, now && ok(result), ok(result) ? request : nullptr);
+    const status s = w_.team->rt->ops->finish_posting(guard_, *operation_, w_, peer_, now && ok(result),
+                                                      ok(result) ? request : nullptr);
     return ok(result) ? s : result;
   }
 
@@ -83,9 +83,9 @@ class device_run {
   }
   void begin() noexcept {
     if (operation_ != nullptr) return;
-    operation_ = w_.team->rt->ops->new_posted();
-    operation_->state = &state_;
-    state_.begin_posted(false);
+    engine& e = *w_.team->rt->ops;
+    operation_ = &e.record_of(o_.record);
+    e.track(*operation_, state_, false);
     w_.ctx->count(counter::operations_fabric);
     mark_dirty(w_, o_.args->target, state_);
   }
@@ -93,7 +93,7 @@ class device_run {
   status post_add(std::uint64_t offset, const std::byte* from, std::byte* old) noexcept {
     std::uint64_t operand = 0;
     if (from != nullptr) std::memcpy(&operand, from, word_bytes);
-    return post([=, this](posted_operation& op) noexcept {
+    return post([=, this](operation_record& op) noexcept {
       std::uint64_t& result = old != nullptr ? *reinterpret_cast<std::uint64_t*>(old) : op.value;
       return network_.fetch_add(peer_, region_, region_.address + offset, operand, result, token_of(op));
     });
@@ -155,7 +155,7 @@ class device_run {
   target_state& state_;
   std::unique_lock<small_lock> guard_;  ///< held from the first post to the end, but where it waits
   fabric::network& network_;
-  posted_operation* operation_ = nullptr;
+  operation_record* operation_ = nullptr;
 };
 
 /// Shapes: through contiguous copies, and waited for where something is fetched, since that is rare.

@@ -12,11 +12,13 @@
 #include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "channel/context.hpp"
 #include "rma/detail/view.hpp"
 #include "rma/layout.hpp"
+#include "xfer/operation_record.hpp"
 #include "xfer/sync_task.hpp"
 
 namespace rma::detail {
@@ -27,53 +29,19 @@ class engine;
 
 struct target_state;
 
-/// What a posted operation of a fabric has to end: in one or more pieces.
-struct posted_operation : fabric::completion {
-  std::uint32_t pieces = 0;      ///< not over yet, and one more while they are being posted
-  bool detached = false;         ///< nobody looks at it: given back when it is over
-  bool immediate = false;        ///< its fence counts it at the target
-  status result = status::done;  ///< the worst of its pieces
-  word32 over{};
-  target_state* state = nullptr;  ///< whose fabric_pending counts it, if any; null if it is over and has not failed
-  std::uint32_t reports = 0;      ///< state's, when it failed
-  std::uint64_t value = 0;        ///< where the old value of an atomic goes
-  std::vector<std::byte> copy;    ///< of what goes out, where the origin's memory may change meanwhile
-  engine* owner = nullptr;
-  posted_operation* next_free = nullptr;
-};
-
-/// An operation that somebody may wait for: over when the peer has acknowledged its last message, or when what was
-/// posted to a fabric is.
+/// What a user's Request refers to: an operation, or a synchronisation.
 struct request_node {
   engine* owner = nullptr;  ///< null if the node is free, or outlives its engine
-  context::peer* peer = nullptr;
-  int rank = -1;  ///< of the peer, in the world
-  std::uint64_t operation = 0;
-  posted_operation* posted = nullptr;  ///< instead of the two
-  std::uint32_t protests = 0;          ///< the peer's before
-  std::uint64_t window = 0;            ///< its id
+  operation_record* operation = nullptr;
+  std::unique_ptr<sync_task> task{};  ///< instead of it
+  std::uint64_t window = 0;           ///< its id
+  int rank = -1;                      ///< of the target, in the world
+  status ended = status::not_yet;     ///< of the task; of any, when the engine is gone
   request_node* next_free = nullptr;
-  std::unique_ptr<sync_task> task{};  ///< instead of all of them
-  status ended = status::not_yet;     ///< of the task, or of an operation that the target has turned down
-  std::uint32_t reports = 0;          ///< of the target's failures, when it did
-  std::uint64_t ticket = 0;           ///< of the operation's result
-  bool last_owner = false;            ///< of the ticket: the result is not wanted any more when the request is gone
-  std::shared_ptr<std::deque<request_node>>
-      kept{};  ///< what it lies in, once the engine is gone; `ended` says the rest
+  /// What it lies in, once the engine is gone; `ended` says the rest.
+  std::shared_ptr<std::deque<request_node>> kept{};
 };
-
-/// Where the data of a get, get_accumulate, fetch_and_op or compare_and_swap go when the reply comes.
-struct result_ticket {
-  std::byte* at = nullptr;
-  Layout shape;  ///< if not contiguous
-  bool contiguous = true;
-  std::uint64_t bytes = 0;
-  std::uint64_t arrived = 0;  ///< of these, in order
-  std::uint64_t window = 0;   ///< whose operation it is; 0: it is free
-  int rank = -1;              ///< who answers, in the world
-  std::uint32_t generation = 0;
-  std::uint32_t next_free = 0;
-};
+static_assert(sizeof(request_node) <= 64);
 
 /// Whether this thread may: `wrong_thread` else.
 status may_ask(const request_node& node) noexcept;
@@ -119,59 +87,72 @@ class engine {
     if (scratch_.size() < bytes) scratch_.resize(bytes);
     return {scratch_.data(), bytes};
   }
-  request_node* new_request(const window_core& w, int rank, std::uint64_t operation, std::uint64_t ticket);
-  request_node* new_request(const window_core& w, int rank, posted_operation* posted);
+  request_node* new_request(const window_core& w, int rank, operation_record& op);
   request_node* new_request(const window_core& w, std::unique_ptr<sync_task> task);
   void free_request(request_node* node) noexcept;
-  /// Nothing of it is under way yet: one piece, detached or not as its user says before the first one is posted.
-  posted_operation* new_posted() {
-    posted_operation* const op = free_posted_ != nullptr ? free_posted_ : one_more_posted();
-    free_posted_ = op->next_free;
-    op->pieces = 1;
-    op->detached = false;
-    op->immediate = false;
-    op->result = status::done;
-    op->over.store(0, std::memory_order_relaxed);
-    op->state = nullptr;
+  /// A fresh record with one piece, which stands for the posting. Set `detached` before the first piece is posted.
+  operation_record& new_operation() {
+    operation_record& op = free_operations_.empty() ? one_more_operation() : free_operations_.front();
+    free_operations_.pop_front();
+    restart(op);
     return op;
   }
-  void free_posted(posted_operation* op) noexcept {
-    op->next_free = free_posted_;
-    free_posted_ = op;
+  /// The record that was held, if there is one, which is the protocol's from now on; else a fresh one.
+  operation_record& record_of(operation_record*& held) {
+    if (held == nullptr) [[likely]]
+      return new_operation();
+    operation_record& op = *std::exchange(held, nullptr);
+    restart(op);
+    return op;
   }
+  /// Gives a record back that is over, or of which nothing was posted.
+  void free_operation(operation_record& op) noexcept;
+  /// Puts it into its target's list, until it is over.
+  void track(operation_record& op, target_state& state, bool write) noexcept;
+  /// A record for what the target's handler does, whose messages are about to be sent.
+  operation_record& message_record_of(operation_record*& held, const context::peer& peer);
+  /// Room for the layouts of the operation.
+  operation_shapes& shapes_of(operation_record& op);
+  /// Where the result of an operation by message goes. `shape` is null where it is contiguous.
+  void expect_result(operation_record& op, void* into, std::uint64_t bytes, const Layout* shape);
+  /// All its messages have been sent: it is over when the peer acknowledges the last. `state` may be null.
+  void await_acknowledgement(operation_record& op, context::peer& peer, target_state* state) noexcept;
   /// The failure of an operation that is over has been reported to its own user: flushes need not do it again.
-  void told(const posted_operation& op) noexcept;
-  /// The same of what a target has turned down.
-  void told(const request_node& node) noexcept;
+  void mark_failure_reported(const operation_record& op) noexcept;
   /// Operations towards a target of a window that goes away.
-  void forget(const target_state& state) noexcept;
+  void forget(target_state& state) noexcept;
   /// Synchronisations of a window that goes away, as far as they may be dropped.
   void give_up_tasks(window_core& w) noexcept;
-  /// `shape` is null where the result is contiguous; `rank` of the world will answer.
-  std::uint64_t new_ticket(const window_core& w, int rank, void* at, std::uint64_t bytes, const Layout* shape);
-  /// What still comes for it is not wanted any more.
-  void drop_ticket(std::uint64_t ticket) noexcept;
-  /// What is still to come for operations of the window to this rank (-1: to any) is not written any more: their
-  /// buffers may be gone. Except for those that somebody has a request of, until that is dropped.
-  void drop_results(std::uint64_t window, int rank);
+  /// Results that are still to come from the target's handler are not written any more: their buffers may be gone.
+  /// Those that a request waits for are, until it is dropped.
+  void drop_results(target_state& state) noexcept;
+  /// The peer is gone: none of them will be acknowledged.
+  void end_sent(context::peer& peer) noexcept;
   [[nodiscard]] std::size_t requests_made() const noexcept { return requests_->size(); }
 
   /// What becomes of an operation when all of it is posted, with what result so far: waited for (`now`), somebody's
   /// request (if not null), or nobody's. `done`, `posted` or what it ended with.
-  status leave(std::unique_lock<small_lock>& guard, posted_operation& op, const window_core& w, int world_rank,
-               bool now, request_node** request) noexcept;
+  status finish_posting(std::unique_lock<small_lock>& guard, operation_record& op, const window_core& w, int world_rank,
+                        bool now, request_node** request) noexcept;
   /// Blocks until the operation is over; its result. Gives the lock up meanwhile.
-  status wait_posted(std::unique_lock<small_lock>& guard, posted_operation& op) noexcept;
+  status wait_posted(std::unique_lock<small_lock>& guard, operation_record& op) noexcept;
 
  private:
-  posted_operation* one_more_posted();
-  void end_piece(posted_operation& op, status result) noexcept;
+  static void restart(operation_record& op) noexcept {
+    op.pieces = 1;
+    op.result = status::done;
+    op.detached = op.immediate = op.by_message = op.request_owns_result = false;
+    op.over.store(0, std::memory_order_relaxed);
+  }
+  operation_record& one_more_operation();
+  operation_record* find_operation(std::uint64_t id) noexcept;
+  void end_piece(operation_record& op, status result) noexcept;
+  void take_acknowledgements(context::peer& peer, std::uint64_t count) noexcept;
+  void end_message_operation(context::peer& peer, operation_record& op) noexcept;
   request_node* take_request();
-  /// What is known of a target, by its world rank, whose handler this window has asked; else null.
-  [[nodiscard]] target_state* asked_target(std::uint64_t window, int rank) noexcept;
   void fail_dropped(int source, context::peer& peer, const dropped_header& h) noexcept;
   static void on_posted(fabric::completion& over, status result, std::uint64_t bytes) noexcept;
-  void take_result(std::uint64_t ticket, std::span<const std::byte> data) noexcept;
+  void take_result(std::uint64_t id, std::span<const std::byte> data) noexcept;
   static void on_operation(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_reply(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_acknowledge(void* self, int source, std::span<const std::byte> payload) noexcept;
@@ -197,10 +178,11 @@ class engine {
   /// Grows to the largest number outstanding; reused after that.
   std::shared_ptr<std::deque<request_node>> requests_ = std::make_shared<std::deque<request_node>>();
   request_node* free_requests_ = nullptr;
-  std::deque<posted_operation> posted_;  ///< the same
-  posted_operation* free_posted_ = nullptr;
-  std::deque<result_ticket> tickets_;
-  std::uint32_t free_ticket_ = 0;  ///< index + 1
+  std::deque<operation_record> operations_;  ///< the same
+  operation_record::queue free_operations_;
+  std::unordered_map<const context::peer*, sent_operations> sent_;
+  std::deque<operation_shapes> shapes_;  ///< the same
+  operation_shapes* free_shapes_ = nullptr;
 };
 
 }  // namespace rma::detail

@@ -42,13 +42,14 @@ class posting {
     if (s == status::peer_failed || s == status::transfer_failed) w_.ctx->blame(o_.peer);
     result_ = s;
   }
-  /// What becomes of all that was posted, see engine::leave.
+  /// What becomes of all that was posted, see engine::finish_posting.
   status end(bool now, request_node** request) noexcept {
     w_.ctx->count(counter::operations_fabric);
     announce();
     if (operation_ == nullptr) return result_;
     keep_track();
-    const status s = w_.team->rt->ops->leave(guard_, *operation_, w_, o_.peer, now, ok(result_) ? request : nullptr);
+    const status s =
+        w_.team->rt->ops->finish_posting(guard_, *operation_, w_, o_.peer, now, ok(result_) ? request : nullptr);
     return ok(result_) ? s : result_;
   }
   /// The put is one write, so that an immediate can tell the target's fence of it.
@@ -71,9 +72,9 @@ class posting {
   }
   void begin() noexcept {
     if (operation_ != nullptr) return;
-    operation_ = w_.team->rt->ops->new_posted();
-    operation_->state = o_.state;
-    o_.state->begin_posted(write_);
+    engine& e = *w_.team->rt->ops;
+    operation_ = &e.record_of(o_.record);
+    e.track(*operation_, *o_.state, write_);
   }
   status try_to_post(std::span<const fabric::local_slice> local,
                      std::span<const fabric::remote_slice> remote) noexcept {
@@ -124,7 +125,7 @@ class posting {
   const bool write_;
   bool told_by_it_ = false;  ///< an immediate goes with the write
   std::unique_lock<small_lock> guard_;
-  posted_operation* operation_ = nullptr;
+  operation_record* operation_ = nullptr;
   status result_ = status::done;
 };
 

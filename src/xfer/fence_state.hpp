@@ -42,16 +42,6 @@ struct fence_header {
   std::uint32_t number;
 };
 
-/// An operation that waits for its fence. Layouts and values are copies.
-struct deferred_operation {
-  struct shapes {
-    Layout origin, result, target;
-  };
-  operation_args args;
-  std::unique_ptr<shapes> layouts{};
-  std::vector<std::byte> value{};
-};
-
 /// Counts of one kind of news, by the number of the fence modulo 4. Written by handlers.
 class fence_counts {
  public:
@@ -78,9 +68,7 @@ struct fence_state {
   std::vector<std::pair<int, std::uint32_t>> askers{};  ///< world rank, fence; guarded by the progress lock
   std::unordered_map<int, std::uint32_t> answers{};     ///< by world rank: it is through that fence; guarded alike
 
-  std::vector<deferred_operation> deferred{};   ///< in the order of their issue
-  bool issuing = false;                         ///< the fence is issuing them
-  std::vector<std::vector<std::byte>> spent{};  ///< values that the fabric may still read
+  bool issuing = false;  ///< of "def": operations that were held until the fence are being issued
 
   // Fences among neighbours, which are given once.
   bool has_neighbours = false;
@@ -116,7 +104,7 @@ void fence_is_over(window_core& w, std::uint32_t number) noexcept;
 /// In operation_args::signal and the header of a message: the last one for fence (this - signal) modulo 4.
 inline constexpr int last_of_fence = -2;
 /// Carried by the target's handler in one message, where `def` issues it.
-bool is_small_for_def(const operation_args& a) noexcept;
+bool is_small_for_def(bool contiguous, std::uint64_t bytes) noexcept;
 
 /// What `def` does with an operation that was checked: it is put off (`posted`), or has to be done now (`done`), behind
 /// those that were put off for its target and after the target has left the fence before.

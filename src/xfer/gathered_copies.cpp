@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xfer/gathered_copies.hpp"
 
+#include <array>
 #include <mutex>
 #include <span>
 #include <utility>
 
 #include "rma/detail/window_ops.hpp"
+#include "xfer/held_operations.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/window_core.hpp"
 
@@ -13,39 +15,69 @@ namespace rma::detail {
 namespace {
 
 /// By the kernel once more, or where it refuses by the target's handler.
-status copy_alone(window_core& w, const gathered_copies& all, std::uint32_t index) noexcept {
-  const fabric::local_slice& here = all.here[index];
-  const fabric::region_key& region = w.identity_of(all.target)->region;
-  const operation_args args =
-      all.write ? put_args(here.at, here.bytes, all.target, 0) : get_args(here.at, here.bytes, all.target, 0);
-  checked_operation o;
-  o.args = &args;
-  o.contiguous = true;
-  o.bytes = here.bytes;
-  o.offset = all.there[index].address - region.address;
-  o.peer = all.peer;
-  o.state = &w.state_of(all.target);
-  const status s = run_fabric(w, region, o, nullptr);
+status copy_alone(window_core& w, operation_record& op) noexcept {
+  const fabric::region_key& region = w.identity_of(op.target)->region;
+  operation_args args;
+  const checked_operation o = recall(w, op, args);
+  status s = run_fabric(w, region, o, nullptr);
   if (s == status::peer_failed) w.ctx->lost(o.peer);
-  return s == status::not_supported ? run_handler(w, o, nullptr) : s;
+  if (s == status::not_supported) s = run_handler(w, o, nullptr);
+  const std::lock_guard guard(w.ctx->lock());
+  if (o.record != nullptr) w.team->rt->ops->free_operation(op);
+  return s;
 }
 
 }  // namespace
 
+void gather_copy(window_core& w, const near_target& near, const operation_args& a, std::uint64_t offset) {
+  gathered_copies& all = w.gathered;
+  all.target = a.target;
+  all.write = a.kind == call::put;
+  ++all.count;
+  const std::lock_guard guard(w.ctx->lock());
+  operation_record& op = w.team->rt->ops->new_operation();
+  op.detached = true;
+  op.origin = a.origin;
+  op.into = static_cast<std::byte*>(a.result);
+  op.bytes = a.bytes;
+  op.offset = offset;
+  op.target = a.target;
+  op.signal = -1;
+  op.kind = a.kind;
+  op.held = hold_reason::gather;
+  near.state->held.push_back(op);
+  ++w.held_count;
+}
+
 void copy_gathered(window_core& w) noexcept {
   gathered_copies& all = w.gathered;
   const std::uint32_t count = std::exchange(all.count, 0);
-  const std::span here = std::span(all.here).first(count);
-  const std::span there = std::span(all.there).first(count);
+  target_state& state = w.state_of(all.target);
   const fabric::region_key& region = w.identity_of(all.target)->region;
+  std::array<operation_record*, gathered_copies::count_max> taken;
+  std::array<fabric::local_slice, gathered_copies::count_max> here;
+  std::array<fabric::remote_slice, gathered_copies::count_max> there;
   {
     const std::lock_guard guard(w.ctx->lock());
-    const status s = all.write ? all.network->write(all.peer, here, region, there, 0)
-                               : all.network->read(all.peer, here, region, there, 0);
-    if (s == status::done) return;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      operation_record& op = take_held(w, state);
+      taken[i] = &op;
+      here[i] = {all.write ? const_cast<void*>(op.origin) : op.into, op.bytes};
+      there[i] = {region.address + op.offset, op.bytes};
+    }
+    const int peer = w.world_rank(all.target);
+    fabric::network& network = w.ctx->network_of(peer);
+    const std::span local(here.data(), count);
+    const std::span remote(there.data(), count);
+    const status s =
+        all.write ? network.write(peer, local, region, remote, 0) : network.read(peer, local, region, remote, 0);
+    if (s == status::done) {
+      for (std::uint32_t i = 0; i < count; ++i) w.team->rt->ops->free_operation(*taken[i]);
+      return;
+    }
   }
   for (std::uint32_t i = 0; i < count; ++i) {
-    const status s = copy_alone(w, all, i);
+    const status s = copy_alone(w, *taken[i]);
     if (ok(s)) continue;
     const std::lock_guard guard(w.ctx->lock());
     w.state_of(all.target).fail(s);

@@ -10,10 +10,7 @@
 /// the origin's buffers must stay, as they must until the adapter has read or written them between nodes.
 #pragma once
 
-#include <array>
 #include <cstdint>
-
-#include "fabric/fabric.hpp"
 
 namespace rma::detail {
 
@@ -23,20 +20,18 @@ struct window_core;
 struct gathered_copies {
   static constexpr std::uint32_t count_max = 8;
 
-  std::uint32_t count = 0;
+  std::uint32_t count = 0;  ///< in the queue of `target`
   int target = -1;
-  int peer = -1;  ///< its rank in the world
   bool write = false;
-  fabric::network* network = nullptr;  ///< that leads there
-  std::array<fabric::local_slice, count_max> here;
-  std::array<fabric::remote_slice, count_max> there;
 
   [[nodiscard]] bool wait_for(int some_target) const noexcept { return count != 0 && target == some_target; }
-  void add(const fabric::local_slice& local, const fabric::remote_slice& remote) noexcept {
-    here[count] = local;
-    there[count++] = remote;
-  }
 };
+
+struct near_target;
+struct operation_args;
+
+/// Holds a contiguous copy that is `offset` bytes from the start of the target's part.
+void gather_copy(window_core& w, const near_target& near, const operation_args& a, std::uint64_t offset);
 
 /// Makes them. What fails is reported by the call that completes the target.
 void copy_gathered(window_core& w) noexcept;

@@ -32,12 +32,14 @@ void send(window_core& w, int to, context::peer& peer, message_maker& made, std:
   w.ctx->send(to, message::operation, made.head(ticket), made.data());
 }
 
-/// The operation has been sent: whoever flushes or asks for the request waits for it.
-void keep_track(window_core& w, int target, target_state& state, int rank, context::peer& peer, std::uint64_t ticket,
+/// The operation has been sent: flushes wait for it, and so does the request.
+void keep_track(window_core& w, int target, target_state& state, int rank, context::peer& peer, operation_record& op,
                 request_node** request) noexcept {
+  engine& e = *w.team->rt->ops;
   w.ctx->count(counter::operations_handler);
   mark_sent(w, target, state, peer);
-  if (request != nullptr) *request = w.team->rt->ops->new_request(w, rank, state.last_operation, ticket);
+  e.await_acknowledgement(op, peer, &state);
+  if (request != nullptr) *request = e.new_request(w, rank, op);
 }
 
 /// This rank's own part, when handlers own it: the same, without messages.
@@ -132,7 +134,8 @@ status run_handler(window_core& w, const checked_operation& o, request_node** re
   const bool shares = long_ones && own.empty();
   message_maker made(w, o, bytes_max, shares ? w.team->rt->ops->scratch(bytes_max) : std::span(own));
   context::peer& peer = w.ctx->peer_of(to);
-  const std::uint64_t ticket = ticket_for(w, o);
+  operation_record& op = record_by_message(w, o, o.record, peer);
+  const std::uint64_t ticket = ticket_of(o, op);
   bool last = false;
   while (!last) {
     last = made.make();
@@ -140,7 +143,7 @@ status run_handler(window_core& w, const checked_operation& o, request_node** re
     if (!last && o.bytes > under_way_bytes_max)
       last = !keep_bounded(guard, w, to, peer, under_way_bytes_max / bytes_max);
   }
-  keep_track(w, o.args->target, *o.state, to, peer, ticket, request);
+  keep_track(w, o.args->target, *o.state, to, peer, op, request);
   const bool full = peer.waiting_count() > queued_max;
   const std::uint64_t sent = peer.operations_sent;
   guard.unlock();
@@ -166,18 +169,23 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
   bool last = made.make();
   if (!last && o.contiguous) return status::not_supported;
   const int to = w.world_rank(o.args->target);
-  std::uint64_t ticket = 0;
-  bool begun = false;
+  operation_record* op = nullptr;
   for (unsigned looks = 0; looks < looks_for_room; ++looks) {
     std::unique_lock guard(w.ctx->lock());
     context::peer& peer = w.ctx->peer_of(to);
     const fabric::prospect target =
         is_worth_a_wake(o) ? w.ctx->promise_awake(to, made.bytes()) : w.ctx->promise(to, made.bytes());
     if (target == fabric::prospect::certain) {
-      if (!std::exchange(begun, true)) ticket = ticket_for(w, o);
-      send(w, to, peer, made, ticket);
-      keep_track(w, o.args->target, *o.state, to, peer, ticket, last ? request : nullptr);
+      // Not the record that was held: if the target stops promising, the caller needs that once more.
+      operation_record* none = nullptr;
+      if (op == nullptr) op = &record_by_message(w, o, none, peer);
+      send(w, to, peer, made, ticket_of(o, *op));
       const std::uint64_t sent = peer.operations_sent;
+      if (last) {
+        keep_track(w, o.args->target, *o.state, to, peer, *op, request);
+      } else {
+        mark_sent(w, o.args->target, *o.state, peer);
+      }
       o.state->last_promised = sent;
       guard.unlock();
       look_for_answers(w, sent);
@@ -191,9 +199,10 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
     guard.unlock();
     if (w.ctx->progress() == 0) spin_pause();
   }
-  if (ticket != 0) {
+  if (op != nullptr) {  // its messages are acknowledged, but their results are not wanted
     const std::lock_guard guard(w.ctx->lock());
-    w.team->rt->ops->drop_ticket(ticket);
+    op->into = nullptr;
+    w.team->rt->ops->await_acknowledgement(*op, w.ctx->peer_of(to), nullptr);
   }
   return status::not_supported;
 }
@@ -240,17 +249,13 @@ std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte,
     if (const status s = complete_promised(w, a.target); s != status::done) return s;
   }
   const bool write = a.kind == call::put;
-  gathered_copies& others = w.gathered;
+  const gathered_copies& others = w.gathered;
   if (others.count != 0 && (alone || others.write != write)) copy_gathered(w);
   const fabric::local_slice here{write ? const_cast<void*>(a.origin) : a.result, a.bytes};
   const fabric::remote_slice there{near.region->address + offset, a.bytes};
   status s = status::posted;
   if (!alone) {
-    others.target = a.target;
-    others.peer = near.peer;
-    others.write = write;
-    others.network = near.network;
-    others.add(here, there);
+    gather_copy(w, near, a, offset);
     mark_dirty(w, a.target, *near.state);
     if (others.count == gathered_copies::count_max) copy_gathered(w);
   } else {
@@ -287,11 +292,16 @@ status run_plain_promised(window_core& w, const operation_args& a, request_node*
   std::unique_lock guard(w.ctx->lock());
   if (w.ctx->promise(near.peer, sizeof made + data.size()) != fabric::prospect::certain) return status::not_supported;
   context::peer& peer = w.ctx->peer_of(near.peer);
-  if (a.kind != call::put && a.kind != call::accumulate)
-    made.head.ticket = w.team->rt->ops->new_ticket(w, near.peer, a.result, a.bytes, nullptr);
+  engine& e = *w.team->rt->ops;
+  operation_record* none = nullptr;
+  operation_record& op = e.message_record_of(none, peer);
+  if (a.kind != call::put && a.kind != call::accumulate) {
+    e.expect_result(op, a.result, a.bytes, nullptr);
+    made.head.ticket = id_of(op);
+  }
   ++peer.operations_sent;
   w.ctx->send(near.peer, message::operation, std::as_bytes(std::span(&made, 1)), data);
-  keep_track(w, a.target, *near.state, near.peer, peer, made.head.ticket, request);
+  keep_track(w, a.target, *near.state, near.peer, peer, op, request);
   near.state->last_promised = near.state->last_operation;
   near.state->epoch_bytes += a.bytes;
   const std::uint64_t sent = peer.operations_sent;

@@ -8,6 +8,7 @@
 #include "rma/detail/window_ops.hpp"
 #include "rma/request.hpp"
 #include "xfer/entry_scope.hpp"
+#include "xfer/held_operations.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/remote.hpp"
 #include "xfer/wire.hpp"
@@ -218,7 +219,7 @@ bool handler_is_better(const window_core& w, const location& at, checked_operati
   o.choose("handler", "the target's memory is not registered");
   if (!at.registered) return true;
   o.choose("handler", "fence def: data and synchronisation in one message");
-  if (w.fences.issuing && is_small_for_def(*o.args)) return true;
+  if (w.fences.issuing && is_small_for_def(o.contiguous, o.bytes)) return true;
   o.choose("handler", "the fabric's writes need the target");
   const std::size_t most = o.contiguous  ? caps.handler_bytes_max
                            : o.fetches() ? caps.handler_pieces_bytes_max
@@ -312,32 +313,9 @@ status check_atomic(window_core& w, const operation_args& a, std::uint64_t offse
 
 namespace {
 
-/// The general way. `counted`: among the bytes of the epoch.
-[[gnu::noinline]] status issue_any(window_core& w, const operation_args& a, request_node** request,
-                                   bool counted) noexcept {
-  checked_operation o;
-  const entry_scope in(w, a, o);
-  if (w.attended && is_last_far(w, a)) {
-    counted = true;
-    w.last_far_target->epoch_bytes += a.bytes;
-    o.args = &a;
-    o.bytes = a.bytes;
-    o.choose(o.atomic() ? "device" : "fabric", "a plain operation on another node");
-    if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
-    o.choose("none", "refused");
-  }
-  status may = check(w, a, o);
-  if (may == status::done && w.ctx->deaths() != 0 && w.ctx->dead(o.peer)) {
-    w.ctx->blame(o.peer);
-    may = status::peer_failed;
-  }
-  if (may != status::done) {
-    if (w.access == access_epoch::lock_all) take_back_first_use(w, a.target);
-    return may;
-  }
-  if (w.access == access_epoch::lock_all && held(w, a.target, o) == 0) {
-    if (const status s = touch(w, a.target); s != status::done) return s;
-  }
+/// Chooses a protocol for an operation that was checked, starts it, and raises its signal if that is left to do.
+status carry_out(window_core& w, checked_operation& o, request_node** request, bool counted) noexcept {
+  const operation_args& a = *o.args;
   if (o.bytes == 0) o.choose("none", "no data");
   if (o.bytes != 0) {
     location at;
@@ -377,6 +355,35 @@ namespace {
   return status::done;
 }
 
+/// The general way. `counted`: among the bytes of the epoch.
+[[gnu::noinline]] status issue_any(window_core& w, const operation_args& a, request_node** request,
+                                   bool counted) noexcept {
+  checked_operation o;
+  const entry_scope in(w, a, o);
+  if (w.attended && is_last_far(w, a)) {
+    counted = true;
+    w.last_far_target->epoch_bytes += a.bytes;
+    o.args = &a;
+    o.bytes = a.bytes;
+    o.choose(o.atomic() ? "device" : "fabric", "a plain operation on another node");
+    if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
+    o.choose("none", "refused");
+  }
+  status may = check(w, a, o);
+  if (may == status::done && w.ctx->deaths() != 0 && w.ctx->dead(o.peer)) {
+    w.ctx->blame(o.peer);
+    may = status::peer_failed;
+  }
+  if (may != status::done) {
+    if (w.access == access_epoch::lock_all) take_back_first_use(w, a.target);
+    return may;
+  }
+  if (w.access == access_epoch::lock_all && held(w, a.target, o) == 0) {
+    if (const status s = touch(w, a.target); s != status::done) return s;
+  }
+  return carry_out(w, o, request, counted);
+}
+
 }  // namespace
 
 // Apart from the rest, whose registers and stack would cost the commonest operations a tenth of their instructions.
@@ -394,6 +401,23 @@ status issue(window_view& view, const operation_args& a, request_node** request)
     if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
   }
   return issue_any(w, a, request, counted);
+}
+
+status issue_held(window_core& w, operation_record& op) noexcept {
+  operation_args args;
+  checked_operation o = recall(w, op, args);
+  status s = status::peer_failed;
+  {
+    const entry_scope in(w, args, o);
+    if (w.ctx->deaths() != 0 && w.ctx->dead(o.peer)) {
+      w.ctx->blame(o.peer);
+    } else {
+      s = carry_out(w, o, nullptr, true);
+    }
+  }
+  const std::lock_guard guard(w.ctx->lock());
+  if (o.record != nullptr) w.team->rt->ops->free_operation(op);
+  return s;
 }
 
 status issue_and_wait(window_view& view, operation_args&& a) noexcept {

@@ -130,11 +130,19 @@ inline std::size_t message_bytes_of(const checked_operation& o, std::size_t netw
   return o.fetches() ? operation_message_max : std::max(network_max, operation_message_max);
 }
 
-/// Where what comes back goes; 0: nothing does. The caller holds the progress lock.
-inline std::uint64_t ticket_for(window_core& w, const checked_operation& o) {
-  if (!o.fetches()) return 0;
+/// The record of an operation that goes by messages: `held`, which becomes null, or a fresh one. The caller holds the
+/// progress lock.
+inline operation_record& record_by_message(window_core& w, const checked_operation& o, operation_record*& held,
+                                           const context::peer& peer) {
+  engine& e = *w.team->rt->ops;
   const Layout* const shape = o.contiguous ? nullptr : o.args->kind == call::get ? o.origin : o.result;
-  return w.team->rt->ops->new_ticket(w, o.peer, o.args->result, o.bytes, shape);
+  operation_record& op = e.message_record_of(held, peer);
+  if (o.fetches()) e.expect_result(op, o.args->result, o.bytes, shape);
+  return op;
+}
+/// What its messages say of it; 0 if nothing comes back.
+inline std::uint64_t ticket_of(const checked_operation& o, const operation_record& op) noexcept {
+  return o.fetches() ? id_of(op) : 0;
 }
 
 }  // namespace rma::detail

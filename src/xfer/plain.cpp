@@ -30,7 +30,7 @@ status post_one(window_core& w, far_target& far, std::uint64_t offset, const ope
   const fabric::remote_slice remote{far.region.address + offset, a.bytes};
   const int peer = w.world_rank(a.target);
   const std::lock_guard guard(ctx.lock());
-  posted_operation& op = *e.new_posted();
+  operation_record& op = e.new_operation();
   status s = status::retry_queue_full;  // as a stream of puts finds it each time it has filled the queue
   (void)ctx.ready_soon([&]() noexcept {
     s = write ? network.write(peer, {&local, 1}, far.region, {&remote, 1}, token_of(op))
@@ -38,12 +38,11 @@ status post_one(window_core& w, far_target& far, std::uint64_t offset, const ope
     return s != status::retry_queue_full;
   });
   if (s != status::posted) {
-    e.free_posted(&op);
+    e.free_operation(op);
     return s == status::done ? s : status::not_supported;
   }
   op.detached = true;
-  op.state = &far;
-  far.begin_posted(write);
+  e.track(op, far, write);
   if (write && caps.write_means != fabric::write_completion::placed) far.unplaced = true;
   mark_dirty(w, a.target, far);
   ctx.count(counter::operations_fabric);
@@ -57,17 +56,17 @@ status fetch(window_core& w, int target, Post&& post) noexcept {
   engine& e = *w.team->rt->ops;
   const int peer = w.world_rank(target);
   std::unique_lock guard(ctx.lock());
-  posted_operation& op = *e.new_posted();
+  operation_record& op = e.new_operation();
   const status posted = post(peer, op);
   if (posted != status::posted) {
-    e.free_posted(&op);
+    e.free_operation(op);
     return posted == status::done ? posted : status::not_supported;
   }
   ctx.count(counter::operations_fabric);
   const status s = e.wait_posted(guard, op);
   if (!ok(s)) ctx.blame(peer);
   if (op.over.load() != 0) {
-    e.free_posted(&op);
+    e.free_operation(op);
   } else {
     op.detached = true;  // the job is being ended
   }
@@ -78,7 +77,7 @@ status get_value(window_core& w, const far_target& far, std::uint64_t offset, co
   const fabric::local_slice local{a.result, a.bytes};
   const fabric::remote_slice remote{far.region.address + offset, a.bytes};
   if (a.bytes > w.ctx->wide()->caps().transfer_bytes_max) return status::not_supported;
-  return fetch(w, a.target, [&](int peer, posted_operation& op) noexcept {
+  return fetch(w, a.target, [&](int peer, operation_record& op) noexcept {
     return w.ctx->wide()->read(peer, {&local, 1}, far.region, {&remote, 1}, token_of(op));
   });
 }
@@ -92,7 +91,7 @@ status fetch_and_add(window_core& w, const far_target& far, std::uint64_t offset
   if (!is_device_word(w, offset, a) || (a.op != operation::sum && a.op != operation::no_op))
     return status::not_supported;
   const std::uint64_t operand = a.op == operation::sum ? word_at(a.origin) : 0;
-  return fetch(w, a.target, [&](int peer, posted_operation& op) noexcept {
+  return fetch(w, a.target, [&](int peer, operation_record& op) noexcept {
     return w.ctx->wide()->fetch_add(peer, far.region, far.region.address + offset, operand,
                                     *static_cast<std::uint64_t*>(a.result), token_of(op));
   });
@@ -100,7 +99,7 @@ status fetch_and_add(window_core& w, const far_target& far, std::uint64_t offset
 
 status swap_word(window_core& w, const far_target& far, std::uint64_t offset, const operation_args& a) noexcept {
   if (!is_device_word(w, offset, a)) return status::not_supported;
-  return fetch(w, a.target, [&](int peer, posted_operation& op) noexcept {
+  return fetch(w, a.target, [&](int peer, operation_record& op) noexcept {
     return w.ctx->wide()->compare_swap(peer, far.region, far.region.address + offset, word_at(a.compare),
                                        word_at(a.origin), *static_cast<std::uint64_t*>(a.result), token_of(op));
   });

@@ -26,8 +26,9 @@ struct checked_operation {
   bool contiguous = true;          ///< everywhere; then the layouts are null
   const Layout* origin = nullptr;  ///< shape of what the origin reads (a get: of where it writes)
   const Layout* target = nullptr;
-  const Layout* result = nullptr;  ///< of get_accumulate; else null
-  const char* protocol = "none";   ///< for the trace: what carries it out, and why
+  const Layout* result = nullptr;              ///< of get_accumulate; else null
+  mutable operation_record* record = nullptr;  ///< of one that was held; null: none yet, or a protocol has adopted it
+  const char* protocol = "none";               ///< for the trace: what carries it out, and why
   const char* why = "refused";
   void choose(const char* chosen, const char* reason) noexcept {
     protocol = chosen;
@@ -117,6 +118,9 @@ void run_operation(engine& e, int source, std::span<const std::byte> payload) no
 /// deferred: the operation waits at the origin for the end of its epoch (lock "two-sided"). `not_supported`: it cannot
 /// wait, and nothing happened.
 status run_deferred(window_core& w, const checked_operation& o, bool requested) noexcept;
+
+/// Carries out an operation that was held, whose record it takes over.
+status issue_held(window_core& w, operation_record& op) noexcept;
 
 /// A message to or from a lock manager; the caller holds the progress lock.
 void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexcept;

@@ -14,17 +14,17 @@ template <class Post, class Take>
 status post_and_wait(engine& e, int rank, Post&& post, Take&& take) noexcept {
   context& ctx = e.ctx();
   std::unique_lock guard(ctx.lock());
-  posted_operation* const op = e.new_posted();
-  status s = ctx.until_posted(guard, rank, [&]() noexcept { return post(*op); });
+  operation_record& op = e.new_operation();
+  status s = ctx.until_posted(guard, rank, [&]() noexcept { return post(op); });
   // Never given up: the fabric ends every operation, by an error, too.
-  if (s == status::posted) s = e.wait_posted(guard, *op);
+  if (s == status::posted) s = e.wait_posted(guard, op);
   if (s == status::peer_failed) ctx.blame(rank);
-  if (s == status::done) take(*op);
+  if (s == status::done) take(op);
   if (s == status::transfer_failed) ctx.blame(rank);
   if (s == status::job_aborted) {
-    op->detached = true;  // it may still be under way
+    op.detached = true;  // it may still be under way
   } else {
-    e.free_posted(op);
+    e.free_operation(op);
   }
   return s;
 }
@@ -40,10 +40,10 @@ status remote_read(engine& e, fabric::network& network, int world_rank, const fa
     const fabric::remote_slice there{address, piece};
     const status s = post_and_wait(
         e, world_rank,
-        [&](posted_operation& op) noexcept {
+        [&](operation_record& op) noexcept {
           return network.read(world_rank, {&here, 1}, region, {&there, 1}, token_of(op));
         },
-        [](posted_operation&) noexcept {});
+        [](operation_record&) noexcept {});
     if (s != status::done) return s;
     to += piece;
     address += piece;
@@ -56,25 +56,25 @@ status remote_swap(engine& e, fabric::network& network, int world_rank, const fa
                    std::uint64_t address, std::uint64_t expected, std::uint64_t desired, std::uint64_t& old) noexcept {
   return post_and_wait(
       e, world_rank,
-      [&](posted_operation& op) noexcept {
+      [&](operation_record& op) noexcept {
         return network.compare_swap(world_rank, region, address, expected, desired, op.value, token_of(op));
       },
-      [&](posted_operation& op) noexcept { old = op.value; });
+      [&](operation_record& op) noexcept { old = op.value; });
 }
 
-posted_operation* start_remote_add(engine& e, fabric::network& network, int world_rank,
+operation_record* start_remote_add(engine& e, fabric::network& network, int world_rank,
                                    const fabric::region_key& region, std::uint64_t address,
                                    std::uint64_t operand) noexcept {
   const std::lock_guard guard(e.ctx().lock());
-  posted_operation* const op = e.new_posted();
-  const status s = network.fetch_add(world_rank, region, address, operand, op->value, token_of(*op));
-  if (s == status::done) op->over.store(1);
-  if (ok(s)) return op;
-  e.free_posted(op);
+  operation_record& op = e.new_operation();
+  const status s = network.fetch_add(world_rank, region, address, operand, op.value, token_of(op));
+  if (s == status::done) op.over.store(1);
+  if (ok(s)) return &op;
+  e.free_operation(op);
   return nullptr;
 }
 
-status finish_remote_add(engine& e, int world_rank, posted_operation* op, std::uint64_t& old) noexcept {
+status finish_remote_add(engine& e, int world_rank, operation_record* op, std::uint64_t& old) noexcept {
   std::unique_lock guard(e.ctx().lock());
   const status s = e.wait_posted(guard, *op);
   if (s == status::peer_failed || s == status::transfer_failed) e.ctx().blame(world_rank);
@@ -82,7 +82,7 @@ status finish_remote_add(engine& e, int world_rank, posted_operation* op, std::u
   if (s == status::job_aborted) {
     op->detached = true;  // it may still be under way
   } else {
-    e.free_posted(op);
+    e.free_operation(*op);
   }
   return s;
 }
@@ -91,10 +91,10 @@ status remote_add(engine& e, fabric::network& network, int world_rank, const fab
                   std::uint64_t address, std::uint64_t operand, std::uint64_t& old) noexcept {
   return post_and_wait(
       e, world_rank,
-      [&](posted_operation& op) noexcept {
+      [&](operation_record& op) noexcept {
         return network.fetch_add(world_rank, region, address, operand, op.value, token_of(op));
       },
-      [&](posted_operation& op) noexcept { old = op.value; });
+      [&](operation_record& op) noexcept { old = op.value; });
 }
 
 status block_region(window_core& w, int target, fabric::region_key& region) noexcept {
@@ -173,19 +173,18 @@ void ask_placed(window_core& w, int target) noexcept {
   fabric::region_key block;
   if (block_region(w, target, block) != status::done) return;
   const std::lock_guard guard(w.ctx->lock());
-  posted_operation& op = *e.new_posted();
-  op.state = &far;
+  operation_record& op = e.new_operation();
   const fabric::local_slice here{&op.value, sizeof op.value};
   const fabric::remote_slice there{block.address, sizeof op.value};
   const status s = w.ctx->wide()->read(rank, {&here, 1}, block, {&there, 1}, token_of(op));
   if (s == status::posted) {
-    far.begin_posted(false);
+    e.track(op, far, false);
     op.detached = true;
     w.ctx->count(counter::placement_reads);
     return;
   }
   far.unplaced = s == status::retry_queue_full;  // asked again when there is room
-  e.free_posted(&op);
+  e.free_operation(op);
 }
 
 }  // namespace rma::detail

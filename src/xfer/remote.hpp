@@ -24,10 +24,10 @@ status remote_swap(engine& e, fabric::network& network, int world_rank, const fa
 status remote_add(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
                   std::uint64_t address, std::uint64_t operand, std::uint64_t& old) noexcept;
 /// The same in two halves. Null: nothing happened, there is no room now.
-posted_operation* start_remote_add(engine& e, fabric::network& network, int world_rank,
+operation_record* start_remote_add(engine& e, fabric::network& network, int world_rank,
                                    const fabric::region_key& region, std::uint64_t address,
                                    std::uint64_t operand) noexcept;
-status finish_remote_add(engine& e, int world_rank, posted_operation* op, std::uint64_t& old) noexcept;
+status finish_remote_add(engine& e, int world_rank, operation_record* op, std::uint64_t& old) noexcept;
 
 /// What the fabric between nodes reaches of the target's block of this window; asked for once.
 status block_region(window_core& w, int target, fabric::region_key& region) noexcept;

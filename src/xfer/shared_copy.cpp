@@ -27,6 +27,7 @@ status copy_here(window_core& w, const fabric::region_key& region, const checked
   }
   checked_operation part = o;
   part.args = &args;
+  part.record = nullptr;
   part.offset += first;
   part.bytes = bytes;
   const status s = run_fabric(w, region, part, nullptr);
@@ -41,24 +42,37 @@ constexpr std::uint64_t waking_bytes_min = std::uint64_t{256} << 10;
 
 }  // namespace
 
-bool ask_for_copy(window_core& w, const checked_operation& o, const share_header& what, asked_copy& of) noexcept {
+operation_record* ask_for_copy(window_core& w, const checked_operation& o, share_header what) noexcept {
   const int to = w.world_rank(o.args->target);
   const std::lock_guard guard(w.ctx->lock());
   const fabric::prospect target =
       o.bytes >= waking_bytes_min ? w.ctx->promise_awake(to, sizeof what) : w.ctx->promise(to, sizeof what);
-  if (target != fabric::prospect::certain) return false;
+  if (target != fabric::prospect::certain) return nullptr;
   context::peer& peer = w.ctx->peer_of(to);
-  of = {&peer, ++peer.operations_sent, peer.refusals.load()};
+  engine& e = *w.team->rt->ops;
+  operation_record* none = nullptr;
+  operation_record& op = e.message_record_of(none, peer);
+  op.detached = false;
+  what.ticket = id_of(op);
+  ++peer.operations_sent;
   w.ctx->send_record(to, message::share, what);
   w.ctx->count(counter::operations_handler);
-  return true;
+  e.await_acknowledgement(op, peer, nullptr);
+  return &op;
 }
 
-status wait_for_copy(window_core& w, const checked_operation& o, const asked_copy& of) noexcept {
+status wait_for_copy(window_core& w, const checked_operation& o, operation_record& copy) noexcept {
   const int to = w.world_rank(o.args->target);
-  const status s = w.ctx->wait_for_peer(to, [&]() noexcept { return of.is_over(); });
+  const status s = w.ctx->wait_for_peer(to, [&]() noexcept { return copy.over.load() != 0; });
   if (!ok(s)) w.ctx->blame(to);
-  return s;
+  const std::lock_guard guard(w.ctx->lock());
+  if (copy.over.load() == 0) {
+    copy.detached = true;
+    return s;
+  }
+  const status result = copy.result;
+  w.team->rt->ops->free_operation(copy);
+  return ok(s) ? result : s;
 }
 
 namespace {
@@ -101,7 +115,7 @@ void serve_share(engine& e, int source, std::span<const std::byte> payload) noex
   if (payload.size() != sizeof h) return e.refuse(source, message::share, payload, nonsense::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   if (h.kind > share_kind::staged_get) return e.refuse(source, message::share, payload, nonsense::wrong_contents);
-  if (serve(e, source, h) != status::done) e.ctx().send(source, message::refuse, {}, {});
+  if (serve(e, source, h) != status::done) e.ctx().send_record(source, message::refuse, h.ticket);
   e.ctx().acknowledge();  // the origin goes on with this piece while the next one is copied here
 }
 

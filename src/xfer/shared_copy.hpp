@@ -11,15 +11,6 @@
 
 namespace rma::detail {
 
-/// What the target was asked to copy.
-struct asked_copy {
-  context::peer* peer = nullptr;
-  std::uint64_t number = 0;    ///< of the message
-  std::uint32_t refusals = 0;  ///< of the peer before
-  [[nodiscard]] bool is_over() const noexcept { return peer->operations_done.load() >= number; }
-  [[nodiscard]] bool refused() const noexcept { return peer->refusals.load() != refusals; }
-};
-
 /// A put or get whose data are in one piece at both ends, to memory that this processor copies to.
 [[nodiscard]] bool can_share(const window_core& w, const checked_operation& o) noexcept;
 
@@ -30,10 +21,9 @@ struct asked_copy {
 status copy_here(window_core& w, const fabric::region_key& region, const checked_operation& o, std::uint64_t first,
                  std::uint64_t bytes) noexcept;
 
-/// Asks the target for a copy; false if it is not certain to answer.
-[[nodiscard]] bool ask_for_copy(window_core& w, const checked_operation& o, const share_header& what,
-                                asked_copy& of) noexcept;
-/// `done`, though it may have been refused, or `peer_failed`.
-status wait_for_copy(window_core& w, const checked_operation& o, const asked_copy& of) noexcept;
+/// Asks the target for a copy; null if it is not certain to answer. The caller waits for its end by wait_for_copy.
+[[nodiscard]] operation_record* ask_for_copy(window_core& w, const checked_operation& o, share_header what) noexcept;
+/// `done`; operation_record::refused: the target has not made it; or `peer_failed`. Gives the record back.
+status wait_for_copy(window_core& w, const checked_operation& o, operation_record& copy) noexcept;
 
 }  // namespace rma::detail

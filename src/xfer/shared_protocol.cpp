@@ -32,13 +32,14 @@ status run_shared(window_core& w, const fabric::region_key& region, const checke
     const std::uint64_t mine = bytes / 2 / page_bytes * page_bytes;
     const auto address = reinterpret_cast<std::uint64_t>(buffer_of(o) + first + mine);
     const share_kind kind = o.args->kind == call::put ? share_kind::put : share_kind::get;
-    asked_copy half;
-    if (!ask_for_copy(w, o, {w.id, o.offset + first + mine, address, bytes - mine, kind}, half)) {
+    operation_record* const half = ask_for_copy(w, o, {w.id, o.offset + first + mine, address, bytes - mine, kind});
+    if (half == nullptr) {
       return first == 0 ? status::not_supported : copy_here(w, region, o, first, o.bytes - first);
     }
     if (mine != 0) s = copy_here(w, region, o, first, mine);
-    if (const status over = wait_for_copy(w, o, half); !ok(over)) return over;
-    if (s == status::done && half.refused()) s = copy_here(w, region, o, first + mine, bytes - mine);
+    const status over = wait_for_copy(w, o, *half);
+    if (!ok(over) && over != operation_record::refused) return over;
+    if (s == status::done && over == operation_record::refused) s = copy_here(w, region, o, first + mine, bytes - mine);
     first += bytes;
   }
   return s;

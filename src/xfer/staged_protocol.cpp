@@ -35,7 +35,8 @@ class passage {
       next.slot = stage_.next_slot(bytes);
       if (is_put()) copy_to_reader(stage_.at(next.slot), buffer_of(o_) + asked_bytes_, bytes);
       const share_kind kind = is_put() ? share_kind::staged_put : share_kind::staged_get;
-      if (!ask_for_copy(w_, o_, {w_.id, o_.offset + asked_bytes_, next.slot, bytes, kind}, next.copy)) return false;
+      next.copy = ask_for_copy(w_, o_, {w_.id, o_.offset + asked_bytes_, next.slot, bytes, kind});
+      if (next.copy == nullptr) return false;
       asked_bytes_ += bytes;
     }
     return true;
@@ -43,9 +44,10 @@ class passage {
   /// Waits for the oldest piece.
   status take() noexcept {
     const piece& oldest = pieces_[first_ % pieces_.size()];
-    if (const status s = wait_for_copy(w_, o_, oldest.copy); !ok(s)) return s;
+    const status s = wait_for_copy(w_, o_, *oldest.copy);
+    if (!ok(s) && s != operation_record::refused) return s;
     ++first_;
-    refused_ = refused_ || oldest.copy.refused();
+    refused_ = refused_ || s == operation_record::refused;
     if (refused_) return status::out_of_window;
     const std::uint64_t bytes = bytes_of(done_bytes_);
     if (!is_put()) copy_bytes(buffer_of(o_) + done_bytes_, stage_.at(oldest.slot), bytes);
@@ -66,7 +68,7 @@ class passage {
   staging& stage_;
   struct piece {
     std::size_t slot = 0;
-    asked_copy copy;
+    operation_record* copy = nullptr;
   };
   std::array<piece, stage_slots_min> pieces_{};
   std::size_t first_ = 0, last_ = 0;  ///< pieces that are over, and that were asked for

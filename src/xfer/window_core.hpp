@@ -22,6 +22,7 @@
 #include "xfer/fence_state.hpp"
 #include "xfer/gathered_copies.hpp"
 #include "xfer/lock_experience.hpp"
+#include "xfer/operation_record.hpp"
 #include "xfer/range_state.hpp"
 
 namespace rma::detail {
@@ -107,13 +108,12 @@ struct attachment {
   fabric::region_key wide{};  ///< for the fabric between nodes; bytes 0: only by the owner's handler
 };
 
-/// An epoch of lock "two-sided" that the target knows nothing of yet.
+/// An epoch of lock "two-sided" that the target knows nothing of yet. Its operations are in the target's queue.
 struct deferred_epoch {
   lock_kind kind = lock_kind::shared;
-  std::uint32_t count = 0;          ///< of the operations' messages
-  std::uint64_t bytes = 0;          ///< of data, in either direction
-  bool fetches = false;             ///< not all of them are puts
-  std::vector<std::byte> messages;  ///< [length, message] ...
+  std::uint32_t count = 0;  ///< of the operations
+  std::uint64_t bytes = 0;  ///< of data, in either direction
+  bool fetches = false;     ///< not all of them are puts
 };
 
 /// The last request to the lock manager of one target, and its answer.
@@ -135,16 +135,18 @@ struct target_state {
   std::uint64_t last_operation = 0;  ///< number of the peer's last handler operation that was ours
   std::uint32_t protests = 0;        ///< the peer's that have been reported
   std::uint64_t last_promised = 0;   ///< of these, the last that the target is bound to handle
-  word64 fabric_pending{};           ///< posted fabric operations
-  word32 fabric_failed{};            ///< minus the status of one that failed, or was turned down, and was not reported
-  std::uint32_t failures = 0;        ///< how many; these three are written by who holds the progress lock
-  std::uint32_t reports = 0;         ///< how often failures have been reported by a call that completes all
-  bool dirty = false;                ///< in window_core::dirty
-  bool fetches = false;              ///< of what is posted not all are writes, which alone others follow in order
-  lock_path path = lock_path::cpu;   ///< of the lock that this rank holds there
-  lock_experience experience;        ///< of its hybrid lock
-  std::uint64_t epoch_bytes = 0;     ///< of the open epoch, if it goes by the network (lock "auto")
-  const char* lock_how = "";         ///< what lock "auto" has chosen last, and why: for the trace
+  operation_record::queue held;      ///< see held_operations.hpp; these two are guarded by the progress lock
+  operation_record::list under_way;
+  word64 fabric_pending{};          ///< of these, those that the fabric has
+  word32 fabric_failed{};           ///< minus the status of one that failed, or was turned down, and was not reported
+  std::uint32_t failures = 0;       ///< how many; these three are written by who holds the progress lock
+  std::uint32_t reports = 0;        ///< how often failures have been reported by a call that completes all
+  bool dirty = false;               ///< in window_core::dirty
+  bool fetches = false;             ///< of what is posted not all are writes, which alone others follow in order
+  lock_path path = lock_path::cpu;  ///< of the lock that this rank holds there
+  lock_experience experience;       ///< of its hybrid lock
+  std::uint64_t epoch_bytes = 0;    ///< of the open epoch, if it goes by the network (lock "auto")
+  const char* lock_how = "";        ///< what lock "auto" has chosen last, and why: for the trace
   const char* lock_why = "";
   std::uint64_t left_wanted = 0;          ///< its network word as this rank left it, if others wanted it
   std::unique_ptr<deferred_epoch> epoch;  ///< of lock "two-sided", until it is sent
@@ -171,7 +173,7 @@ struct far_target : target_state {
   bool plain = false;      ///< puts and gets always go by the fabric: nothing has to be chosen
   bool unplaced = false;   ///< writes went there whose completion does not say that they are in its memory
   std::uint8_t held = 0;   ///< lock_kind that this rank holds, 0 none
-  posted_operation* releasing = nullptr;  ///< the atomic that lets go of the lock, under way
+  operation_record* releasing = nullptr;  ///< the atomic that lets go of the lock, under way
   std::uint32_t starts = 0;               ///< posts used up
   std::uint64_t bytes = 0;                ///< of its part
   std::uint32_t fence_slot = 0;
@@ -269,14 +271,13 @@ struct window_core : window_view {
   std::vector<target_state> states;  ///< per mapped rank
   std::unordered_map<int, std::unique_ptr<far_target>> far_targets;
   near_target last_near;
-  /// By world rank, those whose handler was ever asked; guarded by the progress lock.
-  std::unordered_map<int, target_state*> handler_targets;
   std::atomic<int> dropped_by = -1;  ///< world rank that has said last that it has dropped the window
   int last_far = -1;                 ///< the far target that was asked for last
   far_target* last_far_target = nullptr;
   std::unordered_map<int, fabric::region_key> near_blocks;  ///< as the fabric between nodes reaches them
   std::vector<int> far_used;                                ///< locked by this lock_all epoch
   std::unordered_map<int, message_counts> told_by_message;  ///< by world rank; guarded by the progress lock
+  std::uint32_t held_count = 0;                             ///< operations in the targets' queues
   gathered_copies gathered;
 
   [[nodiscard]] int size() const noexcept { return team->size; }
@@ -362,10 +363,7 @@ inline void mark_dirty(window_core& w, int target, target_state& state) noexcept
 
 /// Messages have been sent to the target's handler: flushes wait for them. The caller holds the progress lock.
 inline void mark_sent(window_core& w, int target, target_state& state, context::peer& peer) {
-  if (state.peer == nullptr) {
-    state.protests = peer.protests.load();
-    w.handler_targets.emplace(w.world_rank(target), &state);
-  }
+  if (state.peer == nullptr) state.protests = peer.protests.load();
   state.peer = &peer;
   state.last_operation = peer.operations_sent;
   mark_dirty(w, target, state);

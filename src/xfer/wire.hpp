@@ -6,6 +6,7 @@
 ///   reply_header | data                              target -> origin, if something comes back
 ///   count                                            target -> origin, acknowledges so many messages
 ///   dropped_header                                   target -> origin, instead of both
+///   ticket                                           target -> origin, the copy is not made
 ///   share_header                                     origin -> target, acknowledged after the copy
 ///
 /// Messages between two ranks arrive in order, so that none says which piece of its operation it is. An update of one
@@ -73,6 +74,7 @@ struct share_header {
   std::uint64_t place;   ///< an address in the origin's process, or an offset of its segment
   std::uint64_t bytes;
   share_kind kind;
+  std::uint64_t ticket = 0;  ///< of the origin, which a refusal says
 };
 
 /// What a lock message says.

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Operation records: their pool, what a record is in while it is under way, and its end.
+#include "xfer/engine.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "core/assert.hpp"
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+
+operation_record& engine::one_more_operation() {
+  operation_record& op = operations_.emplace_back();
+  op.run = &engine::on_posted;
+  op.owner = this;
+  op.index = static_cast<std::uint32_t>(operations_.size() - 1);
+  free_operations_.push_front(op);
+  return op;
+}
+
+operation_record* engine::find_operation(std::uint64_t id) noexcept {
+  const auto place = static_cast<std::uint32_t>(id);
+  if (place == 0 || place > operations_.size()) return nullptr;
+  operation_record& op = operations_[place - 1];
+  return op.generation == id >> 32 ? &op : nullptr;
+}
+
+void engine::free_operation(operation_record& op) noexcept {
+  RMA_ASSERT(op.state == nullptr || op.over.load() != 0);
+  ++op.generation;
+  op.into = nullptr;
+  if (operation_shapes* const shapes = std::exchange(op.shapes, nullptr); shapes != nullptr) {
+    shapes->origin = shapes->result = shapes->target = Layout();
+    shapes->next_free = free_shapes_;
+    free_shapes_ = shapes;
+  }
+  op.state = nullptr;
+  free_operations_.push_front(op);
+}
+
+void engine::track(operation_record& op, target_state& state, bool write) noexcept {
+  op.state = &state;
+  state.under_way.push_back(op);
+  state.begin_posted(write);
+}
+
+operation_record& engine::message_record_of(operation_record*& held, const context::peer& peer) {
+  operation_record& op = record_of(held);
+  op.by_message = true;
+  op.detached = true;
+  op.protests = peer.protests.load(std::memory_order_relaxed);
+  return op;
+}
+
+void engine::expect_result(operation_record& op, void* into, std::uint64_t bytes, const Layout* shape) {
+  op.into = static_cast<std::byte*>(into);
+  op.bytes = bytes;
+  op.arrived = 0;
+  if (shape != nullptr) shapes_of(op).result = *shape;
+}
+
+operation_shapes& engine::shapes_of(operation_record& op) {
+  if (op.shapes != nullptr) return *op.shapes;
+  if (free_shapes_ == nullptr) free_shapes_ = &shapes_.emplace_back();
+  op.shapes = std::exchange(free_shapes_, free_shapes_->next_free);
+  return *op.shapes;
+}
+
+void engine::await_acknowledgement(operation_record& op, context::peer& peer, target_state* state) noexcept {
+  op.number = peer.operations_sent;
+  if (peer.sent == nullptr) peer.sent = &sent_[&peer];
+  peer.sent->waiting.push_back(op);
+  op.state = state;
+  if (state != nullptr) state->under_way.push_back(op);
+}
+
+// A failure is counted at the target until its own user, or a call that completes the target, has reported it.
+void engine::end_piece(operation_record& op, status result) noexcept {
+  if (result != status::done) op.result = result;
+  if (--op.pieces != 0) return;
+  if (op.state != nullptr) {
+    target_state& state = *op.state;
+    state.under_way.erase(state.under_way.iterator_to(op));
+    if (op.result == status::done) {
+      op.state = nullptr;
+    } else {
+      state.fail(op.result);
+      if (op.immediate) --state.immediates;  // nobody waits for it
+      op.reports = state.reports;
+    }
+    if (!op.by_message) state.end_posted();
+  }
+  op.over.store(1);
+  if (op.detached) free_operation(op);
+}
+
+void engine::on_posted(fabric::completion& over, status result, std::uint64_t /*bytes*/) noexcept {
+  auto& op = static_cast<operation_record&>(over);
+  op.owner->end_piece(op, result);
+}
+
+void engine::end_message_operation(context::peer& peer, operation_record& op) noexcept {
+  const bool refused = peer.protests.load(std::memory_order_relaxed) != op.protests;
+  // Flushes see a protest themselves, whatever it was about: it is not counted as a failure of this target.
+  if (refused && op.result == status::done && op.state != nullptr) {
+    op.state->under_way.erase(op.state->under_way.iterator_to(op));
+    op.state = nullptr;
+  }
+  end_piece(op, refused ? status::transfer_failed : status::done);
+}
+
+void engine::take_acknowledgements(context::peer& peer, std::uint64_t count) noexcept {
+  const std::uint64_t done = peer.operations_done.load(std::memory_order_relaxed) + count;
+  if (peer.sent != nullptr) {
+    operation_record::queue& waiting = peer.sent->waiting;
+    while (!waiting.empty() && waiting.front().number <= done) {
+      operation_record& op = waiting.front();
+      waiting.pop_front();
+      end_message_operation(peer, op);
+    }
+  }
+  peer.operations_done.store(done);
+}
+
+void engine::end_sent(context::peer& peer) noexcept {
+  if (peer.sent == nullptr) return;
+  operation_record::queue& waiting = peer.sent->waiting;
+  while (!waiting.empty()) {
+    operation_record& op = waiting.front();
+    waiting.pop_front();
+    if (op.state != nullptr) op.state->under_way.erase(op.state->under_way.iterator_to(op));
+    op.state = nullptr;
+    end_piece(op, status::peer_failed);
+  }
+}
+
+// What a flush has reported meanwhile is not counted any more.
+void engine::mark_failure_reported(const operation_record& op) noexcept {
+  if (op.state == nullptr || op.result == status::done || op.reports != op.state->reports) return;
+  if (--op.state->failures == 0) op.state->fabric_failed.store(0);
+}
+
+void engine::forget(target_state& state) noexcept {
+  while (!state.held.empty()) {
+    operation_record& op = state.held.front();
+    state.held.pop_front();
+    free_operation(op);
+  }
+  while (!state.under_way.empty()) {
+    state.under_way.front().state = nullptr;
+    state.under_way.pop_front();
+  }
+  if (state.failures == 0 && state.reports == 0) return;
+  for (const request_node& node : *requests_) {  // that has failed, and not been looked at
+    if (node.operation != nullptr && node.operation->state == &state) node.operation->state = nullptr;
+  }
+}
+
+status engine::wait_posted(std::unique_lock<small_lock>& guard, operation_record& op) noexcept {
+  const auto over = [&op]() noexcept { return op.over.load() != 0; };
+  if (ctx_.ready_soon(over)) return op.result;
+  guard.unlock();
+  const status s = ctx_.wait_for_message(over, []() noexcept { return status::done; });
+  guard.lock();
+  return s == status::done ? op.result : s;
+}
+
+status engine::finish_posting(std::unique_lock<small_lock>& guard, operation_record& op, const window_core& w,
+                              int world_rank, bool now, request_node** request) noexcept {
+  end_piece(op, status::done);  // the one that stood for the posting
+  status s = status::posted;
+  if (now) {
+    s = wait_posted(guard, op);
+    if (!ok(s)) ctx_.blame(world_rank);
+  }
+  if (!now && request != nullptr) {
+    *request = new_request(w, world_rank, op);
+  } else if (op.over.load() == 0) {
+    op.detached = true;
+  } else {
+    if (now) mark_failure_reported(op);
+    free_operation(op);
+  }
+  return s;
+}
+
+}  // namespace rma::detail

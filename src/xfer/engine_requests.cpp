@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Requests: what a user waits for, of operations and of synchronisations.
+#include "xfer/engine.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include "channel/call_scope.hpp"
+#include "xfer/entry_scope.hpp"
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+
+namespace {
+
+/// Whether it has ended, and how; of an operation, not of a synchronisation.
+status state_of_operation(const request_node& node) noexcept {
+  return node.operation->over.load() != 0 ? node.operation->result : status::not_yet;
+}
+
+}  // namespace
+
+// Every window is gone, and with the windows whatever operations of theirs were under way.
+engine::~engine() {
+  for (request_node& node : *requests_) {
+    if (node.owner == nullptr) continue;
+    if (node.task != nullptr) {
+      node.task->forget_window();
+      node.task.reset();
+    } else if (node.ended == status::not_yet) {
+      node.ended = state_of_operation(node);
+    }
+    if (node.ended == status::not_yet) node.ended = status::window_freed;
+    node.owner = nullptr;
+    node.operation = nullptr;
+    node.kept = requests_;
+  }
+}
+
+request_node* engine::take_request() {
+  request_node* node = free_requests_;
+  if (node == nullptr) {
+    node = &requests_->emplace_back();
+  } else {
+    free_requests_ = node->next_free;
+  }
+  node->owner = this;
+  node->ended = status::not_yet;
+  return node;
+}
+
+request_node* engine::new_request(const window_core& w, int rank, operation_record& op) {
+  request_node* const node = take_request();
+  node->operation = &op;
+  node->window = w.id;
+  node->rank = rank;
+  op.detached = false;
+  return node;
+}
+
+request_node* engine::new_request(const window_core& w, std::unique_ptr<sync_task> task) {
+  request_node* const node = take_request();
+  node->window = w.id;
+  node->rank = -1;
+  node->task = std::move(task);
+  return node;
+}
+
+// A request that is dropped before its time leaves the operation to itself.
+void engine::free_request(request_node* node) noexcept {
+  if (operation_record* const op = std::exchange(node->operation, nullptr); op != nullptr) {
+    if (op->request_owns_result) op->into = nullptr;
+    if (op->over.load() != 0) {
+      free_operation(*op);
+    } else {
+      op->detached = true;
+    }
+  }
+  node->task.reset();
+  node->owner = nullptr;
+  node->next_free = free_requests_;
+  free_requests_ = node;
+}
+
+void engine::give_up_tasks(window_core& w) noexcept {
+  std::vector<request_node*> left;
+  {
+    const std::lock_guard guard(ctx_.lock());
+    for (request_node& node : *requests_) {
+      const bool pending = node.window == w.id && node.task != nullptr && node.ended == status::not_yet;
+      if (pending && node.task->may_be_dropped()) left.push_back(&node);
+    }
+  }
+  const visit in(w);
+  for (request_node* const node : left) {  // without the progress lock: they may need messages
+    node->task->give_up(w, status::window_freed);
+    node->ended = status::window_freed;
+  }
+}
+
+namespace {
+
+/// One step of a synchronisation.
+status step(request_node& node) noexcept {
+  if (node.ended != status::not_yet) return node.ended;
+  context& ctx = node.owner->ctx();
+  window_core* w = nullptr;
+  {
+    const std::lock_guard guard(ctx.lock());
+    w = node.owner->find(node.window);
+  }
+  if (w == nullptr) {
+    node.task->forget_window();
+    return node.ended = status::window_freed;
+  }
+  const visit in(*w);
+  node.ended = node.task->advance(*w);
+  if (node.ended != status::not_yet) return node.ended;
+  const status lost = node.task->failed(*w);
+  if (lost == status::done) return status::not_yet;
+  (void)ctx.progress();  // it may have come before the news did
+  node.ended = node.task->advance(*w);
+  if (node.ended != status::not_yet) return node.ended;
+  node.task->give_up(*w, lost);
+  return node.ended = lost;
+}
+
+/// Without the progress lock: what it gives up may need messages.
+void end_task(request_node& node) noexcept {
+  context& ctx = node.owner->ctx();
+  std::unique_lock guard(ctx.lock());
+  const window_core* const w = node.owner->find(node.window);
+  guard.unlock();
+  if (w == nullptr) {
+    node.task->forget_window();
+    return node.task.reset();
+  }
+  const visit in(*w);
+  node.task.reset();
+}
+
+status wait_task(request_node& node) noexcept {
+  const status s = node.owner->ctx().wait_heard([&]() noexcept { return node.task->silent(); },
+                                                [&]() noexcept { return step(node) != status::not_yet; });
+  return s == status::done ? node.ended : s;
+}
+
+}  // namespace
+
+status request_state(request_node& node) noexcept {
+  if (node.owner == nullptr) return node.ended;
+  if (node.task != nullptr) return step(node);
+  if (const status s = state_of_operation(node); s != status::not_yet) return s;
+  if (!node.operation->by_message) return status::not_yet;  // the fabric ends it, by an error if need be
+  context& ctx = node.owner->ctx();
+  if (!ctx.gone(node.rank)) return status::not_yet;
+  (void)ctx.progress();  // it may have answered before it went
+  if (const status s = state_of_operation(node); s != status::not_yet) return s;
+  ctx.blame(node.rank);
+  return status::peer_failed;
+}
+
+namespace {
+
+/// The last one deletes all.
+void free_kept(request_node* node) noexcept { const auto nodes = std::move(node->kept); }
+
+/// Its failure has been seen by whoever waits for it.
+void release(request_node*& node) noexcept {
+  if (node->owner == nullptr) return free_kept(std::exchange(node, nullptr));
+  engine& owner = *node->owner;
+  const std::lock_guard guard(owner.ctx().lock());
+  if (node->operation != nullptr && node->operation->over.load() != 0) owner.mark_failure_reported(*node->operation);
+  owner.free_request(std::exchange(node, nullptr));
+}
+
+}  // namespace
+
+status may_ask(const request_node& node) noexcept {
+  return node.owner == nullptr ? status::done : node.owner->ctx().check_caller();
+}
+
+status test_request(request_node*& node) noexcept {
+  if (const status may = may_ask(*node); may != status::done) return may;
+  status s = request_state(*node);
+  if (s == status::not_yet) {
+    node->owner->ctx().progress();
+    s = request_state(*node);
+  }
+  if (ok(s)) release(node);
+  return s;
+}
+
+status wait_request(request_node*& node) noexcept {
+  request_node& n = *node;
+  status s = may_ask(n);
+  if (s != status::done) return s;
+  if (n.owner == nullptr) {
+    s = n.ended;
+    if (ok(s)) release(node);
+    return s;
+  }
+  const named_wait in(n.owner->ctx(), "a wait for a request");
+  if (n.task != nullptr) {
+    s = wait_task(n);
+    if (ok(s)) release(node);
+    return s;
+  }
+  operation_record& op = *n.operation;
+  if (op.by_message) {
+    s = n.owner->ctx().wait_for_peer(n.rank, [&op]() noexcept { return op.over.load() != 0; });
+    if (s == status::done) s = op.result;
+  } else {
+    std::unique_lock guard(n.owner->ctx().lock());
+    s = n.owner->wait_posted(guard, op);
+  }
+  if (s == status::peer_failed || s == status::transfer_failed) n.owner->ctx().blame(n.rank);
+  if (ok(s)) release(node);
+  return s;
+}
+
+void end_failed(request_node*& node, status failure) noexcept {
+  if (failure == status::wrong_thread) return;
+  if (node->operation != nullptr) node->operation->request_owns_result = true;  // its place may be gone
+  release(node);
+}
+
+// Other ranks take part in a synchronisation, and a window has its epoch in it: it is brought to its end, or undone.
+// What is undone takes no step more: that might be the one to its end, of which nobody would be told.
+void drop_request(request_node* node) noexcept {
+  if (node->owner == nullptr) return free_kept(node);
+  engine& owner = *node->owner;
+  const bool to_its_end = node->task != nullptr && !node->task->may_be_dropped();
+  if (to_its_end && step(*node) == status::not_yet) (void)wait_task(*node);
+  if (node->task != nullptr) end_task(*node);
+  const std::lock_guard guard(owner.ctx().lock());
+  owner.free_request(node);
+}
+
+}  // namespace rma::detail
