@@ -133,7 +133,7 @@ std::string outside_attached(const window_core& w, const refusal& r) {
                                      range.bytes - (first - range.address));
   return fmt::format(
       "displacement {}: of the {}, rank {} has attached {}; a displacement is what its attach() has "
-      "returned, plus bytes inside that range, and one range must hold all of it",
+      "returned, plus bytes inside that range, or inside ranges that follow it without a gap",
       r.displacement, range_of(bytes, first), r.target, there);
 }
 

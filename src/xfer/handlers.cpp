@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "datatype/rows.hpp"
+#include "xfer/attached_ranges.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/wire.hpp"
 
@@ -174,12 +175,9 @@ std::byte* local_range(const window_core& w, std::uint64_t offset, std::uint64_t
   if (w.kind != call::create_dynamic) {
     return offset <= w.local_bytes && bytes <= w.local_bytes - offset ? w.local_base + offset : nullptr;
   }
-  for (const attachment& a : w.attachments) {
-    if (offset >= a.address && offset - a.address <= a.bytes && bytes <= a.bytes - (offset - a.address)) {
-      return reinterpret_cast<std::byte*>(offset);
-    }
-  }
-  return nullptr;
+  const auto range_at = [&w](std::uint64_t i) noexcept -> const attachment& { return w.attachments[i]; };
+  const bool attached = find_range(w.attachments.size(), range_at, offset, bytes).bytes != 0;
+  return attached ? reinterpret_cast<std::byte*>(offset) : nullptr;
 }
 
 }  // namespace rma::detail

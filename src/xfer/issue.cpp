@@ -7,6 +7,7 @@
 #include "datatype/layout_node.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "rma/request.hpp"
+#include "xfer/attached_ranges.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/protocols.hpp"
@@ -126,27 +127,19 @@ std::uint64_t shared_value(const std::uint64_t& word) noexcept {
   return load_value<std::uint64_t>(reinterpret_cast<const std::byte*>(&word));
 }
 
-bool lies_in(const attachment& range, std::uint64_t first, std::uint64_t bytes) noexcept {
-  return first >= range.address && first - range.address <= range.bytes &&
-         bytes <= range.bytes - (first - range.address);
-}
-
-/// The range of a rank of this node that these bytes lie in, read from its table; bytes 0: none.
+/// As find_range, of a rank of this node, read from its table.
 attachment find_near_attached(const window_core& w, int target, std::uint64_t first, std::uint64_t bytes) noexcept {
   const window_block* const block = w.identity_of(target);
   const std::byte* const segment = w.board->segment(static_cast<std::size_t>(w.team->place(target)));
   for (;;) {
     const std::uint64_t version = block->table.version.load();
     if ((version & 1) != 0) continue;
-    attachment found;
     const auto* const table = reinterpret_cast<const attachment*>(segment + shared_value(block->table.offset));
     const std::uint64_t count = shared_value(block->table.count);
-    for (std::uint64_t i = 0; i < count; ++i) {
-      const attachment range{shared_value(table[i].address), shared_value(table[i].bytes), {}};
-      if (!lies_in(range, first, bytes)) continue;
-      found = range;
-      break;
-    }
+    const auto range_at = [table](std::uint64_t i) noexcept {
+      return attachment{shared_value(table[i].address), shared_value(table[i].bytes), {}};
+    };
+    const attachment found = find_range(count, range_at, first, bytes);
     std::atomic_thread_fence(std::memory_order_acquire);
     if (block->table.version.load() == version) return found;
   }
@@ -157,10 +150,10 @@ status find_far_attached(window_core& w, int target, std::uint64_t first, std::u
                          fabric::region_key& region) noexcept {
   far_target& far = w.far(target);
   if (const status s = find_far_table(w, target, far); s != status::done) return s;
-  const auto found =
-      std::find_if(far.table.begin(), far.table.end(), [&](const attachment& a) { return lies_in(a, first, bytes); });
-  if (found == far.table.end()) return status::out_of_window;
-  region = found->wide;
+  const auto range_at = [&far](std::uint64_t i) noexcept { return far.table[i]; };
+  const attachment found = find_range(far.table.size(), range_at, first, bytes);
+  if (found.bytes == 0) return status::out_of_window;
+  region = found.wide;
   return status::done;
 }
 

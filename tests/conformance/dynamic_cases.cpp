@@ -13,6 +13,7 @@ namespace conformance {
 namespace {
 
 using dynamic_window = rma::Window<std::uint64_t>;
+using words = std::span<const std::uint64_t>;
 
 // Goal: 150 attached regions per rank are all reachable, each by its own displacement.
 // Method: regions of different sizes; every rank puts into each region of its right neighbour.
@@ -127,6 +128,59 @@ void ranges_across_the_end(context& ctx) {
   win.free();
 }
 
+// Goal: one operation may cover ranges that lie one behind the other without a gap, in whatever order they were
+// attached; not across a gap, and not any more when one of them is detached. Method: ten ranges of ten elements, of
+// which the last stands apart. Break: take only one range in find_range.
+void ranges_without_a_gap(context& ctx) {
+  auto win = dynamic_window::create_dynamic(ctx.world());
+  std::vector<std::uint64_t> memory(120, 0);
+  const auto range = [&](std::size_t i) { return std::span(memory).subspan(i == 9 ? 110 : 10 * i, 10); };
+  for (const std::size_t i : {4U, 0U, 9U, 1U, 3U, 2U, 8U, 5U, 7U, 6U}) (void)win.attach(range(i));
+  const int to = ctx.right();
+  const std::uint64_t there =
+      ctx.world().allgather(reinterpret_cast<std::uint64_t>(memory.data()))[static_cast<std::size_t>(to)];
+  const auto at = [there](std::size_t i) { return there + i * sizeof(std::uint64_t); };
+  std::vector<std::uint64_t> data(90), got(90);
+  fill_tagged(std::span(data), ctx.rank());
+  const words all(data);
+  const auto rows = rma::Layout::vector<std::uint64_t>(30, 1, 3);
+  const auto here = rma::Layout::contiguous<std::uint64_t>(30);
+  {
+    const auto hold = win.lock(rma::exclusive, to);
+    ctx.check(rma::ok(win.try_put(all, to, at(0))), "put across nine ranges");
+    win.flush(to);
+    ctx.check(rma::ok(win.try_get(std::span(got).first(60), to, at(15))), "get across seven");
+    win.flush(to);
+    ctx.equal(first_untagged(words(got).first(60), ctx.rank(), 0, 15), std::size_t{60}, "first wrong element of it");
+    ctx.check(rma::ok(win.try_get(got.data(), here, to, at(1), rows)), "get of a layout across them");
+    win.flush(to);
+    ctx.check(got[0] == data[1] && got[29] == data[88], "elements of the layout");
+    ctx.check(rma::ok(win.try_accumulate(words(got).subspan(0, 20), to, at(35), rma::replace)), "accumulate");
+    win.flush(to);
+    ctx.equal(win.get(to, at(54)), got[19], "last element of the accumulate");
+    ctx.check(rma::ok(win.try_put(all.subspan(35, 20), to, at(35))), "put across three");
+    ctx.expect(win.try_put(all.first(10), to, at(85)), rma::status::out_of_window, "put into a gap");
+    ctx.expect(win.try_put(all.first(30), to, at(85)), rma::status::out_of_window, "put across a gap");
+    ctx.expect(win.try_get(std::span(got).first(1), to, at(100)), rma::status::out_of_window, "get from a gap");
+    ctx.check(rma::ok(win.try_put(all.first(10), to, at(110))), "put into the range that stands apart");
+  }
+  ctx.world().barrier();
+  ctx.equal(first_untagged(words(memory).first(90), ctx.left()), std::size_t{90}, "first wrong element");
+  ctx.check(memory[90] == 0 && memory[109] == 0, "something was written into a gap");
+  win.detach(range(4));
+  ctx.world().barrier();
+  {
+    const auto hold = win.lock(rma::shared, to);
+    ctx.expect(win.try_put(all.first(20), to, at(35)), rma::status::out_of_window, "put across a detached range");
+    ctx.check(rma::ok(win.try_put(all.first(20), to, at(15))), "put before it");
+  }
+  ctx.world().barrier();
+  for (std::size_t i = 0; i < 10; ++i) {
+    if (i != 4) win.detach(range(i));
+  }
+  win.free();
+}
+
 // Goal: attach and detach are local: a rank may do them while others work on its other regions.
 // Method: rank r attaches and detaches scratch regions all the time; all add to a counter region of rank 0.
 void attach_while_others_work(context& ctx) {
@@ -233,6 +287,7 @@ constexpr test_case dynamic_table[] = {
     {"dynamic.attach_without_room", attach_without_room},
     {"dynamic.detach_in_the_middle", detach_in_the_middle},
     {"dynamic.ranges_across_the_end", ranges_across_the_end},
+    {"dynamic.ranges_without_a_gap", ranges_without_a_gap},
     {"dynamic.attach_while_others_work", attach_while_others_work},
     {"dynamic.one_sided_where_it_says_so", one_sided_where_it_says_so},
     {"dynamic.attach_misuse", attach_misuse},
