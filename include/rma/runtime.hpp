@@ -59,8 +59,10 @@ struct Setting {
 ///            death may be noticed only when the child ends
 class Runtime {
  public:
-  /// Takes the launcher's parameters from the environment (and a reserved argument, which is removed).
-  Runtime(int& argc, char** argv);
+  /// Takes the launcher's parameters from the environment (and a reserved argument, which is removed). `config`: what
+  /// else is wanted, a thread level say; in the simulator the job decides who this rank is, and of settings the ones
+  /// given here win.
+  Runtime(int& argc, char** argv, const Config& config = {});
   /// The same without a command line.
   explicit Runtime(const Config& config = {});
   Runtime(const Runtime&) = delete;
@@ -98,7 +100,8 @@ class Runtime {
   [[nodiscard]] Team team_of(std::string_view process_set,
                              std::source_location where = std::source_location::current()) const;
 
-  /// Time since some fixed moment; virtual in the simulator.
+  /// Time since some fixed moment; virtual in the simulator, where each look takes 20 ns of it: a loop that waits for a
+  /// time comes to an end.
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
   /// Tells the simulator that the program computes for so long. Nothing elsewhere.
   void compute(std::chrono::nanoseconds work) noexcept;

@@ -35,7 +35,7 @@ const char* name_of(fabric::write_completion c) noexcept {
 
 }  // namespace
 
-Runtime::Runtime(int& argc, char** argv) : Runtime(fabric::started_as(argc, argv)) {}
+Runtime::Runtime(int& argc, char** argv, const Config& config) : Runtime(fabric::started_as(argc, argv, config)) {}
 
 Runtime::Runtime(const Config& config) : core_(start(config)) {
   auto team =
@@ -51,7 +51,9 @@ Team Runtime::world() const noexcept { return Team(world_); }
 int Runtime::rank() const noexcept { return core_->ctx->rank(); }
 int Runtime::size() const noexcept { return core_->ctx->size(); }
 thread_level Runtime::threads() const noexcept { return core_->ctx->threads(); }
-std::chrono::nanoseconds Runtime::now() const noexcept { return std::chrono::nanoseconds(core_->around->now_ns()); }
+std::chrono::nanoseconds Runtime::now() const noexcept {
+  return std::chrono::nanoseconds(core_->around->read_clock_ns());
+}
 void Runtime::compute(std::chrono::nanoseconds work) noexcept { core_->around->compute(work.count()); }
 void Runtime::progress() noexcept {
   core_->ctx->progress();

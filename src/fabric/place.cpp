@@ -198,13 +198,17 @@ place simulated_place(const settings& s) {
 
 }  // namespace
 
-Config started_as(int& argc, char** argv) {
-  Config how;
+Config started_as(int& argc, char** argv, const Config& wanted) {
+  Config how = wanted;
   int kept = argc > 0 ? 1 : 0;
   for (int i = 1; i < argc; ++i) {
     const std::string_view word(argv[i]);
     if (word.starts_with(sim::handle_argument)) {
-      how = sim::config_of(word.substr(sim::handle_argument.size()));
+      const Config job = sim::config_of(word.substr(sim::handle_argument.size()));
+      how.boot = job.boot;
+      how.rank = job.rank;
+      how.size = job.size;
+      how.settings.insert(job.settings.begin(), job.settings.end());  // those wanted stay
     } else {
       argv[kept++] = argv[i];
     }

@@ -24,7 +24,7 @@ struct place {
 };
 
 /// What a launcher that starts no processes says in a reserved argument, which is taken out of the command line.
-Config started_as(int& argc, char** argv);
+Config started_as(int& argc, char** argv, const Config& wanted);
 
 /// Joins the job that the settings name. Throws rma::Error.
 place find_place(const detail::settings& settings);

@@ -40,6 +40,8 @@ class surroundings {
   /// All ranks are there; the program goes on.
   virtual void begin() {}
   [[nodiscard]] virtual std::int64_t now_ns() noexcept = 0;
+  /// The same for the program. Virtual time passes by each look, so that a loop which waits for a time comes to an end.
+  [[nodiscard]] virtual std::int64_t read_clock_ns() noexcept { return now_ns(); }
   /// The program computes for so long: virtual time passes, real time does not.
   virtual void compute(std::int64_t work_ns) noexcept = 0;
   /// This rank is inside the library and runs handlers, or has gone back to the program.

@@ -39,6 +39,24 @@ void clock_is_monotonic(context& ctx) {
   for (const auto b : before) ctx.check(b <= after, "a time before an allgather is later than the time after it");
 }
 
+// Goal: a program says how it is threaded, and chooses settings, beside its command line, which stays its own.
+// Break: make the runtime from the command line alone.
+void config_beside_a_command_line(context& ctx) {
+  std::string program = "program", option = "--option";
+  char* line[] = {program.data(), option.data(), nullptr};
+  int count = 2;
+  const rma::Runtime alone(count, line,
+                           {.environment = false,
+                            .boot = "alone",
+                            .threads = rma::thread_level::multiple,
+                            .settings = {{"RMA_SPIN_US", "7"}}});
+  ctx.check(alone.threads() == rma::thread_level::multiple, "the thread level");
+  ctx.check(alone.size() == 1 && count == 2 && line[1] == option, "a job of its own, and the command line");
+  for (const rma::Setting& s : alone.settings()) {
+    if (s.name == "RMA_SPIN_US") ctx.check(s.value == "7" && s.origin == "config", "a setting beside a command line");
+  }
+}
+
 // Goal: every setting is listed once, with a value, an origin and a summary.
 void settings_are_listed(context& ctx) {
   std::set<std::string> names;
@@ -155,6 +173,7 @@ void loops_serve_others(context& ctx) {
 constexpr test_case runtime_table[] = {
     {"runtime.identity", identity},
     {"runtime.clock_is_monotonic", clock_is_monotonic},
+    {"runtime.config_beside_a_command_line", config_beside_a_command_line},
     {"runtime.settings_are_listed", settings_are_listed},
     {"runtime.key_is_not_shown", key_is_not_shown},
     {"runtime.counters_never_fall", counters_never_fall},

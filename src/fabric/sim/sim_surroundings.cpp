@@ -9,6 +9,7 @@ namespace {
 
 constexpr time_ps ps_per_ns = 1000;
 constexpr std::int64_t work_max_ns = std::int64_t{30} * 24 * 3600 * 1'000'000'000;  // time ends after 106 days
+constexpr time_ps clock_ps = 20'000;                                                ///< of a look at the clock
 constexpr time_ps call_ps = 5000;  ///< of a public call, besides what it does: so much that no loop stands still
 
 }  // namespace
@@ -27,6 +28,12 @@ detail::patience sim_surroundings::waits(std::int64_t) const noexcept {
 }
 
 std::int64_t sim_surroundings::now_ns() noexcept { return job_.local_time_ps(rank_) / ps_per_ns; }
+
+std::int64_t sim_surroundings::read_clock_ns() noexcept {
+  job_.charge(rank_, clock_ps, activity::post);
+  job_.settle(rank_);
+  return now_ns();
+}
 
 void sim_surroundings::compute(std::int64_t work_ns) noexcept {
   if (work_ns <= 0) return;

@@ -22,6 +22,7 @@ class sim_surroundings final : public detail::surroundings {
   sim_surroundings(sim_client& boot, shm::board& node);
 
   std::int64_t now_ns() noexcept override;
+  std::int64_t read_clock_ns() noexcept override;
   void compute(std::int64_t work_ns) noexcept override;
   void inside(bool yes) noexcept override;
   void yield() noexcept override;

@@ -64,6 +64,52 @@ TEST_CASE("the same job gives the same run", "[fabric][sim][run]") {
   for (std::size_t r = 0; r < 5; ++r) CHECK(first.ranks[r].waiting == second.ranks[r].waiting);
 }
 
+TEST_CASE("a loop that waits for a time comes to an end", "[fabric][sim][run]") {
+  std::uint64_t looks = 0;
+  std::uint64_t seen = 0;
+  const sim::Outcome out = sim::run({.ranks = 2}, [&](rma::Runtime& rt) {
+    auto win = rma::Window<std::uint64_t>::allocate(rt.world(), 1);
+    const auto end = rt.now() + 100us;
+    if (rt.rank() == 1) {
+      rt.compute(20us);
+      const auto hold = win.lock(rma::exclusive, 0);
+      win.put(1, 0, 0);
+    }
+    while (rt.now() < end) {
+      if (rt.rank() != 0) continue;
+      ++looks;
+      seen += win[0];  // others go on meanwhile
+    }
+    rt.world().barrier();
+    win.free();
+  });
+  INFO(out.text());
+  CHECK(out.ok());
+  CHECK(looks > 1000);
+  CHECK(seen > 1000);
+}
+
+TEST_CASE("a program gives a Config beside its command line", "[fabric][sim][run]") {
+  std::vector<rma::thread_level> levels;
+  std::vector<std::string> spins;
+  const auto program = [&](int argc, char** argv) {
+    rma::Runtime rt(
+        argc, argv,
+        {.threads = rma::thread_level::funneled, .settings = {{"RMA_SPIN_US", "7"}, {"RMA_LOCK_BYPASSES", "3"}}});
+    levels.push_back(rt.threads());
+    for (const rma::Setting& s : rt.settings()) {
+      if (s.name == "RMA_SPIN_US" || s.name == "RMA_STALL_REPORT_S") spins.push_back(s.value);
+    }
+    return argc == 2 && std::string(argv[1]) == "--mine" && rt.size() == 2 ? 0 : 1;
+  };
+  const sim::Config job{.ranks = 2, .settings = {{"RMA_SPIN_US", "9"}, {"RMA_STALL_REPORT_S", "5"}}};
+  const sim::Outcome out = sim::run_program(job, {"program", "--mine"}, program);
+  INFO(out.text());
+  CHECK(out.ok());
+  CHECK(levels == std::vector<rma::thread_level>(2, rma::thread_level::funneled));
+  CHECK(spins == std::vector<std::string>{"7", "5", "7", "5"});
+}
+
 TEST_CASE("time is virtual", "[fabric][sim][run]") {
   std::chrono::nanoseconds passed{};
   const sim::Outcome out = sim::run({.ranks = 2}, [&](rma::Runtime& rt) {
