@@ -27,9 +27,11 @@ struct LockCounts {
 /// none of these is bad_argument, and the call has done nothing.
 enum class assertion : std::uint8_t {
   none = 0,
-  no_store = 1,    ///< fence, post: this rank's memory was not written by plain stores since the last one
-  no_put = 2,      ///< fence, post: nobody will put or accumulate into this rank until the next one
-  no_precede = 4,  ///< fence: this rank started no operation that this fence must complete (on all ranks)
+  no_store = 1,  ///< fence, post: this rank's memory was not written by plain stores since the last one
+  no_put = 2,    ///< fence, post: nobody will put or accumulate into this rank until the next one
+  /// fence: this rank started no operation that this fence must complete (on all ranks). It need not wait for the
+  /// others, and orders nothing that they did before: no store into their own part, no attach
+  no_precede = 4,
   no_succeed = 8,  ///< fence: no operation follows; the epoch is closed (on all ranks)
   no_check = 16,   ///< lock: nobody holds a conflicting lock. post, start: they are known to match
 };

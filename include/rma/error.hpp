@@ -63,20 +63,19 @@ constexpr bool ok(status s) noexcept { return s == status::done || s == status::
 /// The stable name of a status, as it appears in messages ("out_of_window").
 std::string_view name_of(status s) noexcept;
 
-/// What public calls throw. `code()` is stable; `what()` is one line that names call, window, rank,
-/// value and remedy.
+/// What public calls throw. `code()` is stable; `what()` is one line that names call, window, rank, value and remedy,
+/// and ends with the place of the call in the program, as in "... (halo.cpp:42)".
 class Error : public std::runtime_error {
  public:
-  Error(status code, const std::string& message, int rank = -1,
-        std::source_location where = std::source_location::current())
-      : std::runtime_error(message), where_(where), rank_(rank), code_(code) {}
+  /// `where`: of the public call; without a line if it is not known.
+  Error(status code, const std::string& message, int rank = -1, std::source_location where = {});
 
   /// The stable code.
   [[nodiscard]] status code() const noexcept { return code_; }
   /// The rank that the error is about: for `peer_failed` the dead one's number in the world, for `transfer_failed` the
   /// other side's; else the target's number in the window's team; -1 if there is none.
   [[nodiscard]] int rank() const noexcept { return rank_; }
-  /// Where the public call was made.
+  /// Where the public call was made. Line 0 if that is not known: of the constructors of Runtime, and of Layouts.
   [[nodiscard]] const std::source_location& where() const noexcept { return where_; }
 
  private:

@@ -16,7 +16,9 @@ namespace rma {
 
 class Request;
 std::size_t wait_any(std::span<Request> requests, std::source_location where);
+[[nodiscard]] status try_wait_any(std::span<Request> requests, std::size_t& which) noexcept;
 std::optional<std::size_t> test_any(std::span<Request> requests, std::source_location where);
+[[nodiscard]] status try_test_any(std::span<Request> requests, std::size_t& which) noexcept;
 void wait_all(std::span<Request> requests, std::source_location where);
 [[nodiscard]] status try_wait_all(std::span<Request> requests) noexcept;
 
@@ -40,9 +42,10 @@ void drop_request(request_node* node) noexcept;
 /// the target, flush. An operation on mapped memory is complete when it returns and its Request is empty:
 /// no allocation. There is no limit on outstanding requests; a finished one gives its memory back.
 ///
-/// One that is dropped lets the operation go on: its buffers stay in use until the next flush or the epoch's end. One
-/// that outlives its Runtime (with the last window and team) may be dropped or asked: it says how its operation had
-/// ended by then, or window_freed.
+/// One that is dropped lets the operation go on: its buffers stay in use until the next flush or the epoch's end, which
+/// complete it like any other. So what a dropped rget, rget_accumulate, rfetch_and_op or rcompare_and_swap fetches is
+/// there after a flush (or flush_local) of its target. One that outlives its Runtime (with the last window and team)
+/// may be dropped or asked: it says how its operation had ended by then, or window_freed.
 ///
 /// Threads    a Request is for one thread at a time; at the levels single and funneled for the runtime's: a call
 ///            of another is refused (wrong_thread), and the request stays what it was
@@ -97,7 +100,9 @@ class Request {
 
   friend void wait_all(std::span<Request> requests, std::source_location where);
   friend std::size_t wait_any(std::span<Request> requests, std::source_location where);
+  friend status try_wait_any(std::span<Request> requests, std::size_t& which) noexcept;
   friend std::optional<std::size_t> test_any(std::span<Request> requests, std::source_location where);
+  friend status try_test_any(std::span<Request> requests, std::size_t& which) noexcept;
   friend status try_wait_all(std::span<Request> requests) noexcept;
 
   /// True while the operation may still be running (no progress is made).
@@ -109,6 +114,7 @@ class Request {
   static void advance_together(std::span<Request> requests) noexcept;
 
   static std::size_t first_news(std::span<const Request> requests) noexcept;
+  static status await_any(std::span<Request> requests, std::size_t& which) noexcept;
 
   detail::request_node* node_ = nullptr;
   bool is_news_ = false;  ///< it had ended at once, which wait_any and test_any have to tell
@@ -121,10 +127,14 @@ void wait_all(std::span<Request> requests, std::source_location where = std::sou
 /// Waits until one of them has ended and returns its index, also of one that had ended at once. Each is told once, by
 /// this, test_any, or its own test or wait: requests.size() if there is nothing more to tell.
 std::size_t wait_any(std::span<Request> requests, std::source_location where = std::source_location::current());
+/// How that one has ended; `which` is its index.
+[[nodiscard]] status try_wait_any(std::span<Request> requests, std::size_t& which) noexcept;
 
 /// The same without waiting: nothing if none of them has ended yet. Makes one step of progress.
 std::optional<std::size_t> test_any(std::span<Request> requests,
                                     std::source_location where = std::source_location::current());
+/// How that one has ended; not_yet, and requests.size(), if none has.
+[[nodiscard]] status try_test_any(std::span<Request> requests, std::size_t& which) noexcept;
 
 /// True if all have ended; makes one step of progress for each that has not.
 bool test_all(std::span<Request> requests, std::source_location where = std::source_location::current());

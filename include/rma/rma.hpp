@@ -3,7 +3,6 @@
 /// Everything: `#include <rma/rma.hpp>`.
 #pragma once
 
-#include "rma/atomic_requests.hpp"
 #include "rma/config.hpp"
 #include "rma/epoch.hpp"
 #include "rma/error.hpp"
@@ -11,6 +10,7 @@
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
+#include "rma/request_forms.hpp"
 #include "rma/run_time_types.hpp"
 #include "rma/runtime.hpp"
 #include "rma/signals.hpp"

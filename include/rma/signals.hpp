@@ -90,8 +90,14 @@ class Signals {
                          operation op, unsigned signal, source where = source::current())
     requires accumulable<T>
   {
-    const status s = accumulate_signal_as(element_of<T>, op, from, from_layout, target, at, to_layout, signal);
+    const status s = try_accumulate_signal(from, from_layout, target, at, to_layout, op, signal);
     require(detail::call::accumulate_signal, s, target, at, to_layout, signal, where);
+  }
+  [[nodiscard]] status try_accumulate_signal(const T* from, const Layout& from_layout, int target, std::size_t at,
+                                             const Layout& to_layout, operation op, unsigned signal) noexcept
+    requires accumulable<T>
+  {
+    return accumulate_signal_as(element_of<T>, op, from, from_layout, target, at, to_layout, signal);
   }
   /// The same of `type` elements, whatever T is.
   /// Errors     as accumulate_as

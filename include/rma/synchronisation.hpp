@@ -34,37 +34,62 @@ class Synchronisation {
   /// Completes  when the request does: what `fence` completes
   /// Errors     as fence; wrong_epoch for operations meanwhile
   [[nodiscard]] Request ifence(assertion promises = assertion::none, source where = source::current()) {
-    return start(detail::call::fence, -1, where,
-                 [&](auto& view, auto& node) { return detail::ifence(view, promises, node); });
+    Request request;
+    detail::require(view(), detail::call::fence, try_ifence(request, promises), -1, 0, 0, where);
+    return request;
+  }
+  /// `request` is empty after an error, and where there is nothing to wait for: of all `try_` forms here.
+  [[nodiscard]] status try_ifence(Request& request, assertion promises = assertion::none) noexcept {
+    return begin(request, [&](auto& node) { return detail::ifence(view(), promises, node); });
   }
   /// `lock` without waiting for who holds it: the epoch is open when the request is complete.
   /// Errors     as lock; wrong_epoch for another lock of the target meanwhile, and for lock_all, fence, start and post
   /// Cost       each look is an attempt; between nodes an atomic, with growing pauses between two
   [[nodiscard]] Request ilock(lock_kind kind, int target, source where = source::current()) {
-    return start(detail::call::lock, target, where,
-                 [&](auto& view, auto& node) { return detail::ilock(view, kind, target, node); });
+    Request request;
+    detail::require(view(), detail::call::lock, try_ilock(kind, target, request), target, 0, 0, where);
+    return request;
+  }
+  [[nodiscard]] status try_ilock(lock_kind kind, int target, Request& request) noexcept {
+    return begin(request, [&](auto& node) { return detail::ilock(view(), kind, target, node); });
   }
   /// `unlock` without waiting for the operations of the epoch, which ends now: nothing more may be issued in it.
   /// Completes  when the request does: operations here and there; then the lock is given back
   [[nodiscard]] Request iunlock(int target, source where = source::current()) {
-    return start(detail::call::unlock, target, where,
-                 [&](auto& view, auto& node) { return detail::iunlock(view, target, node); });
+    Request request;
+    detail::require(view(), detail::call::unlock, try_iunlock(target, request), target, 0, 0, where);
+    return request;
+  }
+  [[nodiscard]] status try_iunlock(int target, Request& request) noexcept {
+    return begin(request, [&](auto& node) { return detail::iunlock(view(), target, node); });
   }
   /// `flush` without waiting: what was issued to the target before, and perhaps what is issued until then.
   [[nodiscard]] Request iflush(int target, source where = source::current()) {
-    return start(detail::call::flush, target, where, [&](auto& view, auto& node) {
-      return target < 0 ? status::bad_rank : detail::iflush(view, target, node);
-    });
+    Request request;
+    detail::require(view(), detail::call::flush, try_iflush(target, request), target, 0, 0, where);
+    return request;
+  }
+  [[nodiscard]] status try_iflush(int target, Request& request) noexcept {
+    return begin(request,
+                 [&](auto& node) { return target < 0 ? status::bad_rank : detail::iflush(view(), target, node); });
   }
   [[nodiscard]] Request iflush_all(source where = source::current()) {
-    return start(detail::call::flush_all, -1, where,
-                 [&](auto& view, auto& node) { return detail::iflush(view, -1, node); });
+    Request request;
+    detail::require(view(), detail::call::flush_all, try_iflush_all(request), -1, 0, 0, where);
+    return request;
+  }
+  [[nodiscard]] status try_iflush_all(Request& request) noexcept {
+    return begin(request, [&](auto& node) { return detail::iflush(view(), -1, node); });
   }
   /// `complete` without waiting: the epoch of `start` is closed now; its targets hear of it when the operations are
   /// there.
   [[nodiscard]] Request icomplete(source where = source::current()) {
-    return start(detail::call::complete, -1, where,
-                 [&](auto& view, auto& node) { return detail::icomplete(view, node); });
+    Request request;
+    detail::require(view(), detail::call::complete, try_icomplete(request), -1, 0, 0, where);
+    return request;
+  }
+  [[nodiscard]] status try_icomplete(Request& request) noexcept {
+    return begin(request, [&](auto& node) { return detail::icomplete(view(), node); });
   }
 
   // ---- a part of a target -----------------------------------------------------------------------------------
@@ -103,8 +128,10 @@ class Synchronisation {
   /// Shape      local; the ranks' lists must match
   /// Errors     bad_rank; bad_argument for a rank twice, or a second call
   void neighbours(std::span<const int> targets, std::span<const int> origins, source where = source::current()) {
-    const status s = detail::set_neighbours(view(), targets.data(), targets.size(), origins.data(), origins.size());
-    detail::require(view(), detail::call::neighbours, s, -1, 0, targets.size(), where);
+    detail::require(view(), detail::call::neighbours, try_neighbours(targets, origins), -1, 0, targets.size(), where);
+  }
+  [[nodiscard]] status try_neighbours(std::span<const int> targets, std::span<const int> origins) noexcept {
+    return detail::set_neighbours(view(), targets.data(), targets.size(), origins.data(), origins.size());
   }
   /// `fence` among neighbours: closes the epoch towards `targets` and from `origins`, and opens the next one.
   /// Shape      every rank and its neighbours the same number of times; not collective
@@ -130,12 +157,11 @@ class Synchronisation {
   [[nodiscard]] detail::window_view& view() noexcept { return *static_cast<W*>(this)->view_; }
 
   template <class Begin>
-  Request start(detail::call what, int target, const source& where, Begin&& begin) {
+  status begin(Request& request, Begin&& start) noexcept {
     detail::request_node* node = nullptr;
-    const status s = begin(view(), node);
-    Request request(node);
-    detail::require(view(), what, s, target, 0, 0, where);
-    return request;
+    const status s = start(node);
+    request = ok(s) ? Request(node) : Request();
+    return s;
   }
 };
 

@@ -12,7 +12,8 @@
 ///
 /// Shape      one-sided: only the origin calls
 /// Completes  value forms (`T get`, `fetch_and_op`, `compare_and_swap`): when they return. Span and layout forms:
-///            at the next flush, unlock, complete or fence; r... forms also when their Request is complete
+///            at the next flush, unlock, complete or fence; r... forms (rma/request_forms.hpp) also when their Request
+///            is complete
 /// Memory     no order among operations of an epoch, but accumulates from one origin to one location keep their
 ///            order. flush, unlock, complete and fence order everything before them before everything after
 /// Units      displacements count `displacement_unit` (default: elements; in dynamic windows bytes) from the start of
@@ -22,6 +23,9 @@
 ///            call that completes it. The `try_` form returns them, the other throws rma::Error; that is all that they
 ///            differ in. So try_lock, try_wait and the like block as lock and wait do: what never waits are `test`,
 ///            `test_signal`, `test_until`, and the requests of rma/synchronisation.hpp
+/// Misuse     an operation on mapped memory leaves no trace behind: that a fence epoch was used, so that lock, start or
+///            post must not end it and no_precede is not true, is told between nodes, and on one node with RMA_CHECK=1,
+///            which a debug build of the library has unless it is told not to (no call is inlined then)
 /// Threads    for one thread at a time. At thread_level::multiple for any number at once, which share its epochs: one
 ///            may lock a target, another put there and a third flush; a collective call is for one of them
 /// Cost       mapped memory: a store, a load or a locked instruction, no allocation (perf/latency.cpp)
@@ -38,7 +42,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "rma/atomic_requests.hpp"
 #include "rma/detail/copy.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "rma/epoch.hpp"
@@ -47,6 +50,7 @@
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
+#include "rma/request_forms.hpp"
 #include "rma/run_time_types.hpp"
 #include "rma/signals.hpp"
 #include "rma/synchronisation.hpp"
@@ -60,12 +64,12 @@ namespace rma {
 template <class T>
 class Window : public window_facts,
                public Synchronisation<Window<T>>,
-               public AtomicRequests<Window<T>, T>,
+               public RequestForms<Window<T>, T>,
                public Signals<Window<T>, T>,
                public Words<Window<T>, T>,
                public RunTimeTypes<Window<T>> {
   friend class Synchronisation<Window<T>>;
-  friend class AtomicRequests<Window<T>, T>;
+  friend class RequestForms<Window<T>, T>;
   friend class Signals<Window<T>, T>;
   friend class Words<Window<T>, T>;
   friend class RunTimeTypes<Window<T>>;
@@ -80,28 +84,49 @@ class Window : public window_facts,
   /// Memory of the library: `count` elements here (each rank may choose its own), zeroed, mapped by the node's
   /// ranks, registered once for the network.
   /// Shape      collective over the team
-  /// Errors     throws Error: out_of_memory with what was asked and what there is, on every rank alike
+  /// Errors     throws Error: out_of_memory with what was asked and what there is, on every rank alike. The `try_`
+  /// forms
+  ///            of this and the next three return the status, and assign to `made` if that is done
   /// Cost       O(1) memory per rank beyond what is used
-  [[nodiscard]] static Window allocate(const Team& team, std::size_t count, const Hints& hints = {}) {
-    return make(detail::call::allocate, team, nullptr, count, hints);
+  [[nodiscard]] static Window allocate(const Team& team, std::size_t count, const Hints& hints = {},
+                                       source where = source::current()) {
+    return make(team, plan(detail::call::allocate, nullptr, count, where), hints);
+  }
+  [[nodiscard]] static status try_allocate(const Team& team, std::size_t count, Window& made,
+                                           const Hints& hints = {}) noexcept {
+    return try_make(team, plan(detail::call::allocate, nullptr, count), made, hints);
   }
   /// The user's memory, which must live until `free`. Slower between processes than `allocate` unless promoted.
   /// Shape      collective over the team
-  [[nodiscard]] static Window create(const Team& team, std::span<T> memory, const Hints& hints = {}) {
-    return make(detail::call::create, team, memory.data(), memory.size(), hints);
+  [[nodiscard]] static Window create(const Team& team, std::span<T> memory, const Hints& hints = {},
+                                     source where = source::current()) {
+    return make(team, plan(detail::call::create, memory.data(), memory.size(), where), hints);
+  }
+  [[nodiscard]] static status try_create(const Team& team, std::span<T> memory, Window& made,
+                                         const Hints& hints = {}) noexcept {
+    return try_make(team, plan(detail::call::create, memory.data(), memory.size()), made, hints);
   }
   /// `allocate` for a team on one node: each part can be reached by plain loads and stores through `pointer_to`.
   /// Shape      collective over the team
   /// Errors     unreachable if the team spans nodes (use `team.node()`)
-  [[nodiscard]] static Window allocate_shared(const Team& team, std::size_t count, const Hints& hints = {}) {
-    return make(detail::call::allocate_shared, team, nullptr, count, hints);
+  [[nodiscard]] static Window allocate_shared(const Team& team, std::size_t count, const Hints& hints = {},
+                                              source where = source::current()) {
+    return make(team, plan(detail::call::allocate_shared, nullptr, count, where), hints);
+  }
+  [[nodiscard]] static status try_allocate_shared(const Team& team, std::size_t count, Window& made,
+                                                  const Hints& hints = {}) noexcept {
+    return try_make(team, plan(detail::call::allocate_shared, nullptr, count), made, hints);
   }
   /// Starts empty; memory is attached later by each rank for itself. Displacements are bytes: what the owner's `attach`
-  /// returned, plus those within the range.
+  /// returned, plus those within the range, or within ranges that follow it without a gap.
   /// Shape      collective over the team; attach and detach are local, in any number
   /// Errors     bad_argument if Hints::displacement_unit is neither 0 nor 1
-  [[nodiscard]] static Window create_dynamic(const Team& team, const Hints& hints = {}) {
-    return make(detail::call::create_dynamic, team, nullptr, 0, hints);
+  [[nodiscard]] static Window create_dynamic(const Team& team, const Hints& hints = {},
+                                             source where = source::current()) {
+    return make(team, plan(detail::call::create_dynamic, nullptr, 0, where), hints);
+  }
+  [[nodiscard]] static status try_create_dynamic(const Team& team, Window& made, const Hints& hints = {}) noexcept {
+    return try_make(team, plan(detail::call::create_dynamic, nullptr, 0), made, hints);
   }
 
   Window() noexcept = default;
@@ -133,10 +158,14 @@ class Window : public window_facts,
     return s;
   }
 
-  /// Lets others reach `memory`, which must live until `detach`, through this dynamic window.
-  /// Shape      local; returns its displacement, which the others have to be told (Team::allgather)
+  /// Lets others reach `memory`, which must live until `detach`, through this dynamic window. One operation may cover
+  /// several ranges that lie one behind the other without a gap.
+  /// Shape      local; returns its displacement, the address of its first byte, which the others have to be told
+  ///            (Team::allgather): that orders this call before their operations. A fence with no_precede does not
   /// Errors     bad_argument if it is empty or overlaps an attached range; not_supported unless the window is dynamic;
   ///            out_of_memory
+  /// Cost       between nodes each range is registered by itself, so that an operation which covers several is done by
+  ///            the target's handler
   std::uint64_t attach(std::span<T> memory, source where = source::current()) {
     std::uint64_t at = 0;
     const status s = try_attach(memory, at);
@@ -147,11 +176,12 @@ class Window : public window_facts,
     return detail::attach(*view_, memory.data(), memory.size_bytes(), at);
   }
   /// Ends that; `memory` must begin where an attached range begins.
+  /// Errors     bad_argument if none begins there; not_supported unless the window is dynamic
   void detach(std::span<T> memory, source where = source::current()) {
-    const status s = detail::detach(*view_, memory.data());
     const auto at = reinterpret_cast<std::uint64_t>(memory.data());
-    detail::require(*view_, detail::call::detach, s, -1, at, memory.size(), where);
+    detail::require(*view_, detail::call::detach, try_detach(memory), -1, at, memory.size(), where);
   }
+  [[nodiscard]] status try_detach(std::span<T> memory) noexcept { return detail::detach(*view_, memory.data()); }
 
   // ---- what it is -----------------------------------------------------------------------------------------
 
@@ -209,22 +239,6 @@ class Window : public window_facts,
     return detail::issue(
         *view_, detail::layout_args(detail::call::put, from, nullptr, from_layout, target, at, to_layout), nullptr);
   }
-  [[nodiscard]] Request rput(std::span<const T> from, int target, std::size_t at, source where = source::current()) {
-    Request request;
-    detail::require(*view_, detail::call::put, try_rput(from, target, at, request), target, at, from.size(), where);
-    return request;
-  }
-  [[nodiscard]] status try_rput(std::span<const T> from, int target, std::size_t at, Request& request) noexcept {
-    return detail::with_request(*view_, detail::put_args(from.data(), from.size_bytes(), target, at), request);
-  }
-  [[nodiscard]] Request rput(const T* from, const Layout& from_layout, int target, std::size_t at,
-                             const Layout& to_layout, source where = source::current()) {
-    Request request;
-    const status s = detail::with_request(
-        *view_, detail::layout_args(detail::call::put, from, nullptr, from_layout, target, at, to_layout), request);
-    detail::require(*view_, detail::call::put, s, target, at, to_layout, where);
-    return request;
-  }
 
   // ---- get ------------------------------------------------------------------------------------------------
 
@@ -261,22 +275,6 @@ class Window : public window_facts,
                                const Layout& from_layout) noexcept {
     return detail::issue(
         *view_, detail::layout_args(detail::call::get, nullptr, to, to_layout, target, at, from_layout), nullptr);
-  }
-  [[nodiscard]] Request rget(std::span<T> to, int target, std::size_t at, source where = source::current()) {
-    Request request;
-    detail::require(*view_, detail::call::get, try_rget(to, target, at, request), target, at, to.size(), where);
-    return request;
-  }
-  [[nodiscard]] status try_rget(std::span<T> to, int target, std::size_t at, Request& request) noexcept {
-    return detail::with_request(*view_, detail::get_args(to.data(), to.size_bytes(), target, at), request);
-  }
-  [[nodiscard]] Request rget(T* to, const Layout& to_layout, int target, std::size_t at, const Layout& from_layout,
-                             source where = source::current()) {
-    Request request;
-    const status s = detail::with_request(
-        *view_, detail::layout_args(detail::call::get, nullptr, to, to_layout, target, at, from_layout), request);
-    detail::require(*view_, detail::call::get, s, target, at, from_layout, where);
-    return request;
   }
 
   // ---- atomic updates: element by element atomic towards each other -------------------------------------------
@@ -328,25 +326,6 @@ class Window : public window_facts,
   {
     return this->accumulate_as(element_of<T>, op, from, from_layout, target, at, to_layout);
   }
-  [[nodiscard]] Request raccumulate(std::span<const T> from, int target, std::size_t at, operation op,
-                                    source where = source::current())
-    requires accumulable<T>
-  {
-    Request request;
-    const status s = detail::with_request(
-        *view_, detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at), request);
-    detail::require(*view_, detail::call::accumulate, s, target, at, from.size(), where);
-    return request;
-  }
-  [[nodiscard]] Request raccumulate(const T* from, const Layout& from_layout, int target, std::size_t at,
-                                    const Layout& to_layout, operation op, source where = source::current())
-    requires accumulable<T>
-  {
-    Request request;
-    const status s = this->raccumulate_as(element_of<T>, op, from, from_layout, target, at, to_layout, request);
-    detail::require(*view_, detail::call::accumulate, s, target, at, to_layout, where);
-    return request;
-  }
 
   /// result[i] = target[at+i], then target[at+i] = target[at+i] op from[i]. With no_op `from` is not looked at, and may
   /// be empty.
@@ -367,23 +346,8 @@ class Window : public window_facts,
                                                      result.size_bytes(), element_of<T>, op, target, at),
                          nullptr);
   }
-  [[nodiscard]] Request rget_accumulate(std::span<const T> from, std::span<T> result, int target, std::size_t at,
-                                        operation op, source where = source::current())
-    requires accumulable<T>
-  {
-    Request request;
-    const status s =
-        op != operation::no_op && from.size() != result.size()
-            ? status::bad_size
-            : detail::with_request(*view_,
-                                   detail::get_accumulate_args(detail::operand(op, from.data()), result.data(),
-                                                               result.size_bytes(), element_of<T>, op, target, at),
-                                   request);
-    detail::require(*view_, detail::call::get_accumulate, s, target, at, result.size(), where);
-    return request;
-  }
 
-  /// One element: returns the old value, complete when it returns. Request forms: rma/atomic_requests.hpp.
+  /// One element: returns the old value, complete when it returns.
   template <operation Op>
     requires accumulable<T>
   T fetch_and_op(const T& value, int target, std::size_t at, operation_tag<Op> op, source where = source::current()) {
@@ -429,7 +393,7 @@ class Window : public window_facts,
   /// Shape      collective over the window's team
   /// Completes  every operation issued by or aimed at this rank in the closed epoch
   /// Memory     those effects happen before the return: plain loads see them
-  /// Errors     wrong_epoch if a lock or a start/post epoch is open or a promise is broken; peer_failed
+  /// Errors     wrong_epoch if a lock or a start/post epoch is open or a promise is broken; bad_argument; peer_failed
   /// Cost       2 ranks of a node: one line transfer each way (perf/sync.cpp)
   void fence(assertion promises = assertion::none, source where = source::current()) {
     const status s = detail::fence(*view_, promises);
@@ -563,8 +527,17 @@ class Window : public window_facts,
 
  private:
   explicit Window(detail::window_view* view) noexcept : window_facts(view) {}
-  static Window make(detail::call kind, const Team& team, T* memory, std::size_t count, const Hints& hints) {
-    return Window(detail::make_window(team, {kind, memory, count, sizeof(T), alignof(T)}, hints));
+  static detail::window_plan plan(detail::call kind, T* memory, std::size_t count, source where = {}) noexcept {
+    return {kind, memory, count, sizeof(T), alignof(T), where};
+  }
+  static Window make(const Team& team, const detail::window_plan& what, const Hints& hints) {
+    return Window(detail::make_window(team, what, hints));
+  }
+  static status try_make(const Team& team, const detail::window_plan& what, Window& made, const Hints& hints) noexcept {
+    detail::window_view* view = nullptr;
+    const status s = detail::try_make_window(team, what, hints, view);
+    if (s == status::done) made = Window(view);
+    return s;
   }
 };
 

@@ -19,7 +19,9 @@ using call = detail::call;
 /// Local: asks nobody, unless it says so.
 class window_facts {
  public:
-  [[nodiscard]] Team team() const { return detail::team_of(*view_); }
+  [[nodiscard]] Team team(std::source_location where = std::source_location::current()) const {
+    return detail::team_of(*view_, where);
+  }
   [[nodiscard]] std::string_view name() const noexcept { return detail::name_of_window(*view_); }
   /// Who makes atomic operations atomic here. Never `automatic`.
   [[nodiscard]] accumulate_mode atomicity() const noexcept { return view_->mode; }

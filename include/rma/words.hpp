@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <source_location>
 #include <type_traits>
+#include <utility>
 
 #include "rma/detail/word_ops.hpp"
 #include "rma/error.hpp"
@@ -63,12 +64,19 @@ class Words {
   template <class E = T, std::predicate<E> Ready>
     requires awaitable<E>
   [[nodiscard]] bool test_until(std::size_t at, Ready&& ready, source where = source::current()) {
-    detail::watch<E, Ready> watched(ready);
-    const status s = detail::test_until(view(), at, sizeof(E), watched.test());
+    const status s = try_test_until<E>(at, std::forward<Ready>(ready));
     if (s == status::not_yet) return false;
     detail::require(view(), detail::call::test_until, s, -1, at, sizeof(E), where);
-    (void)watched.result();
     return true;
+  }
+  /// done, not_yet, or an error.
+  template <class E = T, std::predicate<E> Ready>
+    requires awaitable<E>
+  [[nodiscard]] status try_test_until(std::size_t at, Ready&& ready) {
+    detail::watch<E, Ready> watched(ready);
+    const status s = detail::test_until(view(), at, sizeof(E), watched.test());
+    if (s == status::done) (void)watched.result();
+    return s;
   }
 
  private:

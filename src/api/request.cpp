@@ -130,41 +130,57 @@ void wait_all(std::span<Request> requests, std::source_location where) {
   if (first) throw Error(*first);
 }
 
-std::size_t wait_any(std::span<Request> requests, std::source_location where) {
-  detail::request_node* none = nullptr;
-  if (const status s = Request::check_caller(requests); !ok(s)) detail::raise_request("wait_any", s, none, where);
+// Until one has ended, which its own wait then tells; `done` and requests.size() if there is nothing more to tell.
+status Request::await_any(std::span<Request> requests, std::size_t& which) noexcept {
+  which = requests.size();
+  if (const status s = check_caller(requests); !ok(s)) return s;
+  which = first_news(requests);
+  if (which != requests.size()) return status::done;
   const auto over = [](const Request& r) noexcept {
     return r.node_ != nullptr && detail::request_state(*r.node_) != status::not_yet;
   };
-  if (const std::size_t told = Request::first_news(requests); told != requests.size()) {
-    requests[told].is_news_ = false;
-    return told;
-  }
   const auto first = std::find_if(requests.begin(), requests.end(), [](const Request& r) { return r.pending(); });
-  if (first == requests.end()) return requests.size();
+  if (first == requests.end()) return status::done;
   // `over` is true for failed ones, too, so that a death ends the wait; and for those whose Runtime has ended.
   const auto any = [&]() noexcept { return std::any_of(requests.begin(), requests.end(), over); };
   if (!any()) {
     detail::context& ctx = first->node_->owner->ctx();
     const detail::named_wait in(ctx, "wait_any");
-    const status s = ctx.wait_heard([&]() noexcept { return Request::is_silent(requests); }, any);
-    if (!ok(s)) detail::raise_request("wait_any", s, none, where);
+    if (const status s = ctx.wait_heard([&]() noexcept { return is_silent(requests); }, any); !ok(s)) return s;
   }
-  const auto ended = std::find_if(requests.begin(), requests.end(), over);
-  ended->wait(where);
-  return static_cast<std::size_t>(ended - requests.begin());
+  which = static_cast<std::size_t>(std::find_if(requests.begin(), requests.end(), over) - requests.begin());
+  return status::done;
+}
+
+std::size_t wait_any(std::span<Request> requests, std::source_location where) {
+  detail::request_node* none = nullptr;
+  std::size_t which = 0;
+  if (const status s = Request::await_any(requests, which); !ok(s)) detail::raise_request("wait_any", s, none, where);
+  if (which != requests.size()) requests[which].wait(where);
+  return which;
+}
+
+status try_wait_any(std::span<Request> requests, std::size_t& which) noexcept {
+  const status s = Request::await_any(requests, which);
+  return ok(s) && which != requests.size() ? requests[which].try_wait() : s;
 }
 
 std::optional<std::size_t> test_any(std::span<Request> requests, std::source_location where) {
   for (std::size_t i = 0; i < requests.size(); ++i) {
-    if (requests[i].pending()) {
-      if (requests[i].test(where)) return i;
-    } else if (requests[i].is_news_) {
-      requests[i].is_news_ = false;
-      return i;
-    }
+    if (requests[i].pending() ? requests[i].test(where) : std::exchange(requests[i].is_news_, false)) return i;
   }
   return std::nullopt;
+}
+
+status try_test_any(std::span<Request> requests, std::size_t& which) noexcept {
+  for (which = 0; which < requests.size(); ++which) {
+    if (requests[which].pending()) {
+      if (const status s = requests[which].try_test(); s != status::not_yet) return s;
+    } else if (std::exchange(requests[which].is_news_, false)) {
+      return status::done;
+    }
+  }
+  return status::not_yet;
 }
 
 bool test_all(std::span<Request> requests, std::source_location where) {

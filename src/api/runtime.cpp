@@ -40,7 +40,7 @@ Runtime::Runtime(int& argc, char** argv, const Config& config) : Runtime(fabric:
 Runtime::Runtime(const Config& config) : core_(start(config)) {
   auto team =
       std::make_shared<detail::team_core>(core_, world_id, std::vector<int>{}, core_->ctx->rank(), core_->ctx->size());
-  team->make_lines();
+  team->make_lines({});
   world_ = std::move(team);
   (void)boot::parse_process_sets(core_->config.text(detail::knob::process_sets), size());  // mistakes are told at once
 }

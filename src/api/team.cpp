@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "api/status_of.hpp"
 #include "channel/call_scope.hpp"
 #include "rma/runtime.hpp"
 #include "runtime/team_core.hpp"
@@ -38,16 +39,16 @@ std::uint64_t number_of(std::string_view name) noexcept {
 /// Members wait for each other. `watched`: the death of that rank may have kept some of them from coming here, so that
 /// it ends these waits.
 std::shared_ptr<detail::team_core> make_team(const detail::team_core& parent, std::uint64_t id,
-                                             const std::vector<int>& world_ranks, int watched = -1) {
+                                             const std::vector<int>& world_ranks, const std::source_location& where,
+                                             int watched = -1) {
   const int world = parent.world_rank(parent.rank);
   const auto me = std::find(world_ranks.begin(), world_ranks.end(), world) - world_ranks.begin();
   const int size = static_cast<int>(world_ranks.size());
   auto team = std::make_shared<detail::team_core>(parent.rt, id, world_ranks, static_cast<int>(me), size);
   team->watched = watched;
-  team->make_lines();
+  team->make_lines(where);
   std::uint32_t here = 1;
-  if (watched >= 0 && !team->has_lines)
-    require(parent, "split", team->allreduce_one(here, min), std::source_location::current());
+  if (watched >= 0 && !team->has_lines) require(parent, "split", team->allreduce_one(here, min), where);
   team->watched = -1;
   return team;
 }
@@ -85,42 +86,41 @@ int Team::rank_of(int world_rank) const noexcept {
   return -1;
 }
 
-int Team::world_rank(int rank) const {
-  if (rank < 0 || rank >= size())
-    detail::raise_team(*core_, "world_rank", status::bad_rank, std::source_location::current());
+void Team::raise(const char* call, status s, const source& where) const { detail::raise_team(*core_, call, s, where); }
+
+int Team::world_rank(int rank, source where) const {
+  if (rank < 0 || rank >= size()) raise("world_rank", status::bad_rank, where);
   return core_->world_rank(rank);
 }
 
-bool Team::shares_memory(int rank) const {
-  if (rank < 0 || rank >= size())
-    detail::raise_team(*core_, "shares_memory", status::bad_rank, std::source_location::current());
+bool Team::shares_memory(int rank, source where) const {
+  if (rank < 0 || rank >= size()) raise("shares_memory", status::bad_rank, where);
   return core_->rt->intranode ? core_->place(rank) >= 0 : rank == core_->rank;
 }
 
 bool Team::one_node() const noexcept { return core_->one_node && (core_->rt->intranode || core_->size == 1); }
 
-Team Team::split(int colour, int key) const {
+Team Team::split(int colour, int key, source where) const {
   const detail::call_scope in(*core_->rt->ctx, "split");
-  require_caller(*core_, "split", std::source_location::current());
+  require_caller(*core_, "split", where);
   struct wish {
     int colour, key, rank;
   };
   std::vector<wish> all(static_cast<std::size_t>(size()));
   const wish mine{colour, key, rank()};
   core_->rt->dropped->announce();
-  require(*core_, "split",
-          core_->allgather_alike(std::as_bytes(std::span(&mine, 1)), reinterpret_cast<std::byte*>(all.data())),
-          std::source_location::current());
+  require("split", core_->allgather_alike(std::as_bytes(std::span(&mine, 1)), reinterpret_cast<std::byte*>(all.data())),
+          where);
   const std::uint64_t child = ++core_->children;
   std::erase_if(all, [&](const wish& w) { return colour < 0 ? w.rank != rank() : w.colour != colour; });
   std::stable_sort(all.begin(), all.end(), [](const wish& a, const wish& b) { return a.key < b.key; });
   std::vector<int> members;
   for (const wish& w : all) members.push_back(core_->world_rank(w.rank));
   const auto tag = colour < 0 ? ~static_cast<std::uint64_t>(rank()) : static_cast<std::uint64_t>(colour);
-  return Team(make_team(*core_, mix(mix(core_->id, child), tag), members, core_->world_rank(0)));
+  return Team(make_team(*core_, mix(mix(core_->id, child), tag), members, where, core_->world_rank(0)));
 }
 
-Team Team::node() const {
+Team Team::node(source where) const {
   int lowest = rank();
   for (int r = core_->first; r < core_->first + core_->mapped; ++r) {
     if (core_->place(r) >= 0) {
@@ -128,7 +128,7 @@ Team Team::node() const {
       break;
     }
   }
-  return split(lowest, 0);
+  return split(lowest, 0, where);
 }
 
 namespace {
@@ -160,11 +160,11 @@ status gather_living(detail::runtime_core& rt, const detail::descent& line, cons
 
 // Everybody who knows of the same deaths meets in the same round; news of another death starts a new one. Who has left
 // with a team that has a dead member comes back for it: by shrink() of that team.
-Team Team::shrink() const {
+Team Team::shrink(source where) const {
   detail::team_core& team = *core_;
   detail::context& ctx = *team.rt->ctx;
   const detail::call_scope in(ctx, "shrink");
-  require_caller(team, "shrink", std::source_location::current());
+  require_caller(team, "shrink", where);
   team.rt->dropped->announce();
   if (team.line == nullptr) {
     team.line = std::make_shared<detail::descent>();
@@ -182,9 +182,9 @@ Team Team::shrink() const {
     const std::uint64_t turn = (made << 32) | dead;
     const status s = gather_living(*team.rt, line, living, turn);
     if (s == status::peer_failed) continue;
-    require(team, "shrink", s, std::source_location::current());
+    require("shrink", s, where);
     try {
-      auto shrunk = make_team(team, mix(line.id, turn), living);
+      auto shrunk = make_team(team, mix(line.id, turn), living, where);
       ++made;
       shrunk->line = team.line;
       return Team(std::move(shrunk));
@@ -192,6 +192,16 @@ Team Team::shrink() const {
       if (e.code() != status::peer_failed) throw;
     }
   }
+}
+
+status Team::try_split(int colour, int key, Team& made) const noexcept {
+  return detail::status_of([&] { made = split(colour, key); });
+}
+status Team::try_node(Team& made) const noexcept {
+  return detail::status_of([&] { made = node(); });
+}
+status Team::try_shrink(Team& made) const noexcept {
+  return detail::status_of([&] { made = shrink(); });
 }
 
 Team Runtime::team_of(std::string_view process_set, std::source_location where) const {
@@ -207,77 +217,66 @@ Team Runtime::team_of(std::string_view process_set, std::source_location where) 
   core_->dropped->announce();
   // Sets of the same name may have other members elsewhere ("rma://node").
   const std::uint64_t id = mix(number_of(process_set), static_cast<std::uint64_t>(members.front()));
-  return Team(make_team(*world_, mix(id, core_->count_team_of(process_set)), members));
+  return Team(make_team(*world_, mix(id, core_->count_team_of(process_set)), members, where));
 }
 
-void Team::barrier(std::source_location where) { require(*core_, "barrier", try_barrier(), where); }
+namespace {
+
+/// One collective: `run()` if this thread may call.
+template <class Run>
+status collective(detail::team_core& team, const char* call, int root, Run&& run) noexcept {
+  const detail::call_scope in(*team.rt->ctx, call, root);
+  const status may = team.rt->ctx->check_caller();
+  return may != status::done ? may : run();
+}
+
+}  // namespace
+
 status Team::try_barrier() noexcept {
-  if (const status s = core_->rt->ctx->check_caller(); s != status::done) return s;
-  const detail::call_scope in(*core_->rt->ctx, "barrier");
-  return core_->barrier();
+  return collective(*core_, "barrier", -1, [&] { return core_->barrier(); });
 }
 
-void Team::broadcast_bytes(void* data, std::size_t bytes, int root, const std::source_location& where) {
-  if (root < 0 || root >= size()) detail::raise_team(*core_, "broadcast", status::bad_rank, where);
-  const detail::call_scope in(*core_->rt->ctx, "broadcast", root);
-  require_caller(*core_, "broadcast", where);
-  require(*core_, "broadcast", core_->broadcast({static_cast<std::byte*>(data), bytes}, root), where);
+status Team::broadcast_bytes(void* data, std::size_t bytes, int root, const char* call) noexcept {
+  if (root < 0 || root >= size()) return status::bad_rank;
+  return collective(*core_, call, root, [&] { return core_->broadcast({static_cast<std::byte*>(data), bytes}, root); });
 }
 
-void Team::allreduce_elements(void* data, std::size_t count, element type, operation op,
-                              const std::source_location& where) {
-  const detail::call_scope in(*core_->rt->ctx, "allreduce");
-  require_caller(*core_, "allreduce", where);
-  require(*core_, "allreduce", core_->allreduce(data, count, type, op), where);
+status Team::allreduce_elements(void* data, std::size_t count, element type, operation op) noexcept {
+  return collective(*core_, "allreduce", -1, [&] { return core_->allreduce(data, count, type, op); });
 }
 
-void Team::allgather_bytes(const void* mine, std::size_t bytes, void* all, const std::source_location& where) {
-  const detail::call_scope in(*core_->rt->ctx, "allgather");
-  require_caller(*core_, "allgather", where);
-  require(*core_, "allgather",
-          core_->allgather({static_cast<const std::byte*>(mine), bytes}, static_cast<std::byte*>(all)), where);
+status Team::allgather_bytes(const void* mine, std::size_t bytes, void* all) noexcept {
+  return collective(*core_, "allgather", -1, [&] {
+    return core_->allgather({static_cast<const std::byte*>(mine), bytes}, static_cast<std::byte*>(all));
+  });
 }
 
-// Who counts in other elements would take the others' bytes for its own.
-std::vector<std::size_t> Team::allgather_lengths(std::size_t count, std::size_t element_bytes,
-                                                 const std::source_location& where) {
-  const detail::call_scope in(*core_->rt->ctx, "allgatherv");
-  require_caller(*core_, "allgatherv", where);
+// A member that counts in other elements would take the others' bytes for its own.
+status Team::allgather_lengths(std::size_t count, std::size_t element_bytes, std::size_t* lengths) noexcept {
   struct part {
     std::uint64_t count, element_bytes;
   };
   const part mine{count, element_bytes};
   std::vector<part> all(static_cast<std::size_t>(size()));
-  const std::span<std::byte> bytes = std::as_writable_bytes(std::span(all));
-  require(*core_, "allgatherv", core_->allgather(std::as_bytes(std::span(&mine, 1)), bytes.data()), where);
-  std::vector<std::size_t> lengths;
+  const status s = collective(*core_, "allgatherv", -1, [&] {
+    return core_->allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)).data());
+  });
   for (const part& each : all) {
-    if (each.element_bytes != all.front().element_bytes)
-      detail::raise_team(*core_, "allgatherv", status::bad_size, where);
-    lengths.push_back(each.count);
+    if (each.element_bytes != all.front().element_bytes) return ok(s) ? status::bad_size : s;
+    *lengths++ = each.count;
   }
-  return lengths;
+  return s;
 }
 
-void Team::broadcast_part(void* data, std::size_t bytes, int root, const std::source_location& where) {
-  const detail::call_scope in(*core_->rt->ctx, "allgatherv", root);
-  require(*core_, "allgatherv", core_->broadcast({static_cast<std::byte*>(data), bytes}, root), where);
+status Team::alltoall_bytes(const void* mine, std::size_t given, std::size_t bytes, void* all) noexcept {
+  return collective(*core_, "alltoall", -1, [&] {
+    return core_->alltoall({static_cast<const std::byte*>(mine), given}, bytes, static_cast<std::byte*>(all));
+  });
 }
 
-void Team::alltoall_bytes(const void* mine, std::size_t given, std::size_t bytes, void* all,
-                          const std::source_location& where) {
-  const detail::call_scope in(*core_->rt->ctx, "alltoall");
-  require_caller(*core_, "alltoall", where);
-  const std::span<const std::byte> data(static_cast<const std::byte*>(mine), given);
-  require(*core_, "alltoall", core_->alltoall(data, bytes, static_cast<std::byte*>(all)), where);
-}
-
-void Team::scan_elements(void* data, std::size_t count, element type, operation op, bool with_own,
-                         const std::source_location& where) {
-  const char* const name = with_own ? "scan" : "exscan";
-  const detail::call_scope in(*core_->rt->ctx, name);
-  require_caller(*core_, name, where);
-  require(*core_, name, core_->scan(data, count, type, op, with_own), where);
+status Team::scan_elements(void* data, std::size_t count, element type, operation op, bool with_own) noexcept {
+  return collective(*core_, with_own ? "scan" : "exscan", -1,
+                    [&] { return core_->scan(data, count, type, op, with_own); });
 }
 
 }  // namespace rma

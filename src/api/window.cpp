@@ -185,8 +185,8 @@ void* mapped_base(const window_view& view, int rank) noexcept {
   return t == nullptr ? nullptr : t->base;
 }
 
-Team team_of(const window_view& view) {
-  if (is_freed(view)) throw Error(status::window_freed, "team of a window that was freed or moved from");
+Team team_of(const window_view& view, const std::source_location& where) {
+  if (is_freed(view)) throw Error(status::window_freed, "team of a window that was freed or moved from", -1, where);
   return Team(core_of(view).team);
 }
 

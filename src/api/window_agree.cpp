@@ -76,7 +76,7 @@ std::string difference(const team_core& team, const window_plan& plan, const Hin
 
 void refuse(const window_plan& plan, const Hints& hints, status code, const std::string& why) {
   const std::string name = hints.name.empty() ? std::string("window") : fmt::format("window '{}'", hints.name);
-  throw Error(code, fmt::format("{} of {}: {}: {}", name_of(plan.kind), name, rma::name_of(code), why));
+  throw Error(code, fmt::format("{} of {}: {}: {}", name_of(plan.kind), name, rma::name_of(code), why), -1, plan.where);
 }
 
 namespace {
@@ -187,7 +187,7 @@ void raise_plan(const team_core& team, const window_plan& plan, const Hints& hin
                  "a null pointer with elements, {} signals (at most {}), a displacement_unit that the window cannot "
                  "have, or a hint that is none of its enumeration, on this or another rank",
                  hints.signals, signals_max));
-    case status::peer_failed: raise_team(team, name_of(plan.kind).data(), all.worst, std::source_location::current());
+    case status::peer_failed: raise_team(team, name_of(plan.kind).data(), all.worst, plan.where);
     default: refuse(plan, hints, all.worst, "refused");
   }
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "api/status_of.hpp"
 #include "api/window_agree.hpp"
 #include "channel/call_scope.hpp"
 #include "core/memory.hpp"
@@ -382,7 +383,7 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
   team_core::placement at{library_memory ? look_for_memory(w, all) : status::done, 0};
   if (ok(at.result)) at = place_block(w, room);
   if (at.result == status::out_of_memory) refuse_bytes(w, plan, all);
-  if (!ok(at.result)) raise_team(team, name_of(plan.kind).data(), at.result, std::source_location::current());
+  if (!ok(at.result)) raise_team(team, name_of(plan.kind).data(), at.result, plan.where);
   w.block_offset = at.offset;
   w.local_base = library_memory ? rt.board->segment(rt.board->me()) + at.offset + w.layout.data_at
                                 : static_cast<std::byte*>(plan.memory);
@@ -409,7 +410,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   runtime_core& rt = *team.rt;
   const call_scope in(*rt.ctx, name_of(plan.kind));
   if (const status s = rt.ctx->check_caller(); s != status::done)
-    raise_team(team, name_of(plan.kind).data(), s, std::source_location::current());
+    raise_team(team, name_of(plan.kind).data(), s, plan.where);
   std::uint64_t bytes = 0;
   const status mine = check_plan(team, plan, hints, bytes);
   rt.dropped->announce();
@@ -439,7 +440,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
     take_out(*w);
     if (s != status::not_supported) {
       leave_window(*w);
-      raise_team(team, name_of(plan.kind).data(), s, std::source_location::current());
+      raise_team(team, name_of(plan.kind).data(), s, plan.where);
     }
     release_window(*w);
     refuse(plan, hints, s,
@@ -455,6 +456,10 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   }
   w->allow_locks(true);
   return w.release();
+}
+
+status try_make_window(const Team& team, const window_plan& plan, const Hints& hints, window_view*& made) noexcept {
+  return status_of([&] { made = make_window(team, plan, hints); });
 }
 
 }  // namespace rma::detail

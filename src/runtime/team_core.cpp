@@ -58,13 +58,13 @@ void team_core::drop(std::uint64_t object_id, const std::array<segment_part, 2>&
   rt->dropped->drop({object_id, members, size, rank, parts});
 }
 
-void team_core::make_lines() {
+void team_core::make_lines(const std::source_location& where) {
   if (!one_node || size == 1) return;
   rt->reap_dropped();
   const placement at = allocate(sizeof(barrier_lines), sizeof(barrier_lines), sizeof(barrier_lines), 4096);
   if (at.result == status::out_of_memory)
-    throw Error(at.result, "no room in the segments for a team's barrier; raise RMA_SEGMENT_BYTES");
-  if (!ok(at.result)) raise_team(*this, "the making of a team", at.result, std::source_location::current());
+    throw Error(at.result, "no room in the segments for a team's barrier; raise RMA_SEGMENT_BYTES", -1, where);
+  if (!ok(at.result)) raise_team(*this, "the making of a team", at.result, where);
   lines_offset = at.offset;
   has_lines = true;
   const auto lines = [&](int r) {

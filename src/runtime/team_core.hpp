@@ -94,7 +94,8 @@ struct team_core : std::enable_shared_from_this<team_core> {
     std::size_t offset = 0;
   };
   placement allocate(std::size_t bytes, std::size_t mine, std::size_t needed, std::size_t alignment) noexcept;
-  void make_lines();
+  /// `where`: the public call that makes the team.
+  void make_lines(const std::source_location& where);
   /// Memory of this team, or of a window on it, that is to be given back when every member has dropped it.
   void drop(std::uint64_t object_id, const std::array<segment_part, 2>& parts) const;
 

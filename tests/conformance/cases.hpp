@@ -31,6 +31,7 @@ std::span<const test_case> litmus_cases() noexcept;
 std::span<const test_case> message_cases() noexcept;
 std::span<const test_case> misuse_cases() noexcept;
 std::span<const test_case> number_cases() noexcept;
+std::span<const test_case> try_cases() noexcept;
 std::span<const test_case> epoch_misuse_cases() noexcept;
 std::span<const test_case> failed_window_cases() noexcept;
 std::span<const test_case> synchronisation_cases() noexcept;

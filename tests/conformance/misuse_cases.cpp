@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <limits>
 #include <string>
+#include <string_view>
 
 #include "cases.hpp"
 #include "windows.hpp"
@@ -78,10 +79,53 @@ void messages_name_everything(context& ctx) {
   } catch (const rma::Error& e) {
     ctx.equal(e.rank(), to, "rank of the error");
     ctx.check(std::string(e.where().file_name()).ends_with("misuse_cases.cpp"), "the error does not say where");
+    ctx.check(std::string(e.what()).ends_with("misuse_cases.cpp:" + std::to_string(e.where().line()) + ")"), e.what());
     ctx.check(std::string(e.what()).find('\n') == std::string::npos, "the message has several lines");
   }
   win->fence(rma::no_succeed);
   win.free();
+}
+
+// Goal: whatever call is refused, the message ends with its place in this file.
+// Break: throw with the default for `where` in make_window, or Team::split.
+void messages_name_the_place(context& ctx) {
+  using window = rma::Window<std::uint64_t>;
+  auto win = window::allocate(ctx.world(), 8, {.name = "placed"});
+  const auto placed = [&](status code, const auto& call) {
+    try {
+      call();
+      ctx.fail("nothing was thrown");
+    } catch (const rma::Error& e) {
+      ctx.expect(e.code(), code, e.what());
+      const std::string end = "misuse_cases.cpp:" + std::to_string(e.where().line()) + ")";
+      ctx.check(std::string_view(e.what()).ends_with(end), e.what());
+    }
+  };
+  rma::Team& world = ctx.world();
+  const rma::Hints impossible{.accumulate = static_cast<rma::accumulate_mode>(77)};
+  std::vector<std::uint64_t> memory(8);
+  const auto bad = status::bad_argument;
+  placed(bad, [&] { (void)window::allocate(world, 8, impossible); });
+  placed(bad, [&] { (void)window::create(world, memory, impossible); });
+  placed(bad, [&] { (void)window::create_dynamic(world, {.displacement_unit = 3}); });
+  placed(status::bad_rank, [&] { (void)world.world_rank(-1); });
+  placed(status::bad_rank, [&] { (void)world.shares_memory(ctx.size()); });
+  placed(status::bad_rank, [&] { world.broadcast(std::span(memory), -1); });
+  placed(status::bad_type, [&] { (void)world.allreduce(1.0, rma::bor); });
+  placed(bad, [&] { (void)ctx.runtime().team_of("nobody"); });
+  placed(status::wrong_epoch, [&] { win.put(1, 0, 0); });
+  placed(status::wrong_epoch, [&] { (void)win.get(0, 0); });
+  placed(status::wrong_epoch, [&] { (void)win.rput(words(memory), 0, 0); });
+  placed(status::wrong_epoch, [&] { win.put_signal(words(memory), 0, 0, 1); });
+  placed(status::wrong_epoch, [&] { win.complete(); });
+  placed(status::not_locked, [&] { win.unlock(0); });
+  placed(status::bad_rank, [&] { (void)win.lock(rma::shared, -1); });
+  placed(status::not_locked, [&] { (void)win.iunlock(0); });
+  placed(bad, [&] { win.wait_signal(99); });
+  placed(status::out_of_window, [&] { (void)win.wait_until(99, [](std::uint64_t) { return true; }); });
+  win.free();
+  placed(status::window_freed, [&] { (void)win.team(); });
+  placed(status::window_freed, [&] { win.fence(); });
 }
 
 // Goal: ranks outside the team are refused by everything that takes one.
@@ -418,6 +462,7 @@ constexpr kind_set displaced_kinds = each_kind & ~only(window_kind::dynamic);
 constexpr test_case misuse_table[] = {
     {"misuse.out_of_range", out_of_range, displaced_kinds},
     {"misuse.messages_name_everything", messages_name_everything, displaced_kinds},
+    {"misuse.messages_name_the_place", messages_name_the_place},
     {"misuse.bad_ranks", bad_ranks, each_kind},
     {"misuse.unknown_locks", unknown_locks, each_kind},
     {"misuse.bad_sizes", bad_sizes, each_kind},

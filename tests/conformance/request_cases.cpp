@@ -170,6 +170,49 @@ void dropped_requests(context& ctx) {
   win.free();
 }
 
+// Goal: what a dropped request fetches is there after flush and flush_local, and after the epoch's end, whatever the
+// operation. Break: forget an operation whose request is dropped, instead of letting the flush wait for it.
+void dropped_fetches(context& ctx) {
+  constexpr std::size_t count = 40;
+  test_window<std::uint64_t> win(ctx, count);
+  fill_tagged(win.local(), ctx.rank());
+  ctx.world().barrier();
+  const int to = ctx.right();
+  std::vector<std::uint64_t> got(count), olds(count), old(count), seen(count);
+  const auto drop_all = [&] {
+    for (std::vector<std::uint64_t>* each : {&got, &olds, &old, &seen}) std::ranges::fill(*each, 0);
+    (void)win->rget(std::span(got), to, win.at(to, 0));
+    (void)win->rget_accumulate({}, std::span(olds), to, win.at(to, 0), rma::no_op);
+    for (std::size_t i = 0; i < count; ++i) {
+      (void)win->rfetch_and_op(0, old[i], to, win.at(to, i), rma::no_op);
+      (void)win->rcompare_and_swap(0, 0, seen[i], to, win.at(to, i));
+    }
+  };
+  const auto expect_all = [&](const std::string& after) {
+    ctx.equal(first_untagged(words(got), to), count, "rget, dropped, after " + after);
+    ctx.equal(first_untagged(words(olds), to), count, "rget_accumulate, dropped, after " + after);
+    ctx.equal(first_untagged(words(old), to), count, "rfetch_and_op, dropped, after " + after);
+    ctx.equal(first_untagged(words(seen), to), count, "rcompare_and_swap, dropped, after " + after);
+  };
+  for (std::size_t round = 0; round < ctx.rounds(20); ++round) {
+    auto hold = win->lock(rma::shared, to);
+    drop_all();
+    win->flush(to);
+    expect_all("flush");
+    drop_all();
+    win->flush_local_all();
+    expect_all("flush_local_all");
+    drop_all();
+    hold.unlock();
+    expect_all("unlock");
+  }
+  win->fence();
+  drop_all();
+  win->fence(rma::no_succeed);
+  expect_all("fence");
+  win.free();
+}
+
 // Goal: run-time types have request forms, too; their results are there when the requests are complete.
 // Break: leave the type, the operator or a layout out of the arguments.
 void of_untyped_windows(context& ctx) {
@@ -288,6 +331,7 @@ constexpr test_case request_table[] = {
     {"request.wait_any_names_each_once", wait_any_names_each_once, each_kind},
     {"request.wait_all_and_test_all", wait_all_and_test_all, each_kind},
     {"request.dropped_requests", dropped_requests, each_kind},
+    {"request.dropped_fetches", dropped_fetches, each_kind},
     {"request.of_untyped_windows", of_untyped_windows},
     {"request.million_outstanding", million_outstanding, each_kind},
 };

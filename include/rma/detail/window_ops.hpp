@@ -27,9 +27,12 @@ struct window_plan {
   std::size_t count;
   std::size_t element_bytes;
   std::size_t element_alignment;
+  std::source_location where{};  ///< of the public call, for what is thrown
 };
 
 window_view* make_window(const Team& team, const window_plan& plan, const Hints& hints);
+/// The same; `made` is set if the status is done.
+status try_make_window(const Team& team, const window_plan& plan, const Hints& hints, window_view*& made) noexcept;
 status free_window(window_view* window) noexcept;
 void drop_window(window_view* window) noexcept;
 status attach(window_view& window, void* memory, std::size_t bytes, std::uint64_t& displacement) noexcept;
@@ -38,7 +41,7 @@ void* local_base(const window_view& window) noexcept;
 std::size_t local_bytes(const window_view& window) noexcept;
 status part_bytes(window_view& window, int rank, std::size_t& bytes) noexcept;
 void* mapped_base(const window_view& window, int rank) noexcept;
-Team team_of(const window_view& window);
+Team team_of(const window_view& window, const std::source_location& where);
 std::string_view name_of_window(const window_view& window) noexcept;
 bool one_sided(window_view& window, call kind, int target) noexcept;
 lock_protocol locking(const window_view& window, int target) noexcept;
