@@ -14,11 +14,12 @@
 namespace rma::detail {
 namespace {
 
-std::string_view describe(access_epoch e, bool locked) noexcept {
+/// `used`: operations were issued in it.
+std::string_view describe(access_epoch e, bool locked, bool used) noexcept {
   if (locked) return "a lock epoch is open";
   switch (e) {
     case access_epoch::none: return "no epoch is open";
-    case access_epoch::fence: return "a fence epoch is open";
+    case access_epoch::fence: return used ? "a fence epoch with operations is open" : "a fence epoch is open";
     case access_epoch::start: return "a start/complete epoch is open";
     case access_epoch::lock_all: return "a lock_all epoch is open";
     case access_epoch::neighbours: return "an epoch among neighbours is open";
@@ -44,14 +45,17 @@ bool is_towards_one(call c) noexcept {
 }
 
 std::string epoch_remedy(const window_core& w, call what, int target) {
-  const std::string now = fmt::format("{}{}{}", describe(w.access, w.locks_open != w.wanted.size()),
-                                      w.wanted.empty() ? "" : ", and the request of an ilock has not ended",
-                                      w.exposed ? ", and this rank has posted" : "");
+  const std::string now =
+      fmt::format("{}{}{}", describe(w.access, w.locks_open != w.wanted.size(), w.used_since_fence()),
+                  w.wanted.empty() ? "" : ", and the request of an ilock has not ended",
+                  w.exposed ? ", and this rank has posted" : "");
   switch (what) {
     case call::fence:
     case call::fence_neighbours:
       return now + "; close it (unlock, complete, wait) before a fence, and complete operations before no_precede";
-    case call::lock: return fmt::format("{}; unlock rank {} first, or close the other epoch", now, target);
+    case call::lock:
+      if (w.access == access_epoch::fence) return now + "; close it by fence(rma::no_succeed) first";
+      return fmt::format("{}; unlock rank {} first, or close the other epoch", now, target);
     case call::lock_range:
       return fmt::format(
           "{}; ranges of rank {} that this rank locks must not overlap in conflict, nor be in another epoch", now,

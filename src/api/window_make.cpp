@@ -193,7 +193,7 @@ status choose_mode(window_core& w, const window_plan& plan) {
   const bool by_processor = w.mode == accumulate_mode::element || w.mode == accumulate_mode::striped;
   const bool biased = w.mode == accumulate_mode::striped && (all & every_one_biased) != 0;
   if (biased) w.my_block().stripe_bias.store(stripes_biased);
-  const bool forced = w.watched || w.unit != w.element_bytes || w.defers;
+  const bool forced = w.watched || w.checks || w.unit != w.element_bytes || w.defers;
   for (std::size_t i = 0; i < w.views.size(); ++i) {
     target_view& v = w.views[i];
     // Where updates are locked instructions, or leave a mark. Not where neighbours store as they like.
@@ -299,7 +299,8 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   w->spans_nodes = !team.one_node && w->ctx->wide() != nullptr;
   w->watched = w->trace != nullptr || team.rt->around->keeps_accounts();
   w->crowded = w->ctx->threads() == thread_level::multiple;
-  w->attended = w->watched || w->crowded;
+  w->checks = team.rt->config.on(knob::check);
+  w->attended = w->watched || w->crowded || w->checks;
   w->objections = w->ctx->one_thread() ? window_core::one_thread : std::uint8_t{0};
   w->local_bytes = plan.count * plan.element_bytes;
   w->dice = mix(w->id, static_cast<std::uint64_t>(team.rank));

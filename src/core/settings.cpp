@@ -98,6 +98,11 @@ constexpr definition table[] = {
      UINT32_MAX},
     {"RMA_LOCK_RECOVERY", "on", form::words, "on|off",
      "a dead rank's lock: on frees it after its waiters got peer_failed, off keeps failing"},
+    {"RMA_CHECK", RMA_CHECK_BY_DEFAULT, form::words, "0|1",
+     "no operation is inlined, so that lock, start and post in a fence epoch that was used, and fence(no_precede) "
+     "behind "
+     "an operation, are told (wrong_epoch) on one node, too; a debug build of the library checks unless it is told not "
+     "to"},
     {"RMA_TRACE", "", form::text, "file name, %r is the rank; without %r the rank is appended",
      "one Chrome/Perfetto trace per rank: every call on a window, the protocol chosen and why; slows everything down"},
 };

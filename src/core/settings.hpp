@@ -49,6 +49,7 @@ enum class knob : std::uint8_t {
   lock_policy,
   lock_bypasses,
   lock_recovery,
+  check,
   trace,
   count_
 };

@@ -129,7 +129,8 @@ status fence(window_view& view, assertion promises) noexcept {
     return run_to_end(w, run);
   }
   // A broken promise is reported after the fence has done its work: the other ranks are in it, too.
-  const bool broken = has(promises, no_precede) && !w.dirty.empty();
+  const bool broken = has(promises, no_precede) && w.used_since_fence();
+  w.fence_used = false;
   // A transfer that failed is this rank's alone: the others wait in the barrier.
   const status completed = complete_all(w);
   if (completed != status::done && completed != status::transfer_failed) return completed;
@@ -157,7 +158,7 @@ status post(window_view& view, const int* group, std::size_t count, assertion pr
   if (w.exposed || w.access == access_epoch::lock_all || w.locks_open != 0) return status::wrong_epoch;
   if (const status s = check_group(w, group, count); s != status::done) return s;
   if (w.access == access_epoch::fence) {  // an empty fence epoch ends here, as at a lock
-    if (!w.dirty.empty()) return status::wrong_epoch;
+    if (w.used_since_fence()) return status::wrong_epoch;
     end_access(w);
   }
   w.exposed = true;
@@ -178,7 +179,7 @@ status start(window_view& view, const int* group, std::size_t count, assertion p
   const entry_scope in(w, call::start);
   w.refused_rank = -1;
   if (!is_assertion(promises)) return status::bad_argument;
-  if (w.access == access_epoch::fence && w.dirty.empty()) end_access(w);
+  if (w.access == access_epoch::fence && !w.used_since_fence()) end_access(w);
   if (w.access != access_epoch::none || w.locks_open != 0) return status::wrong_epoch;
   if (const status s = check_group(w, group, count); s != status::done) return s;
   w.access = access_epoch::opening;

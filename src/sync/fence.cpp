@@ -71,7 +71,8 @@ status run_to_end(window_core& w, fence_run& run) noexcept {
 fence_run::fence_run(window_core& w, assertion promises, bool among_neighbours, bool apart) noexcept
     : promises_(promises), among_neighbours_(among_neighbours), apart_(apart), before_(w.access) {
   fence_state& f = w.fences;
-  broken_ = has(promises, no_precede) && !w.dirty.empty();
+  broken_ = has(promises, no_precede) && w.used_since_fence();
+  w.fence_used = false;
   // A fence that nobody has to wait for has no number: ranks may be any number of these ahead of each other.
   const bool alone = has(promises, no_precede) && has(promises, no_succeed);
   std::uint32_t& number = among_neighbours ? f.neighbour_number : f.number;

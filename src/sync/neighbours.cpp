@@ -27,7 +27,7 @@ status fence_neighbours(window_view& view, assertion promises) noexcept {
   const entry_scope in(w, call::fence);
   if (!is_assertion(promises) || !w.fences.has_neighbours) return status::bad_argument;
   const bool among = w.access == access_epoch::neighbours && w.locks_open == 0 && !w.exposed;
-  const bool empty = may_fence(w) && w.dirty.empty();
+  const bool empty = may_fence(w) && !w.used_since_fence();
   if (!among && !empty) return status::wrong_epoch;
   fence_run run(w, promises, true, false);
   return run_to_end(w, run);

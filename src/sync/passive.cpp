@@ -16,7 +16,7 @@ namespace {
 /// A fence epoch in which nothing is under way ends where a lock begins, as in MPI.
 status leave_fence(window_core& w) noexcept {
   if (w.access == access_epoch::none) return status::done;
-  if (w.access != access_epoch::fence || !w.dirty.empty()) return status::wrong_epoch;
+  if (w.access != access_epoch::fence || w.used_since_fence()) return status::wrong_epoch;
   w.close_all();
   w.access = access_epoch::none;
   w.allow_locks(true);

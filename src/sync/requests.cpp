@@ -162,7 +162,7 @@ class lock_task final : public sync_task {
 /// As at a lock: an empty fence epoch ends here.
 status may_lock_now(window_core& w, int target) noexcept {
   if (target < 0 || target >= w.size()) return status::bad_rank;
-  if (w.access == access_epoch::fence && w.dirty.empty()) {
+  if (w.access == access_epoch::fence && !w.used_since_fence()) {
     w.close_all();
     w.access = access_epoch::none;
     w.allow_locks(true);

@@ -374,6 +374,7 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
   if (w.access == access_epoch::lock_all && held(w, a.target, o) == 0) {
     if (const status s = touch(w, a.target); s != status::done) return s;
   }
+  if (w.checks && (w.access == access_epoch::fence || w.access == access_epoch::neighbours)) w.fence_used = true;
   return carry_out(w, o, request, counted);
 }
 

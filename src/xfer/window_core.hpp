@@ -202,7 +202,9 @@ struct window_core : window_view {
   trace_file* trace = nullptr;  ///< null: nothing is traced
   bool watched = false;         ///< no call is inlined: all are traced, or cost virtual time
   bool crowded = false;         ///< no call is inlined: several threads may use the window at once
-  bool attended = false;        ///< one of the two: entry_scope has something to do
+  bool attended = false;        ///< one of the two, or checks: entry_scope has something to do
+  bool checks = false;          ///< RMA_CHECK: no operation is inlined, so that it is known which epochs were used
+  bool fence_used = false;      ///< the open fence epoch was, if that is known
   /// Of a crowded window: guards what neither the progress lock guards nor is atomic. Taken before the progress lock.
   mutable door entrance;
   std::vector<int> claimed;  ///< targets whose lock a thread of this rank is taking or giving back
@@ -337,6 +339,8 @@ struct window_core : window_view {
   void allow_locks(bool yes) noexcept {
     if (inline_sync != 0) may_lock = yes && wanted.empty() ? 1 : 0;
   }
+  /// Whether operations were issued in the open fence epoch: those under way say so, and others if there are `checks`.
+  [[nodiscard]] bool used_since_fence() const noexcept { return fence_used || !dirty.empty(); }
   [[nodiscard]] bool failed() const noexcept { return (objections.load(std::memory_order_relaxed) & given_up) != 0; }
 
   far_target& find_far_target(int target);

@@ -161,6 +161,54 @@ void between_fences(context& ctx) {
   win.free();
 }
 
+/// Whether what operations in mapped memory leave behind is looked at.
+bool checks(context& ctx) {
+  for (const rma::Setting& s : ctx.runtime().settings()) {
+    if (s.name == "RMA_CHECK") return s.value == "1";
+  }
+  return false;
+}
+
+// Goal: a fence epoch that was used is ended by fences alone: lock, lock_all, ilock, start, post and fences among
+// neighbours say so, and a fence that was promised none of it. One that was not used ends where another epoch begins.
+// Break: do not count operations among `fence_used`.
+void used_fence_epochs(context& ctx) {
+  if (!checks(ctx)) context::skip("RMA_CHECK=0: inlined operations leave no trace");
+  test_window<std::uint64_t> win(ctx, 8, {.name = "used"});
+  const int to = ctx.right();
+  const int left[] = {ctx.left()};
+  const int right[] = {to};
+  win->neighbours(right, left);
+  std::uint64_t value = 1;
+  const auto in_epoch = [&](const std::string& after, const auto& operation) {
+    win->fence();
+    operation();
+    ctx.expect(win->try_lock(rma::shared, to), status::wrong_epoch, "lock after " + after);
+    ctx.expect(win->try_lock_all(), status::wrong_epoch, "lock_all after " + after);
+    ctx.throws(status::wrong_epoch, {"lock", "used", "a fence epoch with operations"},
+               [&] { (void)win->ilock(rma::exclusive, to); });
+    ctx.expect(win->try_post(left), status::wrong_epoch, "post after " + after);
+    ctx.expect(win->try_start(right), status::wrong_epoch, "start after " + after);
+    ctx.expect(win->try_fence_neighbours(), status::wrong_epoch, "fence_neighbours after " + after);
+    ctx.expect(win->try_fence(rma::no_precede), status::wrong_epoch, "fence(no_precede) after " + after);
+    ctx.expect(win->try_fence(rma::no_precede), status::done, "fence(no_precede) after nothing");
+    win->fence(rma::no_succeed);
+  };
+  in_epoch("a put", [&] { win->put(value, to, win.at(to, 1)); });
+  in_epoch("a get", [&] { value = win->get(to, win.at(to, 1)); });
+  in_epoch("a put of a range", [&] { win->put(words(&value, 1), to, win.at(to, 1)); });
+  in_epoch("an accumulate", [&] { win->accumulate(value, to, win.at(to, 2), rma::sum); });
+  in_epoch("a fetch_and_op", [&] { value = win->fetch_and_op(value, to, win.at(to, 2), rma::no_op); });
+  win->fence();
+  ctx.expect(win->try_lock(rma::shared, to), status::done, "lock in a fence epoch that was not used");
+  win->put(value, to, win.at(to, 3));
+  win->unlock(to);
+  ctx.world().barrier();
+  win->fence(rma::no_precede);
+  win->fence(rma::no_succeed);
+  win.free();
+}
+
 /// Every call on a window that is no more.
 void all_calls_refused(context& ctx, rma::Window<std::uint64_t>& win, const std::string& which) {
   const auto gone = status::window_freed;
@@ -217,6 +265,7 @@ constexpr test_case epoch_misuse_table[] = {
     {"epoch_misuse.under_start", under_start, each_kind},
     {"epoch_misuse.under_post", under_post, each_kind},
     {"epoch_misuse.between_fences", between_fences, each_kind},
+    {"epoch_misuse.used_fence_epochs", used_fence_epochs, each_kind},
     {"epoch_misuse.windows_that_are_no_more", windows_that_are_no_more, each_kind},
 };
 
