@@ -10,10 +10,10 @@
 #
 #   rma_add_program_test(NAME n TARGET t [RANKS r...] [ARGS a...] [MATCH regex...] [EXPECT file [SORTED]]
 #                        [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds]
-#                        [PROCESSORS p] [LAUNCHER rma-sim] [OPTIONS o...])
+#                        [PROCESSORS p] [LAUNCHER rma-sim] [OPTIONS o...] [STATUS n])
 #     An example or benchmark under rmarun, or in the simulator (RANKS 1 if none is given), with that one's OPTIONS. It
-#     must exit with 0; each MATCH must be found in what it prints; EXPECT is its exact standard output, compared line
-#     by line after sorting where SORTED is given.
+#     must exit with 0, or STATUS; each MATCH must be found in what it prints; EXPECT is its exact standard output,
+#     compared line by line after sorting where SORTED is given.
 #     PROCESSORS is how many it keeps busy, if not one for each rank.
 #     Without RMA_BUILD_TESTS it does nothing.
 
@@ -68,7 +68,7 @@ function(rma_add_program_test)
   if(NOT RMA_BUILD_TESTS)
     return()
   endif()
-  cmake_parse_arguments(PARSE_ARGV 0 arg "SORTED" "NAME;TARGET;EXPECT;TIMEOUT;LAUNCHER;PROCESSORS"
+  cmake_parse_arguments(PARSE_ARGV 0 arg "SORTED" "NAME;TARGET;EXPECT;STATUS;TIMEOUT;LAUNCHER;PROCESSORS"
     "MATCH;OPTIONS;${_rma_test_options}")
   if(NOT arg_NAME OR NOT arg_TARGET OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rma_add_program_test: NAME and TARGET are needed; "
@@ -84,6 +84,9 @@ function(rma_add_program_test)
     list(APPEND checks "-DMATCH_${index}=${regex}")
     math(EXPR index "${index} + 1")
   endforeach()
+  if(arg_STATUS)
+    list(APPEND checks -DSTATUS=${arg_STATUS})
+  endif()
   if(arg_EXPECT)
     cmake_path(ABSOLUTE_PATH arg_EXPECT)
     list(APPEND checks -DEXPECT=${arg_EXPECT} -DSORTED=${arg_SORTED})

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake [-DMATCH_0=regex ...] [-DEXPECT=file -DSORTED=bool] -P RunProgram.cmake -- command...
-# Runs the command, shows what it printed, and fails unless it exits with 0 and printed what was asked for.
+# cmake [-DSTATUS=n] [-DMATCH_0=regex ...] [-DEXPECT=file -DSORTED=bool] -P RunProgram.cmake -- command...
+# Runs the command, shows what it printed, and fails unless it exits with 0 (STATUS) and printed what was asked for.
 
 set(command "")
 set(in_command FALSE)
@@ -18,7 +18,11 @@ message("${out}${err}")
 if(result EQUAL 77)
   message("RunProgram: the program skipped itself")
   return()
-elseif(NOT result EQUAL 0)
+endif()
+if(NOT DEFINED STATUS)
+  set(STATUS 0)
+endif()
+if(NOT result EQUAL STATUS)
   message(FATAL_ERROR "exit status ${result}")
 endif()
 

@@ -53,6 +53,7 @@ enum class [[nodiscard]] status : std::int8_t {
   /// dropped the window, that). What the transfer would have written is undefined until it is written again; nothing
   /// else is harmed, and the call has done its other work: an epoch that it closes is closed.
   transfer_failed = -34,
+  revoked = -35,      ///< a member has revoked the team or the window that this call would wait on: shrink() the team
   job_aborted = -63,  ///< the launcher or another rank ended the job
   fabric_lost = -64,  ///< the fabric is unusable; the runtime can only be destroyed
 };

@@ -24,7 +24,8 @@ struct team_core;
 ///
 /// All collectives here are for set-up: correct everywhere, simple, not tuned.
 /// Shape      every member calls the same collectives on a team in the same order
-/// Errors     peer_failed naming a dead member, until `shrink()`. The call in which a member dies may succeed on some
+/// Errors     revoked after a member's `revoke()`; peer_failed naming a dead member, until `shrink()`. The call in
+/// which a member dies may succeed on some
 ///            of the others and fail on the rest
 /// Threads    one thread at a time per team, at every thread level; different teams at once
 class Team {
@@ -62,6 +63,14 @@ class Team {
   ///            may be a member of the new team, whose collectives say so: shrink() that one
   [[nodiscard]] Team shrink(source where = source::current()) const;
   [[nodiscard]] status try_shrink(Team& made) const noexcept;
+
+  /// Ends all waits for other members on this team and its windows, here and on every other living member, now and from
+  /// now on: `revoked`. A death is told to who waits for the dead rank, or in a collective; who waits for a living rank
+  /// that has gone to shrink() is told by this. So the pattern for recovery is: on peer_failed or revoked, revoke(),
+  /// then shrink(), which works on a revoked team (examples/10_recovery.cpp). Teams that came out of this one go on.
+  /// Shape      local; the others are told by messages
+  void revoke(source where = source::current()) { require("revoke", try_revoke(), where); }
+  [[nodiscard]] status try_revoke() noexcept;
 
   /// Nobody returns before everybody has called.
   /// Memory     what members wrote before the call is seen after it (mapped memory; for puts flush first)

@@ -158,6 +158,15 @@ class Window : public window_facts,
     return s;
   }
 
+  /// Ends all waits for other members on this window, here and on every other living member, now and from now on:
+  /// `revoked`. For who finds that the others cannot go on, as after a death that not all are told of. What needs no
+  /// wait goes on: operations that have an epoch, flush, unlock. Free or drop the window then.
+  /// Shape      local; the others are told by messages
+  void revoke(source where = source::current()) {
+    detail::require(*view_, detail::call::revoke, try_revoke(), -1, 0, 0, where);
+  }
+  [[nodiscard]] status try_revoke() noexcept { return detail::revoke(*view_); }
+
   /// Lets others reach `memory`, which must live until `detach`, through this dynamic window. One operation may cover
   /// several ranges that lie one behind the other without a gap.
   /// Shape      local; returns its displacement, the address of its first byte, which the others have to be told

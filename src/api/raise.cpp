@@ -248,6 +248,7 @@ std::string remedy(const window_core& w, refusal r) {
     case status::unreachable:
       return fmt::format("rank {} is on another node and no network fabric connects the two; run all ranks on one node",
                          target);
+    case status::revoked: return "a member has revoked it, or its team; shrink() the team, and make the window anew";
     case status::job_aborted: return "the job is being ended";
     case status::window_freed:
       return fmt::format("rank {} has dropped or freed it; let all finish before one does, by a barrier", target);

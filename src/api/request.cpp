@@ -45,6 +45,7 @@ Error request_error(const char* call, status code, request_node*& node, const st
   end_failed(node, code);
   std::string why;
   if (code == status::peer_failed) why = ": " + owner.ctx().why_failed(peer);
+  if (code == status::revoked) why = ": a member has revoked the window or its team";
   if (code == status::transfer_failed) {
     why = dropped ? ": the target has dropped the window"
                   : ": the transfer ended with an error, though the rank lives; what it should have written is "

@@ -62,6 +62,7 @@ void raise_team(const team_core& team, const char* call, status code, const std:
   std::string text = fmt::format("{} on a team of {} ranks, rank {}: {}", call, team.size, team.rank, name_of(code));
   switch (code) {
     case status::peer_failed: text += ": " + team.rt->ctx->why_failed(lost) + "; go on with team.shrink()"; break;
+    case status::revoked: text += ": a member has revoked it; go on with team.shrink()"; break;
     case status::bad_rank: text += fmt::format("; ranks of this team are 0 to {}", team.size - 1); break;
     case status::bad_size:
       text += "; not all ranks gave the same size, or one of them gave an operator that was refused";
@@ -189,7 +190,8 @@ Team Team::shrink(source where) const {
       shrunk->line = team.line;
       return Team(std::move(shrunk));
     } catch (const Error& e) {
-      if (e.code() != status::peer_failed) throw;
+      if (e.code() != status::peer_failed && e.code() != status::revoked) throw;
+      if (e.code() == status::revoked) ++made;  // by a member that has it, and comes back with it
     }
   }
 }
@@ -231,6 +233,12 @@ status collective(detail::team_core& team, const char* call, int root, Run&& run
 }
 
 }  // namespace
+
+status Team::try_revoke() noexcept {
+  if (const status s = core_->rt->ctx->check_caller(); s != status::done) return s;
+  core_->rt->revoked->revoke(*core_);
+  return status::done;
+}
 
 status Team::try_barrier() noexcept {
   return collective(*core_, "barrier", -1, [&] { return core_->barrier(); });

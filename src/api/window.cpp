@@ -117,7 +117,7 @@ status free_window(window_view* view) noexcept {
     leave_window(w);  // somebody has died: others may not know, and be in the middle of an epoch
   }
   delete &w;
-  return s == status::peer_failed || s == status::done ? status::done : s;
+  return s == status::peer_failed || s == status::revoked ? status::done : s;
 }
 
 // The handle is gone, the others may still use this rank's part.
@@ -140,6 +140,13 @@ void drop_window(window_view* view) noexcept {
   forget(w);
   leave_window(w);
   delete &w;
+}
+
+status revoke(window_view& view) noexcept {
+  if (const status s = closable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  w.team->rt->revoked->revoke(w);
+  return status::done;
 }
 
 status attach(window_view& view, void* memory, std::size_t bytes, std::uint64_t& displacement) noexcept {

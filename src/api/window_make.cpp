@@ -431,6 +431,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   {
     const std::lock_guard guard(rt.ctx->lock());
     rt.ops->add(*w);
+    rt.revoked->add(*w);
   }
   status s = team.barrier();  // every block is written
   if (s == status::done) {

@@ -221,7 +221,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
   for (;;) {
     const unsigned found = progress();
     if (ready()) break;
-    const std::uint32_t news = deaths_.load() + departures_.load() + aborted_.load();
+    const std::uint32_t news = deaths_.load() + departures_.load() + aborted_.load() + revocations_.load();
     if (news != news_seen) {
       news_seen = news;
       result = aborted_.load() != 0 ? status::job_aborted : failed();

@@ -50,6 +50,7 @@ enum class message : std::uint16_t {
   range,                         ///< a lock of bytes of a window
   barrier,                       ///< a rank has come to a round of a barrier
   barrier_word,                  ///< whether it may say so by writing a word
+  revoke,                        ///< nobody is to wait on a team or window any more
   dropped,                       ///< members have dropped a window or a team, or all have
   count_
 };
@@ -217,8 +218,8 @@ class context final : public fabric::sink, public fabric::directory {
   void drain() noexcept;
 
   /// Blocks until `ready()`; both callables run without the lock. `failed()` says whether what we wait for can no
-  /// longer happen; it is asked when somebody has died or left. `ready` may take what it waits for (a lock, a message):
-  /// it is not called again after it was true.
+  /// longer happen; it is asked when somebody has died or left, or something was revoked. `ready` may take what it
+  /// waits for (a lock, a message): it is not called again after it was true.
   template <class Ready, class Failed>
   status wait_until(Ready&& ready, Failed&& failed) noexcept {
     for (unsigned i = 0; i < patience_.first_spins; ++i) {
@@ -323,6 +324,8 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] bool has_left(int rank) noexcept;
   /// Number of deaths seen so far.
   [[nodiscard]] std::uint32_t deaths() const noexcept { return deaths_.load(); }
+  /// Something was revoked: every wait asks whether it can go on.
+  void note_revocation() noexcept { revocations_.fetch_add(1); }
   /// The fabric found out that this rank's process is gone, before its liveness word was looked at.
   void lost(int rank) noexcept;
   [[nodiscard]] std::vector<int> dead_ranks();
@@ -449,6 +452,7 @@ class context final : public fabric::sink, public fabric::directory {
   word32 deaths_{};
   word32 aborted_{};
   word32 departures_{};
+  word32 revocations_{};
   bool cut_off_ = false;  ///< from the job; guarded by news_lock_
   std::atomic<std::int64_t> looked_ns_ = 0;
   std::atomic<int> last_failed_ = -1;

@@ -35,6 +35,7 @@ std::string_view name_of(status s) noexcept {
     case status::peer_failed: return "peer_failed";
     case status::window_failed: return "window_failed";
     case status::transfer_failed: return "transfer_failed";
+    case status::revoked: return "revoked";
     case status::job_aborted: return "job_aborted";
     case status::fabric_lost: return "fabric_lost";
   }
@@ -140,8 +141,9 @@ std::string_view name_of(call what) noexcept {
                                         "fence_neighbours",
                                         "put_signal",
                                         "get_signal",
-                                        "accumulate_signal"};
-  static_assert(std::size(names) == static_cast<std::size_t>(call::accumulate_signal) + 1);
+                                        "accumulate_signal",
+                                        "revoke"};
+  static_assert(std::size(names) == static_cast<std::size_t>(call::revoke) + 1);
   return names[static_cast<std::size_t>(what)];
 }
 

@@ -36,6 +36,7 @@ runtime_core::runtime_core(const Config& wanted)
       barriers(std::make_unique<dissemination>(*ctx)),
       dropped(std::make_unique<reclaimer>(*ctx)),
       ops(std::make_unique<engine>(*ctx)),
+      revoked(std::make_unique<revocations>(*ctx, *ops)),
       intranode(config.on(knob::intranode)),
       exceptions(std::uncaught_exceptions()),
       segment_(board->segment_bytes()) {

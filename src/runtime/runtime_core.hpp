@@ -24,6 +24,7 @@
 #include "rma/config.hpp"
 #include "runtime/extents.hpp"
 #include "runtime/reclaimer.hpp"
+#include "runtime/revocations.hpp"
 #include "xfer/copy_records.hpp"
 #include "xfer/engine.hpp"
 
@@ -56,6 +57,7 @@ struct runtime_core {
   std::unique_ptr<dissemination> barriers;
   std::unique_ptr<reclaimer> dropped;
   std::unique_ptr<engine> ops;
+  std::unique_ptr<revocations> revoked;
   stage_memory stage;
   copy_records copies;
   bool intranode = true;  ///< ranks of a node use each other's memory

@@ -47,11 +47,14 @@ team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_i
   places.assign(static_cast<std::size_t>(mapped), -1);
   for (const auto& [r, index] : here) places[static_cast<std::size_t>(r - first)] = index;
   one_node = static_cast<int>(here.size()) == size;
+  rt->revoked->add(*this);
 }
 
 // The others may still be looking at this rank's lines.
 team_core::~team_core() {
-  if (has_lines && !rt->forked()) drop(id, {{{lines_offset, sizeof(barrier_lines)}, {}}});
+  if (rt->forked()) return;
+  rt->revoked->remove(*this);
+  if (has_lines) drop(id, {{{lines_offset, sizeof(barrier_lines)}, {}}});
 }
 
 void team_core::drop(std::uint64_t object_id, const std::array<segment_part, 2>& parts) const {
@@ -74,6 +77,7 @@ void team_core::make_lines(const std::source_location& where) {
 }
 
 status team_core::lost_member() noexcept {
+  if (const status s = revocation(); s != status::done) return s;
   if (rt->ctx->deaths() == 0) return status::done;
   if (watched >= 0 && rt->ctx->dead(watched)) {
     rt->ctx->blame(watched);
@@ -266,27 +270,12 @@ status team_core::allgather_alike(std::span<const std::byte> mine, std::byte* al
 }
 
 status team_core::barrier() noexcept {
+  if (const status s = revocation(); s != status::done) return s;
   if (has_lines && rt->intranode) {
     return fast.arrive_and_wait(
         *rt->ctx, [this]() noexcept { ring_waiters(); }, [this]() noexcept { return gone_member(); });
   }
-  return message_barrier(id, far_seat);
-}
-
-status team_core::message_barrier(std::uint64_t barrier_id, dissemination::seat& seat) noexcept {
-  if (const status s = lost_member(); s != status::done) return s;
-  dissemination& barriers = *rt->barriers;
-  dissemination::circle& circle = seat.in(barriers, barrier_id);
-  ++circle.turn;
-  unsigned round = 0;
-  for (int distance = 1; distance < size; distance <<= 1, ++round) {
-    const int to = world_rank((rank + distance) % size);
-    const int from = world_rank((rank - distance + size) % size);
-    const status s = barriers.meet(circle, round, to, from, [this]() noexcept { return lost_member(); });
-    if (s != status::done) return s;
-  }
-  full_fence();
-  return status::done;
+  return message_barrier(id, far_seat, [this]() noexcept { return lost_member(); });
 }
 
 // Two teams whose members are used by different threads may agree on the same place at the same time. Whoever comes too

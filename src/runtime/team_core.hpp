@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -45,6 +46,7 @@ struct team_core : std::enable_shared_from_this<team_core> {
   dissemination::seat far_seat;     ///< of the barrier otherwise
   std::size_t lines_offset = 0;     ///< of the barrier's lines, in every member's segment
   bool has_lines = false;
+  std::atomic<bool> revoked = false;  ///< see revocations.hpp
   int watched = -1;  ///< while this one is being made: a rank of the world whose death may keep members from coming
 
   /// An empty list of ranks means the world.
@@ -57,7 +59,11 @@ struct team_core : std::enable_shared_from_this<team_core> {
   [[nodiscard]] int place(int r) const noexcept {
     return r >= first && r < first + mapped ? places[static_cast<std::size_t>(r - first)] : -1;
   }
-  /// `peer_failed` if a member is dead, and who is to blame.
+  /// `revoked` if it is.
+  [[nodiscard]] status revocation() const noexcept {
+    return revoked.load(std::memory_order_relaxed) ? status::revoked : status::done;
+  }
+  /// `revoked`; `peer_failed` if a member is dead, and who is to blame.
   status lost_member() noexcept;
   /// For what any member may bring about: the same if all others have left, and no other thread is there to do it.
   status nobody_left() noexcept;
@@ -80,7 +86,23 @@ struct team_core : std::enable_shared_from_this<team_core> {
   status allgather_alike(std::span<const std::byte> mine, std::byte* all) noexcept;
   status barrier() noexcept;
   /// By messages, for any fabric. The seat belongs to the barrier of that name, and all members pass it in turn.
-  status message_barrier(std::uint64_t barrier_id, dissemination::seat& seat) noexcept;
+  /// `failed` says why it cannot end, as lost_member does.
+  template <class Failed>
+  status message_barrier(std::uint64_t barrier_id, dissemination::seat& seat, Failed&& failed) noexcept {
+    if (const status s = failed(); s != status::done) return s;
+    dissemination& barriers = *rt->barriers;
+    dissemination::circle& circle = seat.in(barriers, barrier_id);
+    ++circle.turn;
+    unsigned round = 0;
+    for (int distance = 1; distance < size; distance <<= 1, ++round) {
+      const int to = world_rank((rank + distance) % size);
+      const int from = world_rank((rank - distance + size) % size);
+      const status s = barriers.meet(circle, round, to, from, failed);
+      if (s != status::done) return s;
+    }
+    full_fence();
+    return status::done;
+  }
 
   template <class T>
   status allreduce_one(T& value, operation op) noexcept {

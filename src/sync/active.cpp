@@ -21,18 +21,29 @@ bool in_one_memory(const window_core& w) noexcept { return w.team->one_node && w
 /// Blocks until other ranks have counted up what `ready` looks at.
 template <class Ready, class Failed>
 status wait_for_count(window_core& w, Ready ready, Failed failed) noexcept {
-  return in_one_memory(w) ? w.ctx->wait_until(ready, failed) : w.ctx->wait_for_message(ready, failed);
+  const auto fails = [&]() noexcept {
+    const status s = w.revocation();
+    return s != status::done ? s : failed();
+  };
+  return in_one_memory(w) ? w.ctx->wait_until(ready, fails) : w.ctx->wait_for_message(ready, fails);
 }
 
 status barrier(window_core& w) noexcept {
   team_core& team = *w.team;
-  const auto failed = [&team]() noexcept { return team.gone_member(); };
+  const auto lost = [&]() noexcept {
+    const status s = w.revocation();
+    return s != status::done ? s : team.lost_member();
+  };
   if (in_one_memory(w)) {
-    if (const status s = team.lost_member(); s != status::done) return s;
+    if (const status s = lost(); s != status::done) return s;
+    const auto failed = [&]() noexcept {
+      const status s = w.revocation();
+      return s != status::done ? s : team.gone_member();
+    };
     return w.barrier.arrive_and_wait(
         *w.ctx, [&team]() noexcept { team.ring_waiters(); }, failed);
   }
-  return team.message_barrier(w.barrier_id, w.far_seat);
+  return team.message_barrier(w.barrier_id, w.far_seat, lost);
 }
 
 /// How many of the target's posts this rank has used up.
@@ -98,6 +109,12 @@ status await_post(window_core& w, int target) noexcept {
   return s;
 }
 
+/// What a test says of what has not happened: `not_yet`, or that nobody is to wait for it.
+status not_yet(const window_core& w) noexcept {
+  const status s = w.revocation();
+  return s == status::done ? status::not_yet : s;
+}
+
 /// `done`, `peer_failed` or `not_yet`, after a look at the network. What somebody who is gone has said before may be on
 /// its way, for half a second at most.
 status exposure_state(window_core& w) noexcept {
@@ -107,7 +124,7 @@ status exposure_state(window_core& w) noexcept {
   if (const int lost = lost_origin(w); lost >= 0) {
     if (const status s = await_completions(w, lost); s != status::done) return s;
   }
-  return all_completed(w) ? status::done : status::not_yet;
+  return all_completed(w) ? status::done : not_yet(w);
 }
 
 void end_access(window_core& w) noexcept {
@@ -124,6 +141,7 @@ status fence(window_view& view, assertion promises) noexcept {
   const entry_scope in(w, call::fence);
   if (!is_assertion(promises)) return status::bad_argument;
   if (!may_fence(w)) return status::wrong_epoch;
+  if (const status s = w.revocation(); s != status::done) return s;
   if (w.fence != fence_kind::placed) {
     fence_run run(w, promises, false, false);
     return run_to_end(w, run);
@@ -222,7 +240,7 @@ status wait(window_view& view) noexcept {
   const entry_scope in(w, call::wait);
   if (!w.exposed) return status::wrong_epoch;
   const status s = await_completions(w);
-  if (s == status::done || s == status::peer_failed) w.exposed = false;
+  if (s == status::done || s == status::peer_failed || s == status::revoked) w.exposed = false;
   return s;
 }
 
@@ -300,7 +318,7 @@ status test_signal(window_view& view, unsigned signal, std::uint64_t count) noex
   word64& counter = signal_word(w, signal);
   if (take_signals(counter, count)) return status::done;
   w.ctx->progress();
-  return take_signals(counter, count) ? status::done : status::not_yet;
+  return take_signals(counter, count) ? status::done : not_yet(w);
 }
 
 status wait_any_signal(window_view& view, std::span<const unsigned> signals, std::uint64_t count, int from,
@@ -326,7 +344,7 @@ status test_any_signal(window_view& view, std::span<const unsigned> signals, std
   if (which != signals.size()) return status::bad_argument;
   if (take_any(w, signals, count, which)) return status::done;
   w.ctx->progress();
-  return take_any(w, signals, count, which) ? status::done : status::not_yet;
+  return take_any(w, signals, count, which) ? status::done : not_yet(w);
 }
 
 std::uint64_t signal_value(const window_view& view, unsigned signal) noexcept {

@@ -288,6 +288,7 @@ bool fence_run::opened(window_core& w) noexcept {
 }
 
 status fence_run::failed(window_core& w) noexcept {
+  if (const status s = w.revocation(); s != status::done) return s;
   int missing = -1;
   if (among_neighbours_) {
     const fence_state& f = w.fences;

@@ -396,8 +396,9 @@ status await_answer(window_core& w, int target, lock_request& r) noexcept {
     const absence out(w);
     s = w.ctx->wait_for_message(
         [&r]() noexcept { return r.answered.load() == r.number; },
-        [&]() noexcept { return !self && w.ctx->gone(peer) ? status::peer_failed : status::done; });
+        [&]() noexcept { return !self && w.ctx->gone(peer) ? status::peer_failed : w.revocation(); });
   }
+  if (s == status::revoked) release_by_agent(w, target);  // granted or not
   if (s == status::peer_failed) w.ctx->blame(peer);
   if (s != status::done) return s;
   s = r.result;

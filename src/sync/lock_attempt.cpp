@@ -39,7 +39,11 @@ class by_agent final : public lock_attempt {
   }
   status failed() noexcept override {
     const int peer = w_.world_rank(target_);
-    if (target_ == w_.team->rank || !w_.ctx->gone(peer)) return status::done;
+    if (target_ == w_.team->rank || !w_.ctx->gone(peer)) {
+      const status s = w_.revocation();
+      if (s != status::done) cancel();
+      return s;
+    }
     w_.ctx->blame(peer);
     return status::peer_failed;
   }

@@ -374,7 +374,8 @@ class cpu_attempt final : public lock_attempt {
     return leave(wait_.missed(), true);
   }
   status failed() noexcept override {
-    const status s = wait_.failed();
+    status s = w_.revocation();
+    if (s == status::done) s = wait_.failed();
     return s == status::done ? s : leave(s, false);
   }
   [[nodiscard]] bool moved() const noexcept override { return wait_.moved(); }
@@ -435,7 +436,10 @@ status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
     got = wait.ready();
     return got || wait.moved();
   };
-  const auto failed = [&]() noexcept { return wait.failed(); };
+  const auto failed = [&]() noexcept {
+    const status s = w.revocation();
+    return s != status::done ? s : wait.failed();
+  };
   status s = status::done;
   {
     const absence out(w);

@@ -112,8 +112,9 @@ class fompi_wait {
     return w_.ctx->pause(
         part_ns, [this]() noexcept { return lost(); }, &whole_);
   }
-  /// `peer_failed` if the writer that was seen, or whoever has a word, is gone, or who is counted may be.
+  /// `revoked`; `peer_failed` if the writer that was seen, or whoever has a word, is gone, or who is counted may be.
   status lost() noexcept {
+    if (const status s = w_.revocation(); s != status::done) return s;
     const int holder = writer();
     const int gone = holder >= 0 && w_.ctx->gone(holder)                     ? holder
                      : w_.ctx->gone(peer_)                                   ? peer_

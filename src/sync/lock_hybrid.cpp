@@ -24,7 +24,7 @@ class between_homes {
     const bool self = target_ == w_.team->rank;
     const absence out(w_);
     const status s = w_.ctx->pause(
-        ns_, [&]() noexcept { return !self && w_.ctx->gone(peer) ? status::peer_failed : status::done; }, &whole_);
+        ns_, [&]() noexcept { return !self && w_.ctx->gone(peer) ? status::peer_failed : w_.revocation(); }, &whole_);
     if (s == status::peer_failed) w_.ctx->blame(peer);
     ns_ = std::min(2 * ns_, retry_max_ns);
     return s;

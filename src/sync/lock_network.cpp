@@ -162,8 +162,9 @@ class network_wait {
     return w_.ctx->pause(
         part_ns, [this]() noexcept { return lost(); }, &whole_);
   }
-  /// `peer_failed` if a holder that was seen, or the target, is gone, or may be.
+  /// `revoked`; `peer_failed` if a holder that was seen, or the target, is gone, or may be.
   status lost() noexcept {
+    if (const status s = w_.revocation(); s != status::done) return s;
     const int holder = network_only_holder(others());
     if (holder >= 0 && w_.ctx->gone(holder)) {
       w_.ctx->blame(holder);

@@ -68,7 +68,7 @@ status await_answer(window_core& w, int target, std::uint32_t ticket) noexcept {
       deaths_told = deaths;
       tell_deaths(w, target);
     }
-    return status::done;
+    return w.revocation();
   };
   const absence out(w);
   const status s = w.ctx->wait_for_message(ready, failed);
@@ -98,6 +98,10 @@ status lock_range(window_view& view, lock_kind kind, int target, std::uint64_t o
   }
   const status s = await_answer(w, target, mine.entry.ticket);
   if (s == status::done) return s;
+  if (s == status::revoked) {
+    const std::lock_guard guard(w.ctx->lock());
+    send_range_news(w, target, range_news::release, mine.entry);
+  }
   std::erase_if(w.ranges.held, [&](const own_range& each) { return each.entry.ticket == mine.entry.ticket; });
   if (!holds_any(w, target)) (void)unlock(view, target);
   return s;

@@ -180,6 +180,7 @@ status ifence(window_view& view, assertion promises, request_node*& node) noexce
   const entry_scope in(w, call::fence);
   if (!is_assertion(promises)) return status::bad_argument;
   if (!may_fence(w)) return status::wrong_epoch;
+  if (const status s = w.revocation(); s != status::done) return s;
   return start_task(w, std::make_unique<fence_run>(w, promises, false, true), node);
 }
 

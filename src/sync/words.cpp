@@ -27,8 +27,9 @@ status find_element(const window_core& w, std::uint64_t at, std::size_t bytes, c
   return reinterpret_cast<std::uintptr_t>(place) % bytes == 0 ? status::done : status::misaligned;
 }
 
-/// peer_failed if nobody is left who could write it.
+/// peer_failed if nobody is left who could write it; revoked.
 status is_hopeless(const window_core& w, int from) noexcept {
+  if (const status s = w.revocation(); s != status::done) return s;
   if (from < 0) return w.team->nobody_left();
   if (!w.ctx->gone(w.world_rank(from))) return status::done;
   w.ctx->blame(w.world_rank(from));
@@ -57,7 +58,9 @@ status test_until(window_view& view, std::uint64_t at, std::size_t bytes, const 
   if (const status s = find_element(w, at, bytes, place); s != status::done) return s;
   if (ready(place)) return status::done;
   w.ctx->progress();
-  return ready(place) ? status::done : status::not_yet;
+  if (ready(place)) return status::done;
+  const status s = w.revocation();
+  return s == status::done ? status::not_yet : s;
 }
 
 }  // namespace rma::detail

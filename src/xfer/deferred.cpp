@@ -25,11 +25,13 @@ status await_target(window_core& w, int target, int peer) noexcept {
     if (known != f.answers.end() && known->second == number) return status::done;
     send_fence_news(w, target, fence_news::ask, number);
   }
-  const status s = w.ctx->wait_for_peer(peer, [&]() noexcept {
+  const auto is_through = [&]() noexcept {
     const std::lock_guard guard(w.ctx->lock());
     const auto known = f.answers.find(peer);
     return known != f.answers.end() && known->second == number;
-  });
+  };
+  const status s = w.ctx->wait_for_message(
+      is_through, [&]() noexcept { return w.ctx->gone(peer) ? status::peer_failed : w.revocation(); });
   if (s == status::peer_failed) w.ctx->blame(peer);
   return s;
 }

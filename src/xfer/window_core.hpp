@@ -214,6 +214,7 @@ struct window_core : window_view {
   std::atomic<std::uint8_t> objections = 0;
   static constexpr std::uint8_t given_up = 1;    ///< an epoch was abandoned by an exception
   static constexpr std::uint8_t one_thread = 2;  ///< only the thread that made the runtime may call
+  std::atomic<bool> revoked = false;             ///< the window itself, see revocations.hpp
   std::uint64_t id = 0;
   call kind = call::allocate;
   Hints hints;
@@ -282,6 +283,10 @@ struct window_core : window_view {
   std::uint32_t held_count = 0;                             ///< operations in the targets' queues
   gathered_copies gathered;
 
+  /// `revoked` if this window or its team is: waits for other members end with that.
+  [[nodiscard]] status revocation() const noexcept {
+    return revoked.load(std::memory_order_relaxed) ? status::revoked : team->revocation();
+  }
   [[nodiscard]] int size() const noexcept { return team->size; }
   [[nodiscard]] int world_rank(int target) const noexcept { return team->world_rank(target); }
   [[nodiscard]] std::size_t index_of(int target) const noexcept { return static_cast<std::size_t>(target) - first; }

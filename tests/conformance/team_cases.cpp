@@ -450,7 +450,54 @@ void random_sequence(context& ctx) {
   }
 }
 
+// Goal: waits on a revoked team, and on its windows, end on all members, also those that begin later; shrink and the
+// team that it came from go on.
+// Method: one member in turn revokes while the others wait for each other, or for it.
+void revoked_team(context& ctx) {
+  const std::size_t rounds = ctx.rounds(10);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    rma::Team team = ctx.world().split(0);
+    auto win = rma::Window<long>::allocate(team, 2, {.signals = 1});
+    const int by = static_cast<int>(i % static_cast<std::size_t>(ctx.size()));
+    if (ctx.rank() == by) {
+      team.revoke();
+    } else if ((ctx.rank() - by + ctx.size()) % 2 == 0) {
+      ctx.expect(team.try_barrier(), rma::status::revoked, "barrier in a revoked team");
+    } else {
+      ctx.expect(win.try_wait_signal(0, 1, (ctx.rank() + 1) % ctx.size()), rma::status::revoked, "wait for a signal");
+    }
+    ctx.expect(win.try_fence(), rma::status::revoked, "fence afterwards");
+    ctx.expect(team.try_barrier(), rma::status::revoked, "barrier afterwards");
+    rma::Team rest = team.shrink();
+    ctx.equal(rest.size(), team.size(), "members of the shrunken team");
+    rest.barrier();
+    ctx.world().barrier();
+  }
+}
+
+// Goal: a revoked window keeps nobody waiting; its team goes on, and it can be freed.
+void revoked_window(context& ctx) {
+  const std::size_t rounds = ctx.rounds(10);
+  for (std::size_t i = 0; i < rounds; ++i) {
+    auto win = rma::Window<long>::allocate(ctx.world(), 2, {.signals = 1});
+    auto other = rma::Window<long>::allocate(ctx.world(), 2);
+    if (ctx.rank() == static_cast<int>(i % static_cast<std::size_t>(ctx.size()))) {
+      win.revoke();
+    } else {
+      ctx.expect(win.try_wait_signal(0), rma::status::revoked, "wait for a signal");
+    }
+    ctx.expect(win.try_fence(), rma::status::revoked, "fence afterwards");
+    other.fence();
+    other.put(ctx.rank() + 1L, (ctx.rank() + 1) % ctx.size(), 0);
+    other.fence(rma::no_succeed);
+    ctx.equal(other[0], (ctx.rank() + ctx.size() - 1L) % ctx.size() + 1, "put in another window");
+    win.free();
+  }
+}
+
 constexpr test_case team_table[] = {
+    {"team.revoked", revoked_team, no_kind, 2},
+    {"team.revoked_window", revoked_window, no_kind, 2},
     {"team.world_is_everyone", world_is_everyone},
     {"team.split_by_colour_and_key", split_by_colour_and_key},
     {"team.split_ties_and_loners", split_ties_and_loners},

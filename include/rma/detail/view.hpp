@@ -176,6 +176,7 @@ enum class call : std::uint8_t {
   put_signal,
   get_signal,
   accumulate_signal,
+  revoke,
 };
 
 /// One operation as the engine sees it. Layouts are null where the data are contiguous.

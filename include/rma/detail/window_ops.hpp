@@ -37,6 +37,7 @@ status free_window(window_view* window) noexcept;
 void drop_window(window_view* window) noexcept;
 status attach(window_view& window, void* memory, std::size_t bytes, std::uint64_t& displacement) noexcept;
 status detach(window_view& window, void* memory) noexcept;
+status revoke(window_view& window) noexcept;
 void* local_base(const window_view& window) noexcept;
 std::size_t local_bytes(const window_view& window) noexcept;
 status part_bytes(window_view& window, int rank, std::size_t& bytes) noexcept;
