@@ -53,6 +53,16 @@ enum class lock_scheme : std::uint8_t {
   fompi,  ///< foMPI's: a lock_all is one atomic whatever it uses, an exclusive lock four instead of two
 };
 
+/// How puts and gets with layouts reach memory that is not mapped. In RMA_LAYOUT and in traces their names have dashes:
+/// `auto`, `generic`, `multi-w`. Source: dissertation, chapter 8.
+enum class layout_scheme : std::uint8_t {
+  automatic,  ///< RMA_LAYOUT; if that is auto: the least estimate for the number of pieces and bytes. Where the network
+              ///< is one-sided, generic only in epochs of fence, start and neighbours, or with a progress thread: else
+              ///< an operation would need a target that computes
+  generic,    ///< packed into messages, unpacked by the target's handler, which must make progress
+  multi_w,    ///< a write or read of the network for each contiguous piece; generic where it cannot reach the memory
+};
+
 /// Where a hybrid lock is when its window is made.
 enum class lock_home : std::uint8_t { automatic, cpu, network };
 
@@ -73,6 +83,8 @@ struct Hints {
   /// See accumulate_mode. One asked for here that the window cannot have is an error; RMA_ACCUMULATE_MODE is followed
   /// where it can be.
   accumulate_mode accumulate = accumulate_mode::automatic;
+  /// See layout_scheme (RMA_LAYOUT for all windows).
+  layout_scheme layout = layout_scheme::automatic;
   /// See lock_protocol (RMA_LOCK for all windows). One that the window cannot have is an error.
   lock_protocol lock = lock_protocol::automatic;
   /// Of lock "network"; `automatic`: RMA_LOCK_NETWORK.

@@ -126,6 +126,12 @@ fence_kind wished_fence(const settings& config, const Hints& hints) {
   return config.is(knob::fence, "imm-ri") ? fence_kind::imm_ri : fence_kind::automatic;
 }
 
+layout_scheme wished_layout(const settings& config, const Hints& hints) {
+  if (hints.layout != layout_scheme::automatic) return hints.layout;
+  if (config.is(knob::layout, "generic")) return layout_scheme::generic;
+  return config.is(knob::layout, "multi-w") ? layout_scheme::multi_w : layout_scheme::automatic;
+}
+
 namespace {
 
 /// Displacements of a dynamic window are addresses.
@@ -144,9 +150,10 @@ bool can_have_fence(const team_core& team, fence_kind kind) noexcept {
 status check_plan(const team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t& bytes) noexcept {
   bytes = 0;
   if (plan.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / plan.element_bytes) return status::bad_size;
-  const bool known = hints.fence <= fence_kind::imm_ri && hints.accumulate <= accumulate_mode::device &&
-                     hints.lock <= lock_protocol::hybrid && hints.scheme <= lock_scheme::fompi &&
-                     hints.home <= lock_home::network && hints.policy <= lock_policy::adaptive;
+  const bool known = hints.fence <= fence_kind::imm_ri && hints.layout <= layout_scheme::multi_w &&
+                     hints.accumulate <= accumulate_mode::device && hints.lock <= lock_protocol::hybrid &&
+                     hints.scheme <= lock_scheme::fompi && hints.home <= lock_home::network &&
+                     hints.policy <= lock_policy::adaptive;
   if (hints.signals > signals_max || !known || !has_unit(plan, hints)) return status::bad_argument;
   if (!can_have_fence(team, wished_fence(team.rt->config, hints))) return status::not_supported;
   if (plan.kind == call::allocate_shared && !(team.one_node && (team.rt->intranode || team.size == 1)))

@@ -26,6 +26,8 @@ struct agreement {
 };
 
 fence_kind wished_fence(const settings& config, const Hints& hints);
+/// The same of layouts.
+layout_scheme wished_layout(const settings& config, const Hints& hints);
 /// What this rank can say by itself, and how many bytes it needs.
 status check_plan(const team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t& bytes) noexcept;
 /// Collective. `mine`: what check_plan said.

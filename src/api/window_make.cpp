@@ -274,6 +274,8 @@ namespace {
 /// The settings were checked when they were read, hints and what the fabric can do by check_plan.
 void choose_fence(window_core& w) {
   w.fence = wished_fence(w.team->rt->config, w.hints);
+  w.scheme_of_layouts = wished_layout(w.ctx->config(), w.hints);
+  if (w.hints.layout != layout_scheme::automatic) w.layout_why = "Hints::layout";
   w.fence_why = w.hints.fence != fence_kind::automatic ? "Hints::fence" : "RMA_FENCE";
   if (w.fence != fence_kind::automatic) return;
   // One barrier behind writes that are known to be there: less than what any of the others sends, on every fabric.

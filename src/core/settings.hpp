@@ -39,6 +39,7 @@ enum class knob : std::uint8_t {
   intranode,
   promote,
   user_memory,
+  layout,
   accumulate_mode,
   stripe_bias,
   fence,

@@ -31,6 +31,15 @@ enum class write_completion : std::uint8_t {
   placed,  ///< it is in the target's memory, visible to its processor
 };
 
+/// What transfers of a fabric are expected to take: for choosing among protocols, never a promise.
+struct transfer_costs {
+  std::int64_t write_ns = 2'000;    ///< a write or read of few bytes, from its posting until a flush of it is over
+  std::int64_t piece_ns = 200;      ///< for each further one that is posted with it
+  double byte_ns = 0.1;             ///< on the way, for each byte
+  std::int64_t message_ns = 4'000;  ///< a message to the target's handler, until it is acknowledged
+  double message_byte_ns = 0.3;     ///< for each byte in messages, copies at both ends included
+};
+
 struct capabilities {
   std::string_view name;
   std::size_t gather_max = 1;
@@ -54,6 +63,7 @@ struct capabilities {
   /// put in pieces that fits one message is so at least.
   std::size_t handler_bytes_max = ~std::size_t{0};
   std::size_t handler_pieces_bytes_max = ~std::size_t{0};
+  transfer_costs costs{};
   bool copies_by_cpu = false;  ///< write and read are copies by this processor, over when they return
   bool maps_memory = false;    ///< memory of library windows can be mapped
   bool pins_memory = false;    ///< a region takes its memory when it is registered, so that it must not be sparse

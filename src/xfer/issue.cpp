@@ -10,6 +10,7 @@
 #include "xfer/attached_ranges.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/held_operations.hpp"
+#include "xfer/protocol/protocol.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/remote.hpp"
 #include "xfer/wire.hpp"
@@ -168,16 +169,7 @@ status find_attached(window_core& w, int target, const checked_operation& o, fab
   return status::done;
 }
 
-/// Where the target's memory is: in this process, or in a region that the fabric reaches.
-struct location {
-  bool mapped = false;
-  bool registered = true;  ///< the fabric reaches it without the target's help
-  std::byte* base = nullptr;
-  const fabric::region_key* region = nullptr;
-  fabric::region_key attached;  ///< what region points to, of a dynamic window
-};
-
-status locate(window_core& w, const checked_operation& o, location& at) noexcept {
+status locate(window_core& w, const checked_operation& o, placement& at) noexcept {
   at.region = &at.attached;
   const int target = o.args->target;
   if (w.kind == call::create_dynamic) {
@@ -203,7 +195,7 @@ status locate(window_core& w, const checked_operation& o, location& at) noexcept
 }
 
 /// Whether the target's handler does it, rather than the fabric.
-bool handler_is_better(const window_core& w, const location& at, checked_operation& o) noexcept {
+bool handler_is_better(const window_core& w, const placement& at, checked_operation& o) noexcept {
   const fabric::capabilities& caps = w.ctx->wide()->caps();
   o.choose("handler", "the handlers own atomicity");
   if (o.atomic()) return true;
@@ -217,14 +209,23 @@ bool handler_is_better(const window_core& w, const location& at, checked_operati
   const std::size_t most = o.contiguous  ? caps.handler_bytes_max
                            : o.fetches() ? caps.handler_pieces_bytes_max
                                          : std::max(caps.handler_pieces_bytes_max, caps.message_bytes_max);
-  if (!caps.one_sided && o.bytes <= most) return true;
+  const bool scheme_is_asked_for = !o.contiguous && w.scheme_of_layouts != layout_scheme::automatic;
+  if (!caps.one_sided && o.bytes <= most && !scheme_is_asked_for) return true;
   o.choose("fabric", "the target is on another node");
   return false;
 }
 
+/// A put or get whose data are not contiguous, by one of the schemes for that.
+status run_scheme(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
+  const choice made = choose_protocol(w, at, o);
+  o.choose(made.chosen->name.data(), made.why);
+  return made.chosen->start(w, at, o, request);
+}
+
 /// A target on another node.
-status run_far(window_core& w, const location& at, checked_operation& o, request_node** request) noexcept {
-  return handler_is_better(w, at, o) ? run_handler(w, o, request) : run_fabric(w, *at.region, o, request);
+status run_far(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
+  if (handler_is_better(w, at, o)) return run_handler(w, o, request);
+  return o.contiguous ? run_fabric(w, *at.region, o, request) : run_scheme(w, at, o, request);
 }
 
 /// The next operation on this target takes the short way, unless something in the window stands against that for good.
@@ -311,7 +312,7 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
   const operation_args& a = *o.args;
   if (o.bytes == 0) o.choose("none", "no data");
   if (o.bytes != 0) {
-    location at;
+    placement at;
     if (const status s = locate(w, o, at); s != status::done) return s;
     if (w.fence == fence_kind::def && w.access == access_epoch::fence && !w.fences.issuing) [[unlikely]] {
       o.choose("deferred", "the window's fence is def");

@@ -265,6 +265,8 @@ struct window_core : window_view {
   node_barrier barrier;
   std::uint64_t barrier_id = 0;
   dissemination::seat far_seat{};         ///< of the barrier by messages
+  layout_scheme scheme_of_layouts = layout_scheme::automatic;
+  const char* layout_why = "RMA_LAYOUT";
   fence_kind fence = fence_kind::placed;  ///< never automatic
   const char* fence_why = "auto";
   fence_state fences;

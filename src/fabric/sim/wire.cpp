@@ -18,12 +18,31 @@ std::byte* there(const fabric::remote_slice& s) noexcept { return reinterpret_ca
 
 }  // namespace
 
+namespace {
+
+/// What the machine's constants make of a transfer between two nodes of one switch.
+fabric::transfer_costs costs_of(const parameters& p) noexcept {
+  const auto ns = [](time_ps t) { return static_cast<std::int64_t>(t / 1000); };
+  const time_ps way_ps = p.nic_message_time_ps + 2 * p.pcie_latency_ps + p.router_delay_ps();
+  fabric::transfer_costs costs;
+  costs.write_ns = ns(2 * way_ps + p.post_time_ps + p.poll_time_ps);
+  costs.piece_ns = ns(p.post_time_ps);
+  costs.byte_ns = 1 / std::min(p.dma_speed_gbs, p.link_bandwidth_gbs);
+  // The target wakes up for the message, and the origin for its acknowledgement.
+  costs.message_ns = ns(2 * way_ps + 3 * p.wake_time_ps + p.post_time_ps + 2 * p.poll_time_ps + p.handler_time_ps);
+  costs.message_byte_ns = costs.byte_ns + 1 / p.copy_bandwidth_gbs;
+  return costs;
+}
+
+}  // namespace
+
 wire::wire(world& job, const parameters& constants, const topology& over, const weather& today, std::uint64_t seed)
     : job_(job),
       weather_(today),
       dice_(seed),
       model_(job.events(), constants, over, *this),
       fabrics_(static_cast<std::size_t>(job.size()), nullptr) {
+  weather_.caps.costs = costs_of(constants);
   if (job.options().watch_network) {
     const std::size_t engines = static_cast<std::size_t>(job.nodes()) * model_.engines_per_node();
     log_ = std::make_unique<use_log>(over.links() + engines, use_log::limits{});
