@@ -57,19 +57,20 @@ void atomics(perf::bench& b, window& win) {
   if (b.first()) perf::require(win.get(target, 0) == added, "compare_and_swap");
 }
 
+/// As MPI allows: between nodes a lock may be taken as late as by its unlock.
 void locks(perf::bench& b, window& win) {
   auto& points = b.points;
   points.origin({"lock_put_unlock", 8}, [&](std::uint64_t n) {
     for (std::uint64_t i = 0; i < n; ++i) {
-      auto epoch = win.lock(rma::exclusive, target);
+      auto epoch = win.lock(rma::exclusive, target, rma::deferrable);
       win.put(i, target, 0);
     }
   });
   points.origin({"lock_unlock"}, [&](std::uint64_t n) {
-    for (std::uint64_t i = 0; i < n; ++i) auto epoch = win.lock(rma::exclusive, target);
+    for (std::uint64_t i = 0; i < n; ++i) auto epoch = win.lock(rma::exclusive, target, rma::deferrable);
   });
   points.origin({"lock_shared_unlock"}, [&](std::uint64_t n) {
-    for (std::uint64_t i = 0; i < n; ++i) auto epoch = win.lock(rma::shared, target);
+    for (std::uint64_t i = 0; i < n; ++i) auto epoch = win.lock(rma::shared, target, rma::deferrable);
   });
   points.origin({"lock_all_unlock_all"}, [&](std::uint64_t n) {
     for (std::uint64_t i = 0; i < n; ++i) auto epoch = win.lock_all();
@@ -100,7 +101,7 @@ void local_lock(perf::bench& b, window& win) {
 void contended_lock(perf::bench& b, window& win) {
   b.points.everyone({"lock_contended", 8, perf::unit::ns, static_cast<double>(b.ranks())}, [&](std::uint64_t n) {
     for (std::uint64_t i = 0; i < n; ++i) {
-      auto epoch = win.lock(rma::exclusive, 0);
+      auto epoch = win.lock(rma::exclusive, 0, rma::deferrable);
       win.put(i, 0, 1);
     }
     b.world.barrier();

@@ -16,7 +16,7 @@ void locked(perf::bench& b, window& win, perf::update_stream& stream, std::uint6
   for (std::uint64_t i = 0; i < updates; ++i) {
     const std::uint64_t value = stream.next();
     const auto place = perf::place_of(value, b.ranks());
-    auto epoch = win.lock(rma::shared, place.target);
+    auto epoch = win.lock(rma::shared, place.target, rma::deferrable);
     win.accumulate(value, place.target, place.at, rma::bxor);
   }
 }

@@ -22,9 +22,9 @@ struct LockCounts {
   std::int64_t waited_ns = 0;    ///< from request to hold
 };
 
-/// Promises about an epoch, combined with |. A fence that sees one broken does its work all the same, and then says
-/// wrong_epoch: it must not be called again for that. Those of lock, post and start are not used so far. A bit that is
-/// none of these is bad_argument, and the call has done nothing.
+/// Promises about an epoch, and a permission (deferrable), combined with |. A fence that sees a promise broken does its
+/// work all the same, and then says wrong_epoch: it must not be called again for that. A bit that is none of these is
+/// bad_argument, and the call has done nothing.
 enum class assertion : std::uint8_t {
   none = 0,
   no_store = 1,  ///< fence, post: this rank's memory was not written by plain stores since the last one
@@ -33,7 +33,14 @@ enum class assertion : std::uint8_t {
   /// others, and orders nothing that they did before: no store into their own part, no attach
   no_precede = 4,
   no_succeed = 8,  ///< fence: no operation follows; the epoch is closed (on all ranks)
-  no_check = 16,   ///< lock: nobody holds a conflicting lock. post, start: they are known to match
+  /// lock, lock_all: take no lock and exclude nobody; the program knows that nobody holds a conflicting one. post and
+  /// start, both or neither: post tells nobody and start waits for nobody; the program knows that post was called
+  /// first.
+  no_check = 16,
+  /// lock: the lock may be taken as late as by the first operation that somebody waits for, a flush, or unlock; until
+  /// then it excludes nobody. A lock that is taken first takes the window's deferred ones before it, in the order of
+  /// the program. Used by the locks two_sided and automatic between nodes, which need one message for a small epoch.
+  deferrable = 32,
 };
 constexpr assertion operator|(assertion a, assertion b) noexcept {
   return static_cast<assertion>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -45,12 +52,13 @@ constexpr bool has(assertion set, assertion one) noexcept {
 constexpr bool is_assertion(assertion set) noexcept {
   using enum assertion;
   return (static_cast<unsigned>(set) &
-          ~static_cast<unsigned>(no_store | no_put | no_precede | no_succeed | no_check)) == 0;
+          ~static_cast<unsigned>(no_store | no_put | no_precede | no_succeed | no_check | deferrable)) == 0;
 }
 inline constexpr assertion no_store = assertion::no_store;
 inline constexpr assertion no_put = assertion::no_put;
 inline constexpr assertion no_precede = assertion::no_precede;
 inline constexpr assertion no_succeed = assertion::no_succeed;
 inline constexpr assertion no_check = assertion::no_check;
+inline constexpr assertion deferrable = assertion::deferrable;
 
 }  // namespace rma

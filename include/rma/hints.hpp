@@ -36,10 +36,11 @@ enum class fence_kind : std::uint8_t {
 /// `auto`, `two-sided`, `network`, `cpu`, `hybrid`.
 enum class lock_protocol : std::uint8_t {
   /// cpu where all ranks share memory. Across nodes hybrid, and each epoch goes the way that has cost least: a small
-  /// one may wait for its end and go to the target as with two_sided. A target that computes may be waited for;
-  /// `network` promises that it never is.
+  /// one that is deferrable may wait for its end and go to the target as with two_sided. A target that computes may be
+  /// waited for; `network` promises that it never is.
   automatic,
-  two_sided,  ///< lock, operations and unlock go to the target together at unlock; its handler runs them
+  two_sided,  ///< the target's lock manager is the lock; of a deferrable epoch, lock, operations and unlock go there
+              ///< together at unlock, and its handler runs them
   network,    ///< a word that the network's atomics own: the target does nothing
   cpu,        ///< a word in memory that the node's ranks share; others ask the target's lock manager
   hybrid,     ///< cpu and network, the lock migrates between them
@@ -94,6 +95,9 @@ struct Hints {
   lock_home home = lock_home::automatic;
   lock_policy policy = lock_policy::automatic;
   unsigned lock_threshold = 8;
+  /// Each lock() of the window is rma::deferrable (RMA_LOCK=auto:deferred, two-sided:deferred for all windows whose
+  /// `lock` is automatic).
+  bool deferrable = false;
   /// Signals that others can raise here (put_signal and friends); 2^20 at most.
   unsigned signals = 16;
   /// User memory: copy it into shared pages while the window lives, so that the node's ranks map it

@@ -459,14 +459,15 @@ class Window : public window_facts,
 
   // ---- passive target epochs ----------------------------------------------------------------------------------
 
-  /// Locks the target's part; the epoch ends with the returned scope. On other nodes the lock may be taken as late as
-  /// by the first operation that somebody waits for, or by unlock (lock_protocol::two_sided, automatic).
+  /// Locks the target's part; the epoch ends with the returned scope. When lock returns the lock is held, whatever the
+  /// window's lock_protocol is, unless the program has asked for less: `deferrable` takes it later, `no_check` never.
   /// Errors     wrong_epoch if this rank has it locked already or another kind of epoch is open (a fence epoch in which
   ///            nothing is under way ends here); bad_rank; bad_argument for another lock_kind; peer_failed
   /// Cost       uncontended on a node: one locked instruction each for lock and unlock (perf/sync.cpp); in the network
-  ///            one atomic each, of which the second goes out behind puts without waiting for them
+  ///            one atomic each, of which the second goes out behind puts without waiting for them. A small epoch that
+  ///            is deferrable: one message to the target's lock manager and its answer
   Epoch lock(lock_kind kind, int target, assertion promises = assertion::none, source where = source::current()) {
-    if (!is_assertion(promises) || !detail::fast_lock(*view_, kind, target)) [[unlikely]]
+    if (!detail::takes_lock(promises) || !detail::fast_lock(*view_, kind, target)) [[unlikely]]
       detail::lock_or_raise(*view_, kind, target, promises, where);
     return Epoch(view_, target);
   }
@@ -483,7 +484,8 @@ class Window : public window_facts,
   [[nodiscard]] status try_unlock(int target) noexcept { return detail::unlock(*view_, target); }
 
   /// Opens a shared epoch towards every rank. Each target's lock is taken at its first use, so that an operation may
-  /// wait there for who holds it exclusively, or say peer_failed; lock_scheme::fompi takes one for all of them here.
+  /// wait there for who holds it exclusively, or say peer_failed; lock_scheme::fompi takes one for all of them here,
+  /// and no_check takes none.
   /// Errors     as lock
   Epoch lock_all(assertion promises = assertion::none, source where = source::current()) {
     const status s = try_lock_all(promises);
@@ -491,7 +493,7 @@ class Window : public window_facts,
     return Epoch(view_, -1);
   }
   [[nodiscard]] status try_lock_all(assertion promises = assertion::none) noexcept {
-    return is_assertion(promises) ? detail::lock_all(*view_) : status::bad_argument;
+    return detail::lock_all(*view_, promises);
   }
   void unlock_all(source where = source::current()) {
     const status s = try_unlock_all();

@@ -187,7 +187,7 @@ std::string not_locked(const window_core& w, const refusal& r) {
 
 constexpr const char* unknown_kind = "a kind of lock that is neither rma::shared nor rma::exclusive";
 constexpr const char* unknown_assertion =
-    "an assertion with a bit that none of rma::no_store, no_put, no_precede, no_succeed and no_check has";
+    "an assertion with a bit that none of rma::no_store, no_put, no_precede, no_succeed, no_check and deferrable has";
 
 /// Calls that get a list of ranks.
 bool takes_group(call c) noexcept { return c == call::post || c == call::start || c == call::neighbours; }

@@ -36,11 +36,12 @@ wishes wishes_of(const team_core& team, const window_plan& plan, const Hints& hi
     ((all = all << 8 | static_cast<std::uint64_t>(each)), ...);
     return all;
   };
+  const unsigned policy = static_cast<unsigned>(hints.policy) << 1 | (hints.deferrable ? 1U : 0U);
   return {static_cast<std::uint64_t>(plan.kind),
           unit_of(plan, hints),
           hints.signals,
           static_cast<std::uint64_t>(hints.accumulate),
-          std::uint64_t{hints.lock_threshold} << 32 | digits(hints.lock, hints.scheme, hints.home, hints.policy),
+          std::uint64_t{hints.lock_threshold} << 32 | digits(hints.lock, hints.scheme, hints.home, policy),
           static_cast<std::uint64_t>(wished_fence(team.rt->config, hints))};
 }
 
@@ -61,8 +62,8 @@ std::string difference(const team_core& team, const window_plan& plan, const Hin
                          name_of(hints.accumulate));
     case alike::lock:
       return fmt::format(
-          "the ranks wish different locks, this one '{}' (Hints::lock, scheme, home, policy and "
-          "lock_threshold)",
+          "the ranks wish different locks, this one '{}' (Hints::lock, scheme, home, policy, "
+          "deferrable and lock_threshold)",
           name_of(hints.lock));
     case alike::count_: return "the ranks wish different windows";
     case alike::fence:

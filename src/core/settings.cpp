@@ -86,9 +86,9 @@ constexpr definition table[] = {
     {"RMA_BARRIER", "auto", form::words, "auto|messages|words",
      "how ranks of different nodes tell each other in barriers and plain fences: words are written into memory that "
      "the other looks at, where the fabric can (verbs); auto: where it seldom sleeps meanwhile, else messages"},
-    {"RMA_LOCK", "auto", form::words, "auto|two-sided|network|cpu|hybrid",
+    {"RMA_LOCK", "auto", form::words, "auto|auto:deferred|two-sided|two-sided:deferred|network|cpu|hybrid",
      "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else for "
-     "each epoch what has cost least"},
+     "each epoch what has cost least; deferred: a lock may be taken after lock() has returned, as late as by unlock"},
     {"RMA_LOCK_NETWORK", "word", form::words, "word|agent|fompi",
      "scheme of lock network, where the window's hints do not say: word, one for each target; agent, shared locks are "
      "counted by the target's lock manager; fompi, a global word, by which lock_all is one atomic, an exclusive lock "

@@ -51,6 +51,13 @@ std::uint32_t& starts_of(window_core& w, int target) noexcept {
   return w.is_far(target) ? w.far(target).starts : w.told[w.index_of(target)].starts;
 }
 
+/// A post with no_check: no message comes of it. A mapped rank's next one counts it, too.
+void take_for_posted(window_core& w, int target) noexcept {
+  if (w.block_of(target) != nullptr) return;
+  const std::lock_guard guard(w.ctx->lock());
+  ++w.told_by_message[w.world_rank(target)].posts;
+}
+
 /// How often a mapped rank has told this one, in one of the block's two arrays.
 std::uint32_t told_by(const window_core& w, std::size_t array_at, int rank) noexcept {
   return w.array<word32>(w.my_block(), array_at)[w.index_of(rank)].load();
@@ -182,11 +189,16 @@ status post(window_view& view, const int* group, std::size_t count, assertion pr
   w.exposed = true;
   w.exposure_group.assign(group, group + count);
   for (const int origin : w.exposure_group) {
-    if (w.block_of(origin) == nullptr) {
+    const bool by_message = w.block_of(origin) == nullptr;
+    if (by_message) {
       const std::lock_guard guard(w.ctx->lock());
       ++w.told_by_message[w.world_rank(origin)].posted;
     }
-    notify(w, origin, counter_kind::post, 0);
+    if (!has(promises, assertion::no_check)) {
+      notify(w, origin, counter_kind::post, 0);
+    } else if (!by_message) {
+      ++w.told[w.index_of(origin)].posts;  // that they are so many is told by the next post
+    }
   }
   return status::done;
 }
@@ -202,14 +214,18 @@ status start(window_view& view, const int* group, std::size_t count, assertion p
   if (const status s = check_group(w, group, count); s != status::done) return s;
   w.access = access_epoch::opening;
   w.allow_locks(false);
-  for (std::size_t i = 0; i < count; ++i) {
+  const bool checked = !has(promises, assertion::no_check);
+  for (std::size_t i = 0; checked && i < count; ++i) {
     if (const status s = await_post(w, group[i]); s != status::done) {
       end_access(w);
       return s;
     }
   }
   // Only now: a start that fails leaves the posts of the living to the next one.
-  for (std::size_t i = 0; i < count; ++i) ++starts_of(w, group[i]);
+  for (std::size_t i = 0; i < count; ++i) {
+    ++starts_of(w, group[i]);
+    if (!checked) take_for_posted(w, group[i]);
+  }
   w.access = access_epoch::start;
   w.access_group.assign(group, group + count);
   for (const int target : w.access_group) {

@@ -18,16 +18,6 @@ void explain(target_state& state, const char* how, const char* why) noexcept {
   state.lock_why = why;
 }
 
-/// The way that a hybrid lock has taken.
-void explain_path(target_state& state) noexcept {
-  switch (state.path) {
-    case lock_path::cpu: return explain(state, "cpu", "auto: the lock is in its node's memory");
-    case lock_path::agent:
-      return explain(state, "cpu", "auto: the lock manager has answered well; more than a small epoch");
-    case lock_path::network: return explain(state, "network", "auto: the lock is in the network");
-  }
-}
-
 status acquire_now(window_core& w, int target, lock_kind kind) noexcept {
   if (const status s = send_deferred_before(w, -1); s != status::done) return s;
   const status s = acquire_hybrid(w, target, kind);
@@ -145,10 +135,22 @@ status release_there(window_core& w, int target, lock_kind kind) noexcept {
 
 }  // namespace
 
-status acquire_auto(window_core& w, int target, lock_kind kind) noexcept {
+void explain_path(target_state& state) noexcept {
+  switch (state.path) {
+    case lock_path::cpu: return explain(state, "cpu", "auto: the lock is in its node's memory");
+    case lock_path::agent:
+      return explain(state, "cpu",
+                     state.deferrable == deferral::none
+                         ? "auto: the lock manager has answered well"
+                         : "auto: the lock manager has answered well; more than a small epoch");
+    case lock_path::network: return explain(state, "network", "auto: the lock is in the network");
+  }
+}
+
+status acquire_auto(window_core& w, int target, lock_kind kind, deferral by) noexcept {
   target_state& state = w.state_of(target);
   state.epoch_bytes = 0;
-  const bool now = w.block_of(target) != nullptr || w.access == access_epoch::lock_all;
+  const bool now = by == deferral::none || w.block_of(target) != nullptr || w.access == access_epoch::lock_all;
   // Of several threads none lets an epoch wait, see acquire_two_sided.
   if (now || w.crowded) return acquire_now(w, target, kind);
   if (state.experience.place != lock_place::cpu) {
@@ -159,15 +161,14 @@ status acquire_auto(window_core& w, int target, lock_kind kind) noexcept {
     state.experience = found_at(state.experience, lock_place::cpu);
   }
   begin_deferred(w, target, kind);
-  explain(state, "two-sided", "auto: the lock manager has answered well; the epoch waits while it is small");
   return status::done;
 }
 
 status release_auto(window_core& w, int target, lock_kind kind) noexcept {
   target_state& state = w.state_of(target);
   if (state.epoch != nullptr) return release_deferred(w, target);
-  if (state.path == lock_path::network && w.block_of(target) == nullptr && !w.failed() && !w.crowded)
-    return release_there(w, target, kind);
+  const bool may_come = state.deferrable != deferral::none && w.block_of(target) == nullptr;
+  if (state.path == lock_path::network && may_come && !w.failed() && !w.crowded) return release_there(w, target, kind);
   return release_hybrid(w, target, kind);
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sync/lock_agent.hpp"
+#include "sync/lock_auto.hpp"
 #include "sync/lock_hybrid.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/message_maker.hpp"
@@ -47,6 +48,21 @@ class epoch_pieces {
 
 constexpr std::size_t framing_bytes = sizeof(lock_header) + sizeof(std::uint32_t);
 
+/// For the trace.
+const char* why_deferred(bool by_auto, deferral by) noexcept {
+  switch (by) {
+    case deferral::none: break;
+    case deferral::call:
+      return by_auto ? "auto: the lock manager has answered well; the call is deferrable" : "the call is deferrable";
+    case deferral::hint:
+      return by_auto ? "auto: the lock manager has answered well; Hints::deferrable" : "Hints::deferrable";
+    case deferral::setting:
+      return by_auto ? "auto: the lock manager has answered well; RMA_LOCK=auto:deferred"
+                     : "RMA_LOCK=two-sided:deferred";
+  }
+  return "";
+}
+
 }  // namespace
 
 void end_epoch(window_core& w, int target) noexcept {
@@ -86,6 +102,8 @@ void begin_deferred(window_core& w, int target, lock_kind kind) {
   target_state& state = w.state_of(target);
   state.epoch = std::make_unique<deferred_epoch>();
   state.epoch->kind = kind;
+  state.lock_how = "two-sided:deferred";
+  state.lock_why = why_deferred(w.defers_far, state.deferrable);
 }
 
 std::unique_ptr<deferred_epoch> take_deferred(window_core& w, int target) {
@@ -93,10 +111,10 @@ std::unique_ptr<deferred_epoch> take_deferred(window_core& w, int target) {
   return std::exchange(w.state_of(target).epoch, nullptr);
 }
 
-status acquire_two_sided(window_core& w, int target, lock_kind kind) noexcept {
+status acquire_two_sided(window_core& w, int target, lock_kind kind, deferral by) noexcept {
   // Of several threads none asks for what another one wants: its own thread is not at hand to let go of it.
   if (w.crowded) return acquire_by_agent(w, target, kind);
-  if (target == w.team->rank) {
+  if (by == deferral::none || target == w.team->rank) {
     if (const status s = send_deferred_before(w, -1); s != status::done) return s;
     return acquire_by_agent(w, target, kind);
   }
@@ -142,6 +160,9 @@ status send_deferred(window_core& w, int target) noexcept {
   const lock_kind kind = w.state_of(target).epoch->kind;
   const status s = w.defers_far ? acquire_hybrid(w, target, kind) : acquire_by_agent(w, target, kind);
   if (s != status::done) return s;
+  target_state& state = w.state_of(target);
+  state.lock_how = "";
+  if (w.defers_far) explain_path(state);
   (void)take_deferred(w, target);
   send_operations(w, target);
   return status::done;

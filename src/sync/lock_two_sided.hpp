@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lock "two-sided", origin's side: lock, operations and unlock wait for the unlock and go to the target together. The
-/// target's lock manager (lock_agent.hpp) runs them.
+/// Lock "two-sided", origin's side: the target's lock manager (lock_agent.hpp) is the lock. Lock, operations and unlock
+/// of a deferrable epoch wait for the unlock and go to the target together, where the lock manager runs them.
 ///
-///   lock: nothing --put, get, accumulate--> they wait --unlock--> one or more messages, one answer
+///   lock, deferrable: nothing --put, get, accumulate--> they wait --unlock--> one or more messages, one answer
 ///   what cannot wait (flush, a value that is fetched, a request, a signal): the lock is asked for now, what waited is
 ///   sent, and the rest of the epoch goes as with any other lock
 ///
-/// Locks are asked for in the order of the program's calls: one that cannot wait sends the earlier ones first.
+/// Locks of a window are taken in the order of the program's calls: one that is taken first sends the earlier ones.
 ///
 /// Where several threads share the window (thread_level::multiple), the lock is asked for at once.
 ///
@@ -24,7 +24,7 @@ namespace rma::detail {
 /// takes those that were locked before `target` (-1: all) and sends what waits for them.
 status send_deferred_before(window_core& w, int target) noexcept;
 
-/// Nothing is sent yet: the operations of the epoch that begins wait.
+/// Nothing is sent yet: the operations of the epoch that begins wait. target_state::deferrable says why.
 void begin_deferred(window_core& w, int target, lock_kind kind);
 /// The epoch that waits, which is no more.
 std::unique_ptr<deferred_epoch> take_deferred(window_core& w, int target);
@@ -38,8 +38,8 @@ void end_epoch(window_core& w, int target) noexcept;
 /// The operations of an epoch whose lock this rank holds now.
 void send_operations(window_core& w, int target);
 
-/// Nothing is sent yet; this rank's own lock is taken at once, since its plain loads and stores cannot wait.
-status acquire_two_sided(window_core& w, int target, lock_kind kind) noexcept;
+/// With `by`, nothing is sent yet, but this rank's own lock is taken at once: its plain loads and stores cannot wait.
+status acquire_two_sided(window_core& w, int target, lock_kind kind, deferral by) noexcept;
 /// Sends what has waited, or lets go of a lock that was asked for before. Waits for the target.
 status release_two_sided(window_core& w, int target) noexcept;
 

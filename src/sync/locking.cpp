@@ -35,16 +35,31 @@ void choose_policy(window_core& w) {
   w.policy_threshold = static_cast<std::uint32_t>(config.number(knob::lock_policy));
 }
 
-status ask(window_core& w, int target, lock_kind kind) noexcept {
+status ask(window_core& w, int target, lock_kind kind, deferral by) noexcept {
   switch (w.locks) {
-    case lock_protocol::two_sided: return acquire_two_sided(w, target, kind);
+    case lock_protocol::two_sided: return acquire_two_sided(w, target, kind, by);
     case lock_protocol::network:
       if (w.scheme == lock_scheme::fompi) return acquire_fompi(w, target, kind);
       return counted_by_agent(w, kind) ? acquire_by_agent(w, target, kind) : acquire_network(w, target, kind);
-    case lock_protocol::hybrid: return w.defers_far ? acquire_auto(w, target, kind) : acquire_hybrid(w, target, kind);
+    case lock_protocol::hybrid:
+      return w.defers_far ? acquire_auto(w, target, kind, by) : acquire_hybrid(w, target, kind);
     default: break;
   }
   return maps_lock(w, target) ? acquire_cpu(w, target, kind) : acquire_by_agent(w, target, kind);
+}
+
+/// RMA_LOCK is the name of a protocol, and perhaps ":deferred".
+constexpr std::string_view deferred_suffix = ":deferred";
+
+bool is_lock(std::string_view setting, lock_protocol protocol) noexcept {
+  if (setting.ends_with(deferred_suffix)) setting.remove_suffix(deferred_suffix.size());
+  return setting == name_of(protocol);
+}
+
+deferral wished_deferral(const window_core& w) noexcept {
+  if (w.hints.deferrable) return deferral::hint;
+  const bool by_setting = w.hints.lock == lock_protocol::automatic;
+  return by_setting && w.ctx->config().text(knob::lock).ends_with(deferred_suffix) ? deferral::setting : deferral::none;
 }
 
 /// The lock of a lock_all epoch is one for all targets.
@@ -81,7 +96,7 @@ lock_protocol wished_lock(const Hints& hints, const settings& config) noexcept {
   if (hints.lock != lock_protocol::automatic) return hints.lock;
   for (const lock_protocol each :
        {lock_protocol::two_sided, lock_protocol::network, lock_protocol::cpu, lock_protocol::hybrid}) {
-    if (config.is(knob::lock, name_of(each))) return each;
+    if (is_lock(config.text(knob::lock), each)) return each;
   }
   return lock_protocol::automatic;
 }
@@ -112,6 +127,7 @@ status choose_lock(window_core& w, std::string& why_not) {
   const auto& places = w.team->places;
   w.alone = std::count_if(places.begin(), places.end(), [](std::int32_t place) { return place >= 0; }) <= 1;
   w.defers = w.locks == lock_protocol::two_sided;
+  w.deferrable = wished_deferral(w);
   if (w.locks == lock_protocol::hybrid) choose_policy(w);
   if (w.locks == lock_protocol::network) choose_scheme(w);
   const bool counts_readers = w.scheme == lock_scheme::agent;
@@ -141,13 +157,24 @@ status release_all(window_core& w) noexcept {
   return release_fompi_all(w);
 }
 
-status acquire_lock(window_core& w, int target, lock_kind kind) noexcept {
+status go_unchecked(window_core& w, int target) noexcept {
   if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
+  target_state& state = w.state_of(target);
+  state.lock_how = "none";
+  state.lock_why = "no_check";
+  return status::done;
+}
+
+status acquire_lock(window_core& w, int target, lock_kind kind, deferral by) noexcept {
+  if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
+  target_state& state = w.state_of(target);
+  state.lock_how = "";
+  state.deferrable = by;
   if (w.access == access_epoch::lock_all && locks_all_at_once(w)) return status::done;
   if (w.locks == lock_protocol::cpu && maps_lock(w, target)) return acquire_cpu(w, target, kind);
   const std::int64_t begin_ns = w.ctx->around().now_ns();
   const std::uint64_t migrations = w.counts.migrations;
-  const status s = ask(w, target, kind);
+  const status s = ask(w, target, kind, by);
   w.counts.waited_ns += w.ctx->around().now_ns() - begin_ns;
   ++(w.is_far(target) ? w.counts.remote : w.counts.local);
   const std::lock_guard guard(w.ctx->lock());
@@ -157,6 +184,7 @@ status acquire_lock(window_core& w, int target, lock_kind kind) noexcept {
 }
 
 bool release_follows_writes(window_core& w, int target) noexcept {
+  if (w.held(target) == held_unchecked || (w.access == access_epoch::lock_all && w.unchecked != 0)) return false;
   const target_state& state = w.state_of(target);
   const bool by_network =
       w.locks == lock_protocol::network
@@ -174,7 +202,7 @@ status finish_release(window_core& w, int target) noexcept {
   far_target& far = w.far(target);
   operation_record* const started = std::exchange(far.releasing, nullptr);
   if (started == nullptr) return release_lock(w, target, lock_kind::shared);
-  if (w.defers_far) far.experience = after_epoch(far.experience, far.epoch_bytes);
+  if (w.defers_far && far.deferrable != deferral::none) far.experience = after_epoch(far.experience, far.epoch_bytes);
   far.path = lock_path::cpu;  // what an inlined lock is, which says nothing
   return finish_release_network(w, target, started);
 }

@@ -27,7 +27,10 @@ status acquire_all(window_core& w) noexcept;
 status release_all(window_core& w) noexcept;
 /// A request of this rank asks for the target's lock.
 bool is_wanted(const window_core& w, int target) noexcept;
-status acquire_lock(window_core& w, int target, lock_kind kind) noexcept;
+/// With `by`, the lock may be left for later by the locks that can do so.
+status acquire_lock(window_core& w, int target, lock_kind kind, deferral by) noexcept;
+/// no_check: there is nothing to take.
+status go_unchecked(window_core& w, int target) noexcept;
 status release_lock(window_core& w, int target, lock_kind kind) noexcept;
 /// The lock is let go of by an atomic of the fabric that reaches the target's memory after what this epoch has written
 /// there: release_lock need not wait for that.

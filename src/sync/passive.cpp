@@ -34,6 +34,26 @@ void close_target(window_core& w, int target) noexcept {
   window_core::close(t);
 }
 
+/// What a lock() or lock_all() with these promises may leave for later, and by what.
+deferral deferral_of(const window_core& w, assertion promises) noexcept {
+  return has(promises, assertion::deferrable) ? deferral::call : w.deferrable;
+}
+
+/// Of an epoch that is closed; `held` is what it was held as.
+status give_back(window_core& w, int target, std::uint8_t held) noexcept {
+  if (held != held_unchecked) return release_lock(w, target, static_cast<lock_kind>(held));
+  full_fence();  // as an unlock is one
+  return status::done;
+}
+
+/// The end of a lock_all epoch that has taken no lock.
+void close_unchecked(window_core& w) noexcept {
+  w.far_open = 0;
+  for (const int target : std::exchange(w.far_used, {})) w.far(target).held = 0;
+  for (target_view* t = std::exchange(w.used_first, nullptr); t != nullptr; t = t->used_next) close_target(*t);
+  full_fence();
+}
+
 int rank_of(const window_core& w, const target_view& t) noexcept {
   return static_cast<int>(w.first) + static_cast<int>(&t - w.targets);
 }
@@ -62,6 +82,10 @@ status let_go_of_far(window_core& w, int target) noexcept {
 /// The end of a lock_all epoch. In memory one fence serves all targets.
 status let_go_of_all(window_core& w) noexcept {
   status result = status::done;
+  if (w.unchecked != 0) {
+    close_unchecked(w);
+    return result;
+  }
   w.far_open = 0;
   const std::vector<int> far_used = std::exchange(w.far_used, {});
   if (!far_used.empty()) full_fence();  // what was stored in the epoch, before the adapter is asked
@@ -149,17 +173,20 @@ status lock_slow(window_view& view, lock_kind kind, int target, assertion promis
   if (const status s = leave_fence(w); s != status::done) return s;
   if (open_towards(w, target) || is_claimed(w, target) || is_wanted(w, target)) return status::wrong_epoch;
   const claim mine(w, target);
+  const bool checked = !has(promises, assertion::no_check);
   ++w.locks_open;  // before other threads are let in
-  if (const status s = acquire_lock(w, target, kind); s != status::done) {
+  const status s = checked ? acquire_lock(w, target, kind, deferral_of(w, promises)) : go_unchecked(w, target);
+  if (s != status::done) {
     --w.locks_open;
     return s;
   }
+  const std::uint8_t held = checked ? static_cast<std::uint8_t>(kind) : held_unchecked;
   if (w.is_far(target)) {
-    w.far(target).held = static_cast<std::uint8_t>(kind);
+    w.far(target).held = held;
     return status::done;
   }
   target_view& t = w.views[w.index_of(target)];
-  t.held = static_cast<std::uint8_t>(kind);
+  t.held = held;
   t.flushable = w.inline_sync;
   window_core::open(t);
   return status::done;
@@ -173,7 +200,6 @@ status unlock_slow(window_view& view, int target) noexcept {
   if (const status s = await_claim(w, target); s != status::done) return s;  // another thread may be asking for it now
   const std::uint8_t held = w.held(target);
   if (held == 0 || held == held_by_lock_all) return status::not_locked;
-  const auto kind = static_cast<lock_kind>(held);
   target_state& state = w.state_of(target);
   state.experience.writes = state.dirty && only_writes(w, target);
   const bool follows = release_follows_writes(w, target);
@@ -181,24 +207,29 @@ status unlock_slow(window_view& view, int target) noexcept {
   const claim mine(w, target);
   close_target(w, target);
   --w.locks_open;
-  const status released = release_lock(w, target, kind);
+  const status released = give_back(w, target, held);
   if (follows) flushed = released == status::done ? complete_followed(w, target) : complete_target(w, target);
   w.ctx->look_for_others();  // not before: somebody may wait for the lock
   return flushed != status::done ? flushed : released;
 }
 
-status lock_all_slow(window_view& view) noexcept {
+status lock_all_slow(window_view& view, assertion promises) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::lock_all);
+  if (!is_assertion(promises)) return status::bad_argument;
   if (w.locks_open != 0 || w.access == access_epoch::lock_all) return status::wrong_epoch;
   if (const status s = leave_fence(w); s != status::done) return s;
-  if (const status s = acquire_all(w); s != status::done) return s;
+  const bool checked = !has(promises, assertion::no_check);
+  if (const status s = checked ? acquire_all(w) : status::done; s != status::done) return s;
   if (w.locks_open != 0 || w.access != access_epoch::none) {  // another thread has been here meanwhile
-    (void)release_all(w);
+    if (checked) (void)release_all(w);
     return status::wrong_epoch;
   }
   w.access = access_epoch::lock_all;
+  w.unchecked = checked ? 0 : 1;
+  w.far_open = w.unchecked;  // no inlined unlock_all
+  w.all_deferrable = deferral_of(w, promises);
   w.allow_locks(false);
   return status::done;
 }
@@ -208,7 +239,9 @@ status touch(window_core& w, int target) noexcept {
   if (const status s = await_claim(w, target); s != status::done) return s;
   if (w.held(target) != 0) return status::done;  // another thread has used it first
   const claim mine(w, target);
-  if (const status s = acquire_lock(w, target, lock_kind::shared); s != status::done) return s;
+  const status s =
+      w.unchecked != 0 ? go_unchecked(w, target) : acquire_lock(w, target, lock_kind::shared, w.all_deferrable);
+  if (s != status::done) return s;
   if (w.is_far(target)) {
     w.far(target).held = held_by_lock_all;
     w.far_used.push_back(target);
@@ -310,7 +343,7 @@ void abandon_epoch(window_view& view, int target) noexcept {
     const std::uint8_t held = w.held(target);
     close_target(w, target);
     --w.locks_open;
-    (void)release_lock(w, target, static_cast<lock_kind>(held));
+    (void)give_back(w, target, held);
     return;
   }
   (void)let_go_of_all(w);

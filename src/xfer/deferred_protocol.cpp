@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocol "deferred": operations of an epoch of lock "two-sided", or of a small one of lock "auto", wait at the
-/// origin for its end. lock_two_sided.cpp makes the messages of them that the target's handler gets. Source:
+/// Protocol "deferred": operations of a deferrable epoch of lock "two-sided", or of a small one of lock "auto", wait at
+/// the origin for its end. lock_two_sided.cpp makes the messages of them that the target's handler gets. Source:
 /// dissertation ch. 4 (the baseline that direct passive is compared with).
 #include <algorithm>
 #include <mutex>

@@ -20,9 +20,9 @@ const target_state* state_if_known(const window_core& w, int target) noexcept {
   return far == w.far_targets.end() ? nullptr : far->second.get();
 }
 
-/// Where lock "auto" has chosen a way for the target's lock, and said why; else null.
+/// Where the target's lock goes a way of its own, and says why; else null.
 const target_state* chosen_for(const window_core& w, int target) noexcept {
-  const target_state* const found = w.defers_far ? state_if_known(w, target) : nullptr;
+  const target_state* const found = state_if_known(w, target);
   return found == nullptr || *found->lock_how == '\0' ? nullptr : found;
 }
 
@@ -72,6 +72,9 @@ void explain(trace_event& e, const window_core& w, call what, int target, bool u
       if (const target_state* const chosen = chosen_for(w, target); chosen != nullptr) {
         e.protocol = chosen->lock_how;
         e.why = chosen->lock_why;
+      } else if (target < 0 && w.unchecked != 0) {
+        e.protocol = "none";
+        e.why = "no_check";
       }
       break;
     case call::flush:

@@ -23,7 +23,7 @@ struct lock_experience {
   std::int64_t atomic_ns = 0;              ///< what one atomic of the network has taken, at best; 0: not known
   std::int64_t debt_ns = 0;                ///< lost by asking the manager, less what was saved
   bool writes = false;                     ///< the last epoch ended with nothing but writes under way
-  std::uint32_t small_epochs = 0;          ///< in a row, in network mode (lock "auto")
+  std::uint32_t small_epochs = 0;          ///< deferrable ones in a row, in network mode (lock "auto")
   std::uint32_t home_after = 8;            ///< so many, and the manager is asked whether it answers
 };
 inline constexpr std::uint32_t home_after_max = 4096;

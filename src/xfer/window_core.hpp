@@ -108,7 +108,16 @@ struct attachment {
   fabric::region_key wide{};  ///< for the fabric between nodes; bytes 0: only by the owner's handler
 };
 
-/// An epoch of lock "two-sided" that the target knows nothing of yet. Its operations are in the target's queue.
+/// By what a lock may be taken later than by its lock call.
+enum class deferral : std::uint8_t {
+  none,     ///< it may not
+  call,     ///< rma::deferrable
+  hint,     ///< Hints::deferrable
+  setting,  ///< RMA_LOCK=...:deferred
+};
+
+/// An epoch of lock "two-sided" or "auto" that the target knows nothing of yet. Its operations are in the target's
+/// queue.
 struct deferred_epoch {
   lock_kind kind = lock_kind::shared;
   std::uint32_t count = 0;  ///< of the operations
@@ -146,10 +155,11 @@ struct target_state {
   lock_path path = lock_path::cpu;  ///< of the lock that this rank holds there
   lock_experience experience;       ///< of its hybrid lock
   std::uint64_t epoch_bytes = 0;    ///< of the open epoch, if it goes by the network (lock "auto")
-  const char* lock_how = "";        ///< what lock "auto" has chosen last, and why: for the trace
+  const char* lock_how = "";        ///< how the lock was taken last if not as all of its window, and why: for the trace
   const char* lock_why = "";
+  deferral deferrable = deferral::none;   ///< of the lock that this rank has asked for last
   std::uint64_t left_wanted = 0;          ///< its network word as this rank left it, if others wanted it
-  std::unique_ptr<deferred_epoch> epoch;  ///< of lock "two-sided", until it is sent
+  std::unique_ptr<deferred_epoch> epoch;  ///< whose lock is deferred, until it is sent
   std::uint32_t immediates = 0;           ///< that went there in this fence epoch, and have not failed
   bool channel = false;                   ///< in fence_state::channels
   bool finish_due = false;                ///< a put of this fence epoch went there without an immediate
@@ -172,7 +182,7 @@ struct far_target : target_state {
   bool reachable = false;  ///< by the fabric, not only by its handler
   bool plain = false;      ///< puts and gets always go by the fabric: nothing has to be chosen
   bool unplaced = false;   ///< writes went there whose completion does not say that they are in its memory
-  std::uint8_t held = 0;   ///< lock_kind that this rank holds, 0 none
+  std::uint8_t held = 0;   ///< lock_kind that this rank holds, held_..., or 0 none
   operation_record* releasing = nullptr;  ///< the atomic that lets go of the lock, under way
   std::uint32_t starts = 0;               ///< posts used up
   std::uint64_t bytes = 0;                ///< of its part
@@ -237,11 +247,13 @@ struct window_core : window_view {
   std::uint32_t policy_threshold = 0;
   bool alone = false;  ///< no other member is on this node
   LockCounts counts;
-  std::vector<int> deferred;                ///< targets with an epoch that is not sent, in the order of their locks
-  bool defers = false;                      ///< operations of a passive epoch wait for its end
-  bool defers_far = false;                  ///< lock "auto": small ones towards other nodes may
-  bool manager_first = false;               ///< ... and its lock manager answers when the fabric's atomics would
-  std::shared_ptr<class lock_agent> agent;  ///< the lock manager of this rank's part; null: nobody needs one
+  std::vector<int> deferred;                 ///< targets with an epoch that is not sent, in the order of their locks
+  bool defers = false;                       ///< lock "two-sided": deferrable epochs wait for their end
+  bool defers_far = false;                   ///< lock "auto": small ones towards other nodes may
+  deferral deferrable = deferral::none;      ///< each lock of this window
+  deferral all_deferrable = deferral::none;  ///< those of the open lock_all epoch
+  bool manager_first = false;                ///< ... and its lock manager answers when the fabric's atomics would
+  std::shared_ptr<class lock_agent> agent;   ///< the lock manager of this rank's part; null: nobody needs one
   std::unordered_map<int, std::unique_ptr<lock_request>> lock_requests;  ///< by target; guarded by the progress lock
   std::uint64_t lock_pauses = 0;                                         ///< of waits for network locks
   std::uint64_t dice = 0;                                                ///< where contenders' pauses are drawn from
@@ -295,7 +307,7 @@ struct window_core : window_view {
   [[nodiscard]] bool is_far(int target) const noexcept { return team->place(target) < 0; }
   [[nodiscard]] far_target& far(int target) { return target == last_far ? *last_far_target : find_far_target(target); }
   [[nodiscard]] target_state& state_of(int target) { return is_far(target) ? far(target) : states[index_of(target)]; }
-  /// The lock_kind that this rank holds there, 0 none.
+  /// The lock_kind that this rank holds there, held_..., or 0 none.
   [[nodiscard]] std::uint8_t held(int target) const noexcept;
   /// The block of a member whose segment is mapped here; null elsewhere or with RMA_INTRANODE=off.
   [[nodiscard]] window_block* block_of(int target) const noexcept;
@@ -415,7 +427,7 @@ status complete_followed(window_core& w, int target) noexcept;
 status try_complete_target(window_core& w, int target) noexcept;
 /// The same as complete_target for all targets.
 status complete_all(window_core& w) noexcept;
-/// Lock "two-sided": takes the lock now and sends what has waited for the end of the epoch.
+/// Takes a deferred lock now and sends what has waited for the end of the epoch.
 status send_deferred(window_core& w, int target) noexcept;
 /// The same if anything waits; a negative target means all.
 status send_waiting(window_core& w, int target) noexcept;

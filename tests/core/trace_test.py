@@ -18,7 +18,7 @@ import tempfile
 RANKS = 3
 PROTOCOLS = {"direct", "handler", "fabric", "none", "staged", "shared", "cpu", "network", "network:agent",
              "network:fompi", "hybrid:cpu", "hybrid:manager", "hybrid:network", "memory", "messages",
-             "memory fence", "acknowledgement", "placed"}
+             "memory fence", "acknowledgement", "placed", "two-sided", "two-sided:deferred", "deferred"}
 ARGS = {"window", "target", "bytes", "protocol", "why"}
 
 
@@ -32,9 +32,10 @@ def run(options, example, folder, ranks=RANKS, **settings):
     return events_of(command, folder, ranks, settings)
 
 
-def simulate(options, example, folder, **settings):
-    """The same of a simulated job, each rank on a node of its own."""
-    command = [options.rma_sim, "-n", str(RANKS), "--ranks-per-node", "1", os.path.join(options.examples, example)]
+def simulate(options, example, folder, arguments=(), per_node=1, **settings):
+    """The same of a simulated job, each rank on a node of its own, if nothing else is said."""
+    command = [options.rma_sim, "-n", str(RANKS), "--ranks-per-node", str(per_node),
+               os.path.join(options.examples, example), *arguments]
     return events_of(command, folder, RANKS, settings)
 
 
@@ -132,6 +133,23 @@ def test_fences_and_locks_of_several_nodes(options, folder):
         expect_some(replay, "locks", count(ranks, "lock"))
         expect(replay, f"hybrid locks at home {home}", count(ranks, "lock", protocol=protocol, why="RMA_LOCK"),
                count(ranks, "lock"))
+
+
+def test_deferred_locks(options, folder):
+    """An epoch that is deferred says so, and by what."""
+    if options.rma_sim is None:
+        return
+    table = ("--variant", "acc", "--epoch", "update", "--log2-table", "10")
+    for program, arguments, setting, protocol, why in (
+            ("02_put_get", (), "two-sided", "two-sided", "RMA_LOCK"),
+            ("02_put_get", (), "two-sided:deferred", "two-sided:deferred", "RMA_LOCK=two-sided:deferred"),
+            ("random_access", table, "two-sided", "two-sided:deferred", "Hints::deferrable"),
+            ("02_put_get", (), "auto:deferred", "two-sided:deferred",
+             "auto: the lock manager has answered well; RMA_LOCK=auto:deferred")):
+        ranks, replay = simulate(options, program, folder, arguments, per_node=2, RMA_LOCK=setting)
+        found = count(ranks, "lock", protocol=protocol, why=why)
+        expect_some(replay, f"locks of protocol {protocol} because of {why}", found)
+        expect(replay, f"unlocks of protocol {protocol}", count(ranks, "unlock", protocol=protocol, why=why), found)
 
 
 def test_put_get(options, folder):

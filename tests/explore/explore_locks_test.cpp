@@ -22,9 +22,9 @@ using rma::explore::verdict;
 
 namespace {
 
-/// What each rank does with the lock of rank 0, one letter for each time: (w)rites, (r)eads, (a)ccumulates, which is a
-/// writer's epoch that lock "two-sided" sends whole; (h)olds it alone, and nothing else; (x) is refused at its first
-/// use in a lock_all epoch.
+/// What each rank does with the lock of rank 0, one letter for each time: (w)rites, (r)eads, (h)olds it alone, and
+/// nothing else; (a)ccumulates in a deferrable epoch, which lock "two-sided" sends whole; (d)efers the lock, which it
+/// takes to write; (x) is refused at its first use in a lock_all epoch.
 using roles = std::vector<std::string>;
 
 struct holders {
@@ -43,12 +43,14 @@ void be_refused(player& me, Window<std::uint64_t>& win) {
 
 void hold(player& me, Window<std::uint64_t>& win, char role, holders& now) {
   if (role == 'x') return be_refused(me, win);
-  auto held = win.lock(role == 'r' ? rma::shared : rma::exclusive, 0);
+  const bool deferrable = role == 'a' || role == 'd';
+  auto held =
+      win.lock(role == 'r' ? rma::shared : rma::exclusive, 0, deferrable ? rma::deferrable : rma::assertion::none);
   if (role == 'a') {
     win.accumulate(std::uint64_t{1}, 0, 0, rma::sum);
     return held.unlock();
   }
-  // A value that is asked for: now it is held, whatever could wait for its end.
+  // A value that is asked for: a deferred lock is held from now on.
   const std::uint64_t before = role == 'h' ? 0 : win.get(0, 0);
   if (role == 'r') {
     ++now.readers;
@@ -61,7 +63,7 @@ void hold(player& me, Window<std::uint64_t>& win, char role, holders& now) {
     me.check(now.readers == 0, "a reader beside a writer");
     rma::detail::explore_point();
     --now.writers;
-    if (role == 'w') win.put(before + 1, 0, 0);
+    if (role == 'w' || role == 'd') win.put(before + 1, 0, 0);
   }
   held.unlock();
 }
@@ -73,7 +75,7 @@ std::function<void(player&)> play(const roles& of, const settings& with) {
   const auto now = std::make_shared<holders>();
   std::uint64_t updates = 0;
   for (const std::string& each : of) {
-    for (const char role : each) updates += role == 'w' || role == 'a' ? 1 : 0;
+    for (const char role : each) updates += role == 'w' || role == 'a' || role == 'd' ? 1 : 0;
   }
   const bool managed = with.at("RMA_LOCK") == "two-sided";
   return [of, now, updates, managed](player& me) {
@@ -175,13 +177,14 @@ TEST_CASE("lock hybrid in all orders, migrating", "[explore][lock][lock_hybrid]"
 
 TEST_CASE("locks in other orders, by lot", "[explore][lock][random]") {
   for (const settings& with : {two_sided, network, cpu, hybrid, hybrid_network})
-    some_hold(100, with, 2, {"wr", "rw", "ww", "wa"});
+    some_hold(100, with, 2, {"wr", "rd", "ww", "wa"});
 }
 
 TEST_CASE("lock two-sided in all orders, more of them", "[.][long][lock_two_sided]") {
   all_hold(3, two_sided, 0, {"w", "w"});
   all_hold(3, two_sided, 1, {"a", "a"});
   all_hold(2, two_sided, 1, {"w", "w"});
+  all_hold(2, two_sided, 1, {"d", "w"});
 }
 
 TEST_CASE("lock network in all orders, more of them", "[.][long][lock_network]") {
@@ -208,7 +211,7 @@ TEST_CASE("lock hybrid in all orders, three preemptions, first at the network", 
 
 TEST_CASE("locks in other orders, by lot, more of them", "[.][long][random]") {
   for (const settings& with : {two_sided, network, cpu, hybrid, hybrid_network})
-    some_hold(5000, with, 2, {"wr", "rw", "ww", "wa"});
+    some_hold(5000, with, 2, {"wr", "rd", "ww", "wa"});
 }
 
 #else

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: synchronisation costs the messages that it should, whatever the number of ranks. Post, start, complete and
 // wait, and fences among neighbours, cost O(group); no rank but those concerned has to take part. Fences cost what
-// their design says. Method: simulated ranks on nodes of their own; Runtime::counters before and after. Break: a
-// barrier in post or fence_neighbours, a flag to every rank in imm-opt.
+// their design says, locks what they were asked for. Method: simulated ranks on nodes of their own; Runtime::counters
+// before and after. Break: a barrier in post or fence_neighbours, a flag to every rank in imm-opt.
 #include <catch2/catch.hpp>
 
 #include <bit>
@@ -72,6 +72,66 @@ TEST_CASE("post, start, complete, wait and test cost O(group)", "[pscw]") {
     equal(sent(rt) - before, 20, "10 epochs with one origin and one target");
     win.free();
   });
+}
+
+TEST_CASE("with no_check nobody is told of a post, and a start waits for none", "[pscw][no_check]") {
+  all_well(4, "auto", [](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 4);
+    const int right = (rt.rank() + 1) % rt.size();
+    const int to[] = {right};
+    const int from[] = {(rt.rank() + rt.size() - 1) % rt.size()};
+    std::uint64_t messages = 0;
+    for (std::uint64_t round = 0; round < 12; ++round) {
+      const bool known = round % 3 != 2;  // the others count on
+      rt.world().barrier();
+      const std::uint64_t before = sent(rt);
+      win.post(from, known ? rma::no_check : rma::assertion::none);
+      const std::uint64_t posted = sent(rt);
+      rt.world().barrier();
+      const std::uint64_t met = sent(rt);
+      win.start(to, known ? rma::no_check : rma::assertion::none);
+      win.put(round, right, 0);
+      win.complete();
+      win.wait();
+      if (win[0] != round) throw std::runtime_error("a put is missing");
+      if (round > 2) messages += (posted - before) + (sent(rt) - met);
+    }
+    equal(messages, 9 + 3, "9 epochs, of which 3 told of their posts");
+    rt.world().barrier();
+    win.free();
+  });
+}
+
+// A small epoch that is deferrable: lock, put and unlock in one message. Else the lock is asked for, and given back.
+TEST_CASE("a small deferrable epoch costs one message", "[lock][lock_two_sided][lock_auto]") {
+  const std::string lock = GENERATE("two-sided", "auto", "two-sided:deferred", "auto:deferred");
+  const bool asks = GENERATE(false, true);
+  const bool deferred = asks || lock.ends_with(":deferred");
+  CAPTURE(lock, asks);
+  rma::sim::Config job{.ranks = 4, .ranks_per_node = 2};  // where lock "auto" is with the manager
+  job.settings["RMA_LOCK"] = lock;
+  const auto out = rma::sim::run(job, [&](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 4);
+    rt.world().barrier();
+    if (rt.rank() == 0) {
+      const auto epoch = [&] {
+        auto held = win.lock(rma::exclusive, 3, asks ? rma::deferrable : rma::assertion::none);
+        win.put(std::uint64_t{1}, 3, 0);
+        held.unlock();
+      };
+      epoch();  // the first use of a peer may cost more
+      const std::uint64_t before = sent(rt);
+      for (int i = 0; i < 4; ++i) epoch();  // lock "auto" does not migrate so soon
+      equal(sent(rt) - before, deferred ? 4 : 8, "4 epochs");
+      const std::uint64_t now = sent(rt);
+      win.lock(rma::exclusive, 3, rma::no_check).unlock();
+      equal(sent(rt) - now, 0, "a lock with no_check");
+    }
+    rt.world().barrier();
+    win.free();
+  });
+  INFO(out.text());
+  CHECK(out.ok());
 }
 
 TEST_CASE("ranks outside the groups are not needed", "[pscw]") {

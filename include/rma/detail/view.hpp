@@ -64,12 +64,18 @@ constexpr std::uint64_t lock_tag(std::uint32_t holder) noexcept {
 /// False for a number that is none of the enumeration. Costs nothing where the kind is known to the compiler.
 constexpr bool is_kind(lock_kind kind) noexcept { return kind == lock_kind::shared || kind == lock_kind::exclusive; }
 
+/// False for what the inlined calls leave to the others: no_check, and what is no assertion.
+constexpr bool takes_lock(assertion promises) noexcept {
+  return is_assertion(promises) && !has(promises, assertion::no_check);
+}
+
 /// What a rank writes down about the locks that it takes: a lock_kind, for the survivors of its death. Marked `unsure`
 /// while the lock word may or may not say the same; marked `biased` if the record itself is the hold.
 inline constexpr std::uint8_t record_unsure = 0x10;
 inline constexpr std::uint8_t record_biased = 0x20;
 inline constexpr std::uint8_t shared_biased = static_cast<std::uint8_t>(lock_kind::shared) | record_biased;
 inline constexpr std::uint8_t held_by_lock_all = 4;
+inline constexpr std::uint8_t held_unchecked = 5;  ///< by lock() with no_check: there is nothing to give back
 
 enum class access_epoch : std::uint8_t {
   none,
@@ -99,7 +105,7 @@ struct alignas(64) target_view {
   word32* stripe_bias = nullptr;         ///< stripes_needed, _biased or _ending
   cpu_lock* lock = nullptr;              ///< its lock; null: slow path
   word<std::uint8_t>* record = nullptr;  ///< what I hold there, for survivors to read if I die
-  std::uint8_t held = 0;                 ///< lock_kind that this rank holds by lock(), 0 none
+  std::uint8_t held = 0;                 ///< lock_kind that this rank holds by lock(), held_..., or 0 none
   std::uint8_t plain_record = 0;         ///< writers fence for readers: a reader's record needs only a store
   std::uint8_t stored = 1;               ///< plain stores went there: a flush or unlock has to be a fence
   std::uint8_t stored_at_rest = 1;       ///< what `stored` is after a fence; 1: not all that stores leaves a mark
@@ -123,6 +129,7 @@ struct window_view {
   std::uint8_t may_lock = 0;     ///< no epoch other than lock() is open, and inline_sync
   std::uint8_t inline_sync = 0;  ///< locks and flushes may be inlined: they are in memory, and nothing is traced
   std::uint8_t far_open = 0;     ///< this lock_all epoch has used a target that is not in targets
+  std::uint8_t unchecked = 0;    ///< the last lock_all was called with no_check: no target's lock is taken
   access_epoch access = access_epoch::none;
   copy_turn turn;                     ///< of long copies
   std::uint32_t locks_open = 0;       ///< targets locked by lock()
@@ -211,7 +218,7 @@ status wait(window_view& window) noexcept;
 status test(window_view& window) noexcept;
 status lock_slow(window_view& window, lock_kind kind, int target, assertion promises) noexcept;
 status unlock_slow(window_view& window, int target) noexcept;
-status lock_all_slow(window_view& window) noexcept;
+status lock_all_slow(window_view& window, assertion promises) noexcept;
 status unlock_all_slow(window_view& window) noexcept;
 /// A shared holder let go and saw that somebody sleeps for the lock.
 [[gnu::cold]] void wake_writer(window_view& window, int target) noexcept;

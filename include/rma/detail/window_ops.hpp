@@ -365,7 +365,7 @@ inline void close_target(target_view& t) noexcept {
 
 inline bool fast_unlock(window_view& window, int target) noexcept {
   target_view* const t = view_of(window, target);
-  if (t == nullptr || t->flushable == 0 || t->held == held_by_lock_all) [[unlikely]]
+  if (t == nullptr || t->flushable == 0 || t->held >= held_by_lock_all) [[unlikely]]
     return false;
   if (!let_go(window, *t, static_cast<lock_kind>(t->held), target)) [[unlikely]]
     return false;
@@ -388,7 +388,7 @@ inline void use_target(window_view& window, target_view& t) noexcept {
 inline bool open_at_first_use(window_view& window, int target) noexcept {
   target_view* const t = view_of(window, target);
   if (t == nullptr || window.access != access_epoch::lock_all) return false;
-  if (t->lock == nullptr || t->held != 0 || !take_shared(*t)) return false;
+  if (t->lock == nullptr || t->held != 0 || window.unchecked != 0 || !take_shared(*t)) return false;
   use_target(window, *t);
   return true;
 }
@@ -398,6 +398,7 @@ inline bool fast_lock_all(window_view& window) noexcept {
     return false;
   window.access = access_epoch::lock_all;
   window.may_lock = 0;
+  window.unchecked = 0;
   return true;
 }
 
@@ -438,14 +439,14 @@ inline bool fast_flush(const window_view& window, int target) noexcept {
 // ---- both halves, as statuses ------------------------------------------------------------------------------------
 
 inline status lock(window_view& window, lock_kind kind, int target, assertion promises) noexcept {
-  const bool done = is_assertion(promises) && fast_lock(window, kind, target);
+  const bool done = takes_lock(promises) && fast_lock(window, kind, target);
   return done ? status::done : lock_slow(window, kind, target, promises);
 }
 inline status unlock(window_view& window, int target) noexcept {
   return fast_unlock(window, target) ? status::done : unlock_slow(window, target);
 }
-inline status lock_all(window_view& window) noexcept {
-  return fast_lock_all(window) ? status::done : lock_all_slow(window);
+inline status lock_all(window_view& window, assertion promises) noexcept {
+  return takes_lock(promises) && fast_lock_all(window) ? status::done : lock_all_slow(window, promises);
 }
 inline status unlock_all(window_view& window) noexcept {
   return fast_unlock_all(window) ? status::done : unlock_all_slow(window);

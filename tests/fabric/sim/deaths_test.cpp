@@ -50,7 +50,8 @@ void work(Runtime& rt, std::uint64_t seed) {
 }
 
 /// One lock for each seed in turn.
-constexpr std::array<const char*, 5> locks{"auto", "two-sided", "network", "cpu", "hybrid"};
+constexpr std::array<const char*, 7> locks{"auto",    "auto:deferred", "two-sided", "two-sided:deferred",
+                                           "network", "cpu",           "hybrid"};
 
 rma::sim::Outcome run_seed(std::uint64_t seed, std::int64_t& died_ns, int& victim) {
   dice d(seed);

@@ -32,7 +32,7 @@ double now_us(rma::Runtime& rt) { return static_cast<double>(rt.now().count()) /
 double epochs_us(rma::Runtime& rt, window& win, int target, int epochs) {
   const double begin_us = now_us(rt);
   for (int i = 0; i < epochs; ++i) {
-    auto held = win.lock(rma::exclusive, target);
+    auto held = win.lock(rma::exclusive, target, rma::deferrable);
     win.put(std::uint64_t{1}, target, 0);
     held.unlock();
   }
@@ -99,8 +99,9 @@ TEST_CASE("nobody is let in beside another, whatever way each goes", "[sync][loc
         const std::uint64_t what = d.below(4);
         const int epochs = static_cast<int>(1 + d.below(24));
         for (int i = 0; i < epochs; ++i) {
-          auto held = win.lock(rma::exclusive, to);
-          // Small without a result: it may wait for its end. Else the lock is needed at once.
+          const bool deferrable = !d.one_in(4);
+          auto held = win.lock(rma::exclusive, to, deferrable ? rma::deferrable : rma::assertion::none);
+          // Small without a result: it may wait for its end, if deferrable. Else the lock is needed at once.
           if (what == 0) win.put(std::span<const std::uint64_t>(bulk), to, 1);
           if (what == 1) held.flush();
           if (what == 3) {

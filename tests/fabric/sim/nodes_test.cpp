@@ -24,7 +24,7 @@ rma::sim::Config nodes(int ranks, int per_node) { return {.ranks = ranks, .ranks
 std::chrono::nanoseconds copying_of_target(std::size_t bytes) {
   auto job = nodes(2, 1);
   job.parameters = "dissertation-ddr";
-  job.settings = {{"RMA_LOCK", "two-sided"}};
+  job.settings = {{"RMA_LOCK", "two-sided:deferred"}};
   const auto out = rma::sim::run(job, [bytes](Runtime& rt) {
     auto win = Window<std::byte>::allocate(rt.world(), bytes);
     std::vector<std::byte> found(bytes);
