@@ -55,6 +55,7 @@ struct Setting {
 /// Streams    standard streams that are closed are opened as /dev/null, so that what is printed goes into no socket
 /// Threads    see thread_level; by default any thread may call, and a team or a window is for one thread at a time.
 ///            The thread that makes a Runtime must live as long as it: its end is taken for the death of the rank.
+/// Stack      a wait takes less than 8 KiB, any other call less than 16 KiB, and what UCX takes where that is used
 /// Fork       a forked child must exec or _exit. Until then it holds the rank's sockets open: between nodes the rank's
 ///            death may be noticed only when the child ends
 class Runtime {
@@ -67,6 +68,8 @@ class Runtime {
   explicit Runtime(const Config& config = {});
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
+  /// Leaves the job. In good order it first waits until what this rank's calls have sent cannot be lost any more,
+  /// however late its receivers look (a line says so after RMA_STALL_REPORT_S); left by an exception, 2 s at most.
   ~Runtime();
 
   /// All ranks of the job.

@@ -97,6 +97,9 @@ class Window : public window_facts,
     return try_make(team, plan(detail::call::allocate, nullptr, count), made, hints);
   }
   /// The user's memory, which must live until `free`. Slower between processes than `allocate` unless promoted.
+  /// Memory that cannot be written may be given, for others to get from: updates of it end with transfer_failed at
+  /// their origin (out of the same process they are stores, and fault). What it allows is looked at once, here: who
+  /// protects or unmaps it while the window lives is as if others' stores were the program's own.
   /// Shape      collective over the team
   [[nodiscard]] static Window create(const Team& team, std::span<T> memory, const Hints& hints = {},
                                      source where = source::current()) {
@@ -167,7 +170,8 @@ class Window : public window_facts,
   }
   [[nodiscard]] status try_revoke() noexcept { return detail::revoke(*view_); }
 
-  /// Lets others reach `memory`, which must live until `detach`, through this dynamic window. One operation may cover
+  /// Lets others reach `memory`, which must live until `detach`, through this dynamic window (for memory that
+  /// cannot be written, see `create`). One operation may cover
   /// several ranges that lie one behind the other without a gap.
   /// Shape      local; returns its displacement, the address of its first byte, which the others have to be told
   ///            (Team::allgather): that orders this call before their operations. A fence with no_precede does not

@@ -3,6 +3,7 @@
 /// Process sets: the library's own, those of RMA_PROCESS_SETS, those of the launcher; of equal names the first counts.
 /// Their teams are made where teams are (team.cpp).
 #include "boot/process_sets.hpp"
+#include "core/names.hpp"
 
 #include <fmt/format.h>
 
@@ -56,9 +57,10 @@ std::vector<int> Runtime::ranks_of(std::string_view set, std::source_location wh
   }
   std::vector<int> ranks = core_->boot->members_of(std::string(set));
   if (ranks.empty()) {
-    throw Error(status::bad_argument,
-                fmt::format("there is no process set '{}'; there are {}", set, fmt::join(process_sets(), ", ")), -1,
-                where);
+    throw Error(
+        status::bad_argument,
+        fmt::format("there is no process set {}; there are {}", detail::quoted(set), fmt::join(process_sets(), ", ")),
+        -1, where);
   }
   return ranks;
 }

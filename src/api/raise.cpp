@@ -276,8 +276,7 @@ std::string remedy(const window_core& w, refusal r) {
   const visit in(w);
   const bool of_member = code == status::bad_rank || code == status::bad_argument || code == status::unreachable;
   if (of_member && takes_group(what)) r.target = w.refused_rank;
-  const std::string name =
-      w.hints.name.empty() ? fmt::format("#{:x}", w.id & 0xffff) : fmt::format("'{}'", w.hints.name);
+  const std::string name = w.hints.name.empty() ? fmt::format("#{:x}", w.id & 0xffff) : quoted(w.hints.name);
   int about = target;
   std::string why;
   if (code == status::peer_failed) {
@@ -289,7 +288,8 @@ std::string remedy(const window_core& w, refusal r) {
               ? fmt::format("world rank {} has dropped this window; let all finish before it does, by a barrier", about)
               : fmt::format(
                     "a transfer to or from world rank {} ended with an error, though the rank lives; "
-                    "what it should have written is undefined: repeat it",
+                    "what it should have written is undefined: repeat it, unless memory of either is not mapped or "
+                    "protected",
                     about);
   } else {
     why = remedy(w, r);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "channel/call_scope.hpp"
+#include "core/names.hpp"
 #include "xfer/engine.hpp"
 #include "xfer/window_core.hpp"
 
@@ -39,7 +40,7 @@ Error request_error(const char* call, status code, request_node*& node, const st
   {
     const std::lock_guard guard(owner.ctx().lock());
     const window_core* const w = owner.find(node->window);
-    if (w != nullptr && !w->hints.name.empty()) name = fmt::format("'{}'", w->hints.name);
+    if (w != nullptr && !w->hints.name.empty()) name = quoted(w->hints.name);
     dropped = w != nullptr && peer >= 0 && w->dropped_by.load() == peer;
   }
   end_failed(node, code);
@@ -49,7 +50,7 @@ Error request_error(const char* call, status code, request_node*& node, const st
   if (code == status::transfer_failed) {
     why = dropped ? ": the target has dropped the window"
                   : ": the transfer ended with an error, though the rank lives; what it should have written is "
-                    "undefined: repeat it";
+                    "undefined: repeat it, unless memory of either is not mapped or protected";
   }
   if (synchronises) {
     return {code,

@@ -164,8 +164,9 @@ status attach(window_view& view, void* memory, std::size_t bytes, std::uint64_t&
     const bool after = at != w.attachments.end() && displacement + bytes > at->address;
     const bool before = at != w.attachments.begin() && (at - 1)->address + (at - 1)->bytes > displacement;
     if (after || before) return status::bad_argument;
+    check_access(w, memory, bytes);
     fabric::network* const wide = w.ctx->wide();
-    if (wide != nullptr && !ok(wide->register_region(memory, bytes, added.wide))) added.wide = {};
+    if (wide != nullptr && (!w.writable || !ok(wide->register_region(memory, bytes, added.wide)))) added.wide = {};
     w.attachments.insert(at, added);
   }
   const status s = publish_table(w);

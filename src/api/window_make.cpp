@@ -16,6 +16,7 @@
 #include "api/window_agree.hpp"
 #include "channel/call_scope.hpp"
 #include "core/memory.hpp"
+#include "core/memory_access.hpp"
 #include "core/names.hpp"
 #include "fabric/shm/board.hpp"
 #include "fabric/shm/promote.hpp"
@@ -87,7 +88,7 @@ void publish(window_core& w) {
     mine.identity.wide_reachable =
         w.local_bytes == 0 ||
         (library ? block.bytes >= w.block_bytes
-                 : ok(w.ctx->wide()->register_region(w.local_base, w.local_bytes, mine.identity.wide)));
+                 : w.writable && ok(w.ctx->wide()->register_region(w.local_base, w.local_bytes, mine.identity.wide)));
   }
   mine.reachable = in_segment || w.local_bytes == 0 ? 1 : 0;
 }
@@ -232,6 +233,15 @@ void promote_memory(window_core& w) {
 }
 
 }  // namespace
+
+// Thousands of simulated ranks are one process, with mappings for each: there the ends are taken for the whole.
+void check_access(window_core& w, void* memory, std::uint64_t bytes) noexcept {
+  if (bytes == 0) return;
+  auto* const at = static_cast<std::byte*>(memory);
+  const bool simulated = w.board->descriptor() < 0;
+  if (!(simulated ? can_write(at, 1) && can_write(at + bytes - 1, 1) : is_mapped_for_writing(at, bytes)))
+    w.writable = false;
+}
 
 void demote_memory(window_core& w) noexcept {
   if (w.promoted_bytes == 0) return;
@@ -429,6 +439,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   w->inline_sync = in_memory && !w->watched && may_inline(*w) ? 1 : 0;
   take_place(*w, plan, all);
   if (plan.kind == call::create && (hints.promote || rt.config.on(knob::promote))) promote_memory(*w);
+  if (plan.kind == call::create) check_access(*w, w->local_base, w->local_bytes);
   publish(*w);
   {
     const std::lock_guard guard(rt.ctx->lock());

@@ -26,7 +26,7 @@ bool wait_for(int fd, short events, boot_clock::time_point deadline) {
 
 /// Reads what is there: `ready` if anything came, `timed_out` if nothing did.
 frame_link::result frame_link::fill() {
-  std::array<char, 65536> chunk;
+  std::array<char, 2048> chunk;  // every wait comes here, on stacks of any size
   for (;;) {
     const ssize_t got = ::recv(fd_.get(), chunk.data(), chunk.size(), 0);
     if (got > 0) {

@@ -12,12 +12,11 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <system_error>
 #include <utility>
 
 #include "boot/descriptors.hpp"
 #include "boot/server_connection.hpp"
-#include "core/signals_blocked.hpp"
+#include "core/threads.hpp"
 #include "rma/error.hpp"
 
 namespace rma::boot {
@@ -65,13 +64,7 @@ server::server(const server_options& how)
 server::~server() { stop(); }
 
 void server::start() {
-  const detail::signals_blocked guard;
-  try {
-    thread_ = std::thread([this] { run(); });
-  } catch (const std::system_error& error) {
-    throw Error(status::bad_boot, "cannot start a thread for the job's server: " + error_text(error.code().value()) +
-                                      " (see ulimit -u, -v)");
-  }
+  thread_ = detail::start_thread("a thread for the job's server", [this] { run(); });
 }
 
 void server::stop() {

@@ -439,18 +439,6 @@ void context::look_around(std::int64_t now_ns) noexcept {
   departures_.fetch_add(1);  // departures are looked up, not reported: ask `failed` again
 }
 
-// A peer may still need an answer of ours; one that does not read any more must not keep us.
-void context::drain() noexcept {
-  const std::int64_t until_ns = around_.now_ns() + 20 * look_around_every_ns;
-  (void)wait_for_message(
-      [&]() noexcept {
-        const std::lock_guard guard(lock_);
-        const bool quiet = wide_ == nullptr || wide_->quiet();
-        return (waiting_.empty() && owed_.empty() && quiet) || around_.now_ns() > until_ns;
-      },
-      []() noexcept { return status::done; });
-}
-
 bool context::dead(int rank) noexcept {
   if (deaths_.load() == 0) return false;
   const std::lock_guard guard(news_lock_);

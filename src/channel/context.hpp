@@ -56,7 +56,7 @@ enum class message : std::uint16_t {
 };
 
 /// Why a message is refused.
-enum class nonsense : std::uint16_t { unknown_kind, wrong_length, wrong_contents };
+enum class nonsense : std::uint16_t { unknown_kind, wrong_length, wrong_contents, protected_memory };
 
 /// Counts that `Runtime::counters` reports. Guarded by the progress lock.
 enum class counter : std::uint8_t {
@@ -214,8 +214,9 @@ class context final : public fabric::sink, public fabric::directory {
     return ready();
   }
 
-  /// Sends what still waits for room, for a short while: the last thing a runtime does.
-  void drain() noexcept;
+  /// Waits until what this rank has sent is on its way for certain: the last thing a runtime does. In good order that
+  /// takes as long as a living receiver does not look, and a line says so after a while; else 2 s at most.
+  void drain(bool in_good_order) noexcept;
 
   /// Blocks until `ready()`; both callables run without the lock. `failed()` says whether what we wait for can no
   /// longer happen; it is asked when somebody has died or left, or something was revoked. `ready` may take what it
@@ -411,6 +412,7 @@ class context final : public fabric::sink, public fabric::directory {
   void bury_other_nodes() noexcept;
   static void on_protest(void* self, int source, std::span<const std::byte> payload) noexcept;
   void send_waiting() noexcept;
+  void tell_undelivered(std::int64_t waited_s) noexcept;
 
   const settings& settings_;
   boot::client& boot_;

@@ -19,6 +19,7 @@ const char* reason_of(nonsense why) noexcept {
   switch (why) {
     case nonsense::unknown_kind: return "there is no such kind";
     case nonsense::wrong_length: return "it has another length than its kind";
+    case nonsense::protected_memory: return "the window's memory there cannot be written, or not be read";
     case nonsense::wrong_contents: break;
   }
   return "what it says makes no sense";
@@ -40,10 +41,11 @@ void context::on_protest(void* self, int source, std::span<const std::byte> payl
   me.count(counter::protests);
   word32& protests = me.peer_of(source).protests;
   if (protests.load() == 0) {
-    std::fprintf(stderr,
-                 "rma: rank %d: rank %d refused a message of this rank (kind %u, %u bytes): %s; do both run the same "
-                 "version, and has this rank's memory been overwritten?\n",
-                 me.rank(), source, unsigned{r.kind}, r.bytes, reason_of(r.why));
+    std::fprintf(stderr, "rma: rank %d: rank %d refused a message of this rank (kind %u, %u bytes): %s%s\n", me.rank(),
+                 source, unsigned{r.kind}, r.bytes, reason_of(r.why),
+                 r.why == nonsense::protected_memory
+                     ? ""
+                     : "; do both run the same version, and has this rank's memory been overwritten?");
   }
   protests.store(protests.load(std::memory_order_relaxed) + 1);
 }

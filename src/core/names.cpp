@@ -3,7 +3,10 @@
 #include "rma/hints.hpp"
 #include "rma/runtime.hpp"
 
+#include <fmt/format.h>
+
 #include <iterator>
+#include <string>
 
 #include "core/names.hpp"
 
@@ -149,3 +152,22 @@ std::string_view name_of(call what) noexcept {
 
 }  // namespace detail
 }  // namespace rma
+
+namespace rma::detail {
+
+std::string printable(std::string_view text) {
+  std::string line;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      fmt::format_to(std::back_inserter(line), "\\x{:02x}", byte);
+    } else {
+      line += c;
+    }
+  }
+  return line;
+}
+
+std::string quoted(std::string_view name) { return "'" + printable(name) + "'"; }
+
+}  // namespace rma::detail

@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "core/names.hpp"
+
 extern char** environ;  // NOLINT: POSIX
 
 namespace rma::detail {
@@ -114,8 +116,8 @@ static_assert(std::size(table) == static_cast<std::size_t>(knob::count_));
 [[noreturn]] void refuse(const definition& d, std::string_view value, std::string_view origin) {
   std::string range;
   if (d.kind == form::number || d.kind == form::bytes) range = fmt::format(" ({} to {})", d.least, d.most);
-  throw Error(status::bad_setting, fmt::format("{}={} ({}) is not a value of this setting; valid: {}{}", d.name, value,
-                                               origin, d.choices, range));
+  throw Error(status::bad_setting, fmt::format("{}={} ({}) is not a value of this setting; valid: {}{}", d.name,
+                                               printable(value), origin, d.choices, range));
 }
 
 /// A choice NAME:K takes a number, from 1 on.
@@ -161,8 +163,8 @@ std::size_t index_of(std::string_view name) {
 [[noreturn]] void refuse_unknown(std::string_view name, std::string_view origin) {
   std::string known;
   for (const auto& d : table) known += fmt::format("{}{}", known.empty() ? "" : " ", d.name);
-  throw Error(status::bad_setting,
-              fmt::format("{} ({}) is not a setting; the settings are: {} (see rma-info)", name, origin, known));
+  throw Error(status::bad_setting, fmt::format("{} ({}) is not a setting; the settings are: {} (see rma-info)",
+                                               printable(name), origin, known));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "channel/call_scope.hpp"
 #include "xfer/remote.hpp"
 
 namespace rma::detail {
@@ -52,7 +53,10 @@ runtime_core::runtime_core(const Config& wanted)
 runtime_core::~runtime_core() {
   const bool in_good_order = std::uncaught_exceptions() <= exceptions;
   ctx->stop_progress_thread();
-  ctx->drain();
+  {
+    const call_scope in(*ctx, "the end of the Runtime");
+    ctx->drain(in_good_order);
+  }
   board->leave(in_good_order);
   if (in_good_order) boot->leave();
 }

@@ -102,8 +102,7 @@ std::string entry_scope::place_of(const window_core& w) {
   if (now == 0) return {};
   const auto what = static_cast<call>((now & 0xffff'ffff) - 1);
   const auto target = static_cast<int>(static_cast<std::uint32_t>(now >> 32));
-  const std::string window =
-      w.hints.name.empty() ? fmt::format("#{:x}", w.id & 0xffff) : fmt::format("'{}'", w.hints.name);
+  const std::string window = w.hints.name.empty() ? fmt::format("#{:x}", w.id & 0xffff) : quoted(w.hints.name);
   return target < 0 ? fmt::format("{} of window {}", name_of(what), window)
                     : fmt::format("{} of window {}, rank {}", name_of(what), window, target);
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/memory_access.hpp"
 #include "datatype/copy.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "xfer/copy_trial.hpp"
@@ -55,8 +56,11 @@ status run_own(window_core& w, const checked_operation& o) noexcept {
   status result = status::done;
   for_each_block(shape(o.target), [&](std::ptrdiff_t at, std::size_t bytes) {
     std::byte* const place = local_range(w, o.offset + static_cast<std::uint64_t>(at), bytes);
+    const bool reads = a.kind == call::get || (from.empty() && a.kind != call::put);
     if (place == nullptr) {
       result = status::out_of_window;
+    } else if (!w.writable && !(reads ? can_read(place, bytes) : can_write(place, bytes))) {
+      result = status::transfer_failed;
     } else if (a.kind == call::compare_and_swap) {
       swap_owned(place, a.compare, from.data(), old.data(), bytes);
     } else if (a.kind == call::put) {

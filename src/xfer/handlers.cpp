@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 
+#include "core/memory_access.hpp"
 #include "datatype/rows.hpp"
 #include "xfer/attached_ranges.hpp"
 #include "xfer/protocols.hpp"
@@ -92,10 +93,33 @@ bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, st
   if (!carries && in.head.op != operation::no_op) return false;
   if (!defined_for(in.head.op, in.head.type) || at.bytes % bytes_of(in.head.type) != 0) return false;
   std::byte* const old = in.head.ticket != 0 ? fetched + done : nullptr;
+  if (in.head.op == operation::no_op) {  // reads, and memory may allow no more
+    if (old != nullptr) copy_rows(old, row, at.first, at.stride, at.bytes, at.rows);
+    return true;
+  }
   for (std::size_t i = 0; i < at.rows; ++i) {
     const std::size_t behind = i * at.bytes;
     (void)apply_owned(at.first + static_cast<std::ptrdiff_t>(i) * at.stride, carries ? from + behind : nullptr,
                       old != nullptr ? old + behind : nullptr, at.bytes, in.head.op, in.head.type);
+  }
+  return true;
+}
+
+/// Whether the memory of each piece can be read, or written, now. What does not lie in the window is for
+/// `serve_pieces`.
+bool can_access(const window_core& w, const incoming& in) noexcept {
+  const call kind = in.head.kind;
+  const bool writes =
+      kind == call::put || kind == call::compare_and_swap || (kind != call::get && in.head.op != operation::no_op);
+  for (std::size_t i = 0; i < in.head.pieces; ++i) {
+    target_rows piece{};
+    std::memcpy(&piece, in.pieces.data() + i * sizeof piece, sizeof piece);
+    local_rows at{};
+    if (!find_rows(w, piece, at)) return true;
+    for (std::uint32_t row = 0; row < piece.rows; ++row) {
+      std::byte* const place = at.first + static_cast<std::ptrdiff_t>(row) * at.stride;
+      if (!(writes ? can_write(place, at.bytes) : can_read(place, at.bytes))) return false;
+    }
   }
   return true;
 }
@@ -166,7 +190,11 @@ void run_operation(engine& e, int source, std::span<const std::byte> payload) no
   }
   window_core* const w = e.find(in.head.window);
   if (w == nullptr) return turn_down(e, source, in.head);
-  if (!serve(e, *w, source, in)) e.refuse(source, message::operation, payload, nonsense::wrong_contents);
+  if (!w->writable && !can_access(*w, in)) {
+    e.refuse(source, message::operation, payload, nonsense::protected_memory);
+  } else if (!serve(e, *w, source, in)) {
+    e.refuse(source, message::operation, payload, nonsense::wrong_contents);
+  }
   if (in.head.signal <= last_of_fence)  // whatever became of it: the fence waits for this
     on_fence_news(*w, source, fence_news::finish, static_cast<std::uint32_t>(last_of_fence - in.head.signal));
 }

@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "core/memory_access.hpp"
 #include "datatype/string_copy.hpp"
 #include "rma/detail/copy.hpp"
 
@@ -92,7 +93,10 @@ status serve(engine& e, int source, const share_header& h) noexcept {
   if (h.kind == share_kind::staged_put || h.kind == share_kind::staged_get) {
     std::byte* const stage = slot_of(*w, source, h.place, h.bytes);
     if (stage == nullptr) return status::out_of_window;
-    if (h.kind == share_kind::staged_put) {
+    const bool writes = h.kind == share_kind::staged_put;
+    if (!w->writable && !(writes ? can_write(place, h.bytes) : can_read(place, h.bytes)))
+      return status::transfer_failed;
+    if (writes) {
       copy_bytes(place, stage, h.bytes);
     } else {
       copy_to_reader(stage, place, h.bytes);

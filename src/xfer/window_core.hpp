@@ -236,6 +236,7 @@ struct window_core : window_view {
   block_layout layout;
   std::byte* local_base = nullptr;
   std::uint64_t local_bytes = 0;
+  bool writable = true;  ///< all of this rank's memory could be written when it was given; else each access is checked
   std::string promotion = "the window is not over user memory";  ///< why not promoted; empty if it is
   std::uint64_t promoted_bytes = 0;
   std::size_t promoted_offset = 0;
@@ -392,6 +393,9 @@ inline void mark_sent(window_core& w, int target, target_state& state, context::
   mark_dirty(w, target, state);
 }
 
+/// Notes whether others may write to all of this memory of the program's, which is given to the window. If not, no
+/// adapter and no fabric is let to it: the handler looks before it writes.
+void check_access(window_core& w, void* memory, std::uint64_t bytes) noexcept;
 /// Promoted user memory becomes private again.
 void demote_memory(window_core& w) noexcept;
 /// Nobody reaches the window's user memory through the fabric between nodes any more.

@@ -119,5 +119,6 @@ TEST_CASE("no thread for the server", "[boot][rmarun]") {
   if (seen.exit_status == 77) return rma::test::skip("these limits cannot be set here");
   CHECK(seen.exit_status == 1);
   CHECK(seen.errors ==
-        "rmarun: cannot start a thread for the job's server: Resource temporarily unavailable (see ulimit -u, -v)\n");
+        "rmarun: cannot start a thread for the job's server: Resource temporarily unavailable; threads are "
+        "limited by ulimit -u and a control group's pids.max, their memory by ulimit -v\n");
 }

@@ -405,23 +405,33 @@ TEST_CASE("a rank leaves the library when its answers have found room", "[channe
   }
 }
 
-TEST_CASE("what waits for room is sent at the end, for a while, and not to the dead", "[channel][context]") {
+TEST_CASE("what waits for room is sent at the end, however late the other reads, and not to the dead",
+          "[channel][context]") {
   fake_pair two;
   numbers at_b(two.b.ctx);
   for (std::uint32_t i = 0; i < 20; ++i) send(two.a.ctx, 1, i);
   SECTION("the other reads") {
     two.a.around.on_sleep = [&] { two.b.ctx.progress(); };
-    two.a.ctx.drain();
+    two.a.ctx.drain(true);
     while (two.b.ctx.progress() != 0) {}
     CHECK(at_b.came == first_numbers(20));
   }
-  SECTION("the other reads no more") {
-    two.a.ctx.drain();  // comes back
+  SECTION("the other reads late") {
+    const std::int64_t late_ns = two.a.around.peek_ns() + 100'000'000'000;
+    two.a.around.on_sleep = [&] {
+      if (two.a.around.peek_ns() > late_ns) two.b.ctx.progress();
+    };
+    two.a.ctx.drain(true);
+    while (two.b.ctx.progress() != 0) {}
+    CHECK(at_b.came == first_numbers(20));
+  }
+  SECTION("who leaves by an exception is not kept by one that reads no more") {
+    two.a.ctx.drain(false);  // comes back
     CHECK(two.a.around.sleeps > 0);
   }
   SECTION("the other is gone") {
     two.a.around.left = {1};
-    two.a.ctx.drain();
+    two.a.ctx.drain(true);
     CHECK(two.a.around.sleeps == 0);
   }
 }

@@ -55,6 +55,21 @@ void out_of_range(context& ctx) {
   win.free();
 }
 
+// Goal: a window's name cannot break a message's line, or colour a terminal.
+void messages_are_one_line(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 8, {.name = "a\nb\x1b[31m\x7f"});
+  win->fence();
+  try {
+    win->put(1, ctx.right(), 8);
+    ctx.check(false, "a put behind the end");
+  } catch (const rma::Error& e) {
+    const std::string what = e.what();
+    ctx.check(what.find("'a\\x0ab\\x1b[31m\\x7f'") != std::string::npos, what);
+    ctx.check(std::none_of(what.begin(), what.end(), [](char c) { return c >= 0 && c < ' '; }), what);
+  }
+  win->fence();
+}
+
 // Goal: the message says which call, which window, which rank, where, and how large the target's part is.
 void messages_name_everything(context& ctx) {
   test_window<std::uint64_t> win(ctx, hundred, {.name = "halo"});
@@ -461,6 +476,7 @@ constexpr kind_set displaced_kinds = each_kind & ~only(window_kind::dynamic);
 
 constexpr test_case misuse_table[] = {
     {"misuse.out_of_range", out_of_range, displaced_kinds},
+    {"misuse.messages_are_one_line", messages_are_one_line, displaced_kinds},
     {"misuse.messages_name_everything", messages_name_everything, displaced_kinds},
     {"misuse.messages_name_the_place", messages_name_the_place},
     {"misuse.bad_ranks", bad_ranks, each_kind},

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
@@ -18,6 +19,7 @@
 #include <cstddef>
 #include <cstring>
 #include <fstream>
+#include <limits>
 
 #include "core/futex.hpp"
 #include "core/membarrier.hpp"
@@ -41,6 +43,28 @@ std::string link_target(const char* path) {
   char text[256];
   const auto n = ::readlink(path, text, sizeof text);
   return n > 0 ? std::string(text, static_cast<std::size_t>(n)) : std::string();
+}
+
+std::size_t limit_of(int resource) noexcept {
+  rlimit limit{};
+  return ::getrlimit(static_cast<__rlimit_resource_t>(resource), &limit) != 0 || limit.rlim_cur == RLIM_INFINITY
+             ? std::numeric_limits<std::size_t>::max()
+             : static_cast<std::size_t>(limit.rlim_cur);
+}
+
+/// The program needs some, too.
+std::size_t address_space_left() noexcept { return limit_of(RLIMIT_AS) / 2; }
+
+[[noreturn]] void refuse_memory(std::size_t bytes, int error) {
+  std::string remedy = "a smaller RMA_SEGMENT_BYTES may help";
+  if (error == EFBIG) {
+    remedy =
+        fmt::format("files may have {} bytes, and the limit holds for it: raise ulimit -f", limit_of(RLIMIT_FSIZE));
+  } else if (error == ENOMEM && limit_of(RLIMIT_AS) != std::numeric_limits<std::size_t>::max()) {
+    remedy = fmt::format("a process may map {} bytes: raise ulimit -v", limit_of(RLIMIT_AS));
+  }
+  throw Error(status::out_of_memory, fmt::format("cannot have {} bytes of shared memory for the node: {}; {}", bytes,
+                                                 std::strerror(error), remedy));
 }
 
 void init_liveness(pthread_mutex_t& mutex) noexcept {
@@ -107,7 +131,7 @@ std::string node_identity(const std::string& virtual_node) {
 
 board::board(boot::client& boot, const detail::settings& settings, std::vector<int> members, std::size_t me)
     : members_(std::move(members)), me_(me), mapping_owner_(me) {
-  lay_out(settings, std::min(machine_bytes(), address_space_max / size()));
+  lay_out(settings, std::min({machine_bytes(), address_space_max / size(), address_space_left() / size()}));
   const int timeout_ms = static_cast<int>(settings.number(detail::knob::boot_timeout_ms));
   if (me_ == 0) {
     boot.begin_step("makes the memory of its node");
@@ -147,29 +171,35 @@ void board::lay_out(const detail::settings& settings, std::size_t segment_otherw
   slots_at_ = page_bytes;
   segments_at_ = round_up(slots_at_ + n * slot_bytes_, huge_bytes);
   std::size_t wanted = settings.number(detail::knob::segment_bytes);
-  if (wanted == 0) wanted = segment_otherwise;
-  segment_bytes_ = round_up(std::max(wanted, huge_bytes), huge_bytes);
+  asked_for_ = wanted != 0;
+  if (!asked_for_) wanted = segment_otherwise;
+  wanted = round_up(std::max(wanted, huge_bytes), huge_bytes);
   constexpr std::size_t total_most = std::size_t{1} << 62;  // which no machine maps, and a file's size holds
-  if (segment_bytes_ > (total_most - segments_at_) / n) {
+  if (wanted > (total_most - segments_at_) / n) {
     throw Error(status::out_of_memory, fmt::format("{} ranks on one node with {} bytes each are more than it can map; "
                                                    "lower RMA_SEGMENT_BYTES",
-                                                   n, segment_bytes_));
+                                                   n, wanted));
   }
   huge_pages_ = host_ == nullptr && settings.on(detail::knob::huge_pages);
-  total_bytes_ = segments_at_ + n * segment_bytes_;
+  take_segments(wanted);
 }
 
+void board::take_segments(std::size_t bytes_of_each) noexcept {
+  segment_bytes_ = bytes_of_each;
+  total_bytes_ = segments_at_ + size() * segment_bytes_;
+}
+
+// Segments are as large as may ever be needed, since they cost nothing but addresses. Where these are limited smaller
+// ones must do, unless the user has asked for these.
 void board::make() {
   fd_ = ::memfd_create("rma-node", MFD_CLOEXEC);
-  const int error = fd_ < 0 ? errno : resize(fd_, total_bytes_);
-  if (error != 0) {
-    throw Error(
-        status::out_of_memory,
-        fmt::format("cannot make {} bytes of shared memory for the node: {}; {}", total_bytes_, std::strerror(error),
-                    error == EFBIG ? "the limit of file sizes holds for it: raise ulimit -f, or lower RMA_SEGMENT_BYTES"
-                                   : "a smaller RMA_SEGMENT_BYTES may help"));
+  for (;;) {
+    int error = fd_ < 0 ? errno : resize(fd_, total_bytes_);
+    if (error == 0) error = map() ? 0 : errno;
+    if (error == 0) break;
+    if (fd_ < 0 || asked_for_ || segment_bytes_ == huge_bytes) refuse_memory(total_bytes_, error);
+    take_segments(round_up(segment_bytes_ / 2, huge_bytes));
   }
-  map();
   header h{};
   if (::getrandom(&h.bells, sizeof h.bells, 0) != static_cast<ssize_t>(sizeof h.bells)) {
     throw Error(status::bad_boot, "the kernel gives no random bytes (getrandom)");
@@ -179,7 +209,7 @@ void board::make() {
 }
 
 // Where huge pages can lie: their addresses and their places in the file are multiples of their size.
-void board::map() {
+bool board::map() noexcept {
   const std::size_t room = total_bytes_ + huge_bytes;
   void* at = ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at != MAP_FAILED) {
@@ -190,16 +220,15 @@ void board::map() {
     if (before != 0) ::munmap(at, before);
     ::munmap(place + used, room - before - used);
     at = ::mmap(place, total_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd_, 0);
+    const int error = errno;
     if (at == MAP_FAILED) ::munmap(place, used);
+    errno = error;
   }
-  if (at == MAP_FAILED) {
-    throw Error(status::out_of_memory, fmt::format("cannot map {} bytes of shared memory of the node: {}; a smaller "
-                                                   "RMA_SEGMENT_BYTES may help",
-                                                   total_bytes_, std::strerror(errno)));
-  }
+  if (at == MAP_FAILED) return false;
   base_ = static_cast<std::byte*>(at);
   if (huge_pages_) ::madvise(base_ + segments_at_, total_bytes_ - segments_at_, MADV_HUGEPAGE);
   ::madvise(base_, total_bytes_, MADV_DONTDUMP);
+  return true;
 }
 
 void board::invite(boot::client& boot, int timeout_ms) {
@@ -216,6 +245,8 @@ void board::join(boot::client& boot, int timeout_ms) {
   if (const status s = boot.get(fmt::format("board/{}", members_[0]), where); !ok(s)) boot::raise_job_ended(boot, s);
   const accepted_fd got = accept_fd(where, boot, members_[0], timeout_ms);
   fd_ = got.fd;
+  if (!asked_for_ && got.owner.total_bytes > segments_at_)  // the owner knows what can be had
+    take_segments((got.owner.total_bytes - segments_at_) / size() / huge_bytes * huge_bytes);
   if (got.owner.total_bytes != total_bytes_) {
     throw Error(status::bad_boot, fmt::format("rank {} laid out {} bytes of node memory, this rank {}: the ranks of a "
                                               "node need the same RMA_SEGMENT_BYTES and library version",
@@ -224,8 +255,8 @@ void board::join(boot::client& boot, int timeout_ms) {
   if (got.owner.pid == static_cast<std::uint64_t>(::getpid())) {  // a thread of the same process: one mapping
     base_ = reinterpret_cast<std::byte*>(got.owner.base);
     mapping_owner_ = 0;
-  } else {
-    map();
+  } else if (!map()) {
+    refuse_memory(total_bytes_, errno);
   }
 }
 

@@ -149,10 +149,11 @@ class board {
  private:
   [[nodiscard]] std::size_t search(int world_rank) const noexcept;
   void lay_out(const detail::settings& settings, std::size_t segment_otherwise);
+  void take_segments(std::size_t bytes_of_each) noexcept;
   void make();
   void invite(boot::client& boot, int timeout_ms);
   void join(boot::client& boot, int timeout_ms);
-  void map();
+  bool map() noexcept;
   bool allocate(std::size_t offset, std::size_t bytes) noexcept;
   void collapse(std::size_t offset, std::size_t bytes) noexcept;
   void enter() noexcept;
@@ -169,6 +170,7 @@ class board {
   std::byte* base_ = nullptr;
   std::size_t slots_at_ = 0, slot_bytes_ = 0, rings_at_ = 0;
   std::size_t segments_at_ = 0, segment_bytes_ = 0, total_bytes_ = 0;
+  bool asked_for_ = false;         ///< the size of segments is the user's: no other will do
   std::size_t mapping_owner_ = 0;  ///< whose mapping this is: me, or a rank of the same process
 };
 

@@ -63,7 +63,7 @@ class walker {
 status meaning_of(int error) noexcept {
   switch (error) {
     case ESRCH: return status::peer_failed;
-    case EFAULT: return status::out_of_window;
+    case EFAULT: return status::transfer_failed;
     case ENOMEM: return status::out_of_memory;
     default: return status::not_supported;
   }
@@ -102,7 +102,7 @@ status cma_copy(cma_direction direction, std::uint32_t pid, std::span<const fabr
     if (local_bytes < remote_bytes) remotes = theirs.gather(there, local_bytes, remote_bytes);
     const ssize_t moved = call(direction, pid, {here.data(), locals}, {there.data(), remotes});
     if (moved < 0) return meaning_of(errno);
-    if (moved == 0) return status::out_of_window;
+    if (moved == 0) return status::transfer_failed;
     mine.advance(static_cast<std::size_t>(moved));
     theirs.advance(static_cast<std::size_t>(moved));
   }

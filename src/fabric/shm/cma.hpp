@@ -14,8 +14,8 @@ namespace rma::shm {
 enum class cma_direction : std::uint8_t { write, read };
 
 /// Copies between local memory and process `pid`; both lists have the same number of bytes.
-/// `peer_failed` if the process is gone, `not_supported` if the system forbids it, `out_of_window` if the
-/// range is not mapped there.
+/// `peer_failed` if the process is gone, `not_supported` if the system forbids it, `transfer_failed` if some
+/// of the memory, there or here, is not mapped or does not allow it.
 status cma_copy(cma_direction direction, std::uint32_t pid, std::span<const fabric::local_slice> local,
                 std::span<const fabric::remote_slice> remote) noexcept;
 

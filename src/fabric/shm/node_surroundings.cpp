@@ -17,7 +17,7 @@
 #include "core/cores.hpp"
 #include "core/futex.hpp"
 #include "core/process_state.hpp"
-#include "core/signals_blocked.hpp"
+#include "core/threads.hpp"
 
 namespace rma::shm {
 
@@ -57,11 +57,10 @@ std::string node_surroundings::why_waits(std::int64_t spin_ns) const {
 
 std::unique_ptr<detail::companion> node_surroundings::start(std::function<void()> run) {
   struct thread final : detail::companion {
-    explicit thread(std::function<void()> f) : running(std::move(f)) {}
+    explicit thread(std::function<void()> f) : running(detail::start_thread("the progress thread", std::move(f))) {}
     void join() noexcept override { running.join(); }
     std::thread running;
   };
-  const detail::signals_blocked guard;
   return std::make_unique<thread>(std::move(run));
 }
 

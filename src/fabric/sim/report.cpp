@@ -75,12 +75,16 @@ totals sum_up(const network_record& of) {
   return sum;
 }
 
-/// Text for a JSON string; names have nothing but the two characters to escape.
+/// Text for a JSON string.
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') result += '\\';
-    result += c;
+    if (static_cast<unsigned char>(c) < 0x20) {
+      result += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+    } else {
+      result += c;
+    }
   }
   return result + '"';
 }

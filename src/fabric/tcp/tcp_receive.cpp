@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// What comes, and progress.
+#include <linux/sockios.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -381,11 +383,23 @@ bool tcp_fabric::pending() noexcept {
   return std::ranges::any_of(broken_, [this](const connection* c) { return doubt_is_over(*c); });
 }
 
+namespace {
+
+/// The peer's kernel has taken all, or has room for it: it will be there when this process is gone. What does not fit
+/// there, since the peer does not look, would be given up after some seconds.
+bool has_left_this_host(int line) noexcept {
+  int unsent_bytes = 0;
+  return ::ioctl(line, SIOCOUTQNSD, &unsent_bytes) != 0 || unsent_bytes == 0;
+}
+
+}  // namespace
+
 bool tcp_fabric::quiet() noexcept {
   return under_way_ == 0 && unplaced_.empty() && arrivals_.empty() &&
          std::ranges::all_of(by_peer_, [](const auto& each) {
            const connection& c = *each.second;
-           return c.out.empty() || c.state >= bond::left || c.doubt_until_ns != 0;
+           if (c.state >= bond::left || c.doubt_until_ns != 0) return true;
+           return c.out.empty() && (!c.line || has_left_this_host(c.line.get()));
          });
 }
 

@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "core/clock.hpp"
-#include "core/signals_blocked.hpp"
+#include "core/threads.hpp"
 #include "rma/error.hpp"
 
 namespace rma::verbs {
@@ -46,8 +46,7 @@ greeter::greeter(adapter& device, int rank, std::string key, const queue_plan& p
   mine_.port = device_.address();
   mine_.queue_pair = queue_pair_->qp_num;
   for (std::uint32_t i = 0; i < receives_posted; ++i) post_receive(i);
-  const detail::signals_blocked guard;
-  thread_ = std::thread([this] { run(); });
+  thread_ = detail::start_thread("the thread that answers for an RDMA device", [this] { run(); });
 }
 
 greeter::~greeter() {

@@ -167,8 +167,8 @@ TEST_CASE("a range that is not mapped there, and a process that is gone", "[fabr
     return rma::test::skip("the system forbids process_vm_readv");
   }
   const fabric::remote_slice nowhere{4096, mine.size()};  // below mmap_min_addr
-  CHECK(cma_copy(cma_direction::read, other.pid(), {&here, 1}, {&nowhere, 1}) == status::out_of_window);
-  CHECK(cma_copy(cma_direction::write, other.pid(), {&here, 1}, {&nowhere, 1}) == status::out_of_window);
+  CHECK(cma_copy(cma_direction::read, other.pid(), {&here, 1}, {&nowhere, 1}) == status::transfer_failed);
+  CHECK(cma_copy(cma_direction::write, other.pid(), {&here, 1}, {&nowhere, 1}) == status::transfer_failed);
   other.end();
   CHECK(cma_copy(cma_direction::read, other.pid(), {&here, 1}, {&good, 1}) == status::peer_failed);
   ::munmap(room, room_bytes);

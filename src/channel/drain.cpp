@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The last thing a runtime does: what calls that have succeeded have sent must arrive, however late their receivers
+/// look.
+#include <cstdio>
+#include <limits>
+#include <mutex>
+#include <string>
+
+#include "channel/context.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr std::int64_t at_no_time_ns = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t failed_ns = 2'000'000'000;  // so long waits who leaves by an exception
+
+}  // namespace
+
+void context::drain(bool in_good_order) noexcept {
+  const std::int64_t begin_ns = around_.now_ns();
+  const std::int64_t until_ns = in_good_order ? at_no_time_ns : begin_ns + failed_ns;
+  std::int64_t told_at_ns = stall_report_ns_ == 0 || !in_good_order ? at_no_time_ns : begin_ns + stall_report_ns_;
+  (void)wait_for_message(
+      [&]() noexcept {
+        const std::lock_guard guard(lock_);
+        const bool quiet = wide_ == nullptr || wide_->quiet();
+        if (waiting_.empty() && owed_.empty() && quiet) return true;
+        const std::int64_t now_ns = around_.now_ns();
+        if (now_ns > told_at_ns) {
+          told_at_ns = at_no_time_ns;
+          tell_undelivered((now_ns - begin_ns) / 1'000'000'000);
+        }
+        return now_ns > until_ns;
+      },
+      []() noexcept { return status::done; });
+}
+
+// The caller holds the lock.
+void context::tell_undelivered(std::int64_t waited_s) noexcept {
+  std::string ranks;
+  for (const int rank : waiting_) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  if (ranks.empty()) ranks = "a rank of another node";
+  std::fprintf(stderr,
+               "rma: rank %d leaves the job, and has waited for %lld s until what its calls have sent is taken by: %s; "
+               "Runtime::abort ends a job that does not want it\n",
+               rank(), static_cast<long long>(waited_s), ranks.c_str());
+}
+
+}  // namespace rma::detail
