@@ -35,8 +35,8 @@ constexpr std::size_t stripes_max = 256;
 /// and copies between equal offsets in pages make loads wait for stores (docs/decisions/0007-copies.md). What only
 /// adapters move begins at the start: a packet of 4 KiB is one page then, not parts of two.
 constexpr std::size_t colour_bytes = 2048;
-constexpr std::uint64_t asked_bytes_min = std::uint64_t{64} << 20;  ///< the machine is asked whether it has so much
-constexpr std::size_t huge_from_bytes = shm::huge_bytes / 2;        ///< blocks of so much have huge pages
+constexpr std::uint64_t asked_bytes_min = std::uint64_t{8} << 20;  ///< the machine is asked whether it has so much
+constexpr std::size_t huge_from_bytes = shm::huge_bytes / 2;       ///< blocks of so much have huge pages
 
 std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   std::uint64_t x = a * 0x9e3779b97f4a7c15ULL + b + 0x7f4a;
@@ -356,6 +356,13 @@ status sum_up(team_core& team, std::uint64_t bytes, demand& of) {
   return s;
 }
 
+/// What a block takes of the machine: whole pages, what the kernel needs to map them, and what else the rank is about
+/// to take. A window that has been accepted must not end its ranks.
+std::uint64_t taken_bytes(std::uint64_t block_bytes) noexcept {
+  constexpr std::uint64_t other_bytes = std::uint64_t{1} << 20;
+  return on_huge_pages(block_bytes) + block_bytes / 64 + other_bytes;
+}
+
 /// Whether this machine has so much memory left: to take more is no error, but ends processes. Nodes that are simulated
 /// take what is touched.
 status look_for_memory(const window_core& w, const agreement& all) {
@@ -363,7 +370,7 @@ status look_for_memory(const window_core& w, const agreement& all) {
   const bool simulated = w.board->descriptor() < 0;
   if (all.bytes_sum <= asked_bytes_min || (simulated && !team.one_node)) return status::done;
   demand of;
-  auto worst = static_cast<std::int32_t>(sum_up(team, w.local_bytes, of));
+  auto worst = static_cast<std::int32_t>(sum_up(team, taken_bytes(w.block_bytes), of));
   if (!ok(static_cast<status>(worst))) return static_cast<status>(worst);
   if (of.on_machine_bytes > machine_bytes_left() || of.in_groups_bytes > granted_bytes_left())
     worst = static_cast<std::int32_t>(status::out_of_memory);

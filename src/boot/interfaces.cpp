@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <vector>
 
+#include "boot/socket.hpp"
 #include "rma/error.hpp"
 
 namespace rma::boot {
@@ -86,6 +88,33 @@ std::string address_of_interface(const std::string& wanted) {
   throw Error(status::bad_boot, (wanted.empty() ? "this host has no interface that others could reach it by"
                                                 : "RMA_BOOT_INTERFACE=" + wanted + ": no such interface or address") +
                                     "; there are: " + list);
+}
+
+namespace {
+
+/// Whether there is a way to it; nothing is sent.
+bool has_way_to(int family, const sockaddr* address, socklen_t bytes) noexcept {
+  const unique_fd probe(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  return probe && ::connect(probe.get(), address, bytes) == 0;
+}
+
+}  // namespace
+
+std::string loopback_address() {
+  constexpr std::uint16_t any_port = 9;
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = htons(any_port);
+  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (has_way_to(AF_INET, reinterpret_cast<const sockaddr*>(&v4), sizeof v4)) return "127.0.0.1";
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_port = htons(any_port);
+  v6.sin6_addr = in6addr_loopback;
+  if (has_way_to(AF_INET6, reinterpret_cast<const sockaddr*>(&v6), sizeof v6)) return "::1";
+  throw Error(status::unreachable,
+              "the ranks are to reach each other by TCP, and this machine has neither 127.0.0.1 nor ::1: its loopback "
+              "interface is down (ip link set lo up), or run them as one node");
 }
 
 }  // namespace rma::boot

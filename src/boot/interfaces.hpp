@@ -12,4 +12,8 @@ namespace rma::boot {
 /// interface, unless it is wanted. Throws Error(bad_boot) that lists what there is.
 std::string address_of_interface(const std::string& wanted);
 
+/// An address of this machine that its own processes reach: 127.0.0.1, or ::1 where there is no other. Throws
+/// Error(unreachable) if there is none: then the loopback interface is down.
+std::string loopback_address();
+
 }  // namespace rma::boot

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "boot/descriptors.hpp"
+#include "boot/interfaces.hpp"
 #include "core/cores.hpp"
 #include "fabric/shm/node_surroundings.hpp"
 #include "fabric/shm/shm.hpp"
@@ -90,9 +91,9 @@ std::string lacks_tcp(const settings& s) {
 std::unique_ptr<network> start_tcp(const settings& s, const boot::client& boot, std::string& address) {
   const std::string host = boot.host();
   boot::allow_connections(boot.size());
-  auto made = std::make_unique<tcp::tcp_fabric>(tcp::start{boot.rank(), boot.size(), host.empty() ? "127.0.0.1" : host,
-                                                           std::string(boot.key()),
-                                                           static_cast<int>(s.number(knob::peer_timeout_ms))});
+  auto made = std::make_unique<tcp::tcp_fabric>(
+      tcp::start{boot.rank(), boot.size(), host.empty() ? boot::loopback_address() : host, std::string(boot.key()),
+                 static_cast<int>(s.number(knob::peer_timeout_ms))});
   address = made->address();
   return made;
 }

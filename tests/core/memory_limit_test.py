@@ -5,7 +5,7 @@
 memory_limit_test.py --rmarun PATH --program PATH
 
 Goal: a window that does not fit the limits of control groups is an error on all ranks; no process is killed for it.
-Method: a job of two ranks in a group of 256 MiB, on one node and on two; a machine that lets nobody make groups skips
+Method: a job of two ranks in a group of 256 MiB and in one of 64 MiB, on one node and on two; a machine that lets nobody make groups skips
 it. Each rank alone would fit.
 Break: ask the machine only, or for the ranks of one node only.
 """
@@ -17,15 +17,14 @@ import sys
 import time
 
 SKIPPED = 77
-LIMIT_MIB = 256
-WINDOW_MIB = 200
+CASES_MIB = [(256, 200, 36), (64, 31, 4)]  # the group, and windows that do not fit it, and do
 ROOT = pathlib.Path("/sys/fs/cgroup")
 
 
 class Group:
     """A control group with a limit, which is gone at the end. OSError if it cannot be made."""
 
-    def __init__(self):
+    def __init__(self, limit_mib):
         version_1 = ROOT / "memory"
         if version_1.is_dir():
             parent, limit = version_1, "memory.limit_in_bytes"
@@ -35,7 +34,7 @@ class Group:
         self.path = parent / f"rma-memory-limit-{os.getpid()}"
         self.path.mkdir()
         try:
-            (self.path / limit).write_text(str(LIMIT_MIB << 20))
+            (self.path / limit).write_text(str(limit_mib << 20))
         except OSError:
             self.path.rmdir()
             raise
@@ -69,10 +68,12 @@ def main():
     parser.add_argument("--program", required=True)
     options = parser.parse_args()
     job = [options.rmarun, "-n", "2", "--timeout", "40"]
-    program = [options.program, str(WINDOW_MIB)]
+    good = []
     try:
-        with Group() as group:
-            good = [runs_well(group, job + ["--nodes", nodes] + program) for nodes in "12"]
+        for limit_mib, large_mib, small_mib in CASES_MIB:
+            program = [options.program, str(large_mib), str(small_mib)]
+            with Group(limit_mib) as group:
+                good += [runs_well(group, job + ["--nodes", nodes] + program) for nodes in "12"]
     except (OSError, subprocess.SubprocessError) as why:
         print(f"memory_limit_test: skipped: no control group can be made here: {why}")
         return SKIPPED

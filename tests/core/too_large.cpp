@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// too_large MIB: windows of so many MiB on each rank are refused, by the limits of control groups; smaller ones are
-/// not.
+/// too_large MIB SMALL: windows of so many MiB on each rank are refused, by the limits of control groups; those of
+/// SMALL MiB are not.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,10 +30,12 @@ std::string objection(rma::Runtime& rt, std::size_t bytes) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const auto bytes = static_cast<std::size_t>(argc > 1 ? std::strtoul(argv[1], nullptr, 10) : 0) * mebibyte;
+  if (argc < 3) return 2;
+  const auto bytes = std::strtoul(argv[1], nullptr, 10) * mebibyte;
+  const auto small_bytes = std::strtoul(argv[2], nullptr, 10) * mebibyte;
   rma::Runtime rt;
   const std::string large = objection(rt, bytes);
-  const std::string small = objection(rt, 36 * mebibyte);
+  const std::string small = objection(rt, small_bytes);
   const bool good = large.find("control groups grant") != std::string::npos && small.empty();
   if (!good) fmt::print("too_large: rank {}: the large one: '{}', the small one: '{}'\n", rt.rank(), large, small);
   rt.world().barrier();
