@@ -5,8 +5,8 @@
 memory_limit_test.py --rmarun PATH --program PATH
 
 Goal: a window that does not fit the limits of control groups is an error on all ranks; no process is killed for it.
-Method: a job of two ranks in a group of 256 MiB and in one of 64 MiB, on one node and on two; a machine that lets nobody make groups skips
-it. Each rank alone would fit.
+Method: a job of two ranks in a group of 256 MiB and in one of 64 MiB, on one node and on two; a machine that lets
+nobody make groups skips it. Each rank alone would fit.
 Break: ask the machine only, or for the ranks of one node only.
 """
 import argparse

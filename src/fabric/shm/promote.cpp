@@ -16,6 +16,7 @@
 
 #include "core/signals_blocked.hpp"
 #include "fabric/shm/board.hpp"
+#include "fabric/shm/fork_copies.hpp"
 
 namespace rma::shm {
 namespace {
@@ -181,6 +182,7 @@ std::string promote(board& node, page_range pages, std::size_t offset) {
   if (made != MAP_FAILED) copy_pages(part.at, pages.at, pages.bytes);
   if (put_in_place(made, pages)) {
     map_over(pages, part);
+    copy_promoted_at_forks();
     return {};
   }
   return fmt::format("the system refuses to replace its pages: {}", std::strerror(errno));

@@ -14,6 +14,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -280,6 +281,43 @@ TEST_CASE("promoted pages keep contents and address, are shared, and come back",
   fill(pages.at(), bytes, 4);  // private again
   CHECK(filled(common, bytes, 3));
   CHECK(promotion_obstacle(pages.range()).empty());
+}
+
+TEST_CASE("a forked child has promoted pages of its own", "[fabric][shm][promote]") {
+  lone_board alone;
+  const std::size_t bytes = 40 * page;
+  const pages_of_kind pages(bytes);
+  fill(pages.at(), bytes, 1);
+  const std::size_t offset = 7 * page;
+  REQUIRE(alone.node->populate(offset, bytes) == status::done);
+  REQUIRE(promote(*alone.node, pages.range(), offset) == "");
+  int go[2];
+  REQUIRE(::pipe(go) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::byte now{};
+    (void)!::read(go[0], &now, 1);  // the other has written meanwhile
+    bool own = filled(pages.at(), bytes, 1);
+    fill(pages.at(), bytes, 3);
+    const pid_t grandchild = ::fork();
+    if (grandchild == 0) {
+      fill(pages.at(), bytes, 4);
+      ::_exit(0);
+    }
+    int ended = 0;
+    own = ::waitpid(grandchild, &ended, 0) == grandchild && own;
+    own = own && filled(pages.at(), bytes, 3);
+    ::_exit(own ? 0 : 1);
+  }
+  fill(pages.at(), bytes, 2);
+  REQUIRE(::write(go[1], "x", 1) == 1);
+  int ended = 0;
+  REQUIRE(::waitpid(child, &ended, 0) == child);
+  CHECK(ended == 0);
+  CHECK(filled(pages.at(), bytes, 2));
+  CHECK(filled(alone.node->segment(0) + offset, bytes, 2));  // still shared
+  ::close(go[0]);
+  ::close(go[1]);
 }
 
 TEST_CASE("neighbours of promoted pages are left alone", "[fabric][shm][promote]") {
