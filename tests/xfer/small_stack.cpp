@@ -93,12 +93,12 @@ void work::use(rma::Window<std::uint64_t>& win, std::span<std::uint64_t> data, c
 }
 
 void work::run() {
-  constexpr std::size_t count = 20'000;
-  std::vector<std::uint64_t> user(3 * count), data(count);
-  const rma::Layout gaps = rma::Layout::vector<std::uint64_t>(count, 1, 3);
-  const rma::Layout flat = rma::Layout::contiguous<std::uint64_t>(count);
+  constexpr std::size_t words = 20'000;
+  std::vector<std::uint64_t> user(3 * words), data(words);
+  const rma::Layout gaps = rma::Layout::vector<std::uint64_t>(words, 1, 3);
+  const rma::Layout flat = rma::Layout::contiguous<std::uint64_t>(words);
   rma::Window<std::uint64_t> own, given;
-  any("allocate", [&] { own = rma::Window<std::uint64_t>::allocate(rt.world(), 3 * count); });
+  any("allocate", [&] { own = rma::Window<std::uint64_t>::allocate(rt.world(), 3 * words); });
   any("create", [&] { given = rma::Window<std::uint64_t>::create(rt.world(), std::span(user)); });
   use(own, data, gaps, flat);
   use(given, data, gaps, flat);
