@@ -132,11 +132,10 @@ status run_handler(window_core& w, const checked_operation& o, request_node** re
   if (o.args->target == w.team->rank) return run_own(w, o);
   const int to = w.world_rank(o.args->target);
   const std::size_t bytes_max = message_bytes_of(o, w.ctx->network_of(to).caps().message_bytes_max);
-  const bool long_ones = bytes_max > operation_message_max && !o.contiguous;
-  std::vector<std::byte> own(long_ones && o.bytes > under_way_bytes_max ? bytes_max : 0);  // others use the engine's
+  const bool lets_others_in = o.bytes > under_way_bytes_max && !o.contiguous;  // who use the engine's scratch
+  std::vector<std::byte> own(lets_others_in ? bytes_max : 0);
   std::unique_lock guard(w.ctx->lock());
-  const bool shares = long_ones && own.empty();
-  message_maker made(w, o, bytes_max, shares ? w.team->rt->ops->scratch(bytes_max) : std::span(own));
+  message_maker made(w, o, bytes_max, lets_others_in ? std::span(own) : w.team->rt->ops->scratch(bytes_max));
   context::peer& peer = w.ctx->peer_of(to);
   operation_record& op = record_by_message(w, o, o.record, peer);
   const std::uint64_t ticket = ticket_of(o, op);
@@ -169,7 +168,8 @@ bool is_worth_a_wake(const checked_operation& o) noexcept {
 // If the target stops promising, what has been sent is done, and the caller does all of it again, another way.
 status run_promised(window_core& w, const checked_operation& o, request_node** request) noexcept {
   if (o.bytes > (o.contiguous ? operation_message_max : promised_bytes_max)) return status::not_supported;
-  message_maker made(w, o);
+  std::array<std::byte, operation_message_max> packed;
+  message_maker made(w, o, operation_message_max, packed);
   bool last = made.make();
   if (!last && o.contiguous) return status::not_supported;
   const int to = w.world_rank(o.args->target);

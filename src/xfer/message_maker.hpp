@@ -17,14 +17,15 @@ namespace rma::detail {
 
 inline constexpr std::size_t operation_pieces_max = 64;
 
-/// Makes the messages of an operation, one after the other.
+/// Makes the messages of an operation, one after the other. What lies in pieces is packed into `scratch`, which has
+/// room for a message.
 class message_maker {
  public:
-  message_maker(const window_core& w, const checked_operation& o, std::size_t bytes_max = operation_message_max,
-                std::span<std::byte> scratch = {}) noexcept
+  message_maker(const window_core& w, const checked_operation& o, std::size_t bytes_max,
+                std::span<std::byte> scratch) noexcept
       : o_(o),
         bytes_max_(bytes_max),
-        scratch_(scratch.empty() ? std::span<std::byte>(packed_) : scratch),
+        scratch_(scratch),
         carries_data_(o.args->kind == call::put || (o.atomic() && o.args->origin != nullptr)),
         unit_(o.atomic() ? rma::bytes_of(o.args->type) : 1) {
     if (!o.contiguous) {
@@ -74,9 +75,9 @@ class message_maker {
     pieces_[head_.pieces++] = {o_.offset + made_, 0, static_cast<std::uint32_t>(part), 1};
     made_ += part;
     if (o_.args->kind != call::compare_and_swap) return;
-    std::memcpy(packed_.data(), o_.args->compare, part);
-    std::memcpy(packed_.data() + part, o_.args->origin, part);
-    data_ = {packed_.data(), 2 * part};
+    std::memcpy(scratch_.data(), o_.args->compare, part);
+    std::memcpy(scratch_.data() + part, o_.args->origin, part);
+    data_ = {scratch_.data(), 2 * part};
   }
   /// The target's next rows, or as much of one as there is room for; false if there is none.
   bool add_rows(std::uint64_t room) noexcept {
@@ -111,8 +112,8 @@ class message_maker {
   }
 
   const checked_operation& o_;
-  std::size_t bytes_max_;         ///< of a message
-  std::span<std::byte> scratch_;  ///< for so much: what lies in pieces is packed there
+  std::size_t bytes_max_;  ///< of a message
+  std::span<std::byte> scratch_;
   bool carries_data_;
   std::uint64_t unit_;
   std::uint64_t made_ = 0;  ///< bytes of the operation that are in messages
@@ -121,7 +122,6 @@ class message_maker {
   std::optional<cursor> source_;
   std::span<const std::byte> data_;
   std::array<target_rows, operation_pieces_max> pieces_;
-  std::array<std::byte, operation_message_max> packed_;
   std::array<std::byte, sizeof(operation_header) + operation_pieces_max * sizeof(target_rows)> front_;
 };
 

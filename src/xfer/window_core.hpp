@@ -277,7 +277,7 @@ struct window_core : window_view {
   std::vector<int> dirty;           ///< targets with something under way
   node_barrier barrier;
   std::uint64_t barrier_id = 0;
-  dissemination::seat far_seat{};         ///< of the barrier by messages
+  dissemination::seat far_seat{};  ///< of the barrier by messages
   layout_scheme scheme_of_layouts = layout_scheme::automatic;
   const char* layout_why = "RMA_LAYOUT";
   fence_kind fence = fence_kind::placed;  ///< never automatic
