@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// The protocol table: the ways to carry out a put or get of a layout between ranks whose memory is not mapped. Each
-/// way is a record in a file of its own, listed once in table.cpp; the chooser takes the one that is asked for by name
+/// way is a record in a file of its own, listed once in rows.hpp; the chooser takes the one that is asked for by name
 /// (RMA_LAYOUT, Hints::layout), else the least estimate among those that can.
 #pragma once
 

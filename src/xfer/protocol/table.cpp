@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <array>
-
-#include "xfer/protocol/protocol.hpp"
+#include "xfer/protocol/rows.hpp"
 
 namespace rma::detail {
 namespace {
-
-constexpr std::array all{&generic_protocol, &multi_w_protocol};
 
 /// The target makes progress while the operation is under way: it has a thread for that, or will take part in the end
 /// of the epoch. Elsewhere `auto` leaves operations one-sided that are.
@@ -18,13 +13,13 @@ bool target_serves(const window_core& w) noexcept {
 
 }  // namespace
 
-std::span<const protocol* const> protocols() noexcept { return all; }
+std::span<const protocol* const> protocols() noexcept { return protocol_rows; }
 
 choice choose_protocol(const window_core& w, const placement& at, const checked_operation& o) noexcept {
   const protocol* best = &generic_protocol;
   std::int64_t best_ns = INT64_MAX;
   const char* why = "no other scheme can";
-  for (const protocol* const each : all) {
+  for (const protocol* const each : protocol_rows) {
     const bool asked_for = each->scheme == w.scheme_of_layouts;
     if (const char* const reason = each->refuses(w, at, o); reason != nullptr) {
       if (asked_for) return {&generic_protocol, reason};

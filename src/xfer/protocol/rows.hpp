@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The rows of the protocol table: one line for each protocol.
+#pragma once
+
+#include <array>
+
+#include "xfer/protocol/protocol.hpp"
+
+namespace rma::detail {
+
+inline constexpr std::array protocol_rows{
+    &generic_protocol,
+    &multi_w_protocol,
+};
+
+}  // namespace rma::detail
