@@ -458,6 +458,7 @@ void revoked_team(context& ctx) {
   for (std::size_t i = 0; i < rounds; ++i) {
     rma::Team team = ctx.world().split(0);
     auto win = rma::Window<long>::allocate(team, 2, {.signals = 1});
+    ctx.world().barrier();  // a revocation would end the making of the window, too
     const int by = static_cast<int>(i % static_cast<std::size_t>(ctx.size()));
     if (ctx.rank() == by) {
       team.revoke();
