@@ -22,7 +22,8 @@ void use(rma::Runtime& rt, const std::string& set) {
     try {
       (void)rt.team_of(set);
     } catch (const rma::Error& error) {
-      std::printf("rank %d: %s\n", rt.rank(), error.what());
+      const std::string what = error.what();  // which ends with the place of the call
+      std::printf("rank %d: %s\n", rt.rank(), what.substr(0, what.rfind(" (")).c_str());
     }
     return;
   }
