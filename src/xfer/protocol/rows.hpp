@@ -3,13 +3,11 @@
 /// The rows of the protocol table: one line for each protocol.
 #pragma once
 
-#include <array>
-
 #include "xfer/protocol/protocol.hpp"
 
 namespace rma::detail {
 
-inline constexpr std::array protocol_rows{
+inline constexpr const protocol* protocol_rows[] = {
     &generic_protocol,
     &multi_w_protocol,
 };

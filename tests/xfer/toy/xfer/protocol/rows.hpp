@@ -3,15 +3,13 @@
 /// The rows of the protocol table with one more, as docs/architecture.md ("How to add a protocol") says.
 #pragma once
 
-#include <array>
-
 #include "xfer/protocol/protocol.hpp"
 
 namespace rma::detail {
 
 extern const protocol toy_protocol;
 
-inline constexpr std::array protocol_rows{
+inline constexpr const protocol* protocol_rows[] = {
     &generic_protocol,
     &multi_w_protocol,
     &toy_protocol,
