@@ -4,8 +4,8 @@
 #include "fabric/tcp/tcp_fabric.hpp"
 
 #include <fmt/format.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
