@@ -17,7 +17,9 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <string>
 
+#include "boot/descriptors.hpp"
 #include "boot/digest.hpp"
 
 namespace rma::launcher {
@@ -41,6 +43,13 @@ boot_clock::duration seconds(double count) {
 bool is_ignored(int number) {
   struct sigaction now {};
   return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
+}
+
+/// The limit that a process could not be started for, as the end of a message; nothing if it was no limit.
+std::string limit_behind(int error) {
+  if (boot::out_of_descriptors(error)) return "; " + boot::descriptors_remedy();
+  if (error == EAGAIN) return "; processes are limited by ulimit -u and a control group's pids.max";
+  return "";
 }
 
 }  // namespace
@@ -148,7 +157,8 @@ bool job::start_ranks() {
                                                  .inherited = inherited_,
                                                  .binding = binding ? &*binding : nullptr});
     if (outcome.error != 0) {
-      say(fmt::format("cannot start '{}': {}", asked_.command.front(), boot::error_text(outcome.error)));
+      say(fmt::format("cannot start '{}': {}{}", asked_.command.front(), boot::error_text(outcome.error),
+                      limit_behind(outcome.error)));
       begin_end(outcome.error == ENOENT ? exit_not_found : exit_cannot_execute);
       return false;
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a Runtime does in a process that is not as it should be, and how it ends one.
+#include <unistd.h>
+
 #include <catch2/catch.hpp>
 
 #include <string>
@@ -121,4 +123,20 @@ TEST_CASE("no thread for the server", "[boot][rmarun]") {
   CHECK(seen.errors ==
         "rmarun: cannot start a thread for the job's server: Resource temporarily unavailable; threads are "
         "limited by ulimit -u and a control group's pids.max, their memory by ulimit -v\n");
+}
+
+// Goal: as above, for the ranks. Method: limits that leave room for some of them. Break: no limit_behind in
+// tools/rmarun_job.cpp.
+TEST_CASE("no descriptors for all ranks", "[boot][rmarun]") {
+  const result seen = run_shell("ulimit -n 12; exec " RMARUN_PATH " -n 16 true");
+  CHECK(seen.exit_status == 126);
+  CHECK(seen.errors ==
+        "rmarun: cannot start 'true': Too many open files; this process may have 12 open: ulimit -n raises that\n");
+}
+
+TEST_CASE("no processes for all ranks", "[boot][rmarun]") {
+  if (::geteuid() == 0) return rma::test::skip("the number of root's processes has no limit");
+  const result seen = run_shell("exec prlimit --nproc=1 " RMARUN_PATH " -n 2 true");
+  CHECK(seen.exit_status != 0);
+  CHECK_THAT(seen.errors, Contains("limited by ulimit -u"));
 }
