@@ -195,9 +195,7 @@ void raise_plan(const team_core& team, const window_plan& plan, const Hints& hin
                  "a null pointer with elements, {} signals (at most {}), a displacement_unit that the window cannot "
                  "have, or a hint that is none of its enumeration, on this or another rank",
                  hints.signals, signals_max));
-    case status::revoked:
-    case status::peer_failed: raise_team(team, name_of(plan.kind).data(), all.worst, plan.where);
-    default: refuse(plan, hints, all.worst, "refused");
+    default: raise_team(team, name_of(plan.kind).data(), all.worst, plan.where);
   }
 }
 

@@ -6,7 +6,8 @@
 # of one node run, several nodes end at once with a line that says why and what to do. `ipv6`: the
 # loopback interface has ::1 alone: several nodes run.
 # Method: a network namespace of the job's own; who is not root is it inside.
-# Break: in loopback_address (src/boot/interfaces.cpp) return "127.0.0.1" without looking.
+# Break: in loopback_address (src/boot/interfaces.cpp) return "127.0.0.1" without looking; in raise_plan
+# (src/api/window_agree.cpp) call the end of the job a refusal.
 rmarun=$1
 program=$2
 network=$3
@@ -48,4 +49,9 @@ else
   [ $status -eq 9 ] || fail "two nodes without a network end as the program says"
   echo "$printed" | grep -q "neither 127.0.0.1 nor ::1: its loopback interface is down (ip link set lo up)" ||
     fail "the line says what is missing"
+  export RMA_FABRIC=ucx
+  run --nodes 2
+  [ $status -eq 9 ] || fail "nor does UCX have a network"
+  echo "$printed" | grep -q ": refused" && fail "a call that ends with the job is not one that is refused"
 fi
+exit 0
