@@ -109,7 +109,8 @@ constexpr definition table[] = {
      "an operation, are told (wrong_epoch) on one node, too; a debug build of the library checks unless it is told not "
      "to"},
     {"RMA_TRACE", "", form::text, "file name, %r is the rank; without %r the rank is appended",
-     "one Chrome/Perfetto trace per rank: every call on a window, the protocol chosen and why; slows everything down"},
+     "one Chrome/Perfetto trace per rank: every call on a window, every operation to its end, the protocol chosen and "
+     "why; slows everything down"},
 };
 static_assert(std::size(table) == static_cast<std::size_t>(knob::count_));
 

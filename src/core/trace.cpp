@@ -110,8 +110,32 @@ void trace_file::add(const trace_event& e) noexcept {
   append_escaped(buffer_, e.window);
   fmt::format_to(std::back_inserter(buffer_), "\",\"target\":{},\"bytes\":{},\"protocol\":\"{}\",\"why\":\"{}\"}}}}",
                  e.target, e.bytes, e.protocol, e.why);
-  if (buffer_.size() < buffer_bytes && e.end_ns - written_ns_ < write_every_ns) return;
-  written_ns_ = e.end_ns;
+  write_if_due(e.end_ns);
+}
+
+void trace_file::add_operation(const trace_event& o, int peer) noexcept {
+  const std::lock_guard guard(lock_);
+  if (fd_ < 0) return;
+  const auto one = [&](char phase, std::int64_t at_ns) {
+    fmt::format_to(std::back_inserter(buffer_),
+                   ",\n{{\"name\":\"{}\",\"cat\":\"operation\",\"ph\":\"{}\",\"id\":{},\"pid\":{},\"ts\":{}", o.call,
+                   phase, operations_, rank_, micros(at_ns));
+  };
+  ++operations_;
+  one('b', o.begin_ns);
+  buffer_ += ",\"args\":{\"window\":\"";
+  append_escaped(buffer_, o.window);
+  fmt::format_to(std::back_inserter(buffer_),
+                 "\",\"target\":{},\"peer\":{},\"bytes\":{},\"protocol\":\"{}\",\"why\":\"{}\"}}}}", o.target, peer,
+                 o.bytes, o.protocol, o.why);
+  one('e', o.end_ns);
+  buffer_ += '}';
+  write_if_due(o.end_ns);
+}
+
+void trace_file::write_if_due(std::int64_t end_ns) noexcept {
+  if (buffer_.size() < buffer_bytes && end_ns - written_ns_ < write_every_ns) return;
+  written_ns_ = end_ns;
   write();
 }
 

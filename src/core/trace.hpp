@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The trace of one rank: a file in Chrome's and Perfetto's JSON format, one complete event per public call.
+/// The trace of one rank: a file in Chrome's and Perfetto's JSON format. One complete event per public call; and for
+/// each operation that is not over when its call returns a pair of asynchronous events, from its issue to its end.
 ///
 /// Times are those of the runtime's clock, so that the files of a node's ranks, loaded together, line up. What has not
 /// been written when the process is killed: at most the calls of its last 0.1 s inside the library. The closing bracket
@@ -41,8 +42,11 @@ class trace_file {
   ~trace_file();
 
   void add(const trace_event& event) noexcept;
+  /// An operation that may have overlapped others. `peer` is its target's rank in the world.
+  void add_operation(const trace_event& operation, int peer) noexcept;
 
  private:
+  void write_if_due(std::int64_t end_ns) noexcept;
   void write() noexcept;
 
   std::mutex lock_;
@@ -50,7 +54,8 @@ class trace_file {
   std::string name_;
   int rank_;
   int fd_;
-  std::int64_t written_ns_ = 0;  ///< end of the newest event that is in the file
+  std::uint64_t operations_ = 0;  ///< that are in it
+  std::int64_t written_ns_ = 0;   ///< end of the newest event that is in the file
 };
 
 }  // namespace rma::detail

@@ -86,6 +86,7 @@ class device_run {
     engine& e = *w_.team->rt->ops;
     operation_ = &e.record_of(o_.record);
     e.track(*operation_, state_, false);
+    e.trace_operation(*operation_, w_, o_);
     w_.ctx->count(counter::operations_fabric);
     mark_dirty(w_, o_.args->target, state_);
   }

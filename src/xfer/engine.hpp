@@ -24,6 +24,7 @@
 namespace rma::detail {
 
 struct window_core;
+struct checked_operation;
 struct dropped_header;
 class engine;
 
@@ -113,6 +114,8 @@ class engine {
   operation_record& message_record_of(operation_record*& held, const context::peer& peer);
   /// Room for the layouts of the operation.
   operation_shapes& shapes_of(operation_record& op);
+  /// The window's trace, if it has one, gets an event of the operation when it is over. `o` says what is chosen.
+  void trace_operation(operation_record& op, const window_core& w, const checked_operation& o);
   /// Where the result of an operation by message goes. `shape` is null where it is contiguous.
   void expect_result(operation_record& op, void* into, std::uint64_t bytes, const Layout* shape);
   /// All its messages have been sent: it is over when the peer acknowledges the last. `state` may be null.
@@ -145,6 +148,7 @@ class engine {
     op.over.store(0, std::memory_order_relaxed);
   }
   operation_record& one_more_operation();
+  void end_note(operation_record& op) noexcept;
   operation_record* find_operation(std::uint64_t id) noexcept;
   void end_piece(operation_record& op, status result) noexcept;
   void take_acknowledgements(context::peer& peer, std::uint64_t count) noexcept;
@@ -183,6 +187,8 @@ class engine {
   std::unordered_map<const context::peer*, sent_operations> sent_;
   std::deque<operation_shapes> shapes_;  ///< the same
   operation_shapes* free_shapes_ = nullptr;
+  std::deque<operation_note> notes_;  ///< the same
+  operation_note* free_notes_ = nullptr;
 };
 
 }  // namespace rma::detail

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/assert.hpp"
+#include "core/names.hpp"
+#include "xfer/protocols.hpp"
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {
@@ -29,6 +31,8 @@ operation_record* engine::find_operation(std::uint64_t id) noexcept {
 
 void engine::free_operation(operation_record& op) noexcept {
   RMA_ASSERT(op.state == nullptr || op.over.load() != 0);
+  if (op.note != nullptr) [[unlikely]]
+    end_note(op);
   ++op.generation;
   op.into = nullptr;
   if (operation_shapes* const shapes = std::exchange(op.shapes, nullptr); shapes != nullptr) {
@@ -52,6 +56,26 @@ operation_record& engine::message_record_of(operation_record*& held, const conte
   op.detached = true;
   op.protests = peer.protests.load(std::memory_order_relaxed);
   return op;
+}
+
+void engine::trace_operation(operation_record& op, const window_core& w, const checked_operation& o) {
+  if (w.trace == nullptr || op.note != nullptr) return;  // one that was held has its note since its issue
+  if (free_notes_ == nullptr) free_notes_ = &notes_.emplace_back();
+  operation_note& note = *std::exchange(free_notes_, free_notes_->next_free);
+  note.into = w.trace;
+  note.window = w.hints.name;
+  note.peer = o.peer;
+  note.event = {name_of(o.args->kind), {}, o.args->target, o.bytes, o.protocol, o.why, ctx_.around().now_ns(), 0};
+  op.note = &note;
+}
+
+void engine::end_note(operation_record& op) noexcept {
+  operation_note& note = *std::exchange(op.note, nullptr);
+  note.event.window = note.window;
+  note.event.end_ns = ctx_.around().now_ns();
+  note.into->add_operation(note.event, note.peer);
+  note.next_free = free_notes_;
+  free_notes_ = &note;
 }
 
 void engine::expect_result(operation_record& op, void* into, std::uint64_t bytes, const Layout* shape) {
@@ -92,6 +116,8 @@ void engine::end_piece(operation_record& op, status result) noexcept {
     }
     if (!op.by_message) state.end_posted();
   }
+  if (op.note != nullptr) [[unlikely]]
+    end_note(op);
   op.over.store(1);
   if (op.detached) free_operation(op);
 }

@@ -75,6 +75,7 @@ class posting {
     engine& e = *w_.team->rt->ops;
     operation_ = &e.record_of(o_.record);
     e.track(*operation_, *o_.state, write_);
+    e.trace_operation(*operation_, w_, o_);
   }
   status try_to_post(std::span<const fabric::local_slice> local,
                      std::span<const fabric::remote_slice> remote) noexcept {

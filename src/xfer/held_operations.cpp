@@ -46,6 +46,7 @@ operation_record& hold(window_core& w, const checked_operation& o, hold_reason w
     op.copy.assign(from, from + a.bytes);
     op.origin = op.copy.data();
   }
+  e.trace_operation(op, w, o);
   o.state->held.push_back(op);
   ++w.held_count;
   return op;

@@ -137,6 +137,7 @@ inline operation_record& record_by_message(window_core& w, const checked_operati
   engine& e = *w.team->rt->ops;
   const Layout* const shape = o.contiguous ? nullptr : o.args->kind == call::get ? o.origin : o.result;
   operation_record& op = e.message_record_of(held, peer);
+  e.trace_operation(op, w, o);
   if (o.fetches()) e.expect_result(op, o.args->result, o.bytes, shape);
   return op;
 }

@@ -14,8 +14,10 @@
 #include <boost/intrusive/slist.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
+#include "core/trace.hpp"
 #include "fabric/fabric.hpp"
 #include "rma/detail/view.hpp"
 #include "rma/detail/word.hpp"
@@ -33,6 +35,15 @@ enum class hold_reason : std::uint8_t {
   fence,   ///< fence "def": until the closing fence
   unlock,  ///< lock "two-sided": until the lock is asked for, with or without the epoch's end
   gather,  ///< until one call of the kernel makes several copies
+};
+
+/// What the trace says of an operation when it ends.
+struct operation_note {
+  trace_file* into = nullptr;
+  trace_event event;  ///< but for its window's name and its end
+  std::string window;
+  int peer = -1;
+  operation_note* next_free = nullptr;
 };
 
 /// Where the data of an operation lie, if not in one piece. Kept apart from the record: few operations need it.
@@ -85,6 +96,7 @@ struct operation_record : fabric::completion {
   std::byte* into = nullptr;           ///< where the result goes that comes by message; null: it is not wanted
   std::uint64_t bytes = 0;             ///< of data
   std::uint64_t arrived = 0;           ///< of the result's, in order
+  operation_note* note = nullptr;      ///< null: it is not traced
   operation_shapes* shapes = nullptr;  ///< null: contiguous
 
   // What is held. Whatever carries it out reads it from here.

@@ -18,6 +18,15 @@ std::uint64_t word_at(const void* from) noexcept {
   return word;
 }
 
+[[gnu::cold]] void trace_plain(engine& e, operation_record& op, const window_core& w, const operation_args& a) {
+  checked_operation o;
+  o.args = &a;
+  o.peer = w.world_rank(a.target);
+  o.bytes = a.bytes;
+  o.choose("fabric", "a plain operation on another node");
+  e.trace_operation(op, w, o);
+}
+
 /// A put or get whose end nobody but a flush asks for.
 status post_one(window_core& w, far_target& far, std::uint64_t offset, const operation_args& a) noexcept {
   context& ctx = *w.ctx;
@@ -43,6 +52,8 @@ status post_one(window_core& w, far_target& far, std::uint64_t offset, const ope
   }
   op.detached = true;
   e.track(op, far, write);
+  if (w.trace != nullptr) [[unlikely]]
+    trace_plain(e, op, w, a);
   if (write && caps.write_means != fabric::write_completion::placed) far.unplaced = true;
   mark_dirty(w, a.target, far);
   ctx.count(counter::operations_fabric);

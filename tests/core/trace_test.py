@@ -3,9 +3,11 @@
 """trace_test.py --rmarun PATH --examples FOLDER: runs examples with RMA_TRACE and reads what they leave.
 
 Goal: every rank leaves a JSON file in which every call on a window is one complete event that says what carried it out
-and why; with tracing on no call takes the inlined way past the trace; the program's results stay the same.
+and why, and every operation that is not over when its call returns a pair of events from its issue to its end; with
+tracing on no call takes the inlined way past the trace; the program's results stay the same.
 Method: examples whose calls can be counted, with several settings.
-Break: leave limits or inline_sync of a traced window as they are otherwise; count no words in dissemination::write;
+Break: end_note at the issue; leave limits or inline_sync of a traced window as they are otherwise; count no words in
+dissemination::write;
 say in why_direct that all atomics are element.
 """
 import argparse
@@ -18,7 +20,8 @@ import tempfile
 RANKS = 3
 PROTOCOLS = {"direct", "handler", "fabric", "none", "staged", "shared", "cpu", "network", "network:agent",
              "network:fompi", "hybrid:cpu", "hybrid:manager", "hybrid:network", "memory", "messages",
-             "memory fence", "acknowledgement", "placed", "two-sided", "two-sided:deferred", "deferred"}
+             "memory fence", "acknowledgement", "generic", "multi-w",
+             "placed", "two-sided", "two-sided:deferred", "deferred"}
 ARGS = {"window", "target", "bytes", "protocol", "why"}
 
 
@@ -53,9 +56,29 @@ def events_of(command, folder, ranks, settings):
                 events = json.load(file)
             except ValueError as error:
                 raise Failed(f"{replay}\nfile of rank {rank}: {error}") from error
-        check_events(events, rank, replay)
-        found.append(events[1:])
+        check_operations(events, rank, replay)
+        calls = [event for event in events if event.get("cat") != "operation"]
+        check_events(calls, rank, replay)
+        found.append(calls[1:])
+        found[-1] += [dict(event, name="operation") for event in events if event["ph"] == "b"]
     return found, replay
+
+
+def check_operations(events, rank, replay):
+    """Each begins once and ends once, not before."""
+    begun = {}
+    for event in (event for event in events if event.get("cat") == "operation"):
+        if event["ph"] == "b":
+            args = event["args"]
+            good = (event["id"] not in begun and event["pid"] == rank and set(args) == ARGS | {"peer"}
+                    and args["protocol"] in PROTOCOLS and args["why"] and args["peer"] >= 0 and args["bytes"] > 0)
+            begun[event["id"]] = event["ts"]
+        else:
+            good = event["ph"] == "e" and event["id"] in begun and event["ts"] >= begun.pop(event["id"])
+        if not good:
+            raise Failed(f"{replay}\nrank {rank}: {event}")
+    if begun:
+        raise Failed(f"{replay}\nrank {rank}: operations {sorted(begun)} do not end")
 
 
 def check_events(events, rank, replay):
@@ -164,6 +187,24 @@ def test_put_get(options, folder):
     ranks, replay = run(options, "02_put_get", folder, RMA_LOCK="network", RMA_LOCK_NETWORK="fompi")
     expect(replay, "locks of another scheme",
            count(ranks, "lock", protocol="network:fompi", why="RMA_LOCK_NETWORK"), count(ranks, "lock"))
+
+
+def test_operations_end_after_their_calls(options, folder):
+    if options.rma_sim is None:
+        return
+    command = [options.rma_sim, "-n", "2", "--ranks-per-node", "1", os.path.join(options.examples, "02_put_get")]
+    _, replay = events_of(command, folder, 2, {"RMA_LOCK": "network"})
+    with open(os.path.join(folder, "t.0.json"), encoding="utf-8") as file:
+        events = json.load(file)
+    puts = [event for event in events if event["name"] == "put" and event["ph"] == "X"]
+    ends = {event["id"]: event["ts"] for event in events if event["ph"] == "e"}
+    begins = [event for event in events if event["ph"] == "b" and event["name"] == "put"]
+    expect_some(replay, "puts between nodes", len(begins))
+    for begin in begins:
+        call = [put for put in puts if put["ts"] <= begin["ts"] <= put["ts"] + put["dur"]]
+        expect(replay, "calls of a put", len(call), 1)
+        if call and ends[begin["id"]] <= call[0]["ts"] + call[0]["dur"]:
+            raise Failed(f"{replay}\na put ends with its call: {begin}")
 
 
 def test_user_memory(options, folder):
