@@ -64,6 +64,10 @@ status report(window_core& w, int target, target_state& state, status s) noexcep
       s = status::transfer_failed;
     }
   }
+  if (s == status::peer_failed && state.peer != nullptr) {  // what was sent there will not be acknowledged
+    const std::lock_guard guard(w.ctx->lock());
+    w.team->rt->ops->end_sent(*state.peer);
+  }
   if (s == status::peer_failed || s == status::transfer_failed) w.ctx->blame(w.world_rank(target));
   return s;
 }
