@@ -87,7 +87,7 @@ outcome put_columns(const std::string& scheme, std::size_t length, epoch_kind ki
 }  // namespace
 
 TEST_CASE("layouts go by the scheme that is asked for", "[xfer][generic][multi-w]") {
-  const std::size_t length = GENERATE(1, 8, 512);
+  const auto length = GENERATE(std::size_t{1}, std::size_t{8}, std::size_t{512});
   const auto kind = GENERATE(epoch_kind::passive, epoch_kind::fence);
   CAPTURE(length, static_cast<int>(kind));
   const outcome generic = put_columns("generic", length, kind);
