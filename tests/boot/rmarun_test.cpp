@@ -268,8 +268,10 @@ TEST_CASE("who dies is known to all others within 2 s", "[boot][rmarun]") {
 TEST_CASE("the rank that died first is blamed", "[boot][rmarun]") {
   launched job({"-n", "2", probe, "accuse"});
   const pid_t accuser = std::stoi("0" + job.line());
+  REQUIRE(accuser > 0);  // 0 is everybody of this group
   const process_watch accuser_watch(accuser);
   const pid_t accused = std::stoi("0" + job.line());
+  REQUIRE(accused > 0);
   ::kill(accuser, SIGUSR1);
   CHECK(accuser_watch.ends());
   ::kill(accused, SIGKILL);
