@@ -128,6 +128,9 @@ TEST_CASE("no thread for the server", "[boot][rmarun]") {
 // Goal: as above, for the ranks. Method: limits that leave room for some of them. Break: no limit_behind in
 // tools/rmarun_job.cpp.
 TEST_CASE("no descriptors for all ranks", "[boot][rmarun]") {
+  if (rma::test::address_sanitizer || rma::test::thread_sanitizer) {
+    return rma::test::skip("sanitizers need descriptors of their own");
+  }
   const result seen = run_shell("ulimit -n 12; exec " RMARUN_PATH " -n 16 true");
   CHECK(seen.exit_status == 126);
   CHECK(seen.errors ==
