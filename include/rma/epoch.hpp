@@ -28,18 +28,18 @@ struct LockCounts {
 enum class assertion : std::uint8_t {
   none = 0,
   no_store = 1,  ///< fence, post: this rank's memory was not written by plain stores since the last one
-  no_put = 2,    ///< fence, post: nobody will put or accumulate into this rank until the next one
+  no_put = 2,    ///< fence, post: no rank will put or accumulate into this rank until the next one
   /// fence: this rank started no operation that this fence must complete (on all ranks). It need not wait for the
   /// others, and orders nothing that they did before: no store into their own part, no attach
   no_precede = 4,
   no_succeed = 8,  ///< fence: no operation follows; the epoch is closed (on all ranks)
-  /// lock, lock_all: take no lock and exclude nobody; the program knows that nobody holds a conflicting one. post and
-  /// start, both or neither: post tells nobody and start waits for nobody; the program knows that post was called
-  /// first.
+  /// lock, lock_all: takes no lock and excludes no other rank; the program knows that no rank holds a conflicting lock.
+  /// post and start, both or neither: post sends nothing and start does not wait; the program knows that post was
+  /// called first.
   no_check = 16,
-  /// lock: the lock may be taken as late as by the first operation that somebody waits for, a flush, or unlock; until
-  /// then it excludes nobody. A lock that is taken first takes the window's deferred ones before it, in the order of
-  /// the program. Used by the locks two_sided and automatic between nodes, which need one message for a small epoch.
+  /// lock: the lock may be taken as late as by the first operation whose result is waited for, a flush, or unlock;
+  /// until then it excludes no other rank. A lock that is taken at once first takes the deferred locks of its window,
+  /// in program order. The locks two_sided and automatic use this between nodes: a small epoch is one message.
   deferrable = 32,
 };
 constexpr assertion operator|(assertion a, assertion b) noexcept {

@@ -64,10 +64,11 @@ class Team {
   [[nodiscard]] Team shrink(source where = source::current()) const;
   [[nodiscard]] status try_shrink(Team& made) const noexcept;
 
-  /// Ends all waits for other members on this team and its windows, here and on every other living member, now and from
-  /// now on: `revoked`. A death is told to who waits for the dead rank, or in a collective; who waits for a living rank
-  /// that has gone to shrink() is told by this. So the pattern for recovery is: on peer_failed or revoked, revoke(),
-  /// then shrink(), which works on a revoked team (examples/10_recovery.cpp). Teams that came out of this one go on.
+  /// Revokes the team, as ULFM's MPI_Comm_revoke: on every living member all waits for other members on this team and
+  /// its windows end with `revoked`, those under way and all later ones. After a death peer_failed reaches only ranks
+  /// that wait for the dead one; a rank that waits for a living member which has called shrink() needs the revocation.
+  /// The pattern for recovery: on peer_failed or revoked call revoke(), then shrink(), which works on a revoked team
+  /// (examples/10_recovery.cpp). Teams made from this one are not affected.
   /// Shape      local; the others are told by messages
   void revoke(source where = source::current()) { require("revoke", try_revoke(), where); }
   [[nodiscard]] status try_revoke() noexcept;

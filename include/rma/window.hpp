@@ -161,9 +161,10 @@ class Window : public window_facts,
     return s;
   }
 
-  /// Ends all waits for other members on this window, here and on every other living member, now and from now on:
-  /// `revoked`. For who finds that the others cannot go on, as after a death that not all are told of. What needs no
-  /// wait goes on: operations that have an epoch, flush, unlock. Free or drop the window then.
+  /// Revokes the window: on every living member all waits for other members on it end with `revoked`, those under way
+  /// and all later ones. A rank calls this when it finds that the others cannot continue, as after a death that not all
+  /// of them see. Calls that wait for no member go on: operations in an open epoch, flush, unlock. Free or drop the
+  /// window then.
   /// Shape      local; the others are told by messages
   void revoke(source where = source::current()) {
     detail::require(*view_, detail::call::revoke, try_revoke(), -1, 0, 0, where);
