@@ -5,6 +5,7 @@
 ///   auto column = rma::Layout::vector<double>(rows, 1, columns);           // one column of a matrix
 ///   auto face = rma::Layout::subarray<float>(sizes, subsizes, starts);     // a box of an array, C order
 ///   auto pairs = rma::Layout::indexed<int>(2, offsets);                    // two ints at each offset
+///   auto both = rma::Layout::structure({{column, 0}, {face, 4096}});       // different layouts, offsets in bytes
 ///
 /// A layout is a sequence of blocks (offset, bytes); the data are these bytes in this order. Offsets count from
 /// the address that goes with the layout in a call and may be negative. Layouts are immutable values: contiguous
@@ -15,17 +16,20 @@
 /// Shape      local
 /// Completes  when it returns
 /// Memory     none; a layout may be read by any number of threads
-/// Units      counts, lengths, offsets and strides in elements of T (or extents of `inner`)
+/// Units      counts, lengths, offsets and strides in elements of T (or extents of `inner`); of `structure` in bytes
 /// Errors     throws Error(bad_size) if a size, offset or bound does not fit in ptrdiff_t (negative counts are such),
 ///            if a subarray leaves its array, or if nested deeper than 16 levels after simplification
 /// Threads    any
-/// Cost       contiguous and vector of T: a few instructions; others O(arguments), and may allocate
+/// Cost       contiguous and vector of T: a few instructions; structure of unequal parts O(their blocks), others
+///            O(arguments), and may allocate
 /// Source     MPI-4.1 chapter 5 (derived datatypes)
 /// See        src/datatype/layout.cpp · tests/datatype/layout_test.cpp
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <type_traits>
@@ -39,6 +43,8 @@ struct layout_internals;
 
 class Layout {
  public:
+  struct Part;
+
   /// No bytes at all.
   Layout() noexcept = default;
 
@@ -85,6 +91,10 @@ class Layout {
   [[nodiscard]] static Layout subarray(std::span<const std::size_t> sizes, std::span<const std::size_t> subsizes,
                                        std::span<const std::size_t> starts, const Layout& inner);
 
+  /// Different layouts, each at an offset in bytes, one after the other: like MPI_Type_create_struct.
+  [[nodiscard]] static Layout structure(std::span<const Part> parts);
+  [[nodiscard]] static Layout structure(std::initializer_list<Part> parts);
+
   /// The same bytes, but copies of it in other layouts lie `extent` bytes apart (0 or more). `lower` is where the
   /// extent is said to begin; it moves no data.
   [[nodiscard]] static Layout resized(const Layout& inner, std::ptrdiff_t lower, std::size_t extent);
@@ -107,8 +117,10 @@ class Layout {
   /// True if the data are the bytes [lower(), upper()) in order, or none. Mind that lower() need not be 0.
   [[nodiscard]] bool is_contiguous() const noexcept { return blocks_ <= 1; }
 
-  /// True if both have the same simplified form: same bytes in the same order, and same extent.
+  /// True if both select the same bytes in the same order and have the same extent, however they were built.
   friend bool operator==(const Layout& a, const Layout& b) noexcept { return a.same_as(b); }
+  /// Equal layouts have equal hashes. The cost does not grow with the number of blocks, but for irregular ones.
+  [[nodiscard]] std::size_t hash() const noexcept;
 
  private:
   friend struct detail::layout_internals;
@@ -177,4 +189,20 @@ class Layout {
   std::shared_ptr<const detail::layout_node> node_;
 };
 
+/// One part of a structure: `count` copies of `layout`, one extent apart, the first `offset` bytes from its start.
+struct Layout::Part {
+  Layout layout;
+  std::ptrdiff_t offset = 0;
+  std::size_t count = 1;
+};
+
+inline Layout Layout::structure(std::initializer_list<Part> parts) {
+  return structure(std::span<const Part>(parts.begin(), parts.size()));
+}
+
 }  // namespace rma
+
+template <>
+struct std::hash<rma::Layout> {
+  std::size_t operator()(const rma::Layout& layout) const noexcept { return layout.hash(); }
+};

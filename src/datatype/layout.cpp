@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "datatype/copy.hpp"
 #include "datatype/layout_node.hpp"
 #include "rma/error.hpp"
 
@@ -81,18 +82,47 @@ bool same_nodes(const detail::layout_node& a, const detail::layout_node& b) noex
                                           });
 }
 
+/// Whether both select the same bytes in the same order, in whatever blocks.
+bool same_bytes(const Layout& a, const Layout& b) noexcept {
+  detail::cursor first(a), second(b);
+  bool same = true;
+  while (same && first.remaining() > 0) {
+    const detail::block x = first.front(), y = second.front();
+    const std::size_t bytes = std::min(x.bytes, y.bytes);
+    same = x.offset == y.offset;
+    first.advance_in_block(bytes);
+    second.advance_in_block(bytes);
+  }
+  return same;
+}
+
+/// All blocks of a part, at the end of the list; its length in `first`.
+void append_blocks(std::vector<detail::list_entry>& entries, const Layout::Part& part) {
+  for (std::size_t i = 0; i < part.count && part.layout.bytes() != 0; ++i) {
+    const std::ptrdiff_t copy = times(as_signed(i, "structure"), part.layout.extent(), "structure");
+    const std::ptrdiff_t base = plus(part.offset, copy, "structure");
+    (void)plus(base, part.layout.lower(), "structure");
+    (void)plus(base, part.layout.upper(), "structure");
+    detail::for_each_block(part.layout, [&](std::ptrdiff_t at, std::size_t bytes) {
+      entries.push_back({base + at, bytes});
+    });
+  }
+}
+
 }  // namespace
 
 void Layout::too_large() { refuse("contiguous or vector", too_large_text); }
 
 bool Layout::same_as(const Layout& other) const noexcept {
-  if (bytes_ != other.bytes_ || blocks_ != other.blocks_ || lower_ != other.lower_ || extent_ != other.extent_ ||
-      extent_lower_ != other.extent_lower_ || block_ != other.block_ || stride_ != other.stride_ ||
-      offset_ != other.offset_) {
+  if (bytes_ != other.bytes_ || lower_ != other.lower_ || upper_ != other.upper_ || extent_ != other.extent_ ||
+      extent_lower_ != other.extent_lower_) {
     return false;
   }
-  if (node_ == other.node_) return true;
-  return node_ != nullptr && other.node_ != nullptr && same_nodes(*node_, *other.node_);
+  const bool simple = node_ == other.node_ && block_ == other.block_ && stride_ == other.stride_;
+  if (simple && blocks_ == other.blocks_ && offset_ == other.offset_) return true;
+  if (node_ != nullptr && other.node_ != nullptr && offset_ == other.offset_ && same_nodes(*node_, *other.node_))
+    return true;
+  return hash() == other.hash() && same_bytes(*this, other);
 }
 
 Layout Layout::contiguous(std::size_t count, const Layout& inner) {
@@ -151,6 +181,38 @@ Layout Layout::subarray(std::span<const std::size_t> sizes, std::span<const std:
   }
   require(internals::shift(made, offset), "subarray");
   internals::set_extent(made, inner.extent_lower(), static_cast<std::size_t>(row));
+  return made;
+}
+
+Layout Layout::structure(std::span<const Part> parts) {
+  std::ptrdiff_t least = PTRDIFF_MAX;
+  std::ptrdiff_t end = PTRDIFF_MIN;
+  bool alike = true;
+  const Part* first = nullptr;
+  for (const Part& part : parts) {
+    if (part.count == 0) continue;
+    if (first == nullptr) first = &part;
+    alike = alike && part.layout == first->layout;
+    const std::ptrdiff_t lower = plus(part.offset, part.layout.extent_lower(), "structure");
+    const std::ptrdiff_t bytes = times(as_signed(part.count, "structure"), part.layout.extent(), "structure");
+    least = std::min(least, lower);
+    end = std::max(end, plus(lower, bytes, "structure"));
+  }
+  if (first == nullptr) return {};
+  std::ptrdiff_t extent = 0;
+  if (__builtin_sub_overflow(end, least, &extent)) refuse("structure", too_large_text);
+  std::vector<detail::list_entry> entries;
+  Layout made;
+  if (alike) {
+    for (const Part& part : parts) entries.push_back({part.offset, part.count});
+    made = first->layout;
+    require(internals::place(made, std::move(entries), as_signed(made.extent(), "structure")), "structure");
+  } else {
+    for (const Part& part : parts) append_blocks(entries, part);
+    require(internals::make_block(made, 1), "structure");
+    require(internals::place(made, std::move(entries), 1), "structure");
+  }
+  internals::set_extent(made, least, static_cast<std::size_t>(extent));
   return made;
 }
 

@@ -75,6 +75,7 @@ std::vector<named_shape> all_kinds() {
       {"nested vectors", strided(3, 2, 3, strided(2, 1, 3, pair))},
       {"resized", repeated(5, resized(strided(2, 1, 2, word), -4, 40))},
       {"shifted", moved(listed(1, {3, 1}, pair), -16)},
+      {"structure", structure({{strided(3, 1, 4, word), 8}, {pair, 64}, {strided(2, 1, 3, word), 96}})},
       {"single byte", row(1, 1)},
   };
 }

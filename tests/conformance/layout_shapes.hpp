@@ -125,6 +125,23 @@ inline shape moved(const shape& inner, std::ptrdiff_t by) {
   return s;
 }
 
+/// Different shapes, each at an offset in bytes.
+inline shape structure(const std::vector<std::pair<shape, std::ptrdiff_t>>& parts) {
+  shape s;
+  std::vector<rma::Layout::Part> layouts;
+  std::ptrdiff_t least = PTRDIFF_MAX, most = PTRDIFF_MIN;
+  for (const auto& [part, offset] : parts) {
+    layouts.push_back({part.layout, offset});
+    for (const std::ptrdiff_t b : part.bytes) s.bytes.push_back(offset + b);
+    least = std::min(least, offset + part.low);
+    most = std::max(most, offset + part.low + static_cast<std::ptrdiff_t>(part.extent));
+  }
+  s.layout = rma::Layout::structure(layouts);
+  s.low = least;
+  s.extent = static_cast<std::size_t>(most - least);
+  return s;
+}
+
 /// Bytes around what a test uses, to see what it must not touch.
 inline constexpr std::size_t margin = 24;
 
@@ -157,13 +174,14 @@ class random_shapes {
   shape make(int depth) {
     if (depth == 0) return row(granule_, 1 + below(5));
     const shape inner = make(depth - 1);
-    switch (below(7)) {
+    switch (below(8)) {
       case 0: return repeated(1 + below(4), inner);
       case 1: return made_strided(inner);
       case 2: return listed(1, offsets(1 + below(4), 1), inner);
       case 3: return made_listed(inner);
       case 4: return made_box(inner);
       case 5: return made_resized(inner);
+      case 6: return made_structure(depth, inner);
       default: return moved(inner, static_cast<std::ptrdiff_t>(granule_) * (static_cast<std::ptrdiff_t>(below(9)) - 4));
     }
   }
@@ -208,6 +226,21 @@ class random_shapes {
     const auto span = static_cast<std::size_t>(inner.end() - inner.first());
     const auto low = inner.low + static_cast<std::ptrdiff_t>(granule_) * (static_cast<std::ptrdiff_t>(below(5)) - 2);
     return resized(inner, low, span + granule_ * below(4));
+  }
+  /// One part behind the other. Copies of it must not overlap, so that its extent holds all of its bytes.
+  shape made_structure(int depth, const shape& inner) {
+    std::vector<std::pair<shape, std::ptrdiff_t>> parts = {{inner, 0}};
+    std::ptrdiff_t end = inner.end();
+    for (std::size_t n = below(3); n > 0; --n) {
+      shape next = below(3) == 0 ? inner : make(depth - 1);
+      const std::ptrdiff_t gap = static_cast<std::ptrdiff_t>(granule_ * below(3));
+      const std::ptrdiff_t offset = end + gap - next.first();
+      end = offset + next.end();
+      parts.emplace_back(std::move(next), offset);
+    }
+    const shape made = structure(parts);
+    const auto span = static_cast<std::size_t>(made.end() - made.first());
+    return span <= made.extent ? made : resized(made, made.low, span);
   }
 
   std::mt19937_64* random_;

@@ -171,3 +171,41 @@ TEST_CASE("contiguous and vector layouts are cheap to hold", "[datatype][layout]
   const auto b = a;  // NOLINT: the copy is the point
   CHECK(detail::layout_internals::node(b) == nullptr);
 }
+
+// Break: let same_as compare levels only, or leave an offset out of the hash.
+TEST_CASE("equal layouts are one, however they were built", "[datatype][layout]") {
+  random_engine random = engine_of_this_run();
+  for (int round = 0; round < 2000; ++round) {
+    CAPTURE(round);
+    const pair_of_both made = random_layout(random, between(random, 0, 4));
+    const std::vector<std::size_t> lengths(made.plain.bytes.size(), 1);
+    const Layout bytes = Layout::indexed<char>(lengths, made.plain.bytes);
+    const auto extent = static_cast<std::size_t>(made.plain.extent);
+    const Layout same = Layout::resized(bytes, made.layout.extent_lower(), extent);
+    REQUIRE(same == made.layout);
+    REQUIRE(same.hash() == made.layout.hash());
+    if (made.plain.bytes.empty()) continue;
+    std::vector<std::ptrdiff_t> others = made.plain.bytes;
+    others[between<std::size_t>(random, 0, others.size() - 1)] += 1;
+    const Layout other = Layout::resized(Layout::indexed<char>(lengths, others), made.layout.extent_lower(), extent);
+    REQUIRE_FALSE(other == made.layout);
+    REQUIRE(other.hash() != made.layout.hash());
+  }
+  const Layout nested = Layout::vector(3, 2, 3, Layout::vector<int>(2, 1, 3));
+  CHECK_FALSE(nested.hash() == Layout::shifted(nested, 4).hash());
+  // Far too many blocks to be looked at one by one.
+  CHECK(Layout::vector<char>(std::size_t{1} << 40, 1, 2).hash() !=
+        Layout::vector<char>((std::size_t{1} << 40) - 1, 1, 2).hash());
+}
+
+TEST_CASE("structures have different layouts", "[datatype][layout]") {
+  const Layout column = Layout::vector<int>(4, 1, 8);
+  const Layout both = Layout::structure({{column, 0}, {Layout::contiguous<double>(2), 256}});
+  CHECK(both.bytes() == 4 * sizeof(int) + 16);
+  CHECK(both.blocks() == 5);
+  CHECK(both.upper() == 256 + 16);
+  CHECK(Layout::structure({{column, 0}, {column, 4}}) ==
+        Layout::resized(Layout::vector(2, 1, 1, Layout::resized(column, 0, 4)), 0, column.extent() + 4));
+  CHECK(Layout::structure({}) == Layout());
+  CHECK(refusal_of([&] { return Layout::structure({{column, PTRDIFF_MAX}, {both, 0}}); }) == status::bad_size);
+}

@@ -88,19 +88,48 @@ pair_of_both random_shifted(random_engine& random, pair_of_both inner) {
   return inner;
 }
 
+/// Different layouts, often one right behind the other.
+pair_of_both random_structure(random_engine& random, int depth, const pair_of_both& first) {
+  std::vector<Layout::Part> parts;
+  pair_of_both made{{}, {}};
+  std::ptrdiff_t least = PTRDIFF_MAX, most = PTRDIFF_MIN, next = 0;
+  for (int n = between(random, 1, 3); n > 0; --n) {
+    const pair_of_both inner = parts.empty() || between(random, 0, 2) == 0 ? first : random_layout(random, depth - 1);
+    const auto count = between<std::size_t>(random, 0, 3);
+    const std::ptrdiff_t offset = between(random, 0, 2) == 0 ? next : between<std::ptrdiff_t>(random, -99, 99);
+    parts.push_back({inner.layout, offset, count});
+    if (count == 0) continue;
+    for (std::size_t i = 0; i < count; ++i) {
+      for (const std::ptrdiff_t byte : inner.plain.bytes)
+        made.plain.bytes.push_back(offset + static_cast<std::ptrdiff_t>(i) * inner.plain.extent + byte);
+    }
+    const std::ptrdiff_t bytes = static_cast<std::ptrdiff_t>(count) * inner.plain.extent;
+    least = std::min(least, offset + inner.plain.extent_lower);
+    most = std::max(most, offset + inner.plain.extent_lower + bytes);
+    next = offset + bytes;
+  }
+  if (least != PTRDIFF_MAX) {
+    made.plain.extent = most - least;
+    made.plain.extent_lower = least;
+  }
+  made.layout = Layout::structure(parts);
+  return made;
+}
+
 }  // namespace
 
 pair_of_both random_layout(random_engine& random, int depth) {
   if (depth == 0) return random_element(random);
   const pair_of_both inner = random_layout(random, depth - 1);
   if (inner.plain.bytes.size() > 3000) return inner;
-  switch (between(random, 0, 6)) {
+  switch (between(random, 0, 7)) {
     case 0: return random_contiguous(random, inner);
     case 1: return random_vector(random, inner);
     case 2: return random_indexed(random, inner, false);
     case 3: return random_indexed(random, inner, true);
     case 4: return random_subarray(random, inner);
     case 5: return random_resized(random, inner);
+    case 6: return random_structure(random, depth, inner);
     default: return random_shifted(random, inner);
   }
 }
