@@ -80,6 +80,17 @@ void context::send(int to, message kind, std::span<const std::byte> header,
   p.waiting.push_back(unsent_.take(static_cast<std::uint16_t>(kind), header, payload));
 }
 
+bool context::try_send(int to, message kind, std::span<const std::byte> header,
+                       std::span<const std::byte> payload) noexcept {
+  peer& p = peer_of(to);
+  if (p.waiting_count() != 0) return false;  // these come first
+  if (p.network->send(to, static_cast<std::uint16_t>(kind), header, payload) != status::done) return false;
+  count(counter::messages_sent);
+  if (accounts_) [[unlikely]]
+    around_.charge(work::send, header.size() + payload.size());
+  return true;
+}
+
 // What the fabric does not take any more for a peer that is gone is dropped.
 void context::send_waiting() noexcept {
   std::erase_if(waiting_, [&](int rank) {
@@ -157,6 +168,8 @@ unsigned context::progress() noexcept {
   if (on_duty_ != 0) found += do_duties();
   if (!owed_.empty()) acknowledge();
   if (!waiting_.empty()) send_waiting();
+  if (found < events_per_round && news() != news_told_) [[unlikely]]
+    tell_news();
   if (found != 0) wake_others();
   if (accounts_) [[unlikely]] {
     guard.unlock();
@@ -164,6 +177,12 @@ unsigned context::progress() noexcept {
     around_.settle();
   }
   return found;
+}
+
+void context::tell_news() noexcept {
+  news_told_ = news();
+  for (const auto& each : news_) each.run(each.self);
+  wake_others();
 }
 
 // The clock costs more than most of these calls, and a round of progress between nodes more than twenty of them. Where

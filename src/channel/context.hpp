@@ -52,6 +52,11 @@ enum class message : std::uint16_t {
   barrier_word,                  ///< whether it may say so by writing a word
   revoke,                        ///< nobody is to wait on a team or window any more
   dropped,                       ///< members have dropped a window or a team, or all have
+  eager,                         ///< point-to-point: an envelope with its data
+  announce,                      ///< an envelope whose data wait for a receive
+  rendezvous,                    ///< what the two sides of one say to each other
+  stream,                        ///< data that were asked for
+  credit,                        ///< memory for what is not expected has been given back
   count_
 };
 
@@ -76,6 +81,9 @@ enum class counter : std::uint8_t {
   lock_migrations,
   barrier_words,  ///< rounds of barriers that were written into a word, not told by a message
   deaths,
+  eager_messages,       ///< point-to-point
+  announced_messages,   ///< the same
+  unexpected_messages,  ///< of both
   count_
 };
 
@@ -140,6 +148,9 @@ class context final : public fabric::sink, public fabric::directory {
   }
   /// Sends or queues. Never fails; nothing is sent to the dead.
   void send(int to, message kind, std::span<const std::byte> header, std::span<const std::byte> payload) noexcept;
+  /// Sends it at once, or says that there is no room now, and nothing happened.
+  [[nodiscard]] bool try_send(int to, message kind, std::span<const std::byte> header,
+                              std::span<const std::byte> payload) noexcept;
   template <class Header>
   void send_record(int to, message kind, const Header& header, std::span<const std::byte> payload = {}) noexcept {
     send(to, kind, {reinterpret_cast<const std::byte*>(&header), sizeof header}, payload);
@@ -172,6 +183,9 @@ class context final : public fabric::sink, public fabric::directory {
   }
   /// A duty wants to be called at this time, though nothing happens until then. Said again in each round.
   void call_duty_at(std::int64_t time_ns) noexcept { duty_due_ns_ = std::min(duty_due_ns_, time_ns); }
+  /// Called under the lock when somebody may have died or left: ten times a second while a wait lasts, when all that
+  /// has come is handled. Stays until the context goes.
+  void add_news(void (*run)(void* self) noexcept, void* self) noexcept { news_.add(run, self); }
   /// Called under the lock when a wait is about to sleep.
   void add_before_sleep(void (*run)(void* self) noexcept, void* self) noexcept { before_sleep_.add(run, self); }
   void remove_before_sleep(const void* self) noexcept { before_sleep_.remove(self); }
@@ -389,6 +403,7 @@ class context final : public fabric::sink, public fabric::directory {
     return waited == status::done ? s : waited;
   }
   void look_at_adapter() noexcept;
+  void tell_news() noexcept;
   void look_if_due() noexcept;
   enum class waiting : std::uint8_t {
     rung,    ///< whoever makes it ready rings
@@ -403,6 +418,9 @@ class context final : public fabric::sink, public fabric::directory {
   void adapt(std::int64_t slept_ns, std::int64_t most_ns) noexcept;
   void leave_library() noexcept;
   peer& find_peer(int rank) noexcept;
+  [[nodiscard]] std::uint32_t news() const noexcept {
+    return deaths_.load(std::memory_order_relaxed) + departures_.load(std::memory_order_relaxed);
+  }
   bool is_expected() noexcept;
   bool anything_new() noexcept;
   std::size_t waiting_messages() noexcept;
@@ -441,6 +459,8 @@ class context final : public fabric::sink, public fabric::directory {
   hook_list<unsigned(void*) noexcept> duties_;
   std::uint32_t on_duty_ = 0;  ///< a bit for each of them
   std::int64_t duty_due_ns_ = std::numeric_limits<std::int64_t>::max();
+  hook_list<void(void*) noexcept> news_;
+  std::uint32_t news_told_ = 0;
   hook_list<void(void*) noexcept> before_sleep_;
   hook_list<std::string(void*)> describers_;
   std::atomic<const char*> call_ = nullptr;

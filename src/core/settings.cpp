@@ -88,6 +88,13 @@ constexpr definition table[] = {
     {"RMA_BARRIER", "auto", form::words, "auto|messages|words",
      "how ranks of different nodes tell each other in barriers and plain fences: words are written into memory that "
      "the other looks at, where the fabric can (verbs); auto: where it seldom sleeps meanwhile, else messages"},
+    {"RMA_EAGER_BYTES", "4096", form::bytes, "bytes, K M G T; at most what fits one message of the fabric",
+     "longest message (send, recv) that goes before its receive is known; longer ones are announced, and wait for it",
+     0, UINT32_MAX},
+    {"RMA_EAGER_MEMORY", "256K", form::bytes, "bytes, K M G T",
+     "memory that a rank holds for messages of one other rank that no receive has asked for yet; what finds no room "
+     "there stays with its sender",
+     16384, 4194240},
     {"RMA_LOCK", "auto", form::words, "auto|auto:deferred|two-sided|two-sided:deferred|network|cpu|hybrid",
      "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else for "
      "each epoch what has cost least; deferred: a lock may be taken after lock() has returned, as late as by unlock"},

@@ -44,6 +44,8 @@ enum class knob : std::uint8_t {
   stripe_bias,
   fence,
   barrier,
+  eager_bytes,
+  eager_memory,
   lock,
   lock_network,
   lock_home,

@@ -37,6 +37,7 @@ runtime_core::runtime_core(const Config& wanted)
       barriers(std::make_unique<dissemination>(*ctx)),
       dropped(std::make_unique<reclaimer>(*ctx)),
       ops(std::make_unique<engine>(*ctx)),
+      messages(std::make_unique<messenger>(*ctx)),
       revoked(std::make_unique<revocations>(*ctx, *ops)),
       intranode(config.on(knob::intranode)),
       exceptions(std::uncaught_exceptions()),

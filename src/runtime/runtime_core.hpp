@@ -21,6 +21,7 @@
 #include "core/trace.hpp"
 #include "fabric/place.hpp"
 #include "fabric/shm/segment.hpp"
+#include "p2p/messenger.hpp"
 #include "rma/config.hpp"
 #include "runtime/extents.hpp"
 #include "runtime/reclaimer.hpp"
@@ -57,6 +58,7 @@ struct runtime_core {
   std::unique_ptr<dissemination> barriers;
   std::unique_ptr<reclaimer> dropped;
   std::unique_ptr<engine> ops;
+  std::unique_ptr<messenger> messages;
   std::unique_ptr<revocations> revoked;
   stage_memory stage;
   copy_records copies;

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Receives or messages that wait for each other, by context, source and tag: the first of a key is found, added and
+/// removed in constant time, however many there are.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+namespace rma::detail {
+
+struct match_key {
+  std::uint64_t context = 0;
+  std::int32_t source = 0;
+  std::int32_t tag = 0;
+  friend bool operator==(const match_key&, const match_key&) = default;
+};
+
+/// A base of what waits. In one table at most.
+struct match_entry {
+  match_key key;
+  match_entry* next_key = nullptr;  ///< of the first of its key: the first of another key in the same bucket
+  match_entry* next = nullptr;      ///< of the same key, in the order of their coming; of the last one: the first
+  match_entry* previous = nullptr;  ///< the other way round
+  std::uint64_t number = 0;         ///< orders entries of different keys
+};
+
+/// A bucket is a list of the first entries of its keys; behind each are those of the same key, in a ring. Grows when
+/// there are more keys than buckets, and not at all where there is no memory: it only gets slower.
+class match_table {
+ public:
+  match_table() noexcept : buckets_(&one_bucket_) {}
+  match_table(const match_table&) = delete;
+  match_table& operator=(const match_table&) = delete;
+
+  [[nodiscard]] bool empty() const noexcept { return keys_ == 0; }
+  [[nodiscard]] std::size_t reserved_bytes() const noexcept {
+    return memory_ == nullptr ? 0 : (mask_ + 1) * sizeof(void*);
+  }
+
+  /// The first that waits with this key, or null.
+  [[nodiscard]] match_entry* find(const match_key& key) const noexcept {
+    match_entry* at = buckets_[hash(key) & mask_];
+    while (at != nullptr && !(at->key == key)) at = at->next_key;
+    return at;
+  }
+  /// Behind the others of its key.
+  void add(match_entry& e) noexcept {
+    if (match_entry* const first = find(e.key); first != nullptr) {
+      e.next = first;
+      e.previous = first->previous;
+      first->previous->next = &e;
+      first->previous = &e;
+      return;
+    }
+    e.next = e.previous = &e;
+    if (keys_ > mask_) grow();
+    match_entry*& bucket = buckets_[hash(e.key) & mask_];
+    e.next_key = std::exchange(bucket, &e);
+    ++keys_;
+  }
+  void remove(match_entry& e) noexcept {
+    match_entry** at = &buckets_[hash(e.key) & mask_];
+    while (!((*at)->key == e.key)) at = &(*at)->next_key;
+    if (*at == &e) {
+      if (e.next == &e) {
+        *at = e.next_key;
+        --keys_;
+      } else {
+        e.next->next_key = e.next_key;
+        *at = e.next;
+      }
+    }
+    e.previous->next = e.next;
+    e.next->previous = e.previous;
+  }
+  /// Calls `visit(entry)` for each, in no order; it may remove that entry.
+  template <class Visit>
+  void for_each(Visit&& visit) {
+    for (std::size_t b = 0; b <= mask_; ++b) {
+      for (match_entry* first = buckets_[b]; first != nullptr;) {
+        match_entry* const next_key = first->next_key;
+        match_entry* const last = first->previous;
+        for (match_entry *e = first, *next = nullptr; e != nullptr; e = next) {
+          next = e == last ? nullptr : e->next;
+          visit(*e);
+        }
+        first = next_key;
+      }
+    }
+  }
+
+ private:
+  static std::size_t hash(const match_key& key) noexcept {
+    const std::uint64_t low =
+        static_cast<std::uint32_t>(key.source) | std::uint64_t{static_cast<std::uint32_t>(key.tag)} << 32;
+    const std::uint64_t mixed = (low ^ key.context * 0x9E3779B97F4A7C15U) * 0xD6E8FEB86659FD93U;
+    return static_cast<std::size_t>(mixed ^ mixed >> 32);
+  }
+  void grow() noexcept;
+
+  match_entry* one_bucket_ = nullptr;
+  match_entry** buckets_;
+  std::size_t mask_ = 0;
+  std::size_t keys_ = 0;
+  std::unique_ptr<match_entry*[]> memory_;
+};
+
+}  // namespace rma::detail
