@@ -71,11 +71,17 @@ void Runtime::abort(int code, std::string_view message) noexcept {
 std::vector<int> Runtime::failed_ranks() const { return core_->ctx->dead_ranks(); }
 
 std::vector<Counter> Runtime::counters() const {
-  constexpr std::string_view names[] = {
-      "messages_sent", "messages_received",  "messages_refused",   "protests",           "sends_queued",
-      "sleeps",        "operations_handler", "operations_fabric",  "stripe_waits",       "placement_reads",
-      "lock_waits",    "locks_local",        "locks_remote",       "lock_migrations",    "barrier_words",
-      "deaths",        "eager_messages",     "announced_messages", "unexpected_messages"};
+  constexpr std::string_view names[] = {"messages_sent",       "messages_received",
+                                        "messages_refused",    "protests",
+                                        "sends_queued",        "sleeps",
+                                        "operations_handler",  "operations_fabric",
+                                        "stripe_waits",        "placement_reads",
+                                        "lock_waits",          "locks_local",
+                                        "locks_remote",        "lock_migrations",
+                                        "barrier_words",       "deaths",
+                                        "eager_messages",      "announced_messages",
+                                        "unexpected_messages", "layout_requests",
+                                        "layout_bytes",        "layouts_asked"};
   static_assert(std::size(names) == static_cast<std::size_t>(detail::counter::count_));
   const std::lock_guard guard(core_->ctx->lock());
   std::vector<Counter> all;

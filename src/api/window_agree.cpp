@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "core/names.hpp"
+#include "xfer/protocol/protocol.hpp"
 
 namespace rma::detail {
 namespace {
@@ -129,8 +130,10 @@ fence_kind wished_fence(const settings& config, const Hints& hints) {
 
 layout_scheme wished_layout(const settings& config, const Hints& hints) {
   if (hints.layout != layout_scheme::automatic) return hints.layout;
-  if (config.is(knob::layout, "generic")) return layout_scheme::generic;
-  return config.is(knob::layout, "multi-w") ? layout_scheme::multi_w : layout_scheme::automatic;
+  for (const protocol* const each : protocols()) {
+    if (config.is(knob::layout, each->name)) return each->scheme;
+  }
+  return layout_scheme::automatic;
 }
 
 namespace {
@@ -151,7 +154,7 @@ bool can_have_fence(const team_core& team, fence_kind kind) noexcept {
 status check_plan(const team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t& bytes) noexcept {
   bytes = 0;
   if (plan.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / plan.element_bytes) return status::bad_size;
-  const bool known = hints.fence <= fence_kind::imm_ri && hints.layout <= layout_scheme::multi_w &&
+  const bool known = hints.fence <= fence_kind::imm_ri && hints.layout <= layout_scheme::read_scatter &&
                      hints.accumulate <= accumulate_mode::device && hints.lock <= lock_protocol::hybrid &&
                      hints.scheme <= lock_scheme::fompi && hints.home <= lock_home::network &&
                      hints.policy <= lock_policy::adaptive;

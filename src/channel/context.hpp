@@ -84,6 +84,9 @@ enum class counter : std::uint8_t {
   eager_messages,       ///< point-to-point
   announced_messages,   ///< the same
   unexpected_messages,  ///< of both
+  layout_requests,      ///< writes, reads and sends of lists that operations with layouts were made of
+  layout_bytes,         ///< of descriptions of layouts in messages
+  layouts_asked,        ///< descriptions that were asked for, since they were not in the cache any more
   count_
 };
 

@@ -76,9 +76,10 @@ constexpr definition table[] = {
     {"RMA_USER_MEMORY", "auto", form::words, "auto|handler|shared|staged|cma",
      "protocol for put and get to user memory of another process; shared and staged: of what fits no message, 4 KiB; "
      "auto: in messages up to 1 KiB, then by what has been the fastest at that size"},
-    {"RMA_LAYOUT", "auto", form::words, "auto|generic|multi-w",
+    {"RMA_LAYOUT", "auto", form::words, "auto|generic|multi-w|write-gather|read-scatter",
      "scheme of puts and gets with layouts between nodes, where the window's hints do not say: generic packs into "
-     "messages, multi-w writes each piece by itself; auto: whatever is expected to take less"},
+     "messages, multi-w writes each piece by itself, write-gather and read-scatter move many pieces of the origin by "
+     "one request where the target's memory is in one piece; auto: whatever is expected to take less"},
     {"RMA_ACCUMULATE_MODE", "auto", form::words, "auto|element|striped|handler|device",
      "who makes atomic operations atomic, where the window's hints do not say"},
     {"RMA_STRIPE_BIAS", "on", form::words, "on|off",

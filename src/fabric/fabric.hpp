@@ -38,6 +38,7 @@ struct transfer_costs {
   double byte_ns = 0.1;             ///< on the way, for each byte
   std::int64_t message_ns = 4'000;  ///< a message to the target's handler, until it is acknowledged
   double message_byte_ns = 0.3;     ///< for each byte in messages, copies at both ends included
+  std::int64_t list_entry_ns = 20;  ///< for each further entry of a gather or scatter list
 };
 
 struct capabilities {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Protocol "fabric": the network's own write and read, one call for up to 64 pieces on each side where the fabric can
-/// do that, else one for each contiguous piece of the target ("multi-w" of the dissertation, ch. 8).
+/// do that, else one for each contiguous piece of the target ("multi-w" of the dissertation, ch. 8); or one write for a
+/// list of pieces of the origin, where the target's memory is in one piece ("write-gather", "read-scatter").
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -36,6 +37,7 @@ class posting {
   [[gnu::always_inline]] void post(std::span<const fabric::local_slice> local,
                                    std::span<const fabric::remote_slice> remote) noexcept {
     if (result_ != status::done) return;
+    requests_ += remote.size();
     const status s = w_.ctx->until_posted(guard_, o_.peer, [=, this]() noexcept { return try_to_post(local, remote); });
     if (s == status::not_supported && remote.size() > 1) return post_each(local, remote);
     if (s == status::posted) return;
@@ -45,6 +47,7 @@ class posting {
   /// What becomes of all that was posted, see engine::finish_posting.
   status end(bool now, request_node** request) noexcept {
     w_.ctx->count(counter::operations_fabric);
+    if (!o_.contiguous) w_.ctx->count(counter::layout_requests, requests_);
     announce();
     if (operation_ == nullptr) return result_;
     keep_track();
@@ -68,6 +71,7 @@ class posting {
  private:
   [[gnu::noinline]] void post_each(std::span<const fabric::local_slice> local,
                                    std::span<const fabric::remote_slice> remote) noexcept {
+    requests_ -= remote.size();
     for (std::size_t i = 0; i < remote.size(); ++i) post(local.subspan(i, 1), remote.subspan(i, 1));
   }
   void begin() noexcept {
@@ -125,6 +129,7 @@ class posting {
   const fabric::capabilities& caps_;
   const bool write_;
   bool told_by_it_ = false;  ///< an immediate goes with the write
+  std::uint64_t requests_ = 0;
   std::unique_lock<small_lock> guard_;
   operation_record* operation_ = nullptr;
   status result_ = status::done;
@@ -172,7 +177,34 @@ class piece_list {
   pieces.flush();
 }
 
-status post_all(window_core& w, const fabric::region_key& region, const checked_operation& o,
+/// The origin's blocks in lists as long as the network takes them, for one place at the target.
+void post_lists(posting& to, const checked_operation& o, std::byte* here, std::uint64_t there) noexcept {
+  const bool put = o.args->kind == call::put;
+  const std::size_t room = std::min(pieces_max, put ? to.caps().gather_max : to.caps().scatter_max);
+  std::array<fabric::local_slice, pieces_max> list;
+  std::size_t count = 0;
+  fabric::remote_slice place{there + static_cast<std::uint64_t>(o.target->lower()), 0};
+  const auto flush = [&] {
+    if (count != 0) to.post({list.data(), count}, {&place, 1});
+    place = {place.address + place.bytes, 0};
+    count = 0;
+  };
+  for_each_block(*o.origin, [&](std::ptrdiff_t at, std::size_t bytes) {
+    for (std::byte* from = here + at; bytes != 0;) {
+      const std::size_t part = std::min(bytes, to.caps().transfer_bytes_max - place.bytes);
+      if (part != 0) list[count++] = {from, part};
+      place.bytes += part;
+      from += part;
+      bytes -= part;
+      if (count == room || place.bytes == to.caps().transfer_bytes_max) flush();
+    }
+  });
+  flush();
+}
+
+enum class cut : std::uint8_t { pairs, lists };
+
+status post_all(window_core& w, const fabric::region_key& region, const checked_operation& o, cut how,
                 request_node** request) noexcept {
   const operation_args& a = *o.args;
   posting to(w, region, o);
@@ -189,18 +221,19 @@ status post_all(window_core& w, const fabric::region_key& region, const checked_
     const fabric::remote_slice remote{there, o.bytes};
     to.tell_by_immediate();
     to.post({&local, 1}, {&remote, 1});
+  } else if (how == cut::lists) {
+    post_lists(to, o, here, there);
   } else {
     post_pieces(to, o, here, there);
   }
   return to.end(a.by_value && !read_already, request);
 }
 
-}  // namespace
-
-status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,
-                  request_node** request) noexcept {
+/// And its signal.
+status run(window_core& w, const fabric::region_key& region, const checked_operation& o, cut how,
+           request_node** request) noexcept {
   const operation_args& a = *o.args;
-  const status s = post_all(w, region, o, request);
+  const status s = post_all(w, region, o, how, request);
   if (!ok(s) || a.signal < 0) return s;
   // No message waits for a read: the target may overwrite what the signal says has been read.
   if (a.kind == call::get || !w.ctx->network_of(o.peer).caps().messages_after_writes) {
@@ -208,6 +241,18 @@ status run_fabric(window_core& w, const fabric::region_key& region, const checke
   }
   notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
   return status::posted;
+}
+
+}  // namespace
+
+status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,
+                  request_node** request) noexcept {
+  return run(w, region, o, cut::pairs, request);
+}
+
+status run_fabric_lists(window_core& w, const fabric::region_key& region, const checked_operation& o,
+                        request_node** request) noexcept {
+  return run(w, region, o, cut::lists, request);
 }
 
 }  // namespace rma::detail

@@ -250,8 +250,8 @@ status run_fabric_or_handler(window_core& w, const fabric::region_key& region, c
   return run_handler(w, o, request);
 }
 
-status run_remote(window_core& w, const fabric::region_key& region, checked_operation& o,
-                  request_node** request) noexcept {
+status run_remote(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
+  const fabric::region_key& region = *at.region;
   o.choose("handler", o.atomic() ? "the handlers own atomicity" : "this rank's own memory");
   const user_memory forced = w.team->rt->ops->forced();
   w.ctx->look_for_others();
@@ -263,6 +263,8 @@ status run_remote(window_core& w, const fabric::region_key& region, checked_oper
   const bool has_ways = caps.one_sided || caps.copies_by_cpu;  // where the kernel refuses, there are others
   o.choose("handler", has_ways ? "RMA_USER_MEMORY=handler" : "the fabric's writes need the target");
   if (forced == user_memory::handler || !has_ways) return run_handler(w, o, request);
+  if (!w.intranode && !o.contiguous && w.scheme_of_layouts != layout_scheme::automatic)
+    return run_scheme(w, at, o, request);
   if (!w.intranode || forced == user_memory::cma) {
     o.choose("fabric", w.intranode ? "RMA_USER_MEMORY=cma" : "RMA_INTRANODE=off");
     return run_fabric_or_handler(w, region, o, request);
@@ -335,7 +337,7 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
     const status s = device             ? run_device(w, *at.region, o, request)
                      : o.far != nullptr ? run_far(w, at, o, request)
                      : direct           ? run_direct(w, w.views[w.index_of(a.target)], at.base, o)
-                                        : run_remote(w, *at.region, o, request);
+                                        : run_remote(w, at, o, request);
     if (o.far == nullptr) mark_stored(w.views[w.index_of(a.target)]);
     if (direct && w.watched) w.ctx->around().charge(work::copy, o.bytes);
     if (!ok(s) || s == status::posted) return s;  // posted: the last message carries the signal

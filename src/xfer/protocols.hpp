@@ -91,6 +91,11 @@ status run_large(window_core& w, const fabric::region_key& region, checked_opera
 status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,
                   request_node** request) noexcept;
 
+/// The same where the target's side is in one piece: each write gathers, and each read scatters, as many pieces of the
+/// origin's as the network takes in one list.
+status run_fabric_lists(window_core& w, const fabric::region_key& region, const checked_operation& o,
+                        request_node** request) noexcept;
+
 /// fabric and device for the commonest operations on window_core::last_far, at a fraction of the cost; `requested`:
 /// somebody wants a request. `not_supported`: nothing happened, and nothing is said about whether it may.
 status run_plain(window_core& w, const operation_args& a, bool requested) noexcept;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: layouts between nodes go by the scheme that is asked for (generic, multi-w), and `auto` takes the one that is
+// Goal: layouts between nodes go by the scheme that is asked for (generic, multi-w, write-gather,
+// read-scatter), and `auto` takes the one that is
 // faster, unless that would make an operation need a target that computes.
 // Method: simulated ranks on nodes of their own; the counters say how many work requests and messages a scheme has
 // made, virtual time says how long it took. Break: let choose_protocol take the greater estimate, or skip
@@ -96,6 +97,60 @@ TEST_CASE("layouts go by the scheme that is asked for", "[xfer][generic][multi-w
   const outcome multi_w = put_columns("multi-w", length, kind);
   CHECK(multi_w.by_handler == 0);
   CHECK(multi_w.by_fabric == 1);
+}
+
+namespace {
+
+/// Rank 0 puts (or gets) 64 rows of its matrix to one piece of rank 1's memory. The requests that this took, -1 if the
+/// target's handler did it.
+std::int64_t requests_of_one_side(const std::string& scheme, bool put, bool target_in_pieces) {
+  rma::sim::Config job{.ranks = 2, .parameters = "dissertation-ddr"};
+  job.ranks_per_node = 1;
+  job.limit = std::chrono::seconds(60);
+  job.settings["RMA_LAYOUT"] = scheme;
+  std::int64_t requests = 0;
+  const auto ended = rma::sim::run(job, [&](rma::Runtime& rt) {
+    constexpr std::size_t length = 8;
+    auto win = rma::Window<int>::allocate(rt.world(), rows * columns);
+    for (std::size_t i = 0; i < rows * columns; ++i) win.local()[i] = static_cast<int>(i);
+    const auto here = rma::Layout::vector<int>(rows, length, columns);
+    const auto there = target_in_pieces ? here : rma::Layout::contiguous<int>(rows * length);
+    std::vector<int> mine(rows * columns);
+    for (std::size_t i = 0; i < mine.size(); ++i) mine[i] = -static_cast<int>(i);
+    rt.world().barrier();
+    const std::uint64_t before = counter_of(rt, "layout_requests"), handled = counter_of(rt, "operations_handler");
+    win.fence();
+    if (rt.rank() == 0 && put) win.put(mine.data(), here, 1, 0, there);
+    if (rt.rank() == 0 && !put) win.get(mine.data(), here, 1, 0, there);
+    win.fence();
+    if (rt.rank() == 0) {
+      requests = static_cast<std::int64_t>(counter_of(rt, "layout_requests") - before);
+      if (counter_of(rt, "operations_handler") != handled) requests = -1;
+    }
+    for (std::size_t i = 0; i < rows * length; ++i) {
+      const std::size_t matrix = i / length * columns + i % length, part = target_in_pieces ? matrix : i;
+      const bool right = put ? rt.rank() == 0 || win.local()[part] == -static_cast<int>(matrix)
+                             : rt.rank() == 1 || mine[matrix] == static_cast<int>(part);
+      if (!right) throw std::runtime_error("wrong data");
+    }
+    win.free();
+  });
+  if (!ended.ok()) throw std::runtime_error(ended.text());
+  return requests;
+}
+
+}  // namespace
+
+// Break: post after each piece, or let the list be longer than the network says.
+TEST_CASE("one side in pieces: as many requests as lists are needed", "[xfer][write-gather][read-scatter]") {
+  CHECK(requests_of_one_side("multi-w", true, false) == 64);
+  CHECK(requests_of_one_side("multi-w", false, false) == 64);
+  CHECK(requests_of_one_side("write-gather", true, false) == 3);  // lists of 30
+  CHECK(requests_of_one_side("read-scatter", false, false) == 3);
+  CHECK(requests_of_one_side("write-gather", false, false) == -1);  // refused: by generic
+  CHECK(requests_of_one_side("read-scatter", true, false) == -1);
+  CHECK(requests_of_one_side("write-gather", true, true) == -1);
+  CHECK(requests_of_one_side("read-scatter", false, true) == -1);
 }
 
 TEST_CASE("auto takes the faster scheme", "[xfer][generic][multi-w]") {

@@ -47,5 +47,7 @@ struct choice {
 
 extern const protocol generic_protocol;
 extern const protocol multi_w_protocol;
+extern const protocol write_gather_protocol;
+extern const protocol read_scatter_protocol;
 
 }  // namespace rma::detail

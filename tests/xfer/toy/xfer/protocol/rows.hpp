@@ -10,9 +10,7 @@ namespace rma::detail {
 extern const protocol toy_protocol;
 
 inline constexpr const protocol* protocol_rows[] = {
-    &generic_protocol,
-    &multi_w_protocol,
-    &toy_protocol,
+    &generic_protocol, &multi_w_protocol, &write_gather_protocol, &read_scatter_protocol, &toy_protocol,
 };
 
 }  // namespace rma::detail
