@@ -13,6 +13,7 @@
 #include "rma/request_forms.hpp"
 #include "rma/run_time_types.hpp"
 #include "rma/runtime.hpp"
+#include "rma/schedule.hpp"
 #include "rma/signals.hpp"
 #include "rma/synchronisation.hpp"
 #include "rma/team.hpp"

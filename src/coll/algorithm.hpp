@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Algorithms of collectives, by call and name. How to add one: a file in algorithms/ that builds one rank's schedule
+/// for a shape, and a row in table.cpp; tests/coll and the conformance suite then run it on everything.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "coll/shape.hpp"
+#include "rma/schedule.hpp"
+
+namespace rma::detail::coll {
+
+/// What the slowest rank has to do, for the model.
+struct effort {
+  double rounds = 0;          ///< one after the other
+  double messages = 0;        ///< sent and received by one rank
+  double bytes = 0;           ///< through one rank's link, the larger direction
+  double combined_bytes = 0;  ///< by one rank
+};
+
+struct algorithm {
+  std::string_view name;
+  call what;
+  /// Adds the steps of `s.rank` to an empty schedule.
+  void (*build)(const shape& s, Schedule& to);
+  effort (*estimate)(const shape& s) noexcept;
+  bool (*fits)(const shape& s) noexcept = nullptr;  ///< null: always
+};
+
+[[nodiscard]] std::span<const algorithm> algorithms() noexcept;
+/// Null if there is none of that name.
+[[nodiscard]] const algorithm* find_algorithm(call what, std::string_view name) noexcept;
+/// "linear, binomial, ..." for messages and settings.
+[[nodiscard]] std::string names_of_algorithms(call what);
+
+/// What a message and a byte cost, in ns.
+struct machine {
+  double latency_ns = 1000;
+  double message_ns = 200;
+  double byte_ns = 0.1;
+  double combined_byte_ns = 0.05;
+};
+[[nodiscard]] double estimated_ns(const effort& e, const machine& m) noexcept;
+
+struct choice {
+  const algorithm* chosen = nullptr;
+  double estimate_ns = 0;
+  const algorithm* second = nullptr;  ///< the best of those that were not taken
+  double second_ns = 0;
+  const algorithm* refused = nullptr;  ///< forced, but it does not fit
+};
+/// `forced` (null: none) if it fits, else the least estimate of those that do. The same on all members: it looks at
+/// nothing that differs between them.
+[[nodiscard]] choice choose(const shape& s, const machine& m, const algorithm* forced) noexcept;
+/// For the trace: "binomial: 12.0 us (next: linear, 14.1 us)".
+[[nodiscard]] std::string reason_of(const choice& c);
+
+}  // namespace rma::detail::coll

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What algorithms share: groups of ranks, parts of vectors, and trees that several of them contain.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "coll/algorithm.hpp"
+
+namespace rma::detail::coll {
+
+/// Some members, by their ranks in the team; this rank is one of them.
+struct group {
+  std::vector<int> ranks;
+  int me = 0;  ///< index
+  [[nodiscard]] int size() const noexcept { return static_cast<int>(ranks.size()); }
+  [[nodiscard]] int rank(int index) const noexcept { return ranks[static_cast<std::size_t>(index)]; }
+};
+[[nodiscard]] group everybody(const shape& s);
+
+struct part {
+  std::size_t offset = 0;
+  std::size_t bytes = 0;
+};
+/// Parts [first, last) of a vector that is cut between elements into `parts` of almost the same size.
+[[nodiscard]] part part_of(const shape& s, int parts, int first, int last);
+[[nodiscard]] inline part part_of(const shape& s, int parts, int index) { return part_of(s, parts, index, index + 1); }
+
+/// The binomial tree over a group, from or to the member with index `root`. The reduction begins with what is in
+/// `own`, has `at` to gather it in (of who sends only: `own` is left alone) and `spare` for what comes.
+void binomial_broadcast(const group& g, int root, Schedule::Place at, std::size_t bytes, Schedule& to);
+void binomial_reduce(const group& g, int root, Schedule::Place own, Schedule::Place at, Schedule::Place spare,
+                     std::size_t bytes, Schedule& to);
+
+/// `count` vectors in a row at `first` are combined into the first of them. This is the tree of `reproducible`: block
+/// i of 2^k ranks takes in the block behind it, for k = 0, 1, ...: what binomial_reduce to index 0 does, too.
+void combine_tree(Schedule::Place first, std::size_t bytes, int count, Schedule& to);
+
+/// Ranks beyond a power of two stand aside: of the first 2 * rest ranks the even ones hand their operands to their
+/// neighbours, and get the result in the end.
+struct folded {
+  int power = 1;  ///< ranks that take part
+  int rest = 0;
+  int me = -1;  ///< number among those; -1: stands aside
+  explicit folded(const shape& s) noexcept;
+  [[nodiscard]] int rank_of(int number) const noexcept { return number < rest ? 2 * number + 1 : number + rest; }
+};
+/// Those that stand aside send `at`; the others take that in, before their own.
+void fold(const shape& s, const folded& f, Schedule::Place at, Schedule::Place spare, Schedule& to);
+void unfold(const shape& s, const folded& f, Schedule::Place at, Schedule& to);
+
+[[nodiscard]] inline int log2_ceil(int n) noexcept {
+  return static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1)));
+}
+[[nodiscard]] inline std::size_t at(int i) noexcept { return static_cast<std::size_t>(i); }
+
+namespace linear {
+void barrier(const shape& s, Schedule& to);
+void broadcast(const shape& s, Schedule& to);
+void reduce(const shape& s, Schedule& to);
+void allreduce(const shape& s, Schedule& to);
+void reduce_scatter(const shape& s, Schedule& to);
+void scan(const shape& s, Schedule& to);
+void exscan(const shape& s, Schedule& to);
+void gather(const shape& s, Schedule& to);
+void scatter(const shape& s, Schedule& to);
+void allgather(const shape& s, Schedule& to);
+void alltoall(const shape& s, Schedule& to);
+void neighbor_allgather(const shape& s, Schedule& to);
+void neighbor_alltoall(const shape& s, Schedule& to);
+}  // namespace linear
+namespace binomial {
+void barrier(const shape& s, Schedule& to);
+void broadcast(const shape& s, Schedule& to);
+void reduce(const shape& s, Schedule& to);
+void allreduce(const shape& s, Schedule& to);
+void gather(const shape& s, Schedule& to);
+void scatter(const shape& s, Schedule& to);
+}  // namespace binomial
+namespace recursive_doubling {
+void barrier(const shape& s, Schedule& to);
+void allreduce(const shape& s, Schedule& to);
+void scan(const shape& s, Schedule& to);
+void exscan(const shape& s, Schedule& to);
+void allgather(const shape& s, Schedule& to);
+}  // namespace recursive_doubling
+namespace dissemination {
+void barrier(const shape& s, Schedule& to);
+}
+namespace bruck {
+void allgather(const shape& s, Schedule& to);
+void alltoall(const shape& s, Schedule& to);
+}  // namespace bruck
+namespace ring {
+void allgather(const shape& s, Schedule& to);
+void allreduce(const shape& s, Schedule& to);
+void reduce_scatter(const shape& s, Schedule& to);
+}  // namespace ring
+namespace pairwise {
+void alltoall(const shape& s, Schedule& to);
+void reduce_scatter(const shape& s, Schedule& to);
+}  // namespace pairwise
+namespace rabenseifner {
+void reduce(const shape& s, Schedule& to);
+void allreduce(const shape& s, Schedule& to);
+}  // namespace rabenseifner
+namespace recursive_halving {
+void reduce_scatter(const shape& s, Schedule& to);
+}
+namespace circulant {
+void allgather(const shape& s, Schedule& to);
+void reduce_scatter(const shape& s, Schedule& to);
+void allreduce(const shape& s, Schedule& to);
+}  // namespace circulant
+namespace scatter_allgather {
+void broadcast(const shape& s, Schedule& to);
+}
+namespace chain {
+void broadcast(const shape& s, Schedule& to);
+}
+namespace hierarchical {
+void barrier(const shape& s, Schedule& to);
+void broadcast(const shape& s, Schedule& to);
+void reduce(const shape& s, Schedule& to);
+void allreduce(const shape& s, Schedule& to);
+}  // namespace hierarchical
+
+}  // namespace rma::detail::coll

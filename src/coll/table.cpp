@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <array>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "coll/algorithm.hpp"
+#include "coll/algorithms/builders.hpp"
+
+namespace rma::detail::coll {
+namespace {
+
+constexpr std::string_view call_names[call_count] = {
+    "barrier", "broadcast", "reduce",   "allreduce",          "reduce_scatter",    "scan",    "exscan", "gather",
+    "scatter", "allgather", "alltoall", "neighbor_allgather", "neighbor_alltoall", "schedule"};
+
+double ranks(const shape& s) noexcept { return s.size; }
+double logs(const shape& s) noexcept { return log2_ceil(s.size); }
+double vector_bytes(const shape& s) noexcept { return static_cast<double>(s.bytes); }
+double sum_of(const blocks& b, int count) noexcept {
+  if (b.sizes.empty()) return static_cast<double>(b.each) * count;
+  double sum = 0;
+  for (const std::size_t each : b.sizes) sum += static_cast<double>(each);
+  return sum;
+}
+/// Of all blocks that a rank gets, or combines.
+double received_bytes(const shape& s) noexcept { return sum_of(s.received, s.size); }
+/// What gathers and scatters move: the same on all members, whichever side they are on.
+double moved_bytes(const shape& s) noexcept {
+  const bool here = s.what == call::gather ? s.rank == s.root : s.rank != s.root;
+  const blocks& known = here ? s.received : s.sent;
+  return static_cast<double>(known.each) * s.size;
+}
+/// Ranks that stand aside while a power of two works: two rounds, two messages.
+double aside(const shape& s) noexcept { return s.power_of_two() ? 0 : 2; }
+
+bool power_of_two(const shape& s) noexcept { return s.power_of_two(); }
+bool any_order(const shape& s) noexcept { return s.any_order(); }
+bool fixed_doubling(const shape& s) noexcept { return !s.reproducible || s.power_of_two(); }
+bool halves(const shape& s) noexcept { return s.any_order() && s.power_of_two() && s.received.offsets.empty(); }
+bool regular(const shape& s) noexcept { return !s.varied; }
+bool several_nodes(const shape& s) noexcept { return !s.nodes.empty(); }
+bool nodes_any_order(const shape& s) noexcept { return several_nodes(s) && s.any_order(); }
+/// Scans by doubling combine in another tree than the chain; the chain is the one of `reproducible`.
+bool scan_doubling(const shape& s) noexcept { return !s.reproducible; }
+bool collects_little(const shape& s) noexcept {
+  constexpr double most = 64.0 * 1024 * 1024;
+  return (s.what == call::reduce_scatter ? received_bytes(s) : vector_bytes(s) * ranks(s)) <= most;
+}
+
+using S = const shape&;
+constexpr std::array rows = {
+    algorithm{"dissemination", call::barrier, dissemination::barrier,
+              [](S s) noexcept -> effort { return {logs(s), logs(s), 0, 0}; }},
+    algorithm{"linear", call::barrier, linear::barrier,
+              [](S s) noexcept -> effort { return {2, 2 * (ranks(s) - 1), 0, 0}; }},
+    algorithm{"binomial", call::barrier, binomial::barrier,
+              [](S s) noexcept -> effort { return {2 * logs(s), 2 * logs(s), 0, 0}; }},
+    algorithm{"recursive-doubling", call::barrier, recursive_doubling::barrier,
+              [](S s) noexcept -> effort { return {logs(s) + aside(s), logs(s) + aside(s), 0, 0}; }},
+    algorithm{"hierarchical", call::barrier, hierarchical::barrier,
+              [](S s) noexcept -> effort { return {1.5 * logs(s), 1.5 * logs(s), 0, 0}; }, several_nodes},
+
+    algorithm{"binomial", call::broadcast, binomial::broadcast,
+              [](S s) noexcept -> effort { return {logs(s), logs(s), vector_bytes(s) * logs(s), 0}; }},
+    algorithm{"linear", call::broadcast, linear::broadcast,
+              [](S s) noexcept -> effort { return {1, ranks(s) - 1, vector_bytes(s) * (ranks(s) - 1), 0}; }},
+    algorithm{"scatter-allgather", call::broadcast, scatter_allgather::broadcast,
+              [](S s) noexcept -> effort {
+                return {logs(s) + ranks(s) - 1, logs(s) + ranks(s) - 1, 2 * vector_bytes(s), 0};
+              }},
+    algorithm{"chain", call::broadcast, chain::broadcast,
+              [](S s) noexcept -> effort {
+                const double segments = std::max(1.0, vector_bytes(s) / 65536);
+                const double rounds = segments + ranks(s) - 2;
+                return {rounds, rounds, vector_bytes(s) / segments * rounds, 0};
+              }},
+    algorithm{"hierarchical", call::broadcast, hierarchical::broadcast,
+              [](S s) noexcept -> effort { return {logs(s), logs(s), vector_bytes(s) * logs(s) * 0.7, 0}; },
+              several_nodes},
+
+    algorithm{"binomial", call::reduce, binomial::reduce,
+              [](S s) noexcept -> effort {
+                const double rounds = logs(s) + (s.any_order() || s.root == 0 ? 0 : 1);
+                return {rounds, rounds, vector_bytes(s) * rounds, vector_bytes(s) * logs(s)};
+              }},
+    algorithm{"linear", call::reduce, linear::reduce,
+              [](S s) noexcept -> effort {
+                const double others = ranks(s) - 1;
+                return {1, others, vector_bytes(s) * others, vector_bytes(s) * others};
+              },
+              collects_little},
+    algorithm{"rabenseifner", call::reduce, rabenseifner::reduce,
+              [](S s) noexcept -> effort {
+                const double rounds = 2 * logs(s) + aside(s);
+                return {rounds, rounds, vector_bytes(s) * (2 + aside(s) / 2), vector_bytes(s) * (1 + aside(s) / 2)};
+              },
+              any_order},
+    algorithm{"hierarchical", call::reduce, hierarchical::reduce,
+              [](S s) noexcept -> effort {
+                return {logs(s), logs(s), vector_bytes(s) * logs(s) * 0.7, vector_bytes(s) * logs(s)};
+              },
+              nodes_any_order},
+
+    algorithm{"recursive-doubling", call::allreduce, recursive_doubling::allreduce,
+              [](S s) noexcept -> effort {
+                const double rounds = logs(s) + aside(s);
+                return {rounds, rounds, vector_bytes(s) * rounds, vector_bytes(s) * rounds};
+              },
+              fixed_doubling},
+    algorithm{"linear", call::allreduce, linear::allreduce,
+              [](S s) noexcept -> effort {
+                const double others = ranks(s) - 1;
+                return {1, 2 * others, vector_bytes(s) * others, vector_bytes(s) * others};
+              },
+              collects_little},
+    algorithm{"binomial", call::allreduce, binomial::allreduce,
+              [](S s) noexcept -> effort {
+                return {2 * logs(s), 2 * logs(s), 2 * vector_bytes(s) * logs(s), vector_bytes(s) * logs(s)};
+              }},
+    algorithm{"ring", call::allreduce, ring::allreduce,
+              [](S s) noexcept -> effort {
+                const double rounds = 2 * (ranks(s) - 1);
+                return {rounds, rounds, 2 * vector_bytes(s), vector_bytes(s)};
+              },
+              any_order},
+    algorithm{"rabenseifner", call::allreduce, rabenseifner::allreduce,
+              [](S s) noexcept -> effort {
+                const double rounds = 2 * logs(s) + aside(s);
+                return {rounds, rounds, vector_bytes(s) * (2 + aside(s)), vector_bytes(s) * (1 + aside(s) / 2)};
+              },
+              any_order},
+    algorithm{"circulant", call::allreduce, circulant::allreduce,
+              [](S s) noexcept -> effort {
+                return {2 * logs(s), 2 * logs(s), 2.2 * vector_bytes(s), 1.5 * vector_bytes(s)};
+              },
+              any_order},
+    algorithm{"hierarchical", call::allreduce, hierarchical::allreduce,
+              [](S s) noexcept -> effort {
+                return {2 * logs(s), 2 * logs(s), 1.4 * vector_bytes(s) * logs(s), vector_bytes(s) * logs(s)};
+              },
+              nodes_any_order},
+
+    algorithm{"pairwise", call::reduce_scatter, pairwise::reduce_scatter,
+              [](S s) noexcept -> effort {
+                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), received_bytes(s)};
+              }},
+    algorithm{"linear", call::reduce_scatter, linear::reduce_scatter,
+              [](S s) noexcept -> effort { return {1, 2 * (ranks(s) - 1), received_bytes(s), received_bytes(s)}; },
+              collects_little},
+    algorithm{"ring", call::reduce_scatter, ring::reduce_scatter,
+              [](S s) noexcept -> effort {
+                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), received_bytes(s)};
+              },
+              any_order},
+    algorithm{"recursive-halving", call::reduce_scatter, recursive_halving::reduce_scatter,
+              [](S s) noexcept -> effort { return {logs(s), logs(s), received_bytes(s), 1.5 * received_bytes(s)}; },
+              halves},
+    algorithm{"circulant", call::reduce_scatter, circulant::reduce_scatter,
+              [](S s) noexcept -> effort { return {logs(s), logs(s), received_bytes(s), 1.5 * received_bytes(s)}; },
+              any_order},
+
+    algorithm{"recursive-doubling", call::scan, recursive_doubling::scan,
+              [](S s) noexcept -> effort {
+                return {logs(s), logs(s), vector_bytes(s) * logs(s), 2 * vector_bytes(s) * logs(s)};
+              },
+              scan_doubling},
+    algorithm{"linear", call::scan, linear::scan,
+              [](S s) noexcept -> effort {
+                const double rounds = ranks(s) - 1;
+                return {rounds, 2, vector_bytes(s) * rounds, vector_bytes(s) * rounds};
+              }},
+    algorithm{"recursive-doubling", call::exscan, recursive_doubling::exscan,
+              [](S s) noexcept -> effort {
+                return {logs(s), logs(s), vector_bytes(s) * logs(s), 2 * vector_bytes(s) * logs(s)};
+              },
+              scan_doubling},
+    algorithm{"linear", call::exscan, linear::exscan,
+              [](S s) noexcept -> effort {
+                const double rounds = ranks(s) - 1;
+                return {rounds, 2, vector_bytes(s) * rounds, vector_bytes(s) * rounds};
+              }},
+
+    algorithm{"linear", call::gather, linear::gather,
+              [](S s) noexcept -> effort { return {1, ranks(s) - 1, moved_bytes(s), 0}; }},
+    algorithm{"binomial", call::gather, binomial::gather,
+              [](S s) noexcept -> effort { return {logs(s), logs(s), 2 * moved_bytes(s), 0}; }, regular},
+    algorithm{"linear", call::scatter, linear::scatter,
+              [](S s) noexcept -> effort { return {1, ranks(s) - 1, moved_bytes(s), 0}; }},
+    algorithm{"binomial", call::scatter, binomial::scatter,
+              [](S s) noexcept -> effort { return {logs(s), logs(s), 2 * moved_bytes(s), 0}; }, regular},
+
+    algorithm{"ring", call::allgather, ring::allgather,
+              [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0}; }},
+    algorithm{"linear", call::allgather, linear::allgather,
+              [](S s) noexcept -> effort { return {1, 2 * (ranks(s) - 1), received_bytes(s), 0}; }},
+    algorithm{"bruck", call::allgather, bruck::allgather,
+              [](S s) noexcept -> effort { return {logs(s), logs(s), 1.5 * received_bytes(s), 0}; }},
+    algorithm{"recursive-doubling", call::allgather, recursive_doubling::allgather,
+              [](S s) noexcept -> effort {
+                return {logs(s), s.received.regular() ? logs(s) : ranks(s) - 1, received_bytes(s), 0};
+              },
+              power_of_two},
+    algorithm{"circulant", call::allgather, circulant::allgather,
+              [](S s) noexcept -> effort { return {logs(s), logs(s), 1.5 * received_bytes(s), 0}; }},
+
+    algorithm{"pairwise", call::alltoall, pairwise::alltoall,
+              [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0}; }},
+    algorithm{"linear", call::alltoall, linear::alltoall,
+              [](S s) noexcept -> effort { return {1, 2 * (ranks(s) - 1), 1.05 * received_bytes(s), 0}; }},
+    algorithm{"bruck", call::alltoall, bruck::alltoall,
+              [](S s) noexcept -> effort {
+                return {logs(s), logs(s), (0.5 * logs(s) + 1.5) * received_bytes(s), 0};
+              },
+              regular},
+    algorithm{"linear", call::neighbor_allgather, linear::neighbor_allgather,
+              [](S) noexcept -> effort { return {1, 1, 0, 0}; }},
+    algorithm{"linear", call::neighbor_alltoall, linear::neighbor_alltoall,
+              [](S) noexcept -> effort { return {1, 1, 0, 0}; }},
+};
+
+}  // namespace
+
+std::string_view name_of(call c) noexcept { return call_names[static_cast<std::size_t>(c)]; }
+
+std::span<const algorithm> algorithms() noexcept { return rows; }
+
+const algorithm* find_algorithm(call what, std::string_view name) noexcept {
+  const auto found =
+      std::find_if(rows.begin(), rows.end(), [&](const algorithm& a) { return a.what == what && a.name == name; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
+std::string names_of_algorithms(call what) {
+  std::string names;
+  for (const algorithm& a : rows) {
+    if (a.what == what) names += (names.empty() ? "" : ", ") + std::string(a.name);
+  }
+  return names;
+}
+
+double estimated_ns(const effort& e, const machine& m) noexcept {
+  return e.rounds * m.latency_ns + e.messages * m.message_ns + e.bytes * m.byte_ns +
+         e.combined_bytes * m.combined_byte_ns;
+}
+
+choice choose(const shape& s, const machine& m, const algorithm* forced) noexcept {
+  choice c;
+  if (forced != nullptr && forced->fits != nullptr && !forced->fits(s)) std::swap(c.refused, forced);
+  c.estimate_ns = c.second_ns = std::numeric_limits<double>::max();
+  for (const algorithm& a : rows) {
+    if (a.what != s.what || (a.fits != nullptr && !a.fits(s))) continue;
+    const double ns = estimated_ns(a.estimate(s), m);
+    if (&a == forced || (forced == nullptr && ns < c.estimate_ns)) {
+      if (c.chosen != nullptr && c.estimate_ns < c.second_ns) {
+        c.second = c.chosen;
+        c.second_ns = c.estimate_ns;
+      }
+      c.chosen = &a;
+      c.estimate_ns = ns;
+    } else if (ns < c.second_ns) {
+      c.second = &a;
+      c.second_ns = ns;
+    }
+  }
+  return c;
+}
+
+std::string reason_of(const choice& c) {
+  std::string text = fmt::format("{}: {:.1f} us", c.chosen->name, c.estimate_ns / 1e3);
+  if (c.second != nullptr) text += fmt::format("; next {}, {:.1f} us", c.second->name, c.second_ns / 1e3);
+  if (c.refused != nullptr) text += fmt::format("; {} does not fit", c.refused->name);
+  return text;
+}
+
+}  // namespace rma::detail::coll
