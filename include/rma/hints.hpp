@@ -55,8 +55,8 @@ enum class lock_scheme : std::uint8_t {
 };
 
 /// How puts and gets with layouts reach memory that is not mapped. In RMA_LAYOUT and in traces their names have dashes:
-/// `auto`, `generic`, `multi-w`, `write-gather`, `read-scatter`. What a scheme cannot carry out goes by generic; the
-/// trace says why. Source: dissertation, chapter 8.
+/// `auto`, `generic`, `multi-w`, `write-gather`, `read-scatter`, `sgrs`, `host-assisted`. What a scheme cannot carry
+/// out goes by generic; the trace says why. Source: dissertation, chapter 8.
 enum class layout_scheme : std::uint8_t {
   automatic,  ///< RMA_LAYOUT; if that is auto: the least estimate for the number of pieces and bytes. Where the network
               ///< is one-sided, generic only in epochs of fence, start and neighbours, or with a progress thread: else
@@ -65,6 +65,9 @@ enum class layout_scheme : std::uint8_t {
   multi_w,    ///< a write or read of the network for each contiguous piece; generic where it cannot reach the memory
   write_gather,  ///< puts to memory in one piece: one write for as many pieces here as the network gathers
   read_scatter,  ///< gets from memory in one piece: one read for as many pieces here as the network scatters
+  sgrs,  ///< send-gather/receive-scatter: lists of pieces go into lists of pieces, over the network's bulk channel;
+         ///< the target posts its side, and must make progress
+  host_assisted,  ///< the same, where the target has a helper for that: its progress thread
 };
 
 /// Where a hybrid lock is when its window is made.

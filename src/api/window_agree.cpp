@@ -154,7 +154,7 @@ bool can_have_fence(const team_core& team, fence_kind kind) noexcept {
 status check_plan(const team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t& bytes) noexcept {
   bytes = 0;
   if (plan.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / plan.element_bytes) return status::bad_size;
-  const bool known = hints.fence <= fence_kind::imm_ri && hints.layout <= layout_scheme::read_scatter &&
+  const bool known = hints.fence <= fence_kind::imm_ri && hints.layout <= layout_scheme::host_assisted &&
                      hints.accumulate <= accumulate_mode::device && hints.lock <= lock_protocol::hybrid &&
                      hints.scheme <= lock_scheme::fompi && hints.home <= lock_home::network &&
                      hints.policy <= lock_policy::adaptive;

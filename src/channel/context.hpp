@@ -57,6 +57,7 @@ enum class message : std::uint16_t {
   rendezvous,                    ///< what the two sides of one say to each other
   stream,                        ///< data that were asked for
   credit,                        ///< memory for what is not expected has been given back
+  bulk,                          ///< a transfer over the fabric's bulk channel
   count_
 };
 

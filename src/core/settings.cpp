@@ -76,10 +76,14 @@ constexpr definition table[] = {
     {"RMA_USER_MEMORY", "auto", form::words, "auto|handler|shared|staged|cma",
      "protocol for put and get to user memory of another process; shared and staged: of what fits no message, 4 KiB; "
      "auto: in messages up to 1 KiB, then by what has been the fastest at that size"},
-    {"RMA_LAYOUT", "auto", form::words, "auto|generic|multi-w|write-gather|read-scatter",
+    {"RMA_LAYOUT", "auto", form::words, "auto|generic|multi-w|write-gather|read-scatter|sgrs|host-assisted",
      "scheme of puts and gets with layouts between nodes, where the window's hints do not say: generic packs into "
      "messages, multi-w writes each piece by itself, write-gather and read-scatter move many pieces of the origin by "
-     "one request where the target's memory is in one piece; auto: whatever is expected to take less"},
+     "one request where the target's memory is in one piece, sgrs sends lists of pieces into lists of pieces, "
+     "host-assisted does so with the help of the target's progress thread; auto: whatever is expected to take less"},
+    {"RMA_LAYOUT_CACHE", "256", form::number, "layouts; 0: none is kept",
+     "layouts that a rank keeps of what others have described to it, so that they are named by a number after that", 0,
+     1'000'000},
     {"RMA_ACCUMULATE_MODE", "auto", form::words, "auto|element|striped|handler|device",
      "who makes atomic operations atomic, where the window's hints do not say"},
     {"RMA_STRIPE_BIAS", "on", form::words, "on|off",

@@ -40,6 +40,7 @@ enum class knob : std::uint8_t {
   promote,
   user_memory,
   layout,
+  layout_cache,
   accumulate_mode,
   stripe_bias,
   fence,

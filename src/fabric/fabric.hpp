@@ -45,6 +45,7 @@ struct capabilities {
   std::string_view name;
   std::size_t gather_max = 1;
   std::size_t scatter_max = 1;
+  std::size_t bulk_pieces_max = 0;    ///< in the list of a bulk send or receive; 0: there is no bulk channel
   std::size_t inline_bytes_max = 0;   ///< of a write that has been read from the origin's memory when the call returns
   std::size_t remote_slices_max = 1;  ///< pieces at the peer of one write or read, paired with as many here; a fabric
                                       ///< may refuse several (`not_supported`) where it takes each by itself
@@ -170,7 +171,7 @@ class network {
   /// The bulk channel: data go straight from the gather list into the receive posted by the peer, in order. What has no
   /// receive yet waits for it. `message_too_long` at both ends if the receive is shorter. `not_supported`: none of it,
   /// or not with this memory; `retry_queue_full`: too many of this peer's are under way; `bad_argument`: a longer list
-  /// than `gather_max` or `scatter_max`.
+  /// than `bulk_pieces_max`, or more bytes than `transfer_bytes_max`. A send of no pieces is never `not_supported`.
   virtual status send_bulk(int peer, std::span<const local_slice> from, std::uint64_t token) noexcept = 0;
   virtual status post_bulk_receive(int peer, std::span<const local_slice> to, std::uint64_t token) noexcept = 0;
 

@@ -8,13 +8,14 @@
 #include "channel/call_scope.hpp"
 #include "core/assert.hpp"
 #include "datatype/copy.hpp"
+#include "xfer/bulk_streams.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/window_core.hpp"
 #include "xfer/wire.hpp"
 
 namespace rma::detail {
-engine::engine(context& ctx) : ctx_(ctx) {
+engine::engine(context& ctx) : ctx_(ctx), bulk_(std::make_unique<bulk_streams>(ctx, *this)) {
   ctx.set_handler(message::operation, &engine::on_operation, this);
   ctx.set_handler(message::reply, &engine::on_reply, this);
   ctx.set_handler(message::acknowledge, &engine::on_acknowledge, this);

@@ -23,6 +23,7 @@
 
 namespace rma::detail {
 
+class bulk_streams;
 struct window_core;
 struct checked_operation;
 struct dropped_header;
@@ -53,6 +54,8 @@ status request_state(request_node& node) noexcept;
 enum class user_memory : std::uint8_t { automatic, handler, shared, staged, cma };
 
 class engine {
+  friend class bulk_streams;
+
  public:
   explicit engine(context& ctx);
   engine(const engine&) = delete;
@@ -63,6 +66,8 @@ class engine {
   [[nodiscard]] context& ctx() noexcept { return ctx_; }
   [[nodiscard]] user_memory forced() const noexcept { return forced_; }
 
+  /// Transfers over the bulk channel.
+  [[nodiscard]] bulk_streams& bulk() noexcept { return *bulk_; }
   void refuse(int source, message kind, std::span<const std::byte> payload, nonsense why) noexcept;
 
   // ---- windows; the caller holds the progress lock ------------------------------------------------------------
@@ -189,6 +194,7 @@ class engine {
   operation_shapes* free_shapes_ = nullptr;
   std::deque<operation_note> notes_;  ///< the same
   operation_note* free_notes_ = nullptr;
+  std::unique_ptr<bulk_streams> bulk_;
 };
 
 }  // namespace rma::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: layouts between nodes go by the scheme that is asked for (generic, multi-w, write-gather,
-// read-scatter), and `auto` takes the one that is
+// read-scatter, sgrs, host-assisted), and `auto` takes the one that is
 // faster, unless that would make an operation need a target that computes.
 // Method: simulated ranks on nodes of their own; the counters say how many work requests and messages a scheme has
 // made, virtual time says how long it took. Break: let choose_protocol take the greater estimate, or skip
@@ -10,8 +10,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "rma/rma.hpp"
@@ -151,6 +153,135 @@ TEST_CASE("one side in pieces: as many requests as lists are needed", "[xfer][wr
   CHECK(requests_of_one_side("read-scatter", true, false) == -1);
   CHECK(requests_of_one_side("write-gather", true, true) == -1);
   CHECK(requests_of_one_side("read-scatter", false, true) == -1);
+}
+
+namespace {
+
+/// What a rank's counters have grown by.
+struct counted {
+  std::uint64_t requests = 0, layout_bytes = 0, handled = 0, asked = 0;
+};
+
+counted counts_of(rma::Runtime& rt) {
+  return {counter_of(rt, "layout_requests"), counter_of(rt, "layout_bytes"), counter_of(rt, "operations_handler"),
+          counter_of(rt, "layouts_asked")};
+}
+
+counted since(rma::Runtime& rt, const counted& before) {
+  const counted now = counts_of(rt);
+  return {now.requests - before.requests, now.layout_bytes - before.layout_bytes, now.handled - before.handled,
+          now.asked - before.asked};
+}
+
+/// Simulated ranks on nodes of their own.
+void with_ranks(int ranks, const std::vector<std::pair<std::string, std::string>>& settings,
+                const std::function<void(rma::Runtime&)>& body) {
+  rma::sim::Config job{.ranks = ranks, .parameters = "dissertation-ddr"};
+  job.ranks_per_node = 1;
+  job.limit = std::chrono::seconds(60);
+  for (const auto& [name, value] : settings) job.settings[name] = value;
+  const auto ended = rma::sim::run(job, body);
+  if (!ended.ok()) throw std::runtime_error(ended.text());
+}
+
+/// Two transfers of `here` and `there` by rank 0; what they took there and at rank 1, in that order.
+std::vector<counted> two_transfers(const std::string& scheme, bool put, const rma::Layout& here,
+                                   const rma::Layout& there, const std::string& helper = "0") {
+  std::vector<counted> took(4);
+  with_ranks(2, {{"RMA_LAYOUT", scheme}, {"RMA_PROGRESS_THREAD", helper}}, [&](rma::Runtime& rt) {
+    auto win = rma::Window<std::byte>::allocate(rt.world(), std::size_t{4} << 20);
+    std::vector<std::byte> mine(std::size_t{4} << 20, std::byte{7});
+    for (std::size_t i = 0; i < 2; ++i) {
+      rt.world().barrier();
+      const counted before = counts_of(rt);
+      win.fence();
+      if (rt.rank() == 0 && put) win.put(mine.data(), here, 1, 0, there);
+      if (rt.rank() == 0 && !put) win.get(mine.data(), here, 1, 0, there);
+      win.fence();
+      took[2 * i + static_cast<std::size_t>(rt.rank())] = since(rt, before);
+    }
+    win.free();
+  });
+  return took;
+}
+
+}  // namespace
+
+// Break: cut the lists of one side only, or at one more piece than the network takes.
+TEST_CASE("sgrs posts as many sends as receives, as the matching decision says", "[xfer][sgrs]") {
+  const bool put = GENERATE(true, false);
+  CAPTURE(put);
+  const auto rows_of = [](std::size_t count) { return rma::Layout::vector<int>(count, 8, 64); };
+  const auto requests = [&](const rma::Layout& here, const rma::Layout& there) {
+    const std::vector<counted> took = two_transfers("sgrs", put, here, there);
+    for (std::size_t i = 0; i < 4; ++i) CHECK(took[i].handled == 0);
+    for (std::size_t i = 0; i < 4; i += 2) CHECK(took[i].requests == took[i + 1].requests);
+    CHECK(took[0].requests == took[2].requests);
+    return took[0].requests;
+  };
+  CHECK(requests(rows_of(64), rows_of(64)) == 2);  // lists of 50 pieces
+  CHECK(requests(rows_of(100), rows_of(100)) == 2);
+  CHECK(requests(rows_of(101), rma::Layout::contiguous<int>(808)) == 3);
+  CHECK(requests(rma::Layout::contiguous<int>(808), rows_of(101)) == 3);
+  // 80 pieces of 40 bytes here and 100 of 32 there: the longer list is full first.
+  CHECK(requests(rma::Layout::vector<int>(80, 10, 64), rma::Layout::vector<int>(100, 8, 64)) == 2);
+  CHECK(requests(rows_of(2000), rows_of(2000)) == 40);  // more than may be posted at once
+}
+
+// Break: describe a layout each time.
+TEST_CASE("a layout is described once", "[xfer][sgrs]") {
+  std::vector<std::ptrdiff_t> offsets;
+  for (std::ptrdiff_t i = 0; i < 200; ++i) offsets.push_back(i * i);
+  const auto list = rma::Layout::indexed<int>(1, offsets);
+  for (const bool put : {true, false}) {
+    const std::vector<counted> took = two_transfers("sgrs", put, list, rma::Layout::vector<int>(200, 1, 3));
+    CHECK(took[0].layout_bytes > 400);
+    CHECK(took[2].layout_bytes <= 16);
+    CHECK(took[1].layout_bytes + took[3].layout_bytes == 0);
+  }
+}
+
+TEST_CASE("host-assisted needs a helper at the target", "[xfer][host-assisted]") {
+  const auto list = rma::Layout::vector<int>(64, 8, 64);
+  CHECK(two_transfers("host-assisted", true, list, list)[0].handled == 1);  // refused: by generic
+  const std::vector<counted> helped = two_transfers("host-assisted", true, list, list, "1");
+  CHECK(helped[0].handled == 0);
+  CHECK(helped[0].requests == 2);
+}
+
+// Two origins describe more layouts than the target keeps, so that it has to ask; each datum goes where its layout
+// says. Break: let an unknown number be that of the layout before; or use a number again.
+TEST_CASE("layouts that were pushed out of the cache are asked for", "[xfer][sgrs][cache]") {
+  constexpr std::size_t layouts = 1024, ints = 4096;
+  constexpr int ranks = 3;
+  std::uint64_t asked = 0;
+  with_ranks(ranks, {{"RMA_LAYOUT", "sgrs"}, {"RMA_LAYOUT_CACHE", "256"}}, [&](rma::Runtime& rt) {
+    auto win = rma::Window<int>::allocate(rt.world(), 2 * ints);
+    const auto part = static_cast<std::size_t>(rt.rank() == 2);
+    const auto layout_of = [](std::size_t i) {
+      return rma::Layout::indexed<int>(1, std::vector<std::ptrdiff_t>{0, static_cast<std::ptrdiff_t>(i) + 2});
+    };
+    for (std::size_t round = 0; round < 2; ++round) {
+      for (std::size_t i = 0; i < layouts; ++i) {
+        // The origins' orders differ, and what one uses again the other has pushed out meanwhile.
+        const std::size_t which = rt.rank() == 2 ? i : i % 200;
+        const int data[] = {static_cast<int>(which), static_cast<int>(round)};
+        if (rt.rank() == 0) continue;
+        auto held = win.lock(rma::shared, 0);
+        win.put(data, rma::Layout::contiguous<int>(2), 0, part * ints, layout_of(which));
+        held.unlock();
+      }
+      rt.world().barrier();
+      for (std::size_t i = 0; rt.rank() == 0 && i < layouts; ++i) {
+        if (win.local()[ints + i + 2] != static_cast<int>(round)) throw std::runtime_error("wrong data");
+        if (i < 200 && win.local()[i + 2] != static_cast<int>(round)) throw std::runtime_error("wrong data");
+      }
+      rt.world().barrier();
+    }
+    if (rt.rank() == 0) asked = counter_of(rt, "layouts_asked");
+    win.free();
+  });
+  CHECK(asked > 0);
 }
 
 TEST_CASE("auto takes the faster scheme", "[xfer][generic][multi-w]") {

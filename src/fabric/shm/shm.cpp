@@ -13,7 +13,8 @@ shm_fabric::shm_fabric(board& node) : board_(node), peers_(node.size()), known_(
   caps_.remote_slices_max = 64;
   caps_.messages_after_writes = true;
   caps_.name = "shm";
-  caps_.gather_max = payload_max / sizeof(fabric::remote_slice) - 1;  // a bulk send's list is one message
+  caps_.gather_max = std::numeric_limits<std::uint16_t>::max();
+  caps_.bulk_pieces_max = payload_max / sizeof(fabric::remote_slice) - 1;  // a bulk send's list is one message
   caps_.scatter_max = std::numeric_limits<std::uint16_t>::max();
   caps_.inline_bytes_max = payload_max;
   caps_.message_bytes_max = payload_max;

@@ -89,16 +89,18 @@ class shm_fabric final : public fabric::network {
     if (peers_[index].bulk == nullptr) peers_[index].bulk = std::make_unique<bulk_state>();
     return *peers_[index].bulk;
   }
+  [[nodiscard]] std::uint64_t shared_place(const fabric::local_slice& here) const noexcept;
+  status take_bulk(std::size_t index, slices to, std::span<const fabric::remote_slice> from) noexcept;
   void match_bulk(std::size_t index, fabric::sink& to) noexcept;
   void end_failed(fabric::sink& to) noexcept;
 
   board& board_;
   fabric::capabilities caps_;
-  std::vector<peer_state> peers_;       ///< by index on the node
-  std::vector<std::uint32_t> active_;   ///< who has ever sent to us: the rings that are polled
-  std::vector<std::uint64_t> known_;    ///< the same as a bit each
-  std::vector<bulk_over> acknowledge_;  ///< bulk sends that are over, to be told
-  std::vector<std::uint64_t> failed_;   ///< tokens of bulk operations whose peers are dead
+  std::vector<peer_state> peers_;      ///< by index on the node
+  std::vector<std::uint32_t> active_;  ///< who has ever sent to us: the rings that are polled
+  std::vector<std::uint64_t> known_;   ///< the same as a bit each
+  std::deque<bulk_over> acknowledge_;  ///< bulk sends that are over, to be told
+  std::vector<std::uint64_t> failed_;  ///< tokens of bulk operations whose peers are dead
 };
 
 }  // namespace rma::shm

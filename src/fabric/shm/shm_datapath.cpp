@@ -29,6 +29,9 @@ struct bulk_end {
   std::int64_t result;
 };
 
+/// Of an address in a bulk message: it is an offset in its sender's segment.
+constexpr std::uint64_t in_segment = std::uint64_t{1} << 63;
+
 using fabric::bytes_of;
 
 template <class Slices>
@@ -171,14 +174,26 @@ status shm_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte>
   return status::done;
 }
 
+// In bulk messages: an offset in this rank's segment, which the peer maps, else an address.
+std::uint64_t shm_fabric::shared_place(const fabric::local_slice& here) const noexcept {
+  const std::byte* const mine = board_.segment(board_.me());
+  const auto* const first = static_cast<const std::byte*>(here.at);
+  const bool inside = first >= mine && first + here.bytes <= mine + board_.segment_bytes();
+  return inside ? in_segment | static_cast<std::uint64_t>(first - mine) : reinterpret_cast<std::uint64_t>(here.at);
+}
+
 status shm_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcept {
-  if (from.size() > caps_.gather_max) return status::bad_argument;
+  if (from.size() > caps_.bulk_pieces_max) return status::bad_argument;
   const auto index = board_.index_of(peer);
   if (peers_[index].forgotten) return status::peer_failed;
-  const bulk_header header{token, from.size()};
   std::vector<fabric::remote_slice> pieces;
   pieces.reserve(from.size());
-  for (const auto& s : from) pieces.push_back({reinterpret_cast<std::uint64_t>(s.at), s.bytes});
+  for (const auto& s : from) {
+    if (s.bytes != 0) pieces.push_back({shared_place(s), s.bytes});
+  }
+  const auto is_private = [](const fabric::remote_slice& s) { return (s.address & in_segment) == 0; };
+  if (!caps_.one_sided && std::ranges::any_of(pieces, is_private)) return status::not_supported;
+  const bulk_header header{token, pieces.size()};
   const auto list = std::as_bytes(std::span(pieces));
   const status s = send(peer, kind_bulk, bytes_of(header), list);
   if (s != status::done) return s;
@@ -187,7 +202,7 @@ status shm_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcep
 }
 
 status shm_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) noexcept {
-  if (to.size() > caps_.scatter_max) return status::bad_argument;
+  if (to.size() > caps_.bulk_pieces_max) return status::bad_argument;
   const auto index = board_.index_of(peer);
   if (peers_[index].forgotten) return status::peer_failed;
   bulk_with(index).receives.push_back({{to.begin(), to.end()}, token});
@@ -219,6 +234,35 @@ void shm_fabric::own_message(std::size_t index, std::uint16_t kind, std::span<co
   }
 }
 
+// What is mapped here is copied, the rest the kernel copies.
+status shm_fabric::take_bulk(std::size_t index, slices to, std::span<const fabric::remote_slice> from) noexcept {
+  const fabric::region_key anywhere{0, ~std::uint64_t{0}, 0};
+  status worst = status::done;
+  auto into = to.begin();
+  std::size_t used = 0;
+  for (const fabric::remote_slice& each : from) {
+    const std::uint64_t offset = each.address & ~in_segment;
+    const bool shared = (each.address & in_segment) != 0;
+    if (shared && (offset > board_.segment_bytes() || each.bytes > board_.segment_bytes() - offset))
+      return status::bad_argument;
+    for (std::size_t done = 0; done != each.bytes;) {
+      for (; used == into->bytes; used = 0) ++into;
+      const std::size_t part = std::min(each.bytes - done, into->bytes - used);
+      const fabric::local_slice here{static_cast<std::byte*>(into->at) + used, part};
+      const fabric::remote_slice there{each.address + done, part};
+      if (shared) {
+        std::memcpy(here.at, board_.segment(index) + offset + done, part);
+      } else if (const status s = copy(false, board_.members()[index], {&here, 1}, anywhere, {&there, 1});
+                 s != status::done) {
+        worst = s;
+      }
+      used += part;
+      done += part;
+    }
+  }
+  return worst;
+}
+
 void shm_fabric::match_bulk(std::size_t index, fabric::sink& to) noexcept {
   bulk_state& p = bulk_with(index);
   while (!p.arrivals.empty() && !p.receives.empty()) {
@@ -226,18 +270,17 @@ void shm_fabric::match_bulk(std::size_t index, fabric::sink& to) noexcept {
     const receive r = std::move(p.receives.front());
     p.arrivals.pop_front();
     p.receives.pop_front();
-    const fabric::region_key anywhere{0, ~std::uint64_t{0}, 0};
     const std::uint64_t bytes = total(a.from);
     const bool fits = bytes <= total(r.to);
-    const status s = fits ? copy(false, board_.members()[index], r.to, anywhere, a.from) : status::message_too_long;
+    const status s = fits ? take_bulk(index, r.to, a.from) : status::message_too_long;
     acknowledge_.push_back({board_.members()[index], a.token, s});
     to.on_completion(r.token, s, s == status::done ? bytes : 0);
   }
   while (!acknowledge_.empty()) {
-    const bulk_over& last = acknowledge_.back();
-    const bulk_end end{last.token, static_cast<std::int64_t>(last.result)};
-    if (send(last.peer, kind_bulk_done, bytes_of(end), {}) != status::done) break;
-    acknowledge_.pop_back();
+    const bulk_over& next = acknowledge_.front();
+    const bulk_end end{next.token, static_cast<std::int64_t>(next.result)};
+    if (send(next.peer, kind_bulk_done, bytes_of(end), {}) != status::done) break;
+    acknowledge_.pop_front();
   }
 }
 

@@ -113,14 +113,14 @@ status sim_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte>
 }
 
 status sim_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcept {
-  if (from.size() > caps().gather_max) return status::bad_argument;
+  if (from.size() > caps().bulk_pieces_max) return status::bad_argument;
   wire::order o = begin(wire::kind::bulk, peer, token, {});
   o.local = from;
   return wire_.post(o);
 }
 
 status sim_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) noexcept {
-  if (to.size() > caps().scatter_max) return status::bad_argument;
+  if (to.size() > caps().bulk_pieces_max) return status::bad_argument;
   return wire_.post_receive(rank_, peer, to, token);
 }
 

@@ -42,6 +42,7 @@ weather calm() {
   w.caps.name = "sim";
   w.caps.gather_max = 30;
   w.caps.scatter_max = 30;
+  w.caps.bulk_pieces_max = 50;
   w.caps.inline_bytes_max = 0;
   w.caps.message_bytes_max = message_bytes;
   w.caps.transfer_bytes_max = std::size_t{1} << 30;
@@ -84,6 +85,7 @@ weather storm(std::uint64_t seed) {
   w.outage_ps = static_cast<time_ps>(1 + d.below(500)) * us;
   w.outages_until_ps = 20'000 * us;
   w.caps.pins_memory = d.one_in(2);
+  w.caps.bulk_pieces_max = d.one_of<std::size_t>({1, 3, 50});
   w.caps.handler_bytes_max = d.one_of<std::size_t>({0, 512, ~std::size_t{0}});
   return w;
 }

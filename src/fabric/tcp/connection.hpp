@@ -3,8 +3,10 @@
 /// What the TCP fabric knows of one peer, and what it has under way.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "boot/socket.hpp"
@@ -24,6 +26,41 @@ struct operation {
   std::size_t bytes = 0;                  ///< of a get
   std::vector<std::uint64_t> written;     ///< of `ask_placed`: the writes that it ends
   operation* next = nullptr;
+};
+
+/// A bulk send or receive.
+struct bulk_entry {
+  std::array<fabric::local_slice, bulk_pieces_max> pieces;
+  std::size_t count = 0;
+  std::size_t bytes = 0;
+  std::uint64_t token = 0;
+
+  [[nodiscard]] std::span<const fabric::local_slice> list() const noexcept { return {pieces.data(), count}; }
+};
+
+/// At most bulk_depth of them, the oldest first.
+template <class T>
+class bulk_line {
+ public:
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool full() const noexcept { return size_ == bulk_depth; }
+  [[nodiscard]] T& operator[](std::size_t i) noexcept { return ring_[(first_ + i) % bulk_depth]; }
+  T& add() noexcept { return (*this)[size_++]; }
+  void drop_first() noexcept {
+    first_ = (first_ + 1) % bulk_depth;
+    --size_;
+  }
+
+ private:
+  std::array<T, bulk_depth> ring_{};
+  std::size_t first_ = 0, size_ = 0;
+};
+
+/// The bulk channel with one peer; made when it is first used.
+struct bulk_channel {
+  bulk_line<bulk_entry> sends, receives;
+  std::size_t left = 0;              ///< of the sends: their data are on the way
+  bulk_line<std::uint64_t> granted;  ///< bytes of the peer's receives that no send has left for
 };
 
 ///     none --something to say--> asking --welcome--> alive --goodbye--> left
@@ -57,6 +94,8 @@ struct connection {
   std::vector<fabric::local_slice> landing;  ///< memory that the next bytes go to, from `landed` on
   std::size_t landed = 0;
   std::uint64_t landing_key = 0;  ///< of a put: the region
+  bool lands_bulk = false;        ///< what lands is for the first bulk receive
+  std::size_t bulk_bytes = 0;     ///< the same
   bool answers = false;           ///< what lands is the first question's answer
   std::size_t dropping = 0;       ///< the next bytes go nowhere
 
@@ -71,7 +110,11 @@ struct connection {
   status put_error = status::done;     ///< of a put of the peer's, here, since it last asked
   std::int64_t doubt_until_ns = 0;     ///< the line is lost; not 0: when the peer is taken for lost, too
 
-  [[nodiscard]] bool idle() const noexcept { return questions == 0 && unflushed == 0; }
+  std::unique_ptr<bulk_channel> bulk;  ///< null until it is used
+
+  [[nodiscard]] bool idle() const noexcept {
+    return questions == 0 && unflushed == 0 && (bulk == nullptr || bulk->sends.size() == 0);
+  }
   [[nodiscard]] bool lands() const noexcept { return landed < landing.size(); }
 };
 

@@ -55,6 +55,7 @@ tcp_fabric::tcp_fabric(start how) : how_(std::move(how)), where_{.local = false,
   caps_.name = "tcp";
   caps_.gather_max = pieces_max;
   caps_.scatter_max = pieces_max;
+  caps_.bulk_pieces_max = bulk_pieces_max;
   caps_.handler_bytes_max = 0;
   caps_.handler_pieces_bytes_max = 4096;
   caps_.message_bytes_max = message_bytes;
@@ -343,6 +344,7 @@ void tcp_fabric::abandon(connection& c) noexcept {
   c.out.clear();
   c.landing.clear();
   c.landed = c.dropping = 0;
+  abandon_bulk(c);
   while (c.first != nullptr) end_first(c, status::peer_failed);
   for (const std::uint64_t token : c.written) end(token, status::peer_failed);
   c.written.clear();

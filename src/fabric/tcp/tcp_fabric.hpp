@@ -75,8 +75,8 @@ class tcp_fabric final : public fabric::network {
                       std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept override;
   status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
               std::span<const std::byte> payload) noexcept override;
-  status send_bulk(int, slices, std::uint64_t) noexcept override { return status::not_supported; }
-  status post_bulk_receive(int, slices, std::uint64_t) noexcept override { return status::not_supported; }
+  status send_bulk(int peer, slices from, std::uint64_t token) noexcept override;
+  status post_bulk_receive(int peer, slices to, std::uint64_t token) noexcept override;
 
   void use(fabric::directory& job) noexcept override { directory_ = &job; }
   void forget(int peer) noexcept override;
@@ -95,6 +95,7 @@ class tcp_fabric final : public fabric::network {
   struct ended {
     std::uint64_t token;
     status result;
+    std::uint64_t bytes;
   };
   struct arrival {
     std::uint16_t kind;
@@ -153,9 +154,18 @@ class tcp_fabric final : public fabric::network {
   void start_flushes() noexcept;
   void put(connection& c, slices from, const fabric::region_key& region, std::uint64_t to,
            std::uint64_t token) noexcept;
-  void end(std::uint64_t token, status result) noexcept {
-    if (token != 0) ended_.push_back({token, result});
+  void end(std::uint64_t token, status result, std::uint64_t bytes = 0) noexcept {
+    if (token != 0) ended_.push_back({token, result, bytes});
   }
+
+  // ---- the bulk channel (tcp_bulk.cpp) ------------------------------------------------------------------------
+  status bulk_with(int peer, slices list, connection*& c) noexcept;
+  void send_granted(connection& c) noexcept;
+  void match_own_bulk(connection& c) noexcept;
+  bool place_bulk(connection& c, std::size_t bytes) noexcept;
+  void end_bulk_receive(connection& c, status result, std::uint64_t bytes) noexcept;
+  void take_bulk_message(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept;
+  void abandon_bulk(connection& c) noexcept;
 
   // ---- what comes (tcp_receive.cpp) -------------------------------------------------------------------------
   unsigned look() noexcept;

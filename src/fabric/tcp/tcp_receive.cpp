@@ -21,7 +21,7 @@ namespace rma::tcp {
 namespace {
 
 constexpr std::size_t in_bytes = 64 << 10;  // asked of the kernel at once, beside what lands in memory
-constexpr std::size_t landing_pieces_max = 40;
+constexpr std::size_t landing_pieces_max = bulk_pieces_max;
 constexpr unsigned looks_max = 4;  // at the hot connections, before all are asked
 constexpr int events_max = 64;
 constexpr std::size_t much_bytes = 4096;
@@ -131,8 +131,8 @@ void tcp_fabric::take(connection& c) noexcept {
     front f;
     if (c.in.size() < sizeof f) return;
     std::memcpy(&f, c.in.data(), sizeof f);
-    const bool has_data =
-        f.kind == static_cast<std::uint16_t>(own_kind::put) || f.kind == static_cast<std::uint16_t>(own_kind::give_get);
+    const auto kind = static_cast<own_kind>(f.kind);
+    const bool has_data = kind == own_kind::put || kind == own_kind::give_get || kind == own_kind::bulk;
     if (!(has_data ? begin_landing(c, f) : take_message(c, f))) return;
   }
 }
@@ -193,10 +193,12 @@ void tcp_fabric::hand_arrivals() noexcept {
 
 // ---- data that belong into memory ---------------------------------------------------------------------------
 
-// A put or the answer to a get: as soon as it is known where the data go. False if more has to come first.
+// A put, the answer to a get, or a bulk send: as soon as it is known where the data go. False if more has to come
+// first.
 bool tcp_fabric::begin_landing(connection& c, const front& f) noexcept {
   const bool is_put = f.kind == static_cast<std::uint16_t>(own_kind::put);
-  const std::size_t head = is_put ? sizeof(placement) : sizeof(answer);
+  const bool is_bulk = f.kind == static_cast<std::uint16_t>(own_kind::bulk);
+  const std::size_t head = is_put ? sizeof(placement) : is_bulk ? sizeof(bulk_head) : sizeof(answer);
   if (f.bytes < head || f.bytes - head > transfer_bytes) {
     lose(c);
     return false;
@@ -204,7 +206,7 @@ bool tcp_fabric::begin_landing(connection& c, const front& f) noexcept {
   const std::size_t bytes = f.bytes - head;
   const bool is_whole = is_put && bytes <= straight_bytes;  // nobody shall see a word of it in parts
   if (c.in.size() < sizeof f + head + (is_whole ? bytes : 0)) return false;
-  if (!(is_put ? place_put(c, bytes) : place_answer(c, bytes))) return false;
+  if (!(is_put ? place_put(c, bytes) : is_bulk ? place_bulk(c, bytes) : place_answer(c, bytes))) return false;
   c.in.consume(sizeof f + head);
   const std::size_t there = std::min(c.in.size(), bytes - c.dropping);
   std::size_t left = there;
@@ -270,7 +272,9 @@ void tcp_fabric::land(connection& c, std::size_t bytes) noexcept {
     bytes -= piece;
     if (next.bytes == 0) ++c.landed;
   }
-  if (!c.lands() && std::exchange(c.answers, false)) end_first(c, status::done);
+  if (c.lands()) return;
+  if (std::exchange(c.answers, false)) end_first(c, status::done);
+  if (std::exchange(c.lands_bulk, false)) end_bulk_receive(c, status::done, c.bulk_bytes);
 }
 
 // ---- messages of the fabric's own ---------------------------------------------------------------------------
@@ -287,6 +291,8 @@ void tcp_fabric::take_own(connection& c, own_kind kind, std::span<const std::byt
     case own_kind::ask_get:
     case own_kind::ask_atomic: take_question(c, kind, payload); break;
     case own_kind::result: take_result(c, payload); break;
+    case own_kind::bulk_ready:
+    case own_kind::bulk_over: take_bulk_message(c, kind, payload); break;
     default: break;
   }
 }
@@ -365,7 +371,7 @@ unsigned tcp_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   if (!ended_.empty()) {
     handing_.swap(ended_);
     found += static_cast<unsigned>(handing_.size());
-    for (const ended& e : handing_) to.on_completion(e.token, e.result, 0);
+    for (const ended& e : handing_) to.on_completion(e.token, e.result, e.bytes);
     handing_.clear();
   }
   sink_ = nullptr;

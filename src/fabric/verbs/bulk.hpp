@@ -25,8 +25,8 @@
 
 namespace rma::verbs {
 
-inline constexpr std::size_t bulk_pieces_max = 16;
-inline constexpr std::uint32_t bulk_depth = 16;  ///< sends, and receives, of one channel at a time; a power of two
+inline constexpr std::size_t bulk_pieces_max = 60;  ///< an entry of the queue has 1 KiB then
+inline constexpr std::uint32_t bulk_depth = 16;     ///< sends, and receives, of one channel at a time; a power of two
 
 /// A send or a receive.
 struct bulk_entry {

@@ -417,7 +417,7 @@ ibv_qp* greeter::make_queue_pair(const connection& c, std::uint32_t& inline_byte
   wanted.qp_type = IBV_QPT_RC;
   wanted.cap.max_send_sge = plan_.gather;
   if (c.of == channel::bulk) {
-    wanted.cap.max_recv_sge = plan_.gather;
+    wanted.cap.max_send_sge = wanted.cap.max_recv_sge = plan_.bulk_gather;
     wanted.cap.max_send_wr = wanted.cap.max_recv_wr = plan_.bulk_entries;
     return ::ibv_create_qp(device_.domain(), &wanted);
   }

@@ -36,6 +36,7 @@ struct queue_plan {
   std::uint32_t gather = 0;
   std::uint32_t inline_bytes = 0;
   std::uint32_t reads = 0;         ///< and atomics outstanding, on either side
+  std::uint32_t bulk_gather = 0;   ///< pieces of each of these
   std::uint32_t bulk_entries = 0;  ///< sends, and receives, of a bulk channel
 };
 

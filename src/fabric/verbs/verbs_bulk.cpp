@@ -46,7 +46,7 @@ status verbs_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token)
 status verbs_fabric::add_bulk(int peer, slices local, std::uint64_t token, bool receive) noexcept {
   std::size_t bytes = 0;
   for (const fabric::local_slice& each : local) bytes += each.bytes;
-  if (local.size() > caps_.gather_max || bytes > caps_.transfer_bytes_max) return status::bad_argument;
+  if (local.size() > caps_.bulk_pieces_max || bytes > caps_.transfer_bytes_max) return status::bad_argument;
   connection* c = nullptr;
   if (const status s = bulk_with(peer, c); s != status::done) return s;
   if (c->state.load(std::memory_order_acquire) == bond::dead) return status::peer_failed;

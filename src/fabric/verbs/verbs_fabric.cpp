@@ -38,6 +38,7 @@ queue_plan plan_for(const adapter& device) noexcept {
   plan.entries = at_most(device.emulated() ? 15 : 63, limits.max_qp_wr);
   plan.gather = at_most(device.emulated() ? 16 : 8, limits.max_sge);
   plan.inline_bytes = device.emulated() ? inline_bytes_max : 220;
+  plan.bulk_gather = at_most(static_cast<std::uint32_t>(bulk_pieces_max), limits.max_sge);
   plan.bulk_entries = at_most(bulk_depth, limits.max_qp_wr);
   plan.reads = at_most(reads_wanted, std::min(limits.max_qp_rd_atom, limits.max_qp_init_rd_atom));
   return plan;
@@ -80,6 +81,7 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
   caps_.name = "verbs";
   caps_.gather_max = plan.gather;
   caps_.scatter_max = plan.gather;
+  caps_.bulk_pieces_max = plan.bulk_gather;
   caps_.inline_bytes_max = plan.inline_bytes;
   caps_.remote_slices_max = std::min<std::size_t>(chain_.size(), plan.entries / 2);
   caps_.message_bytes_max = message_bytes;

@@ -49,5 +49,7 @@ extern const protocol generic_protocol;
 extern const protocol multi_w_protocol;
 extern const protocol write_gather_protocol;
 extern const protocol read_scatter_protocol;
+extern const protocol sgrs_protocol;
+extern const protocol host_assisted_protocol;
 
 }  // namespace rma::detail

@@ -8,10 +8,8 @@
 namespace rma::detail {
 
 inline constexpr const protocol* protocol_rows[] = {
-    &generic_protocol,
-    &multi_w_protocol,
-    &write_gather_protocol,
-    &read_scatter_protocol,
+    &generic_protocol,      &multi_w_protocol, &write_gather_protocol,
+    &read_scatter_protocol, &sgrs_protocol,    &host_assisted_protocol,
 };
 
 }  // namespace rma::detail

@@ -6,9 +6,9 @@ namespace {
 
 /// The target makes progress while the operation is under way: it has a thread for that, or will take part in the end
 /// of the epoch. Elsewhere `auto` leaves operations one-sided that are.
-bool target_serves(const window_core& w) noexcept {
+bool target_serves(const window_core& w, const checked_operation& o) noexcept {
   const bool active = w.access != access_epoch::none && w.access != access_epoch::lock_all;
-  return active || w.ctx->config().on(knob::progress_thread) || !w.ctx->wide()->caps().one_sided;
+  return active || w.ctx->config().on(knob::progress_thread) || !w.ctx->network_of(o.peer).caps().one_sided;
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ choice choose_protocol(const window_core& w, const placement& at, const checked_
       continue;
     }
     if (asked_for) return {each, w.layout_why};
-    if (each->needs_target && !target_serves(w)) continue;
+    if (each->needs_target && !target_serves(w, o)) continue;
     const std::int64_t ns = each->estimate_ns(w, o);
     why = best_ns == INT64_MAX ? "auto: no other scheme can" : "auto: the least estimate";
     if (ns >= best_ns) continue;

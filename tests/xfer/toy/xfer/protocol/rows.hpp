@@ -10,7 +10,8 @@ namespace rma::detail {
 extern const protocol toy_protocol;
 
 inline constexpr const protocol* protocol_rows[] = {
-    &generic_protocol, &multi_w_protocol, &write_gather_protocol, &read_scatter_protocol, &toy_protocol,
+    &generic_protocol, &multi_w_protocol,       &write_gather_protocol, &read_scatter_protocol,
+    &sgrs_protocol,    &host_assisted_protocol, &toy_protocol,
 };
 
 }  // namespace rma::detail

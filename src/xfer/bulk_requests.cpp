@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The bulk channel's control messages: what a target does with a request, and an origin with the news of it. They come
+/// from another rank: what makes no sense is refused, and nothing else happens.
+#include <cstring>
+#include <utility>
+
+#include "core/memory_access.hpp"
+#include "datatype/encode.hpp"
+#include "xfer/bulk_streams.hpp"
+#include "xfer/protocols.hpp"
+#include "xfer/wire.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr std::size_t description_max = std::size_t{64} << 20;
+constexpr std::uint32_t origin_layout = 1, target_layout = 2;  // bits of `ask`
+
+template <class Header>
+bool take_header(std::span<const std::byte> payload, Header& h, bool exactly) noexcept {
+  if (exactly ? payload.size() != sizeof h : payload.size() < sizeof h) return false;
+  std::memcpy(&h, payload.data(), sizeof h);
+  return true;
+}
+
+/// Where the target's layout begins in this rank's memory; null if it may not go there.
+std::byte* memory_of(const window_core& w, const bulk_request& r, const Layout& here) noexcept {
+  const auto lower = static_cast<std::uint64_t>(here.lower());  // wraps, and so does the sum
+  const auto bytes = static_cast<std::uint64_t>(here.upper() - here.lower());
+  if (w.kind == call::create_dynamic || (here.lower() < 0 && r.offset < std::uint64_t{0} - lower)) return nullptr;
+  std::byte* const first = local_range(w, r.offset + lower, bytes);
+  if (first == nullptr) return nullptr;
+  if (!w.writable && !(r.put != 0 ? can_write(first, bytes) : can_read(first, bytes))) return nullptr;
+  return first - here.lower();
+}
+
+}  // namespace
+
+void bulk_streams::on_message(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<bulk_streams*>(self);
+  const auto what = payload.empty() ? bulk_word{255} : static_cast<bulk_word>(payload.front());
+  switch (what) {
+    case bulk_word::define: me.take_define(source, payload); break;
+    case bulk_word::request: me.take_request(source, payload); break;
+    case bulk_word::ready:
+    case bulk_word::more:
+    case bulk_word::over:
+    case bulk_word::ask: me.take_news(source, payload); break;
+    default: me.engine_.refuse(source, message::bulk, payload, nonsense::wrong_contents);
+  }
+  me.watch();
+}
+
+void bulk_streams::take_define(int source, std::span<const std::byte> payload) {
+  define_header h;
+  if (!take_header(payload, h, false)) return engine_.refuse(source, message::bulk, payload, nonsense::wrong_length);
+  peer_state& p = with(source);
+  description& d = p.coming;
+  const auto part = payload.subspan(sizeof h);
+  if (h.at == 0) {
+    d.number = h.number;
+    d.bytes.clear();
+  }
+  if (h.number != d.number || h.at != d.bytes.size() || h.bytes > description_max || part.size() > h.bytes - h.at)
+    return engine_.refuse(source, message::bulk, payload, nonsense::wrong_contents);
+  d.bytes.insert(d.bytes.end(), part.begin(), part.end());
+  if (d.bytes.size() != h.bytes) return;
+  status outcome = status::done;
+  Layout layout = decode(d.bytes, outcome);
+  if (outcome != status::done) return engine_.refuse(source, message::bulk, payload, nonsense::wrong_contents);
+  table_.add(source, h.number, std::move(layout));
+  pump(source);
+}
+
+void bulk_streams::take_request(int source, std::span<const std::byte> payload) {
+  bulk_request r;
+  if (!take_header(payload, r, true)) return engine_.refuse(source, message::bulk, payload, nonsense::wrong_length);
+  if (r.pieces_max == 0 || (r.put == 0) != (r.posted != 0))
+    return engine_.refuse(source, message::bulk, payload, nonsense::wrong_contents);
+  bulk_stream& s = new_stream(source);
+  s.request = r;
+  s.sends = r.put == 0;
+  s.answered = true;
+  s.granted = r.posted;
+  if (s.sends) with(source).last_get = &s;
+  with(source).asking.push_back(s);
+  pump(source);
+}
+
+void bulk_streams::pump_requests(peer_state& p) {
+  while (!p.asking.empty()) {
+    bulk_stream& s = p.asking.front();
+    if (!know_layouts(s)) return;
+    p.asking.pop_front();
+    begin(s);
+  }
+}
+
+// What is not known is asked for, once: it will come.
+bool bulk_streams::know_layouts(bulk_stream& s) {
+  const auto look = [&](bool& known, Layout& layout, std::uint32_t number) {
+    if (known) return;
+    if (const Layout* const found = table_.find(s.peer, number)) {
+      layout = *found;
+      known = true;
+    }
+  };
+  look(s.knows_there, s.there, s.request.here);
+  look(s.knows_here, s.here, s.request.there);
+  if (s.knows_here && s.knows_there) return true;
+  if (std::exchange(s.requested, true)) return false;
+  const std::uint32_t unknown = (s.knows_there ? 0 : origin_layout) | (s.knows_here ? 0 : target_layout);
+  ctx_.count(counter::layouts_asked, s.knows_there || s.knows_here ? 1 : 2);
+  tell(s, bulk_word::ask, unknown);
+  return false;
+}
+
+// The target's side. A get that cannot be done sends nothing to each of the origin's receives.
+void bulk_streams::begin(bulk_stream& s) {
+  window_core* const w = engine_.find(s.request.window);
+  const fabric::capabilities& caps = ctx_.network_of(s.peer).caps();
+  s.base = w == nullptr ? nullptr : memory_of(*w, s.request, s.here);
+  const bool alike = s.here.bytes() == s.there.bytes() && s.here.bytes() != 0;
+  const bool may = s.base != nullptr && alike && s.request.pieces_max <= caps.bulk_pieces_max;
+  if (!may) {
+    s.result = status::transfer_failed;
+    tell(s, bulk_word::over, w == nullptr ? 1 : 0, s.result);
+  }
+  if (!alike || (!may && !s.sends)) return free(s);
+  s.cut.emplace(s.here, s.there, matching_limits{s.request.pieces_max, caps.transfer_bytes_max});
+  (s.sends ? with(s.peer).sending : with(s.peer).receiving).push_back(s);
+  s.at = bulk_stream::stage::queued;
+}
+
+void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
+  bulk_news news;
+  if (!take_header(payload, news, true)) return engine_.refuse(source, message::bulk, payload, nonsense::wrong_length);
+  peer_state& p = with(source);
+  const auto index = static_cast<std::uint32_t>(news.ticket);
+  const bool is_more = news.what == bulk_word::more;
+  bulk_stream* const s = is_more ? p.last_get : index < pool_.size() ? &pool_[index] : nullptr;
+  const bool known = s != nullptr && s->peer == source && s->request.ticket == news.ticket && s->at_origin != is_more &&
+                     s->at != bulk_stream::stage::over;
+  if (!known) return;  // it has ended meanwhile
+  switch (news.what) {
+    case bulk_word::ready:
+      if (!s->sends) break;
+      s->granted += news.count;
+      if (s->at != bulk_stream::stage::waits) break;
+      s->at = bulk_stream::stage::queued;
+      p.sending.push_back(*s);
+      break;
+    case bulk_word::more: s->granted += news.count; break;
+    case bulk_word::ask:
+      if ((news.count & origin_layout) != 0) describe(*s, s->here, s->request.here);
+      if ((news.count & target_layout) != 0) describe(*s, s->there, s->request.there);
+      return;
+    default:
+      if (s->sends) {
+        s->answered = true;
+        if (news.result != 0 && s->result == status::done) s->result = status::transfer_failed;
+      }
+      if (window_core* const w = news.count == 0 ? nullptr : engine_.find(s->request.window))
+        w->dropped_by.store(source);
+      if (s->sends && s->at == bulk_stream::stage::waits) s->at = bulk_stream::stage::posted;
+      finish_if_over(*s);
+  }
+  pump(source);
+}
+
+// What a fence waits for comes whatever became of the transfer.
+void bulk_streams::raise_signal(const bulk_stream& s) noexcept {
+  window_core* const w = engine_.find(s.request.window);
+  const std::int32_t signal = s.request.signal;
+  if (w == nullptr) return;
+  if (signal >= 0 && static_cast<unsigned>(signal) < w->hints.signals && s.result == status::done)
+    w->array<word64>(w->my_block(), w->layout.signals_at)[signal].fetch_add(1);
+  if (signal <= last_of_fence)
+    on_fence_news(*w, s.peer, fence_news::finish, static_cast<std::uint32_t>(last_of_fence - signal));
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What is posted, in order, and how transfers end.
+#include "xfer/bulk_streams.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "datatype/encode.hpp"
+#include "xfer/protocols.hpp"
+
+namespace rma::detail {
+
+bulk_streams::bulk_streams(context& ctx, engine& owner)
+    : ctx_(ctx),
+      engine_(owner),
+      names_max_(static_cast<std::size_t>(ctx.config().number(knob::layout_cache))),
+      table_(names_max_) {
+  ctx.set_handler(message::bulk, &bulk_streams::on_message, this);
+  ctx.add_duty(&bulk_streams::on_duty, this);
+}
+
+bulk_streams::peer_state& bulk_streams::with(int peer) {
+  auto& found = peers_[peer];
+  if (found == nullptr) found = std::make_unique<peer_state>(names_max_);
+  return *found;
+}
+
+bulk_stream& bulk_streams::new_stream(int peer) {
+  if (free_.empty()) {
+    bulk_stream& made = pool_.emplace_back();
+    made.run = &bulk_streams::on_piece;
+    made.owner = this;
+    made.index = static_cast<std::uint32_t>(pool_.size() - 1);
+    free_.push_back(&made);
+  }
+  bulk_stream& s = *free_.back();
+  free_.pop_back();
+  s.peer = peer;
+  s.at_origin = s.sends = s.requested = s.answered = s.list_is_cut = s.knows_here = s.knows_there = false;
+  s.at = bulk_stream::stage::waits;
+  s.result = status::done;
+  s.granted = s.under_way = 0;
+  s.arrived = 0;
+  with(peer).all.push_back(s);
+  ++active_;
+  return s;
+}
+
+void bulk_streams::free(bulk_stream& s) noexcept {
+  peer_state& p = with(s.peer);
+  p.all.erase(p.all.iterator_to(s));
+  if (p.last_get == &s) p.last_get = nullptr;
+  s.cut.reset();
+  s.here = s.there = Layout();
+  s.at = bulk_stream::stage::over;
+  s.operation = nullptr;
+  ++s.generation;
+  --active_;
+  free_.push_back(&s);
+}
+
+// ---- the origin ---------------------------------------------------------------------------------------------
+
+void bulk_streams::start(window_core& w, const checked_operation& o, operation_record& op) {
+  const operation_args& a = *o.args;
+  const bool put = a.kind == call::put;
+  bulk_stream& s = new_stream(o.peer);
+  const fabric::capabilities& caps = ctx_.network_of(o.peer).caps();
+  s.at_origin = true;
+  s.sends = put;
+  s.answered = !put;
+  s.operation = &op;
+  s.here = *o.origin;
+  s.there = *o.target;
+  s.base = static_cast<std::byte*>(put ? const_cast<void*>(a.origin) : a.result);
+  s.request = {};
+  s.request.put = put ? 1 : 0;
+  s.request.pieces_max = static_cast<std::uint16_t>(std::min<std::size_t>(caps.bulk_pieces_max, UINT16_MAX));
+  s.request.signal = a.signal;
+  s.request.window = w.id;
+  s.request.offset = o.offset;
+  s.request.ticket = (std::uint64_t{s.generation} << 32) | s.index;
+  s.cut.emplace(s.here, s.there, matching_limits{s.request.pieces_max, caps.transfer_bytes_max});
+  ++op.pieces;
+  if (put) {
+    send_request(s, 0);
+  } else {
+    with(s.peer).receiving.push_back(s);
+    s.at = bulk_stream::stage::queued;
+    pump(s.peer);
+  }
+  watch();
+}
+
+void bulk_streams::describe(bulk_stream& s, const Layout& layout, std::uint32_t number) {
+  const std::vector<std::byte> bytes = encode(layout);
+  const std::size_t room = ctx_.network_of(s.peer).caps().message_bytes_max - sizeof(define_header);
+  define_header h;
+  h.number = number;
+  h.bytes = static_cast<std::uint32_t>(bytes.size());
+  for (std::size_t at = 0; at < bytes.size(); at += room) {
+    h.at = static_cast<std::uint32_t>(at);
+    const std::size_t part = std::min(room, bytes.size() - at);
+    ctx_.send_record(s.peer, message::bulk, h, std::span(bytes).subspan(at, part));
+    ctx_.count(counter::layout_bytes, part);
+  }
+}
+
+std::uint32_t bulk_streams::name(bulk_stream& s, const Layout& layout) {
+  const layout_names::name found = with(s.peer).known.of(layout);
+  if (found.is_new) describe(s, layout, found.number);
+  ctx_.count(counter::layout_bytes, sizeof found.number);
+  return found.number;
+}
+
+void bulk_streams::send_request(bulk_stream& s, std::uint32_t posted) {
+  s.requested = true;
+  s.request.here = name(s, s.here);
+  s.request.there = name(s, s.there);
+  s.request.posted = posted;
+  ctx_.send_record(s.peer, message::bulk, s.request);
+}
+
+void bulk_streams::tell(const bulk_stream& s, bulk_word what, std::uint32_t count, status result) noexcept {
+  bulk_news news;
+  news.what = what;
+  news.result = static_cast<std::int8_t>(result);
+  news.count = count;
+  news.ticket = s.request.ticket;
+  ctx_.send_record(s.peer, message::bulk, news);
+}
+
+// ---- posting ------------------------------------------------------------------------------------------------
+
+void bulk_streams::pump(int peer) {
+  peer_state& p = with(peer);
+  p.blocked = false;
+  pump_requests(p);
+  while (pump_receives(p)) continue;
+  while (pump_sends(p)) continue;
+}
+
+// True if the first one is through, and the next may go on.
+bool bulk_streams::pump_receives(peer_state& p) {
+  if (p.receiving.empty()) return false;
+  bulk_stream& s = p.receiving.front();
+  if (!post_receives(s)) {
+    p.blocked = true;
+    return false;
+  }
+  p.receiving.pop_front();
+  s.at = bulk_stream::stage::posted;
+  finish_if_over(s);
+  return true;
+}
+
+bool bulk_streams::pump_sends(peer_state& p) {
+  if (p.sending.empty()) return false;
+  bulk_stream& s = p.sending.front();
+  if (!post_sends(s)) return false;
+  p.sending.pop_front();
+  s.at = bulk_stream::stage::posted;
+  finish_if_over(s);
+  return true;
+}
+
+void bulk_streams::cut_next(bulk_stream& s) {
+  if (std::exchange(s.list_is_cut, true)) return;
+  s.list.clear();
+  (void)s.cut->next([&s](std::ptrdiff_t at, std::size_t bytes) { s.list.push_back({s.base + at, bytes}); });
+}
+
+// As many as there is room for, and in the same step the message that lets the peer send as many. False: not all.
+bool bulk_streams::post_receives(bulk_stream& s) {
+  fabric::network& network = ctx_.network_of(s.peer);
+  std::uint32_t posted = 0;
+  bool room = true;
+  while (room && s.result == status::done && (s.list_is_cut || !s.cut->done())) {
+    cut_next(s);
+    const status made = network.post_bulk_receive(s.peer, s.list, fabric::token_of(s));
+    room = made != status::retry_queue_full;
+    if (!room) break;
+    if (!ok(made)) {
+      s.result = made == status::peer_failed ? made : status::transfer_failed;
+      break;
+    }
+    s.list_is_cut = false;
+    ++s.under_way;
+    ++posted;
+  }
+  ctx_.count(counter::layout_requests, posted);
+  if (posted != 0 && !s.at_origin) {
+    tell(s, bulk_word::ready, posted);
+  } else if (posted != 0 && std::exchange(s.requested, true)) {
+    tell(s, bulk_word::more, posted);
+  } else if (posted != 0) {
+    send_request(s, posted);
+  }
+  return room;
+}
+
+// To each receive of the peer's goes one send, whatever happens here. False: there is no room, or not enough receives.
+bool bulk_streams::post_sends(bulk_stream& s) {
+  fabric::network& network = ctx_.network_of(s.peer);
+  while (s.granted != 0 && (s.list_is_cut || !s.cut->done())) {
+    cut_next(s);
+    std::span<const fabric::local_slice> list(s.list);
+    if (s.result != status::done) list = {};
+    status made = network.send_bulk(s.peer, list, fabric::token_of(s));
+    if (made == status::retry_queue_full) {
+      with(s.peer).blocked = true;
+      return false;
+    }
+    if (!ok(made) && made != status::peer_failed) {  // the next time round, nothing is sent instead
+      s.result = status::transfer_failed;
+      continue;
+    }
+    if (!ok(made)) {
+      s.result = made;
+      return true;
+    }
+    s.list_is_cut = false;
+    --s.granted;
+    ++s.under_way;
+    ctx_.count(counter::layout_requests);
+  }
+  const bool refused = s.at_origin && s.answered && s.granted == 0 && s.result != status::done;
+  return refused || (s.cut->done() && !s.list_is_cut);
+}
+
+void bulk_streams::on_piece(fabric::completion& self, status result, std::uint64_t bytes) noexcept {
+  auto& s = static_cast<bulk_stream&>(self);
+  bulk_streams& me = *s.owner;
+  const int peer = s.peer;
+  --s.under_way;
+  s.arrived += bytes;
+  if (result != status::done && s.result == status::done) s.result = result;
+  me.finish_if_over(s);
+  me.pump(peer);
+  me.watch();
+}
+
+void bulk_streams::finish_if_over(bulk_stream& s) {
+  if (s.at != bulk_stream::stage::posted || s.under_way != 0) return;
+  if (!s.sends && s.result == status::done && s.arrived != s.here.bytes()) s.result = status::transfer_failed;
+  if (s.at_origin && !s.answered && s.result != status::peer_failed) return;
+  operation_record* const op = s.operation;
+  const status result = s.result;
+  if (!s.at_origin) {
+    raise_signal(s);
+    if (!s.sends && result != status::peer_failed) tell(s, bulk_word::over, 0, result);
+  }
+  free(s);
+  if (op != nullptr) engine_.end_piece(*op, result);
+}
+
+// ---- deaths -------------------------------------------------------------------------------------------------
+
+// What the fabric has is ended by it; the rest is over.
+void bulk_streams::end_peer(int peer) {
+  peer_state& p = with(peer);
+  p.asking.clear();
+  p.receiving.clear();
+  p.sending.clear();
+  table_.forget(peer);
+  for (auto at = p.all.begin(); at != p.all.end();) {
+    bulk_stream& s = *at++;
+    s.result = status::peer_failed;
+    s.at = bulk_stream::stage::posted;
+    finish_if_over(s);
+  }
+}
+
+unsigned bulk_streams::on_duty(void* self) noexcept {
+  auto& me = *static_cast<bulk_streams*>(self);
+  std::vector<int>& some = me.stirred_;
+  some.clear();
+  const bool deaths = std::exchange(me.deaths_seen_, me.ctx_.deaths()) != me.ctx_.deaths();
+  for (const auto& [peer, p] : me.peers_) {
+    if (!p->all.empty() && (p->blocked || deaths)) some.push_back(peer);
+  }
+  for (const int peer : some) {
+    if (deaths && me.ctx_.dead(peer)) {
+      me.end_peer(peer);
+    } else {
+      me.pump(peer);
+    }
+  }
+  me.watch();
+  return 0;
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The matching decision of send-gather/receive-scatter: data that lie in two layouts are cut into messages, so that
+/// each fits one list of either side. Both sides know both layouts and cut alike: as many sends as receives, and each
+/// as long as its receive.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+
+#include "datatype/cursor.hpp"
+
+namespace rma::detail {
+
+struct matching_limits {
+  std::size_t pieces = 1;  ///< of a list, on the side that takes fewer
+  std::size_t bytes = ~std::size_t{0};
+};
+
+class matching {
+ public:
+  /// Refers to the layouts, which have equally many bytes.
+  matching(const Layout& here, const Layout& there, matching_limits limits) noexcept
+      : here_(here), there_(there), limits_(limits) {}
+
+  [[nodiscard]] bool done() const noexcept { return here_.remaining() == 0; }
+
+  /// The next message: calls piece(offset, bytes) for each piece of it on this side, and returns its bytes.
+  template <class Piece>
+  std::size_t next(Piece&& piece) noexcept {
+    run mine, theirs;
+    std::size_t bytes = 0;
+    while (here_.remaining() > 0 && bytes < limits_.bytes) {
+      const block a = here_.front(), b = there_.front();
+      const bool begins_here = mine.begins(a), begins_there = theirs.begins(b);
+      if ((begins_here && mine.count == limits_.pieces) || (begins_there && theirs.count == limits_.pieces)) break;
+      const std::size_t part = std::min({a.bytes, b.bytes, limits_.bytes - bytes});
+      if (begins_here && mine.count != 0) piece(mine.first, mine.bytes);
+      mine.add(a.offset, part, begins_here);
+      theirs.add(b.offset, part, begins_there);
+      here_.advance_in_block(part);
+      there_.advance_in_block(part);
+      bytes += part;
+    }
+    if (mine.count != 0) piece(mine.first, mine.bytes);
+    return bytes;
+  }
+
+ private:
+  /// The pieces of one side: blocks that continue each other are one.
+  struct run {
+    std::ptrdiff_t first = 0;
+    std::size_t bytes = 0;
+    std::size_t count = 0;
+
+    [[nodiscard]] bool begins(const block& next) const noexcept {
+      return count == 0 || next.offset != first + static_cast<std::ptrdiff_t>(bytes);
+    }
+    void add(std::ptrdiff_t offset, std::size_t part, bool begins) noexcept {
+      if (begins) {
+        first = offset;
+        bytes = 0;
+        ++count;
+      }
+      bytes += part;
+    }
+  };
+
+  cursor here_, there_;
+  matching_limits limits_;
+};
+
+/// How many messages the decision makes of them.
+inline std::size_t messages_of(const Layout& here, const Layout& there, matching_limits limits) noexcept {
+  std::size_t count = 0;
+  for (matching cut(here, there, limits); !cut.done(); ++count) cut.next([](std::ptrdiff_t, std::size_t) {});
+  return count;
+}
+
+}  // namespace rma::detail

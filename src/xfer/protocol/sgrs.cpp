@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Layout schemes "sgrs" (send-gather/receive-scatter) and "host-assisted": lists of pieces of one side are sent into
+/// lists of pieces of the other, over the network's bulk channel.
+///
+///   put:  origin --request, layouts--> target: posts receives --ready--> origin: sends
+///   get:  origin: posts receives --request, layouts--> target: sends
+///
+/// No copy, and as many work requests as the longer of the two lists needs, on either side. The target's processor
+/// posts its side: for "sgrs" whichever thread of it is in the library, for "host-assisted" a helper that is always
+/// there, neither copies nor waits. Source: dissertation, sections 8.1.1 (figure 8.4) and 8.3.2 (figure 8.16).
+#include <algorithm>
+
+#include "xfer/bulk_streams.hpp"
+#include "xfer/protocol/protocol.hpp"
+
+namespace rma::detail {
+namespace {
+
+struct sgrs {
+  static const char* refuses(const window_core& w, const placement&, const checked_operation& o) noexcept {
+    if (o.atomic()) return "sgrs carries out puts and gets";
+    if (w.kind == call::create_dynamic) return "the ranges of a dynamic window are found by its handler";
+    if (o.args->target == w.team->rank) return "it is this rank's own memory";
+    return w.ctx->network_of(o.peer).caps().bulk_pieces_max != 0 ? nullptr : "the network has no bulk channel";
+  }
+
+  /// A put has one way more: the target says when its receives are posted.
+  static std::int64_t estimate_ns(const window_core& w, const checked_operation& o) noexcept {
+    const fabric::capabilities& caps = w.ctx->network_of(o.peer).caps();
+    const auto pieces = static_cast<std::int64_t>(std::max(o.origin->blocks(), o.target->blocks()));
+    const std::int64_t requests = (pieces - 1) / static_cast<std::int64_t>(caps.bulk_pieces_max) + 1;
+    const auto wire_ns = static_cast<std::int64_t>(static_cast<double>(o.bytes) * caps.costs.byte_ns);
+    const std::int64_t ways_ns = o.args->kind == call::put ? caps.costs.message_ns : caps.costs.message_ns / 2;
+    return ways_ns + caps.costs.write_ns + std::max((requests - 1) * caps.costs.piece_ns, wire_ns) +
+           (pieces - 1) * caps.costs.list_entry_ns;
+  }
+
+  static status start(window_core& w, const placement&, const checked_operation& o, request_node** request) noexcept {
+    std::unique_lock guard(w.ctx->lock());
+    engine& e = *w.team->rt->ops;
+    operation_record& op = e.record_of(o.record);
+    e.track(op, *o.state, false);  // an unlock does not follow it as it follows writes
+    e.trace_operation(op, w, o);
+    mark_dirty(w, o.args->target, *o.state);
+    e.bulk().start(w, o, op);
+    return e.finish_posting(guard, op, w, o.peer, o.args->by_value, request);
+  }
+};
+
+struct host_assisted {
+  static const char* refuses(const window_core& w, const placement& at, const checked_operation& o) noexcept {
+    if (!w.ctx->config().on(knob::progress_thread)) return "the target has no helper: RMA_PROGRESS_THREAD is 0";
+    return sgrs::refuses(w, at, o);
+  }
+};
+
+}  // namespace
+
+const protocol sgrs_protocol{layout_scheme::sgrs, "sgrs", true, sgrs::refuses, sgrs::estimate_ns, sgrs::start};
+const protocol host_assisted_protocol{layout_scheme::host_assisted, "host-assisted",   true,
+                                      host_assisted::refuses,       sgrs::estimate_ns, sgrs::start};
+
+}  // namespace rma::detail
