@@ -3,7 +3,8 @@
 """Style ratchet: tidy.py [ROOT]. Prints one line per finding, `path:line: rule: what`, and exits with 1 if any.
 
 Rules: spdx, file-length, function-length, whitespace, line-length, banned-word, include-direction, foreign-header,
-listed-in-cmake. A line is excused by a comment `tidy: allow(<rule>) <why>` on it or on the line above it.
+listed-in-cmake, defined-elsewhere. A line is excused by a comment `tidy: allow(<rule>) <why>` on it or on the line
+above it.
 """
 import ast
 import os
@@ -30,8 +31,8 @@ BANNED = [
 
 # A layer may include itself and any lower number. `core` is the base that all may include; `runtime` holds the shared
 # records (runtime, team) beside `xfer`, which fills them; `api` implements the public API on all of them.
-LAYERS = {"core": 0, "boot": 1, "fabric": 2, "channel": 3, "datatype": 3, "p2p": 4, "runtime": 5, "xfer": 5, "sync": 6,
-          "coll": 7, "api": 8, "armci": 9}
+LAYERS = {"core": 0, "boot": 1, "fabric": 2, "channel": 3, "datatype": 3, "window": 4, "runtime": 4, "xfer": 4,
+          "sync": 5, "p2p": 6, "coll": 7, "api": 8, "armci": 9}
 # Headers of other libraries that stay in their own folders.
 FOREIGN = [
     (re.compile(r"(infiniband|rdma)/"), "src/fabric/verbs/"),
@@ -189,7 +190,7 @@ def include_error(path, included):
     layer = layer_of(path[len("src/"):])
     if layer == "armci" and target != "armci":
         return "armci uses the public API only"
-    if {layer, target} == {"runtime", "xfer"}:
+    if {layer, target} <= {"window", "runtime", "xfer"}:
         return None
     if layer != "fabric" and included.startswith("fabric/sim/"):
         return "nothing above the fabrics may know of the simulator"
@@ -211,6 +212,31 @@ def check_includes(source):
         for pattern, home in FOREIGN:
             if match.group(1) == "<" and pattern.match(included) and not source.path.startswith((home, *FOREIGN_FREE)):
                 source.report(number, "foreign-header", f"{included} outside {home}")
+
+
+FREE_FUNCTION = r"^(?=\S)(?:\[\[nodiscard\]\] )?[\w:<>,&* ]+?[ &*](\w+)\([^;{}]*\)(?: noexcept)?"
+DECLARATION = re.compile(FREE_FUNCTION + ";", re.MULTILINE)
+DEFINITION = re.compile(FREE_FUNCTION + r" \{", re.MULTILINE)
+
+
+def check_defined_where_declared(sources):
+    """A function that a layer's header declares is defined in that layer: calls go down, and nothing is smuggled up."""
+    defined = {}
+    for source in sources:
+        layer = layer_of(source.path[len("src/"):]) if source.path.startswith("src/") else None
+        if layer and source.path.endswith(".cpp"):
+            for name in DEFINITION.findall(without_comments(source.text)):
+                defined.setdefault(name, set()).add(layer)
+    for source in sources:
+        layer = layer_of(source.path[len("src/"):]) if source.path.startswith("src/") else None
+        if not layer or not source.path.endswith(".hpp"):
+            continue
+        code = without_comments(source.text)
+        for match in DECLARATION.finditer(code):
+            layers = defined.get(match.group(1), set())
+            if layers and layer not in layers:
+                line = code.count("\n", 0, match.start()) + 1
+                source.report(line, "defined-elsewhere", f"{match.group(1)} is defined in {', '.join(sorted(layers))}")
 
 
 def check_listed_in_cmake(source, cmake_files):
@@ -267,6 +293,7 @@ def main():
     root = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
     sources = [Source(root, path) for path in files_below(root) if is_checked(root, path)]
     cmake_files = {source.path: source.text for source in sources if source.path.endswith("CMakeLists.txt")}
+    check_defined_where_declared(sources)
     count = 0
     for source in sources:
         for line, rule, what in sorted(check(source, cmake_files)):

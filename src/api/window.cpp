@@ -9,6 +9,8 @@
 #include "rma/detail/window_ops.hpp"
 #include "sync/lock_agent.hpp"
 #include "sync/locking.hpp"
+#include "sync/synchronisation.hpp"
+#include "window/window_memory.hpp"
 #include "xfer/engine.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
@@ -25,10 +27,15 @@ bool idle(const window_core& w) noexcept {
 }
 
 void forget(window_core& w) noexcept {
-  const std::lock_guard guard(w.ctx->lock());
   engine& e = *w.team->rt->ops;
-  if (w.agent != nullptr) w.agent->close();
-  e.remove(w);
+  {
+    const std::lock_guard guard(w.ctx->lock());
+    if (w.agent != nullptr) w.agent->close();
+    e.remove(w);
+    w.team->rt->syncs->remove(w);
+  }
+  { const visit alone(w); }  // a synchronisation that another thread was going on with has made its step
+  const std::lock_guard guard(w.ctx->lock());
   for (target_state& state : w.states) e.forget(state);
   for (const auto& [target, far] : w.far_targets) e.forget(*far);
 }
@@ -91,13 +98,6 @@ void end_region(window_core& w, const attachment& range) noexcept {
 }
 
 }  // namespace
-
-// The others may still use this rank's part.
-void leave_window(window_core& w) noexcept {
-  demote_memory(w);  // the user may give that memory back after this
-  unregister_memory(w);
-  w.team->drop(w.id, {{{w.block_offset, w.block_bytes}, {w.table_offset, w.table_bytes}}});
-}
 
 status free_window(window_view* view) noexcept {
   if (const status s = closable(*view); s != status::done) return s;

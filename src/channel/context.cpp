@@ -176,6 +176,10 @@ unsigned context::progress() noexcept {
     around_.charge(work::poll, found);
     around_.settle();
   }
+  if (stepping_.load(std::memory_order_relaxed)) [[unlikely]] {
+    if (guard.owns_lock()) guard.unlock();
+    take_steps();
+  }
   return found;
 }
 
@@ -183,6 +187,11 @@ void context::tell_news() noexcept {
   news_told_ = news();
   for (const auto& each : news_) each.run(each.self);
   wake_others();
+}
+
+// Another thread may sleep for the end of one of them.
+void context::take_steps() noexcept {
+  if (steps_.run(steps_.self) != 0) wake_others();
 }
 
 // The clock costs more than most of these calls, and a round of progress between nodes more than twenty of them. Where

@@ -190,6 +190,10 @@ class context final : public fabric::sink, public fabric::directory {
   /// Called under the lock when somebody may have died or left: ten times a second while a wait lasts, when all that
   /// has come is handled. Stays until the context goes.
   void add_news(void (*run)(void* self) noexcept, void* self) noexcept { news_.add(run, self); }
+  /// Synchronisations that go on behind requests: while there are some, `run` is called at the end of each round,
+  /// without the lock; says how many came to their end. One user.
+  void set_steps(unsigned (*run)(void* self) noexcept, void* self) noexcept { steps_ = {run, self}; }
+  void has_steps(bool yes) noexcept { stepping_.store(yes, std::memory_order_relaxed); }
   /// Called under the lock when a wait is about to sleep.
   void add_before_sleep(void (*run)(void* self) noexcept, void* self) noexcept { before_sleep_.add(run, self); }
   void remove_before_sleep(const void* self) noexcept { before_sleep_.remove(self); }
@@ -419,6 +423,7 @@ class context final : public fabric::sink, public fabric::directory {
   bool heard_out(std::int64_t& until_ns) noexcept;
   bool sleep(condition ready, std::int64_t until_ns, bool serves) noexcept;
   void wake_others() noexcept;
+  void take_steps() noexcept;
   void adapt(std::int64_t slept_ns, std::int64_t most_ns) noexcept;
   void leave_library() noexcept;
   peer& find_peer(int rank) noexcept;
@@ -465,6 +470,11 @@ class context final : public fabric::sink, public fabric::directory {
   std::int64_t duty_due_ns_ = std::numeric_limits<std::int64_t>::max();
   hook_list<void(void*) noexcept> news_;
   std::uint32_t news_told_ = 0;
+  struct {
+    unsigned (*run)(void*) noexcept = nullptr;
+    void* self = nullptr;
+  } steps_;
+  std::atomic<bool> stepping_ = false;
   hook_list<void(void*) noexcept> before_sleep_;
   hook_list<std::string(void*)> describers_;
   std::atomic<const char*> call_ = nullptr;

@@ -4,12 +4,16 @@
 /// (src/fabric/shm/node_surroundings), one for the simulator.
 #pragma once
 
+#include <pthread.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "core/small_lock.hpp"
 
 namespace rma::detail {
 
@@ -73,6 +77,10 @@ class surroundings {
   /// How waits pass their time and why, for people.
   [[nodiscard]] virtual std::string why_waits(std::int64_t spin_ns) const = 0;
   [[nodiscard]] virtual std::unique_ptr<companion> start(std::function<void()> run) = 0;
+  /// The thread that runs, as `start` makes them: never 0.
+  [[nodiscard]] virtual std::uintptr_t thread() noexcept { return ::pthread_self(); }
+  /// Takes a lock that a thread may keep over waits: lets the others run until it is free.
+  virtual void take(small_lock& lock) noexcept { lock.lock(); }
 
   /// True if time is virtual: then everything that takes a processor's time has to be charged, calls that could be
   /// inlined must not be, and memory of another rank is touched by library functions only.

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "channel/call_scope.hpp"
+#include "sync/synchronisation.hpp"  // tidy: allow(include-direction) a runtime owns it
 #include "xfer/remote.hpp"
 
 namespace rma::detail {
@@ -38,6 +39,7 @@ runtime_core::runtime_core(const Config& wanted)
       dropped(std::make_unique<reclaimer>(*ctx)),
       ops(std::make_unique<engine>(*ctx)),
       messages(std::make_unique<messenger>(*ctx)),
+      syncs(std::make_unique<synchronisation>(*ops)),
       revoked(std::make_unique<revocations>(*ctx, *ops)),
       intranode(config.on(knob::intranode)),
       exceptions(std::uncaught_exceptions()),

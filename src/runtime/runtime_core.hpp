@@ -21,7 +21,7 @@
 #include "core/trace.hpp"
 #include "fabric/place.hpp"
 #include "fabric/shm/segment.hpp"
-#include "p2p/messenger.hpp"
+#include "p2p/messenger.hpp"  // tidy: allow(include-direction) a runtime owns it
 #include "rma/config.hpp"
 #include "runtime/extents.hpp"
 #include "runtime/reclaimer.hpp"
@@ -30,6 +30,8 @@
 #include "xfer/engine.hpp"
 
 namespace rma::detail {
+
+class synchronisation;
 
 /// Part of this rank's segment that both ends of a copy reach, made when it is first held (xfer/staging.hpp).
 struct stage_memory {
@@ -59,6 +61,7 @@ struct runtime_core {
   std::unique_ptr<reclaimer> dropped;
   std::unique_ptr<engine> ops;
   std::unique_ptr<messenger> messages;
+  std::unique_ptr<synchronisation> syncs;
   std::unique_ptr<revocations> revoked;
   stage_memory stage;
   copy_records copies;

@@ -63,7 +63,7 @@ status run_to_end(window_core& w, fence_run& run) noexcept {
         },
         [&]() noexcept { return run.failed(w); });
   }
-  if (s == status::done) return result;
+  if (s == status::done) return run.conclude(w, result);
   run.give_up(w, s);
   return s;
 }
@@ -108,16 +108,21 @@ status fence_run::advance(window_core& w) noexcept {
     const status s = step(w);
     if (s == status::not_yet) return s;
     take(s);
-    if (s != status::done && s != status::transfer_failed) {
-      give_up(w, s);
-      return s;
-    }
+    if (s != status::done && s != status::transfer_failed) return s;
     phase_ = next(w);
     if (phase_ == fence_phase::over) break;
     enter(w);
   }
-  end(w);
   return broken_ ? status::wrong_epoch : result_;
+}
+
+status fence_run::conclude(window_core& w, status s) noexcept {
+  if (phase_ == fence_phase::over) {
+    end(w);
+  } else {
+    give_up(w, s);
+  }
+  return s;
 }
 
 void fence_run::enter(window_core& w) noexcept {

@@ -19,6 +19,8 @@ class fence_run final : public sync_task {
   fence_run(window_core& w, assertion promises, bool among_neighbours, bool apart) noexcept;
 
   status advance(window_core& w) noexcept override;
+  /// Opens the next epoch, or none; or takes a fence that cannot end back.
+  status conclude(window_core& w, status s) noexcept override;
   status failed(window_core& w) noexcept override;
   void give_up(window_core& w, status why) noexcept override;
 

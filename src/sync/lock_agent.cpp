@@ -7,6 +7,8 @@
 
 #include "sync/lock_hybrid.hpp"
 #include "sync/lock_network.hpp"
+#include "sync/locking.hpp"
+#include "sync/synchronisation.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/protocols.hpp"
 
@@ -48,7 +50,7 @@ void lock_agent::enqueue(claim&& c) noexcept {
   c.since_ns = w_.ctx->around().now_ns();
   waiting_.push_back(std::move(c));
   (void)serve();
-  if (busy()) w_.team->rt->ops->busy(w_);
+  if (busy()) w_.team->rt->syncs->busy(w_);
 }
 
 bool lock_agent::take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept {

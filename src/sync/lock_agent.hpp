@@ -143,4 +143,11 @@ status acquire_by_agent(window_core& w, int target, lock_kind kind, std::uint32_
 /// Lets go of what it got, or gives up what it has asked for.
 void release_by_agent(window_core& w, int target) noexcept;
 
+/// A message to or from a lock manager; the caller holds the progress lock.
+void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexcept;
+/// What this rank's lock manager of the window can do now. Returns how much it did.
+unsigned serve_agent(window_core& w) noexcept;
+/// True while it has something to look after.
+bool agent_is_busy(const window_core& w) noexcept;
+
 }  // namespace rma::detail

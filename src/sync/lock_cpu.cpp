@@ -7,6 +7,7 @@
 #include "core/membarrier.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "sync/lock_attempt.hpp"
+#include "sync/locking.hpp"
 #include "xfer/entry_scope.hpp"
 
 namespace rma::detail {

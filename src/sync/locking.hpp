@@ -15,6 +15,19 @@ lock_protocol wished_lock(const Hints& hints, const settings& config) noexcept;
 /// The same on every rank. Before the targets are attached.
 status choose_lock(window_core& w, std::string& why_not);
 
+/// What passive epochs answer the engine.
+const epoch_rules& passive_epochs() noexcept;
+/// Takes a deferred lock now and sends what has waited for the end of the epoch.
+status send_deferred(window_core& w, int target) noexcept;
+/// The same if anything waits; a negative target means all.
+status send_waiting(window_core& w, int target) noexcept;
+/// Another rank has said that a member died: returns when this rank has heard of it as well, or after a while.
+void await_news_of_death(window_core& w) noexcept;
+/// lock_all: takes the target's shared lock at its first use.
+status touch(window_core& w, int target) noexcept;
+/// lock_all: that use was refused. An inlined call may have tried to take the lock, too late.
+void take_back_first_use(window_core& w, int target) noexcept;
+
 lock_home wished_home(const window_core& w) noexcept;
 
 /// A lock of this kind is asked of the target's lock manager, by lock "network", scheme "agent".

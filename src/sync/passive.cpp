@@ -252,6 +252,11 @@ status touch(window_core& w, int target) noexcept {
   return status::done;
 }
 
+const epoch_rules& passive_epochs() noexcept {
+  static constexpr epoch_rules rules{touch, take_back_first_use, send_deferred};
+  return rules;
+}
+
 status unlock_all_slow(window_view& view) noexcept {
   if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);

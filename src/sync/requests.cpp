@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Synchronisation that is asked for and goes on while its caller computes: ifence, ilock, iunlock, iflush, icomplete.
-/// Each is a sync_task behind a request; it goes on when a request is tested or waited for.
+/// Each is a sync_task behind a request; every round of progress goes on with it.
 /// Source: dissertation, "non-blocking synchronisation" (future work); MPI-4.1, chapter 12, has rput and the like only.
 #include <memory>
 #include <mutex>
@@ -20,7 +20,8 @@ namespace {
 /// Takes the first step; a request only if there is more to do.
 status start_task(window_core& w, std::unique_ptr<sync_task> task, request_node*& node) noexcept {
   const status s = task->advance(w);
-  if (s != status::not_yet) return s;
+  if (s != status::not_yet) return task->conclude(w, s);
+  w.count_task(true);
   const std::lock_guard guard(w.ctx->lock());
   node = w.team->rt->ops->new_request(w, std::move(task));
   return status::posted;
@@ -49,10 +50,13 @@ class flush_task final : public completion {
     const status s = target_ < 0 ? complete_dirty(w, worst_) : try_complete_target(w, target_);
     if (s == status::not_yet) return s;
     if (target_ >= 0) worst_ = s;
-    full_fence();
-    if (target_view* const t = target_ < 0 ? nullptr : w.view_at(target_); t != nullptr && t->held != 0)
-      t->flushable = w.inline_sync;
     return worst_;
+  }
+  status conclude(window_core& w, status s) noexcept override {
+    full_fence();
+    target_view* const t = target_ < 0 ? nullptr : w.view_at(target_);
+    if (t != nullptr && t->held != 0 && !w.state_of(target_).dirty) t->flushable = w.inline_sync;
+    return s;
   }
 
  private:
@@ -74,10 +78,13 @@ class complete_task final : public completion {
     if (complete_dirty(w, worst_) == status::not_yet) return status::not_yet;
     full_fence();
     for (const int target : w.access_group) notify(w, target, counter_kind::completion, 0);
+    return worst_;
+  }
+  status conclude(window_core& w, status s) noexcept override {
     w.access_group.clear();
     w.access = access_epoch::none;
     w.allow_locks(true);
-    return worst_;
+    return s;
   }
 
  private:
@@ -87,9 +94,8 @@ class complete_task final : public completion {
 class unlock_task final : public completion {
  public:
   explicit unlock_task(int target) noexcept : target_(target) {}
-  status advance(window_core& w) noexcept override {
-    const status s = try_complete_target(w, target_);
-    if (s == status::not_yet) return s;
+  status advance(window_core& w) noexcept override { return try_complete_target(w, target_); }
+  status conclude(window_core& w, status s) noexcept override {
     const status released = unlock_slow(w, target_);
     return s != status::done ? s : released;
   }
@@ -109,10 +115,9 @@ class lock_task final : public sync_task {
     w.allow_locks(false);
   }
   ~lock_task() override { lock_task::give_up(w_, status::window_freed); }
-  status advance(window_core& w) noexcept override {
-    if (attempt_ == nullptr) return lost_;
-    const status s = attempt_->advance();
-    if (s == status::not_yet) return s;
+  status advance(window_core&) noexcept override { return attempt_ == nullptr ? lost_ : attempt_->advance(); }
+  status conclude(window_core& w, status s) noexcept override {
+    if (attempt_ == nullptr) return s;
     end(s == status::done);
     if (s == status::done) hold(w);
     return s;

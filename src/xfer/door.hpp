@@ -1,53 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The lock of a window that several threads share (thread_level::multiple). A thread that is inside may enter again;
-/// it leaves, as often as it has entered, where it waits for what another thread may have to bring about.
+/// The lock of a window that several threads share: at thread_level::multiple, and while a synchronisation behind a
+/// request goes on. A thread that is inside may enter again; it leaves, as often as it has entered, where it waits for
+/// what another thread may have to bring about.
 #pragma once
 
-#include <pthread.h>
-
 #include <atomic>
+#include <cstdint>
 #include <utility>
 
 #include "core/small_lock.hpp"
+#include "fabric/surroundings.hpp"
 
 namespace rma::detail {
 
 class door {
  public:
-  void enter() noexcept {
-    if (!inside()) {
-      lock_.lock();
-      owner_.store(::pthread_self(), std::memory_order_relaxed);
+  void enter(surroundings& around) noexcept {
+    const std::uintptr_t self = around.thread();
+    if (!is_inside(self)) {
+      around.take(lock_);
+      owner_.store(self, std::memory_order_relaxed);
     }
     ++depth_;
   }
+  /// Enters if no thread is inside, this one neither.
+  [[nodiscard]] bool try_enter(surroundings& around) noexcept {
+    if (!lock_.try_lock()) return false;
+    owner_.store(around.thread(), std::memory_order_relaxed);
+    depth_ = 1;
+    return true;
+  }
   void leave() noexcept {
     if (--depth_ != 0) return;
-    owner_.store(nobody, std::memory_order_relaxed);
+    owner_.store(no_thread, std::memory_order_relaxed);
     lock_.unlock();
   }
   /// However often this thread has entered; what `come_back` is to be given.
-  [[nodiscard]] unsigned leave_wholly() noexcept {
-    if (!inside()) return 0;
+  [[nodiscard]] unsigned leave_wholly(surroundings& around) noexcept {
+    if (!is_inside(around.thread())) return 0;
     const unsigned depth = std::exchange(depth_, 1U);
     leave();
     return depth;
   }
-  void come_back(unsigned depth) noexcept {
+  void come_back(surroundings& around, unsigned depth) noexcept {
     if (depth == 0) return;
-    enter();
+    enter(around);
     depth_ = depth;
   }
 
  private:
-  static constexpr pthread_t nobody = 0;
+  static constexpr std::uintptr_t no_thread = 0;
 
   /// Only this thread itself writes its own name there.
-  [[nodiscard]] bool inside() const noexcept { return owner_.load(std::memory_order_relaxed) == ::pthread_self(); }
+  [[nodiscard]] bool is_inside(std::uintptr_t self) const noexcept {
+    return owner_.load(std::memory_order_relaxed) == self;
+  }
 
   small_lock lock_;
-  std::atomic<pthread_t> owner_ = nobody;
+  std::atomic<std::uintptr_t> owner_ = no_thread;
   unsigned depth_ = 0;  ///< the owner's
 };
 

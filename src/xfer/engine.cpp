@@ -21,13 +21,10 @@ engine::engine(context& ctx) : ctx_(ctx), bulk_(std::make_unique<bulk_streams>(c
   ctx.set_handler(message::acknowledge, &engine::on_acknowledge, this);
   ctx.set_handler(message::share, &engine::on_share, this);
   ctx.set_handler(message::refuse, &engine::on_refuse, this);
-  ctx.set_handler(message::lock, &engine::on_lock, this);
   ctx.add_duty(&engine::on_duty, this);
+  ctx.set_steps(&engine::advance_tasks, this);
   ctx.add_describer(&engine::describe, this);
   ctx.set_handler(message::notify, &engine::on_notify, this);
-  ctx.set_handler(message::fence, &engine::on_fence, this);
-  ctx.set_handler(message::range, &engine::on_range, this);
-  ctx.set_immediate(immediate_user::fence, &engine::on_immediate, this);
   if (ctx.config().is(knob::user_memory, "handler")) forced_ = user_memory::handler;
   if (ctx.config().is(knob::user_memory, "shared")) forced_ = user_memory::shared;
   if (ctx.config().is(knob::user_memory, "staged")) forced_ = user_memory::staged;
@@ -50,7 +47,6 @@ void engine::add(window_core& w) {
 void engine::remove(window_core& w) {
   windows_.erase(w.id);
   slots_.erase(w.fences.slot);
-  std::erase(busy_, &w);
   last_found_ = nullptr;
 }
 
@@ -100,22 +96,12 @@ void engine::on_acknowledge(void* self, int source, std::span<const std::byte> p
   me.take_acknowledgements(me.ctx_.peer_of(source), count);
 }
 
-void engine::on_lock(void* self, int source, std::span<const std::byte> payload) noexcept {
-  serve_lock(*static_cast<engine*>(self), source, payload);
-}
-
-void engine::busy(window_core& w) {
-  if (std::find(busy_.begin(), busy_.end(), &w) == busy_.end()) busy_.push_back(&w);
-  ctx_.on_duty(this, true);
-}
-
+// Its only business: to be called when silent synchronisations are to be asked again.
 unsigned engine::on_duty(void* self) noexcept {
   auto& me = *static_cast<engine*>(self);
-  unsigned done = 0;
-  for (std::size_t i = 0; i < me.busy_.size(); ++i) done += serve_agent(*me.busy_[i]);
-  std::erase_if(me.busy_, [](const window_core* w) { return !agent_is_busy(*w); });
-  me.ctx_.on_duty(&me, !me.busy_.empty());
-  return done;
+  if (me.task_pause_ns_ != 0) me.ctx_.call_duty_at(me.ctx_.around().now_ns() + me.task_pause_ns_);
+  me.ctx_.on_duty(&me, me.task_pause_ns_ != 0);
+  return 0;
 }
 
 std::string engine::describe(void* self) {
@@ -174,41 +160,6 @@ void engine::on_notify(void* self, int source, std::span<const std::byte> payloa
     case counter_kind::completion: ++w->told_by_message[source].completions; break;
     case counter_kind::post: ++w->told_by_message[source].posts; break;
   }
-}
-
-void engine::on_fence(void* self, int source, std::span<const std::byte> payload) noexcept {
-  auto& me = *static_cast<engine*>(self);
-  fence_header h{};
-  if (payload.size() != sizeof h) return me.refuse(source, message::fence, payload, nonsense::wrong_length);
-  std::memcpy(&h, payload.data(), sizeof h);
-  if (h.news >= static_cast<std::uint32_t>(fence_news::count_))
-    return me.refuse(source, message::fence, payload, nonsense::wrong_contents);
-  const auto news = static_cast<fence_news>(h.news);
-  if (window_core* const w = me.find(h.window)) {
-    on_fence_news(*w, source, news, h.number);
-  } else if (news == fence_news::ask) {  // the window was dropped here: nobody has to wait for it
-    h.news = static_cast<std::uint32_t>(fence_news::answer);
-    me.ctx_.send_record(source, message::fence, h);
-  }
-}
-
-void engine::on_range(void* self, int source, std::span<const std::byte> payload) noexcept {
-  auto& me = *static_cast<engine*>(self);
-  range_header h{};
-  if (payload.size() != sizeof h) return me.refuse(source, message::range, payload, nonsense::wrong_length);
-  std::memcpy(&h, payload.data(), sizeof h);
-  if (window_core* const w = me.find(h.window)) {
-    if (!on_range_news(*w, source, h)) me.refuse(source, message::range, payload, nonsense::wrong_contents);
-  } else if (h.news == static_cast<std::uint16_t>(range_news::request)) {
-    h.news = static_cast<std::uint16_t>(range_news::failed);
-    me.ctx_.send_record(source, message::range, h);
-  }
-}
-
-void engine::on_immediate(void* self, int source, std::uint32_t value) noexcept {
-  auto& me = *static_cast<engine*>(self);
-  const auto found = me.slots_.find(slot_of_immediate(value));
-  if (found != me.slots_.end()) on_fence_news(*found->second, source, fence_news::finish, value % 4);
 }
 
 }  // namespace rma::detail

@@ -4,6 +4,7 @@
 /// operations under way, and the handlers that serve other ranks.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -39,6 +40,8 @@ struct request_node {
   std::uint64_t window = 0;           ///< its id
   int rank = -1;                      ///< of the target, in the world
   status ended = status::not_yet;     ///< of the task; of any, when the engine is gone
+  status reached = status::not_yet;   ///< what the task's steps ended with, which are to be concluded
+  bool silent = false;                ///< of the task, after its last step
   request_node* next_free = nullptr;
   /// What it lies in, once the engine is gone; `ended` says the rest.
   std::shared_ptr<std::deque<request_node>> kept{};
@@ -84,8 +87,11 @@ class engine {
     return last_found_;
   }
 
-  /// The window's lock manager has something to do from now on.
-  void busy(window_core& w);
+  /// By what it is called in immediates; null if there is none.
+  [[nodiscard]] window_core* find_slot(std::uint32_t slot) noexcept {
+    const auto found = slots_.find(slot);
+    return found == slots_.end() ? nullptr : found->second;
+  }
 
   // ---- operations under way; the caller holds the progress lock ------------------------------------------------
   /// Room for so much, until the next call.
@@ -94,7 +100,12 @@ class engine {
     return {scratch_.data(), bytes};
   }
   request_node* new_request(const window_core& w, int rank, operation_record& op);
+  /// `w` has counted it.
   request_node* new_request(const window_core& w, std::unique_ptr<sync_task> task);
+  /// No round of progress goes on with it any more.
+  void stop_advancing(const request_node& node) noexcept;
+  /// A synchronisation has ended so. The caller is alone in the window, and does not hold the progress lock.
+  status end_task(request_node& node, window_core& w, status s) noexcept;
   void free_request(request_node* node) noexcept;
   /// A fresh record with one piece, which stands for the posting. Set `detached` before the first piece is posted.
   operation_record& new_operation() {
@@ -159,6 +170,9 @@ class engine {
   void take_acknowledgements(context::peer& peer, std::uint64_t count) noexcept;
   void end_message_operation(context::peer& peer, operation_record& op) noexcept;
   request_node* take_request();
+  static unsigned advance_tasks(void* self) noexcept;
+  request_node* enter_task(std::size_t i, window_core*& w, bool& more) noexcept;
+  void pace_tasks(bool came_further) noexcept;
   void fail_dropped(int source, context::peer& peer, const dropped_header& h) noexcept;
   static void on_posted(fabric::completion& over, status result, std::uint64_t bytes) noexcept;
   void take_result(std::uint64_t id, std::span<const std::byte> data) noexcept;
@@ -167,13 +181,9 @@ class engine {
   static void on_acknowledge(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_share(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_refuse(void* self, int source, std::span<const std::byte> payload) noexcept;
-  static void on_lock(void* self, int source, std::span<const std::byte> payload) noexcept;
   static unsigned on_duty(void* self) noexcept;
   static std::string describe(void* self);
   static void on_notify(void* self, int source, std::span<const std::byte> payload) noexcept;
-  static void on_fence(void* self, int source, std::span<const std::byte> payload) noexcept;
-  static void on_range(void* self, int source, std::span<const std::byte> payload) noexcept;
-  static void on_immediate(void* self, int source, std::uint32_t value) noexcept;
 
   context& ctx_;
   user_memory forced_ = user_memory::automatic;
@@ -183,10 +193,12 @@ class engine {
   std::unordered_map<std::uint32_t, window_core*> slots_;
   std::uint32_t last_slot_ = 0;
   std::vector<std::byte> scratch_;
-  std::vector<window_core*> busy_;  ///< whose lock managers have something to look after
   /// Grows to the largest number outstanding; reused after that.
   std::shared_ptr<std::deque<request_node>> requests_ = std::make_shared<std::deque<request_node>>();
   request_node* free_requests_ = nullptr;
+  std::vector<request_node*> tasks_;         ///< synchronisations that have not been concluded
+  std::atomic<bool> advancing_ = false;      ///< a thread is in advance_tasks
+  std::int64_t task_pause_ns_ = 0;           ///< until silent ones are asked again; 0: none is silent
   std::deque<operation_record> operations_;  ///< the same
   operation_record::queue free_operations_;
   std::unordered_map<const context::peer*, sent_operations> sent_;

@@ -3,6 +3,7 @@
 /// Requests: what a user waits for, of operations and of synchronisations.
 #include "xfer/engine.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -63,7 +64,16 @@ request_node* engine::new_request(const window_core& w, std::unique_ptr<sync_tas
   request_node* const node = take_request();
   node->window = w.id;
   node->rank = -1;
+  node->reached = status::not_yet;
+  node->silent = task->silent();
   node->task = std::move(task);
+  tasks_.push_back(node);
+  ctx_.has_steps(true);
+  pace_tasks(true);
+  if (node->silent) {  // the progress thread sleeps for longer than until this is to be asked again
+    full_fence();
+    ctx_.around().ring(ctx_.rank());
+  }
   return node;
 }
 
@@ -95,48 +105,116 @@ void engine::give_up_tasks(window_core& w) noexcept {
   const visit in(w);
   for (request_node* const node : left) {  // without the progress lock: they may need messages
     node->task->give_up(w, status::window_freed);
-    node->ended = status::window_freed;
+    (void)end_task(*node, w, status::window_freed);
   }
+}
+
+status engine::end_task(request_node& node, window_core& w, status s) noexcept {
+  if (node.ended != status::not_yet) return node.ended;
+  node.ended = s;
+  const std::lock_guard guard(ctx_.lock());
+  stop_advancing(node);
+  w.count_task(false);
+  return s;
+}
+
+void engine::stop_advancing(const request_node& node) noexcept {
+  std::erase(tasks_, &node);
+  if (tasks_.empty()) ctx_.has_steps(false);
+}
+
+/// The i-th synchronisation that may go a step, with this thread alone in its window; null if there is none at `i`.
+/// `more` says whether there are others.
+request_node* engine::enter_task(std::size_t i, window_core*& w, bool& more) noexcept {
+  const std::lock_guard guard(ctx_.lock());
+  more = i < tasks_.size();
+  if (!more) return nullptr;
+  request_node* const node = tasks_[i];
+  w = find(node->window);
+  return w != nullptr && w->entrance.try_enter(ctx_.around()) ? node : nullptr;
+}
+
+// One thread at a time: a step may make progress itself.
+unsigned engine::advance_tasks(void* self) noexcept {
+  auto& me = *static_cast<engine*>(self);
+  if (me.advancing_.exchange(true)) return 0;
+  unsigned ended = 0;
+  bool more = true;
+  for (std::size_t i = 0; more; ++i) {
+    window_core* w = nullptr;
+    request_node* const node = me.enter_task(i, w, more);
+    if (node == nullptr) continue;
+    if (node->reached == status::not_yet) {
+      node->reached = node->task->advance(*w);
+      node->silent = node->reached == status::not_yet && node->task->silent();
+      if (node->reached != status::not_yet) ++ended;
+    }
+    w->entrance.leave();
+  }
+  {
+    const std::lock_guard guard(me.ctx_.lock());
+    me.pace_tasks(ended != 0);
+  }
+  me.advancing_.store(false);
+  return ended;
+}
+
+// Nobody rings when a silent one could go on.
+void engine::pace_tasks(bool came_further) noexcept {
+  constexpr std::int64_t pause_first_ns = 1'000, pause_max_ns = 1'000'000;
+  const bool silent = std::any_of(tasks_.begin(), tasks_.end(), [](const request_node* n) { return n->silent; });
+  task_pause_ns_ = !silent        ? 0
+                   : came_further ? pause_first_ns
+                                  : std::clamp(2 * task_pause_ns_, pause_first_ns, pause_max_ns);
+  if (silent) ctx_.on_duty(this, true);
 }
 
 namespace {
 
-/// One step of a synchronisation.
+/// One step of a synchronisation, and its conclusion if that was the last.
 status step(request_node& node) noexcept {
   if (node.ended != status::not_yet) return node.ended;
-  context& ctx = node.owner->ctx();
+  engine& owner = *node.owner;
   window_core* w = nullptr;
   {
-    const std::lock_guard guard(ctx.lock());
-    w = node.owner->find(node.window);
+    const std::lock_guard guard(owner.ctx().lock());
+    w = owner.find(node.window);
+    if (w == nullptr) owner.stop_advancing(node);
   }
   if (w == nullptr) {
     node.task->forget_window();
     return node.ended = status::window_freed;
   }
   const visit in(*w);
-  node.ended = node.task->advance(*w);
-  if (node.ended != status::not_yet) return node.ended;
-  const status lost = node.task->failed(*w);
-  if (lost == status::done) return status::not_yet;
-  (void)ctx.progress();  // it may have come before the news did
-  node.ended = node.task->advance(*w);
-  if (node.ended != status::not_yet) return node.ended;
-  node.task->give_up(*w, lost);
-  return node.ended = lost;
+  if (node.reached == status::not_yet) node.reached = node.task->advance(*w);
+  if (node.reached == status::not_yet) {
+    const status lost = node.task->failed(*w);
+    if (lost == status::done) return status::not_yet;
+    (void)owner.ctx().progress();  // it may have come before the news did
+    node.reached = node.task->advance(*w);
+    if (node.reached == status::not_yet) {
+      node.task->give_up(*w, lost);
+      return owner.end_task(node, *w, lost);
+    }
+  }
+  return owner.end_task(node, *w, node.task->conclude(*w, node.reached));
 }
 
 /// Without the progress lock: what it gives up may need messages.
-void end_task(request_node& node) noexcept {
-  context& ctx = node.owner->ctx();
-  std::unique_lock guard(ctx.lock());
-  const window_core* const w = node.owner->find(node.window);
-  guard.unlock();
+void discard_task(request_node& node) noexcept {
+  engine& owner = *node.owner;
+  window_core* w = nullptr;
+  {
+    const std::lock_guard guard(owner.ctx().lock());
+    w = owner.find(node.window);
+    if (w == nullptr) owner.stop_advancing(node);
+  }
   if (w == nullptr) {
     node.task->forget_window();
     return node.task.reset();
   }
   const visit in(*w);
+  (void)owner.end_task(node, *w, status::window_freed);
   node.task.reset();
 }
 
@@ -233,7 +311,7 @@ void drop_request(request_node* node) noexcept {
   engine& owner = *node->owner;
   const bool to_its_end = node->task != nullptr && !node->task->may_be_dropped();
   if (to_its_end && step(*node) == status::not_yet) (void)wait_task(*node);
-  if (node->task != nullptr) end_task(*node);
+  if (node->task != nullptr) discard_task(*node);
   const std::lock_guard guard(owner.ctx().lock());
   owner.free_request(node);
 }

@@ -108,7 +108,8 @@ std::string entry_scope::place_of(const window_core& w) {
 }
 
 void entry_scope::begin() noexcept {
-  if (w_.crowded) w_.entrance.enter();
+  inside_ = w_.crowded;
+  if (inside_) w_.entrance.enter(w_.ctx->around());
   if (!w_.watched) return;
   w_.ctx->around().enter(name_of(what_), target_);
   under_way_ = !w_.dirty.empty();
@@ -118,7 +119,7 @@ void entry_scope::begin() noexcept {
 
 void entry_scope::end() noexcept {
   if (w_.watched) tell();
-  if (w_.crowded) w_.entrance.leave();
+  if (inside_) w_.entrance.leave();
 }
 
 void entry_scope::tell() noexcept {

@@ -55,6 +55,7 @@ class entry_scope {
   const checked_operation* operation_ = nullptr;
   call what_;
   int target_;
+  bool inside_ = false;      ///< the window's door, which is locked
   bool under_way_ = false;   ///< something, when the call began
   std::uint64_t words_ = 0;  ///< rounds of barriers that had been written then
   std::int64_t begin_ns_ = 0;
@@ -65,7 +66,7 @@ class visit {
  public:
   explicit visit(const window_core& w) noexcept : door_(w.crowded ? &w.entrance : nullptr) {
     if (door_ != nullptr) [[unlikely]]
-      door_->enter();
+      door_->enter(w.ctx->around());
   }
   visit(const visit&) = delete;
   visit& operator=(const visit&) = delete;
@@ -82,18 +83,19 @@ class visit {
 class absence {
  public:
   explicit absence(const window_core& w, bool wanted = true) noexcept
-      : door_(w.crowded && wanted ? &w.entrance : nullptr) {
+      : w_(w), door_(w.crowded && wanted ? &w.entrance : nullptr) {
     if (door_ != nullptr) [[unlikely]]
-      depth_ = door_->leave_wholly();
+      depth_ = door_->leave_wholly(w.ctx->around());
   }
   absence(const absence&) = delete;
   absence& operator=(const absence&) = delete;
   ~absence() {
     if (door_ != nullptr) [[unlikely]]
-      door_->come_back(depth_);
+      door_->come_back(w_.ctx->around(), depth_);
   }
 
  private:
+  const window_core& w_;
   door* door_;
   unsigned depth_ = 0;
 };

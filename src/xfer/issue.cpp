@@ -326,7 +326,7 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
                                     : "lock auto: until the end of the epoch, while that is small");
       if (const status s = run_deferred(w, o, request != nullptr); s != status::not_supported) return s;
       // What follows in this epoch goes other ways, and must not overtake what waited.
-      if (const status s = send_deferred(w, a.target); s != status::done) return s;
+      if (const status s = w.epochs->send_held(w, a.target); s != status::done) return s;
       if (const status s = complete_target(w, a.target); s != status::done) return s;
     }
     const bool device = o.atomic() && w.mode == accumulate_mode::device;
@@ -344,7 +344,7 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
     if (a.signal < 0) return s;
   }
   if (a.signal >= 0 && o.state->epoch != nullptr) {  // not before what waits
-    if (const status s = send_deferred(w, a.target); s != status::done) return s;
+    if (const status s = w.epochs->send_held(w, a.target); s != status::done) return s;
     if (const status s = complete_target(w, a.target); s != status::done) return s;
   }
   if (a.signal >= 0) notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
@@ -371,11 +371,11 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
     may = status::peer_failed;
   }
   if (may != status::done) {
-    if (w.access == access_epoch::lock_all) take_back_first_use(w, a.target);
+    if (w.access == access_epoch::lock_all) w.epochs->refused(w, a.target);
     return may;
   }
   if (w.access == access_epoch::lock_all && held(w, a.target, o) == 0) {
-    if (const status s = touch(w, a.target); s != status::done) return s;
+    if (const status s = w.epochs->admit(w, a.target); s != status::done) return s;
   }
   if (w.checks && (w.access == access_epoch::fence || w.access == access_epoch::neighbours)) w.fence_used = true;
   return carry_out(w, o, request, counted);

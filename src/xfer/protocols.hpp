@@ -127,13 +127,6 @@ status run_deferred(window_core& w, const checked_operation& o, bool requested) 
 /// Carries out an operation that was held, whose record it takes over.
 status issue_held(window_core& w, operation_record& op) noexcept;
 
-/// A message to or from a lock manager; the caller holds the progress lock.
-void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexcept;
-/// What this rank's lock manager of the window can do now. Returns how much it did.
-unsigned serve_agent(window_core& w) noexcept;
-/// True while it has something to look after.
-bool agent_is_busy(const window_core& w) noexcept;
-
 /// The same for the target's half of a shared copy.
 void serve_share(engine& e, int source, std::span<const std::byte> payload) noexcept;
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// A synchronisation that goes on while its caller does something else: what stands behind the requests of ifence,
-/// ilock, iunlock, iflush and icomplete. Each look at the request is a step of it; nobody else advances it.
+/// ilock, iunlock, iflush and icomplete. Every round of progress advances it, whichever thread makes it; the thread
+/// that looks at the request concludes it.
 #pragma once
 
 #include "rma/error.hpp"
@@ -14,8 +15,12 @@ class sync_task {
  public:
   virtual ~sync_task() = default;
 
-  /// Goes as far as it can without waiting: `not_yet`, or how it ended. Not called again after that.
+  /// Goes as far as it can without waiting: `not_yet`, or how it ended. Not called again after that. Called by any
+  /// thread, alone in the window, and changes nothing that an inlined call reads.
   virtual status advance(window_core& w) noexcept = 0;
+  /// After `advance` has ended so: changes the window's epoch and its views, on the thread that looks at the request.
+  /// Returns what the request reports.
+  virtual status conclude(window_core& /*w*/, status s) noexcept { return s; }
   /// Whether it can still end: `done`, or why not. Asked while it has not ended.
   virtual status failed(window_core& w) noexcept = 0;
   /// The window is gone: nothing of it may be touched any more.

@@ -19,6 +19,7 @@
 #include "rma/hints.hpp"
 #include "runtime/team_core.hpp"
 #include "xfer/door.hpp"
+#include "xfer/epoch_rules.hpp"
 #include "xfer/fence_state.hpp"
 #include "xfer/gathered_copies.hpp"
 #include "xfer/lock_experience.hpp"
@@ -211,12 +212,14 @@ struct window_core : window_view {
   shm::board* board = nullptr;
   trace_file* trace = nullptr;  ///< null: nothing is traced
   bool watched = false;         ///< no call is inlined: all are traced, or cost virtual time
-  bool crowded = false;         ///< no call is inlined: several threads may use the window at once
+  const epoch_rules* epochs = nullptr;  ///< what src/sync answers the engine
+  bool crowded = false;         ///< several threads may use the window at once; at `multiple` no call is inlined
   bool attended = false;        ///< one of the two, or checks: entry_scope has something to do
   bool checks = false;          ///< RMA_CHECK: no operation is inlined, so that it is known which epochs were used
   bool fence_used = false;      ///< the open fence epoch was, if that is known
   /// Of a crowded window: guards what neither the progress lock guards nor is atomic. Taken before the progress lock.
   mutable door entrance;
+  unsigned tasks = 0;        ///< synchronisations behind requests, which any thread that makes progress goes on with
   std::vector<int> claimed;  ///< targets whose lock a thread of this rank is taking or giving back
   unsigned claimants = 0;    ///< threads that wait for one of these
   std::vector<int> wanted;   ///< targets whose lock a request (ilock) asks for; counted among locks_open
@@ -361,6 +364,13 @@ struct window_core : window_view {
   }
   /// Whether operations were issued in the open fence epoch: those under way say so, and others if there are `checks`.
   [[nodiscard]] bool used_since_fence() const noexcept { return fence_used || !dirty.empty(); }
+  /// One synchronisation more goes on behind a request, or one less. Called by the thread whose window it is, or alone
+  /// in the window.
+  void count_task(bool more) noexcept {
+    tasks += more ? 1U : ~0U;
+    crowded = tasks != 0 || ctx->threads() == thread_level::multiple;
+    attended = watched || crowded || checks;
+  }
   [[nodiscard]] bool failed() const noexcept { return (objections.load(std::memory_order_relaxed) & given_up) != 0; }
 
   far_target& find_far_target(int target);
@@ -393,18 +403,6 @@ inline void mark_sent(window_core& w, int target, target_state& state, context::
   mark_dirty(w, target, state);
 }
 
-/// Notes whether others may write to all of this memory of the program's, which is given to the window. If not, no
-/// adapter and no fabric is let to it: the handler looks before it writes.
-void check_access(window_core& w, void* memory, std::uint64_t bytes) noexcept;
-/// Promoted user memory becomes private again.
-void demote_memory(window_core& w) noexcept;
-/// Nobody reaches the window's user memory through the fabric between nodes any more.
-void unregister_memory(window_core& w) noexcept;
-/// Gives back what the window holds of this rank's segment.
-void release_window(window_core& w) noexcept;
-/// The same once all members have left the window.
-void leave_window(window_core& w) noexcept;
-
 /// Completes everything under way towards `target` (fabric and handler operations). Used by flush and by closing calls.
 status complete_target(window_core& w, int target) noexcept;
 /// The same at a fraction of the cost, after plain operations alone (plain.cpp) on the target that was used last, in an
@@ -431,16 +429,6 @@ status complete_followed(window_core& w, int target) noexcept;
 status try_complete_target(window_core& w, int target) noexcept;
 /// The same as complete_target for all targets.
 status complete_all(window_core& w) noexcept;
-/// Takes a deferred lock now and sends what has waited for the end of the epoch.
-status send_deferred(window_core& w, int target) noexcept;
-/// The same if anything waits; a negative target means all.
-status send_waiting(window_core& w, int target) noexcept;
-/// Another rank has said that a member died: returns when this rank has heard of it, too, or after a while.
-void await_news_of_death(window_core& w) noexcept;
-/// lock_all: takes the target's shared lock at its first use.
-status touch(window_core& w, int target) noexcept;
-/// lock_all: that use was refused. An inlined call may have tried to take the lock, too late.
-void take_back_first_use(window_core& w, int target) noexcept;
 /// Adds to a counter of the target's block, there or by message, and wakes it.
 enum class counter_kind : std::uint32_t { signal, completion, post };
 void notify(window_core& w, int target, counter_kind kind, std::uint32_t index) noexcept;

@@ -125,6 +125,14 @@ class Tidy(unittest.TestCase):
         self.assertEqual(len(self.run_on({"src/boot/a.cpp": source, "src/boot/CMakeLists.txt":
                                           LISTED.replace("a.cpp", "aa.cpp")})), 1)
 
+    def test_defined_where_declared(self):
+        declared = SPDX + "void f(int a) noexcept;\n"
+        defined = SPDX + "void f(int a) noexcept {\n  g(a);\n}\n"
+        cmake = {"src/xfer/CMakeLists.txt": LISTED, "src/sync/CMakeLists.txt": LISTED}
+        self.assertEqual(self.run_on({"src/xfer/a.hpp": declared, "src/xfer/a.cpp": defined, **cmake}), [])
+        found = self.run_on({"src/xfer/a.hpp": declared, "src/sync/a.cpp": defined, **cmake})
+        self.assertEqual([line.split(": ")[:2] for line in found], [["src/xfer/a.hpp:2", "defined-elsewhere"]])
+
     def test_python_functions(self):
         head = "# SPDX-License-Identifier: Apache-2.0\ndef f():\n"
         self.assertEqual(self.rules("a.py", head + "    f()\n" * 69), [])

@@ -96,6 +96,13 @@ std::unique_ptr<detail::companion> sim_surroundings::start(std::function<void()>
   return std::make_unique<second_fiber>(job_, job_.spawn(rank_, std::move(run)));
 }
 
+std::uintptr_t sim_surroundings::thread() noexcept { return job_.running_strand(); }
+
+// All fibers are one thread, which must not sleep for one of them.
+void sim_surroundings::take(detail::small_lock& lock) noexcept {
+  while (!lock.try_lock()) yield();
+}
+
 bool sim_surroundings::keeps_accounts() const noexcept { return !job_.options().inlined; }
 
 void sim_surroundings::charge(detail::work what, std::uint64_t bytes) noexcept {

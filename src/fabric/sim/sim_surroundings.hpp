@@ -35,6 +35,8 @@ class sim_surroundings final : public detail::surroundings {
   detail::patience waits(std::int64_t spin_ns) const noexcept override;
   std::string why_waits(std::int64_t) const override { return "pass virtual time"; }
   std::unique_ptr<detail::companion> start(std::function<void()> run) override;
+  std::uintptr_t thread() noexcept override;
+  void take(detail::small_lock& lock) noexcept override;
 
   bool keeps_accounts() const noexcept override;
   void charge(detail::work what, std::uint64_t bytes) noexcept override;

@@ -92,6 +92,8 @@ class world {
   // ---- time -------------------------------------------------------------------------------------------------
   [[nodiscard]] event_queue& events() noexcept { return events_; }
   /// The rank whose fiber runs; -1 in an event.
+  /// The fiber that runs now, by a number that is its own; 0 if none does.
+  [[nodiscard]] std::uintptr_t running_strand() const noexcept { return reinterpret_cast<std::uintptr_t>(current_); }
   [[nodiscard]] int running() const noexcept { return current_ == nullptr ? -1 : current_->rank; }
   /// Where this rank is in time: now, and what it owes.
   [[nodiscard]] time_ps local_time_ps(int rank) const noexcept;

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sync/synchronisation.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "sync/lock_agent.hpp"
+#include "xfer/window_core.hpp"
+
+namespace rma::detail {
+
+synchronisation::synchronisation(engine& windows) : windows_(windows) {
+  context& ctx = windows.ctx();
+  ctx.set_handler(message::lock, &synchronisation::on_lock, this);
+  ctx.set_handler(message::fence, &synchronisation::on_fence, this);
+  ctx.set_handler(message::range, &synchronisation::on_range, this);
+  ctx.set_immediate(immediate_user::fence, &synchronisation::on_immediate, this);
+  ctx.add_duty(&synchronisation::on_duty, this);
+}
+
+void synchronisation::busy(window_core& w) {
+  if (std::find(busy_.begin(), busy_.end(), &w) == busy_.end()) busy_.push_back(&w);
+  windows_.ctx().on_duty(this, true);
+}
+
+unsigned synchronisation::on_duty(void* self) noexcept {
+  auto& me = *static_cast<synchronisation*>(self);
+  unsigned done = 0;
+  for (std::size_t i = 0; i < me.busy_.size(); ++i) done += serve_agent(*me.busy_[i]);
+  std::erase_if(me.busy_, [](const window_core* w) { return !agent_is_busy(*w); });
+  me.windows_.ctx().on_duty(&me, !me.busy_.empty());
+  return done;
+}
+
+void synchronisation::on_lock(void* self, int source, std::span<const std::byte> payload) noexcept {
+  serve_lock(static_cast<synchronisation*>(self)->windows_, source, payload);
+}
+
+void synchronisation::on_fence(void* self, int source, std::span<const std::byte> payload) noexcept {
+  engine& windows = static_cast<synchronisation*>(self)->windows_;
+  fence_header h{};
+  if (payload.size() != sizeof h) return windows.refuse(source, message::fence, payload, nonsense::wrong_length);
+  std::memcpy(&h, payload.data(), sizeof h);
+  if (h.news >= static_cast<std::uint32_t>(fence_news::count_))
+    return windows.refuse(source, message::fence, payload, nonsense::wrong_contents);
+  const auto news = static_cast<fence_news>(h.news);
+  if (window_core* const w = windows.find(h.window)) {
+    on_fence_news(*w, source, news, h.number);
+  } else if (news == fence_news::ask) {  // the window was dropped here: no rank has to wait for it
+    h.news = static_cast<std::uint32_t>(fence_news::answer);
+    windows.ctx().send_record(source, message::fence, h);
+  }
+}
+
+void synchronisation::on_range(void* self, int source, std::span<const std::byte> payload) noexcept {
+  engine& windows = static_cast<synchronisation*>(self)->windows_;
+  range_header h{};
+  if (payload.size() != sizeof h) return windows.refuse(source, message::range, payload, nonsense::wrong_length);
+  std::memcpy(&h, payload.data(), sizeof h);
+  if (window_core* const w = windows.find(h.window)) {
+    if (!on_range_news(*w, source, h)) windows.refuse(source, message::range, payload, nonsense::wrong_contents);
+  } else if (h.news == static_cast<std::uint16_t>(range_news::request)) {
+    h.news = static_cast<std::uint16_t>(range_news::failed);
+    windows.ctx().send_record(source, message::range, h);
+  }
+}
+
+void synchronisation::on_immediate(void* self, int source, std::uint32_t value) noexcept {
+  window_core* const w = static_cast<synchronisation*>(self)->windows_.find_slot(slot_of_immediate(value));
+  if (w != nullptr) on_fence_news(*w, source, fence_news::finish, value % 4);
+}
+
+}  // namespace rma::detail

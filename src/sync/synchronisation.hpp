@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a runtime's synchronisations hear from other ranks: messages about locks, fences and ranges, and immediates of
+/// fences; and the duty of lock managers that have something to look after.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "xfer/engine.hpp"
+
+namespace rma::detail {
+
+/// Registers its handlers for as long as the context lives.
+class synchronisation {
+ public:
+  explicit synchronisation(engine& windows);
+  synchronisation(const synchronisation&) = delete;
+  synchronisation& operator=(const synchronisation&) = delete;
+
+  // The caller holds the progress lock.
+  /// The window's lock manager has something to do from now on.
+  void busy(window_core& w);
+  /// A window goes away.
+  void remove(const window_core& w) noexcept { std::erase(busy_, &w); }
+
+ private:
+  static void on_lock(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static void on_fence(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static void on_range(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static void on_immediate(void* self, int source, std::uint32_t value) noexcept;
+  static unsigned on_duty(void* self) noexcept;
+
+  engine& windows_;
+  std::vector<window_core*> busy_;  ///< whose lock managers have something to look after
+};
+
+}  // namespace rma::detail
