@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,14 +28,19 @@ struct Config {
   /// Read RMA_* variables of the environment. Values given here win over them. A variable of that kind that is no
   /// setting is an error (bad_setting).
   bool environment = true;
-  /// "local://NAME" (rmarun), "tcp://HOST:PORT" (rank 0 listens there), "pmix", "pmi2", "alone"; "": PMIx if its
-  /// launcher started the process, else alone. RMA_BOOT.
+  /// "local://NAME" (rmarun), "tcp://HOST:PORT" (rank 0 listens there), "pmix", "pmi2", "alone"; "": from_rank_0
+  /// if that is given, PMIx if its launcher started the process, else alone. RMA_BOOT.
   std::string boot{};
   /// This rank and the number of ranks; -1: from RMA_RANK and RMA_SIZE, or from the launcher.
   int rank = -1;
   int size = -1;
   /// Job key, at least 16 characters: all ranks of a job have the same, strangers do not know it. RMA_KEY.
   std::string key{};
+  /// For processes that can talk to each other already, by MPI say: gives everybody what rank 0 gives. Called once on
+  /// each rank, while the Runtime starts. No launcher is asked then: `rank` and `size` have to be given.
+  std::function<std::string(const std::string& of_rank_0)> from_rank_0{};
+  /// With from_rank_0: all ranks are on one machine, so that rank 0 listens on no network.
+  bool one_machine = false;
   /// Virtual node; ranks of different nodes do not share memory. RMA_NODE.
   std::string node{};
   /// What the program's threads may do. RMA_THREADS.

@@ -4,6 +4,7 @@
 /// a fence, an abort, and the news of deaths. Small strings only; never on a data path.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -16,11 +17,12 @@ namespace rma::boot {
 inline constexpr std::string_view alone_address = "alone";
 inline constexpr std::string_view pmix_address = "pmix";
 inline constexpr std::string_view pmi2_address = "pmi2";
+inline constexpr std::string_view introduced_address = "introduced";
 
 /// What a rank is told by its launcher (environment RMA_BOOT, RMA_RANK, RMA_SIZE, RMA_KEY, RMA_NODE, or a Config).
 struct options {
   /// "" or "alone" (a job of one), "local://NAME" (abstract Unix socket of rmarun), "tcp://HOST:PORT" (of rank 0's
-  /// host), "pmix" or "pmi2" (the launcher says rank and size, and how the ranks meet)
+  /// host), "pmix" or "pmi2" (the launcher says rank and size, and how the ranks meet), "introduced" (`from_rank_0`)
   std::string address;
   int rank = 0;
   int size = 1;
@@ -28,7 +30,9 @@ struct options {
   std::string node;        ///< virtual node name; "" means the machine itself
   int timeout_ms = 60000;  ///< the longest wait for the others, or for the job's server
   std::string interface;   ///< pmix, pmi2: where rank 0 listens, if the job has several nodes; see address_of_interface
-  int peer_timeout_ms = 10000;    ///< tcp: a host that is silent for so long is taken for dead
+  int peer_timeout_ms = 10000;  ///< tcp: a host that is silent for so long is taken for dead
+  std::function<std::string(const std::string&)> from_rank_0{};  ///< introduced: gives all ranks what rank 0 gives
+  bool one_machine = false;                                      ///< introduced: of all ranks
   bool served_by_rank_0 = false;  ///< somebody else has started the job's server, in rank 0's process
 };
 

@@ -234,6 +234,7 @@ void raise_job_ended(client& me, status why) {
 std::unique_ptr<client> join(const options& how) {
   if (how.address == pmix_address) return join_introduced(introduce_by_pmix(), how);
   if (how.address == pmi2_address) return join_introduced(introduce_by_pmi2(), how);
+  if (how.address == introduced_address) return join_introduced(introduce_by_program(how), how);
   check(how);
   if (how.address.empty() || how.address == alone_address) return std::make_unique<single_client>();
   return join_served(how);

@@ -48,6 +48,8 @@ class introduction {
 std::unique_ptr<introduction> introduce_by_pmix();
 /// By PMI-2 (Slurm's srun --mpi=pmi2, MPICH's mpiexec). Throws Error(bad_boot).
 std::unique_ptr<introduction> introduce_by_pmi2();
+/// By the program itself (Config::from_rank_0), whose ranks can talk to each other already. Throws Error(bad_boot).
+std::unique_ptr<introduction> introduce_by_program(const options& how);
 
 /// Joins the job. Throws Error(bad_boot) as `join` does.
 std::unique_ptr<client> join_introduced(std::unique_ptr<introduction> by, const options& how);

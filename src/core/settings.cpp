@@ -182,7 +182,7 @@ std::size_t index_of(std::string_view name) {
 
 }  // namespace
 
-settings::settings(const Config& config) {
+settings::settings(const Config& config) : from_rank_0_(config.from_rank_0), one_machine_(config.one_machine) {
   for (std::size_t i = 0; i < std::size(table); ++i) set(i, std::string(table[i].initial), "default");
   if (config.environment) {
     for (char** e = environ; e != nullptr && *e != nullptr; ++e) {
@@ -206,7 +206,11 @@ settings::settings(const Config& config) {
   if (config.threads) set(at(knob::threads), std::string(name_of(*config.threads)), "config");
   if (config.rank != -1) set(at(knob::rank), std::to_string(config.rank), "config");
   if (config.size != -1) set(at(knob::size), std::to_string(config.size), "config");
-  if (config.environment) take_launcher();
+  if (from_rank_0_ && config.boot.empty()) {
+    set(at(knob::boot), "introduced", "config");
+  } else if (config.environment) {
+    take_launcher();
+  }
 }
 
 // A launcher's rank, unless somebody else has said what it is. PMI-2 has to be asked for: MPI may be using it.

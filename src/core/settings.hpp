@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,11 @@ class settings {
   [[nodiscard]] bool on(knob k) const noexcept { return is(k, "1") || is(k, "on"); }
   [[nodiscard]] std::uint64_t number(knob k) const noexcept { return values_[static_cast<std::size_t>(k)].number; }
   [[nodiscard]] std::vector<Setting> list() const;
+  /// Config::from_rank_0 and one_machine.
+  [[nodiscard]] const std::function<std::string(const std::string&)>& from_rank_0() const noexcept {
+    return from_rank_0_;
+  }
+  [[nodiscard]] bool one_machine() const noexcept { return one_machine_; }
 
  private:
   struct entry {
@@ -79,6 +85,8 @@ class settings {
   void take_launcher();
   void set(std::size_t index, std::string value, const char* origin);
   std::array<entry, static_cast<std::size_t>(knob::count_)> values_;
+  std::function<std::string(const std::string&)> from_rank_0_;
+  bool one_machine_ = false;
 };
 
 }  // namespace rma::detail

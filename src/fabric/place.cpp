@@ -41,6 +41,8 @@ boot::options boot_options(const settings& s) {
   how.timeout_ms = static_cast<int>(s.number(knob::boot_timeout_ms));
   how.interface = s.text(knob::boot_interface);
   how.peer_timeout_ms = static_cast<int>(s.number(knob::peer_timeout_ms));
+  how.from_rank_0 = s.from_rank_0();
+  how.one_machine = s.one_machine();
   return how;
 }
 
