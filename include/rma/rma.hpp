@@ -3,6 +3,7 @@
 /// Everything: `#include <rma/rma.hpp>`.
 #pragma once
 
+#include "rma/address_map.hpp"
 #include "rma/config.hpp"
 #include "rma/epoch.hpp"
 #include "rma/error.hpp"

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "rma/detail/window_ops.hpp"
 #include "rma/error.hpp"
@@ -31,6 +32,27 @@ class RunTimeTypes {
                                       int target, std::size_t at, const Layout& to_layout, Request& request) noexcept {
     return detail::with_request(view(), detail::accumulate_args(from, from_layout, type, op, target, at, to_layout),
                                 request);
+  }
+  /// accumulate_as with sum of `factor` times each element, which is one of `type`, too: target += factor * from.
+  /// `room` takes the products, at least from_layout.bytes() of them, and must stay as it is until the operation is
+  /// complete (at the next flush_local, flush or end of epoch, or with its request); `from` may be written at once.
+  /// Errors     as accumulate_as; bad_size if `room` is too short
+  /// Cost       a pass over the data more than accumulate_as
+  [[nodiscard]] status accumulate_scaled_as(element type, const void* factor, const void* from,
+                                            const Layout& from_layout, int target, std::size_t at,
+                                            const Layout& to_layout, std::span<std::byte> room) noexcept {
+    if (const status s = detail::scale(type, factor, from, from_layout, room); !ok(s)) return s;
+    const Layout products = Layout::contiguous<std::byte>(from_layout.bytes());
+    return accumulate_as(type, operation::sum, room.data(), products, target, at, to_layout);
+  }
+  [[nodiscard]] status raccumulate_scaled_as(element type, const void* factor, const void* from,
+                                             const Layout& from_layout, int target, std::size_t at,
+                                             const Layout& to_layout, std::span<std::byte> room,
+                                             Request& request) noexcept {
+    request = Request();
+    if (const status s = detail::scale(type, factor, from, from_layout, room); !ok(s)) return s;
+    const Layout products = Layout::contiguous<std::byte>(from_layout.bytes());
+    return raccumulate_as(type, operation::sum, room.data(), products, target, at, to_layout, request);
   }
   /// result = old contents, then accumulate; each side with its layout. With no_op `from` is not looked at.
   [[nodiscard]] status get_accumulate_as(element type, operation op, const void* from, const Layout& from_layout,

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <source_location>
 #include <string_view>
 
@@ -45,6 +46,11 @@ class window_facts {
   }
   [[nodiscard]] status try_part_bytes(int rank, std::size_t& bytes) const noexcept {
     return detail::part_bytes(*view_, rank, bytes);
+  }
+  /// Bytes from the start of each member's segment of library memory to its part, and the length of the longest part.
+  /// False, and nothing, where the memory is not the library's. See AddressMap.
+  [[nodiscard]] bool place_in_segment(std::uint64_t& offset, std::uint64_t& bytes_max) const noexcept {
+    return detail::place_in_segment(*view_, offset, bytes_max);
   }
   /// True if this rank's user memory was promoted into shared pages; else why not, in one line.
   [[nodiscard]] bool promoted() const noexcept { return detail::promotion(*view_).empty(); }

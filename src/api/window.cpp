@@ -193,6 +193,15 @@ void* mapped_base(const window_view& view, int rank) noexcept {
   return t == nullptr ? nullptr : t->base;
 }
 
+bool place_in_segment(const window_view& window, std::uint64_t& offset, std::uint64_t& bytes_max) noexcept {
+  if (&window == no_window()) return false;
+  const window_core& w = core_of(window);
+  if (w.kind != call::allocate && w.kind != call::allocate_shared) return false;
+  offset = w.block_offset + w.layout.data_at;
+  bytes_max = w.part_bytes_max;
+  return true;
+}
+
 Team team_of(const window_view& view, const std::source_location& where) {
   if (is_freed(view)) throw Error(status::window_freed, "team of a window that was freed or moved from", -1, where);
   return Team(core_of(view).team);

@@ -352,6 +352,7 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
   w.layout =
       lay_out(all.mapped_max, w.hints.signals, all.bytes_max, library_memory ? 4096 : 64, copied_to ? colour_bytes : 0);
   w.block_bytes = w.layout.data_at + (library_memory ? w.local_bytes : 0);
+  w.part_bytes_max = all.bytes_max;
   const std::uint64_t room = w.layout.data_at + (library_memory ? all.bytes_max : 0);
   team_core::placement at{library_memory ? look_for_memory(w, all) : status::done, 0};
   if (ok(at.result)) at = place_block(w, room);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <source_location>
+#include <span>
 #include <string_view>
 #include <type_traits>
 
@@ -43,8 +44,13 @@ std::size_t local_bytes(const window_view& window) noexcept;
 status part_bytes(window_view& window, int rank, std::size_t& bytes) noexcept;
 void* mapped_base(const window_view& window, int rank) noexcept;
 Team team_of(const window_view& window, const std::source_location& where);
+/// Where the members' parts begin in their segments, and how long the longest is. False if they are not there.
+bool place_in_segment(const window_view& window, std::uint64_t& offset, std::uint64_t& bytes_max) noexcept;
 std::string_view name_of_window(const window_view& window) noexcept;
 bool one_sided(window_view& window, call kind, int target) noexcept;
+/// room[i] = factor * what `layout` selects of `from`. bad_type if it cuts an element, bad_size if `room` is too short.
+status scale(element type, const void* factor, const void* from, const Layout& layout,
+             std::span<std::byte> room) noexcept;
 lock_protocol locking(const window_view& window, int target) noexcept;
 LockCounts counts_of_locks(const window_view& window) noexcept;
 std::string_view promotion(const window_view& window) noexcept;
