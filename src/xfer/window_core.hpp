@@ -235,7 +235,7 @@ struct window_core : window_view {
   std::size_t element_bytes = 1;
 
   std::size_t block_offset = 0;
-  std::size_t block_bytes = 0;  ///< taken of this rank's segment, data included
+  std::size_t block_bytes = 0;       ///< taken of this rank's segment, data included
   std::uint64_t part_bytes_max = 0;  ///< of the members' parts
   block_layout layout;
   std::byte* local_base = nullptr;

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Handles of non-blocking operations. An armci_hdl_t has room for two numbers only: the first is that of an entry
+/// here, the other says whether it aggregates, and of which use of the entry it is.
+///
+/// An operation on an aggregate handle is kept until the handle is waited for or something else comes: those that are
+/// alike then go out as one.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "armci/transfers.hpp"
+
+namespace rma::armci {
+
+/// Operations of one kind and target that become one.
+class gathered_operations {
+ public:
+  gathered_operations(const operation& op, const spot& where);
+  /// False if it is not alike, or has parts that would be cut.
+  [[nodiscard]] bool takes(const operation& op, const spot& where) const noexcept;
+  void add(const spot& where, void* local, const Layout& local_layout, const Layout& remote_layout);
+  status issue(std::vector<std::byte>& room, Request& request);
+  [[nodiscard]] allocation* in() const noexcept { return first_.in; }
+
+ private:
+  struct part {
+    std::ptrdiff_t local;
+    std::ptrdiff_t remote;
+    std::size_t bytes;
+  };
+  operation op_;
+  std::array<std::byte, 16> scale_{};  ///< a copy: the caller's may be gone by then
+  spot first_;
+  std::byte* base_ = nullptr;
+  std::vector<part> parts_;
+};
+
+class handle_table {
+ public:
+  /// Issues it with a handle; null: the implicit one.
+  void start(state& s, const operation& op, const spot& where, void* local, const Layout& local_layout,
+             const Layout& remote_layout, armci_hdl_t* handle);
+  /// A value that a non-blocking put may take from later.
+  void* keep_value(const void* value, std::size_t bytes, armci_hdl_t* handle);
+
+  void wait(state& s, const char* call, armci_hdl_t* handle);
+  bool test(state& s, const char* call, armci_hdl_t* handle);
+  void wait_implicit(state& s, const char* call);
+  /// All operations of all handles: before `gone` is freed, and at the end.
+  void complete(state& s, const char* call, allocation& gone);
+  void complete_all(state& s, const char* call);
+
+ private:
+  struct entry {
+    std::vector<Request> requests;
+    std::vector<std::vector<std::byte>> rooms;  ///< of products
+    std::deque<std::array<std::byte, 8>> values;
+    std::unique_ptr<gathered_operations> gathered;
+    unsigned generation = 1;
+    bool used = false;
+  };
+  entry& of(armci_hdl_t* handle);
+  entry* find(const armci_hdl_t* handle) noexcept;
+  void keep(entry& e, Request request, std::vector<std::byte> room);
+  void send_gathered(entry& e, const char* call);
+  void finish(entry& e, const char* call);
+  void release(armci_hdl_t* handle);
+
+  entry implicit_;
+  std::deque<entry> entries_;
+  std::vector<std::size_t> free_;
+};
+
+/// Whether operations on it are gathered.
+bool aggregates(const armci_hdl_t* handle) noexcept;
+
+}  // namespace rma::armci

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdlib>
+
+#include "armci/job.hpp"
+
+namespace rma::armci {
+namespace {
+
+class plain_job final : public job {
+ public:
+  [[nodiscard]] Config config() const override { return {}; }
+  void abort(int /*code*/) noexcept override {}  // the Runtime does that
+  void send(state& /*s*/, int /*tag*/, const void* /*data*/, std::size_t /*bytes*/, int /*to*/) override {
+    fail("armci_msg_snd", "messages without MPI are not there yet");
+  }
+  received receive(state& /*s*/, int /*tag*/, void* /*data*/, std::size_t /*room*/, int /*from*/) override {
+    fail("armci_msg_rcv", "messages without MPI are not there yet");
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<job> make_plain_job() { return std::make_unique<plain_job>(); }
+
+bool is_started_by_rmarun() noexcept {
+  const char* const boot = std::getenv("RMA_BOOT");
+  return boot != nullptr && *boot != '\0' && std::getenv("RMA_RANK") != nullptr;
+}
+
+}  // namespace rma::armci
