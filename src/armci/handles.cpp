@@ -36,12 +36,12 @@ constexpr int entries_max = 1 << 30;
 
 bool aggregates(const armci_hdl_t* handle) noexcept { return handle != nullptr && flag_of(*handle); }
 
-gathered_operations::gathered_operations(const operation& op, const spot& where) : op_(op), first_(where) {
+gathered_operations::gathered_operations(const action& op, const spot& where) : op_(op), first_(where) {
   if (op.scale == nullptr) return;
   std::memcpy(scale_.data(), op.scale, bytes_of(op.type));
 }
 
-bool gathered_operations::takes(const operation& op, const spot& where) const noexcept {
+bool gathered_operations::takes(const action& op, const spot& where) const noexcept {
   if (op.what != op_.what || op.type != op_.type || where.in != first_.in || where.target != first_.target)
     return false;
   if ((op.scale == nullptr) != (op_.scale == nullptr)) return false;
@@ -114,7 +114,7 @@ void handle_table::keep(entry& e, Request request, std::vector<std::byte> room) 
   std::erase_if(e.requests, [](Request& each) { return each.try_test() != status::not_yet; });
 }
 
-void handle_table::start(state& s, const operation& op, const spot& where, void* local, const Layout& local_layout,
+void handle_table::start(state& s, const action& op, const spot& where, void* local, const Layout& local_layout,
                          const Layout& remote_layout, armci_hdl_t* handle) {
   where.in->dirty = true;
   if (aggregates(handle) && local_layout.is_contiguous() && remote_layout.is_contiguous()) {

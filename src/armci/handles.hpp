@@ -21,9 +21,9 @@ namespace rma::armci {
 /// Operations of one kind and target that become one.
 class gathered_operations {
  public:
-  gathered_operations(const operation& op, const spot& where);
+  gathered_operations(const action& op, const spot& where);
   /// False if it is not alike, or has parts that would be cut.
-  [[nodiscard]] bool takes(const operation& op, const spot& where) const noexcept;
+  [[nodiscard]] bool takes(const action& op, const spot& where) const noexcept;
   void add(const spot& where, void* local, const Layout& local_layout, const Layout& remote_layout);
   status issue(std::vector<std::byte>& room, Request& request);
   [[nodiscard]] allocation* in() const noexcept { return first_.in; }
@@ -34,7 +34,7 @@ class gathered_operations {
     std::ptrdiff_t remote;
     std::size_t bytes;
   };
-  operation op_;
+  action op_;
   std::array<std::byte, 16> scale_{};  ///< a copy: the caller's may be gone by then
   spot first_;
   std::byte* base_ = nullptr;
@@ -44,7 +44,7 @@ class gathered_operations {
 class handle_table {
  public:
   /// Issues it with a handle; null: the implicit one.
-  void start(state& s, const operation& op, const spot& where, void* local, const Layout& local_layout,
+  void start(state& s, const action& op, const spot& where, void* local, const Layout& local_layout,
              const Layout& remote_layout, armci_hdl_t* handle);
   /// A value that a non-blocking put may take from later.
   void* keep_value(const void* value, std::size_t bytes, armci_hdl_t* handle);

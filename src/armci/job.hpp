@@ -24,6 +24,9 @@ class job {
 
   /// How the Runtime is to be started.
   [[nodiscard]] virtual Config config() const = 0;
+  /// The Runtime has started; it is about to end. Collective.
+  virtual void began(const Team& /*world*/) {}
+  virtual void ends() noexcept {}
   /// Ends all processes. May return.
   virtual void abort(int code) noexcept = 0;
   virtual void send(state& s, int tag, const void* data, std::size_t bytes, int to) = 0;

@@ -2,6 +2,7 @@
 #include <cstdlib>
 
 #include "armci/job.hpp"
+#include "armci/letter_box.hpp"
 
 namespace rma::armci {
 namespace {
@@ -10,12 +11,17 @@ class plain_job final : public job {
  public:
   [[nodiscard]] Config config() const override { return {}; }
   void abort(int /*code*/) noexcept override {}  // the Runtime does that
-  void send(state& /*s*/, int /*tag*/, const void* /*data*/, std::size_t /*bytes*/, int /*to*/) override {
-    fail("armci_msg_snd", "messages without MPI are not there yet");
+  void began(const Team& world) override { letters_ = std::make_unique<letter_box>(world); }
+  void send(state& s, int tag, const void* data, std::size_t bytes, int to) override {
+    letters_->send(s.runtime, tag, data, bytes, to);
   }
-  received receive(state& /*s*/, int /*tag*/, void* /*data*/, std::size_t /*room*/, int /*from*/) override {
-    fail("armci_msg_rcv", "messages without MPI are not there yet");
+  received receive(state& /*s*/, int tag, void* data, std::size_t room, int from) override {
+    return letters_->receive(tag, data, room, from);
   }
+  void ends() noexcept override { letters_.reset(); }
+
+ private:
+  std::unique_ptr<letter_box> letters_;
 };
 
 }  // namespace

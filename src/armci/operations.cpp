@@ -7,7 +7,7 @@ using namespace rma::armci;
 
 namespace {
 
-int run_contiguous(const operation& op, void* local, void* remote, int bytes, const ending& by = {}) {
+int run_contiguous(const action& op, void* local, void* remote, int bytes, const ending& by = {}) {
   state& s = running(op.call);
   const entry in(s);
   if (bytes < 0) fail(op.call, "a negative number of bytes");
@@ -15,14 +15,14 @@ int run_contiguous(const operation& op, void* local, void* remote, int bytes, co
   return 0;
 }
 
-int run_strided(const operation& op, void* local, void* remote, const strided& shape, const ending& by = {}) {
+int run_strided(const action& op, void* local, void* remote, const strided& shape, const ending& by = {}) {
   state& s = running(op.call);
   const entry in(s);
   transfer(s, op, local, remote, shape, by);
   return 0;
 }
 
-int run_segments(const operation& op, armci_giov_t* iov, int iov_len, const ending& by = {}) {
+int run_segments(const action& op, armci_giov_t* iov, int iov_len, const ending& by = {}) {
   state& s = running(op.call);
   const entry in(s);
   if (iov_len < 0) fail(op.call, "a negative number of descriptors");

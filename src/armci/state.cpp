@@ -73,10 +73,12 @@ state::state(std::unique_ptr<job> started_by, thread_level threads)
       handles(std::make_unique<handle_table>()) {
   world_group = &add_group(world, launcher->communicator());
   default_group = world_group;
+  launcher->began(world);
 }
 
 state::~state() {
   for (auto& [address, each] : allocations) (void)each->window.try_unlock_all();
+  launcher->ends();
 }
 
 group_state& state::add_group(Team team, std::uint64_t communicator) {

@@ -16,7 +16,7 @@ constexpr int levels_max = ARMCI_MAX_STRIDE_LEVEL;
 std::byte* moved(void* from, std::ptrdiff_t by) noexcept { return static_cast<std::byte*>(from) + by; }
 
 /// Mapped memory is written and read at once. Accumulates are the target's where some members are elsewhere.
-bool at_once(const operation& op, const spot& where) noexcept {
+bool at_once(const action& op, const spot& where) noexcept {
   if (where.in->one_node) return true;
   return op.what != kind::accumulate && where.in->window.pointer_to(where.target) != nullptr;
 }
@@ -54,7 +54,7 @@ void add_scaled(std::byte* to, const std::byte* from, std::size_t bytes, const v
 }
 
 /// In memory of this process that no other process reaches.
-void run_privately(const operation& op, std::byte* local, std::byte* remote, std::size_t bytes) noexcept {
+void run_privately(const action& op, std::byte* local, std::byte* remote, std::size_t bytes) noexcept {
   switch (op.what) {
     case kind::put: std::memmove(remote, local, bytes); return;
     case kind::get: std::memmove(local, remote, bytes); return;
@@ -70,7 +70,7 @@ void run_privately(const operation& op, std::byte* local, std::byte* remote, std
   }
 }
 
-status issue_row(const operation& op, const spot& where, void* local, std::size_t bytes, std::vector<std::byte>& room) {
+status issue_row(const action& op, const spot& where, void* local, std::size_t bytes, std::vector<std::byte>& room) {
   if (op.what == kind::put)
     return where.in->window.try_put(std::span<const std::byte>(static_cast<std::byte*>(local), bytes), where.target,
                                     where.at);
@@ -81,7 +81,7 @@ status issue_row(const operation& op, const spot& where, void* local, std::size_
   return issue(op, where, local, row, row, room, nullptr);
 }
 
-[[noreturn]] void refuse(const operation& op, status s, const spot& where, std::size_t bytes) {
+[[noreturn]] void refuse(const action& op, status s, const spot& where, std::size_t bytes) {
   fail_by(op.call, s,
           std::to_string(bytes) + " bytes at byte " + std::to_string(where.at) + " of the " +
               std::to_string(where.in->window.part_bytes(where.target)) + " that process " + std::to_string(op.proc) +
@@ -90,7 +90,7 @@ status issue_row(const operation& op, const spot& where, void* local, std::size_
 
 /// A strided shape without levels that do not count; the innermost ones are one row if they lie together.
 struct normal_shape {
-  explicit normal_shape(const operation& op, const strided& s) {
+  explicit normal_shape(const action& op, const strided& s) {
     if (s.levels < 0 || s.levels > levels_max)
       fail(op.call, std::to_string(s.levels) + " stride levels: there are 0 to " + std::to_string(levels_max));
     row = static_cast<std::size_t>(std::max(s.counts[0], 0));
@@ -159,7 +159,7 @@ Layout whole_of(const normal_shape& shape, const std::array<std::ptrdiff_t, leve
 }
 
 /// What is not carried out at once.
-void issue_elsewhere(state& s, const operation& op, const spot& where, void* local, const Layout& local_layout,
+void issue_elsewhere(state& s, const action& op, const spot& where, void* local, const Layout& local_layout,
                      const Layout& remote_layout, const ending& by) {
   if (!by.blocking) {
     s.handles->start(s, op, where, local, local_layout, remote_layout, by.handle);
@@ -172,7 +172,7 @@ void issue_elsewhere(state& s, const operation& op, const spot& where, void* loc
 }
 
 /// What is: only settings can have made a message of it.
-void settle(const operation& op, const spot& where, status made, std::size_t bytes) {
+void settle(const action& op, const spot& where, status made, std::size_t bytes) {
   if (made == status::done) [[likely]]
     return;
   if (!ok(made)) refuse(op, made, where, bytes);
@@ -181,8 +181,8 @@ void settle(const operation& op, const spot& where, status made, std::size_t byt
 
 }  // namespace
 
-operation accumulate_of(const char* call, int proc, int armci_type, const void* scale) {
-  operation op{call, kind::accumulate, proc};
+action accumulate_of(const char* call, int proc, int armci_type, const void* scale) {
+  action op{call, kind::accumulate, proc};
   switch (armci_type) {
     case ARMCI_ACC_INT: op.type = element::i32; break;
     case ARMCI_ACC_LNG: op.type = element::i64; break;
@@ -196,8 +196,8 @@ operation accumulate_of(const char* call, int proc, int armci_type, const void* 
   return op;
 }
 
-status issue(const operation& op, const spot& where, void* local, const Layout& local_layout,
-             const Layout& remote_layout, std::vector<std::byte>& room, Request* request) {
+status issue(const action& op, const spot& where, void* local, const Layout& local_layout, const Layout& remote_layout,
+             std::vector<std::byte>& room, Request* request) {
   Window<std::byte>& w = where.in->window;
   auto* const bytes = static_cast<std::byte*>(local);
   switch (op.what) {
@@ -222,7 +222,7 @@ status issue(const operation& op, const spot& where, void* local, const Layout& 
                                                       remote_layout, room, *request);
 }
 
-void transfer(state& s, const operation& op, void* local, void* remote, std::size_t bytes, const ending& by) {
+void transfer(state& s, const action& op, void* local, void* remote, std::size_t bytes, const ending& by) {
   if (bytes == 0) return;
   const spot where = s.find(op.call, op.proc, remote, bytes);
   if (where.in == nullptr) return run_privately(op, moved(local, 0), moved(remote, 0), bytes);
@@ -234,7 +234,7 @@ void transfer(state& s, const operation& op, void* local, void* remote, std::siz
   issue_elsewhere(s, op, where, local, row, row, by);
 }
 
-void transfer(state& s, const operation& op, void* local, void* remote, const strided& given, const ending& by) {
+void transfer(state& s, const action& op, void* local, void* remote, const strided& given, const ending& by) {
   const normal_shape shape(op, given);
   if (shape.bytes() == 0) return;
   const spot where = s.find(op.call, op.proc, remote, shape.bytes());
@@ -263,7 +263,7 @@ namespace {
 /// Segments of one allocation, as far as they follow each other in the list: one operation.
 class segment_run {
  public:
-  segment_run(const operation& op, std::size_t bytes) : op_(op), bytes_(bytes) {}
+  segment_run(const action& op, std::size_t bytes) : op_(op), bytes_(bytes) {}
   void add(const spot& where, void* local) {
     if (local_.empty()) {
       first_ = where;
@@ -282,7 +282,7 @@ class segment_run {
   }
 
  private:
-  operation op_;
+  action op_;
   std::size_t bytes_;
   spot first_{};
   std::byte* base_ = nullptr;
@@ -290,7 +290,7 @@ class segment_run {
   std::vector<std::ptrdiff_t> remote_;
 };
 
-void transfer_segments(state& s, const operation& op, const armci_giov_t& list, const ending& by) {
+void transfer_segments(state& s, const action& op, const armci_giov_t& list, const ending& by) {
   if (list.bytes <= 0) return;
   const auto bytes = static_cast<std::size_t>(list.bytes);
   segment_run run(op, bytes);
@@ -313,7 +313,7 @@ void transfer_segments(state& s, const operation& op, const armci_giov_t& list, 
 
 }  // namespace
 
-void transfer(state& s, const operation& op, std::span<const armci_giov_t> segments, const ending& by) {
+void transfer(state& s, const action& op, std::span<const armci_giov_t> segments, const ending& by) {
   for (const armci_giov_t& list : segments) transfer_segments(s, op, list, by);
 }
 

@@ -16,7 +16,7 @@ namespace rma::armci {
 
 enum class kind : std::uint8_t { put, get, accumulate };
 
-struct operation {
+struct action {
   const char* call;
   kind what;
   int proc;
@@ -24,7 +24,7 @@ struct operation {
   const void* scale = nullptr;  ///< null: 1, or no accumulate
 };
 /// An accumulate; ends the job if ARMCI has no such type.
-operation accumulate_of(const char* call, int proc, int armci_type, const void* scale);
+action accumulate_of(const char* call, int proc, int armci_type, const void* scale);
 
 /// ARMCI's strided shape: counts[0] bytes lie together.
 struct strided {
@@ -40,12 +40,12 @@ struct ending {
   armci_hdl_t* handle = nullptr;
 };
 
-void transfer(state& s, const operation& op, void* local, void* remote, std::size_t bytes, const ending& by = {});
-void transfer(state& s, const operation& op, void* local, void* remote, const strided& shape, const ending& by = {});
-void transfer(state& s, const operation& op, std::span<const armci_giov_t> segments, const ending& by = {});
+void transfer(state& s, const action& op, void* local, void* remote, std::size_t bytes, const ending& by = {});
+void transfer(state& s, const action& op, void* local, void* remote, const strided& shape, const ending& by = {});
+void transfer(state& s, const action& op, std::span<const armci_giov_t> segments, const ending& by = {});
 
 /// One operation of the library. `room` takes the products of an accumulate with a factor.
-status issue(const operation& op, const spot& where, void* local, const Layout& local_layout,
-             const Layout& remote_layout, std::vector<std::byte>& room, Request* request);
+status issue(const action& op, const spot& where, void* local, const Layout& local_layout, const Layout& remote_layout,
+             std::vector<std::byte>& room, Request* request);
 
 }  // namespace rma::armci

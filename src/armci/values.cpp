@@ -45,7 +45,7 @@ void update(state& s, const char* call, void* remote, int proc, rma::element typ
   const spot where = s.find(call, proc, remote, bytes);
   if (where.in == nullptr) {  // memory that no other process reaches
     std::memcpy(old, remote, bytes);
-    const operation op{call, how == rma::operation::replace ? kind::put : kind::accumulate, proc, type};
+    const action op{call, how == rma::operation::replace ? kind::put : kind::accumulate, proc, type};
     transfer(s, op, const_cast<void*>(operand), remote, bytes);
     return;
   }

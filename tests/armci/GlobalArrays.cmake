@@ -30,9 +30,10 @@ function(rma_find_ga mpi result reason)
   set(${reason} "${missing}" PARENT_SCOPE)
 endfunction()
 
-# rma_add_ga_test(NAME n SOURCES s... RANKS r... NODES k...): the same output with both, and on virtual nodes.
+# rma_add_ga_test(NAME n SOURCES s...): the same output with both, also on virtual nodes. All numbers of ranks are for
+# long runs.
 function(rma_add_ga_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES;RANKS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME" "SOURCES")
   foreach(mpi IN ITEMS openmpi mpich)
     rma_find_ga(${mpi} libraries missing)
     if(NOT missing STREQUAL "")
@@ -50,20 +51,25 @@ function(rma_add_ga_test)
     target_link_libraries(${name}_debian PRIVATE
       ${RMA_LIB_ga-${mpi}} ${RMA_LIB_armci-${mpi}} PkgConfig::rma_${mpi} ${libraries})
     set_target_properties(${name} ${name}_debian PROPERTIES LINKER_LANGUAGE CXX)
-    set(run ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/same_output.py --launcher ${RMA_MPIRUN_${mpi}})
-    foreach(ranks IN LISTS arg_RANKS)
-      add_test(NAME ga.${arg_NAME}.${mpi}.r${ranks} COMMAND ${run} --ranks ${ranks} $<TARGET_FILE:${name}>
-        $<TARGET_FILE:${name}_debian>)
-      set_tests_properties(ga.${arg_NAME}.${mpi}.r${ranks} PROPERTIES PROCESSORS ${ranks} TIMEOUT 120
-        LABELS "ga;${arg_LABELS};not-asan;not-tsan")
-      if(ranks GREATER 1)
-        add_test(NAME ga.${arg_NAME}.${mpi}.nodes.r${ranks} COMMAND ${run} --ranks ${ranks} --nodes 2
-          $<TARGET_FILE:${name}> $<TARGET_FILE:${name}_debian>)
-        set_tests_properties(ga.${arg_NAME}.${mpi}.nodes.r${ranks} PROPERTIES PROCESSORS ${ranks} TIMEOUT 120
-          LABELS "ga;${arg_LABELS};not-asan;not-tsan")
-      endif()
+    foreach(variant IN ITEMS 1x1 2x1 4x2)
+      _rma_add_ga_run(${arg_NAME} ${mpi} ${variant} "")
+    endforeach()
+    foreach(variant IN ITEMS 3x1 4x1 8x1 2x2 4x4 8x2)
+      _rma_add_ga_run(${arg_NAME} ${mpi} ${variant} long)
     endforeach()
   endforeach()
 endfunction()
 
-rma_add_ga_test(NAME arrays SOURCES arrays.c RANKS 1 2 4)
+# `variant`: ranks x virtual nodes
+function(_rma_add_ga_run program mpi variant labels)
+  string(REPLACE "x" ";" parts ${variant})
+  list(GET parts 0 ranks)
+  list(GET parts 1 nodes)
+  set(name ga.${program}.${mpi}.${variant})
+  add_test(NAME ${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/same_output.py
+    --launcher ${RMA_MPIRUN_${mpi}} --ranks ${ranks} --nodes ${nodes} $<TARGET_FILE:ga_${program}_${mpi}>
+    $<TARGET_FILE:ga_${program}_${mpi}_debian>)
+  set_tests_properties(${name} PROPERTIES PROCESSORS ${ranks} TIMEOUT 220 LABELS "ga;${labels};not-asan;not-tsan")
+endfunction()
+
+rma_add_ga_test(NAME arrays SOURCES arrays.c)
