@@ -40,6 +40,7 @@ registration_cache::entry* registration_cache::acquire(void* at, std::size_t byt
 bool registration_cache::acquire(std::span<const fabric::local_slice> pieces, std::span<entry*> to) noexcept {
   RMA_ASSERT(pieces.size() <= to.size());
   const unmap_watch::outcome news = settle();
+  if (news == unmap_watch::outcome::settled) register_groups(pieces);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     RMA_ASSERT(pieces[i].bytes > 0);
     to[i] = acquire(pages_around(pieces[i].at, pieces[i].bytes), news);

@@ -87,8 +87,11 @@ class registration_cache {
   /// A registration that covers [at, at + bytes), in use until it is released. Null if there can be none now.
   /// A hit takes one system call (`unmap_watch::quiet`) and no memory.
   entry* acquire(void* at, std::size_t bytes) noexcept;
-  /// The same for each piece, with one system call for all of them. All or none: false if there is none.
+  /// The same for each piece, with one system call for all of them. All or none: false if there is none. Pieces that
+  /// lie near each other are registered with what is between them ("optimistic group registration"): see group_max.
   bool acquire(std::span<const fabric::local_slice> pieces, std::span<entry*> to) noexcept;
+  /// Of so many pieces groups are made.
+  static constexpr std::size_t group_max = 64;
   void release(entry* e) noexcept;
 
   /// The memory is about to change, or has changed, in a way that the kernel does not tell.
@@ -130,6 +133,7 @@ class registration_cache {
     return watch_.quiet() ? unmap_watch::outcome::settled : hear_news();
   }
   entry* acquire(page_range wanted, unmap_watch::outcome news) noexcept;
+  void register_groups(std::span<const fabric::local_slice> pieces) noexcept;
   entry* acquire_slow(page_range wanted, unmap_watch::outcome news) noexcept;
   entry* find(page_range wanted) noexcept;
   address_set::iterator first_overlapping(page_range pages) noexcept;

@@ -151,6 +151,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   bool describe_local(slices local, order& o) noexcept;
   bool borrow(std::size_t bytes, order& o) noexcept;
   bool lease(const fabric::local_slice& local, order& o) noexcept;
+  bool lease_list(slices local, order& o) noexcept;
   status post_message(connection& c, order& o) noexcept;
   status send_again(connection& c) noexcept;
   void go_on_with_unsent() noexcept;

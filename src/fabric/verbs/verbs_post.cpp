@@ -176,6 +176,34 @@ bool verbs_fabric::lease(const fabric::local_slice& local, order& o) noexcept {
   return true;
 }
 
+// The same of several pieces, as far as one registration covers those that are not registered anyway.
+bool verbs_fabric::lease_list(slices local, order& o) noexcept {
+  std::array<fabric::local_slice, registration_cache::group_max> strange;
+  std::array<registration_cache::entry*, registration_cache::group_max> leases{};
+  std::array<std::size_t, registration_cache::group_max> places{};
+  std::size_t count = 0, used = 0;
+  if (local.size() > caps_.gather_max || local.size() > strange.size()) return false;
+  for (const fabric::local_slice& each : local) {
+    if (each.bytes == 0) continue;  // an adapter takes it for one of 2 GiB
+    const ibv_mr* const region = region_of(each.at, each.bytes);
+    if (region == nullptr) {
+      places[count] = used;
+      strange[count++] = each;
+    }
+    o.pieces[used++] = {reinterpret_cast<std::uint64_t>(each.at), static_cast<std::uint32_t>(each.bytes),
+                        region == nullptr ? 0 : region->lkey};
+  }
+  if (count == 0 || !cache_->acquire(std::span(strange).first(count), leases)) return false;
+  const bool is_one = std::all_of(leases.begin(), leases.begin() + static_cast<std::ptrdiff_t>(count),
+                                  [&](const auto* each) { return each == leases[0]; });
+  for (std::size_t i = is_one ? 1 : 0; i < count; ++i) cache_->release(leases[i]);
+  if (!is_one) return false;
+  o.then.lease = leases[0];
+  for (std::size_t i = 0; i < count; ++i) o.pieces[places[i]].lkey = leases[0]->keys().local_key;
+  o.request.num_sge = static_cast<int>(used);
+  return true;
+}
+
 // Where the data are for the device: in the entry itself, in registered memory, or in a buffer. `not_yet`: it has to go
 // in stages.
 status verbs_fabric::place(const connection& c, slices local, std::size_t bytes, order& o) noexcept {
@@ -194,6 +222,7 @@ status verbs_fabric::place(const connection& c, slices local, std::size_t bytes,
   if (!copied_read && !copied_write && describe_local(local, o)) return status::done;
   const bool large = bytes > buffers_->bytes();
   if (large && local.size() == 1 && lease(local[0], o)) return status::done;
+  if ((large || !write) && local.size() > 1 && lease_list(local, o)) return status::done;
   if (large || (!write && local.size() != 1)) return status::not_yet;
   if (!borrow(bytes, o)) return status::retry_queue_full;
   if (write) {

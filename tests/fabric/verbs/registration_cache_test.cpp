@@ -367,17 +367,53 @@ TEST_CASE("several pieces are acquired together or not at all", "[fabric][verbs]
   counting_registrar adapter;
   registration_cache cache(adapter, {}, told_by_program);
   const std::vector<fabric::local_slice> pieces{
-      {address(10 * page), 100}, {address(20 * page + 7), 2 * page}, {address(10 * page + 200), 100}};
+      {address(10 * page), 100}, {address(120 * page + 7), 2 * page}, {address(10 * page + 200), 100}};
   std::vector<registration_cache::entry*> to(pieces.size());
   REQUIRE(cache.acquire(pieces, to));
   CHECK(to[0] == to[2]);
-  CHECK(to[1]->pages() == page_range{20 * page, 23 * page});
+  CHECK(to[1]->pages() == page_range{120 * page, 123 * page});
   for (auto* e : to) cache.release(e);
   CHECK(cache.counts().hits == 1);
 
-  adapter.refuses = [](page_range pages) { return pages.first == 50 * page; };
-  const std::vector<fabric::local_slice> bad{{address(10 * page), 1}, {address(30 * page), 1}, {address(50 * page), 1}};
+  adapter.refuses = [](page_range pages) { return pages.first == 150 * page; };
+  const std::vector<fabric::local_slice> bad{
+      {address(10 * page), 1}, {address(60 * page), 1}, {address(150 * page), 1}};
   CHECK_FALSE(cache.acquire(bad, to));
-  cache.invalidate(address(0), 100 * page);
+  cache.invalidate(address(0), 200 * page);
   CHECK(adapter.live().empty());  // nothing was left in use
+}
+
+// Break: close a group at each gap; or never.
+TEST_CASE("pieces that lie near each other are registered as one", "[fabric][verbs][cache]") {
+  counting_registrar adapter;
+  registration_cache cache(adapter, {}, told_by_program);
+  std::vector<registration_cache::entry*> to(64);
+  const auto columns = [](std::size_t row_bytes, std::size_t bytes) {
+    std::vector<fabric::local_slice> pieces;
+    for (std::size_t row = 0; row < 64; ++row) pieces.push_back({address(1000 * page + row * row_bytes), bytes});
+    return pieces;
+  };
+  SECTION("columns of a matrix of 64 rows of 4096 ints: one registration") {
+    for (const std::size_t length : {std::size_t{2048}, std::size_t{8}, std::size_t{512}}) {
+      REQUIRE(cache.acquire(columns(16384, 4 * length), to));
+      for (auto* e : to) cache.release(e);
+      CHECK(adapter.enrolled == 1);
+    }
+    CHECK(adapter.bytes_now() <= 64 * 16384);
+  }
+  SECTION("rows that are 1 MiB apart: one for each") {
+    REQUIRE(cache.acquire(columns(std::size_t{1} << 20, 4096), to));
+    for (auto* e : to) cache.release(e);
+    CHECK(adapter.enrolled == 64);
+    CHECK(adapter.bytes_now() == 64 * page);
+  }
+  SECTION("a gap is no memory: one for each") {
+    adapter.refuses = [](page_range pages) { return pages.bytes() > 2 * page; };
+    REQUIRE(cache.acquire(columns(16384, 4096), to));
+    for (auto* e : to) cache.release(e);
+    CHECK(adapter.enrolled == 64);
+  }
+  cache.invalidate(address(0), 100'000 * page);
+  CHECK(adapter.live().empty());
+  CHECK_FALSE(adapter.confused);
 }

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Optimistic group registration: pieces of memory that are not far apart are registered as one, with the gaps between
+/// them, where that is cheaper than a registration for each. It is optimistic because a gap may be no memory: then each
+/// piece is registered by itself. Source: dissertation, section 8.1.1 ("User Buffer Registration"), after Wu et al.
+#include <algorithm>
+#include <array>
+
+#include "fabric/verbs/registration_cache.hpp"
+
+namespace rma::verbs {
+namespace {
+
+/// To register costs as much as to pin so many pages more: a system call and the adapter's turn.
+constexpr std::size_t pages_per_registration = 16;
+
+}  // namespace
+
+// What is made here is found when the pieces are asked for one by one.
+void registration_cache::register_groups(std::span<const fabric::local_slice> pieces) noexcept {
+  if (pieces.size() < 2 || pieces.size() > group_max || limits_.bytes == 0 || foreign()) return;
+  std::array<page_range, group_max> unknown;
+  std::size_t count = 0;
+  for (const fabric::local_slice& each : pieces) {
+    const page_range pages = pages_around(each.at, each.bytes);
+    if (find(pages) == nullptr) unknown[count++] = pages;
+  }
+  std::sort(unknown.begin(), unknown.begin() + static_cast<std::ptrdiff_t>(count),
+            [](page_range a, page_range b) { return a.first < b.first; });
+  const std::size_t gap_max = pages_per_registration * (page_mask_ + 1);
+  for (std::size_t i = 0; i < count;) {
+    page_range group = unknown[i];
+    std::size_t end = i + 1;
+    while (end < count && unknown[end].first <= group.last + gap_max) group = hull(group, unknown[end++]);
+    const bool is_group = group != unknown[i] && group.bytes() <= limits_.bytes;
+    if (is_group) {
+      if (entry* const made = make(merged_with_neighbours(group), purpose::merged)) {
+        ++counts_.misses;
+        release(made);
+      }
+    }
+    i = end;
+  }
+}
+
+}  // namespace rma::verbs
