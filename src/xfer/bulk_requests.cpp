@@ -159,7 +159,8 @@ void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
     default:
       if (s->sends) {
         s->answered = true;
-        if (news.result != 0 && s->result == status::done) s->result = status::transfer_failed;
+        s->given_up = news.result != 0;
+        if (s->given_up && s->result == status::done) s->result = status::transfer_failed;
       }
       if (window_core* const w = news.count == 0 ? nullptr : engine_.find(s->request.window))
         w->dropped_by.store(source);

@@ -37,7 +37,7 @@ bulk_stream& bulk_streams::new_stream(int peer) {
   bulk_stream& s = *free_.back();
   free_.pop_back();
   s.peer = peer;
-  s.at_origin = s.sends = s.requested = s.answered = s.list_is_cut = s.knows_here = s.knows_there = false;
+  s.at_origin = s.sends = s.requested = s.answered = s.given_up = s.list_is_cut = s.knows_here = s.knows_there = false;
   s.at = bulk_stream::stage::waits;
   s.result = status::done;
   s.granted = s.under_way = 0;
@@ -69,7 +69,8 @@ void bulk_streams::start(window_core& w, const checked_operation& o, operation_r
   const fabric::capabilities& caps = ctx_.network_of(o.peer).caps();
   s.at_origin = true;
   s.sends = put;
-  s.answered = !put;
+  // Where a completion says that the data are there, only a failure has to be told.
+  s.answered = !put || caps.write_means == fabric::write_completion::placed;
   s.operation = &op;
   s.here = *o.origin;
   s.there = *o.target;
@@ -225,8 +226,7 @@ bool bulk_streams::post_sends(bulk_stream& s) {
     ++s.under_way;
     ctx_.count(counter::layout_requests);
   }
-  const bool refused = s.at_origin && s.answered && s.granted == 0 && s.result != status::done;
-  return refused || (s.cut->done() && !s.list_is_cut);
+  return (s.given_up && s.granted == 0) || (s.cut->done() && !s.list_is_cut);
 }
 
 void bulk_streams::on_piece(fabric::completion& self, status result, std::uint64_t bytes) noexcept {
@@ -249,7 +249,9 @@ void bulk_streams::finish_if_over(bulk_stream& s) {
   const status result = s.result;
   if (!s.at_origin) {
     raise_signal(s);
-    if (!s.sends && result != status::peer_failed) tell(s, bulk_word::over, 0, result);
+    const bool placed = ctx_.network_of(s.peer).caps().write_means == fabric::write_completion::placed;
+    if (!s.sends && (result == status::done ? !placed : result != status::peer_failed))
+      tell(s, bulk_word::over, 0, result);
   }
   free(s);
   if (op != nullptr) engine_.end_piece(*op, result);

@@ -6,7 +6,7 @@
 ///         request --------------------->  posts                  posts
 ///                 <------- ready(count)   receives               request(count) ---------->
 ///         sends ======================>                                      <============ sends
-///                 <--------------- over                          (more(count) ----------->)
+///                 <-------------- (over)                         (more(count) ----------->)
 ///
 /// Receives are posted before the message that lets the peer send is made, in one step under the progress lock; such
 /// messages come in order, and the peer sends in their order. So each send meets its receive. A side that cannot send
@@ -22,7 +22,7 @@ enum class bulk_word : std::uint8_t {
   request,  ///< origin: put or get that
   ready,    ///< target: so many receives of a put are posted
   more,     ///< origin: so many more receives of a get are posted
-  over,     ///< target: a put is there, or a put or get cannot be done
+  over,     ///< target: a put is there (if the sends' completions do not say so), or a put or get cannot be done
   ask,      ///< target: what the layouts of that request are
 };
 

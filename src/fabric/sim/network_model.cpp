@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "core/assert.hpp"
 #include "rma/error.hpp"
@@ -81,8 +82,14 @@ std::uint32_t network_model::wire_bytes_of(const flight& f, std::uint32_t packet
   return bytes_of(f, packet) + static_cast<std::uint32_t>(with_.packet_header_bytes);
 }
 
-time_ps network_model::engine_time(std::uint32_t bytes) const noexcept {
-  return bytes == 0 ? 0 : std::max(time_of(bytes, with_.dma_speed_gbs), with_.nic_packet_time_ps);
+time_ps network_model::engine_time(std::uint32_t bytes, double speed_gbs) const noexcept {
+  return bytes == 0 ? 0 : std::max(time_of(bytes, speed_gbs), with_.nic_packet_time_ps);
+}
+
+/// Of the entries of a list that so many bytes of the transfer come from, or go to: read while these are moved.
+time_ps network_model::list_time(const flight& f, std::uint32_t bytes, std::uint32_t entries) const noexcept {
+  if (entries <= 1 || f.bytes == 0) return 0;
+  return static_cast<time_ps>((std::uint64_t{entries} * bytes + f.bytes - 1) / f.bytes) * with_.nic_list_entry_time_ps;
 }
 
 void network_model::find_route(std::uint32_t number, std::uint32_t from, std::uint32_t to) noexcept {
@@ -103,6 +110,9 @@ void network_model::post(const transfer& what, time_ps when_ps) {
           ? 1
           : static_cast<std::uint32_t>((what.bytes + with_.packet_payload_bytes - 1) / with_.packet_payload_bytes);
   f.arrived = 0;
+  f.second_channel = what.second_channel;
+  f.entries_out = what.entries_out;
+  f.entries_in = what.entries_in;
   f.acknowledged = what.acknowledged;
   f.from_adapter = what.from_adapter;
   f.to_adapter = what.to_adapter;
@@ -116,9 +126,9 @@ void network_model::doorbell(std::uint64_t number) noexcept {
   time_ps ready_ps = events_.now_ps() + with_.nic_message_time_ps;
   if (!f.from_adapter) ready_ps += with_.pcie_latency_ps;
   if (f.bytes > (f.from_adapter ? 0 : with_.inline_payload_bytes)) ready_ps += 2 * with_.pcie_latency_ps;
-  engine& e = engines_[sending_engine(f)];
-  e.last_entry_ps = std::max(e.last_entry_ps, ready_ps);
-  at_or_now<&network_model::enter>(e.last_entry_ps, number);
+  lane& l = engines_[sending_engine(f)].lanes[f.second_channel ? 1 : 0];
+  l.last_entry_ps = std::max(l.last_entry_ps, ready_ps);
+  at_or_now<&network_model::enter>(l.last_entry_ps, number);
 }
 
 void network_model::enter(std::uint64_t data) noexcept {
@@ -128,31 +138,38 @@ void network_model::enter(std::uint64_t data) noexcept {
   f.next = none;
   const std::uint32_t at = sending_engine(f);
   engine& e = engines_[at];
-  if (e.current == none) {
-    e.current = number;
-    e.packet = 0;
+  const std::uint32_t which = f.second_channel ? 1 : 0;
+  lane& l = e.lanes[which];
+  if (l.current == none) {
+    l.current = number;
+    l.packet = 0;
+    if (std::exchange(e.reads, true)) return;
+    e.reading = which;
     return read_next(at);
   }
-  if (e.first == none) {
-    e.first = number;
+  if (l.first == none) {
+    l.first = number;
   } else {
-    flights_[e.last].next = number;
+    flights_[l.last].next = number;
   }
-  e.last = number;
+  l.last = number;
   e.use.queue_max = std::max(e.use.queue_max, ++e.waiting);
 }
 
 /// The engine reads the next packet of its current transfer.
 void network_model::read_next(std::uint32_t at) noexcept {
   engine& e = engines_[at];
-  const flight& f = flights_[e.current];
+  const lane& l = e.lanes[e.reading];
+  const flight& f = flights_[l.current];
   const time_ps start_ps = std::max(events_.now_ps(), e.busy_until_ps);
-  if (e.packet == 0) {
+  if (l.packet == 0) {
     e.use.waiting_ps += start_ps - f.entered_ps;
     ++e.use.transfers;
-    if (f.from != f.to) find_route(e.current, f.from, f.to);
+    if (f.from != f.to) find_route(l.current, f.from, f.to);
   }
-  const time_ps takes_ps = engine_time(bytes_of(f, e.packet));
+  time_ps takes_ps = engine_time(bytes_of(f, l.packet), with_.dma_speed_gbs);
+  takes_ps = std::max(takes_ps, list_time(f, bytes_of(f, l.packet), f.entries_out));
+  if (l.packet == 0 && !f.from_adapter) takes_ps = std::max(takes_ps, with_.nic_message_gap_ps);
   e.busy_until_ps = start_ps + takes_ps;
   e.use.busy_ps += takes_ps;
   if (log_ != nullptr) log_->add(over_.links() + at, start_ps, e.busy_until_ps, f.id);
@@ -162,24 +179,27 @@ void network_model::read_next(std::uint32_t at) noexcept {
 void network_model::departed(std::uint64_t data) noexcept {
   const auto at = static_cast<std::uint32_t>(data);
   engine& e = engines_[at];
-  const std::uint32_t number = e.current;
+  lane& l = e.lanes[e.reading];
+  const std::uint32_t number = l.current;
   const flight& f = flights_[number];
-  const std::uint32_t packet = e.packet++;
+  const std::uint32_t packet = l.packet++;
   const std::uint32_t bytes = bytes_of(f, packet);
   const transfer_id id = f.id;
   const bool loops = f.from == f.to;
   e.use.bytes_out += bytes;
   ++e.use.packets_out;
   if (!loops) hop(pack(number, packet, 0));
-  if (e.packet == f.packets) {
-    e.packet = 0;
-    e.current = e.first;
-    if (e.first != none) {
-      e.first = flights_[e.first].next;
+  if (l.packet == f.packets) {
+    l.packet = 0;
+    l.current = l.first;
+    if (l.first != none) {
+      l.first = flights_[l.first].next;
       --e.waiting;
     }
   }
-  if (e.current != none) read_next(at);
+  if (e.lanes[1 - e.reading].current != none) e.reading = 1 - e.reading;
+  e.reads = e.lanes[e.reading].current != none;
+  if (e.reads) read_next(at);
   const bool to_memory = !f.to_adapter;
   sink_.on_departure(id, packet * with_.packet_payload_bytes, bytes);
   // In loop-back the engine moved it from memory to memory.
@@ -291,7 +311,8 @@ void network_model::reached_adapter(std::uint64_t packet) noexcept {
   engine& e = engines_[at];
   const std::uint32_t bytes = bytes_of(f, packet_of(packet));
   const time_ps start_ps = std::max(events_.now_ps(), e.busy_until_ps);
-  const time_ps takes_ps = engine_time(bytes);
+  time_ps takes_ps = engine_time(bytes, with_.write_speed_gbs());
+  takes_ps = std::max(takes_ps, list_time(f, bytes, f.entries_in));
   e.busy_until_ps = start_ps + takes_ps;
   e.use.bytes_in += bytes;
   ++e.use.packets_in;

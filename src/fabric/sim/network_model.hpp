@@ -8,7 +8,8 @@
 /// Knows nodes and bytes only: no ranks, no data. The owner of the data is told when each packet leaves the source's
 /// memory and when it is in the target's.
 ///
-/// Engines. A node's DMA engines read memory; each works on one transfer at a time, in order, packet by packet. A
+/// Engines. A node's DMA engines read memory; each works on one transfer at a time, in order, packet by packet.
+/// Transfers of a second channel have an order of their own: the engine takes packets of both channels by turns. A
 /// packet that came in is written by a receive engine or, where there are none, takes its turn with the packets going
 /// out. Transfers between two nodes always use the same engines and links, so they keep their order.
 ///
@@ -52,9 +53,12 @@ class transfer_sink {
 struct transfer {
   transfer_id id = 0;
   int from_node = 0;
-  int to_node = 0;            ///< may be the same: loop-back through the adapter
-  std::uint64_t bytes = 0;    ///< 0: a control packet, no DMA at either end; one arrival of 0 bytes
-  bool acknowledged = true;   ///< a control packet comes back
+  int to_node = 0;  ///< may be the same: loop-back through the adapter
+  bool second_channel = false;
+  std::uint32_t entries_out = 1;  ///< of the list that it is gathered from
+  std::uint32_t entries_in = 1;   ///< of the list that it is scattered to
+  std::uint64_t bytes = 0;        ///< 0: a control packet, no DMA at either end; one arrival of 0 bytes
+  bool acknowledged = true;       ///< a control packet comes back
   bool from_adapter = false;  ///< posted by the adapter itself (the answer to a read): nothing crosses the bus for it
   bool to_adapter = false;    ///< for the adapter itself (the request of a read or an atomic): not written to memory
 };
@@ -143,9 +147,10 @@ class network_model {
     std::uint32_t from, to;
     std::uint32_t packets;
     std::uint32_t arrived;
+    std::uint32_t entries_out, entries_in;
     std::uint32_t next;  // in an engine's queue, or of those that are free
     std::uint16_t hops;
-    bool acknowledged, from_adapter, to_adapter;
+    bool acknowledged, from_adapter, to_adapter, second_channel;
   };
   struct alignas(64) port {
     time_ps busy_until_ps = 0;
@@ -168,13 +173,19 @@ class network_model {
     time_ps from_ps, until_ps;
     std::uint32_t next;
   };
-  struct engine {
-    time_ps busy_until_ps = 0;
+  /// Transfers of one channel, in order.
+  struct lane {
     time_ps last_entry_ps = 0;
-    std::uint32_t current = none;  // the transfer it reads
+    std::uint32_t current = none;  // the transfer that is read
     std::uint32_t packet = 0;      // of it, next
     std::uint32_t first = none;    // transfers that wait
     std::uint32_t last = none;
+  };
+  struct engine {
+    time_ps busy_until_ps = 0;
+    lane lanes[2];
+    std::uint32_t reading = 0;  // the lane whose packet is read
+    bool reads = false;
     std::uint32_t waiting = 0;
     engine_use use{};
   };
@@ -215,7 +226,8 @@ class network_model {
   [[nodiscard]] std::uint32_t receiving_engine(const flight& f) const noexcept;
   [[nodiscard]] std::uint32_t bytes_of(const flight& f, std::uint32_t packet) const noexcept;
   [[nodiscard]] std::uint32_t wire_bytes_of(const flight& f, std::uint32_t packet) const noexcept;
-  [[nodiscard]] time_ps engine_time(std::uint32_t bytes) const noexcept;
+  [[nodiscard]] time_ps engine_time(std::uint32_t bytes, double speed_gbs) const noexcept;
+  [[nodiscard]] time_ps list_time(const flight& f, std::uint32_t bytes, std::uint32_t entries) const noexcept;
   void find_route(std::uint32_t flight, std::uint32_t from, std::uint32_t to) noexcept;
   [[nodiscard]] time_ps after_outages(const port& at, time_ps start_ps) const noexcept;
   [[nodiscard]] time_ps jittered(const flight& f, bool is_control, time_ps arrival_ps) noexcept;

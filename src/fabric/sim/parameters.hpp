@@ -30,16 +30,22 @@ struct parameters {
   std::uint64_t port_buffers = 0;
   // adapter
   double dma_speed_gbs = 0;
+  double dma_write_speed_gbs = 0;
   std::uint64_t dma_engines = 0;
   std::uint64_t dma_receive_engines = 0;
   time_ps pcie_latency_ps = 0;
   std::uint64_t inline_payload_bytes = 0;
   time_ps nic_packet_time_ps = 0;
   time_ps nic_message_time_ps = 0;
+  time_ps nic_message_gap_ps = 0;
+  time_ps nic_list_entry_time_ps = 0;
   time_ps atomic_service_time_ps = 0;
   // node
   time_ps library_overhead_ps = 0;
   time_ps post_time_ps = 0;
+  time_ps list_entry_time_ps = 0;
+  time_ps completion_time_ps = 0;
+  time_ps registration_page_time_ps = 0;
   time_ps poll_time_ps = 0;
   time_ps handler_time_ps = 0;
   time_ps wake_time_ps = 0;
@@ -47,6 +53,10 @@ struct parameters {
   double copy_bandwidth_gbs = 0;
   double memory_bandwidth_gbs = 0;
 
+  /// Into memory.
+  [[nodiscard]] double write_speed_gbs() const noexcept {
+    return dma_write_speed_gbs > 0 ? dma_write_speed_gbs : dma_speed_gbs;
+  }
   /// From a router's input to its output, without waiting.
   [[nodiscard]] time_ps router_delay_ps() const noexcept {
     return routing_time_ps + vc_allocation_time_ps + switch_allocation_time_ps + switch_latency_ps;

@@ -20,6 +20,10 @@ status sim_fabric::register_region(void* at, std::size_t bytes, fabric::region_k
     refused_at_ = at;
     return status::not_supported;
   }
+  constexpr std::uint64_t page_bytes = 4096;
+  const time_ps page_time_ps = wire_.model().constants().registration_page_time_ps;
+  const auto pages = static_cast<time_ps>(bytes / page_bytes + (bytes % page_bytes != 0 ? 1 : 0));
+  if (page_time_ps != 0) wire_.job().charge(rank_, pages * page_time_ps, activity::post);
   key = {reinterpret_cast<std::uint64_t>(at), bytes, next_key_++};
   regions_[key.key] = {key.address, bytes};
   return status::done;
@@ -135,7 +139,10 @@ unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
     const arrival a = std::move(arrivals_.front());
     arrivals_.pop_front();
     switch (a.what) {
-      case arrival_kind::completion: to.on_completion(a.value, a.result, a.bytes); break;
+      case arrival_kind::completion:
+        wire_.job().charge(rank_, wire_.model().constants().completion_time_ps, activity::poll);
+        to.on_completion(a.value, a.result, a.bytes);
+        break;
       case arrival_kind::immediate: to.on_immediate(a.source, static_cast<std::uint32_t>(a.value)); break;
       case arrival_kind::message:
         --messages_waiting_;

@@ -26,8 +26,9 @@ fabric::transfer_costs costs_of(const parameters& p) noexcept {
   const time_ps way_ps = p.nic_message_time_ps + 2 * p.pcie_latency_ps + p.router_delay_ps();
   fabric::transfer_costs costs;
   costs.write_ns = ns(2 * way_ps + p.post_time_ps + p.poll_time_ps);
-  costs.piece_ns = ns(p.post_time_ps);
-  costs.byte_ns = 1 / std::min(p.dma_speed_gbs, p.link_bandwidth_gbs);
+  costs.piece_ns = ns(std::max(p.post_time_ps, p.nic_message_gap_ps));
+  costs.list_entry_ns = ns(p.list_entry_time_ps + p.nic_list_entry_time_ps);
+  costs.byte_ns = 1 / std::min({p.dma_speed_gbs, p.write_speed_gbs(), p.link_bandwidth_gbs});
   // The target wakes up for the message, and the origin for its acknowledgement.
   costs.message_ns = ns(2 * way_ps + 3 * p.wake_time_ps + p.post_time_ps + 2 * p.poll_time_ps + p.handler_time_ps);
   costs.message_byte_ns = costs.byte_ns + 1 / p.copy_bandwidth_gbs;
@@ -127,8 +128,14 @@ status wire::post(const order& o) {
   fill(f, o);
   draw_failure(f);
   f.number = stream_of(between(o.origin, o.target), f).posted++;
-  job_.charge(o.origin, model_.constants().post_time_ps, activity::post);
-  send(index, job_.local_time_ps(o.origin));
+  const std::size_t requests = std::max<std::size_t>(o.remote.size(), 1);  // each piece there is one
+  const std::size_t entries = std::max(o.local.size(), requests) - requests;
+  const parameters& with = model_.constants();
+  job_.charge(
+      o.origin,
+      static_cast<time_ps>(requests) * with.post_time_ps + static_cast<time_ps>(entries) * with.list_entry_time_ps,
+      activity::post);
+  send_in_order(index, job_.local_time_ps(o.origin));
   if (o.what == kind::write && breaks(breach::early_completion, 1)) complete(at(index));
   return o.what == kind::message ? status::done : status::posted;
 }
@@ -137,6 +144,40 @@ status wire::post(const order& o) {
 void wire::draw_failure(flight& f) noexcept {
   f.fails = f.what != kind::message && dice_.one_in(weather_.failed_one_in);
   f.fails_at = f.fails ? dice_.below(f.bytes) : f.bytes;
+}
+
+namespace {
+
+bool is_read(wire::kind what) noexcept {
+  return what == wire::kind::read || what == wire::kind::fetch_add || what == wire::kind::compare_swap;
+}
+
+}  // namespace
+
+/// A queue pair has only so many reads under way. What is posted behind one that has to wait, waits too.
+bool wire::must_stall(const connection& c, const flight& f) const noexcept {
+  if (f.what == kind::bulk) return false;
+  return !c.stalled.empty() || (is_read(f.what) && c.reads >= weather_.caps.outstanding_reads_max);
+}
+
+void wire::send_in_order(std::uint32_t index, time_ps when_ps) {
+  flight& f = at(index);
+  connection& c = between(f.origin, f.target);
+  if (must_stall(c, f)) return c.stalled.push_back(index);
+  c.reads += is_read(f.what) ? 1 : 0;
+  send(index, when_ps);
+}
+
+void wire::end_read(connection& c) {
+  --c.reads;
+  while (!c.stalled.empty()) {
+    const std::uint32_t next = c.stalled.front();
+    const bool reads = is_read(at(next).what);
+    if (reads && c.reads >= weather_.caps.outstanding_reads_max) return;
+    c.stalled.pop_front();
+    c.reads += reads ? 1 : 0;
+    send(next, job_.events().now_ps());
+  }
 }
 
 // The identity of a transfer is the flight's number, the lowest bit says that it is the answer.
@@ -151,6 +192,12 @@ void wire::send(std::uint32_t index, time_ps when_ps) {
   t.bytes = request || word ? request_bytes : f.bytes;
   t.from_adapter = f.back;
   t.to_adapter = request || word;
+  const auto local = static_cast<std::uint32_t>(f.local.size()), remote = static_cast<std::uint32_t>(f.remote.size());
+  t.second_channel = f.what == kind::bulk && !f.back;
+  t.entries_out = f.back ? remote : local;
+  t.entries_in = f.back ? local : remote;
+  if (f.what == kind::bulk && !between(f.origin, f.target).receives.empty() && !f.back)
+    t.entries_in = static_cast<std::uint32_t>(between(f.origin, f.target).receives.front().to.size());
   t.acknowledged = f.what == kind::write && weather_.caps.write_means != fabric::write_completion::local;
   f.holds += t.acknowledged ? 2U : 1U;
   model_.post(t, when_ps);
@@ -399,7 +446,10 @@ void wire::arrived_back(std::uint32_t index) {
   if (f.result == status::done && f.fails) f.result = status::transfer_failed;
   if (f.old != nullptr && f.result == status::done && !lost) *f.old = f.old_value;
   complete(f);
+  connection& c = between(f.origin, f.target);
+  const bool was_read = is_read(f.what);
   release(index);
+  if (was_read) end_read(c);
 }
 
 /// Tells the origin, once.

@@ -126,8 +126,10 @@ class wire final : public transfer_sink {
     bool retrying = false;                ///< a message is offered again later
     stream bulk;
     std::deque<bulk_receive> receives{};
-    time_ps refused_ps = never_ps;  ///< when a bulk send first found no receive
-    bool bulk_retrying = false;     ///< it is offered again later
+    time_ps refused_ps = never_ps;        ///< when a bulk send first found no receive
+    bool bulk_retrying = false;           ///< it is offered again later
+    std::uint32_t reads = 0;              ///< reads and atomics under way
+    std::deque<std::uint32_t> stalled{};  ///< flights that wait for these, and what was posted behind them
   };
 
   flight& at(std::uint32_t index) noexcept { return flights_[index]; }
@@ -145,6 +147,9 @@ class wire final : public transfer_sink {
   std::uint32_t take();
   void fill(flight& f, const order& o);
   void send(std::uint32_t index, time_ps when_ps);
+  void send_in_order(std::uint32_t index, time_ps when_ps);
+  [[nodiscard]] bool must_stall(const connection& c, const flight& f) const noexcept;
+  void end_read(connection& c);
   void draw_failure(flight& f) noexcept;
   void copy_out(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept;
   void copy_in(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept;

@@ -28,7 +28,9 @@ status wire::post_receive(int rank, int origin, std::span<const fabric::local_sl
   connection& c = connections_[pair];
   if (c.receives.size() >= weather_.receive_queue) return status::retry_queue_full;
   bulk_pairs_.insert(pair);
-  job_.charge(rank, model_.constants().post_time_ps, activity::post);
+  const auto entries = static_cast<time_ps>(std::max<std::size_t>(to.size(), 1) - 1);
+  const parameters& with = model_.constants();
+  job_.charge(rank, with.post_time_ps + entries * with.list_entry_time_ps, activity::post);
   std::uint64_t bytes = 0;
   for (const auto& each : to) bytes += each.bytes;
   c.receives.push_back({{to.begin(), to.end()}, bytes, token});

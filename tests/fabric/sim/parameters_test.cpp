@@ -106,7 +106,9 @@ TEST_CASE("each mistake in parameters is one line that says what is right", "[si
       load_parameters("susukitta"),
       "no preset 'susukitta' of a simulated machine; did you mean susukita? (a file's name has a / or a . "
       "in it)");
-  CHECK_THROWS_WITH(load_parameters("cray"), Catch::Contains("valid are: dissertation-ddr, ndr400, susukita"));
+  CHECK_THROWS_WITH(load_parameters("cray"),
+                    Catch::Contains("valid are: dissertation-ddr, dissertation-sdr-pcie, dissertation-sdr-pcix, "
+                                    "ndr400, susukita"));
 }
 
 }  // namespace rma::sim
