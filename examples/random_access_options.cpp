@@ -40,11 +40,12 @@ void describe(CLI::App& app, Options& options) {
              "acc_agg: one accumulate(bxor) with an indexed layout per target and batch\n"
              "acc_mod: as acc, with sum\n"
              "direct: 8-byte sums by the network device, if there is one that can\n"
-             "shared: processor atomics on shared memory; all ranks on one node");
+             "shared: processor atomics on shared memory; all ranks on one node\n"
+             "routed: bxor by rma::Aggregator, which stores more updates than HPCC's rule allows");
   add_choice(app, "--epoch", options.epoch_each, {{"update", true}, {"batch", false}},
              "update: lock and unlock for each operation\n"
              "batch: one epoch for the run, a flush for each batch (default)\n"
-             "gmp and gmp-excl always lock, shared never does");
+             "gmp and gmp-excl always lock, shared and routed never do");
   app.add_option("--aggregate", options.stored, "Updates stored before they are sent (default and most 1024)")
       ->check(CLI::Range(std::size_t{1}, stored_updates_max));
   app.add_option("--log2-table", options.log2_table, "Table of 2^L words of 8 bytes (default: half of free memory)")

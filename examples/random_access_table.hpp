@@ -19,10 +19,11 @@ enum class Variant {
   acc_mod,   ///< as acc, with sum instead of bxor
   direct,    ///< single 8-byte sums by whoever owns the atomics, the network device where there is one
   shared,    ///< processor atomics on mapped memory
+  routed,    ///< bxor by rma::Aggregator, which stores more updates than HPCC allows
 };
 
-inline constexpr std::string_view variant_names[] = {"gmp",     "gmp-excl", "acc",   "acc_agg",
-                                                     "acc_mod", "direct",   "shared"};
+inline constexpr std::string_view variant_names[] = {"gmp",     "gmp-excl", "acc",    "acc_agg",
+                                                     "acc_mod", "direct",   "shared", "routed"};
 
 /// What is left of update `value` if it is made a second time: bxor undoes itself, sum must be taken back.
 constexpr bool adds(Variant v) noexcept { return v == Variant::acc_mod || v == Variant::direct; }

@@ -156,6 +156,25 @@ class AggregatedAccumulate : public Updater {
   std::optional<rma::Epoch> epoch_;
 };
 
+/// An update goes in buffers by way of other ranks: more are stored than HPCC allows, and none is sent by itself.
+class Routed : public Updater {
+ public:
+  explicit Routed(Table& table) : table_(table), aggregator_(table.window(), {.gets = false}) {}
+
+  void apply(std::span<const word> randoms) override {
+    for (const word x : randoms) {
+      const auto [rank, offset] = table_.place_of(x);
+      aggregator_.accumulate(x, rank, offset, rma::bxor);
+    }
+  }
+
+  void finish() override { aggregator_.finish(); }
+
+ private:
+  Table& table_;
+  rma::Aggregator<word> aggregator_;
+};
+
 /// What a program does that knows its ranks to share memory: the limit for all other variants.
 class SharedMemory : public Updater {
  public:
@@ -183,6 +202,7 @@ std::unique_ptr<Updater> make_updater(Table& table, Variant variant, bool epoch_
     case Variant::gmp_excl: return std::make_unique<ExclusiveGetModifyPut>(table);
     case Variant::acc_agg: return std::make_unique<AggregatedAccumulate>(table, epoch_each);
     case Variant::shared: return std::make_unique<SharedMemory>(table);
+    case Variant::routed: return std::make_unique<Routed>(table);
     case Variant::acc_mod:
     case Variant::direct: return std::make_unique<Accumulate<decltype(rma::sum)>>(table, rma::sum, epoch_each);
     case Variant::acc: break;

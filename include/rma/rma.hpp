@@ -4,6 +4,7 @@
 #pragma once
 
 #include "rma/address_map.hpp"
+#include "rma/aggregator.hpp"
 #include "rma/config.hpp"
 #include "rma/epoch.hpp"
 #include "rma/error.hpp"

@@ -60,6 +60,9 @@
 
 namespace rma {
 
+template <class T>
+class Aggregator;
+
 /// A window whose elements are T. Move-only; see the top of this file for what holds for all operations.
 template <class T>
 class Window : public window_facts,
@@ -73,6 +76,7 @@ class Window : public window_facts,
   friend class Signals<Window<T>, T>;
   friend class Words<Window<T>, T>;
   friend class RunTimeTypes<Window<T>>;
+  friend class Aggregator<T>;
   static_assert(std::is_trivially_copyable_v<T>, "rma::Window needs a trivially copyable T: bytes travel, not objects");
   using source = std::source_location;
 
