@@ -33,6 +33,12 @@ struct Kill {
   std::chrono::nanoseconds at{};
 };
 
+/// A time in which no link between the nodes carries anything: packets wait until it is over.
+struct Outage {
+  std::chrono::nanoseconds from{};
+  std::chrono::nanoseconds until{};
+};
+
 /// A simulated job. Everything has a default.
 struct Config {
   int ranks = 1;
@@ -59,6 +65,9 @@ struct Config {
   /// Keep what links and adapters did, for Outcome::network.
   bool watch_network = false;
   std::vector<Kill> kills{};
+  std::vector<Outage> outages{};
+  /// Operations of one rank that its adapter takes at a time; 0: 1024, or with `faults` what the seed says.
+  unsigned send_queue = 0;
   /// Virtual time after which the run ends; 0: none.
   std::chrono::nanoseconds limit{};
 };

@@ -42,6 +42,7 @@ enum class knob : std::uint8_t {
   user_memory,
   layout,
   layout_cache,
+  waiting_operations,
   accumulate_mode,
   stripe_bias,
   fence,

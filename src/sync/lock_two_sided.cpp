@@ -75,9 +75,10 @@ lock_request& send_epoch(window_core& w, int target, const deferred_epoch& epoch
   engine& e = *w.team->rt->ops;
   lock_request& request = begin_request(w, target);
   epoch_pieces pieces(w, target, epoch.kind, request.number, late);
-  for (operation_record& op : w.state_of(target).held) {
+  target_state& state = w.state_of(target);
+  for (operation_record& op : state.held) {
     operation_args args;
-    const checked_operation o = recall(w, op, args);
+    const checked_operation o = recall(w, state, op, args);
     message_maker made(w, o, operation_message_max - framing_bytes, e.scratch(operation_message_max));
     for (bool last = false; !last;) {
       last = made.make();
@@ -177,7 +178,7 @@ void send_operations(window_core& w, int target) {
   target_state& state = w.state_of(target);
   while (!state.held.empty()) {
     operation_args args;
-    const checked_operation o = recall(w, take_held(w, state), args);
+    const checked_operation o = recall(w, state, take_held(w, state), args);
     message_maker made(w, o, operation_message_max, e.scratch(operation_message_max));
     operation_record& op = record_by_message(w, o, o.record, peer);
     for (bool last = false; !last;) {

@@ -37,8 +37,8 @@ namespace {
 
 /// Nothing under way there needs this rank's memory any more.
 bool is_back(const target_state& state) noexcept {
-  return (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation) &&
-         state.fabric_pending.load() == 0;
+  return state.queued.load() == 0 && state.fabric_pending.load() == 0 &&
+         (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation);
 }
 
 bool is_over(const target_state& state, const far_target* far) noexcept {
@@ -67,6 +67,10 @@ status report(window_core& w, int target, target_state& state, status s) noexcep
   if (s == status::peer_failed && state.peer != nullptr) {  // what was sent there will not be acknowledged
     const std::lock_guard guard(w.ctx->lock());
     w.team->rt->ops->end_sent(*state.peer);
+  }
+  if (s == status::peer_failed && state.queued.load() != 0) {
+    const std::lock_guard guard(w.ctx->lock());
+    w.team->rt->ops->end_waiting(state, s);
   }
   if (s == status::peer_failed || s == status::transfer_failed) w.ctx->blame(w.world_rank(target));
   return s;
@@ -130,6 +134,7 @@ bool complete_plain(window_core& w, int target) noexcept {
 bool only_writes(window_core& w, int target) noexcept {
   if (w.gathered.wait_for(target)) return false;
   const target_state& state = w.state_of(target);
+  if (state.queued.load() != 0) return false;
   const bool fetches = state.fetches && state.fabric_pending.load() != 0;
   return !fetches && (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation);
 }
@@ -182,6 +187,7 @@ void leave_results(window_core& w, int target) noexcept {
     const std::lock_guard guard(w.ctx->lock());
     target_state& state = w.state_of(target);
     if (!state.held.empty() && state.held.front().held == hold_reason::gather) drop_held(w, state);
+    w.team->rt->ops->cancel_waiting(state);
     w.team->rt->ops->drop_results(state);
   }
   await_reads(w, target);

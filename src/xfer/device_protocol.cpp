@@ -13,11 +13,22 @@
 #include <mutex>
 
 #include "datatype/copy.hpp"
+#include "xfer/held_operations.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/remote.hpp"
 
 namespace rma::detail {
 namespace {
+
+/// Whether all of it is posted at once, and may be held for room: the rest are loops, which wait for each word.
+bool is_posted(const checked_operation& o) noexcept {
+  const operation_args& a = *o.args;
+  if (!o.contiguous || a.signal >= 0) return false;
+  if (a.kind == call::compare_and_swap) return o.bytes == word_bytes;
+  return (a.type == element::u64 || a.type == element::i64) && (a.op == operation::sum || a.op == operation::no_op);
+}
+
+status resume_device(window_core& w, const checked_operation& o) noexcept;
 
 /// The atomics of one operation.
 class device_run {
@@ -28,8 +39,33 @@ class device_run {
         o_(o),
         peer_(o.peer),
         state_(*o.state),
+        holds_(is_posted(o)),
         guard_(w.ctx->lock(), std::defer_lock),
         network_(*w.ctx->wide()) {}
+
+  /// Others are before it. What must not be held waits for them.
+  status line_up() noexcept {
+    if (!is_behind_others(o_)) [[likely]]
+      return status::done;
+    if (!holds_) return await_room(w_, o_.args->target);
+    guard_.lock();
+    begin();
+    full_ = true;
+    return status::done;
+  }
+  /// It is the rest of an operation that was held; its user holds the progress lock.
+  void resume() noexcept {
+    resumed_ = true;
+    operation_ = std::exchange(o_.record, nullptr);
+    posted_bytes_ = operation_->posted;
+  }
+  [[nodiscard]] std::uint64_t posted_bytes() const noexcept { return posted_bytes_; }
+  status end_resumed(status result) noexcept {
+    operation_->posted = posted_bytes_;
+    if (full_) return status::retry_queue_full;
+    w_.team->rt->ops->end_piece(*operation_, result);
+    return status::posted;
+  }
 
   /// `count` bytes at `offset` of the window. `from` may be null for no_op, `old` if nobody wants it.
   status range(std::uint64_t offset, const std::byte* from, std::byte* old, std::uint64_t count) noexcept {
@@ -38,7 +74,7 @@ class device_run {
     if (whole && (a.op == operation::sum || a.op == operation::no_op)) {
       status s = status::done;
       if (a.op == operation::no_op) from = nullptr;
-      for (std::uint64_t i = 0; i < count && s == status::done; i += word_bytes) {
+      for (std::uint64_t i = 0; i < count && s == status::done && !full_; i += word_bytes) {
         s = post_add(offset + i, from != nullptr ? from + i : nullptr, old != nullptr ? old + i : nullptr);
       }
       return s;
@@ -55,7 +91,8 @@ class device_run {
     std::memcpy(&desired, a.origin, word_bytes);
     auto* const old = reinterpret_cast<std::uint64_t*>(a.result);
     return post([=, this](operation_record& op) noexcept {
-      return network_.compare_swap(peer_, region_, region_.address + o_.offset, expected, desired, *old, token_of(op));
+      std::uint64_t& result = old != nullptr ? *old : op.value;  // null: its request was dropped
+      return network_.compare_swap(peer_, region_, region_.address + o_.offset, expected, desired, result, token_of(op));
     });
   }
 
@@ -63,6 +100,11 @@ class device_run {
   status end(status result, bool now, request_node** request) noexcept {
     if (operation_ == nullptr) return result;
     if (!guard_.owns_lock()) guard_.lock();
+    if (full_) {
+      hold_for_room(w_, o_, *operation_, posted_bytes_, resume_device);
+      const bool is_long_value = o_.args->by_value && o_.bytes > copied_bytes_max;
+      return w_.team->rt->ops->leave_operation(guard_, *operation_, w_, peer_, now || is_long_value, request);
+    }
     const status s = w_.team->rt->ops->finish_posting(guard_, *operation_, w_, peer_, now && ok(result),
                                                       ok(result) ? request : nullptr);
     return ok(result) ? s : result;
@@ -71,14 +113,19 @@ class device_run {
  private:
   template <class Post>
   [[gnu::always_inline]] status post(Post call) noexcept {
-    if (!guard_.owns_lock()) guard_.lock();
+    if (full_) return status::done;
+    if (!resumed_ && !guard_.owns_lock()) guard_.lock();
     begin();
-    const status s = w_.ctx->until_posted(guard_, peer_, [=, this]() noexcept {
+    const auto attempt = [=, this]() noexcept {
       const status posted = call(*operation_);
       if (posted == status::posted) ++operation_->pieces;
       return posted;
-    });
+    };
+    const status s = holds_ ? attempt() : w_.ctx->until_posted(guard_, peer_, attempt);
     if (s == status::peer_failed) w_.ctx->blame(peer_);
+    full_ = s == status::retry_queue_full;
+    if (full_) return status::done;
+    posted_bytes_ += word_bytes;
     return s == status::posted ? status::done : s;
   }
   void begin() noexcept {
@@ -154,6 +201,10 @@ class device_run {
   const checked_operation& o_;
   int peer_;
   target_state& state_;
+  const bool holds_;      ///< what finds no room is held
+  bool full_ = false;     ///< there is no room
+  bool resumed_ = false;  ///< its user holds the lock
+  std::uint64_t posted_bytes_ = 0;
   std::unique_lock<small_lock> guard_;  ///< held from the first post to the end, but where it waits
   fabric::network& network_;
   operation_record* operation_ = nullptr;
@@ -178,6 +229,19 @@ status run_shapes(device_run& run, const checked_operation& o, request_node** re
   return result;
 }
 
+status resume_device(window_core& w, const checked_operation& o) noexcept {
+  const fabric::region_key region = known_region(w, o);
+  const operation_args& a = *o.args;
+  device_run run(w, region, o);
+  run.resume();
+  if (a.kind == call::compare_and_swap) return run.end_resumed(run.swap());
+  const std::uint64_t first = run.posted_bytes();
+  const auto* const from = static_cast<const std::byte*>(a.origin);
+  auto* const old = o.fetches() ? static_cast<std::byte*>(a.result) : nullptr;
+  return run.end_resumed(run.range(o.offset + first, from != nullptr ? from + first : nullptr,
+                                   old != nullptr ? old + first : nullptr, o.bytes - first));
+}
+
 }  // namespace
 
 status run_device(window_core& w, const fabric::region_key& region, const checked_operation& o,
@@ -187,6 +251,7 @@ status run_device(window_core& w, const fabric::region_key& region, const checke
   status s = status::done;
   {
     device_run run(w, region, o);
+    if (const status ready = run.line_up(); ready != status::done) return ready;
     const bool now = a.by_value && o.fetches();
     if (a.kind == call::compare_and_swap) {
       s = run.end(run.swap(), now, request);

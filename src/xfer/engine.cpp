@@ -15,7 +15,10 @@
 #include "xfer/wire.hpp"
 
 namespace rma::detail {
-engine::engine(context& ctx) : ctx_(ctx), bulk_(std::make_unique<bulk_streams>(ctx, *this)) {
+engine::engine(context& ctx)
+    : ctx_(ctx),
+      waiting_max_(ctx.config().number(knob::waiting_operations)),
+      bulk_(std::make_unique<bulk_streams>(ctx, *this)) {
   ctx.set_handler(message::operation, &engine::on_operation, this);
   ctx.set_handler(message::reply, &engine::on_reply, this);
   ctx.set_handler(message::acknowledge, &engine::on_acknowledge, this);
@@ -96,12 +99,13 @@ void engine::on_acknowledge(void* self, int source, std::span<const std::byte> p
   me.take_acknowledgements(me.ctx_.peer_of(source), count);
 }
 
-// Its only business: to be called when silent synchronisations are to be asked again.
+// Silent synchronisations are asked again, and what waits for room goes on.
 unsigned engine::on_duty(void* self) noexcept {
   auto& me = *static_cast<engine*>(self);
   if (me.task_pause_ns_ != 0) me.ctx_.call_duty_at(me.ctx_.around().now_ns() + me.task_pause_ns_);
-  me.ctx_.on_duty(&me, me.task_pause_ns_ != 0);
-  return 0;
+  const unsigned done = me.waiting_.empty() ? 0 : me.drain_some();
+  me.ctx_.on_duty(&me, me.task_pause_ns_ != 0 || !me.waiting_.empty());
+  return done;
 }
 
 std::string engine::describe(void* self) {

@@ -126,6 +126,8 @@ class engine {
   void free_operation(operation_record& op) noexcept;
   /// Puts it into its target's list, until it is over.
   void track(operation_record& op, target_state& state, bool write) noexcept;
+  /// The same of one by messages, before its last one is sent.
+  void track_message(operation_record& op, target_state& state) noexcept;
   /// A record for what the target's handler does, whose messages are about to be sent.
   operation_record& message_record_of(operation_record*& held, const context::peer& peer);
   /// Room for the layouts of the operation.
@@ -145,6 +147,19 @@ class engine {
   /// Results that are still to come from the target's handler are not written any more: their buffers may be gone.
   /// Those that a request waits for are, until it is dropped.
   void drop_results(target_state& state) noexcept;
+
+  // ---- operations that wait for room in the network; the caller holds the progress lock -----------------------
+  /// The last operation of the target's queue is one of them from now on.
+  void add_waiting(target_state& state);
+  /// Goes on with those of the target, as far as there is room now. Returns how many have left its queue.
+  unsigned drain(target_state& state) noexcept;
+  /// None of the target's will go any more: their users, or flushes, are told why.
+  void end_waiting(target_state& state, status why) noexcept;
+  /// The same for those that nobody has a request of, without a word.
+  void cancel_waiting(target_state& state) noexcept;
+  /// Returns when fewer wait than RMA_WAITING_OPERATIONS allows. The caller does not hold the progress lock.
+  void keep_bounded() noexcept;
+
   /// The peer is gone: none of them will be acknowledged.
   void end_sent(context::peer& peer) noexcept;
   [[nodiscard]] std::size_t requests_made() const noexcept { return requests_->size(); }
@@ -152,7 +167,15 @@ class engine {
   /// What becomes of an operation when all of it is posted, with what result so far: waited for (`now`), somebody's
   /// request (if not null), or nobody's. `done`, `posted` or what it ended with.
   status finish_posting(std::unique_lock<small_lock>& guard, operation_record& op, const window_core& w, int world_rank,
-                        bool now, request_node** request) noexcept;
+                        bool now, request_node** request) noexcept {
+    end_piece(op, status::done);  // the one that stood for the posting
+    return leave_operation(guard, op, w, world_rank, now, request);
+  }
+  /// The same while the rest of it waits for room.
+  status leave_operation(std::unique_lock<small_lock>& guard, operation_record& op, const window_core& w,
+                         int world_rank, bool now, request_node** request) noexcept;
+  /// A piece of the operation is over, or its posting, for which one piece stands.
+  void end_piece(operation_record& op, status result) noexcept;
   /// Blocks until the operation is over; its result. Gives the lock up meanwhile.
   status wait_posted(std::unique_lock<small_lock>& guard, operation_record& op) noexcept;
 
@@ -166,7 +189,9 @@ class engine {
   operation_record& one_more_operation();
   void end_note(operation_record& op) noexcept;
   operation_record* find_operation(std::uint64_t id) noexcept;
-  void end_piece(operation_record& op, status result) noexcept;
+  operation_record& take_waiting(target_state& state) noexcept;
+  void leave_waiting(target_state& state, std::uint64_t count) noexcept;
+  unsigned drain_some() noexcept;
   void take_acknowledgements(context::peer& peer, std::uint64_t count) noexcept;
   void end_message_operation(context::peer& peer, operation_record& op) noexcept;
   request_node* take_request();
@@ -193,6 +218,10 @@ class engine {
   std::unordered_map<std::uint32_t, window_core*> slots_;
   std::uint32_t last_slot_ = 0;
   std::vector<std::byte> scratch_;
+  std::vector<target_state*> waiting_;  ///< targets that operations wait for room towards
+  std::size_t next_waiting_ = 0;        ///< whose turn it is
+  word64 waiting_count_{};              ///< of these operations
+  std::uint64_t waiting_max_;
   /// Grows to the largest number outstanding; reused after that.
   std::shared_ptr<std::deque<request_node>> requests_ = std::make_shared<std::deque<request_node>>();
   request_node* free_requests_ = nullptr;

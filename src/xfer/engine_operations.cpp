@@ -50,6 +50,11 @@ void engine::track(operation_record& op, target_state& state, bool write) noexce
   state.begin_posted(write);
 }
 
+void engine::track_message(operation_record& op, target_state& state) noexcept {
+  op.state = &state;
+  state.under_way.push_back(op);
+}
+
 operation_record& engine::message_record_of(operation_record*& held, const context::peer& peer) {
   operation_record& op = record_of(held);
   op.by_message = true;
@@ -96,8 +101,7 @@ void engine::await_acknowledgement(operation_record& op, context::peer& peer, ta
   op.number = peer.operations_sent;
   if (peer.sent == nullptr) peer.sent = &sent_[&peer];
   peer.sent->waiting.push_back(op);
-  op.state = state;
-  if (state != nullptr) state->under_way.push_back(op);
+  if (state != nullptr && op.state == nullptr) track_message(op, *state);  // one that has waited for room is in the list
 }
 
 // A failure is counted at the target until its own user, or a call that completes the target, has reported it.
@@ -169,6 +173,7 @@ void engine::mark_failure_reported(const operation_record& op) noexcept {
 }
 
 void engine::forget(target_state& state) noexcept {
+  end_waiting(state, status::window_freed);
   while (!state.held.empty()) {
     operation_record& op = state.held.front();
     state.held.pop_front();
@@ -193,9 +198,8 @@ status engine::wait_posted(std::unique_lock<small_lock>& guard, operation_record
   return s == status::done ? op.result : s;
 }
 
-status engine::finish_posting(std::unique_lock<small_lock>& guard, operation_record& op, const window_core& w,
-                              int world_rank, bool now, request_node** request) noexcept {
-  end_piece(op, status::done);  // the one that stood for the posting
+status engine::leave_operation(std::unique_lock<small_lock>& guard, operation_record& op, const window_core& w,
+                               int world_rank, bool now, request_node** request) noexcept {
   status s = status::posted;
   if (now) {
     s = wait_posted(guard, op);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "datatype/copy.hpp"
+#include "xfer/held_operations.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/remote.hpp"
 
@@ -17,43 +18,93 @@ namespace rma::detail {
 namespace {
 
 constexpr std::size_t pieces_max = 64;
-constexpr std::uint64_t copied_bytes_max = 512;  ///< of a value: cheaper to copy than to wait for
 
-/// What one operation posts. Holds the progress lock, but where it waits.
+/// Whether the operation may be held until there is room. Fences that count what was posted, and signals, are sent by
+/// the call itself; copies by this processor need no room.
+bool may_be_held(const window_core& w, const checked_operation& o, const fabric::capabilities& caps) noexcept {
+  if (caps.copies_by_cpu || o.args->signal >= 0) return false;
+  return w.access != access_epoch::fence || w.fence == fence_kind::placed;
+}
+
+/// What one operation posts. Its user holds the progress lock, by `guard` unless it must not wait.
 class posting {
  public:
-  posting(window_core& w, const fabric::region_key& region, const checked_operation& o) noexcept
+  posting(window_core& w, const fabric::region_key& region, const checked_operation& o,
+          std::unique_lock<small_lock>* guard) noexcept
       : w_(w),
         region_(region),
         o_(o),
         network_(w.ctx->network_of(o.peer)),
         caps_(network_.caps()),
         write_(o.args->kind == call::put),
-        guard_(w.ctx->lock()) {}
+        holds_(guard == nullptr || may_be_held(w, o, caps_)),
+        guard_(guard) {}
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept { return caps_; }
+  /// False: what follows will not be posted now.
+  [[nodiscard]] bool goes_on() const noexcept { return result_ == status::done && !full_; }
+  [[nodiscard]] std::uint64_t posted_bytes() const noexcept { return posted_bytes_; }
 
-  /// One call of the fabric, when there is room. After a failure nothing more is posted.
+  /// What is to be posted is the rest of an operation that was held.
+  void resume() noexcept {
+    operation_ = std::exchange(o_.record, nullptr);
+    posted_bytes_ = operation_->posted;
+  }
+  /// Others are before it. What must not be held waits for them.
+  void line_up(std::unique_lock<small_lock>& guard) noexcept {
+    if (!is_behind_others(o_)) [[likely]]
+      return;
+    if (holds_) {
+      begin();
+      full_ = true;
+      return;
+    }
+    guard.unlock();
+    result_ = await_room(w_, o_.args->target);
+    guard.lock();
+  }
+
+  /// One call of the fabric, when there is room. After a failure, or without room, nothing more is posted.
   [[gnu::always_inline]] void post(std::span<const fabric::local_slice> local,
                                    std::span<const fabric::remote_slice> remote) noexcept {
-    if (result_ != status::done) return;
+    if (!goes_on()) return;
     requests_ += remote.size();
-    const status s = w_.ctx->until_posted(guard_, o_.peer, [=, this]() noexcept { return try_to_post(local, remote); });
+    const auto attempt = [=, this]() noexcept { return try_to_post(local, remote); };
+    const status s = holds_ ? attempt() : w_.ctx->until_posted(*guard_, o_.peer, attempt);
     if (s == status::not_supported && remote.size() > 1) return post_each(local, remote);
-    if (s == status::posted) return;
+    if (s == status::posted) {
+      for (const fabric::remote_slice& each : remote) posted_bytes_ += each.bytes;
+      return;
+    }
+    if (s == status::retry_queue_full) {
+      requests_ -= remote.size();
+      full_ = true;
+      return;
+    }
     if (s == status::peer_failed || s == status::transfer_failed) w_.ctx->blame(o_.peer);
     result_ = s;
   }
-  /// What becomes of all that was posted, see engine::finish_posting.
-  status end(bool now, request_node** request) noexcept {
+  /// What becomes of all that was posted, see engine::finish_posting. `go_on` posts the rest.
+  status end(bool now, request_node** request, resume_function go_on) noexcept {
     w_.ctx->count(counter::operations_fabric);
     if (!o_.contiguous) w_.ctx->count(counter::layout_requests, requests_);
     announce();
     if (operation_ == nullptr) return result_;
     keep_track();
-    const status s =
-        w_.team->rt->ops->finish_posting(guard_, *operation_, w_, o_.peer, now, ok(result_) ? request : nullptr);
+    engine& e = *w_.team->rt->ops;
+    if (full_) {
+      hold_for_room(w_, o_, *operation_, posted_bytes_, go_on);
+      return e.leave_operation(*guard_, *operation_, w_, o_.peer, now, request);
+    }
+    const status s = e.finish_posting(*guard_, *operation_, w_, o_.peer, now, ok(result_) ? request : nullptr);
     return ok(result_) ? s : result_;
+  }
+  /// The same of one that was held.
+  status end_resumed() noexcept {
+    operation_->posted = posted_bytes_;
+    if (full_) return status::retry_queue_full;
+    w_.team->rt->ops->end_piece(*operation_, result_);
+    return status::posted;
   }
   /// The put is one write, so that an immediate can tell the target's fence of it.
   void tell_by_immediate() noexcept {
@@ -63,9 +114,7 @@ class posting {
   /// Where the data are to be read from, if not from the origin: the fabric reads them after the call's return.
   std::byte* copy(const void* from, std::size_t bytes) noexcept {
     begin();
-    const auto* const first = static_cast<const std::byte*>(from);
-    operation_->copy.assign(first, first + bytes);
-    return operation_->copy.data();
+    return operation_->keep(from, bytes);
   }
 
  private:
@@ -128,10 +177,13 @@ class posting {
   fabric::network& network_;
   const fabric::capabilities& caps_;
   const bool write_;
+  const bool holds_;         ///< what finds no room is held
+  bool full_ = false;        ///< there is no room
   bool told_by_it_ = false;  ///< an immediate goes with the write
   std::uint64_t requests_ = 0;
-  std::unique_lock<small_lock> guard_;
+  std::unique_lock<small_lock>* guard_;
   operation_record* operation_ = nullptr;
+  std::uint64_t posted_bytes_ = 0;
   status result_ = status::done;
 };
 
@@ -164,54 +216,84 @@ class piece_list {
   std::array<fabric::remote_slice, pieces_max> remote_;
 };
 
-[[gnu::noinline]] void post_pieces(posting& to, const checked_operation& o, std::byte* here,
-                                   std::uint64_t there) noexcept {
+/// From byte `first` of the operation on.
+[[gnu::noinline]] void post_pieces(posting& to, const checked_operation& o, std::byte* here, std::uint64_t there,
+                                   std::uint64_t first) noexcept {
   piece_list pieces(to);
   if (o.contiguous) {
-    pieces.add(here, there, o.bytes);
+    pieces.add(here + first, there + first, o.bytes - first);
   } else {
-    for_each_pair(*o.target, *o.origin, [&](std::ptrdiff_t at, std::ptrdiff_t local, std::size_t bytes) {
-      pieces.add(here + local, there + static_cast<std::uint64_t>(at), bytes);
-    });
+    cursor target(*o.target, first);
+    cursor origin(*o.origin, first);
+    while (target.remaining() != 0 && to.goes_on()) {
+      const block at = target.front();
+      const block local = origin.front();
+      const std::size_t bytes = std::min(at.bytes, local.bytes);
+      pieces.add(here + local.offset, there + static_cast<std::uint64_t>(at.offset), bytes);
+      target.advance_in_block(bytes);
+      origin.advance_in_block(bytes);
+    }
   }
   pieces.flush();
 }
 
-/// The origin's blocks in lists as long as the network takes them, for one place at the target.
-void post_lists(posting& to, const checked_operation& o, std::byte* here, std::uint64_t there) noexcept {
+/// The origin's blocks from byte `first` of the operation on, in lists as long as the network takes them, for one place
+/// at the target.
+void post_lists(posting& to, const checked_operation& o, std::byte* here, std::uint64_t there,
+                std::uint64_t first) noexcept {
   const bool put = o.args->kind == call::put;
   const std::size_t room = std::min(pieces_max, put ? to.caps().gather_max : to.caps().scatter_max);
   std::array<fabric::local_slice, pieces_max> list;
   std::size_t count = 0;
-  fabric::remote_slice place{there + static_cast<std::uint64_t>(o.target->lower()), 0};
+  fabric::remote_slice place{there + static_cast<std::uint64_t>(o.target->lower()) + first, 0};
   const auto flush = [&] {
     if (count != 0) to.post({list.data(), count}, {&place, 1});
     place = {place.address + place.bytes, 0};
     count = 0;
   };
-  for_each_block(*o.origin, [&](std::ptrdiff_t at, std::size_t bytes) {
-    for (std::byte* from = here + at; bytes != 0;) {
-      const std::size_t part = std::min(bytes, to.caps().transfer_bytes_max - place.bytes);
-      if (part != 0) list[count++] = {from, part};
-      place.bytes += part;
-      from += part;
-      bytes -= part;
-      if (count == room || place.bytes == to.caps().transfer_bytes_max) flush();
-    }
-  });
+  for (cursor origin(*o.origin, first); origin.remaining() != 0 && to.goes_on();) {
+    const block at = origin.front();
+    const std::size_t part = std::min(at.bytes, to.caps().transfer_bytes_max - place.bytes);
+    list[count++] = {here + at.offset, part};
+    place.bytes += part;
+    origin.advance_in_block(part);
+    if (count == room || place.bytes == to.caps().transfer_bytes_max) flush();
+  }
   flush();
+}
+
+std::uint64_t target_address(const window_core& w, const fabric::region_key& region,
+                             const checked_operation& o) noexcept {
+  return (w.kind == call::create_dynamic ? 0 : region.address) + o.offset;
+}
+
+std::byte* origin_address(const operation_args& a) noexcept {
+  return static_cast<std::byte*>(a.kind == call::put ? const_cast<void*>(a.origin) : a.result);
 }
 
 enum class cut : std::uint8_t { pairs, lists };
 
+status resume(window_core& w, const checked_operation& o, cut how) noexcept {
+  const fabric::region_key region = known_region(w, o);
+  posting to(w, region, o, nullptr);
+  to.resume();
+  const auto post_rest = how == cut::lists ? post_lists : post_pieces;
+  post_rest(to, o, origin_address(*o.args), target_address(w, region, o), to.posted_bytes());
+  return to.end_resumed();
+}
+status resume_pairs(window_core& w, const checked_operation& o) noexcept { return resume(w, o, cut::pairs); }
+status resume_lists(window_core& w, const checked_operation& o) noexcept { return resume(w, o, cut::lists); }
+
 status post_all(window_core& w, const fabric::region_key& region, const checked_operation& o, cut how,
                 request_node** request) noexcept {
   const operation_args& a = *o.args;
-  posting to(w, region, o);
+  std::unique_lock guard(w.ctx->lock());
+  posting to(w, region, o, &guard);
+  to.line_up(guard);
   const bool put = a.kind == call::put;
-  auto* here = static_cast<std::byte*>(put ? const_cast<void*>(a.origin) : a.result);
-  const std::uint64_t there = (w.kind == call::create_dynamic ? 0 : region.address) + o.offset;
-  bool read_already = put && o.contiguous && o.bytes <= to.caps().inline_bytes_max;
+  std::byte* here = origin_address(a);
+  const std::uint64_t there = target_address(w, region, o);
+  bool read_already = put && o.contiguous && o.bytes <= to.caps().inline_bytes_max && to.goes_on();
   if (a.by_value && put && o.contiguous && !to.caps().copies_by_cpu && !read_already && o.bytes <= copied_bytes_max) {
     here = to.copy(here, o.bytes);
     read_already = true;
@@ -222,11 +304,12 @@ status post_all(window_core& w, const fabric::region_key& region, const checked_
     to.tell_by_immediate();
     to.post({&local, 1}, {&remote, 1});
   } else if (how == cut::lists) {
-    post_lists(to, o, here, there);
+    post_lists(to, o, here, there, 0);
   } else {
-    post_pieces(to, o, here, there);
+    post_pieces(to, o, here, there, 0);
   }
-  return to.end(a.by_value && !read_already, request);
+  read_already = read_already && (to.goes_on() || o.bytes <= copied_bytes_max);  // a short value that is held is a copy
+  return to.end(a.by_value && !read_already, request, how == cut::lists ? resume_lists : resume_pairs);
 }
 
 /// And its signal.

@@ -18,7 +18,7 @@ namespace {
 status copy_alone(window_core& w, operation_record& op) noexcept {
   const fabric::region_key& region = w.identity_of(op.target)->region;
   operation_args args;
-  const checked_operation o = recall(w, op, args);
+  const checked_operation o = recall(w, w.state_of(op.target), op, args);
   status s = run_fabric(w, region, o, nullptr);
   if (s == status::peer_failed) w.ctx->lost(o.peer);
   if (s == status::not_supported) s = run_handler(w, o, nullptr);

@@ -8,6 +8,7 @@
 /// buffer is copied into the message: local completion is immediate but for results.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include "datatype/copy.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "xfer/copy_trial.hpp"
+#include "xfer/held_operations.hpp"
 #include "xfer/message_maker.hpp"
 
 namespace rma::detail {
@@ -25,7 +27,6 @@ constexpr std::uint64_t sends_per_look = 64;
 constexpr std::uint64_t line_bytes = 64;
 constexpr std::int64_t answer_lines_max = 186;  ///< three quarters of a ring, whose room is given back by quarters
 constexpr std::uint64_t promised_bytes_max = std::uint64_t{128} << 10;  ///< in several messages
-constexpr std::size_t queued_max = 16384;  ///< messages that wait for room before the origin waits, too
 constexpr std::uint64_t under_way_bytes_max = std::uint64_t{16} << 20;  ///< of one operation, in either direction
 
 void send(window_core& w, int to, context::peer& peer, message_maker& made, std::uint64_t ticket) noexcept {
@@ -101,57 +102,66 @@ void keep_pace(window_core& w, const context::peer& peer, std::uint64_t sent, st
   }
 }
 
-/// Until the queue of messages to the peer is no longer than that.
-status wait_for_room(window_core& w, int to, context::peer& peer, std::size_t queued) noexcept {
-  const status s = w.ctx->wait_for_peer(to, [&]() noexcept {
-    const std::lock_guard guard(w.ctx->lock());
-    return peer.waiting_count() <= queued;
-  });
-  if (s == status::peer_failed) w.ctx->blame(to);
-  return s;
+/// Sends what is left of an operation, of which `sent_bytes` have gone in messages, as far as there is room: no message
+/// of this rank waits, and of a large operation, which would fill the memory of both ends, no more than so much is under
+/// way. True if all of it has been sent. Uses the engine's scratch.
+bool send_rest(window_core& w, const checked_operation& o, context::peer& peer, std::uint64_t ticket,
+               std::uint64_t& sent_bytes) noexcept {
+  const std::size_t bytes_max = message_bytes_of(o, peer.network->caps().message_bytes_max);
+  const std::uint64_t messages_max =
+      o.bytes > under_way_bytes_max ? under_way_bytes_max / bytes_max : std::numeric_limits<std::uint64_t>::max();
+  message_maker made(w, o, bytes_max, w.team->rt->ops->scratch(bytes_max), sent_bytes);
+  for (bool last = false; !last; sent_bytes = made.made_bytes()) {
+    const bool full = peer.operations_sent - peer.operations_done.load(std::memory_order_relaxed) >= messages_max;
+    if (peer.waiting_count() != 0 || full) return false;
+    last = made.make();
+    send(w, o.peer, peer, made, ticket);
+  }
+  return true;
 }
 
-/// The messages of an operation take no more memory than so many, here or as answers at the target, however large it
-/// is; meanwhile others have their turns. False: what is left of it will not be done.
-bool keep_bounded(std::unique_lock<small_lock>& guard, window_core& w, int to, const context::peer& peer,
-                  std::uint64_t messages_max) noexcept {
-  const auto under_way = [&]() noexcept { return peer.operations_sent - peer.operations_done.load(); };
-  if (under_way() <= messages_max) return true;
-  const std::uint64_t sent = peer.operations_sent;
+status resume_handler(window_core& w, const checked_operation& o) noexcept {
+  operation_record& op = *std::exchange(o.record, nullptr);
+  context::peer& peer = *o.state->peer;
+  const bool all = send_rest(w, o, peer, ticket_of(o, op), op.posted);
+  o.state->last_operation = peer.operations_sent;
+  if (!all) return status::retry_queue_full;
+  w.team->rt->ops->await_acknowledgement(op, peer, o.state);
+  return status::posted;
+}
+
+/// The rest of the operation has to wait for room.
+status hold_rest(std::unique_lock<small_lock>& guard, window_core& w, const checked_operation& o, context::peer& peer,
+                 operation_record& op, std::uint64_t sent_bytes, request_node** request) noexcept {
+  engine& e = *w.team->rt->ops;
+  mark_sent(w, o.args->target, *o.state, peer);
+  e.track_message(op, *o.state);
+  hold_for_room(w, o, op, sent_bytes, resume_handler);
+  if (request != nullptr) *request = e.new_request(w, o.peer, op);
+  w.ctx->count(counter::operations_handler);
   guard.unlock();
-  const status s =
-      w.ctx->wait_for_peer(to, [&]() noexcept { return sent - peer.operations_done.load() <= messages_max / 2; });
-  guard.lock();
-  if (s == status::peer_failed) w.ctx->blame(to);
-  return s == status::done;
+  // The end of a fence epoch says what was sent in it, and a long value has no other place.
+  const bool is_counted = w.access == access_epoch::fence && w.fence != fence_kind::placed;
+  const bool is_long_value = o.args->by_value && o.bytes > copied_bytes_max;
+  if (!is_counted && !is_long_value) return status::posted;
+  const status s = await_room(w, o.args->target);
+  return s == status::done || request != nullptr ? status::posted : s;
 }
 
 }  // namespace
 
 status run_handler(window_core& w, const checked_operation& o, request_node** request) noexcept {
   if (o.args->target == w.team->rank) return run_own(w, o);
-  const int to = w.world_rank(o.args->target);
-  const std::size_t bytes_max = message_bytes_of(o, w.ctx->network_of(to).caps().message_bytes_max);
-  const bool lets_others_in = o.bytes > under_way_bytes_max && !o.contiguous;  // who use the engine's scratch
-  std::vector<std::byte> own(lets_others_in ? bytes_max : 0);
   std::unique_lock guard(w.ctx->lock());
-  message_maker made(w, o, bytes_max, lets_others_in ? std::span(own) : w.team->rt->ops->scratch(bytes_max));
-  context::peer& peer = w.ctx->peer_of(to);
+  context::peer& peer = w.ctx->peer_of(o.peer);
   operation_record& op = record_by_message(w, o, o.record, peer);
-  const std::uint64_t ticket = ticket_of(o, op);
-  bool last = false;
-  while (!last) {
-    last = made.make();
-    send(w, to, peer, made, ticket);
-    if (!last && o.bytes > under_way_bytes_max)
-      last = !keep_bounded(guard, w, to, peer, under_way_bytes_max / bytes_max);
-  }
-  keep_track(w, o.args->target, *o.state, to, peer, op, request);
-  const bool full = peer.waiting_count() > queued_max;
+  std::uint64_t sent_bytes = 0;
+  if (is_behind_others(o) || !send_rest(w, o, peer, ticket_of(o, op), sent_bytes))
+    return hold_rest(guard, w, o, peer, op, sent_bytes, request);
+  keep_track(w, o.args->target, *o.state, o.peer, peer, op, request);
   const std::uint64_t sent = peer.operations_sent;
   guard.unlock();
   look_for_answers(w, sent);
-  if (full) (void)wait_for_room(w, to, peer, queued_max / 2);
   return status::posted;
 }
 
@@ -217,6 +227,7 @@ namespace {
 bool is_plain(const window_core& w, const operation_args& a) noexcept {
   if (a.target_layout != nullptr || a.origin_layout != nullptr || a.signal >= 0 || w.ctx->deaths() != 0) return false;
   if (w.objections.load(std::memory_order_relaxed) != 0 || w.last_near.state->epoch != nullptr) return false;
+  if (w.last_near.state->queued.load(std::memory_order_relaxed) != 0) return false;
   if (w.access == access_epoch::fence) return w.fence != fence_kind::def;
   return w.last_near.view->held != 0;
 }

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xfer/held_operations.hpp"
 
+#include <array>
+#include <cstring>
+
+#include "core/assert.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "xfer/protocols.hpp"
 
@@ -9,9 +13,11 @@ namespace {
 
 constexpr std::uint64_t value_bytes_max = 64;
 
-/// The origin's data are gone when the call returns. An accumulate's may be: its inlined form does not say.
-bool is_value(const operation_args& a) noexcept {
-  return a.by_value || (a.kind == call::accumulate && a.bytes <= value_bytes_max);
+/// The origin's data are gone when the call returns. An atomic's may be: its inlined form does not say. Who gives a
+/// long value waits until it has gone.
+bool is_value(const operation_args& a, hold_reason why) noexcept {
+  if (a.by_value) return why != hold_reason::room || a.bytes <= copied_bytes_max;
+  return a.kind != call::put && a.bytes <= value_bytes_max;
 }
 
 void keep_shapes(operation_record& op, const checked_operation& o, engine& e) {
@@ -22,13 +28,10 @@ void keep_shapes(operation_record& op, const checked_operation& o, engine& e) {
   if (o.result != nullptr) shapes.result = *o.result;
 }
 
-}  // namespace
-
-operation_record& hold(window_core& w, const checked_operation& o, hold_reason why) {
+/// What the record has to say of the operation when it is carried out later.
+void fill(operation_record& op, const checked_operation& o, hold_reason why, engine& e) {
   const operation_args& a = *o.args;
-  engine& e = *w.team->rt->ops;
-  operation_record& op = e.new_operation();
-  op.detached = true;
+  op.held = why;
   op.origin = a.origin;
   op.into = static_cast<std::byte*>(a.result);
   op.bytes = o.bytes;
@@ -39,20 +42,56 @@ operation_record& hold(window_core& w, const checked_operation& o, hold_reason w
   op.kind = a.kind;
   op.op = a.op;
   op.type = a.type;
-  op.held = why;
   if (!o.contiguous) keep_shapes(op, o, e);
-  if (a.origin != nullptr && o.contiguous && is_value(a)) {
-    const auto* const from = static_cast<const std::byte*>(a.origin);
-    op.copy.assign(from, from + a.bytes);
-    op.origin = op.copy.data();
+  if (a.origin == nullptr || !o.contiguous) return;
+  if (a.kind == call::compare_and_swap) {
+    std::array<std::byte, 2 * word_bytes> both;
+    std::memcpy(both.data(), a.origin, a.bytes);
+    std::memcpy(both.data() + a.bytes, a.compare, a.bytes);
+    op.origin = op.keep(both.data(), 2 * a.bytes);
+  } else if (is_value(a, why)) {
+    op.origin = op.keep(a.origin, a.bytes);
   }
+}
+
+}  // namespace
+
+operation_record& hold(window_core& w, const checked_operation& o, hold_reason why) {
+  engine& e = *w.team->rt->ops;
+  RMA_ASSERT(o.state->held.empty() || o.state->held.front().held == why);
+  operation_record& op = e.new_operation();
+  op.detached = true;
+  fill(op, o, why, e);
   e.trace_operation(op, w, o);
   o.state->held.push_back(op);
   ++w.held_count;
   return op;
 }
 
-checked_operation recall(window_core& w, operation_record& op, operation_args& args) noexcept {
+void hold_for_room(window_core& w, const checked_operation& o, operation_record& op, std::uint64_t posted,
+                   resume_function resume) {
+  target_state& state = *o.state;
+  RMA_ASSERT(op.state == &state);
+  RMA_ASSERT(state.held.empty() || state.held.front().held == hold_reason::room);
+  fill(op, o, hold_reason::room, *w.team->rt->ops);
+  op.posted = posted;
+  op.resume = resume;
+  state.held.push_back(op);
+  state.window = &w;
+  w.team->rt->ops->add_waiting(state);
+}
+
+bool is_behind_others(const checked_operation& o) noexcept { return o.state->queued.load() != 0; }
+
+status await_room(window_core& w, int target) noexcept {
+  const target_state& state = w.state_of(target);
+  const int peer = w.world_rank(target);
+  const status s = w.ctx->wait_for_peer(peer, [&state]() noexcept { return state.queued.load() == 0; });
+  if (s == status::peer_failed) w.ctx->blame(peer);
+  return s;
+}
+
+checked_operation recall(window_core& w, target_state& state, operation_record& op, operation_args& args) noexcept {
   args.kind = op.kind;
   args.op = op.op;
   args.type = op.type;
@@ -62,11 +101,12 @@ checked_operation recall(window_core& w, operation_record& op, operation_args& a
   args.result = op.into;
   args.bytes = op.bytes;
   args.signal = op.signal;
+  if (op.kind == call::compare_and_swap) args.compare = static_cast<const std::byte*>(op.origin) + op.bytes;
   checked_operation o;
   o.args = &args;
   o.peer = w.world_rank(op.target);
-  o.far = w.is_far(op.target) ? &w.far(op.target) : nullptr;
-  o.state = &w.state_of(op.target);
+  o.far = w.is_far(op.target) ? static_cast<far_target*>(&state) : nullptr;
+  o.state = &state;
   o.offset = op.offset;
   o.bytes = op.bytes;
   o.contiguous = op.shapes == nullptr;

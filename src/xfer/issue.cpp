@@ -259,6 +259,10 @@ status run_remote(window_core& w, const placement& at, checked_operation& o, req
     if (o.args->target != w.team->rank && w.intranode && forced == user_memory::automatic) remember_near(w, o);
     return run_handler(w, o, request);
   }
+  if (is_behind_others(o)) {
+    o.choose("handler", "behind others that wait for room");
+    return run_handler(w, o, request);
+  }
   const fabric::capabilities& caps = w.ctx->network_of(w.world_rank(o.args->target)).caps();
   const bool has_ways = caps.one_sided || caps.copies_by_cpu;  // where the kernel refuses, there are others
   o.choose("handler", has_ways ? "RMA_USER_MEMORY=handler" : "the fabric's writes need the target");
@@ -302,6 +306,18 @@ attachment attached_at(const window_core& w, int target, std::uint64_t address) 
   return {};
 }
 
+fabric::region_key known_region(const window_core& w, const checked_operation& o) noexcept {
+  const int target = o.args->target;
+  if (w.kind == call::create_dynamic) {
+    const attachment range = attached_at(w, target, o.offset + static_cast<std::uint64_t>(o.lower()));
+    return o.far != nullptr ? range.wide : fabric::region_key{range.address, range.bytes, 0};
+  }
+  if (o.far != nullptr) return o.far->region;
+  const window_block* const block = w.identity_of(target);
+  if (block == nullptr) return {};
+  return o.atomic() && w.mode == accumulate_mode::device ? block->identity.wide : block->region;
+}
+
 status check_atomic(window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {
   const status s = check_types(w, a);
   return s != status::done ? s : check_alignment(a, offset, bytes);
@@ -329,6 +345,7 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
       if (const status s = w.epochs->send_held(w, a.target); s != status::done) return s;
       if (const status s = complete_target(w, a.target); s != status::done) return s;
     }
+    if (is_behind_others(o)) (void)w.ctx->progress();  // a stream of operations must not fill memory where it need not
     const bool device = o.atomic() && w.mode == accumulate_mode::device;
     const bool direct = at.mapped && !device && (!o.atomic() || w.mode != accumulate_mode::handler);
     o.choose(device ? "device" : "direct", device ? "the adapter owns atomicity" : "the target's memory is mapped");
@@ -340,6 +357,7 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
                                         : run_remote(w, at, o, request);
     if (o.far == nullptr) mark_stored(w.views[w.index_of(a.target)]);
     if (direct && w.watched) w.ctx->around().charge(work::copy, o.bytes);
+    if (is_behind_others(o)) w.team->rt->ops->keep_bounded();
     if (!ok(s) || s == status::posted) return s;  // posted: the last message carries the signal
     if (a.signal < 0) return s;
   }
@@ -402,7 +420,7 @@ status issue(window_view& view, const operation_args& a, request_node** request)
 
 status issue_held(window_core& w, operation_record& op) noexcept {
   operation_args args;
-  checked_operation o = recall(w, op, args);
+  checked_operation o = recall(w, w.state_of(op.target), op, args);
   status s = status::peer_failed;
   {
     const entry_scope in(w, args, o);

@@ -21,16 +21,18 @@ inline constexpr std::size_t operation_pieces_max = 64;
 /// room for a message.
 class message_maker {
  public:
-  message_maker(const window_core& w, const checked_operation& o, std::size_t bytes_max,
-                std::span<std::byte> scratch) noexcept
+  /// From byte `first` of the operation on.
+  message_maker(const window_core& w, const checked_operation& o, std::size_t bytes_max, std::span<std::byte> scratch,
+                std::uint64_t first = 0) noexcept
       : o_(o),
         bytes_max_(bytes_max),
         scratch_(scratch),
         carries_data_(o.args->kind == call::put || (o.atomic() && o.args->origin != nullptr)),
-        unit_(o.atomic() ? rma::bytes_of(o.args->type) : 1) {
+        unit_(o.atomic() ? rma::bytes_of(o.args->type) : 1),
+        made_(first) {
     if (!o.contiguous) {
-      target_.emplace(*o.target);
-      source_.emplace(*o.origin);
+      target_.emplace(*o.target, first);
+      source_.emplace(*o.origin, carries_data_ ? first : 0);
     }
     head_.window = w.id;
     head_.kind = o.args->kind;
@@ -60,6 +62,8 @@ class message_maker {
     return {front_.data(), sizeof head_ + head_.pieces * sizeof(target_rows)};
   }
   [[nodiscard]] std::span<const std::byte> data() const noexcept { return data_; }
+  /// Of the operation, in messages that were made.
+  [[nodiscard]] std::uint64_t made_bytes() const noexcept { return made_; }
   [[nodiscard]] std::size_t bytes() const noexcept {
     return sizeof head_ + head_.pieces * sizeof(target_rows) + data_.size();
   }
@@ -116,7 +120,7 @@ class message_maker {
   std::span<std::byte> scratch_;
   bool carries_data_;
   std::uint64_t unit_;
-  std::uint64_t made_ = 0;  ///< bytes of the operation that are in messages
+  std::uint64_t made_;  ///< bytes of the operation that are in messages
   operation_header head_{};
   std::optional<cursor> target_;
   std::optional<cursor> source_;

@@ -14,8 +14,9 @@
 #include <boost/intrusive/slist.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <memory>
 #include <string>
-#include <vector>
 
 #include "core/trace.hpp"
 #include "fabric/fabric.hpp"
@@ -27,7 +28,10 @@
 namespace rma::detail {
 
 class engine;
+struct checked_operation;
+struct operation_record;
 struct target_state;
+struct window_core;
 
 /// Why an operation is in its target's queue.
 enum class hold_reason : std::uint8_t {
@@ -35,7 +39,13 @@ enum class hold_reason : std::uint8_t {
   fence,   ///< fence "def": until the closing fence
   unlock,  ///< lock "two-sided": until the lock is asked for, with or without the epoch's end
   gather,  ///< until one call of the kernel makes several copies
+  room,    ///< until the network takes more: the rest of it, of which `posted` bytes have gone
 };
+
+/// Goes on with an operation that was held for room, whose record `o` names, as far as there is room now.
+/// `retry_queue_full`: not to its end; else the record is under way, or over. The caller holds the progress lock.
+using resume_function = status (*)(window_core& w, const checked_operation& o) noexcept;
+
 
 /// What the trace says of an operation when it ends.
 struct operation_note {
@@ -91,7 +101,7 @@ struct operation_record : fabric::completion {
   std::uint32_t protests = 0;     ///< the peer's, when it was sent
   target_state* state = nullptr;  ///< whose list it is in; null if in none
   std::uint64_t number = 0;       ///< of its last message, as the peer counts them
-  std::uint64_t value = 0;        ///< the old value of an atomic
+  std::uint64_t value = 0;        ///< the old value of an atomic; of a put, a small value that is put
 
   std::byte* into = nullptr;           ///< where the result goes that comes by message; null: it is not wanted
   std::uint64_t bytes = 0;             ///< of data
@@ -108,8 +118,28 @@ struct operation_record : fabric::completion {
   operation op = operation::replace;
   element type = element::u8;
   hold_reason held = hold_reason::none;
+  std::uint32_t copy_bytes = 0;  ///< there is room for in `copy`
 
-  std::vector<std::byte> copy;  ///< of what goes out, where the origin's memory may change meanwhile
+  std::uint64_t posted = 0;          ///< bytes of one that is held for room
+  resume_function resume = nullptr;  ///< of one that is held for room
+  /// Of what goes out, where the origin's memory may change meanwhile. Kept for the record's next user.
+  std::unique_ptr<std::byte[]> copy;
+
+  /// Copies what goes out, and returns where it is.
+  std::byte* keep(const void* from, std::size_t size) {
+    std::byte* const at = size <= sizeof value ? reinterpret_cast<std::byte*>(&value) : room_for(size);
+    if (at != from) std::memcpy(at, from, size);
+    return at;
+  }
+
+ private:
+  std::byte* room_for(std::size_t size) {
+    if (copy_bytes < size) {
+      copy = std::make_unique<std::byte[]>(size);
+      copy_bytes = static_cast<std::uint32_t>(size);
+    }
+    return copy.get();
+  }
 };
 static_assert(sizeof(operation_record) <= 192);
 

@@ -122,6 +122,7 @@ status run_plain(window_core& w, const operation_args& a, bool requested) noexce
   if (a.target_layout != nullptr || a.origin_layout != nullptr) return status::not_supported;
   far_target& far = *w.last_far_target;
   if (w.objections.load(std::memory_order_relaxed) != 0) return status::not_supported;
+  if (far.queued.load(std::memory_order_relaxed) != 0) return status::not_supported;
   if (!far.plain || far.held == 0 || a.signal >= 0 || w.ctx->deaths() != 0) return status::not_supported;
   std::uint64_t offset = 0;
   if (a.bytes == 0 || !lies_within(far.bytes, w.unit, a, offset)) return status::not_supported;

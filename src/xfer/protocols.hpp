@@ -12,6 +12,7 @@
 namespace rma::detail {
 
 inline constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);  ///< of an adapter's atomics
+inline constexpr std::uint64_t copied_bytes_max = 512;              ///< of a value: cheaper to copy than to wait for
 
 class copy_trial;
 
@@ -42,6 +43,9 @@ struct checked_operation {
   [[nodiscard]] bool fetches() const noexcept { return args->kind != call::put && args->kind != call::accumulate; }
   [[nodiscard]] bool atomic() const noexcept { return args->kind != call::put && args->kind != call::get; }
 };
+
+/// The region that a checked operation falls into, as far as is known without asking its target; bytes 0: none is.
+fabric::region_key known_region(const window_core& w, const checked_operation& o) noexcept;
 
 /// Whether a contiguous operation lies within the target's part of `limit` bytes; `offset`: how far from its start.
 inline bool lies_within(std::uint64_t limit, std::uint64_t unit, const operation_args& a,

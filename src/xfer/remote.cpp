@@ -156,6 +156,7 @@ status find_far_table(window_core& w, int target, far_target& far) noexcept {
       if (const status again = read_head(head); again != status::done) return again;
       if (head.version.load() != version) continue;
     }
+    const std::lock_guard guard(w.ctx->lock());  // what waits for room looks there, whoever makes it go on
     far.table = std::move(table);
     far.table_version = version;
     return status::done;
@@ -166,7 +167,7 @@ status find_far_table(window_core& w, int target, far_target& far) noexcept {
 void ask_placed(window_core& w, int target) noexcept {
   if (!w.is_far(target)) return;
   far_target& far = w.far(target);
-  if (!far.unplaced) return;
+  if (!far.unplaced || far.queued.load() != 0) return;  // asked for behind the last of them
   far.unplaced = false;
   engine& e = *w.team->rt->ops;
   const int rank = w.world_rank(target);

@@ -147,6 +147,8 @@ struct target_state {
   std::uint64_t last_promised = 0;   ///< of these, the last that the target is bound to handle
   operation_record::queue held;      ///< see held_operations.hpp; these two are guarded by the progress lock
   operation_record::list under_way;
+  word64 queued{};                  ///< of `held`, those that wait for room; 0 is stored after all else that they change
+  window_core* window = nullptr;    ///< set when one waits for room
   word64 fabric_pending{};          ///< of these, those that the fabric has
   word32 fabric_failed{};           ///< minus the status of one that failed, or was turned down, and was not reported
   std::uint32_t failures = 0;       ///< how many; these three are written by who holds the progress lock

@@ -30,6 +30,12 @@ world_options options_of(const Config& job) {
   o.settings = job.settings;
   o.topology = job.topology.empty() ? default_topology : std::string_view(job.topology);
   if (job.faults) o.today = storm(job.seed);
+  if (job.send_queue != 0) o.today.send_queue = job.send_queue;
+  for (const Outage& each : job.outages) {
+    if (each.from.count() < 0 || each.until < each.from)
+      throw Error(status::bad_argument, "an outage of the links begins before 0, or ends before it begins");
+    o.today.all_down.push_back({each.from.count() * 1000, each.until.count() * 1000});
+  }
   if (job.errors) o.today.failed_one_in = error_rate(job.seed);
   if (!job.breach.empty()) o.today.broken = breach_named(job.breach);
   o.watch_network = job.watch_network;

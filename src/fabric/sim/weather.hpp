@@ -65,6 +65,10 @@ struct weather {
   std::uint32_t outages = 0;     ///< links that go down for a while
   time_ps outage_ps = 0;         ///< how long, at most
   time_ps outages_until_ps = 0;  ///< they begin before that
+  struct span {
+    time_ps from_ps, until_ps;
+  };
+  std::vector<span> all_down{};  ///< when no link carries anything
 };
 
 /// A network that keeps every promise that a network can make.

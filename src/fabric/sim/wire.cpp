@@ -56,6 +56,10 @@ wire::wire(world& job, const parameters& constants, const topology& over, const 
     const auto for_ps = static_cast<time_ps>(dice_.below(static_cast<std::uint64_t>(weather_.outage_ps)));
     model_.set_link_down(link, from_ps, from_ps + for_ps);
   }
+  for (const weather::span& each : weather_.all_down) {
+    for (std::size_t link = 0; link < over.links(); ++link)
+      model_.set_link_down(static_cast<link_id>(link), each.from_ps, each.until_ps);
+  }
 }
 
 void wire::join(int rank, sim_fabric& fabric) { fabrics_[static_cast<std::size_t>(rank)] = &fabric; }
