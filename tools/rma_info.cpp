@@ -12,6 +12,7 @@
 #include <string>
 #include <utility>
 
+#include "rma/protocols.hpp"
 #include "rma/rma.hpp"
 
 namespace {
@@ -56,6 +57,8 @@ int inform() {
     std::string text;
     add(text, "rma {}\nranks {}, on this node {}\n\nfabrics\n", rma::version(), rt.size(), on_node);
     for (const std::string& f : rt.fabrics()) add(text, "  {}\n", f);
+    add(text, "\nprotocols\n");
+    for (const std::string& p : rma::protocols()) add(text, "  {}\n", p);
     add(text, "\nwaits\n  {}\n", rt.waits());
     add_routes(text, rt);
     add_settings(text, rt);

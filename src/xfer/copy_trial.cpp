@@ -22,13 +22,14 @@ plain_way plain_way_of(const copy_choice& next) noexcept {
   return next.way == copy_way::fabric ? plain_way::kernel : plain_way::message;
 }
 
-/// A copy that fits one message, but may take less time by the kernel.
-bool goes_by_experience(const window_core& w, const checked_operation& o) noexcept {
-  return o.bytes > always_message_max && o.bytes <= one_message_max && can_share(w, o) &&
-         w.team->rt->ops->forced() == user_memory::automatic;
-}
-
 }  // namespace
+
+bool has_ways(const window_core& w, const checked_operation& o) noexcept {
+  if (!w.intranode || o.atomic() || o.bytes <= always_message_max || !can_share(w, o)) return false;
+  const user_memory forced = w.team->rt->ops->forced();
+  if (o.bytes <= one_message_max) return forced == user_memory::automatic;
+  return forced != user_memory::handler && forced != user_memory::cma;
+}
 
 plain_way next_plain_way(window_core& w, const operation_args& a) noexcept {
   if (!w.last_near.tries_ways) return plain_way::message;
@@ -55,6 +56,13 @@ copy_trial::copy_trial(window_core& w, const checked_operation& o) noexcept
   if (choice_.measured) began_ns_ = around_.now_ns();
 }
 
+std::int64_t copy_trial::estimate_ns(copy_way way) const noexcept {
+  if (way == choice_.way) return 0;
+  const auto index = static_cast<std::size_t>(way);
+  const std::uint32_t cost_ns = record_ == nullptr ? 0 : record_->load().figures[index].cost_ns;
+  return cost_ns != 0 ? std::int64_t{cost_ns} : std::int64_t{copy_cost_max_ns} + static_cast<std::int64_t>(index);
+}
+
 status copy_trial::over(status s) noexcept {
   if (record_ == nullptr) return s;
   if (s == status::done && choice_.measured) {
@@ -66,48 +74,6 @@ status copy_trial::over(status s) noexcept {
   if (s == status::not_supported)
     record_->store(after_refusal(experience_of(*record_, bytes_), choice_.way), choice_.way);
   return s;
-}
-
-status run_short(window_core& w, const fabric::region_key& region, checked_operation& o,
-                 request_node** request) noexcept {
-  o.choose("handler", "the target is inside the library and bound to answer");
-  if (!goes_by_experience(w, o)) return run_promised(w, o, request);
-  copy_trial trial(w, o);
-  if (trial.way() == copy_way::fabric) {
-    // Puts of one origin to one place take effect in order, whatever way each goes.
-    if (const status s = complete_promised(w, o.args->target); s != status::done) return s;
-    o.choose("fabric", trial.why());
-    if (const status s = trial.over(copy_here(w, region, o, 0, o.bytes)); s != status::not_supported) return s;
-    o.choose("handler", "the fabric refused");
-    return run_promised(w, o, request);
-  }
-  o.choose("handler", trial.why());
-  const status s = run_promised(w, o, request);
-  if (s != status::posted) return s;
-  const status arrived = trial.measured() ? complete_promised(w, o.args->target) : status::done;
-  if (arrived == status::done) (void)trial.over(status::done);
-  return s;  // what became of the target, the flush will say
-}
-
-status run_large(window_core& w, const fabric::region_key& region, checked_operation& o) noexcept {
-  if (o.bytes <= one_message_max || !can_share(w, o)) {
-    o.choose("fabric", o.contiguous ? "the target computes or sleeps" : "many rows, or the target computes or sleeps");
-    return status::not_supported;
-  }
-  copy_trial trial(w, o);
-  if (trial.way() == copy_way::staged) {
-    o.choose("staged", trial.why());
-    if (const status s = run_staged(w, region, o, trial); s != status::not_supported) return trial.over(s);
-  }
-  const bool instead = trial.way() == copy_way::staged && trial.learns();
-  if (trial.way() == copy_way::shared || instead) {
-    o.choose("shared", instead ? "no slots are free" : trial.why());
-    const status s = run_shared(w, region, o);
-    if (s != status::not_supported) return instead ? s : trial.over(s);
-  }
-  const bool alone = trial.way() == copy_way::fabric;
-  o.choose("fabric", alone ? trial.why() : "the target computes or sleeps");
-  return alone ? trial.over(copy_here(w, region, o, 0, o.bytes)) : status::not_supported;
 }
 
 }  // namespace rma::detail

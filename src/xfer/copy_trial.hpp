@@ -16,6 +16,9 @@ inline constexpr std::uint64_t always_message_max = 1024;
 /// How the next put or get of the target used last goes, if it is larger. It is counted, but for the general way.
 plain_way next_plain_way(window_core& w, const operation_args& a) noexcept;
 
+/// Whether a copy goes by experience, or by a forced way that takes part of the target.
+bool has_ways(const window_core& w, const checked_operation& o) noexcept;
+
 /// Goes by experience, unless a way is forced.
 class copy_trial {
  public:
@@ -26,8 +29,8 @@ class copy_trial {
   [[nodiscard]] copy_way way() const noexcept { return choice_.way; }
   [[nodiscard]] const char* why() const noexcept { return choice_.why; }
   [[nodiscard]] bool measured() const noexcept { return choice_.measured; }
-  /// It goes by experience.
-  [[nodiscard]] bool learns() const noexcept { return record_ != nullptr; }
+  /// What a copy of this size has taken by that way; 0: it is that way's turn.
+  [[nodiscard]] std::int64_t estimate_ns(copy_way way) const noexcept;
   /// This copy uses memory for the first time.
   void is_first_use() noexcept { first_use_ = true; }
   /// It was made, or refused; returns `s`.

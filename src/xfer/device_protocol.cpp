@@ -92,7 +92,8 @@ class device_run {
     auto* const old = reinterpret_cast<std::uint64_t*>(a.result);
     return post([=, this](operation_record& op) noexcept {
       std::uint64_t& result = old != nullptr ? *old : op.value;  // null: its request was dropped
-      return network_.compare_swap(peer_, region_, region_.address + o_.offset, expected, desired, result, token_of(op));
+      return network_.compare_swap(peer_, region_, region_.address + o_.offset, expected, desired, result,
+                                   token_of(op));
     });
   }
 

@@ -101,7 +101,8 @@ void engine::await_acknowledgement(operation_record& op, context::peer& peer, ta
   op.number = peer.operations_sent;
   if (peer.sent == nullptr) peer.sent = &sent_[&peer];
   peer.sent->waiting.push_back(op);
-  if (state != nullptr && op.state == nullptr) track_message(op, *state);  // one that has waited for room is in the list
+  if (state != nullptr && op.state == nullptr)
+    track_message(op, *state);  // one that has waited for room is in the list
 }
 
 // A failure is counted at the target until its own user, or a call that completes the target, has reported it.

@@ -26,7 +26,6 @@ constexpr unsigned looks_for_room = 200;  ///< a target that makes no room for s
 constexpr std::uint64_t sends_per_look = 64;
 constexpr std::uint64_t line_bytes = 64;
 constexpr std::int64_t answer_lines_max = 186;  ///< three quarters of a ring, whose room is given back by quarters
-constexpr std::uint64_t promised_bytes_max = std::uint64_t{128} << 10;  ///< in several messages
 constexpr std::uint64_t under_way_bytes_max = std::uint64_t{16} << 20;  ///< of one operation, in either direction
 
 void send(window_core& w, int to, context::peer& peer, message_maker& made, std::uint64_t ticket) noexcept {
@@ -103,8 +102,8 @@ void keep_pace(window_core& w, const context::peer& peer, std::uint64_t sent, st
 }
 
 /// Sends what is left of an operation, of which `sent_bytes` have gone in messages, as far as there is room: no message
-/// of this rank waits, and of a large operation, which would fill the memory of both ends, no more than so much is under
-/// way. True if all of it has been sent. Uses the engine's scratch.
+/// of this rank waits, and of a large operation, which would fill the memory of both ends, no more than so much is
+/// under way. True if all of it has been sent. Uses the engine's scratch.
 bool send_rest(window_core& w, const checked_operation& o, context::peer& peer, std::uint64_t ticket,
                std::uint64_t& sent_bytes) noexcept {
   const std::size_t bytes_max = message_bytes_of(o, peer.network->caps().message_bytes_max);

@@ -194,104 +194,9 @@ status locate(window_core& w, const checked_operation& o, placement& at) noexcep
   return status::done;
 }
 
-/// Whether the target's handler does it, rather than the fabric.
-bool handler_is_better(const window_core& w, const placement& at, checked_operation& o) noexcept {
-  const fabric::capabilities& caps = w.ctx->wide()->caps();
-  o.choose("handler", "the handlers own atomicity");
-  if (o.atomic()) return true;
-  o.choose("handler", "RMA_USER_MEMORY=handler");
-  if (w.team->rt->ops->forced() == user_memory::handler) return true;
-  o.choose("handler", "the target's memory is not registered");
-  if (!at.registered) return true;
-  o.choose("handler", "fence def: data and synchronisation in one message");
-  if (w.fences.issuing && is_small_for_def(o.contiguous, o.bytes)) return true;
-  o.choose("handler", "the fabric's writes need the target");
-  const std::size_t most = o.contiguous  ? caps.handler_bytes_max
-                           : o.fetches() ? caps.handler_pieces_bytes_max
-                                         : std::max(caps.handler_pieces_bytes_max, caps.message_bytes_max);
-  const bool scheme_is_asked_for = !o.contiguous && w.scheme_of_layouts != layout_scheme::automatic;
-  if (!caps.one_sided && o.bytes <= most && !scheme_is_asked_for) return true;
-  o.choose("fabric", "the target is on another node");
-  return false;
-}
-
-/// A put or get whose data are not contiguous, by one of the schemes for that.
-status run_scheme(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
-  const choice made = choose_protocol(w, at, o);
-  o.choose(made.chosen->name.data(), made.why);
-  return made.chosen->start(w, at, o, request);
-}
-
-/// A target on another node.
-status run_far(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
-  if (handler_is_better(w, at, o)) return run_handler(w, o, request);
-  return o.contiguous ? run_fabric(w, *at.region, o, request) : run_scheme(w, at, o, request);
-}
-
-/// The next operation on this target takes the short way, unless something in the window stands against that for good.
-void remember_near(window_core& w, const checked_operation& o) noexcept {
-  const int target = o.args->target;
-  if (target == w.last_near.target || w.attended || w.defers || w.kind == call::create_dynamic) return;
-  if (w.view_at(target) == nullptr || w.view_at(target)->base != nullptr) return;
-  const window_block& theirs = *w.identity_of(target);
-  fabric::network& network = w.ctx->network_of(o.peer);
-  const bool tries_ways = network.caps().copies_by_cpu && w.team->rt->ops->forced() == user_memory::automatic;
-  w.last_near = {target,         o.peer,    theirs.identity.bytes, o.state, w.view_at(target), &network,
-                 &theirs.region, tries_ways};
-}
-
-/// By the kernel's copy or the network's, or where they refuse by messages.
-status run_fabric_or_handler(window_core& w, const fabric::region_key& region, checked_operation& o,
-                             request_node** request) noexcept {
-  const status s = run_fabric(w, region, o, request);
-  if (s == status::peer_failed) w.ctx->lost(w.world_rank(o.args->target));
-  if (s != status::not_supported) return s;
-  o.choose("handler", "the fabric refused");
-  return run_handler(w, o, request);
-}
-
-status run_remote(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
-  const fabric::region_key& region = *at.region;
-  o.choose("handler", o.atomic() ? "the handlers own atomicity" : "this rank's own memory");
-  const user_memory forced = w.team->rt->ops->forced();
-  w.ctx->look_for_others();
-  if (o.atomic() || o.args->target == w.team->rank) {
-    if (o.args->target != w.team->rank && w.intranode && forced == user_memory::automatic) remember_near(w, o);
-    return run_handler(w, o, request);
-  }
-  if (is_behind_others(o)) {
-    o.choose("handler", "behind others that wait for room");
-    return run_handler(w, o, request);
-  }
-  const fabric::capabilities& caps = w.ctx->network_of(w.world_rank(o.args->target)).caps();
-  const bool has_ways = caps.one_sided || caps.copies_by_cpu;  // where the kernel refuses, there are others
-  o.choose("handler", has_ways ? "RMA_USER_MEMORY=handler" : "the fabric's writes need the target");
-  if (forced == user_memory::handler || !has_ways) return run_handler(w, o, request);
-  if (!w.intranode && !o.contiguous && w.scheme_of_layouts != layout_scheme::automatic)
-    return run_scheme(w, at, o, request);
-  if (!w.intranode || forced == user_memory::cma) {
-    o.choose("fabric", w.intranode ? "RMA_USER_MEMORY=cma" : "RMA_INTRANODE=off");
-    return run_fabric_or_handler(w, region, o, request);
-  }
-  if (const status s = run_short(w, region, o, request); s != status::not_supported) {
-    remember_near(w, o);
-    return s;
-  }
-  // Puts of one origin to one place take effect in order, whatever way each goes.
-  if (const status s = complete_promised(w, o.args->target); s != status::done) return s;
-  if (const status s = run_large(w, region, o); s != status::not_supported) return s;
-  return run_fabric_or_handler(w, region, o, request);
-}
-
 /// run_plain may be able to do it.
 bool is_last_far(const window_core& w, const operation_args& a) noexcept {
   return w.last_far_target != nullptr && a.target == w.last_far && !w.defers && w.last_far_target->epoch == nullptr;
-}
-
-/// So much is copied while other threads are in the window.
-bool is_long_copy(const checked_operation& o) noexcept {
-  constexpr std::uint64_t long_bytes = 4096;
-  return !o.atomic() && o.bytes >= long_bytes;
 }
 
 }  // namespace
@@ -346,17 +251,8 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
       if (const status s = complete_target(w, a.target); s != status::done) return s;
     }
     if (is_behind_others(o)) (void)w.ctx->progress();  // a stream of operations must not fill memory where it need not
-    const bool device = o.atomic() && w.mode == accumulate_mode::device;
-    const bool direct = at.mapped && !device && (!o.atomic() || w.mode != accumulate_mode::handler);
-    o.choose(device ? "device" : "direct", device ? "the adapter owns atomicity" : "the target's memory is mapped");
-    if (direct && w.trace != nullptr) o.why = why_direct(w, w.views[w.index_of(a.target)], o);
-    const absence out(w, direct && !w.fences.issuing && is_long_copy(o));
-    const status s = device             ? run_device(w, *at.region, o, request)
-                     : o.far != nullptr ? run_far(w, at, o, request)
-                     : direct           ? run_direct(w, w.views[w.index_of(a.target)], at.base, o)
-                                        : run_remote(w, at, o, request);
+    const status s = run_protocol(w, at, o, request);
     if (o.far == nullptr) mark_stored(w.views[w.index_of(a.target)]);
-    if (direct && w.watched) w.ctx->around().charge(work::copy, o.bytes);
     if (is_behind_others(o)) w.team->rt->ops->keep_bounded();
     if (!ok(s) || s == status::posted) return s;  // posted: the last message carries the signal
     if (a.signal < 0) return s;

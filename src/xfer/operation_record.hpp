@@ -46,7 +46,6 @@ enum class hold_reason : std::uint8_t {
 /// `retry_queue_full`: not to its end; else the record is under way, or over. The caller holds the progress lock.
 using resume_function = status (*)(window_core& w, const checked_operation& o) noexcept;
 
-
 /// What the trace says of an operation when it ends.
 struct operation_note {
   trace_file* into = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The ways to carry out one operation. `issue` has checked it and chooses.
+/// The ways to carry out one operation that was checked; src/xfer/protocol has the table of them.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,9 @@
 
 namespace rma::detail {
 
-inline constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);  ///< of an adapter's atomics
-inline constexpr std::uint64_t copied_bytes_max = 512;              ///< of a value: cheaper to copy than to wait for
+inline constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);             ///< of an adapter's atomics
+inline constexpr std::uint64_t promised_bytes_max = std::uint64_t{128} << 10;  ///< of pieces in several messages
+inline constexpr std::uint64_t copied_bytes_max = 512;  ///< of a value: cheaper to copy than to wait for
 
 class copy_trial;
 
@@ -29,6 +30,7 @@ struct checked_operation {
   const Layout* target = nullptr;
   const Layout* result = nullptr;              ///< of get_accumulate; else null
   mutable operation_record* record = nullptr;  ///< of one that was held; null: none yet, or a protocol has adopted it
+  copy_trial* trial = nullptr;                 ///< of a copy between processes that goes by experience; else null
   const char* protocol = "none";               ///< for the trace: what carries it out, and why
   const char* why = "refused";
   void choose(const char* chosen, const char* reason) noexcept {
@@ -81,15 +83,6 @@ status run_shared(window_core& w, const fabric::region_key& region, const checke
 /// `not_supported` if the target is not certain to take part: nothing happened.
 status run_staged(window_core& w, const fabric::region_key& region, const checked_operation& o,
                   copy_trial& trial) noexcept;
-
-/// A put or get of another process's private memory in a message, if the target is certain to handle it, unless the
-/// fabric has been faster for its size. `not_supported`: as for run_promised.
-status run_short(window_core& w, const fabric::region_key& region, checked_operation& o,
-                 request_node** request) noexcept;
-
-/// A large put or get of another process's private memory by staged, shared or the fabric alone, whatever has been the
-/// fastest for its size. Done when it returns. `not_supported`: nothing happened, and it is the fabric's.
-status run_large(window_core& w, const fabric::region_key& region, checked_operation& o) noexcept;
 
 /// fabric: the network's own write and read. Puts and gets only.
 status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,

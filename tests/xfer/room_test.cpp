@@ -160,7 +160,8 @@ void mixed_rounds(Runtime& rt, std::uint64_t seed, bool puts_keep_order) {
     const word theirs = (seed + round) * 1000;
     for (std::size_t i = 0; i < run; ++i) require(mine[i] == theirs + i, fmt::format("round {}: put {}", round, i));
     const bool is_last = mine[run] == theirs + 50;
-    require(is_last || (!puts_keep_order && mine[run] > theirs && mine[run] < theirs + 50), fmt::format("round {}: values of {} out of order", round, left));
+    require(is_last || (!puts_keep_order && mine[run] > theirs && mine[run] < theirs + 50),
+            fmt::format("round {}: values of {} out of order", round, left));
     for (std::size_t i = 0; i < shaped; ++i) {
       require(mine[run + 2 + 3 * i] == theirs + 7 * i, fmt::format("round {}: row {}", round, i));
     }

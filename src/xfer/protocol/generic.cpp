@@ -18,8 +18,7 @@ struct generic {
   }
 
   static std::int64_t estimate_ns(const window_core& w, const checked_operation& o) noexcept {
-    const fabric::transfer_costs& costs = w.ctx->network_of(o.peer).caps().costs;
-    return costs.message_ns + static_cast<std::int64_t>(static_cast<double>(o.bytes) * costs.message_byte_ns);
+    return message_estimate_ns(w, o);
   }
 
   static status start(window_core& w, const placement&, const checked_operation& o, request_node** request) noexcept {

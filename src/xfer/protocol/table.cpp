@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "xfer/copy_trial.hpp"
 #include "xfer/protocol/rows.hpp"
 
 namespace rma::detail {
 namespace {
+
+constexpr std::uint32_t bit_of(std::size_t row) noexcept { return std::uint32_t{1} << row; }
+static_assert(std::size(protocol_rows) <= 32);
 
 /// The target makes progress while the operation is under way: it has a thread for that, or will take part in the end
 /// of the epoch. Elsewhere `auto` leaves operations one-sided that are.
@@ -11,29 +15,148 @@ bool target_serves(const window_core& w, const checked_operation& o) noexcept {
   return active || w.ctx->config().on(knob::progress_thread) || !w.ctx->network_of(o.peer).caps().one_sided;
 }
 
+/// Whether one of the schemes for layouts carries the operation out: between nodes, or where a scheme is asked for.
+bool goes_by_scheme(const window_core& w, const placement& at, const checked_operation& o) noexcept {
+  if (o.contiguous || at.mapped || only_by_handler(w, at, o) != nullptr) return false;
+  return o.far != nullptr || (!w.intranode && w.scheme_of_layouts != layout_scheme::automatic);
+}
+
+route choose_scheme(const window_core& w, const placement& at, const checked_operation& o,
+                    std::uint32_t tried) noexcept {
+  const protocol* best = &generic_protocol;
+  std::int64_t best_ns = INT64_MAX;
+  const char* why = "no other scheme can";
+  for (std::size_t row = 0; row < std::size(protocol_rows); ++row) {
+    const protocol& each = *protocol_rows[row];
+    if (each.scheme == layout_scheme::automatic || (tried & bit_of(row)) != 0) continue;
+    const bool asked_for = each.scheme == w.scheme_of_layouts;
+    if (const char* const reason = each.refuses(w, at, o); reason != nullptr) {
+      if (asked_for) return {&generic_protocol, reason};
+      continue;
+    }
+    if (asked_for) return {&each, w.layout_why};
+    if (each.needs_target && !target_serves(w, o)) continue;
+    const std::int64_t ns = each.estimate_ns(w, o);
+    why = best_ns == INT64_MAX ? "auto: no other scheme can" : "auto: the least estimate";
+    if (ns >= best_ns) continue;
+    best = &each;
+    best_ns = ns;
+  }
+  return {best, why};
+}
+
+/// What has been learned of a copy by the protocol that made it.
+status learn(window_core& w, const checked_operation& o, const protocol& made, status s) noexcept {
+  copy_trial& trial = *o.trial;
+  const copy_way way = &made == &fabric_protocol   ? copy_way::fabric
+                       : &made == &shared_protocol ? copy_way::shared
+                                                   : copy_way::staged;
+  if (way != trial.way()) return s;
+  if (&made != &promised_protocol) return s == status::not_supported && way != copy_way::fabric ? s : trial.over(s);
+  if (s != status::posted) return s;
+  const status arrived = trial.measured() ? complete_promised(w, o.args->target) : status::done;
+  if (arrived == status::done) (void)trial.over(status::done);
+  return s;  // what became of the target, the flush will say
+}
+
+status start_best(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
+  for (std::uint32_t tried = 0;;) {
+    const route best = choose_protocol(w, at, o, tried);
+    o.choose(best.chosen->name.data(), best.why);
+    status s = best.chosen->start(w, at, o, request);
+    if (o.trial != nullptr) s = learn(w, o, *best.chosen, s);
+    if (s != status::not_supported || best.chosen == &handler_protocol) return s;
+    for (std::size_t row = 0; row < std::size(protocol_rows); ++row) {
+      if (protocol_rows[row] == best.chosen) tried |= bit_of(row);
+    }
+    if (best.chosen == &generic_protocol) return s;
+  }
+}
+
+/// The next operation on this target takes the short way, unless something in the window stands against that for good.
+void remember_near(window_core& w, const checked_operation& o) noexcept {
+  const int target = o.args->target;
+  if (target == w.last_near.target || w.attended || w.defers || w.kind == call::create_dynamic) return;
+  if (w.view_at(target) == nullptr || w.view_at(target)->base != nullptr) return;
+  const window_block& theirs = *w.identity_of(target);
+  fabric::network& network = w.ctx->network_of(o.peer);
+  const bool tries_ways = network.caps().copies_by_cpu && w.team->rt->ops->forced() == user_memory::automatic;
+  w.last_near = {target,         o.peer,    theirs.identity.bytes, o.state, w.view_at(target), &network,
+                 &theirs.region, tries_ways};
+}
+
+/// Another process of this node, whose memory is not mapped, or this rank's own, where handlers own it.
+status run_near(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
+  w.ctx->look_for_others();
+  status s = status::done;
+  if (has_ways(w, o) && o.args->target != w.team->rank) {
+    copy_trial trial(w, o);
+    o.trial = &trial;
+    s = start_best(w, at, o, request);
+    o.trial = nullptr;
+  } else {
+    s = start_best(w, at, o, request);
+  }
+  const bool is_short = o.protocol == promised_protocol.name.data() || (has_ways(w, o) && o.bytes <= one_message_max);
+  const bool is_atomic = o.atomic() && w.intranode && w.team->rt->ops->forced() == user_memory::automatic;
+  if (ok(s) && o.args->target != w.team->rank && (is_short || is_atomic)) remember_near(w, o);
+  return s;
+}
+
+/// A contiguous operation between nodes: the answer is kept where nothing changes it.
+status run_route(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
+  const std::size_t size_class = o.bytes > w.ctx->wide()->caps().handler_bytes_max ? 1 : 0;
+  route& known = o.far->routes[o.atomic() ? 2 : size_class];
+  if (known.chosen == nullptr) known = choose_protocol(w, at, o);
+  o.choose(known.chosen->name.data(), known.why);
+  const status s = known.chosen->start(w, at, o, request);
+  return s == status::not_supported ? start_best(w, at, o, request) : s;
+}
+
 }  // namespace
 
 std::span<const protocol* const> protocols() noexcept { return protocol_rows; }
 
-choice choose_protocol(const window_core& w, const placement& at, const checked_operation& o) noexcept {
-  const protocol* best = &generic_protocol;
+const char* only_near(const window_core& w, const placement& at, const checked_operation& o) noexcept {
+  if (o.far != nullptr) return "the target is on another node";
+  if (at.mapped) return "the target's memory is mapped";
+  if (!w.intranode) return "RMA_INTRANODE=off";
+  if (w.team->rt->ops->forced() == user_memory::cma) return "RMA_USER_MEMORY=cma";
+  return only_by_handler(w, at, o);
+}
+
+std::int64_t message_estimate_ns(const window_core& w, const checked_operation& o) noexcept {
+  const fabric::transfer_costs& costs = w.ctx->network_of(o.peer).caps().costs;
+  return costs.message_ns + static_cast<std::int64_t>(static_cast<double>(o.bytes) * costs.message_byte_ns);
+}
+
+std::int64_t transfer_estimate_ns(const window_core& w, const checked_operation& o) noexcept {
+  const fabric::transfer_costs& costs = w.ctx->network_of(o.peer).caps().costs;
+  return costs.write_ns + static_cast<std::int64_t>(static_cast<double>(o.bytes) * costs.byte_ns);
+}
+
+route choose_protocol(const window_core& w, const placement& at, const checked_operation& o,
+                      std::uint32_t tried) noexcept {
+  if (goes_by_scheme(w, at, o)) return choose_scheme(w, at, o, tried);
+  const protocol* best = &handler_protocol;
   std::int64_t best_ns = INT64_MAX;
-  const char* why = "no other scheme can";
-  for (const protocol* const each : protocol_rows) {
-    const bool asked_for = each->scheme == w.scheme_of_layouts;
-    if (const char* const reason = each->refuses(w, at, o); reason != nullptr) {
-      if (asked_for) return {&generic_protocol, reason};
-      continue;
-    }
-    if (asked_for) return {each, w.layout_why};
-    if (each->needs_target && !target_serves(w, o)) continue;
-    const std::int64_t ns = each->estimate_ns(w, o);
-    why = best_ns == INT64_MAX ? "auto: no other scheme can" : "auto: the least estimate";
+  for (std::size_t row = 0; row < std::size(protocol_rows); ++row) {
+    const protocol& each = *protocol_rows[row];
+    if (each.scheme != layout_scheme::automatic || (tried & bit_of(row)) != 0) continue;
+    if (each.refuses(w, at, o) != nullptr) continue;
+    const std::int64_t ns = each.estimate_ns(w, o);
     if (ns >= best_ns) continue;
-    best = each;
+    best = &each;
     best_ns = ns;
   }
-  return {best, why};
+  return {best, best->why != nullptr ? best->why(w, at, o) : "the least estimate"};
+}
+
+status run_protocol(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
+  if (o.far != nullptr && o.contiguous && w.kind != call::create_dynamic && !w.fences.issuing) [[likely]]
+    return run_route(w, at, o, request);
+  if (o.far != nullptr || at.mapped) return start_best(w, at, o, request);
+  return run_near(w, at, o, request);
 }
 
 }  // namespace rma::detail

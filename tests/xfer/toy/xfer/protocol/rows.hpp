@@ -10,8 +10,9 @@ namespace rma::detail {
 extern const protocol toy_protocol;
 
 inline constexpr const protocol* protocol_rows[] = {
-    &generic_protocol, &multi_w_protocol,       &write_gather_protocol, &read_scatter_protocol,
-    &sgrs_protocol,    &host_assisted_protocol, &toy_protocol,
+    &direct_protocol,       &device_protocol,  &promised_protocol,      &staged_protocol,  &shared_protocol,
+    &fabric_protocol,       &handler_protocol, &generic_protocol,       &multi_w_protocol, &write_gather_protocol,
+    &read_scatter_protocol, &sgrs_protocol,    &host_assisted_protocol, &toy_protocol,
 };
 
 }  // namespace rma::detail

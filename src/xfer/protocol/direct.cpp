@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Protocol "direct": loads, stores and locked instructions on mapped memory (src/xfer/direct.cpp). Done when it
+/// returns.
+#include "xfer/entry_scope.hpp"
+#include "xfer/protocol/protocol.hpp"
+
+namespace rma::detail {
+namespace {
+
+/// So much is copied while other threads are in the window.
+bool is_long_copy(const checked_operation& o) noexcept {
+  constexpr std::uint64_t long_bytes = 4096;
+  return !o.atomic() && o.bytes >= long_bytes;
+}
+
+struct direct_row {
+  static const char* refuses(const window_core& w, const placement& at, const checked_operation& o) noexcept {
+    if (!at.mapped) return "the target's memory is not mapped";
+    if (!o.atomic()) return nullptr;
+    if (w.mode == accumulate_mode::device) return "the adapter owns atomicity";
+    return w.mode == accumulate_mode::handler ? "the handlers own atomicity" : nullptr;
+  }
+  static std::int64_t estimate_ns(const window_core&, const checked_operation&) noexcept { return 0; }
+  static status start(window_core& w, const placement& at, const checked_operation& o, request_node**) noexcept {
+    const absence out(w, !w.fences.issuing && is_long_copy(o));
+    const status s = run_direct(w, w.views[w.index_of(o.args->target)], at.base, o);
+    if (w.watched) w.ctx->around().charge(work::copy, o.bytes);
+    return s;
+  }
+  static const char* why(const window_core& w, const placement&, const checked_operation& o) noexcept {
+    if (w.trace == nullptr) return "the target's memory is mapped";
+    return why_direct(w, w.views[w.index_of(o.args->target)], o);
+  }
+};
+
+}  // namespace
+
+const protocol direct_protocol{layout_scheme::automatic, "direct",          false,          direct_row::refuses,
+                               direct_row::estimate_ns,  direct_row::start, direct_row::why};
+
+}  // namespace rma::detail

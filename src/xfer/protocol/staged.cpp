@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Protocol "staged": a large copy between private memory of two processes through slots that both reach
+/// (src/xfer/staged_protocol.cpp).
+#include "xfer/copy_trial.hpp"
+#include "xfer/protocol/protocol.hpp"
+#include "xfer/wire.hpp"
+
+namespace rma::detail {
+namespace {
+
+struct staged_row {
+  static const char* refuses(const window_core& w, const placement& at, const checked_operation& o) noexcept {
+    if (const char* const reason = only_near(w, at, o); reason != nullptr) return reason;
+    if (o.trial == nullptr) return "not contiguous, or the processor does not copy";
+    return o.bytes <= one_message_max ? "too little to share" : nullptr;
+  }
+  static std::int64_t estimate_ns(const window_core&, const checked_operation& o) noexcept {
+    return o.trial->estimate_ns(copy_way::staged);
+  }
+  /// Puts of one origin to one place take effect in order, whatever way each goes.
+  static status start(window_core& w, const placement& at, const checked_operation& o, request_node**) noexcept {
+    if (const status s = complete_promised(w, o.args->target); s != status::done) return s;
+    return run_staged(w, *at.region, o, *o.trial);
+  }
+  static const char* why(const window_core&, const placement&, const checked_operation& o) noexcept {
+    return o.trial->way() == copy_way::staged ? o.trial->why() : "nothing else can, at this size";
+  }
+};
+
+}  // namespace
+
+const protocol staged_protocol{layout_scheme::automatic, "staged",          true,           staged_row::refuses,
+                               staged_row::estimate_ns,  staged_row::start, staged_row::why};
+
+}  // namespace rma::detail
