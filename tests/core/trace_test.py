@@ -18,8 +18,8 @@ import sys
 import tempfile
 
 RANKS = 3
-PROTOCOLS = {"direct", "handler", "fabric", "none", "staged", "shared", "cpu", "network", "network:agent",
-             "network:fompi", "hybrid:cpu", "hybrid:manager", "hybrid:network", "memory", "messages",
+PROTOCOLS = {"direct", "handler", "promised", "device", "fabric", "none", "staged", "shared", "cpu", "network",
+             "network:agent", "network:fompi", "hybrid:cpu", "hybrid:manager", "hybrid:network", "memory", "messages",
              "memory fence", "acknowledgement", "generic", "multi-w",
              "placed", "two-sided", "two-sided:deferred", "deferred"}
 ARGS = {"window", "target", "bytes", "protocol", "why"}
@@ -217,7 +217,7 @@ def test_user_memory(options, folder):
 
 def test_large_copies(options, folder):
     ranks, replay = run(options, options.large_copies, folder, ranks=2)
-    for protocol in ("handler", "staged", "shared", "fabric"):
+    for protocol in ("promised", "staged", "shared", "fabric"):
         for call in ("put", "get"):
             found = count(ranks, call, protocol=protocol, why="measured first, at this size")
             expect_some(replay, f"{call} by {protocol}, which had no figure", found)

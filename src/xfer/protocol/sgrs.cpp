@@ -12,6 +12,7 @@
 #include <algorithm>
 
 #include "xfer/bulk_streams.hpp"
+#include "xfer/held_operations.hpp"
 #include "xfer/protocol/protocol.hpp"
 
 namespace rma::detail {
@@ -22,6 +23,7 @@ struct sgrs {
     if (o.atomic()) return "sgrs carries out puts and gets";
     if (w.kind == call::create_dynamic) return "the ranges of a dynamic window are found by its handler";
     if (o.args->target == w.team->rank) return "it is this rank's own memory";
+    if (is_behind_others(o)) return "behind others that wait for room";
     return w.ctx->network_of(o.peer).caps().bulk_pieces_max != 0 ? nullptr : "the network has no bulk channel";
   }
 

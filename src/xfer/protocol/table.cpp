@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xfer/copy_trial.hpp"
 #include "xfer/protocol/rows.hpp"
+#include "xfer/wire.hpp"
 
 namespace rma::detail {
 namespace {
