@@ -88,8 +88,9 @@ void declare(CLI::App& app, settings& out, words& said) {
       ->capture_default_str();
   app.add_flag("--faults", out.job.faults,
                "Bad weather drawn from the seed: delays, full queues, outages, all that a fabric's contract allows");
-  app.add_option("--send-queue", out.job.send_queue,
-                 "Operations of one rank that its adapter takes at a time; 0: 1024, or with --faults what the seed says");
+  app.add_option(
+      "--send-queue", out.job.send_queue,
+      "Operations of one rank that its adapter takes at a time; 0: 1024, or with --faults what the seed says");
   app.add_flag("--errors", out.job.errors,
                "Some transfers between nodes fail, though both ranks live: the program sees transfer_failed");
   app.add_option("--breach", out.job.breach, "For tests of checkers: a promise that the network breaks on purpose");

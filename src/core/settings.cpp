@@ -85,7 +85,8 @@ constexpr definition table[] = {
      "layouts that a rank keeps of what others have described to it, so that they are named by a number after that", 0,
      1'000'000},
     {"RMA_WAITING_OPERATIONS", "4000000", form::number, "1 ...",
-     "so many operations of a rank wait at the origin while a network has no room for them, 192 bytes and a small value "
+     "so many operations of a rank wait at the origin while a network has no room for them, 192 bytes and a small "
+     "value "
      "each; the next one waits in its call",
      1, UINT32_MAX},
     {"RMA_ACCUMULATE_MODE", "auto", form::words, "auto|element|striped|handler|device",

@@ -223,13 +223,13 @@ struct window_core : window_view {
   std::shared_ptr<team_core> team;
   context* ctx = nullptr;
   shm::board* board = nullptr;
-  trace_file* trace = nullptr;  ///< null: nothing is traced
-  bool watched = false;         ///< no call is inlined: all are traced, or cost virtual time
+  trace_file* trace = nullptr;          ///< null: nothing is traced
+  bool watched = false;                 ///< no call is inlined: all are traced, or cost virtual time
   const epoch_rules* epochs = nullptr;  ///< what src/sync answers the engine
-  bool crowded = false;         ///< several threads may use the window at once; at `multiple` no call is inlined
-  bool attended = false;        ///< one of the two, or checks: entry_scope has something to do
-  bool checks = false;          ///< RMA_CHECK: no operation is inlined, so that it is known which epochs were used
-  bool fence_used = false;      ///< the open fence epoch was, if that is known
+  bool crowded = false;     ///< several threads may use the window at once; at `multiple` no call is inlined
+  bool attended = false;    ///< one of the two, or checks: entry_scope has something to do
+  bool checks = false;      ///< RMA_CHECK: no operation is inlined, so that it is known which epochs were used
+  bool fence_used = false;  ///< the open fence epoch was, if that is known
   /// Of a crowded window: guards what neither the progress lock guards nor is atomic. Taken before the progress lock.
   mutable door entrance;
   unsigned tasks = 0;        ///< synchronisations behind requests, which any thread that makes progress goes on with

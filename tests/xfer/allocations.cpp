@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No operation allocates memory once its kind has been used: on one node, and between nodes.
-#include "tests/xfer/allocations.hpp"
+// No operation allocates memory once its kind has been used: on one node, and between nodes by TCP.
+#include "allocations.hpp"
 
 int main(int argc, char** argv) {
   rma::Runtime rt(argc, argv);

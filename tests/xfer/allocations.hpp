@@ -65,20 +65,20 @@ struct test {
   std::vector<word> buffer = std::vector<word>(words, 1);
   int failures = 0;
 
-  /// Rank 0 calls; the others wait in a barrier, and serve it there.
+  /// Rank 0 calls; the others wait in a barrier, and serve it there. All count in the second half.
   void run(const char* name, const std::function<void()>& round) {
-    counting.store(false);
-    rt.world().barrier();
-    if (rt.rank() == 0) {
-      auto epoch = win.lock(rma::shared, target);
-      for (int i = 0; i < 2 * rounds; ++i) {
-        if (i == rounds) counting.store(true);
-        round();
+    for (const bool counts : {false, true}) {
+      rt.world().barrier();
+      counting.store(counts);
+      rt.world().barrier();
+      if (rt.rank() == 0) {
+        auto epoch = win.lock(rma::shared, target);
+        for (int i = 0; i < rounds; ++i) round();
+        epoch.unlock();
       }
+      rt.world().barrier();
       counting.store(false);
-      epoch.unlock();
     }
-    rt.world().barrier();
     const std::uint64_t mine = counted.exchange(0);
     if (mine == 0) return;
     ++failures;
