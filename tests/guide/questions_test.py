@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""questions_test.py GUIDE: each question of a person who knows MPI has a heading of the guide that answers it, and every
-link between the pages leads somewhere."""
+"""questions_test.py GUIDE: each question of a person who knows MPI has a heading of the guide that answers it, and
+every link between the pages leads somewhere."""
 import os
 import re
 import sys
