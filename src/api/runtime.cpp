@@ -111,6 +111,15 @@ std::vector<std::string> Runtime::fabrics() const {
         c.name, node ? core_->board->size() : static_cast<std::size_t>(size()), c.maps_memory, c.one_sided, c.atomics,
         name_of(c.write_means), c.in_order_placement, c.gather_max, c.scatter_max, c.message_bytes_max,
         c.not_one_sided_because.empty() ? "" : "; ", c.not_one_sided_because));
+    if (node) continue;
+    const fabric::transfer_costs* const measured = core_->ctx->measured_costs();
+    const fabric::transfer_costs& costs = measured != nullptr ? *measured : c.costs;
+    lines.back() += fmt::format(
+        "; expects of a write {} ns, of a piece {}, of a byte {:.2f}, of a message {}, of a byte in it {:.2f}, of a "
+        "list's "
+        "entry {} ({})",
+        costs.write_ns, costs.piece_ns, costs.byte_ns, costs.message_ns, costs.message_byte_ns, costs.list_entry_ns,
+        measured != nullptr ? "RMA_TUNING" : "built in");
   }
   return lines;
 }

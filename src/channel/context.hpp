@@ -136,6 +136,19 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] fabric::network& network_of(int rank) const noexcept {
     return wide_ == nullptr || (near_ && node_.reaches(rank)) ? node_ : *wide_;
   }
+  /// What transfers to that rank are expected to take: measured (RMA_TUNING), or what its network says of itself.
+  [[nodiscard]] const fabric::transfer_costs& costs_of(int rank) const noexcept {
+    const fabric::network& network = network_of(rank);
+    return costs_are_measured_ && &network == wide_ ? measured_costs_ : network.caps().costs;
+  }
+  void use_costs(const fabric::transfer_costs& measured) noexcept {
+    measured_costs_ = measured;
+    costs_are_measured_ = true;
+  }
+  /// Those of the fabric between nodes; null if they were not measured.
+  [[nodiscard]] const fabric::transfer_costs* measured_costs() const noexcept {
+    return costs_are_measured_ ? &measured_costs_ : nullptr;
+  }
   [[nodiscard]] surroundings& around() const noexcept { return around_; }
   [[nodiscard]] bool keeps_accounts() const noexcept { return accounts_; }
   /// `wait_until` looks at its condition at least so often before it sleeps.
@@ -445,6 +458,8 @@ class context final : public fabric::sink, public fabric::directory {
   boot::client& boot_;
   fabric::network& node_;
   fabric::network* wide_;
+  fabric::transfer_costs measured_costs_{};  ///< of `wide_`
+  bool costs_are_measured_ = false;
   surroundings& around_;
   bool near_;  ///< ranks of the node are reached through `node_` although `wide_` would reach them, too
   bool accounts_;

@@ -89,6 +89,8 @@ constexpr definition table[] = {
      "value "
      "each; the next one waits in its call",
      1, UINT32_MAX},
+    {"RMA_TUNING", "", form::text, "a file that rma-tune has written; empty: built-in figures",
+     "what transfers between nodes cost on this machine, for the choice among schemes"},
     {"RMA_ACCUMULATE_MODE", "auto", form::words, "auto|element|striped|handler|device",
      "who makes atomic operations atomic, where the window's hints do not say"},
     {"RMA_STRIPE_BIAS", "on", form::words, "on|off",

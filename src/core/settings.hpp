@@ -43,6 +43,7 @@ enum class knob : std::uint8_t {
   layout,
   layout_cache,
   waiting_operations,
+  tuning,
   accumulate_mode,
   stripe_bias,
   fence,

@@ -8,9 +8,11 @@
 #include <array>
 #include <cstddef>
 #include <fstream>
+#include <iterator>
 #include <string>
 
 #include "channel/call_scope.hpp"
+#include "fabric/tuning.hpp"
 #include "sync/synchronisation.hpp"  // tidy: allow(include-direction) a runtime owns it
 #include "xfer/remote.hpp"
 
@@ -21,6 +23,19 @@ namespace {
 std::unique_ptr<trace_file> open_trace(const settings& s) {
   const std::string& name = s.text(knob::trace);
   return name.empty() ? nullptr : std::make_unique<trace_file>(name, static_cast<int>(s.number(knob::rank)));
+}
+
+/// What was measured on this machine, if the file has it; else one line says that it has not.
+void use_tuning(context& ctx, const fabric::network& wide) {
+  const std::string& path = ctx.config().text(knob::tuning);
+  if (path.empty()) return;
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string section = fabric::section_of(wide.caps().name, ctx.config().text(knob::device));
+  if (const auto costs = fabric::find_costs(text, section)) return ctx.use_costs(*costs);
+  if (ctx.rank() != 0) return;
+  fmt::print(stderr, "rma: RMA_TUNING={}: {} {}; built-in figures are used (rma-tune measures)\n", path,
+             file ? "it has no whole section" : "it cannot be read for section", section);
 }
 
 }  // namespace
@@ -44,6 +59,7 @@ runtime_core::runtime_core(const Config& wanted)
       intranode(config.on(knob::intranode)),
       exceptions(std::uncaught_exceptions()),
       segment_(board->segment_bytes()) {
+  if (where.wide != nullptr) use_tuning(*ctx, *where.wide);
   if (where.wide != nullptr) publish_segment();
   if (const status s = boot->fence(); !ok(s)) raise_job_ended(*boot, s);
   around->begin();

@@ -7,7 +7,10 @@
 ///
 /// Two copies, and as many messages as the data fill, however many blocks there are. It wins where blocks are small.
 /// Source: dissertation, section 8.1 (the baseline that is compared with).
+#include <algorithm>
+
 #include "xfer/protocol/protocol.hpp"
+#include "xfer/wire.hpp"
 
 namespace rma::detail {
 namespace {
@@ -18,7 +21,13 @@ struct generic {
   }
 
   static std::int64_t estimate_ns(const window_core& w, const checked_operation& o) noexcept {
-    return message_estimate_ns(w, o);
+    const fabric::transfer_costs& costs = w.ctx->costs_of(o.peer);
+    // The first chunk is copied before it leaves; behind it the slower of the copy and the way counts.
+    const std::uint64_t first = std::min<std::uint64_t>(o.bytes, operation_message_max);
+    const double later_byte_ns = std::max(costs.byte_ns, costs.message_byte_ns - costs.byte_ns);
+    const double data_ns =
+        static_cast<double>(first) * costs.message_byte_ns + static_cast<double>(o.bytes - first) * later_byte_ns;
+    return costs.message_ns + static_cast<std::int64_t>(data_ns);
   }
 
   static status start(window_core& w, const placement&, const checked_operation& o, request_node** request) noexcept {

@@ -21,7 +21,7 @@ struct multi_w {
   }
 
   static std::int64_t estimate_ns(const window_core& w, const checked_operation& o) noexcept {
-    const fabric::transfer_costs& costs = w.ctx->network_of(o.peer).caps().costs;
+    const fabric::transfer_costs& costs = w.ctx->costs_of(o.peer);
     const auto pieces = static_cast<std::int64_t>(std::max(o.origin->blocks(), o.target->blocks()));
     const auto wire_ns = static_cast<std::int64_t>(static_cast<double>(o.bytes) * costs.byte_ns);
     return costs.write_ns + std::max((pieces - 1) * costs.piece_ns, wire_ns);

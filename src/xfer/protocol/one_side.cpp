@@ -27,7 +27,7 @@ const char* refuses_lists(const placement& at, const checked_operation& o, std::
 }
 
 std::int64_t estimate_lists(const window_core& w, const checked_operation& o, std::size_t limit) noexcept {
-  const fabric::transfer_costs& costs = caps_for(w, o).costs;
+  const fabric::transfer_costs& costs = w.ctx->costs_of(o.peer);
   const auto pieces = static_cast<std::int64_t>(o.origin->blocks());
   const std::int64_t requests = (pieces - 1) / static_cast<std::int64_t>(limit) + 1;
   const auto wire_ns = static_cast<std::int64_t>(static_cast<double>(o.bytes) * costs.byte_ns);

@@ -30,12 +30,13 @@ struct sgrs {
   /// A put has one way more: the target says when its receives are posted.
   static std::int64_t estimate_ns(const window_core& w, const checked_operation& o) noexcept {
     const fabric::capabilities& caps = w.ctx->network_of(o.peer).caps();
+    const fabric::transfer_costs& costs = w.ctx->costs_of(o.peer);
     const auto pieces = static_cast<std::int64_t>(std::max(o.origin->blocks(), o.target->blocks()));
     const std::int64_t requests = (pieces - 1) / static_cast<std::int64_t>(caps.bulk_pieces_max) + 1;
-    const auto wire_ns = static_cast<std::int64_t>(static_cast<double>(o.bytes) * caps.costs.byte_ns);
-    const std::int64_t ways_ns = o.args->kind == call::put ? caps.costs.message_ns : caps.costs.message_ns / 2;
-    return ways_ns + caps.costs.write_ns + std::max((requests - 1) * caps.costs.piece_ns, wire_ns) +
-           (pieces - 1) * caps.costs.list_entry_ns;
+    const auto wire_ns = static_cast<std::int64_t>(static_cast<double>(o.bytes) * costs.byte_ns);
+    const std::int64_t ways_ns = o.args->kind == call::put ? costs.message_ns : costs.message_ns / 2;
+    return ways_ns + costs.write_ns + std::max((requests - 1) * costs.piece_ns, wire_ns) +
+           (pieces - 1) * costs.list_entry_ns;
   }
 
   static status start(window_core& w, const placement&, const checked_operation& o, request_node** request) noexcept {

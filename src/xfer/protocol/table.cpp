@@ -127,12 +127,12 @@ const char* only_near(const window_core& w, const placement& at, const checked_o
 }
 
 std::int64_t message_estimate_ns(const window_core& w, const checked_operation& o) noexcept {
-  const fabric::transfer_costs& costs = w.ctx->network_of(o.peer).caps().costs;
+  const fabric::transfer_costs& costs = w.ctx->costs_of(o.peer);
   return costs.message_ns + static_cast<std::int64_t>(static_cast<double>(o.bytes) * costs.message_byte_ns);
 }
 
 std::int64_t transfer_estimate_ns(const window_core& w, const checked_operation& o) noexcept {
-  const fabric::transfer_costs& costs = w.ctx->network_of(o.peer).caps().costs;
+  const fabric::transfer_costs& costs = w.ctx->costs_of(o.peer);
   return costs.write_ns + static_cast<std::int64_t>(static_cast<double>(o.bytes) * costs.byte_ns);
 }
 

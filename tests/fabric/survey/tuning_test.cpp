@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: what rma-tune writes is what a Runtime reads; what is not whole, or of another machine, is not taken.
+// Break: take a section that lacks a figure; or keep the older of two.
+#include "fabric/tuning.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace rma::fabric;
+
+TEST_CASE("measured costs survive the file", "[fabric][tuning]") {
+  const transfer_costs costs{21'000, 450, 0.125, 48'000, 0.5, 30};
+  const std::string tcp = section_of("tcp", ""), verbs = section_of("verbs", "rxe0");
+  CHECK(tcp.starts_with("[tcp||"));
+  std::string text = with_costs("", tcp, costs);
+  text = with_costs(text, verbs, {1, 2, 3, 4, 5, 6});
+  text = with_costs(text, verbs, {7, 8, 9, 10, 11, 12});
+  const auto found = find_costs(text, tcp);
+  REQUIRE(found.has_value());
+  CHECK(found->write_ns == 21'000);
+  CHECK(found->piece_ns == 450);
+  CHECK(found->byte_ns == 0.125);
+  CHECK(found->message_ns == 48'000);
+  CHECK(found->message_byte_ns == 0.5);
+  CHECK(found->list_entry_ns == 30);
+  CHECK(find_costs(text, verbs)->write_ns == 7);
+}
+
+TEST_CASE("what is not whole is not taken", "[fabric][tuning]") {
+  const std::string section = section_of("tcp", "");
+  const std::string text = with_costs("", section, {});
+  CHECK(find_costs(text, section).has_value());
+  CHECK_FALSE(find_costs(text, section_of("ucx", "")).has_value());
+  CHECK_FALSE(find_costs(text, "[tcp||another machine]").has_value());
+  CHECK_FALSE(find_costs("", section).has_value());
+  for (const char* const damage : {"byte_ns = x\n", "byte_ns = -1\n", "byte_ns = 1e300\n", "byte_ns = nan\n"})
+    CHECK_FALSE(find_costs(text + damage, section).has_value());
+  const auto at = text.find("message_ns");
+  CHECK_FALSE(find_costs(text.substr(0, at), section).has_value());
+}
