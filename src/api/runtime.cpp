@@ -8,6 +8,7 @@
 
 #include "boot/descriptors.hpp"
 #include "boot/process_sets.hpp"
+#include "p2p/messenger.hpp"
 #include "runtime/runtime_core.hpp"
 #include "runtime/team_core.hpp"
 
@@ -71,17 +72,19 @@ void Runtime::abort(int code, std::string_view message) noexcept {
 std::vector<int> Runtime::failed_ranks() const { return core_->ctx->dead_ranks(); }
 
 std::vector<Counter> Runtime::counters() const {
-  constexpr std::string_view names[] = {"messages_sent",       "messages_received",
-                                        "messages_refused",    "protests",
-                                        "sends_queued",        "sleeps",
-                                        "operations_handler",  "operations_fabric",
-                                        "stripe_waits",        "placement_reads",
-                                        "lock_waits",          "locks_local",
-                                        "locks_remote",        "lock_migrations",
-                                        "barrier_words",       "deaths",
-                                        "eager_messages",      "announced_messages",
-                                        "unexpected_messages", "layout_requests",
-                                        "layout_bytes",        "layouts_asked"};
+  constexpr std::string_view names[] = {"messages_sent",        "messages_received",
+                                        "messages_refused",     "protests",
+                                        "sends_queued",         "sleeps",
+                                        "operations_handler",   "operations_fabric",
+                                        "stripe_waits",         "placement_reads",
+                                        "lock_waits",           "locks_local",
+                                        "locks_remote",         "lock_migrations",
+                                        "barrier_words",        "deaths",
+                                        "eager_messages",       "announced_messages",
+                                        "unexpected_messages",  "rendezvous_messages",
+                                        "rendezvous_transfers", "ring_messages",
+                                        "layout_requests",      "layout_bytes",
+                                        "layouts_asked"};
   static_assert(std::size(names) == static_cast<std::size_t>(detail::counter::count_));
   const std::lock_guard guard(core_->ctx->lock());
   std::vector<Counter> all;
@@ -111,15 +114,17 @@ std::vector<std::string> Runtime::fabrics() const {
         c.name, node ? core_->board->size() : static_cast<std::size_t>(size()), c.maps_memory, c.one_sided, c.atomics,
         name_of(c.write_means), c.in_order_placement, c.gather_max, c.scatter_max, c.message_bytes_max,
         c.not_one_sided_because.empty() ? "" : "; ", c.not_one_sided_because));
-    if (node) continue;
-    const fabric::transfer_costs* const measured = core_->ctx->measured_costs();
-    const fabric::transfer_costs& costs = measured != nullptr ? *measured : c.costs;
-    lines.back() += fmt::format(
-        "; expects of a write {} ns, of a piece {}, of a byte {:.2f}, of a message {}, of a byte in it {:.2f}, of a "
-        "list's "
-        "entry {} ({})",
-        costs.write_ns, costs.piece_ns, costs.byte_ns, costs.message_ns, costs.message_byte_ns, costs.list_entry_ns,
-        measured != nullptr ? "RMA_TUNING" : "built in");
+    if (!node) {
+      const fabric::transfer_costs* const measured = core_->ctx->measured_costs();
+      const fabric::transfer_costs& costs = measured != nullptr ? *measured : c.costs;
+      lines.back() += fmt::format(
+          "; expects of a write {} ns, of a piece {}, of a byte {:.2f}, of a message {}, of a byte in it {:.2f}, of a "
+          "list's "
+          "entry {} ({})",
+          costs.write_ns, costs.piece_ns, costs.byte_ns, costs.message_ns, costs.message_byte_ns, costs.list_entry_ns,
+          measured != nullptr ? "RMA_TUNING" : "built in");
+    }
+    lines.push_back(core_->messages->describe(c));
   }
   return lines;
 }

@@ -165,10 +165,11 @@ unsigned context::progress() noexcept {
   if (!guard) return 0;  // somebody else is at it
   unsigned found = node_.poll(*this, events_per_round);
   if (wide_ != nullptr) found += wide_->poll(*this, events_per_round);
+  drained_ = found < events_per_round;
   if (on_duty_ != 0) found += do_duties();
   if (!owed_.empty()) acknowledge();
   if (!waiting_.empty()) send_waiting();
-  if (found < events_per_round && news() != news_told_) [[unlikely]]
+  if (drained_ && news() != news_told_) [[unlikely]]
     tell_news();
   if (found != 0) wake_others();
   if (accounts_) [[unlikely]] {
@@ -428,6 +429,7 @@ bool context::sleep(condition ready, std::int64_t until_ns, bool serves) noexcep
       send_waiting();
     }
     duty_due_ns_ = never_ns;
+    drained_ = false;
     const bool served = do_duties() != 0;
     due_ns = std::min(until_ns, duty_due_ns_);
     news = served || node_.pending() || node_.promised() || (wide_ != nullptr && wide_->pending()) ||

@@ -55,6 +55,8 @@ enum class message : std::uint16_t {
   eager,                         ///< point-to-point: an envelope with its data
   announce,                      ///< an envelope whose data wait for a receive
   rendezvous,                    ///< what the two sides of one say to each other
+  request,                       ///< a receive says where the data of an announced message go
+  ask,                           ///< the same, of a message that has not been announced
   stream,                        ///< data that were asked for
   credit,                        ///< memory for what is not expected has been given back
   bulk,                          ///< a transfer over the fabric's bulk channel
@@ -82,12 +84,15 @@ enum class counter : std::uint8_t {
   lock_migrations,
   barrier_words,  ///< rounds of barriers that were written into a word, not told by a message
   deaths,
-  eager_messages,       ///< point-to-point
-  announced_messages,   ///< the same
-  unexpected_messages,  ///< of both
-  layout_requests,      ///< writes, reads and sends of lists that operations with layouts were made of
-  layout_bytes,         ///< of descriptions of layouts in messages
-  layouts_asked,        ///< descriptions that were asked for, since they were not in the cache any more
+  eager_messages,        ///< point-to-point: with the data
+  announced_messages,    ///< without
+  unexpected_messages,   ///< that came before their receives
+  rendezvous_messages,   ///< by which the two sides of one find each other and end, announcements included
+  rendezvous_transfers,  ///< reads and writes for them
+  ring_messages,         ///< eager ones that were written into a ring
+  layout_requests,       ///< writes, reads and sends of lists that operations with layouts were made of
+  layout_bytes,          ///< of descriptions of layouts in messages
+  layouts_asked,         ///< descriptions that were asked for, since they were not in the cache any more
   count_
 };
 
@@ -173,6 +178,8 @@ class context final : public fabric::sink, public fabric::directory {
     send(to, kind, {reinterpret_cast<const std::byte*>(&header), sizeof header}, payload);
   }
   [[nodiscard]] peer& peer_of(int rank) noexcept { return rank == last_rank_ ? *last_peer_ : find_peer(rank); }
+  /// The present round has handled all that had come when it began.
+  [[nodiscard]] bool drained() const noexcept { return drained_; }
   /// Promises a message of at most `bytes`, see fabric::network. A peer that sleeps through a series of these is woken:
   /// messages are cheaper than what the caller will do instead.
   [[nodiscard]] fabric::prospect promise(int to, std::size_t bytes) noexcept;
@@ -490,6 +497,7 @@ class context final : public fabric::sink, public fabric::directory {
     void* self = nullptr;
   } steps_;
   std::atomic<bool> stepping_ = false;
+  bool drained_ = false;
   hook_list<void(void*) noexcept> before_sleep_;
   hook_list<std::string(void*)> describers_;
   std::atomic<const char*> call_ = nullptr;

@@ -100,13 +100,27 @@ constexpr definition table[] = {
     {"RMA_BARRIER", "auto", form::words, "auto|messages|words",
      "how ranks of different nodes tell each other in barriers and plain fences: words are written into memory that "
      "the other looks at, where the fabric can (verbs); auto: where it seldom sleeps meanwhile, else messages"},
+    {"RMA_EAGER", "auto", form::words, "auto|send-recv|rdma-ring",
+     "how short messages (send, recv) go between nodes: rdma-ring writes them into a ring that the receiver looks at, "
+     "for "
+     "as many senders as RMA_RING_PEERS says; auto: send-recv"},
     {"RMA_EAGER_BYTES", "4096", form::bytes, "bytes, K M G T; at most what fits one message of the fabric",
      "longest message (send, recv) that goes before its receive is known; longer ones are announced, and wait for it",
      0, UINT32_MAX},
     {"RMA_EAGER_MEMORY", "256K", form::bytes, "bytes, K M G T",
      "memory that a rank holds for messages of one other rank that no receive has asked for yet; what finds no room "
      "there stays with its sender",
-     16384, 4194240},
+     16384, 2097088},
+    {"RMA_RING_PEERS", "16", form::number, "0 ...",
+     "senders that a rank has a ring for, the first from which messages come", 0, 4096},
+    {"RMA_RING_SLOTS", "32", form::number, "2 ...", "messages that one ring holds, of 2 KiB at most", 2, 1024},
+    {"RMA_RENDEZVOUS", "auto", form::words, "auto|stream|rput|getcqe|get|putnr|put",
+     "how the data of announced messages come: rput, the sender writes; getcqe, the receiver reads; get, and sees the "
+     "end "
+     "by the last byte; putnr and put, the receiver asks first and sees the end of the write so; stream, in messages. "
+     "What a fabric cannot do falls back to getcqe, what no fabric reaches to stream"},
+    {"RMA_POLLED_END", "auto", form::words, "auto|assume",
+     "assume: the last byte of a transfer comes last, also where the network (verbs) does not promise it"},
     {"RMA_LOCK", "auto", form::words, "auto|auto:deferred|two-sided|two-sided:deferred|network|cpu|hybrid",
      "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else for "
      "each epoch what has cost least; deferred: a lock may be taken after lock() has returned, as late as by unlock"},

@@ -41,6 +41,10 @@ struct transfer_costs {
   std::int64_t list_entry_ns = 20;  ///< for each further entry of a gather or scatter list
 };
 
+/// Of which transfers the last byte appears in memory when all others are there, so that who looks at it needs no other
+/// word; and a poll then finds the messages that were sent before it was posted.
+enum class polled_end : std::uint8_t { none, write, read, both };
+
 struct capabilities {
   std::string_view name;
   std::size_t gather_max = 1;
@@ -54,7 +58,8 @@ struct capabilities {
   std::uint32_t outstanding_reads_max = 0;
   write_completion write_means = write_completion::local;
   bool in_order_placement = false;
-  bool messages_after_writes = false;  ///< a message is handled when the writes posted before it are in memory
+  polled_end polls = polled_end::none;  ///< of transfers of one piece
+  bool messages_after_writes = false;   ///< a message is handled when the writes posted before it are in memory
   bool write_with_immediate = false;
   bool atomics = false;                    ///< fetch_add and compare_swap of 64 bits, atomic to each other
   bool atomics_with_cpu = false;           ///< and to the target's processor

@@ -6,6 +6,7 @@
 #include "datatype/copy.hpp"
 #include "p2p/messenger.hpp"
 #include "p2p/peer.hpp"
+#include "p2p/rendezvous/table.hpp"
 
 namespace rma::detail {
 namespace {
@@ -26,68 +27,94 @@ void messenger::on_eager(void* self, int source, std::span<const std::byte> payl
   if (!read_header(payload, e) || e.tag < 0)
     return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::eager), payload.size(), nonsense::wrong_contents);
   peer& p = me.peer_of(source);
-  if (p.gone) return;
+  if (p.gone || me.delay(p, message::eager, e.sequence, payload)) return;
+  me.take_eager(p, payload);
+  if (p.rings) [[unlikely]]
+    me.consider_ring(p);
+  if (!p.delayed.empty()) me.take_delayed(p);
+}
+
+void messenger::take_eager(peer& p, std::span<const std::byte> payload) noexcept {
+  envelope e;
+  std::memcpy(&e, payload.data(), sizeof e);
   const bool more_room = e.freed != 0;
   p.used -= e.freed;
+  ++p.seen;
   const auto data = payload.subspan(sizeof e);
-  const match_key key{e.context, source, e.tag};
+  const match_key key{e.context, p.rank, e.tag};
   const std::uint32_t units = unexpected_messages::units_of(data.size());
-  if (receive_operation* const op = me.find_posted(key)) {
-    me.unpost(*op);
-    me.give_back(p, units);
+  if (receive_operation* const op = find_posted(key)) {
+    unpost(*op);
+    give_back(p, units);
+    if (op->id != 0) [[unlikely]]
+      detach(*op);
     const auto over = op->over;
-    (void)me.accept_data(*op, key, data);
+    (void)accept_data(*op, key, data);
     if (over != nullptr) over(*op);
   } else {
-    unexpected_message& m = me.unexpected_.make(data.size());
+    ctx_.count(counter::unexpected_messages);
+    unexpected_message& m = unexpected_.make(data.size());
     m.key = key;
     m.bytes = data.size();
     m.send = 0;
     m.units = units;
     if (!data.empty()) std::memcpy(m.data(), data.data(), data.size());
-    me.unexpected_.add(m);
+    unexpected_.add(m);
   }
-  if (more_room && !p.queued.empty()) me.send_queued(p);
+  if (more_room && !p.queued.empty()) send_queued(p);
 }
 
 void messenger::on_announce(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<messenger*>(self);
   announcement a;
-  if (!read_header(payload, a) || a.of.tag < 0 || a.send == 0)
+  if (!read_header(payload, a) || a.of.tag < 0 || a.send == 0 ||
+      a.kind >= static_cast<std::uint16_t>(rendezvous_kind::count_))
     return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::announce), payload.size(),
                           nonsense::wrong_contents);
   peer& p = me.peer_of(source);
-  if (p.gone) return;
-  p.used -= a.of.freed;
-  const match_key key{a.of.context, source, a.of.tag};
-  const std::uint32_t units = unexpected_messages::units_of(0);
-  if (receive_operation* const op = me.find_posted(key)) {
-    me.unpost(*op);
-    me.give_back(p, units);
-    const auto over = op->over;
-    const status s = me.accept_announced(*op, key, a.bytes, a.send);
-    if (s != status::posted && over != nullptr) over(*op);
-  } else {
-    unexpected_message& m = me.unexpected_.make(0);
-    m.key = key;
-    m.bytes = a.bytes;
-    m.send = a.send;
-    m.flags = a.flags;
-    m.units = units;
-    me.unexpected_.add(m);
-  }
-  if (!p.queued.empty()) me.send_queued(p);
+  if (p.gone || me.delay(p, message::announce, a.of.sequence, payload)) return;
+  me.take_announcement(p, payload);
+  if (!p.delayed.empty()) me.take_delayed(p);
 }
 
-void messenger::on_clear_to_send(messenger& me, int source, const rendezvous_message& m) noexcept {
-  message_operation* const op = me.ids_.find(m.to, source);
-  if (op == nullptr || op->state != message_state::announced) return me.tell(source, m.from, 0, rendezvous_step::gone);
-  peer& p = me.peer_of(source);
-  op->state = message_state::streaming;
-  op->peer_id = m.from;
-  p.streams.push_back(*op);
-  me.busy(p);
-  me.stream(p);
+void messenger::take_announcement(peer& p, std::span<const std::byte> payload) noexcept {
+  announcement a;
+  std::memcpy(&a, payload.data(), sizeof a);
+  p.used -= a.of.freed;
+  ++p.seen;
+  const match_key key{a.of.context, p.rank, a.of.tag};
+  const std::uint32_t units = unexpected_messages::units_of(0);
+  const announced_message what{a.bytes, a.send, a.address, a.key, a.kind, a.last, a.void_request};
+  if (receive_operation* const op = find_posted(key)) {
+    unpost(*op);
+    give_back(p, units);
+    const auto over = op->over;
+    const status s = accept_announced(*op, key, what);
+    if (s != status::posted && over != nullptr) over(*op);
+  } else {
+    ctx_.count(counter::unexpected_messages);
+    unexpected_message& m = unexpected_.make(0);
+    static_cast<announced_message&>(m) = what;
+    m.key = key;
+    m.units = units;
+    unexpected_.add(m);
+  }
+  if (!p.queued.empty()) send_queued(p);
+}
+
+void messenger::on_request(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<messenger*>(self);
+  transfer_request r;
+  const auto kind = static_cast<std::uint16_t>(message::request);
+  if (!read_header(payload, r) || r.kind >= static_cast<std::uint32_t>(rendezvous_kind::count_))
+    return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
+  message_operation* const op = me.ids_.find(r.send, source);
+  if (op == nullptr) return me.tell(source, r.receive, 0, rendezvous_step::gone);
+  const rendezvous_protocol& protocol = rendezvous_of(static_cast<rendezvous_kind>(r.kind));
+  if (op->state != message_state::announced || op->step != rendezvous_state::announced || protocol.reads ||
+      (protocol.writes && (r.room < op->total || op->layout != nullptr)))
+    return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
+  me.write_as_asked(static_cast<send_operation&>(*op), r, false);
 }
 
 void messenger::on_rendezvous(void* self, int source, std::span<const std::byte> payload) noexcept {
@@ -96,11 +123,43 @@ void messenger::on_rendezvous(void* self, int source, std::span<const std::byte>
   if (!read_header(payload, m) || m.step >= rendezvous_step::count_)
     return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::rendezvous), payload.size(),
                           nonsense::wrong_contents);
-  if (m.step == rendezvous_step::clear_to_send) return on_clear_to_send(me, source, m);
-  message_operation* const op = me.ids_.find(m.to, source);
-  if (op == nullptr) return;  // withdrawn, or over
-  me.detach(*op);
-  me.finish(*op, m.step == rendezvous_step::finished ? status::done : status::transfer_failed);
+  message_operation* const op = m.to == 0 ? nullptr : me.ids_.find(m.to, source);
+  if (op == nullptr) return me.on_unknown(source, m);
+  switch (m.step) {
+    case rendezvous_step::finished: return me.on_finished(*op, m.bytes);
+    case rendezvous_step::gone: return me.on_gone(*op);
+    case rendezvous_step::declined: return me.take_back_request(static_cast<receive_operation&>(*op));
+    case rendezvous_step::used: return me.on_used(static_cast<receive_operation&>(*op));
+    case rendezvous_step::tell_end: op->wants_word = true; return;
+    case rendezvous_step::look:
+      op->wants_word = false;
+      op->polls_since_ns = me.ctx_.around().now_ns();
+      return;
+    default: return;
+  }
+}
+
+// The other side has made its part: of a send, whatever was planned; of a receive that has asked, its message's as
+// well.
+void messenger::on_finished(message_operation& op, std::uint64_t bytes) noexcept {
+  if (op.state == message_state::posted) return end_early(static_cast<receive_operation&>(op), bytes);
+  if (op.state == message_state::receiving) {
+    auto& r = static_cast<receive_operation&>(op);
+    if (r.has_asked && bytes != 0) r.message_bytes = bytes;
+    if (r.step == rendezvous_state::asked) receiver_event(r, rendezvous_event::finished);
+  } else if (op.moving == nullptr) {
+    sender_event(static_cast<send_operation&>(op), rendezvous_event::finished);
+  }
+}
+
+// What is written to the other side comes to its end first, and tells.
+void messenger::on_gone(message_operation& op) noexcept {
+  if (op.moving != nullptr) return;
+  if (op.state == message_state::announced || op.state == message_state::streaming)
+    tell(op.with, op.peer_id, 0, rendezvous_step::gone);
+  const status wanted = op.withdrawn;
+  detach(op);
+  finish(op, wanted != status::done ? wanted : status::transfer_failed);
 }
 
 void messenger::on_stream(void* self, int source, std::span<const std::byte> payload) noexcept {
@@ -110,26 +169,21 @@ void messenger::on_stream(void* self, int source, std::span<const std::byte> pay
   message_operation* const op = whole ? me.ids_.find(h.receive, source) : nullptr;
   if (whole && op == nullptr) return;  // withdrawn
   const auto data = payload.subspan(whole ? sizeof h : 0);
-  if (!whole || op->state != message_state::receiving || data.size() > op->total - op->moved)
+  if (!whole || op->state != message_state::receiving || op->step != rendezvous_state::asked ||
+      data.size() > op->total - op->moved)
     return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::stream), payload.size(),
                           nonsense::wrong_contents);
+  if (op->moved == 0) {  // the write that was asked for has failed
+    me.stop_polling(*op);
+    op->total = static_cast<receive_operation*>(op)->message_bytes;
+  }
   if (op->layout != nullptr) {
     unpack(op->at, data.data(), *op->layout, op->moved, data.size());
   } else {
     std::memcpy(static_cast<std::byte*>(op->at) + op->moved, data.data(), data.size());
   }
   op->moved += data.size();
-  if (op->moved == op->total) me.finish(*op, status::done);
-}
-
-void messenger::on_credit(void* self, int source, std::span<const std::byte> payload) noexcept {
-  auto& me = *static_cast<messenger*>(self);
-  credit_message c;
-  if (!read_header(payload, c))
-    return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::credit), payload.size(), nonsense::wrong_length);
-  peer& p = me.peer_of(source);
-  p.used -= static_cast<std::uint32_t>(c.freed);
-  if (!p.queued.empty()) me.send_queued(p);
+  if (op->moved == op->total) me.receiver_event(static_cast<receive_operation&>(*op), rendezvous_event::finished);
 }
 
 }  // namespace rma::detail

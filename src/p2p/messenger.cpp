@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "p2p/messenger.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -8,6 +10,7 @@
 #include "datatype/copy.hpp"
 #include "fabric/object_bytes.hpp"
 #include "p2p/peer.hpp"
+#include "p2p/rendezvous/table.hpp"
 
 namespace rma::detail {
 namespace {
@@ -21,16 +24,32 @@ messenger::messenger(context& ctx)
     : ctx_(ctx),
       units_max_(static_cast<std::uint32_t>(ctx.config().number(knob::eager_memory) / unexpected_messages::unit_bytes)),
       eager_max_(ctx.config().number(knob::eager_bytes)) {
+  assume_ends_ = ctx_.config().is(knob::polled_end, "assume");
+  ring_peers_max_ = ctx_.config().number(knob::ring_peers);
+  ring_slots_ = static_cast<std::uint32_t>(ctx_.config().number(knob::ring_slots));
   ctx_.set_handler(message::eager, &messenger::on_eager, this);
   ctx_.set_handler(message::announce, &messenger::on_announce, this);
+  ctx_.set_handler(message::request, &messenger::on_request, this);
+  ctx_.set_handler(message::ask, &messenger::on_ask, this);
   ctx_.set_handler(message::rendezvous, &messenger::on_rendezvous, this);
   ctx_.set_handler(message::stream, &messenger::on_stream, this);
   ctx_.set_handler(message::credit, &messenger::on_credit, this);
   ctx_.add_duty(&messenger::on_duty, this);
   ctx_.add_news(&messenger::on_news, this);
+  ctx_.add_before_sleep(&messenger::before_sleep, this);
+  random_ = static_cast<std::uint64_t>(ctx_.rank()) * 0x9E3779B97F4A7C15U + 1;
+  for (const rendezvous_protocol* const each : rendezvous_rows) {
+    if (ctx_.config().is(knob::rendezvous, each->name)) kind_ = each->kind;
+  }
 }
 
-messenger::~messenger() = default;
+// Nobody writes to memory any more that is given back.
+messenger::~messenger() {
+  for (const auto& [rank, p] : peers_) {
+    if (p->ring_in != nullptr) ctx_.network_of(rank).deregister_region(p->ring_region);
+  }
+  ids_.for_each([this](message_operation& op) { conceal(op); });
+}
 
 messenger::peer& messenger::peer_of(int rank) { return rank == last_rank_ ? *last_peer_ : find_peer(rank); }
 
@@ -40,23 +59,42 @@ messenger::peer& messenger::find_peer(int rank) {
     p = std::make_unique<peer>();
     p->rank = rank;
     p->gone = ctx_.gone(rank);
-    const std::size_t message_max = ctx_.network_of(rank).caps().message_bytes_max;
+    const fabric::capabilities& caps = ctx_.network_of(rank).caps();
+    const std::size_t message_max = caps.message_bytes_max;
+    p->kind = possible(kind_, caps);
     const std::size_t half = std::size_t{units_max_} * unexpected_messages::unit_bytes / 2;
     p->eager_max = std::min({eager_max_, message_max - sizeof(envelope), half - sizeof(unexpected_message)});
     p->piece_max = message_max - sizeof(stream_piece);
+    const bool looks = ctx_.waits_spin() || ctx_.keeps_accounts();  // oversubscribed ranks sleep
+    p->rings = ctx_.config().is(knob::eager, "rdma-ring") && looks &&
+               possible(rendezvous_kind::put, caps) == rendezvous_kind::put;
   }
   last_rank_ = rank;
   last_peer_ = p.get();
   return *p;
 }
 
-// ---- sends ---------------------------------------------------------------------------------------------------------
+// The same data by other means where the fabric cannot.
+rendezvous_kind messenger::possible(rendezvous_kind wanted, const fabric::capabilities& caps,
+                                    std::size_t bytes) const noexcept {
+  const rendezvous_protocol& protocol = rendezvous_of(wanted);
+  const bool one_piece = !protocol.polls || bytes <= caps.transfer_bytes_max;
+  const bool assumed = assume_ends_ && caps.one_sided && !caps.copies_by_cpu;
+  if (one_piece && (protocol.refuses(caps) == nullptr || assumed)) return wanted;
+  return protocol.reads ? rendezvous_kind::getcqe : rendezvous_kind::rput;
+}
+
+// ---- sends -----------------------------------------------------------------------------------------------------
 
 status messenger::send(send_operation& op) noexcept {
   peer& p = peer_of(op.peer);
   RMA_ASSERT(op.state == message_state::idle && op.tag >= 0);
   op.ended.store(0, std::memory_order_relaxed);
   op.with = op.peer;
+  op.is_void = op.by_message = false;
+  op.is_send = true;
+  if (trace_ != nullptr) [[unlikely]]
+    op.begin_ns = ctx_.around().now_ns();
   op.moved = 0;
   op.total = op.bytes;
   if (p.gone) [[unlikely]]
@@ -69,44 +107,78 @@ status messenger::send(send_operation& op) noexcept {
   return status::posted;
 }
 
+bool messenger::is_eager(const peer& p, const send_operation& op) const noexcept {
+  return op.bytes <= p.eager_max && op.mode != send_mode::synchronous &&
+         p.used + unexpected_messages::units_of(op.bytes) <= units_max_ - units_max_ / announcements_share;
+}
+
 void messenger::queue(peer& p, send_operation& op) noexcept {
   op.state = message_state::queued;
   p.queued.push_back(op);
   busy(p);
 }
 
-// Its envelope leaves, with the data or without.
+// Its envelope leaves, with the data or without; or the data go at once where the receive has said.
 status messenger::depart(peer& p, send_operation& op) noexcept {
-  if (op.bytes <= p.eager_max && op.mode != send_mode::synchronous) {
-    const std::uint32_t units = unexpected_messages::units_of(op.bytes);
-    if (p.used + units <= units_max_ - units_max_ / announcements_share) return try_eager(p, op);
-  }
-  return try_announce(p, op);
+  if (p.has_requests && use_request(p, op)) [[unlikely]]
+    return status::posted;
+  if (p.has_used && tell_use(p, op)) [[unlikely]]
+    op.by_message = true;  // behind what has been told
+  return op.id == 0 && is_eager(p, op) ? try_eager(p, op) : try_announce(p, op);
 }
 
 status messenger::try_eager(peer& p, send_operation& op) noexcept {
   const envelope e{op.context, op.tag, p.sequence, static_cast<std::uint16_t>(p.freed)};
-  if (!ctx_.try_send(p.rank, message::eager, fabric::bytes_of(e), data_of(op, 0, op.bytes)))
+  const bool by_ring = p.ring_out != nullptr && !op.by_message && try_ring(p, e, op);
+  if (!by_ring && !ctx_.try_send(p.rank, message::eager, fabric::bytes_of(e), data_of(op, 0, op.bytes)))
     return status::retry_queue_full;
-  ++p.sequence;
-  p.freed = 0;
-  p.used += unexpected_messages::units_of(op.bytes);
-  return end_now(op, status::done);
-}
-
-status messenger::try_announce(peer& p, send_operation& op) noexcept {
-  const std::uint32_t units = unexpected_messages::units_of(0);
-  if (p.used + units > units_max_) return status::retry_queue_full;
-  ids_.add(op);
-  const announcement a{{op.context, op.tag, p.sequence, static_cast<std::uint16_t>(p.freed)}, op.bytes, op.id, 0};
-  if (!ctx_.try_send(p.rank, message::announce, fabric::bytes_of(a), {})) {
-    ids_.remove(op);
-    return status::retry_queue_full;
+  ctx_.count(counter::eager_messages);
+  if (rendezvous_of(p.kind).receiver_initiates) [[unlikely]] {
+    p.eager_sent[p.eager_next] = e;
+    p.eager_next = static_cast<std::uint16_t>((p.eager_next + 1U) % p.eager_sent.size());
+    ++p.eager_count;
   }
   ++p.sequence;
   p.freed = 0;
+  p.used += unexpected_messages::units_of(op.bytes);
+  op.path = by_ring ? message_path::ring : message_path::eager;
+  return end_now(op, status::done);
+}
+
+// Its rendezvous begins with the first try.
+status messenger::try_announce(peer& p, send_operation& op) noexcept {
+  const std::uint32_t units = unexpected_messages::units_of(0);
+  if (op.id == 0) {
+    op.reset(kind_for(p, op));
+    op.path = op.bytes > p.eager_max              ? message_path::too_long
+              : op.mode == send_mode::synchronous ? message_path::synchronous
+                                                  : message_path::no_credit;
+    ids_.add(op);
+    if (rendezvous_of(op.kind).reads && !expose(op)) op.kind = rendezvous_kind::stream;
+    op.match_entry::key = {op.context, op.peer, op.tag};
+  }
+  if (p.used + units > units_max_) return status::retry_queue_full;
+  const bool reads = rendezvous_of(op.kind).reads;
+  announcement a{};
+  a.of = {op.context, op.tag, p.sequence, static_cast<std::uint16_t>(p.freed)};
+  a.bytes = op.bytes;
+  a.send = op.id;
+  if (reads) {
+    a.address = op.exposed.address;
+    a.key = op.exposed.key;
+    a.last = static_cast<std::uint8_t>(*last_byte(op));
+  }
+  a.kind = static_cast<std::uint16_t>(op.kind);
+  a.void_request = op.is_void ? 1 : 0;
+  if (!ctx_.try_send(p.rank, message::announce, fabric::bytes_of(a), {})) return status::retry_queue_full;
+  ctx_.count(counter::announced_messages);
+  ctx_.count(counter::rendezvous_messages);
+  op.number = p.sequence++;
+  p.freed = 0;
   p.used += units;
   op.state = message_state::announced;
+  op.step = rendezvous_of(op.kind).sender(op.step, rendezvous_event::start).next;
+  announced_.add(op);
   return status::posted;
 }
 
@@ -143,11 +215,12 @@ void messenger::stream(peer& p) noexcept {
     op.moved += bytes;
     if (op.moved < op.total) continue;
     p.streams.pop_front();
-    finish(op, status::done);
+    op.state = message_state::announced;
+    sender_event(static_cast<send_operation&>(op), rendezvous_event::moved);
   }
 }
 
-// ---- receives ------------------------------------------------------------------------------------------------------
+// ---- receives --------------------------------------------------------------------------------------------------
 
 status messenger::receive(receive_operation& op) noexcept {
   RMA_ASSERT(op.state == message_state::idle);
@@ -155,12 +228,20 @@ status messenger::receive(receive_operation& op) noexcept {
   op.with = op.peer;
   op.moved = 0;
   op.match_entry::key = {op.context, op.peer, op.tag};
+  op.id = 0;
+  if (trace_ != nullptr) [[unlikely]]
+    op.begin_ns = ctx_.around().now_ns();
   if (!unexpected_.empty()) {
-    if (unexpected_message* const m = unexpected_.find(op.match_entry::key)) return take(op, *m);
+    if (unexpected_message* const m = unexpected_.find(op.match_entry::key)) {
+      unexpected_.remove(*m);
+      return receive_held(op, *m);
+    }
   }
   if (op.peer != any_source && peer_of(op.peer).gone) [[unlikely]]
     return end_now(op, status::peer_failed);
   post(op);
+  if (rendezvous_of(kind_).receiver_initiates) [[unlikely]]
+    consider_asking(&op);
   return status::posted;
 }
 
@@ -175,6 +256,8 @@ void messenger::unpost(receive_operation& op) noexcept {
   --posted_count_[class_of(op.peer, op.tag)];
   posted_.remove(op);
   op.state = message_state::idle;
+  if (rendezvous_of(kind_).receiver_initiates) [[unlikely]]
+    consider_asking(static_cast<receive_operation*>(posted_.find(op.match_entry::key)));
 }
 
 // Of all that match, the one that was posted first.
@@ -188,12 +271,18 @@ receive_operation* messenger::find_posted(const match_key& key) noexcept {
   return static_cast<receive_operation*>(best);
 }
 
-status messenger::take(receive_operation& op, unexpected_message& m) noexcept {
-  unexpected_.remove(m);
+status messenger::receive_held(receive_operation& op, unexpected_message& m) noexcept {
+  op.ended.store(0, std::memory_order_relaxed);
+  op.moved = 0;
   const match_key from = m.key;
-  give_back(peer_of(from.source), m.units);
-  const status s =
-      m.send == 0 ? accept_data(op, from, {m.data(), m.bytes}) : accept_announced(op, from, m.bytes, m.send);
+  peer& p = peer_of(from.source);
+  give_back(p, m.units);
+  if (p.gone && m.send != 0) {  // it has gone since it was held
+    unexpected_.free(m);
+    op.source = from.source;
+    return end_now(op, status::peer_failed);
+  }
+  const status s = m.send == 0 ? accept_data(op, from, {m.data(), m.bytes}) : accept_announced(op, from, m);
   unexpected_.free(m);
   return s;
 }
@@ -202,6 +291,7 @@ status messenger::accept_data(receive_operation& op, const match_key& from, std:
   op.source = from.source;
   op.message_tag = from.tag;
   op.message_bytes = data.size();
+  op.path = message_path::eager;
   if (data.size() > op.bytes) return end_now(op, status::message_too_long);
   if (op.layout != nullptr) {
     unpack(op.at, data.data(), *op.layout, 0, data.size());
@@ -211,25 +301,55 @@ status messenger::accept_data(receive_operation& op, const match_key& from, std:
   return end_now(op, status::done);
 }
 
-status messenger::accept_announced(receive_operation& op, const match_key& from, std::uint64_t bytes,
-                                   std::uint64_t send) noexcept {
+// The sender has said how the data are to come; what cannot be done so is asked for as a stream.
+status messenger::accept_announced(receive_operation& op, const match_key& from, const announced_message& m) noexcept {
   op.source = op.with = from.source;
   op.message_tag = from.tag;
-  op.message_bytes = bytes;
-  if (bytes == 0 || bytes > op.bytes) {
-    tell(from.source, send, 0, rendezvous_step::finished);
-    return end_now(op, bytes == 0 ? status::done : status::message_too_long);
+  op.message_bytes = m.bytes;
+  op.peer_id = m.send;
+  op.path = message_path::too_long;
+  if (m.bytes == 0 || m.bytes > op.bytes) {
+    if (op.id != 0) detach(op);  // its source does not write more than the request says
+    tell(from.source, m.send, 0, rendezvous_step::finished);
+    return end_now(op, m.bytes == 0 ? status::done : status::message_too_long);
   }
-  op.total = bytes;
-  op.peer_id = send;
   op.state = message_state::receiving;
+  if (op.id != 0 && op.has_asked && m.void_request == 0)
+    return status::posted;  // the request has crossed it, and is used
+  op.total = m.bytes;
+  const fabric::capabilities& caps = ctx_.network_of(op.with).caps();
+  if (op.id != 0) {
+    detach(op);
+    op.state = message_state::receiving;
+  }
+  op.reset(static_cast<rendezvous_kind>(m.kind));
   ids_.add(op);
-  tell(from.source, send, op.id, rendezvous_step::clear_to_send);
-  return status::posted;
+  op.last = static_cast<std::byte>(m.last);
+  op.remote = {m.address, m.bytes, m.key};
+  op.kind = possible(op.kind, caps, op.total);
+  if (op.layout != nullptr) op.kind = rendezvous_kind::stream;
+  return started(op, [&] { receiver_event(op, rendezvous_event::announced); });
 }
 
-void messenger::tell(int to, std::uint64_t id, std::uint64_t from, rendezvous_step step) noexcept {
-  ctx_.send_record(to, message::rendezvous, rendezvous_message{id, from, step, 0});
+void messenger::tell(int to, std::uint64_t id, std::uint64_t from, rendezvous_step step, std::uint64_t bytes) noexcept {
+  ctx_.count(counter::rendezvous_messages);
+  ctx_.send_record(to, message::rendezvous, rendezvous_message{id, from, bytes, step, 0});
+}
+
+void messenger::forget_team(std::uint64_t team_id) noexcept {
+  const std::lock_guard guard(ctx_.lock());
+  unexpected_.for_each([&](unexpected_message& m) {
+    if (m.key.context >> 1 != message_context(team_id, message_user::program) >> 1) return;
+    hold(m);
+    discard(m);
+  });
+}
+
+void messenger::discard(unexpected_message& m) noexcept {
+  peer& p = peer_of(m.key.source);
+  give_back(p, m.units);
+  if (m.send != 0 && !p.gone) tell(p.rank, m.send, 0, rendezvous_step::finished);
+  unexpected_.free(m);
 }
 
 // What an unexpected message has taken is free; its sender gets to know with the next envelope, or by a message of its
@@ -237,28 +357,66 @@ void messenger::tell(int to, std::uint64_t id, std::uint64_t from, rendezvous_st
 void messenger::give_back(peer& p, std::uint32_t units) noexcept {
   p.freed += units;
   if (p.freed < units_max_ / credit_share || p.gone) return;
-  ctx_.send_record(p.rank, message::credit, credit_message{p.freed});
+  credit_message c{};
+  c.count = p.freed;
+  ctx_.send_record(p.rank, message::credit, c);
   p.freed = 0;
 }
 
-// ---- the end of operations -----------------------------------------------------------------------------------------
+// ---- the end of operations -------------------------------------------------------------------------------------
 
 status messenger::end_now(message_operation& op, status result) noexcept {
   op.state = message_state::idle;
   op.result = result;
+  if (trace_ != nullptr) [[unlikely]]
+    trace_operation(op);
   op.ended.store(1, std::memory_order_release);
   return result;
+}
+
+void messenger::trace_operation(const message_operation& op) noexcept {
+  constexpr std::string_view whys[] = {"its data fit one message",
+                                       "the receiver looks at a ring",
+                                       "longer than what goes at once",
+                                       "the receiver has no memory left for what it "
+                                       "does not expect",
+                                       "the sender waits for a receive",
+                                       "the receive had asked for it"};
+  trace_event e;
+  e.call = op.is_send ? "send" : "recv";
+  e.window = "messages";
+  e.bytes = op.is_send ? op.bytes : static_cast<const receive_operation&>(op).message_bytes;
+  const bool at_once = op.path == message_path::eager || op.path == message_path::ring;
+  e.protocol = op.path == message_path::ring ? "rdma-ring" : at_once ? "eager" : rendezvous_of(op.kind).name;
+  e.why = whys[static_cast<std::size_t>(op.path)];
+  e.begin_ns = op.begin_ns;
+  e.end_ns = ctx_.around().now_ns();
+  trace_->add_operation(e, op.with);
+}
+
+std::string messenger::describe(const fabric::capabilities& caps) const {
+  const rendezvous_protocol& wanted = rendezvous_of(kind_);
+  const rendezvous_protocol& taken = rendezvous_of(possible(kind_, caps));
+  std::string text = fmt::format("messages by {}: rendezvous {}", caps.name, taken.name);
+  if (&wanted != &taken) text += fmt::format(" ({}: {})", wanted.name, wanted.refuses(caps));
+  return text + fmt::format(", at most {} bytes of each sender that no receive has asked for",
+                            std::size_t{units_max_} * unexpected_messages::unit_bytes);
 }
 
 // Whoever waits for it may take the record away as soon as it has ended.
 void messenger::finish(message_operation& op, status result) noexcept {
   ids_.remove(op);
-  const auto over = op.over;
+  const bool starting = starting_ == &op;
+  if (starting) {
+    starting_ = nullptr;
+    started_result_ = result;
+  }
+  const auto over = starting ? nullptr : op.over;
   (void)end_now(op, result);
   if (over != nullptr) over(op);
 }
 
-// Out of whatever its state says that it is in.
+// Out of whatever its state says that it is in. What a fabric still moves for it has nobody who waits any more.
 void messenger::detach(message_operation& op) noexcept {
   switch (op.state) {
     case message_state::queued:
@@ -269,19 +427,41 @@ void messenger::detach(message_operation& op) noexcept {
     case message_state::posted: unpost(static_cast<receive_operation&>(op)); break;
     default: break;
   }
+  if (op.id == 0) return;
+  if (op.state == message_state::announced || op.state == message_state::streaming)
+    announced_.remove(static_cast<send_operation&>(op));
+  op.state = message_state::idle;
+  stop_polling(op);
+  conceal(op);
+  if (op.moving != nullptr) op.moving->op = nullptr;
+  op.moving = nullptr;
   ids_.remove(op);
 }
 
 bool messenger::cancel(message_operation& op) noexcept {
   if (op.state != message_state::queued && op.state != message_state::posted) return false;
+  if (op.state == message_state::posted && op.id != 0) return false;  // its source may be writing
   detach(op);
   (void)end_now(op, status::done);
   return true;
 }
 
 bool messenger::withdraw(message_operation& op, status result) noexcept {
-  if (op.state == message_state::streaming) tell(op.with, op.peer_id, 0, rendezvous_step::gone);
-  if (op.state == message_state::receiving) tell(op.with, op.peer_id, 0, rendezvous_step::gone);
+  const bool sends = op.state == message_state::announced || op.state == message_state::streaming;
+  if (op.id != 0 && !sends && op.state != message_state::queued) {
+    const bool asked = op.state == message_state::posted || (op.step == rendezvous_state::asked && op.is_exposed);
+    if (asked || op.moving != nullptr) {
+      if (std::exchange(op.withdrawn, result) == status::done && asked)
+        recall_request(static_cast<receive_operation&>(op));
+      return false;
+    }
+  }
+  if (op.id != 0 && op.moving != nullptr) {
+    op.withdrawn = result;
+    return false;
+  }
+  if (op.state == message_state::streaming || op.state == message_state::receiving)
+    tell(op.with, op.peer_id, op.id, rendezvous_step::gone);
   detach(op);
   (void)end_now(op, result);
   return true;
@@ -296,6 +476,10 @@ void messenger::busy(peer& p) noexcept {
 
 unsigned messenger::on_duty(void* self) noexcept {
   auto& me = *static_cast<messenger*>(self);
+  if (me.look_again_ns_ != 0) me.ctx_.call_duty_at(std::exchange(me.look_again_ns_, 0));
+  me.post_rings();
+  unsigned done = me.poll_rings();
+  done += me.poll_ends() + me.move_on();
   for (std::size_t i = me.busy_.size(); i-- > 0;) {  // more may become busy
     peer& p = *me.busy_[i];
     me.stream(p);
@@ -305,15 +489,23 @@ unsigned messenger::on_duty(void* self) noexcept {
     me.busy_[i] = me.busy_.back();
     me.busy_.pop_back();
   }
-  if (me.busy_.empty()) me.ctx_.on_duty(self, false);
-  return 0;
+  const bool idle =
+      me.busy_.empty() && me.polled_.empty() && me.line_.empty() && me.rings_in_.empty() && !me.unposted_rings_;
+  if (idle) me.ctx_.on_duty(self, false);
+  return done;
 }
 
-// ---- peers that die or leave ---------------------------------------------------------------------------------------
+// ---- peers that die or leave -----------------------------------------------------------------------------------
 
 // First out of all tables, then told: whoever is told may start others, and take back some of these.
 void messenger::fail_all_of(peer& p) noexcept {
   p.gone = true;
+  drop_requests(p.rank);
+  while (!p.delayed.empty()) {
+    message_pool::record& first = p.delayed.front();
+    p.delayed.pop_front();
+    delayed_.give_back(first);
+  }
   message_operation::list failed;
   const auto fail = [&](message_operation& op) {
     detach(op);
@@ -325,10 +517,12 @@ void messenger::fail_all_of(peer& p) noexcept {
   ids_.for_each([&](message_operation& op) {
     if (op.with == p.rank) fail(op);
   });
+  std::vector<receive_operation*> posted;  // others may be asked for when one goes
   posted_.for_each([&](match_entry& e) {
     auto& op = static_cast<receive_operation&>(e);
-    if (op.peer == p.rank) fail(op);
+    if (op.peer == p.rank) posted.push_back(&op);
   });
+  for (receive_operation* const op : posted) fail(*op);
   unexpected_.for_each([&](unexpected_message& m) {
     if (m.key.source != p.rank || m.send == 0) return;
     unexpected_.remove(m);

@@ -18,20 +18,25 @@
 /// still send.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "channel/context.hpp"
+#include "channel/message_pool.hpp"
+#include "core/trace.hpp"
 #include "p2p/match_table.hpp"
 #include "p2p/operation.hpp"
 #include "p2p/operation_ids.hpp"
+#include "p2p/transfer.hpp"
 #include "p2p/unexpected.hpp"
 #include "p2p/wire.hpp"
 
@@ -45,6 +50,10 @@ class messenger {
   ~messenger();
 
   [[nodiscard]] context& ctx() noexcept { return ctx_; }
+  /// Each operation is noted there when it is over.
+  void trace_to(trace_file* file) noexcept { trace_ = file; }
+  /// How messages go by a fabric, for people.
+  [[nodiscard]] std::string describe(const fabric::capabilities& caps) const;
 
   // ---- the caller holds the progress lock -------------------------------------------------------------------------
   /// Starts a send. `posted`: it will be over later, and `op.over` is called then. Else it is over, with this result,
@@ -61,6 +70,15 @@ class messenger {
   /// ends with `transfer_failed` if it has begun.
   bool withdraw(message_operation& op, status result) noexcept;
 
+  /// The data would leave with the envelope.
+  [[nodiscard]] bool is_eager(const send_operation& op) { return is_eager(peer_of(op.peer), op); }
+  /// The first message that a receive of this key would get, or null; it stays where it is.
+  [[nodiscard]] unexpected_message* peek(const match_key& key) noexcept { return unexpected_.find(key); }
+  /// Takes it out for one receive; what is held must be received or discarded.
+  void hold(unexpected_message& m) noexcept { unexpected_.remove(m); }
+  /// Starts a receive of a message that was held; as `receive`.
+  status receive_held(receive_operation& op, unexpected_message& m) noexcept;
+  void discard(unexpected_message& m) noexcept;
   /// Memory that messages take which no receive has asked for yet, and the most that all other ranks together may make
   /// it.
   [[nodiscard]] std::size_t unexpected_bytes() const noexcept { return unexpected_.reserved_bytes(); }
@@ -69,6 +87,8 @@ class messenger {
   }
 
   // ---- the caller does not hold it --------------------------------------------------------------------------------
+  /// Nobody receives on this team any more: what no receive has asked for is dropped, and its senders' sends are over.
+  void forget_team(std::uint64_t team_id) noexcept;
   /// Blocks until it is over; its result. `failed` as in context::wait_until: when it says that what the operation
   /// waits for cannot happen any more, the operation is withdrawn.
   template <class Failed>
@@ -90,6 +110,7 @@ class messenger {
   peer& find_peer(int rank);
 
   // Sends.
+  [[nodiscard]] bool is_eager(const peer& p, const send_operation& op) const noexcept;
   status depart(peer& p, send_operation& op) noexcept;
   status try_eager(peer& p, send_operation& op) noexcept;
   status try_announce(peer& p, send_operation& op) noexcept;
@@ -99,19 +120,90 @@ class messenger {
   [[nodiscard]] std::span<const std::byte> data_of(const message_operation& op, std::size_t from,
                                                    std::size_t bytes) noexcept;
 
+  // Rendezvous.
+  [[nodiscard]] rendezvous_kind kind_for(const peer& p, const send_operation& op) const noexcept;
+  [[nodiscard]] rendezvous_kind possible(rendezvous_kind wanted, const fabric::capabilities& caps,
+                                         std::size_t bytes = 0) const noexcept;
+  bool expose(message_operation& op) noexcept;
+  void conceal(message_operation& op) noexcept;
+  void sender_event(send_operation& op, rendezvous_event event) noexcept;
+  void receiver_event(receive_operation& op, rendezvous_event event) noexcept;
+  void carry_out(message_operation& op, std::uint32_t actions) noexcept;
+  void finish_rendezvous(message_operation& op) noexcept;
+  void fall_back(message_operation& op, bool is_send) noexcept;
+  void move_data(message_operation& op, bool write) noexcept;
+  static void on_piece_over(fabric::completion& self, status result, std::uint64_t bytes) noexcept;
+  void end_transfer(transfer& t) noexcept;
+  void wait_in_line(transfer& t) noexcept;
+  void leave_line(transfer& t) noexcept;
+  unsigned move_on() noexcept;
+  void begin_stream(send_operation& op) noexcept;
+  void ask(receive_operation& op, bool polls) noexcept;
+  [[nodiscard]] static std::byte* last_byte(const message_operation& op) noexcept;
+  void prepare_last_byte(receive_operation& op) noexcept;
+  [[nodiscard]] bool is_end_seen(const message_operation& op) const noexcept;
+  void begin_polling(receive_operation& op) noexcept;
+  void stop_polling(message_operation& op) noexcept;
+  unsigned poll_ends() noexcept;
+  static void before_sleep(void* self) noexcept;
+
+  // Requests of receives whose messages have not been announced.
+  struct early_entry;
+  void consider_asking(receive_operation* op) noexcept;
+  void take_back_request(receive_operation& op) noexcept;
+  void recall_request(receive_operation& op) noexcept;
+  bool use_request(peer& p, send_operation& op) noexcept;
+  void write_as_asked(send_operation& op, const transfer_request& where, bool wants_word) noexcept;
+  [[nodiscard]] early_entry* find_request(int source, const envelope& of, std::uint64_t receive) noexcept;
+  void drop_requests(int source) noexcept;
+  void forget_use(const match_key& key) noexcept;
+  bool tell_use(peer& p, const send_operation& op) noexcept;
+  void on_used(receive_operation& op) noexcept;
+  void end_early(receive_operation& op, std::uint64_t bytes) noexcept;
+  static void on_ask(void* self, int source, std::span<const std::byte> payload) noexcept;
+
+  // Rings.
+  struct ring_write;
+  struct ring_out_state;
+  void open_ring_to(peer& p, const credit_message& m) noexcept;
+  void close_ring_to(peer& p) noexcept;
+  bool try_ring(peer& p, const envelope& e, const send_operation& op) noexcept;
+  bool post_slot(ring_out_state& out, std::uint32_t slot) noexcept;
+  static void on_ring_write(fabric::completion& self, status result, std::uint64_t bytes) noexcept;
+  void post_rings() noexcept;
+  void consider_ring(peer& p) noexcept;
+  unsigned poll_rings() noexcept;
+  void tell_ring_credits(peer& p) noexcept;
+  bool delay(peer& p, message kind, std::uint16_t sequence, std::span<const std::byte> payload) noexcept;
+  void take_delayed(peer& p) noexcept;
+  void close_rings_before_sleep(std::int64_t now_ns) noexcept;
+  /// A rank that sleeps looks at its memory then; said by the duties that follow.
+  void look_again(std::int64_t at_ns) noexcept {
+    look_again_ns_ = look_again_ns_ == 0 ? at_ns : std::min(look_again_ns_, at_ns);
+  }
+
   // Receives.
+  void take_eager(peer& p, std::span<const std::byte> payload) noexcept;
+  void take_announcement(peer& p, std::span<const std::byte> payload) noexcept;
   [[nodiscard]] receive_operation* find_posted(const match_key& key) noexcept;
   void post(receive_operation& op) noexcept;
   void unpost(receive_operation& op) noexcept;
-  status take(receive_operation& op, unexpected_message& m) noexcept;
   status accept_data(receive_operation& op, const match_key& from, std::span<const std::byte> data) noexcept;
-  status accept_announced(receive_operation& op, const match_key& from, std::uint64_t bytes,
-                          std::uint64_t send) noexcept;
+  status accept_announced(receive_operation& op, const match_key& from, const announced_message& m) noexcept;
   void give_back(peer& p, std::uint32_t units) noexcept;
-  void tell(int to, std::uint64_t id, std::uint64_t from, rendezvous_step step) noexcept;
+  void tell(int to, std::uint64_t id, std::uint64_t from, rendezvous_step step, std::uint64_t bytes = 0) noexcept;
 
   void finish(message_operation& op, status result) noexcept;
-  static status end_now(message_operation& op, status result) noexcept;
+  /// What `begin` makes of an operation that is being started: its result if it is over by then, without its `over`.
+  template <class Begin>
+  status started(message_operation& op, Begin&& begin) noexcept {
+    message_operation* const outer = std::exchange(starting_, &op);
+    begin();
+    const bool over = std::exchange(starting_, outer) == nullptr;
+    return over ? started_result_ : status::posted;
+  }
+  status end_now(message_operation& op, status result) noexcept;
+  void trace_operation(const message_operation& op) noexcept;
   void detach(message_operation& op) noexcept;
   void busy(peer& p) noexcept;
   void fail_all_of(peer& p) noexcept;
@@ -124,7 +216,10 @@ class messenger {
   static void on_credit(void* self, int source, std::span<const std::byte> payload) noexcept;
   static unsigned on_duty(void* self) noexcept;
   static void on_news(void* self) noexcept;
-  static void on_clear_to_send(messenger& me, int source, const rendezvous_message& m) noexcept;
+  static void on_request(void* self, int source, std::span<const std::byte> payload) noexcept;
+  void on_finished(message_operation& op, std::uint64_t bytes) noexcept;
+  void on_gone(message_operation& op) noexcept;
+  void on_unknown(int source, const rendezvous_message& m) noexcept;
 
   context& ctx_;
   std::uint32_t units_max_;  ///< of memory that one peer's unexpected messages may take
@@ -137,6 +232,27 @@ class messenger {
   std::uint64_t next_number_ = 0;
   std::array<std::uint32_t, match_classes> posted_count_{};
   unexpected_messages unexpected_;
+  match_table announced_;  ///< sends that their receivers know of, by destination and tag
+  match_table used_;       ///< those that have been used, and whose receivers may not have noticed
+  match_table requests_;   ///< of other ranks' receives, which no send has used
+  transfer_pool transfers_;
+  transfer::line line_;                     ///< those that have more to post
+  std::vector<receive_operation*> polled_;  ///< whose last bytes are looked at
+  std::vector<std::unique_ptr<early_entry>> request_memory_;
+  early_entry* free_requests_ = nullptr;
+  std::vector<peer*> rings_in_;  ///< the polling set
+  std::size_t ring_turn_ = 0;
+  std::uint64_t ring_peers_max_ = 0;
+  std::uint32_t ring_slots_ = 0;
+  bool unposted_rings_ = false;
+  std::int64_t look_again_ns_ = 0;
+  message_pool delayed_;  ///< messages whose turn has not come
+  std::uint64_t random_ = 0;
+  message_operation* starting_ = nullptr;
+  status started_result_ = status::done;
+  trace_file* trace_ = nullptr;
+  bool assume_ends_ = false;
+  rendezvous_kind kind_ = rendezvous_kind::getcqe;  ///< that is asked for
   operation_ids ids_;
   std::vector<std::byte> scratch_;
 };

@@ -8,15 +8,14 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "fabric/fabric.hpp"
 #include "p2p/match_table.hpp"
+#include "p2p/rendezvous/step.hpp"
+#include "rma/detail/message_ops.hpp"
 #include "rma/error.hpp"
 #include "rma/layout.hpp"
 
 namespace rma::detail {
-
-/// Of a receive: a message of any member, with any tag. Tags of messages are not negative.
-inline constexpr int any_source = -1;
-inline constexpr int any_tag = -1;
 
 /// The messages of a team's users and those of its collectives never match each other.
 enum class message_user : std::uint8_t { program, collectives };
@@ -42,9 +41,52 @@ enum class message_state : std::uint8_t {
   failing,    ///< in no table any more; its `over` is still to be called
 };
 
+struct transfer;
+
+/// What a rendezvous needs; filled in when one begins (`reset`), so that short messages do not pay for it.
+struct rendezvous_fields {
+  rendezvous_kind kind;
+  rendezvous_state step;
+  bool is_exposed;  ///< other ranks reach the buffer by `exposed`
+  bool is_write;    ///< of `moving`
+  bool polls;       ///< its end is seen by its last byte
+  bool wants_word;  ///< the other side does not look any more, and wants to be told
+  bool changed;     ///< its last byte has been seen to change, before messages were looked for once more
+  bool has_asked;   ///< a receive: its source knows of it, and may write before it announces anything
+  bool solicited;   ///< a send that leaves by a request that came before its announcement, if there is one, was handled
+  std::byte last;   ///< of the receive's buffer, before
+  status withdrawn;  ///< its result, if nobody wants it any more; else `done`
+  transfer* moving;
+  fabric::region_key exposed;
+  fabric::region_key remote;  ///< the other side's memory
+  std::size_t peer_room;      ///< a send: bytes of the receive
+  std::int64_t polls_since_ns;
+
+  void reset(rendezvous_kind with) noexcept {
+    kind = with;
+    step = rendezvous_state::begin;
+    is_exposed = is_write = polls = wants_word = changed = has_asked = solicited = false;
+    last = {};
+    withdrawn = status::done;
+    moving = nullptr;
+    peer_room = 0;
+    polls_since_ns = 0;
+  }
+};
+
+/// How the data have come or gone, and why so: for the trace.
+enum class message_path : std::uint8_t {
+  eager,        ///< with the envelope
+  ring,         ///< the same, written into a ring
+  too_long,     ///< by a rendezvous: longer than what goes eagerly
+  no_credit,    ///< the receiver has no memory left for what it does not expect
+  synchronous,  ///< the sender wants to know that a receive is there
+  requested,    ///< the receive had asked before the message was announced
+};
+
 /// A send or a receive. The caller fills in the first part, starts it (`messenger::send`, `messenger::receive`), and
 /// leaves record and buffer where they are until it is over. Then it may be started again.
-struct message_operation {
+struct message_operation : rendezvous_fields {
   std::uint64_t context = 0;  ///< see message_context
   int peer = any_source;      ///< number in the job of the destination, or of the source
   int tag = 0;
@@ -60,6 +102,9 @@ struct message_operation {
   std::atomic<std::uint32_t> ended = 1;  ///< 0 from its start to its end; `result` is valid when it is not
 
   // The messenger's.
+  bool is_send = false;
+  message_path path = message_path::eager;
+  std::int64_t begin_ns = 0;  ///< for a trace
   message_state state = message_state::idle;
   int with = any_source;      ///< the other side, once it is known
   std::uint64_t id = 0;       ///< in messages of the other side; 0 while it has none
@@ -77,8 +122,11 @@ struct message_operation {
       boost::intrusive::constant_time_size<false>>;
 };
 
-struct send_operation : message_operation {
+struct send_operation : message_operation, match_entry {
   send_mode mode = send_mode::standard;
+
+  bool by_message = false;  ///< the messenger's: never by a ring
+  bool is_void = false;     ///< the messenger's: its receive has asked, and is not answered by a write
 };
 
 struct receive_operation : message_operation, match_entry {

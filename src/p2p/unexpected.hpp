@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -28,17 +29,25 @@ constexpr match_key key_of_class(const match_key& of, unsigned kind) noexcept {
           (kind & with_any_tag) != 0 ? any_tag : of.tag};
 }
 
+/// What an announcement says.
+struct announced_message {
+  std::uint64_t bytes = 0;
+  std::uint64_t send = 0;  ///< id of the sender's operation that has the data; 0: they are here
+  std::uint64_t address = 0;
+  std::uint64_t key = 0;
+  std::uint16_t kind = 0;
+  std::uint8_t last = 0;
+  std::uint8_t void_request = 0;
+};
+
 /// With the data of an eager message behind it.
-struct unexpected_message {
+struct unexpected_message : announced_message {
   struct entry : match_entry {
     unexpected_message* of = nullptr;
   };
   std::array<entry, match_classes> entries{};  ///< of these, as many as the list looks after
   boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_order;
   match_key key{};          ///< the real source and tag
-  std::size_t bytes = 0;    ///< of the message
-  std::uint64_t send = 0;   ///< id of the sender's operation that has the data; 0: they are here
-  std::uint64_t flags = 0;  ///< of the announcement
   std::uint32_t units = 0;  ///< of memory that its sender has been charged for
   std::uint32_t size_class = 0;
   unexpected_message* next_free = nullptr;
@@ -76,10 +85,7 @@ class unexpected_messages {
  private:
   static constexpr unsigned unit_bits = 6;
   [[nodiscard]] static constexpr unsigned class_of_bytes(std::size_t data_bytes) noexcept {
-    const std::size_t all = sizeof(unexpected_message) + data_bytes;
-    unsigned c = unit_bits;
-    while (std::size_t{1} << c < all) ++c;
-    return c;
+    return static_cast<unsigned>(std::bit_width(sizeof(unexpected_message) + data_bytes - 1));
   }
   void look_after(unsigned kind) noexcept;
 

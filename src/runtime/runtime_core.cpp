@@ -13,6 +13,8 @@
 
 #include "channel/call_scope.hpp"
 #include "fabric/tuning.hpp"
+#include "p2p/messenger.hpp"
+#include "runtime/message_node.hpp"
 #include "sync/synchronisation.hpp"  // tidy: allow(include-direction) a runtime owns it
 #include "xfer/remote.hpp"
 
@@ -53,6 +55,7 @@ runtime_core::runtime_core(const Config& wanted)
       barriers(std::make_unique<dissemination>(*ctx)),
       dropped(std::make_unique<reclaimer>(*ctx)),
       ops(std::make_unique<engine>(*ctx)),
+      nodes(std::make_unique<message_nodes>()),
       messages(std::make_unique<messenger>(*ctx)),
       syncs(std::make_unique<synchronisation>(*ops)),
       revoked(std::make_unique<revocations>(*ctx, *ops)),
@@ -60,6 +63,7 @@ runtime_core::runtime_core(const Config& wanted)
       exceptions(std::uncaught_exceptions()),
       segment_(board->segment_bytes()) {
   if (where.wide != nullptr) use_tuning(*ctx, *where.wide);
+  messages->trace_to(trace.get());
   if (where.wide != nullptr) publish_segment();
   if (const status s = boot->fence(); !ok(s)) raise_job_ended(*boot, s);
   around->begin();
@@ -74,10 +78,20 @@ runtime_core::~runtime_core() {
   ctx->stop_progress_thread();
   {
     const call_scope in(*ctx, "the end of the Runtime");
+    if (in_good_order) (void)messages_leave();
     ctx->drain(in_good_order);
   }
   board->leave(in_good_order);
   if (in_good_order) boot->leave();
+}
+
+// Sends that nobody waits for any more are still their senders' promise.
+status runtime_core::messages_leave() noexcept {
+  const auto left = [this]() noexcept {
+    const std::lock_guard guard(ctx->lock());
+    return nodes->detached_sends == 0;
+  };
+  return ctx->wait_for_message(left, []() noexcept { return status::done; });
 }
 
 bool runtime_core::forked() const noexcept { return ::getpid() != process; }

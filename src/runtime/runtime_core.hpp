@@ -21,7 +21,6 @@
 #include "core/trace.hpp"
 #include "fabric/place.hpp"
 #include "fabric/shm/segment.hpp"
-#include "p2p/messenger.hpp"  // tidy: allow(include-direction) a runtime owns it
 #include "rma/config.hpp"
 #include "runtime/extents.hpp"
 #include "runtime/reclaimer.hpp"
@@ -31,6 +30,8 @@
 
 namespace rma::detail {
 
+class messenger;
+class message_nodes;
 class synchronisation;
 
 /// Part of this rank's segment that both ends of a copy reach, made when it is first held (xfer/staging.hpp).
@@ -60,6 +61,7 @@ struct runtime_core {
   std::unique_ptr<dissemination> barriers;
   std::unique_ptr<reclaimer> dropped;
   std::unique_ptr<engine> ops;
+  std::unique_ptr<message_nodes> nodes;
   std::unique_ptr<messenger> messages;
   std::unique_ptr<synchronisation> syncs;
   std::unique_ptr<revocations> revoked;
@@ -99,6 +101,7 @@ struct runtime_core {
   [[nodiscard]] fabric::region_key own_region(std::size_t offset) noexcept;
 
  private:
+  status messages_leave() noexcept;
   status enroll(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept;
   [[nodiscard]] std::span<extent> own_extents(std::size_t offset) noexcept;
 

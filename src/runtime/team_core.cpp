@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "p2p/messenger.hpp"
 #include "xfer/kernels.hpp"
 
 namespace rma::detail {
@@ -53,6 +54,7 @@ team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_i
 // The others may still be looking at this rank's lines.
 team_core::~team_core() {
   if (rt->forked()) return;
+  rt->messages->forget_team(id);
   rt->revoked->remove(*this);
   if (has_lines) drop(id, {{{lines_offset, sizeof(barrier_lines)}, {}}});
 }

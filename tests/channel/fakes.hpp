@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <map>
@@ -27,6 +28,14 @@ class fake_network final : public fabric::network {
     caps_.message_bytes_max = 256;
   }
   void connect(int peer, fake_network& to) { peers_[peer] = &to; }
+  /// Reads and writes any memory of this process, when it polls.
+  void let_move() {
+    caps_.polls = fabric::polled_end::both;
+    caps_.write_means = fabric::write_completion::placed;
+    moves_ = true;
+  }
+  unsigned failing = 0;  ///< so many of the next transfers end with an error
+  unsigned transfers = 0;
 
   std::size_t room = 4;  ///< messages of each sender that wait at a receiver, at most
   unsigned promises = 0;
@@ -41,8 +50,9 @@ class fake_network final : public fabric::network {
   }
   void promise_kept() noexcept { --promises; }
   bool promised() noexcept override { return promises != 0; }
-  status register_region(void*, std::size_t, fabric::region_key&) noexcept override {
-    return caps_.words ? status::done : status::not_supported;
+  status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override {
+    key = {reinterpret_cast<std::uint64_t>(at), bytes, 1};
+    return caps_.words || moves_ ? status::done : status::not_supported;
   }
   /// All ranks are in one process.
   status write_word(int, const fabric::region_key&, std::uint64_t address, std::uint64_t value) noexcept override {
@@ -51,17 +61,17 @@ class fake_network final : public fabric::network {
     return status::done;
   }
   void deregister_region(const fabric::region_key&) noexcept override {}
-  status write(int, std::span<const fabric::local_slice>, const fabric::region_key&,
-               std::span<const fabric::remote_slice>, std::uint64_t) noexcept override {
-    return status::not_supported;
+  status write(int, std::span<const fabric::local_slice> from, const fabric::region_key&,
+               std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept override {
+    return move(from.front().at, reinterpret_cast<void*>(to.front().address), to.front().bytes, token);
   }
   status write_with_immediate(int, std::span<const fabric::local_slice>, const fabric::region_key&,
                               fabric::remote_slice, std::uint32_t, std::uint64_t) noexcept override {
     return status::not_supported;
   }
-  status read(int, std::span<const fabric::local_slice>, const fabric::region_key&,
-              std::span<const fabric::remote_slice>, std::uint64_t) noexcept override {
-    return status::not_supported;
+  status read(int, std::span<const fabric::local_slice> to, const fabric::region_key&,
+              std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept override {
+    return move(reinterpret_cast<void*>(from.front().address), to.front().at, from.front().bytes, token);
   }
   status fetch_add(int, const fabric::region_key&, std::uint64_t, std::uint64_t, std::uint64_t&,
                    std::uint64_t) noexcept override {
@@ -95,10 +105,19 @@ class fake_network final : public fabric::network {
   bool quiet() noexcept override { return true; }
   bool expects_goodbye(int peer) noexcept override { return unheard.contains(peer); }
   bool pending() noexcept override {
-    return !ended_.empty() || std::ranges::any_of(incoming_, [](const auto& from) { return !from.second.empty(); });
+    return !ended_.empty() || !moves_posted_.empty() ||
+           std::ranges::any_of(incoming_, [](const auto& from) { return !from.second.empty(); });
   }
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override {
     unsigned found = 0;
+    for (; !moves_posted_.empty() && found < limit; ++found) {
+      const moved m = moves_posted_.front();
+      moves_posted_.pop_front();
+      const bool fails = failing != 0;
+      if (fails) --failing;
+      if (!fails) std::memcpy(m.to, m.from, m.bytes);
+      to.on_completion(m.token, fails ? status::transfer_failed : status::done, 0);
+    }
     for (; !ended_.empty() && found < limit; ++found) {
       const ended e = ended_.front();
       ended_.pop_front();
@@ -115,6 +134,18 @@ class fake_network final : public fabric::network {
   }
 
  private:
+  status move(const void* from, void* to, std::size_t bytes, std::uint64_t token) {
+    if (!moves_) return status::not_supported;
+    ++transfers;
+    moves_posted_.push_back({from, to, bytes, token});
+    return status::posted;
+  }
+  struct moved {
+    const void* from;
+    void* to;
+    std::size_t bytes;
+    std::uint64_t token;
+  };
   struct message {
     std::uint16_t kind;
     std::vector<std::byte> bytes;
@@ -129,6 +160,8 @@ class fake_network final : public fabric::network {
   std::map<int, fake_network*> peers_;
   std::deque<std::uint64_t> posted_;  ///< tokens of bulk receives
   std::deque<ended> ended_;
+  std::deque<moved> moves_posted_;
+  bool moves_ = false;
   std::map<int, std::deque<message>> incoming_;
 };
 
@@ -209,10 +242,14 @@ class fake_boot final : public boot::client {
 
 /// One rank.
 struct fake_rank {
-  explicit fake_rank(int rank, unsigned few_cores = 0)
-      : boot(rank), net(rank), around(few_cores), ctx(config, boot, net, around) {}
+  explicit fake_rank(int rank, unsigned few_cores = 0, std::map<std::string, std::string> settings = {})
+      : config(Config{.environment = false, .settings = std::move(settings)}),
+        boot(rank),
+        net(rank),
+        around(few_cores),
+        ctx(config, boot, net, around) {}
 
-  detail::settings config{Config{.environment = false}};
+  detail::settings config;
   fake_boot boot;
   fake_network net;
   fake_surroundings around;
@@ -220,12 +257,12 @@ struct fake_rank {
 };
 
 struct fake_pair {
-  fake_pair() {
+  explicit fake_pair(const std::map<std::string, std::string>& settings = {}) : a(0, 0, settings), b(1, 0, settings) {
     a.net.connect(1, b.net);
     b.net.connect(0, a.net);
   }
-  fake_rank a{0};
-  fake_rank b{1};
+  fake_rank a;
+  fake_rank b;
 };
 
 }  // namespace rma::test

@@ -5,9 +5,12 @@
 
 #include <catch2/catch.hpp>
 #include <cstring>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "channel/fakes.hpp"
+#include "p2p/rendezvous/table.hpp"
 
 using namespace rma;
 using namespace rma::detail;
@@ -15,6 +18,8 @@ using namespace rma::detail;
 namespace {
 
 struct pair_of_messengers : rma::test::fake_pair {
+  using rma::test::fake_pair::fake_pair;
+
   messenger at_a{a.ctx};
   messenger at_b{b.ctx};
 
@@ -198,4 +203,237 @@ TEST_CASE("an operation that is withdrawn ends the other side's", "[p2p][messeng
   CHECK(r.result == (receiver ? status::revoked : status::transfer_failed));
   CHECK(s.ended.load() == 1);
   CHECK(r.ended.load() == 1);
+}
+
+namespace {
+
+struct pair_that_moves : rma::test::fake_pair {
+  explicit pair_that_moves(const std::string& rendezvous, const std::string& eager = "auto")
+      : rma::test::fake_pair({{"RMA_RENDEZVOUS", rendezvous}, {"RMA_EAGER", eager}, {"RMA_RING_SLOTS", "5"}}) {
+    a.net.let_move();
+    b.net.let_move();
+  }
+  messenger at_a{a.ctx};
+  messenger at_b{b.ctx};
+
+  void run(int rounds = 20) {
+    for (int i = 0; i < rounds; ++i) {
+      a.ctx.progress();
+      b.ctx.progress();
+    }
+  }
+  [[nodiscard]] std::uint64_t messages() const {
+    return a.ctx.value(counter::rendezvous_messages) + b.ctx.value(counter::rendezvous_messages);
+  }
+};
+
+enum class first : std::uint8_t { sender, receiver, neither };
+
+/// One message by a rendezvous, with the receive posted at this time.
+void bring(pair_that_moves& two, counted_send& s, counted_receive& r, first who) {
+  if (who == first::receiver) {
+    (void)two.at_b.receive(r);
+    two.run(2);
+  }
+  (void)two.at_a.send(s);
+  if (who == first::sender) two.run(2);
+  if (who != first::receiver) (void)two.at_b.receive(r);
+  two.run();
+  REQUIRE(s.ended.load() == 1);
+  REQUIRE(r.ended.load() == 1);
+  REQUIRE(s.result == status::done);
+  REQUIRE(r.result == status::done);
+  REQUIRE(r.message_bytes == s.data.size());
+  r.data.resize(s.data.size());
+  REQUIRE(r.data == s.data);
+}
+
+}  // namespace
+
+TEST_CASE("each rendezvous brings messages with all last bytes", "[p2p][rendezvous]") {
+  const std::string name = GENERATE("stream", "rput", "getcqe", "get", "putnr", "put");
+  const first who = GENERATE(first::sender, first::receiver, first::neither);
+  const std::size_t shorter = GENERATE(0U, 1U);
+  CAPTURE(name, shorter);
+  pair_that_moves two(name);
+  for (unsigned last = 0; last < 256; ++last) {
+    counted_send s(numbered(400, last), 1, 5);
+    s.data.back() = static_cast<std::byte>(last);
+    counted_receive r(400 + shorter, 0, 5);
+    bring(two, s, r, who);
+  }
+  CHECK((two.a.net.transfers + two.b.net.transfers == 0) == (name == "stream"));
+}
+
+TEST_CASE("messages of each rendezvous", "[p2p][rendezvous]") {
+  struct wanted {
+    std::string name;
+    first who;
+    std::byte last;
+    std::uint64_t messages;
+  };
+  const wanted w = GENERATE(values<wanted>({
+      {"rput", first::sender, std::byte{7}, 3},
+      {"rput", first::receiver, std::byte{7}, 3},
+      {"getcqe", first::sender, std::byte{7}, 2},
+      {"getcqe", first::receiver, std::byte{7}, 2},
+      {"get", first::receiver, std::byte{7}, 2},
+      {"putnr", first::receiver, std::byte{7}, 1},
+      {"putnr", first::receiver, putnr_byte, 2},
+      {"put", first::receiver, putnr_byte, 1},
+      {"put", first::neither, std::byte{7}, 2},
+  }));
+  CAPTURE(w.name);
+  pair_that_moves two(w.name);
+  counted_send s(numbered(400, 1), 1, 5);
+  s.data.back() = w.last;
+  counted_receive r(400, 0, 5);
+  bring(two, s, r, w.who);
+  const bool by_chance = w.name == "put" && two.messages() == w.messages + 1;  // one of 256
+  CHECK((by_chance || two.messages() == w.messages));
+  CHECK(two.a.net.transfers + two.b.net.transfers == 1);
+}
+
+TEST_CASE("a receive behind a wildcard does not ask for its message", "[p2p][rendezvous]") {
+  pair_that_moves two("put");
+  counted_receive any(400, any_source, any_tag), exact(400, 0, 5);
+  (void)two.at_b.receive(any);
+  (void)two.at_b.receive(exact);
+  two.run();
+  CHECK(two.messages() == 0);
+  counted_send one(numbered(400, 1), 1, 5), other(numbered(400, 2), 1, 5);
+  (void)two.at_a.send(one);
+  (void)two.at_a.send(other);
+  two.run();
+  CHECK(any.data == one.data);
+  CHECK(exact.data == other.data);
+}
+
+TEST_CASE("a transfer that fails is made by messages, or again", "[p2p][rendezvous]") {
+  const std::string name = GENERATE("rput", "getcqe", "get", "putnr", "put");
+  const first who = GENERATE(first::sender, first::receiver, first::neither);
+  CAPTURE(name);
+  pair_that_moves two(name);
+  two.a.net.failing = two.b.net.failing = 1;
+  for (unsigned i = 0; i < 3; ++i) {
+    counted_send s(numbered(400, i), 1, 5);
+    counted_receive r(400, 0, 5);
+    bring(two, s, r, who);
+  }
+}
+
+TEST_CASE("small and large messages of one tag keep their order, whatever has asked", "[p2p][rendezvous]") {
+  const std::string name = GENERATE("rput", "getcqe", "get", "putnr", "put");
+  CAPTURE(name);
+  pair_that_moves two(name);
+  std::vector<std::unique_ptr<counted_send>> sends;
+  std::vector<std::unique_ptr<counted_receive>> receives;
+  std::uint32_t random = 1;
+  for (unsigned i = 0; i < 500; ++i) {
+    random = random * 1664525 + 1013904223;
+    sends.push_back(std::make_unique<counted_send>(numbered(random >> 30 == 0 ? 10 : 400 - (random >> 29), i), 1, 5));
+    receives.push_back(std::make_unique<counted_receive>(400, 0, 5));
+    if ((random >> 16) % 2 == 0) {
+      (void)two.at_a.send(*sends.back());
+      two.run(static_cast<int>((random >> 8) % 3));
+      (void)two.at_b.receive(*receives.back());
+    } else {
+      (void)two.at_b.receive(*receives.back());
+      two.run(static_cast<int>((random >> 8) % 3));
+      (void)two.at_a.send(*sends.back());
+    }
+  }
+  two.run(2000);
+  for (std::size_t i = 0; i < sends.size(); ++i) {
+    CAPTURE(i);
+    REQUIRE(receives[i]->ended.load() == 1);
+    receives[i]->data.resize(receives[i]->message_bytes);
+    REQUIRE(receives[i]->data == sends[i]->data);
+    REQUIRE(sends[i]->ended.load() == 1);
+  }
+}
+
+TEST_CASE("messages by a ring and by messages keep their order", "[p2p][eager_ring]") {
+  const std::string rendezvous = GENERATE("getcqe", "put");
+  const bool errors = GENERATE(false, true);
+  CAPTURE(rendezvous, errors);
+  pair_that_moves two(rendezvous, "rdma-ring");
+  std::vector<std::unique_ptr<counted_send>> sends;
+  std::uint32_t random = 1;
+  constexpr std::size_t count = 2000;
+  std::size_t got = 0;
+  const auto receive_some = [&](std::size_t most) {
+    for (; got < most; ++got) {
+      counted_receive r(400, 0, 5);
+      (void)two.at_b.receive(r);
+      for (int round = 0; round < 200 && r.ended.load() == 0; ++round) two.run(1);
+      REQUIRE(r.ended.load() == 1);
+      r.data.resize(r.message_bytes);
+      REQUIRE(r.data == sends[got]->data);
+    }
+  };
+  for (unsigned i = 0; i < count; ++i) {
+    random = random * 1664525 + 1013904223;
+    sends.push_back(std::make_unique<counted_send>(numbered(random >> 29 == 0 ? 400 : (random >> 16) % 200, i), 1, 5));
+    (void)two.at_a.send(*sends.back());
+    if (errors && random % 50 == 0) two.a.net.failing = 1;
+    if ((random >> 8) % 8 == 0) two.run(1);
+    if ((random >> 12) % 64 == 0) receive_some(i / 2);
+  }
+  receive_some(count);
+  two.run(100);
+  for (const auto& s : sends) REQUIRE(s->ended.load() == 1);
+  CHECK(two.a.ctx.value(counter::ring_messages) > count / 10);
+}
+
+TEST_CASE("a message by a ring is one write", "[p2p][eager_ring]") {
+  pair_that_moves two("getcqe", "rdma-ring");
+  const auto send_one = [&](unsigned i) {
+    counted_send s(numbered(8, i), 1, 5);
+    counted_receive r(8, 0, 5);
+    (void)two.at_b.receive(r);
+    (void)two.at_a.send(s);
+    two.run(2);
+    REQUIRE(r.data == s.data);
+  };
+  for (unsigned i = 0; i < 10; ++i) send_one(i);
+  const unsigned writes = two.a.net.transfers;
+  const std::uint64_t messages = two.a.ctx.value(counter::messages_sent);
+  for (unsigned i = 0; i < 10; ++i) send_one(i);
+  CHECK(two.a.net.transfers == writes + 10);
+  CHECK(two.a.ctx.value(counter::messages_sent) == messages);
+  CHECK(two.a.ctx.value(counter::ring_messages) >= 10);
+}
+
+TEST_CASE("a rank that sleeps has no rings, and is woken by messages", "[p2p][eager_ring]") {
+  pair_that_moves two("getcqe", "rdma-ring");
+  std::vector<std::unique_ptr<counted_send>> sends;
+  const auto send_next = [&] {
+    sends.push_back(std::make_unique<counted_send>(numbered(8, static_cast<unsigned>(sends.size())), 1, 5));
+    (void)two.at_a.send(*sends.back());
+  };
+  for (unsigned i = 0; i < 10; ++i) {
+    send_next();
+    counted_receive r(8, 0, 5);
+    (void)two.at_b.receive(r);
+    two.run(3);
+    REQUIRE(r.ended.load() == 1);
+  }
+  const std::uint64_t by_ring = two.a.ctx.value(counter::ring_messages);
+  REQUIRE(by_ring > 0);
+  // The other side gets its turn only while this one sleeps; what it sends then must come.
+  counted_receive r(8, 0, 5);
+  r.over = nullptr;
+  {
+    const std::lock_guard guard(two.b.ctx.lock());
+    (void)two.at_b.receive(r);
+  }
+  unsigned naps = 0;
+  two.b.around.on_sleep = [&] {
+    two.a.ctx.progress();
+    if (++naps == 3) send_next();
+  };
+  CHECK(two.at_b.wait(r, []() noexcept { return status::done; }) == status::done);
+  CHECK(naps >= 3);
+  CHECK(two.a.ctx.value(counter::ring_messages) == by_ring);
 }

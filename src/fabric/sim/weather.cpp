@@ -49,6 +49,7 @@ weather calm() {
   w.caps.outstanding_reads_max = 16;
   w.caps.write_means = fabric::write_completion::placed;
   w.caps.in_order_placement = true;
+  w.caps.polls = fabric::polled_end::both;
   w.caps.messages_after_writes = true;
   w.caps.write_with_immediate = true;
   w.caps.atomics = true;
@@ -87,6 +88,10 @@ weather storm(std::uint64_t seed) {
   w.caps.pins_memory = d.one_in(2);
   w.caps.bulk_pieces_max = d.one_of<std::size_t>({1, 3, 50});
   w.caps.handler_bytes_max = d.one_of<std::size_t>({0, 512, ~std::size_t{0}});
+  dice other(seed ^ 0x9011);  // draws of its own, which move no others
+  const auto polls = other.one_of(
+      {fabric::polled_end::none, fabric::polled_end::write, fabric::polled_end::read, fabric::polled_end::both});
+  w.caps.polls = w.caps.in_order_placement ? polls : fabric::polled_end::none;
   return w;
 }
 

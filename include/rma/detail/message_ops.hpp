@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the calls of rma/messages.hpp are made of.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <source_location>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "rma/error.hpp"
+#include "rma/layout.hpp"
+
+namespace rma {
+
+/// Of a receive: a message of any member, with any tag.
+inline constexpr int any_source = -1;
+inline constexpr int any_tag = -1;
+/// Nobody: a send to it and a receive from it are over at once, with no data. For what a rank at the edge has no
+/// neighbour.
+inline constexpr int no_rank = -2;
+
+enum class send_kind : std::uint8_t { standard, synchronous, buffered, ready };
+
+/// What has come.
+struct Received {
+  int source = no_rank;   ///< member that has sent it; no_rank if nothing has come
+  int tag = any_tag;      ///< with this tag
+  std::size_t bytes = 0;  ///< of the message, also if it was too long
+  /// Elements of the message; the rest of a last one that is not whole is not counted.
+  template <class T>
+  [[nodiscard]] std::size_t count() const noexcept {
+    return bytes / sizeof(T);
+  }
+
+  // For the text of errors.
+  std::size_t room = 0;  ///< bytes of the receive
+  int call_rank = no_rank;
+  int call_tag = any_tag;
+};
+
+namespace detail {
+
+struct team_core;
+struct message_node;
+struct unexpected_message;
+
+struct message_buffer {
+  void* at = nullptr;
+  std::size_t bytes = 0;
+  const Layout* layout = nullptr;
+};
+
+template <class T, std::size_t N>
+message_buffer buffer_of(std::span<T, N> data) noexcept {
+  static_assert(std::is_trivially_copyable_v<T>, "messages need a trivially copyable T: bytes travel");
+  return {const_cast<std::remove_const_t<T>*>(data.data()), data.size_bytes(), nullptr};
+}
+template <class T>
+message_buffer buffer_of(T* at, const Layout& layout) noexcept {
+  return {const_cast<std::remove_const_t<T>*>(at), layout.bytes(), &layout};
+}
+
+/// A message that has been taken out of those that wait for a receive.
+struct held_message {
+  std::shared_ptr<team_core> team{};
+  unexpected_message* what = nullptr;
+
+  held_message() noexcept = default;
+  held_message(held_message&& other) noexcept : team(std::move(other.team)), what(std::exchange(other.what, nullptr)) {}
+  held_message& operator=(held_message&& other) noexcept {
+    std::swap(team, other.team);
+    std::swap(what, other.what);
+    return *this;
+  }
+  ~held_message();
+};
+
+status send_message(team_core& team, send_kind kind, const message_buffer& data, int to, int tag) noexcept;
+status receive_message(team_core& team, const message_buffer& into, int from, int tag, Received& what) noexcept;
+status exchange_messages(team_core& team, const message_buffer& data, int to, int send_tag, const message_buffer& into,
+                         int from, int receive_tag, Received& what) noexcept;
+/// Node is null after an error.
+status start_send(const std::shared_ptr<team_core>& team, send_kind kind, const message_buffer& data, int to, int tag,
+                  message_node*& node) noexcept;
+status start_receive(const std::shared_ptr<team_core>& team, const message_buffer& into, int from, int tag,
+                     message_node*& node) noexcept;
+/// Frees the node if it is over.
+status wait_message(message_node*& node, Received& what) noexcept;
+status test_message(message_node*& node, Received& what) noexcept;
+bool cancel_message(message_node*& node) noexcept;
+void drop_message(message_node* node) noexcept;
+/// Whether it is over, without progress.
+[[nodiscard]] bool is_over(const message_node& node) noexcept;
+
+status probe_message(team_core& team, int from, int tag, bool wait, Received& what, held_message* take) noexcept;
+status receive_held(held_message& held, const message_buffer& into, Received& what) noexcept;
+
+status make_persistent(const std::shared_ptr<team_core>& team, send_kind kind, const message_buffer& data, int to,
+                       int tag, message_node*& node) noexcept;
+status make_persistent(const std::shared_ptr<team_core>& team, const message_buffer& into, int from, int tag,
+                       message_node*& node) noexcept;
+status start_persistent(message_node& node) noexcept;
+status wait_persistent(message_node& node, Received& what) noexcept;
+status test_persistent(message_node& node, Received& what) noexcept;
+void end_persistent(message_node* node) noexcept;
+
+[[noreturn]] void raise_on_team(team_core& team, const char* call, status code, const Received& what,
+                                const std::source_location& where);
+[[noreturn]] void raise_message(const char* call, status code, const Received& what, const std::source_location& where);
+
+}  // namespace detail
+}  // namespace rma

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Eager protocol "rdma-ring": which senders have a ring, and how messages of two channels keep their order.
+///
+/// The receiver chooses: the first RMA_RING_PEERS ranks of other nodes from which eager messages come get a ring each,
+/// as long as the receiver looks at its memory. Each envelope has a number: what comes by one channel before its turn
+/// waits for the other. A rank that is about to sleep closes its rings, since nothing that is written wakes it, and
+/// looks now and then until their senders have said how much they have written. Source: Liu et al., ICS 2003,
+/// sections 3.3, 4.5 and 4.7.
+#include "p2p/eager_ring.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "fabric/object_bytes.hpp"
+#include "p2p/messenger.hpp"
+#include "p2p/peer.hpp"
+#include "p2p/rendezvous/table.hpp"
+
+namespace rma::detail {
+
+// ---- the sender --------------------------------------------------------------------------------------------------
+
+void messenger::open_ring_to(peer& p, const credit_message& m) noexcept {
+  if (p.ring_out == nullptr) {
+    if (m.slots == 0 || m.slots > 1024) return;
+    p.ring_out = std::make_unique<ring_out_state>(static_cast<std::uint32_t>(m.slots), *this, p.rank);
+    p.ring_out->region = {m.address, m.slots * ring_slot_bytes, m.key};
+  }
+  p.ring_out->open = true;
+}
+
+void messenger::close_ring_to(peer& p) noexcept {
+  if (p.ring_out == nullptr) return;
+  p.ring_out->open = false;
+  credit_message m{};
+  m.what = credit_word::ring_closed;
+  m.count = p.ring_out->ring.filled();
+  ctx_.send_record(p.rank, message::credit, m);
+}
+
+bool messenger::try_ring(peer& p, const envelope& e, const send_operation& op) noexcept {
+  ring_out_state& out = *p.ring_out;
+  if (!out.open || out.ring.full() || sizeof e + op.bytes > ring_message_max) return false;
+  const std::uint32_t slot = out.ring.next_slot();
+  const auto credits = static_cast<std::uint8_t>(std::min<std::uint32_t>(p.ring_freed, 255));
+  (void)out.ring.fill(fabric::bytes_of(e), data_of(op, 0, op.bytes), credits);
+  p.ring_freed -= credits;
+  out.writes[slot].slot = slot;
+  if (out.unposted != 0 || !post_slot(out, slot)) {  // what is in the ring goes in its order
+    ++out.unposted;
+    unposted_rings_ = true;
+    ctx_.on_duty(this, true);
+  }
+  ctx_.count(counter::ring_messages);
+  return true;
+}
+
+bool messenger::post_slot(ring_out_state& out, std::uint32_t slot) noexcept {
+  const std::size_t bytes = out.ring.bytes_of(slot);
+  const fabric::local_slice here{out.ring.slot(slot), bytes};
+  const fabric::remote_slice there{out.region.address + slot * ring_slot_bytes, bytes};
+  ring_write& w = out.writes[slot];
+  w.run = &messenger::on_ring_write;
+  const status s = ctx_.network_of(out.peer).write(out.peer, std::span(&here, 1), out.region, std::span(&there, 1),
+                                                   fabric::token_of(w));
+  if (s == status::transfer_failed) out.again.push_back(slot);
+  return s != status::retry_queue_full;
+}
+
+// The mirror is what was to be written: it is written again. A message that had come all the same is known by its
+// number.
+void messenger::on_ring_write(fabric::completion& self, status result, std::uint64_t) noexcept {
+  auto& w = static_cast<ring_write&>(self);
+  if (result != status::transfer_failed) return;
+  w.out->again.push_back(w.slot);
+  w.out->owner->unposted_rings_ = true;
+  w.out->owner->ctx_.on_duty(w.out->owner, true);
+}
+
+void messenger::post_rings() noexcept {
+  if (!unposted_rings_) return;
+  unposted_rings_ = false;
+  for (const auto& [rank, p] : peers_) {
+    if (p->ring_out == nullptr || p->gone) continue;
+    ring_out_state& out = *p->ring_out;
+    std::erase_if(out.again, [&](std::uint32_t slot) { return post_slot(out, slot); });
+    while (out.unposted != 0) {
+      const auto slot = static_cast<std::uint32_t>((out.ring.filled() - out.unposted) % out.ring.slots());
+      if (!post_slot(out, slot)) break;
+      --out.unposted;
+    }
+    if (out.unposted != 0 || !out.again.empty()) unposted_rings_ = true;
+  }
+}
+
+// ---- the receiver ------------------------------------------------------------------------------------------------
+
+// An eager message has come from it by the other channel.
+void messenger::consider_ring(peer& p) noexcept {
+  if (!p.rings || p.ring_in_open) return;
+  constexpr std::uint32_t messages_before = 4;
+  if (++p.ring_wishes < messages_before) return;
+  p.ring_wishes = 0;
+  credit_message m{};
+  m.what = credit_word::ring_open;
+  if (p.ring_in == nullptr) {
+    if (rings_in_.size() >= ring_peers_max_) return;
+    auto ring = std::make_unique<ring_sink>(ring_slots_);
+    if (!ok(ctx_.network_of(p.rank).register_region(ring->memory(), ring->bytes(), p.ring_region))) {
+      p.rings = false;
+      return;
+    }
+    p.ring_in = std::move(ring);
+    rings_in_.push_back(&p);
+    m.slots = ring_slots_;
+    m.address = p.ring_region.address;
+    m.key = p.ring_region.key;
+  }
+  p.ring_in_open = true;
+  p.ring_to_come = ~std::uint64_t{0};
+  p.ring_used_ns = ctx_.around().now_ns();
+  ctx_.send_record(p.rank, message::credit, m);
+  ctx_.on_duty(this, true);
+}
+
+// Circular: whoever was first in one round is last in the next.
+unsigned messenger::poll_rings() noexcept {
+  unsigned found = 0;
+  for (std::size_t i = 0; i < rings_in_.size(); ++i) {
+    peer& p = *rings_in_[(ring_turn_ + i) % rings_in_.size()];
+    constexpr unsigned per_turn = 16;
+    for (unsigned left = per_turn; left > 0 && !p.gone && p.ring_in->ready(); --left) {
+      envelope e;
+      const auto message = p.ring_in->message();
+      std::memcpy(&e, message.data(), sizeof e);
+      const auto ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(e.sequence - p.seen));
+      if (ahead > 0) break;  // others come first, by messages
+      if (ahead < 0) {
+        p.ring_in->clear();
+        continue;
+      }
+      ++found;
+      if (const std::uint8_t credits = p.ring_in->credits(); credits != 0 && p.ring_out != nullptr)
+        p.ring_out->ring.give_back(credits);
+      take_eager(p, message);
+      p.ring_in->release();
+      if (++p.ring_freed >= ring_slots_ / 2) tell_ring_credits(p);
+      take_delayed(p);
+    }
+    if (found != 0) p.ring_used_ns = 0;
+  }
+  if (!rings_in_.empty()) ring_turn_ = (ring_turn_ + 1) % rings_in_.size();
+  return found;
+}
+
+void messenger::tell_ring_credits(peer& p) noexcept {
+  credit_message m{};
+  m.what = credit_word::ring_credits;
+  m.count = std::exchange(p.ring_freed, 0);
+  ctx_.send_record(p.rank, message::credit, m);
+}
+
+// True if the message has to wait until those before it have come by the ring.
+bool messenger::delay(peer& p, message kind, std::uint16_t sequence, std::span<const std::byte> payload) noexcept {
+  if (p.ring_in == nullptr || sequence == p.seen) return false;
+  p.delayed.push_back(delayed_.take(static_cast<std::uint16_t>(kind), payload, {}));
+  return true;
+}
+
+void messenger::take_delayed(peer& p) noexcept {
+  while (!p.delayed.empty()) {
+    message_pool::record& first = p.delayed.front();
+    envelope e;
+    std::memcpy(&e, first.bytes().data(), sizeof e);
+    if (e.sequence != p.seen) return;
+    p.delayed.pop_front();
+    if (static_cast<message>(first.kind()) == message::eager) {
+      take_eager(p, first.bytes());
+    } else {
+      take_announcement(p, first.bytes());
+    }
+    delayed_.give_back(first);
+  }
+}
+
+// Nothing wakes this rank that is written to its memory: messages come by the other channel from now on.
+void messenger::close_rings_before_sleep(std::int64_t now_ns) noexcept {
+  constexpr std::int64_t look_again_ns = 500, looks_for_ns = 100'000, look_for_last_ns = 200'000;
+  for (peer* const p : rings_in_) {
+    if (p->gone) continue;
+    if (p->ring_in_open) {
+      if (p->ring_used_ns == 0) p->ring_used_ns = now_ns;
+      if (ctx_.keeps_accounts() && now_ns - p->ring_used_ns < looks_for_ns) {
+        look_again(now_ns + look_again_ns);
+        continue;
+      }
+      p->ring_in_open = false;
+      credit_message m{};
+      m.what = credit_word::ring_close;
+      ctx_.send_record(p->rank, message::credit, m);
+    }
+    if (p->ring_to_come == ~std::uint64_t{0} || p->ring_in->taken() < p->ring_to_come)
+      look_again(now_ns + look_for_last_ns);
+  }
+}
+
+void messenger::on_credit(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<messenger*>(self);
+  credit_message c;
+  if (payload.size() != sizeof c)
+    return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::credit), payload.size(), nonsense::wrong_length);
+  std::memcpy(&c, payload.data(), sizeof c);
+  peer& p = me.peer_of(source);
+  if (p.gone) return;
+  switch (c.what) {
+    case credit_word::memory: p.used -= static_cast<std::uint32_t>(c.count); break;
+    case credit_word::ring_open: return me.open_ring_to(p, c);
+    case credit_word::ring_close: return me.close_ring_to(p);
+    case credit_word::ring_closed: p.ring_to_come = c.count; return;
+    case credit_word::ring_credits:
+      if (p.ring_out != nullptr) p.ring_out->ring.give_back(static_cast<std::uint32_t>(c.count));
+      return;
+    default:
+      return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::credit), payload.size(),
+                            nonsense::wrong_contents);
+  }
+  if (!p.queued.empty()) me.send_queued(p);
+}
+
+}  // namespace rma::detail

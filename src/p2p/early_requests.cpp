@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Requests of receives whose messages have not been announced: what putnr and put begin with.
+///
+/// A receive asks only if the next message of its source with its tag can be no other receive's: its source and tag are
+/// given, it is the first of its key, and no receive with a wildcard is posted. The request says how many envelopes of
+/// the source have been seen, so that the sender knows what it has crossed: of an announced message that the receiver
+/// had not seen, the first with this tag is the one; where an eager one is first, the request is void. What the sender
+/// cannot tell it declines.
+#include <algorithm>
+#include <cstring>
+
+#include "p2p/messenger.hpp"
+#include "p2p/peer.hpp"
+#include "p2p/rendezvous/table.hpp"
+
+namespace rma::detail {
+namespace {
+
+/// Envelopes are numbered modulo 2^16, and fewer than half of that are under way.
+constexpr bool is_before(std::uint16_t a, std::uint16_t b) noexcept {
+  return static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) < 0;
+}
+
+}  // namespace
+
+// ---- the receiver ----------------------------------------------------------------------------------------------
+
+void messenger::consider_asking(receive_operation* op) noexcept {
+  if (op == nullptr || op->id != 0 || op->peer == any_source || op->tag == any_tag || op->layout != nullptr) return;
+  for (unsigned kind = 1; kind < match_classes; ++kind) {
+    if (posted_count_[kind] != 0) return;
+  }
+  const peer& p = peer_of(op->peer);
+  if (!rendezvous_of(p.kind).receiver_initiates || op->bytes <= p.eager_max || p.gone) return;
+  if (possible(p.kind, ctx_.network_of(op->peer).caps(), op->bytes) != p.kind) return;
+  if (posted_.find(op->match_entry::key) != op || op->state != message_state::posted) return;
+  op->reset(p.kind);
+  op->total = op->bytes;
+  op->with = op->peer;
+  op->peer_id = 0;
+  if (!expose(*op)) return;
+  op->has_asked = true;
+  ids_.add(*op);
+  const auto step = rendezvous_of(op->kind).receiver(op->step, rendezvous_event::start);
+  op->step = step.next;
+  prepare_last_byte(*op);
+  begin_polling(*op);
+  const early_request r{{op->context, op->tag, p.seen, 0},
+                        {0, op->id, op->exposed.address, op->exposed.key, op->total,
+                         static_cast<std::uint32_t>(op->kind), static_cast<std::uint32_t>(op->last)}};
+  ctx_.count(counter::rendezvous_messages);
+  ctx_.send_record(op->peer, message::ask, r);
+}
+
+// The sender does not use it. A receive that waited for that, since its message is announced, asks for this message.
+void messenger::take_back_request(receive_operation& op) noexcept {
+  if (!op.has_asked) return;
+  op.has_asked = false;
+  if (op.state == message_state::posted) {
+    stop_polling(op);
+    conceal(op);
+    const status wanted = op.withdrawn;
+    ids_.remove(op);
+    if (wanted == status::done) return;
+    detach(op);
+    return finish(op, wanted);
+  }
+  if (op.state == message_state::receiving) {
+    op.total = op.message_bytes;
+    fall_back(op, false);
+  }
+}
+
+void messenger::recall_request(receive_operation& op) noexcept {
+  if (op.state == message_state::posted || op.has_asked) {
+    const early_request r{{op.context, op.tag, 0, 0},
+                          {0, op.id, 0, 0, 0, static_cast<std::uint32_t>(rendezvous_kind::count_), 0}};
+    return ctx_.send_record(op.with, message::ask, r);
+  }
+  tell(op.with, op.peer_id, op.id, rendezvous_step::gone);
+}
+
+// Its message has been written without an announcement.
+void messenger::end_early(receive_operation& op, std::uint64_t bytes) noexcept {
+  op.source = op.peer;
+  op.message_tag = op.tag;
+  op.message_bytes = bytes;
+  op.path = message_path::requested;
+  const status wanted = op.withdrawn;
+  detach(op);
+  finish(op, wanted != status::done ? wanted : status::done);
+}
+
+// ---- the sender ------------------------------------------------------------------------------------------------
+
+messenger::early_entry* messenger::find_request(int source, const envelope& of, std::uint64_t receive) noexcept {
+  match_entry* const first = requests_.find({of.context, source, of.tag});
+  for (match_entry* e = first; e != nullptr; e = e->next == first ? nullptr : e->next) {
+    auto& entry = static_cast<early_entry&>(*e);
+    if (receive == 0 || entry.where.receive == receive) return &entry;
+  }
+  return nullptr;
+}
+
+// The data leave with the first message of this tag, or the request is void.
+bool messenger::use_request(peer& p, send_operation& op) noexcept {
+  early_entry* const found = find_request(p.rank, {op.context, op.tag, 0, 0}, 0);
+  if (found == nullptr) return false;
+  const transfer_request where = found->where;
+  const bool wants_word = found->wants_word;
+  requests_.remove(*found);
+  p.has_requests = !requests_.empty();
+  const bool fits = op.layout == nullptr && op.bytes > p.eager_max && op.bytes <= where.room;
+  op.is_void = !fits;
+  if (op.id != 0) {  // it has been about to be announced
+    conceal(op);
+    ids_.remove(op);
+  }
+  if (!fits) {
+    found->next_free = std::exchange(free_requests_, found);
+    return false;
+  }
+  forget_use({op.context, p.rank, op.tag});
+  used_.add(*found);
+  p.has_used = true;
+  op.reset(static_cast<rendezvous_kind>(where.kind));
+  op.solicited = true;
+  op.path = message_path::requested;
+  ids_.add(op);
+  op.state = message_state::announced;
+  op.match_entry::key = {op.context, op.peer, op.tag};
+  announced_.add(op);
+  write_as_asked(op, where, wants_word);
+  return true;
+}
+
+void messenger::forget_use(const match_key& key) noexcept {
+  auto* const known = static_cast<early_entry*>(used_.find(key));
+  if (known == nullptr) return;
+  used_.remove(*known);
+  known->next_free = std::exchange(free_requests_, known);
+}
+
+// An envelope follows: its receiver may not have noticed that an earlier message with its tag has been written.
+bool messenger::tell_use(peer& p, const send_operation& op) noexcept {
+  const match_key key{op.context, p.rank, op.tag};
+  const auto* const known = static_cast<const early_entry*>(used_.find(key));
+  if (known == nullptr) return false;
+  tell(p.rank, known->where.receive, 0, rendezvous_step::used);
+  forget_use(key);
+  p.has_used = !used_.empty();
+  return true;
+}
+
+// It is no other message's receive any more.
+void messenger::on_used(receive_operation& op) noexcept {
+  if (op.state != message_state::posted) return;
+  unpost(op);
+  op.state = message_state::receiving;
+  op.source = op.peer;
+  op.message_tag = op.tag;
+  op.message_bytes = op.total;
+}
+
+void messenger::write_as_asked(send_operation& op, const transfer_request& where, bool wants_word) noexcept {
+  op.kind = static_cast<rendezvous_kind>(where.kind);
+  op.peer_id = where.receive;
+  op.peer_room = where.room;
+  op.last = static_cast<std::byte>(where.last);
+  op.remote = {where.address, where.room, where.key};
+  op.wants_word = op.wants_word || wants_word;
+  sender_event(op, rendezvous_event::requested);
+}
+
+void messenger::drop_requests(int source) noexcept {
+  for (match_table* const table : {&requests_, &used_}) {
+    table->for_each([&](match_entry& e) {
+      if (e.key.source != source) return;
+      auto& entry = static_cast<early_entry&>(e);
+      table->remove(entry);
+      entry.next_free = std::exchange(free_requests_, &entry);
+    });
+  }
+}
+
+void messenger::on_ask(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<messenger*>(self);
+  early_request r;
+  if (payload.size() != sizeof r)
+    return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::ask), payload.size(), nonsense::wrong_length);
+  std::memcpy(&r, payload.data(), sizeof r);
+  peer& p = me.peer_of(source);
+  if (p.gone) return;
+  if (r.where.kind == static_cast<std::uint32_t>(rendezvous_kind::count_)) {  // recalled
+    early_entry* const found = me.find_request(source, r.of, r.where.receive);
+    if (found == nullptr) return;  // it is used, or declined, or void
+    me.requests_.remove(*found);
+    found->next_free = std::exchange(me.free_requests_, found);
+    return me.tell(source, r.where.receive, 0, rendezvous_step::gone);
+  }
+  if (r.where.kind > static_cast<std::uint32_t>(rendezvous_kind::count_) ||
+      !rendezvous_of(static_cast<rendezvous_kind>(r.where.kind)).writes)
+    return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::ask), payload.size(), nonsense::wrong_contents);
+  const std::uint16_t seen = r.of.sequence;
+  const match_key key{r.of.context, source, r.of.tag};
+  me.forget_use(key);  // whoever asks again has noticed
+  // What has been sent and had not been seen: the first of this tag is the receive's.
+  send_operation* crossed = nullptr;
+  match_entry* const first = me.announced_.find(key);
+  for (match_entry* e = first; e != nullptr && crossed == nullptr; e = e->next == first ? nullptr : e->next) {
+    auto& op = static_cast<send_operation&>(*e);
+    if (op.step == rendezvous_state::announced && !is_before(static_cast<std::uint16_t>(op.number), seen))
+      crossed = &op;
+  }
+  if (p.eager_count > p.eager_sent.size()) {
+    const envelope& oldest = p.eager_sent[p.eager_next];
+    if (!is_before(oldest.sequence, seen)) return me.tell(source, r.where.receive, 0, rendezvous_step::declined);
+  }
+  for (std::size_t i = 0; i < std::min<std::size_t>(p.eager_count, p.eager_sent.size()); ++i) {
+    const envelope& e = p.eager_sent[i];
+    const bool same = e.context == r.of.context && e.tag == r.of.tag && !is_before(e.sequence, seen);
+    if (same && (crossed == nullptr || is_before(e.sequence, static_cast<std::uint16_t>(crossed->number))))
+      return;  // void
+  }
+  if (crossed != nullptr) {
+    const bool fits = crossed->layout == nullptr && crossed->total <= r.where.room;
+    if (!fits && crossed->total > r.where.room) return;  // the receive is over
+    if (!fits) return me.tell(source, r.where.receive, 0, rendezvous_step::declined);
+    crossed->solicited = true;  // the receiver may not have handled the announcement
+    return me.write_as_asked(*crossed, r.where, false);
+  }
+  if (me.free_requests_ == nullptr) {
+    me.request_memory_.push_back(std::make_unique<early_entry>());
+    me.free_requests_ = me.request_memory_.back().get();
+  }
+  early_entry& entry = *std::exchange(me.free_requests_, me.free_requests_->next_free);
+  entry.key = key;
+  entry.where = r.where;
+  entry.wants_word = false;
+  entry.next_free = nullptr;
+  me.requests_.add(entry);
+  p.has_requests = true;
+}
+
+// ---- receivers that stop looking -------------------------------------------------------------------------------
+
+// A rank that sleeps is woken by nothing that is written. It looks for as long as a wait spins, then asks for a
+// message.
+void messenger::before_sleep(void* self) noexcept {
+  auto& me = *static_cast<messenger*>(self);
+  if (me.polled_.empty() && me.rings_in_.empty()) return;
+  constexpr std::int64_t look_again_ns = 500, looks_for_ns = 100'000;
+  const std::int64_t now_ns = me.ctx_.around().now_ns();
+  me.close_rings_before_sleep(now_ns);
+  for (receive_operation* const op : me.polled_) {
+    if (op->wants_word || op->kind == rendezvous_kind::get) continue;  // a read has a completion
+    if (me.ctx_.keeps_accounts() && now_ns - op->polls_since_ns < looks_for_ns) {
+      me.look_again(now_ns + look_again_ns);
+      continue;
+    }
+    op->wants_word = true;
+    me.tell(op->with, op->peer_id, op->id, rendezvous_step::tell_end);
+  }
+}
+
+// The end of a write that the receiver of `from` does not look for any more; a request, or what has just ended.
+void messenger::on_unknown(int source, const rendezvous_message& m) noexcept {
+  if (m.step != rendezvous_step::tell_end) return;  // withdrawn, or over
+  bool told = false;
+  ids_.for_each([&](message_operation& op) {
+    if (op.peer_id != m.from || op.with != source || op.moving == nullptr) return;
+    op.wants_word = told = true;
+  });
+  requests_.for_each([&](match_entry& e) {
+    auto& entry = static_cast<early_entry&>(e);
+    if (e.key.source != source || entry.where.receive != m.from) return;
+    entry.wants_word = told = true;
+  });
+  // By the ring its message may be on its way, which overtakes no word: whoever has asked sees what comes.
+  if (!told) tell(source, m.from, 0, rendezvous_step::look);
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Carries out what the steps of a rendezvous say (p2p/rendezvous).
+#include <algorithm>
+#include <utility>
+
+#include "core/assert.hpp"
+#include "p2p/messenger.hpp"
+#include "p2p/peer.hpp"
+#include "p2p/rendezvous/table.hpp"
+
+namespace rma::detail {
+
+// ---- which one -------------------------------------------------------------------------------------------------
+
+// What the receiver cannot do it answers by asking for a stream.
+rendezvous_kind messenger::kind_for(const peer& p, const send_operation& op) const noexcept {
+  if (op.layout != nullptr || op.bytes == 0) return rendezvous_kind::stream;
+  return possible(p.kind, ctx_.network_of(p.rank).caps(), op.bytes);
+}
+
+// ---- both sides ------------------------------------------------------------------------------------------------
+
+bool messenger::expose(message_operation& op) noexcept {
+  if (op.is_exposed) return true;
+  op.is_exposed = ok(ctx_.network_of(op.with).register_region(op.at, op.bytes, op.exposed));
+  return op.is_exposed;
+}
+
+void messenger::conceal(message_operation& op) noexcept {
+  if (std::exchange(op.is_exposed, false)) ctx_.network_of(op.with).deregister_region(op.exposed);
+}
+
+void messenger::sender_event(send_operation& op, rendezvous_event event) noexcept {
+  const auto step = rendezvous_of(op.kind).sender(op.step, event);
+  op.step = step.next;
+  carry_out(op, step.actions);
+}
+
+void messenger::receiver_event(receive_operation& op, rendezvous_event event) noexcept {
+  const auto step = rendezvous_of(op.kind).receiver(op.step, event);
+  op.step = step.next;
+  carry_out(op, step.actions);
+}
+
+// `op` may be gone after `end`, and after what a transfer brings about at once.
+void messenger::carry_out(message_operation& op, std::uint32_t actions) noexcept {
+  using namespace rendezvous_action;
+  const auto is = [actions](std::uint32_t action) { return (actions & action) != 0; };
+  if (is(prepare)) prepare_last_byte(static_cast<receive_operation&>(op));
+  if (is(request)) return ask(static_cast<receive_operation&>(op), is(poll));
+  if (is(poll)) begin_polling(static_cast<receive_operation&>(op));
+  if (is(read)) return move_data(op, false);
+  if (is(write)) return move_data(op, true);
+  if (is(rendezvous_action::stream)) return begin_stream(static_cast<send_operation&>(op));
+  const bool unseen = is(finish_if_unseen) && !is_end_seen(op);
+  if (is(rendezvous_action::finish) || unseen) tell(op.with, op.peer_id, op.id, rendezvous_step::finished, op.total);
+  if (is(end)) finish_rendezvous(op);
+}
+
+void messenger::finish_rendezvous(message_operation& op) noexcept {
+  detach(op);
+  const status wanted = op.withdrawn;
+  finish(op, wanted != status::done ? wanted : status::done);
+}
+
+// The message goes on in pieces, by messages, whatever was tried before.
+void messenger::fall_back(message_operation& op, bool is_send) noexcept {
+  stop_polling(op);
+  op.kind = rendezvous_kind::stream;
+  op.moved = 0;
+  if (is_send) {
+    op.step = rendezvous_state::announced;
+    return sender_event(static_cast<send_operation&>(op), rendezvous_event::requested);
+  }
+  op.step = rendezvous_state::begin;
+  receiver_event(static_cast<receive_operation&>(op), rendezvous_event::announced);
+}
+
+// ---- the data --------------------------------------------------------------------------------------------------
+
+void messenger::move_data(message_operation& op, bool write) noexcept {
+  ctx_.count(counter::rendezvous_transfers);
+  transfer& t = transfers_.take();
+  t.run = &messenger::on_piece_over;
+  t.owner = this;
+  t.op = &op;
+  t.network = &ctx_.network_of(op.with);
+  t.peer = op.with;
+  t.write = write;
+  t.remote = op.remote;
+  t.local = static_cast<std::byte*>(op.at);
+  t.bytes = op.total;
+  op.moving = &t;
+  op.is_write = write;
+  if (!t.post()) {
+    return wait_in_line(t);
+  }
+  if (t.is_over()) end_transfer(t);
+}
+
+void messenger::on_piece_over(fabric::completion& self, status result, std::uint64_t) noexcept {
+  auto& t = static_cast<transfer&>(self);
+  --t.pending;
+  if (result != status::done && t.result == status::done) t.result = result;
+  if (t.is_over()) t.owner->end_transfer(t);
+}
+
+void messenger::end_transfer(transfer& t) noexcept {
+  if (t.confirm()) {
+    if (t.pending == 0) wait_in_line(t);
+    return;
+  }
+  leave_line(t);
+  message_operation* const op = t.op;
+  // A receiver that has seen the end conceals its buffer; the error of a write that comes to that is none.
+  const bool not_there = t.result == status::out_of_window || t.result == status::peer_failed;
+  if (not_there && op != nullptr && op->is_write && rendezvous_of(op->kind).polls && !ctx_.gone(op->with))
+    t.result = status::done;
+  constexpr unsigned attempts_max = 100;
+  const bool again = op != nullptr && op->is_write && op->solicited && t.result == status::transfer_failed;
+  if (again && ++t.attempts < attempts_max) {  // its receive waits for nothing else
+    t.result = status::done;
+    t.posted = 0;
+    t.write = true;
+    t.confirming = false;
+    return wait_in_line(t);
+  }
+  const status result = t.result;
+  const bool write = op != nullptr && op->is_write;
+  t.op = nullptr;
+  transfers_.give_back(t);
+  if (op == nullptr) return;
+  op->moving = nullptr;
+  if (result == status::peer_failed && ctx_.gone(op->with)) return;  // the news of its death ends the operation
+  if (result != status::done && op->solicited) {
+    tell(op->with, op->peer_id, 0, rendezvous_step::gone);
+    detach(*op);
+    return finish(*op, result);
+  }
+  if (result != status::done && op->withdrawn == status::done) return fall_back(*op, write);
+  if (write) return sender_event(static_cast<send_operation&>(*op), rendezvous_event::moved);
+  receiver_event(static_cast<receive_operation&>(*op), rendezvous_event::moved);
+}
+
+void messenger::wait_in_line(transfer& t) noexcept {
+  if (!std::exchange(t.in_a_line, true)) line_.push_back(t);
+  ctx_.on_duty(this, true);
+}
+
+void messenger::leave_line(transfer& t) noexcept {
+  if (std::exchange(t.in_a_line, false)) line_.erase(transfer::line::s_iterator_to(t));
+}
+
+// Those that found no room, and copies that take long. Each has one turn.
+unsigned messenger::move_on() noexcept {
+  unsigned moved = 0;
+  for (std::size_t left = line_.size(); left > 0 && !line_.empty(); --left) {
+    transfer& t = line_.front();
+    line_.pop_front();
+    t.in_a_line = false;
+    const std::size_t before = t.posted;
+    const bool all = t.post();
+    if (t.posted != before) ++moved;
+    if (!all) {
+      wait_in_line(t);
+    } else if (t.is_over()) {
+      end_transfer(t);
+    }
+  }
+  return moved;
+}
+
+void messenger::begin_stream(send_operation& op) noexcept {
+  peer& p = peer_of(op.with);
+  op.state = message_state::streaming;
+  op.moved = 0;
+  p.streams.push_back(op);
+  busy(p);
+  stream(p);
+}
+
+// ---- the receiver's request, and the end that it sees itself ---------------------------------------------------
+
+void messenger::ask(receive_operation& op, bool polls) noexcept {
+  const bool writes = rendezvous_of(op.kind).writes;
+  if (writes && !expose(op)) {
+    op.step = rendezvous_state::begin;
+    op.kind = rendezvous_kind::stream;
+    return receiver_event(op, rendezvous_event::announced);
+  }
+  if (polls) begin_polling(op);
+  ctx_.count(counter::rendezvous_messages);
+  ctx_.send_record(
+      op.with, message::request,
+      transfer_request{op.peer_id, op.id, writes ? op.exposed.address : 0, writes ? op.exposed.key : 0, op.total,
+                       static_cast<std::uint32_t>(op.kind), static_cast<std::uint32_t>(op.last)});
+}
+
+std::byte* messenger::last_byte(const message_operation& op) noexcept {
+  return static_cast<std::byte*>(op.at) + op.total - 1;
+}
+
+// A message whose end lies elsewhere, or ends in that byte, is told by a message.
+void messenger::prepare_last_byte(receive_operation& op) noexcept {
+  switch (op.kind) {
+    case rendezvous_kind::get: op.last = before_get(op.last); break;
+    case rendezvous_kind::putnr: op.last = putnr_byte; break;
+    default:
+      random_ = random_ * 6364136223846793005U + 1442695040888963407U;
+      op.last = static_cast<std::byte>(random_ >> 56);
+      break;
+  }
+  std::atomic_ref(*last_byte(op)).store(op.last, std::memory_order_relaxed);
+}
+
+bool messenger::is_end_seen(const message_operation& op) const noexcept {
+  return op.total == op.peer_room && *last_byte(op) != op.last && !op.wants_word;
+}
+
+void messenger::begin_polling(receive_operation& op) noexcept {
+  op.polls_since_ns = ctx_.around().now_ns();
+  op.polls = true;
+  polled_.push_back(&op);
+  ctx_.on_duty(this, true);
+}
+
+void messenger::stop_polling(message_operation& op) noexcept {
+  if (std::exchange(op.polls, false)) std::erase(polled_, &op);
+}
+
+// Runs when a round has looked for messages.
+unsigned messenger::poll_ends() noexcept {
+  unsigned seen = 0;
+  for (std::size_t i = polled_.size(); i-- > 0;) {
+    if (i >= polled_.size()) continue;  // an end may have ended others
+    receive_operation& op = *polled_[i];
+    if (std::atomic_ref(*last_byte(op)).load(std::memory_order_acquire) == op.last) continue;
+    ++seen;
+    if (op.state == message_state::posted) {
+      // It may be the message of an announcement that has come before the write: that is handled first.
+      const bool drained = ctx_.drained() && peer_of(op.peer).delayed.empty();
+      if (!std::exchange(op.changed, true) || !drained) continue;
+    }
+    stop_polling(op);
+    if (op.state == message_state::posted) {
+      end_early(op, op.total);
+    } else {
+      receiver_event(op, rendezvous_event::changed);
+    }
+  }
+  return seen;
+}
+
+}  // namespace rma::detail

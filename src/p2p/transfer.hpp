@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A read or write between a buffer here and memory that the other side has exposed, in as many pieces as the fabric
+/// needs.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "fabric/fabric.hpp"
+#include "p2p/operation.hpp"
+
+namespace rma::detail {
+
+class messenger;
+
+/// Outlives its operation while the fabric may use its record; the buffer of an operation that has ended is not
+/// touched, since the other rank is dead then, and forgotten by the fabric.
+struct transfer : fabric::completion {
+  messenger* owner = nullptr;
+  message_operation* op = nullptr;  ///< null: nobody waits for it any more
+  fabric::network* network = nullptr;
+  int peer = -1;
+  bool write = false;
+  bool confirming = false;  ///< a read behind the writes finds them in memory
+  std::uint32_t pending = 0;
+  status result = status::done;
+  fabric::region_key remote{};
+  std::byte* local = nullptr;
+  std::size_t bytes = 0;
+  std::size_t posted = 0;
+  std::byte confirmed{};
+  transfer* next_free = nullptr;
+  bool in_a_line = false;
+  unsigned attempts = 0;
+  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_line;
+
+  using line =
+      boost::intrusive::list<transfer, boost::intrusive::member_hook<transfer, decltype(in_line), &transfer::in_line>,
+                             boost::intrusive::constant_time_size<false>>;
+
+  /// Posts as much as there is room for. True if all is posted, or nothing more will be.
+  bool post() noexcept;
+  [[nodiscard]] bool is_over() const noexcept { return pending == 0 && (posted == bytes || result != status::done); }
+  /// What was written may not be in memory, and what is sent now may be there before it: posts a read behind it. True
+  /// if that has to be waited for.
+  bool confirm() noexcept;
+};
+
+/// Grows to the most that were under way at once.
+class transfer_pool {
+ public:
+  transfer& take() {
+    if (free_ == nullptr) free_ = &all_.emplace_back();
+    transfer& t = *free_;
+    free_ = t.next_free;
+    t.confirming = false;
+    t.attempts = 0;
+    t.pending = 0;
+    t.result = status::done;
+    t.posted = 0;
+    return t;
+  }
+  void give_back(transfer& t) noexcept {
+    t.next_free = free_;
+    free_ = &t;
+  }
+
+ private:
+  std::deque<transfer> all_;
+  transfer* free_ = nullptr;
+};
+
+}  // namespace rma::detail

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a user's MessageRequest refers to: a send or a receive, in memory that is used again.
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+
+#include "p2p/operation.hpp"
+#include "rma/layout.hpp"
+
+namespace rma::detail {
+
+struct team_core;
+
+class message_nodes;
+
+struct message_node {
+  struct send_part : send_operation {
+    message_node* node = nullptr;
+  };
+  struct receive_part : receive_operation {
+    message_node* node = nullptr;
+  };
+
+  send_part send;
+  receive_part receive;  ///< one of the two is in use
+  message_nodes* of = nullptr;
+  bool is_send = false;
+  bool detached = false;   ///< dropped by its user: free when it is over
+  bool buffered = false;   ///< its data are in `copy`
+  bool under_way = false;  ///< of a persistent one: started, and its end not told
+  std::shared_ptr<team_core> team{};
+  Layout layout{};  ///< of the user's buffer
+  std::unique_ptr<std::byte[]> copy{};
+  message_node* next_free = nullptr;
+
+  [[nodiscard]] message_operation& operation() noexcept {
+    return is_send ? static_cast<message_operation&>(send) : receive;
+  }
+  [[nodiscard]] const message_operation& operation() const noexcept {
+    return is_send ? static_cast<const message_operation&>(send) : receive;
+  }
+};
+
+/// Guarded by the progress lock. Grows to the most that were in use at once.
+class message_nodes {
+ public:
+  message_node& take() {
+    if (free_ == nullptr) {
+      free_ = &all_.emplace_back();
+      free_->of = this;
+      free_->send.node = free_->receive.node = free_;
+    }
+    message_node& n = *free_;
+    free_ = n.next_free;
+    return n;
+  }
+  void give_back(message_node& n) noexcept {
+    n.next_free = free_;
+    free_ = &n;
+  }
+  std::size_t detached_sends = 0;  ///< that are not over: the end of the runtime waits for them
+
+ private:
+  std::deque<message_node> all_;
+  message_node* free_ = nullptr;
+};
+
+}  // namespace rma::detail
