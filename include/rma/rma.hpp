@@ -10,6 +10,7 @@
 #include "rma/error.hpp"
 #include "rma/hints.hpp"
 #include "rma/layout.hpp"
+#include "rma/messages.hpp"
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
 #include "rma/request_forms.hpp"

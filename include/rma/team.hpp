@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "rma/error.hpp"
+#include "rma/messages.hpp"
 #include "rma/operation.hpp"
 
 namespace rma {
@@ -28,7 +29,7 @@ struct team_core;
 /// which a member dies may succeed on some
 ///            of the others and fail on the rest
 /// Threads    one thread at a time per team, at every thread level; different teams at once
-class Team {
+class Team : public Messages<Team> {
   using source = std::source_location;
 
  public:

@@ -29,6 +29,7 @@ std::span<const test_case> signal_layout_cases() noexcept;
 std::span<const test_case> word_cases() noexcept;
 std::span<const test_case> litmus_cases() noexcept;
 std::span<const test_case> message_cases() noexcept;
+std::span<const test_case> p2p_cases() noexcept;
 std::span<const test_case> misuse_cases() noexcept;
 std::span<const test_case> number_cases() noexcept;
 std::span<const test_case> try_cases() noexcept;

@@ -9,7 +9,7 @@ std::vector<std::span<const test_case>> all_topics() {
           fence_cases(),         pscw_cases(), lock_cases(),         lock_protocol_cases(), signal_cases(),
           signal_layout_cases(), word_cases(), litmus_cases(),       message_cases(),       misuse_cases(),
           number_cases(),        try_cases(),  epoch_misuse_cases(), failed_window_cases(), synchronisation_cases(),
-          thread_cases()};
+          thread_cases(),        p2p_cases()};
 }
 
 }  // namespace conformance

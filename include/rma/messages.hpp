@@ -1,0 +1,465 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Messages with tags between two members of a team, for what a window does not fit.
+///
+///   world.send(std::span(row), right, 7);                        // returns when `row` may be used again
+///   rma::Received what = world.recv(std::span(halo), left, 7);   // what.source, what.tag, what.count<double>()
+///
+///   auto in = world.irecv(std::span(halo), rma::any_source, 7);
+///   auto out = world.isend(std::span(row), right, 7);
+///   in.wait(), out.wait();
+///
+/// Headings that hold for all calls:
+///
+/// Shape      a send matches one receive of its destination on the same team, with the same tag; receives may leave
+/// source
+///            and tag open. Between two members messages are received in the order of their sends, by the first posted
+///            of the receives that match. Windows and collectives of the team have nothing to do with it
+/// Completes  send, isend: when the buffer may be used again, which need not wait for the receive; ssend, issend: when
+/// a
+///            receive has been found, too; bsend, ibsend: at once, from a copy of the library's; rsend: as send. recv:
+///            when the message is in its buffer
+/// Memory     what the sender wrote before the send is seen by the receiver after the receive
+/// Units      counts of elements of T in spans, bytes in `Received`; tags are 0 ... 2^31-1
+/// Errors     bad_rank; bad_argument for a negative tag that is not any_tag; message_too_long where a message is longer
+/// than
+///            its receive, which is over then, and its buffer as it was; its sender is not told. peer_failed where the
+///            other rank is dead or has left, of receives from any source if a member is dead; revoked; wrong_thread.
+///            transfer_failed where the other side has given the message up in the middle, because its team was revoked
+/// Threads    any number at the level multiple, also on one team; at the others as for a runtime
+/// Cost       up to RMA_EAGER_BYTES one message; longer ones are announced first, and come when the receive is there.
+/// So
+///            do short ones if the receiver has RMA_EAGER_MEMORY full of messages of this sender that it has not asked
+///            for
+/// Source     MPI-4.1 chapter 3; Liu et al., ICS 2003; Takagi et al., EuroMPI 2013
+/// See        src/p2p · tests/p2p · tests/conformance/p2p_cases.cpp
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <source_location>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "rma/detail/message_ops.hpp"
+#include "rma/error.hpp"
+#include "rma/layout.hpp"
+
+namespace rma {
+
+/// A send or a receive that has been started. One that is dropped goes on, and its buffer must stay until the other
+/// side has made its part; a receive that nobody sends to is better cancelled.
+///
+/// Threads    a request is for one thread at a time
+class MessageRequest {
+  using source = std::source_location;
+
+ public:
+  MessageRequest() noexcept = default;
+  explicit MessageRequest(detail::message_node* node) noexcept : node_(node) {}
+  MessageRequest(MessageRequest&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  MessageRequest& operator=(MessageRequest&& other) noexcept {
+    if (this != &other) {
+      drop();
+      node_ = std::exchange(other.node_, nullptr);
+    }
+    return *this;
+  }
+  ~MessageRequest() { drop(); }
+
+  /// True until it was tested or waited for to its end. Makes no progress.
+  [[nodiscard]] bool pending() const noexcept { return node_ != nullptr; }
+
+  /// Blocks until it is over; what has come, if it is a receive. An empty request returns at once.
+  Received wait(source where = source::current()) {
+    Received what;
+    if (const status s = try_wait(what); !ok(s)) [[unlikely]]
+      detail::raise_message("wait", s, what, where);
+    return what;
+  }
+  [[nodiscard]] status try_wait(Received& what) noexcept {
+    return node_ == nullptr ? status::done : detail::wait_message(node_, what);
+  }
+  [[nodiscard]] status try_wait() noexcept {
+    Received what;
+    return try_wait(what);
+  }
+  /// What has come if it is over, and nothing if not. Makes one step of progress.
+  std::optional<Received> test(source where = source::current()) {
+    Received what;
+    const status s = try_test(what);
+    if (s == status::not_yet) return std::nullopt;
+    if (!ok(s)) [[unlikely]]
+      detail::raise_message("test", s, what, where);
+    return what;
+  }
+  [[nodiscard]] status try_test(Received& what) noexcept {
+    return node_ == nullptr ? status::done : detail::test_message(node_, what);
+  }
+  /// Takes back a receive that no message has matched, or a send that has not left: true if it was one, and the request
+  /// is empty then. Else it ends as if nothing had been said.
+  [[nodiscard]] bool cancel() noexcept { return node_ != nullptr && detail::cancel_message(node_); }
+
+ private:
+  friend status try_wait_any(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept;
+
+  void drop() noexcept {
+    if (node_ != nullptr) detail::drop_message(std::exchange(node_, nullptr));
+  }
+
+  detail::message_node* node_ = nullptr;
+};
+
+/// Waits for all; the first failure is thrown when all are over.
+void wait_all(std::span<MessageRequest> requests, std::source_location where = std::source_location::current());
+/// The first failure.
+[[nodiscard]] status try_wait_all(std::span<MessageRequest> requests) noexcept;
+/// Waits until one of those that are pending is over, whose index it returns; `what` is what has come.
+/// requests.size() if none is pending.
+std::size_t wait_any(std::span<MessageRequest> requests, Received& what,
+                     std::source_location where = std::source_location::current());
+[[nodiscard]] status try_wait_any(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept;
+/// True if none is pending any more. Makes progress.
+bool test_all(std::span<MessageRequest> requests, std::source_location where = std::source_location::current());
+
+/// A message that has come, found by mprobe, which no other receive gets. One that is dropped is lost, and its send
+/// over.
+class Message {
+  using source = std::source_location;
+
+ public:
+  Message() noexcept = default;
+  Message(Message&& other) noexcept = default;
+  Message& operator=(Message&& other) noexcept = default;
+
+  /// False for none, or if it has been received.
+  [[nodiscard]] explicit operator bool() const noexcept { return held_.what != nullptr; }
+  [[nodiscard]] const Received& info() const noexcept { return info_; }
+
+  template <class T, std::size_t N>
+  Received recv(std::span<T, N> to, source where = source::current()) {
+    Received what;
+    if (const status s = try_recv(to, what); !ok(s)) [[unlikely]]
+      detail::raise_message("Message::recv", s, what, where);
+    return what;
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] status try_recv(std::span<T, N> to, Received& what) noexcept {
+    return detail::receive_held(held_, detail::buffer_of(to), what);
+  }
+  template <class T>
+  Received recv(T* to, const Layout& layout, source where = source::current()) {
+    Received what;
+    if (const status s = try_recv(to, layout, what); !ok(s)) [[unlikely]]
+      detail::raise_message("Message::recv", s, what, where);
+    return what;
+  }
+  template <class T>
+  [[nodiscard]] status try_recv(T* to, const Layout& layout, Received& what) noexcept {
+    return detail::receive_held(held_, detail::buffer_of(to, layout), what);
+  }
+
+ private:
+  template <class>
+  friend class Messages;
+
+  detail::held_message held_;
+  Received info_;
+};
+
+/// A send or a receive that is started again and again.
+class PersistentMessage {
+  using source = std::source_location;
+
+ public:
+  PersistentMessage() noexcept = default;
+  explicit PersistentMessage(detail::message_node* node) noexcept : node_(node) {}
+  PersistentMessage(PersistentMessage&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+  PersistentMessage& operator=(PersistentMessage&& other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  /// Waits for its end if it is under way; a receive that nothing has matched is cancelled.
+  ~PersistentMessage() {
+    if (node_ != nullptr) detail::end_persistent(node_);
+  }
+
+  /// Starts it. bad_argument if it is under way, or empty.
+  void start(source where = source::current()) {
+    if (const status s = try_start(); !ok(s)) [[unlikely]]
+      detail::raise_message("start", s, {}, where);
+  }
+  [[nodiscard]] status try_start() noexcept {
+    return node_ == nullptr ? status::bad_argument : detail::start_persistent(*node_);
+  }
+  /// Blocks until it is over; at once if it is not under way.
+  Received wait(source where = source::current()) {
+    Received what;
+    if (const status s = try_wait(what); !ok(s)) [[unlikely]]
+      detail::raise_message("wait", s, what, where);
+    return what;
+  }
+  [[nodiscard]] status try_wait(Received& what) noexcept {
+    return node_ == nullptr ? status::done : detail::wait_persistent(*node_, what);
+  }
+  /// Not_yet if it is under way.
+  [[nodiscard]] status try_test(Received& what) noexcept {
+    return node_ == nullptr ? status::done : detail::test_persistent(*node_, what);
+  }
+
+ private:
+  detail::message_node* node_ = nullptr;
+};
+
+/// The calls, as members of every team.
+template <class Team>
+class Messages {
+  using source = std::source_location;
+
+ public:
+  // ---- sends ----------------------------------------------------------------------------------------------------
+
+  template <class T, std::size_t N>
+  void send(std::span<T, N> data, int to, int tag, source where = source::current()) {
+    require("send", try_send(data, to, tag), to, tag, where);
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] status try_send(std::span<T, N> data, int to, int tag) noexcept {
+    return detail::send_message(core(), send_kind::standard, detail::buffer_of(data), to, tag);
+  }
+  template <class T>
+  void send(const T* from, const Layout& layout, int to, int tag, source where = source::current()) {
+    require("send", try_send(from, layout, to, tag), to, tag, where);
+  }
+  template <class T>
+  [[nodiscard]] status try_send(const T* from, const Layout& layout, int to, int tag) noexcept {
+    return detail::send_message(core(), send_kind::standard, detail::buffer_of(from, layout), to, tag);
+  }
+  template <class T, std::size_t N>
+  void ssend(std::span<T, N> data, int to, int tag, source where = source::current()) {
+    require("ssend", try_ssend(data, to, tag), to, tag, where);
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] status try_ssend(std::span<T, N> data, int to, int tag) noexcept {
+    return detail::send_message(core(), send_kind::synchronous, detail::buffer_of(data), to, tag);
+  }
+  /// Returns at once: what does not leave at once is copied to memory of the library's, without a bound.
+  template <class T, std::size_t N>
+  void bsend(std::span<T, N> data, int to, int tag, source where = source::current()) {
+    require("bsend", try_bsend(data, to, tag), to, tag, where);
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] status try_bsend(std::span<T, N> data, int to, int tag) noexcept {
+    return detail::send_message(core(), send_kind::buffered, detail::buffer_of(data), to, tag);
+  }
+  /// For programs that have it: the same as send. That the receive is there is not needed, and not looked at.
+  template <class T, std::size_t N>
+  void rsend(std::span<T, N> data, int to, int tag, source where = source::current()) {
+    require("rsend", try_rsend(data, to, tag), to, tag, where);
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] status try_rsend(std::span<T, N> data, int to, int tag) noexcept {
+    return detail::send_message(core(), send_kind::ready, detail::buffer_of(data), to, tag);
+  }
+
+  /// The same without waiting; the buffer stays as it is until the request is over.
+  template <class T, std::size_t N>
+  [[nodiscard]] MessageRequest isend(std::span<T, N> data, int to, int tag, source where = source::current()) {
+    return started("isend", send_kind::standard, detail::buffer_of(data), to, tag, where);
+  }
+  template <class T>
+  [[nodiscard]] MessageRequest isend(const T* from, const Layout& layout, int to, int tag,
+                                     source where = source::current()) {
+    return started("isend", send_kind::standard, detail::buffer_of(from, layout), to, tag, where);
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] MessageRequest issend(std::span<T, N> data, int to, int tag, source where = source::current()) {
+    return started("issend", send_kind::synchronous, detail::buffer_of(data), to, tag, where);
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] MessageRequest ibsend(std::span<T, N> data, int to, int tag, source where = source::current()) {
+    return started("ibsend", send_kind::buffered, detail::buffer_of(data), to, tag, where);
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] MessageRequest irsend(std::span<T, N> data, int to, int tag, source where = source::current()) {
+    return started("irsend", send_kind::ready, detail::buffer_of(data), to, tag, where);
+  }
+  /// `request` is empty after an error.
+  template <class T, std::size_t N>
+  [[nodiscard]] status try_isend(std::span<T, N> data, int to, int tag, MessageRequest& request,
+                                 send_kind kind = send_kind::standard) noexcept {
+    return begin_send(kind, detail::buffer_of(data), to, tag, request);
+  }
+  template <class T>
+  [[nodiscard]] status try_isend(const T* from, const Layout& layout, int to, int tag, MessageRequest& request,
+                                 send_kind kind = send_kind::standard) noexcept {
+    return begin_send(kind, detail::buffer_of(from, layout), to, tag, request);
+  }
+
+  // ---- receives -------------------------------------------------------------------------------------------------
+
+  /// A message from `from` (or any_source) with `tag` (or any_tag), of at most data.size() elements.
+  template <class T, std::size_t N>
+  Received recv(std::span<T, N> data, int from, int tag, source where = source::current()) {
+    Received what;
+    if (const status s = try_recv(data, from, tag, what); !ok(s)) [[unlikely]]
+      raise("recv", s, from, tag, data.size_bytes(), what, where);
+    return what;
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] status try_recv(std::span<T, N> data, int from, int tag, Received& what) noexcept {
+    return detail::receive_message(core(), detail::buffer_of(data), from, tag, what);
+  }
+  template <class T>
+  Received recv(T* to, const Layout& layout, int from, int tag, source where = source::current()) {
+    Received what;
+    if (const status s = try_recv(to, layout, from, tag, what); !ok(s)) [[unlikely]]
+      raise("recv", s, from, tag, layout.bytes(), what, where);
+    return what;
+  }
+  template <class T>
+  [[nodiscard]] status try_recv(T* to, const Layout& layout, int from, int tag, Received& what) noexcept {
+    return detail::receive_message(core(), detail::buffer_of(to, layout), from, tag, what);
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] MessageRequest irecv(std::span<T, N> data, int from, int tag, source where = source::current()) {
+    MessageRequest request;
+    require("irecv", try_irecv(data, from, tag, request), from, tag, where);
+    return request;
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] status try_irecv(std::span<T, N> data, int from, int tag, MessageRequest& request) noexcept {
+    return begin_receive(detail::buffer_of(data), from, tag, request);
+  }
+  template <class T>
+  [[nodiscard]] MessageRequest irecv(T* to, const Layout& layout, int from, int tag, source where = source::current()) {
+    MessageRequest request;
+    require("irecv", try_irecv(to, layout, from, tag, request), from, tag, where);
+    return request;
+  }
+  template <class T>
+  [[nodiscard]] status try_irecv(T* to, const Layout& layout, int from, int tag, MessageRequest& request) noexcept {
+    return begin_receive(detail::buffer_of(to, layout), from, tag, request);
+  }
+
+  /// Sends and receives at once, so that two that do this with each other do not wait for each other.
+  template <class T, std::size_t N, class U, std::size_t M>
+  Received sendrecv(std::span<T, N> data, int to, int send_tag, std::span<U, M> into, int from, int receive_tag,
+                    source where = source::current()) {
+    Received what;
+    const status s = try_sendrecv(data, to, send_tag, into, from, receive_tag, what);
+    if (!ok(s)) [[unlikely]]
+      raise("sendrecv", s, from, receive_tag, into.size_bytes(), what, where);
+    return what;
+  }
+  template <class T, std::size_t N, class U, std::size_t M>
+  [[nodiscard]] status try_sendrecv(std::span<T, N> data, int to, int send_tag, std::span<U, M> into, int from,
+                                    int receive_tag, Received& what) noexcept {
+    return detail::exchange_messages(core(), detail::buffer_of(data), to, send_tag, detail::buffer_of(into), from,
+                                     receive_tag, what);
+  }
+
+  // ---- looking --------------------------------------------------------------------------------------------------
+
+  /// Blocks until there is a message that a receive like this would get, and says what it is; it stays where it is.
+  /// With several threads another one may receive it before this one does: see mprobe.
+  Received probe(int from, int tag, source where = source::current()) {
+    Received what;
+    require("probe", try_probe(from, tag, what), from, tag, where);
+    return what;
+  }
+  [[nodiscard]] status try_probe(int from, int tag, Received& what) noexcept {
+    return detail::probe_message(core(), from, tag, true, what, nullptr);
+  }
+  /// The same if there is one now. Makes one step of progress.
+  std::optional<Received> iprobe(int from, int tag, source where = source::current()) {
+    Received what;
+    const status s = try_iprobe(from, tag, what);
+    if (s == status::not_yet) return std::nullopt;
+    require("iprobe", s, from, tag, where);
+    return what;
+  }
+  [[nodiscard]] status try_iprobe(int from, int tag, Received& what) noexcept {
+    return detail::probe_message(core(), from, tag, false, what, nullptr);
+  }
+  /// The same, and takes the message out, so that nobody else gets it.
+  [[nodiscard]] Message mprobe(int from, int tag, source where = source::current()) {
+    Message message;
+    require("mprobe", try_mprobe(from, tag, message), from, tag, where);
+    return message;
+  }
+  [[nodiscard]] status try_mprobe(int from, int tag, Message& message) noexcept {
+    message = Message();
+    return detail::probe_message(core(), from, tag, true, message.info_, &message.held_);
+  }
+  /// Without waiting: an empty Message if there is none.
+  [[nodiscard]] Message improbe(int from, int tag, source where = source::current()) {
+    Message message;
+    const status s = try_improbe(from, tag, message);
+    if (s != status::not_yet) require("improbe", s, from, tag, where);
+    return message;
+  }
+  [[nodiscard]] status try_improbe(int from, int tag, Message& message) noexcept {
+    message = Message();
+    return detail::probe_message(core(), from, tag, false, message.info_, &message.held_);
+  }
+
+  // ---- again and again ------------------------------------------------------------------------------------------
+
+  template <class T, std::size_t N>
+  [[nodiscard]] PersistentMessage send_init(std::span<T, N> data, int to, int tag, send_kind kind = send_kind::standard,
+                                            source where = source::current()) {
+    detail::message_node* node = nullptr;
+    require("send_init", detail::make_persistent(shared(), kind, detail::buffer_of(data), to, tag, node), to, tag,
+            where);
+    return PersistentMessage(node);
+  }
+  template <class T, std::size_t N>
+  [[nodiscard]] PersistentMessage recv_init(std::span<T, N> data, int from, int tag, source where = source::current()) {
+    detail::message_node* node = nullptr;
+    require("recv_init", detail::make_persistent(shared(), detail::buffer_of(data), from, tag, node), from, tag, where);
+    return PersistentMessage(node);
+  }
+
+ private:
+  friend Team;
+  Messages() noexcept = default;
+  [[nodiscard]] detail::team_core& core() noexcept { return static_cast<Team*>(this)->core(); }
+  [[nodiscard]] const std::shared_ptr<detail::team_core>& shared() noexcept {
+    return static_cast<Team*>(this)->shared_core();
+  }
+  [[noreturn]] void raise(const char* call, status s, int peer, int tag, std::size_t room, Received what,
+                          const source& where) {
+    what.room = room;
+    what.call_rank = peer;
+    what.call_tag = tag;
+    detail::raise_on_team(core(), call, s, what, where);
+  }
+  void require(const char* call, status s, int peer, int tag, const source& where) {
+    if (!ok(s)) [[unlikely]]
+      raise(call, s, peer, tag, 0, {}, where);
+  }
+  status begin_send(send_kind kind, const detail::message_buffer& buffer, int to, int tag,
+                    MessageRequest& request) noexcept {
+    detail::message_node* node = nullptr;
+    const status s = detail::start_send(shared(), kind, buffer, to, tag, node);
+    request = MessageRequest(node);
+    return s;
+  }
+  status begin_receive(const detail::message_buffer& buffer, int from, int tag, MessageRequest& request) noexcept {
+    detail::message_node* node = nullptr;
+    const status s = detail::start_receive(shared(), buffer, from, tag, node);
+    request = MessageRequest(node);
+    return s;
+  }
+  MessageRequest started(const char* call, send_kind kind, const detail::message_buffer& buffer, int to, int tag,
+                         const source& where) {
+    MessageRequest request;
+    require(call, begin_send(kind, buffer, to, tag, request), to, tag, where);
+    return request;
+  }
+};
+
+}  // namespace rma

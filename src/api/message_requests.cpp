@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Messages that are started, and waited for later.
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "api/message_checks.hpp"
+#include "channel/call_scope.hpp"
+#include "datatype/copy.hpp"
+#include "rma/messages.hpp"
+#include "runtime/message_node.hpp"
+
+namespace rma {
+namespace detail {
+namespace {
+
+void free_node(message_node& n) noexcept {
+  n.detached = n.under_way = false;
+  n.copy.reset();
+  n.of->give_back(n);
+}
+
+/// Of one that its user has dropped: nobody waits for it any more. Runs under the lock.
+void end_detached(message_node& n) noexcept {
+  if (!n.detached) return;
+  if (n.is_send) --n.of->detached_sends;
+  free_node(n);
+}
+
+/// A node for one operation; its `over` frees it once it is detached.
+message_node& take_node(const std::shared_ptr<team_core>& team, bool is_send) {
+  message_node& n = team->rt->nodes->take();
+  n.is_send = is_send;
+  n.team = team;
+  n.send.over = [](message_operation& op) noexcept { end_detached(*static_cast<message_node::send_part&>(op).node); };
+  n.receive.over = [](message_operation& op) noexcept {
+    end_detached(*static_cast<message_node::receive_part&>(op).node);
+  };
+  return n;
+}
+
+/// The caller's layout may go.
+void keep_layout(message_node& n) {
+  message_operation& op = n.operation();
+  if (op.layout == nullptr) return;
+  n.layout = *op.layout;
+  op.layout = &n.layout;
+}
+
+status start(message_node& n) noexcept {
+  messenger& messages = *n.team->rt->messages;
+  return n.is_send ? messages.send(n.send) : messages.receive(n.receive);
+}
+
+/// Under the lock. A send that is over needs no request, and what failed has none.
+status begin(message_node& n, message_node*& node) noexcept {
+  const status s = start(n);
+  if (s == status::posted || (!n.is_send && (s == status::done || s == status::message_too_long))) {
+    node = &n;
+    return status::done;
+  }
+  if (s == status::peer_failed) n.team->rt->ctx->blame(n.operation().peer);
+  n.team.reset();  // the caller has it
+  free_node(n);
+  return s;
+}
+
+/// The send leaves from a copy.
+void copy_data(message_node& n) {
+  send_operation& op = n.send;
+  n.copy.reset(new std::byte[std::max<std::size_t>(op.bytes, 1)]);
+  if (op.layout != nullptr) {
+    pack(n.copy.get(), op.at, *op.layout, 0, op.bytes);
+  } else if (op.bytes != 0) {
+    std::memcpy(n.copy.get(), op.at, op.bytes);
+  }
+  op.at = n.copy.get();
+  op.layout = nullptr;
+}
+
+Received outcome(const message_node& n) noexcept {
+  if (!n.is_send) return received_of(*n.team, n.receive);
+  Received what;
+  what.call_rank = n.send.peer;
+  return what;
+}
+
+/// Whoever waited for it is told; without the lock, since a team may go.
+status release(message_node*& node, Received& what) noexcept {
+  message_node& n = *std::exchange(node, nullptr);
+  what = outcome(n);
+  const status s = n.operation().result;
+  const std::shared_ptr<team_core> team = std::move(n.team);
+  if (s == status::peer_failed && n.operation().peer != any_source) team->rt->ctx->blame(n.operation().peer);
+  const std::lock_guard guard(team->rt->ctx->lock());
+  free_node(n);
+  return s;
+}
+
+/// done if it is over, by `result`; else not_yet.
+status look_at(message_node& n) noexcept {
+  team_core& team = *n.team;
+  message_operation& op = n.operation();
+  if (is_over(n)) return status::done;
+  (void)team.rt->ctx->progress();
+  if (is_over(n)) return status::done;
+  const status lost = failed_with(team, op.peer);
+  if (lost == status::done) return status::not_yet;
+  const std::lock_guard guard(team.rt->ctx->lock());
+  return is_over(n) || team.rt->messages->withdraw(op, lost) ? status::done : status::not_yet;
+}
+
+}  // namespace
+
+bool is_over(const message_node& node) noexcept { return node.operation().ended.load(std::memory_order_acquire) != 0; }
+
+status start_send(const std::shared_ptr<team_core>& team, send_kind kind, const message_buffer& data, int to, int tag,
+                  message_node*& node) noexcept {
+  context& ctx = *team->rt->ctx;
+  if (const status s = check_send(*team, to, tag); s != status::done) return s;
+  if (to == no_rank) return status::done;
+  const call_scope in(ctx, "isend", to);
+  if (kind == send_kind::buffered) return send_copy(*team, data, to, tag);
+  const std::lock_guard guard(ctx.lock());
+  message_node& n = take_node(team, true);
+  fill_send(n.send, *team, kind, data, to, tag);
+  keep_layout(n);
+  return begin(n, node);
+}
+
+status start_receive(const std::shared_ptr<team_core>& team, const message_buffer& into, int from, int tag,
+                     message_node*& node) noexcept {
+  context& ctx = *team->rt->ctx;
+  if (const status s = check_receive(*team, from, tag); s != status::done) return s;
+  if (from == no_rank) return status::done;
+  const call_scope in(ctx, "irecv", from);
+  const std::lock_guard guard(ctx.lock());
+  message_node& n = take_node(team, false);
+  fill_receive(n.receive, *team, into, from, tag);
+  keep_layout(n);
+  return begin(n, node);
+}
+
+// The user's buffer may be used when this returns: what cannot leave at once leaves from a copy.
+status send_copy(team_core& team, const message_buffer& data, int to, int tag) noexcept {
+  const std::lock_guard guard(team.rt->ctx->lock());
+  messenger& messages = *team.rt->messages;
+  message_node& n = take_node(team.shared_from_this(), true);
+  fill_send(n.send, team, send_kind::standard, data, to, tag);
+  const bool at_once = messages.is_eager(n.send);
+  if (!at_once) copy_data(n);
+  const status s = start(n);
+  if (s == status::posted && at_once) copy_data(n);  // it waits for room
+  n.team.reset();                                    // the caller has it
+  if (s == status::posted) {
+    n.detached = true;
+    ++n.of->detached_sends;
+    return status::done;
+  }
+  free_node(n);
+  if (s == status::peer_failed) team.rt->ctx->blame(team.world_rank(to));
+  return s;
+}
+
+status wait_message(message_node*& node, Received& what) noexcept {
+  message_node& n = *node;
+  context& ctx = *n.team->rt->ctx;
+  if (const status s = ctx.check_caller(); s != status::done) return s;
+  const named_wait in(ctx, "a wait for a message");
+  if (!is_over(n)) (void)wait_operation(*n.team, n.operation());
+  return release(node, what);
+}
+
+status test_message(message_node*& node, Received& what) noexcept {
+  if (const status s = node->team->rt->ctx->check_caller(); s != status::done) return s;
+  return look_at(*node) == status::not_yet ? status::not_yet : release(node, what);
+}
+
+bool cancel_message(message_node*& node) noexcept {
+  message_node& n = *node;
+  const std::shared_ptr<team_core> team = n.team;
+  if (team->rt->ctx->check_caller() != status::done) return false;
+  const std::lock_guard guard(team->rt->ctx->lock());
+  if (is_over(n) || !team->rt->messages->cancel(n.operation())) return false;
+  n.team.reset();
+  free_node(n);
+  node = nullptr;
+  return true;
+}
+
+void drop_message(message_node* node) noexcept {
+  message_node& n = *node;
+  const std::shared_ptr<team_core> team = std::move(n.team);
+  const std::lock_guard guard(team->rt->ctx->lock());
+  if (is_over(n)) return free_node(n);
+  n.detached = true;
+  if (n.is_send) ++n.of->detached_sends;
+}
+
+// ---- again and again ----------------------------------------------------------------------------------------------
+
+status make_persistent(const std::shared_ptr<team_core>& team, send_kind kind, const message_buffer& data, int to,
+                       int tag, message_node*& node) noexcept {
+  if (const status s = check_send(*team, to, tag); s != status::done) return s;
+  const std::lock_guard guard(team->rt->ctx->lock());
+  message_node& n = take_node(team, true);
+  fill_buffer(n.send, *team, data, tag);
+  n.send.peer = to == no_rank ? no_rank : team->world_rank(to);
+  n.send.mode = kind == send_kind::synchronous ? send_mode::synchronous : send_mode::standard;
+  n.buffered = kind == send_kind::buffered;
+  keep_layout(n);
+  node = &n;
+  return status::done;
+}
+
+status make_persistent(const std::shared_ptr<team_core>& team, const message_buffer& into, int from, int tag,
+                       message_node*& node) noexcept {
+  if (const status s = check_receive(*team, from, tag); s != status::done) return s;
+  const std::lock_guard guard(team->rt->ctx->lock());
+  message_node& n = take_node(team, false);
+  fill_buffer(n.receive, *team, into, tag);
+  n.receive.peer = from < 0 ? from : team->world_rank(from);
+  keep_layout(n);
+  node = &n;
+  return status::done;
+}
+
+status start_persistent(message_node& node) noexcept {
+  team_core& team = *node.team;
+  context& ctx = *team.rt->ctx;
+  if (const status s = ctx.check_caller(); s != status::done) return s;
+  if (node.under_way) return status::bad_argument;
+  if (const status s = team.revocation(); s != status::done) return s;
+  const call_scope in(ctx, "start", node.operation().peer);
+  node.under_way = true;
+  if (node.operation().peer == no_rank) return status::done;
+  if (node.buffered) {
+    const message_operation& op = node.send;
+    node.under_way = false;
+    return send_copy(team, {op.at, op.bytes, op.layout}, member_of(team, op.peer), op.tag);
+  }
+  const std::lock_guard guard(ctx.lock());
+  const status s = start(node);
+  return s == status::peer_failed ? s : status::done;
+}
+
+status wait_persistent(message_node& node, Received& what) noexcept {
+  context& ctx = *node.team->rt->ctx;
+  what = {};
+  if (const status s = ctx.check_caller(); s != status::done) return s;
+  if (!node.under_way) return status::done;
+  const named_wait in(ctx, "a wait for a message");
+  if (!is_over(node)) (void)wait_operation(*node.team, node.operation());
+  node.under_way = false;
+  if (node.operation().peer == no_rank) return status::done;
+  what = outcome(node);
+  return node.operation().result;
+}
+
+status test_persistent(message_node& node, Received& what) noexcept {
+  if (const status s = node.team->rt->ctx->check_caller(); s != status::done) return s;
+  if (node.under_way && look_at(node) == status::not_yet) return status::not_yet;
+  return wait_persistent(node, what);
+}
+
+void end_persistent(message_node* node) noexcept {
+  message_node& n = *node;
+  context& ctx = *n.team->rt->ctx;
+  std::unique_lock guard(ctx.lock());
+  const bool waits = !is_over(n) && (n.is_send || !n.team->rt->messages->cancel(n.receive));
+  guard.unlock();
+  Received what;
+  if (waits) (void)wait_operation(*n.team, n.operation());
+  (void)release(node, what);
+}
+
+}  // namespace detail
+
+// ---- many ---------------------------------------------------------------------------------------------------------
+
+status try_wait_all(std::span<MessageRequest> requests) noexcept {
+  status first = status::done;
+  for (MessageRequest& r : requests) {
+    const status s = r.try_wait();
+    if (ok(first)) first = s;
+  }
+  return first;
+}
+
+void wait_all(std::span<MessageRequest> requests, std::source_location where) {
+  status first = status::done;
+  Received failed;
+  for (MessageRequest& r : requests) {
+    Received what;
+    const status s = r.try_wait(what);
+    if (ok(s) || !ok(first)) continue;
+    first = s;
+    failed = what;
+  }
+  if (!ok(first)) detail::raise_message("wait_all", first, failed, where);
+}
+
+status try_wait_any(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept {
+  which = requests.size();
+  what = {};
+  const auto first = std::ranges::find_if(requests, [](const MessageRequest& r) { return r.pending(); });
+  if (first == requests.end()) return status::done;
+  detail::context& ctx = *first->node_->team->rt->ctx;
+  if (const status s = ctx.check_caller(); s != status::done) return s;
+  const detail::named_wait in(ctx, "wait_any");
+  const auto is_over = [](const MessageRequest& r) { return r.pending() && detail::is_over(*r.node_); };
+  const auto any = [&]() noexcept { return std::ranges::any_of(requests, is_over); };
+  const auto lost = [&]() noexcept {
+    for (const MessageRequest& r : requests) {
+      if (!r.pending()) continue;
+      const status s = detail::failed_with(*r.node_->team, r.node_->operation().peer);
+      if (s != status::done) return s;
+    }
+    return status::done;
+  };
+  const status s = ctx.wait_for_message(any, lost);
+  if (s == status::done) {
+    which = static_cast<std::size_t>(std::ranges::find_if(requests, is_over) - requests.begin());
+    return requests[which].try_wait(what);
+  }
+  for (which = 0; which < requests.size(); ++which) {
+    MessageRequest& r = requests[which];
+    if (r.pending() && detail::failed_with(*r.node_->team, r.node_->operation().peer) != status::done)
+      return r.try_wait(what);
+  }
+  return s;
+}
+
+std::size_t wait_any(std::span<MessageRequest> requests, Received& what, std::source_location where) {
+  std::size_t which = 0;
+  if (const status s = try_wait_any(requests, which, what); !ok(s)) detail::raise_message("wait_any", s, what, where);
+  return which;
+}
+
+bool test_all(std::span<MessageRequest> requests, std::source_location where) {
+  bool all = true;
+  for (MessageRequest& r : requests) {
+    if (r.pending() && !r.test(where)) all = false;
+  }
+  return all;
+}
+
+}  // namespace rma

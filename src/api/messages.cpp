@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Messages with tags: the blocking calls, and what a look at them says.
+#include "rma/messages.hpp"
+
+#include <fmt/format.h>
+
+#include <mutex>
+
+#include "api/message_checks.hpp"
+#include "channel/call_scope.hpp"
+#include "core/names.hpp"
+
+namespace rma::detail {
+
+// ---- blocking -----------------------------------------------------------------------------------------------------
+
+// A message in a buffer of the user's; a copy is made where he may go on before it has left.
+status send_message(team_core& team, send_kind kind, const message_buffer& data, int to, int tag) noexcept {
+  context& ctx = *team.rt->ctx;
+  if (const status s = check_send(team, to, tag); s != status::done) return s;
+  if (to == no_rank) return status::done;
+  const call_scope in(ctx, "send", to);
+  if (kind == send_kind::buffered) return send_copy(team, data, to, tag);
+  send_operation op;
+  fill_send(op, team, kind, data, to, tag);
+  status s = status::done;
+  {
+    const std::lock_guard guard(ctx.lock());
+    s = team.rt->messages->send(op);
+  }
+  if (s == status::posted) s = wait_operation(team, op);
+  if (s == status::peer_failed) ctx.blame(op.peer);
+  return s;
+}
+
+status receive_message(team_core& team, const message_buffer& into, int from, int tag, Received& what) noexcept {
+  context& ctx = *team.rt->ctx;
+  if (const status s = check_receive(team, from, tag); s != status::done) return s;
+  if (from == no_rank) return what = {}, status::done;
+  const call_scope in(ctx, "recv", from);
+  receive_operation op;
+  fill_receive(op, team, into, from, tag);
+  status s = status::done;
+  {
+    const std::lock_guard guard(ctx.lock());
+    s = team.rt->messages->receive(op);
+  }
+  if (s == status::posted) s = wait_operation(team, op);
+  what = received_of(team, op);
+  if (s == status::peer_failed && from != any_source) ctx.blame(op.peer);
+  return s;
+}
+
+status exchange_messages(team_core& team, const message_buffer& data, int to, int send_tag, const message_buffer& into,
+                         int from, int receive_tag, Received& what) noexcept {
+  context& ctx = *team.rt->ctx;
+  if (const status s = check_send(team, to, send_tag); s != status::done) return s;
+  if (const status s = check_receive(team, from, receive_tag); s != status::done) return s;
+  const call_scope in(ctx, "sendrecv", to);
+  what = {};
+  send_operation out;
+  receive_operation back;
+  status sent = status::done, came = status::done;
+  {
+    const std::lock_guard guard(ctx.lock());
+    if (from != no_rank) {
+      fill_receive(back, team, into, from, receive_tag);
+      came = team.rt->messages->receive(back);
+    }
+    if (to != no_rank) {
+      fill_send(out, team, send_kind::standard, data, to, send_tag);
+      sent = team.rt->messages->send(out);
+    }
+  }
+  if (sent == status::posted) sent = wait_operation(team, out);
+  if (sent == status::peer_failed) ctx.blame(out.peer);
+  if (came == status::posted && sent != status::done) {  // its message may never come
+    const std::lock_guard guard(ctx.lock());
+    if (back.ended.load() == 0 && team.rt->messages->withdraw(back, sent)) came = sent;
+  }
+  if (came == status::posted) came = wait_operation(team, back);
+  if (from != no_rank) what = received_of(team, back);
+  if (came == status::peer_failed && sent == status::done && from != any_source) ctx.blame(back.peer);
+  return sent != status::done ? sent : came;
+}
+
+// ---- looking ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+/// Called under the lock. True if there is one.
+bool look(team_core& team, const match_key& key, Received& what, held_message* take) noexcept {
+  messenger& messages = *team.rt->messages;
+  unexpected_message* const found = messages.peek(key);
+  if (found == nullptr) return false;
+  what = {};
+  what.source = member_of(team, found->key.source);
+  what.tag = found->key.tag;
+  what.bytes = found->bytes;
+  if (take != nullptr) {
+    messages.hold(*found);
+    take->what = found;
+  }
+  return true;
+}
+
+}  // namespace
+
+status probe_message(team_core& team, int from, int tag, bool wait, Received& what, held_message* take) noexcept {
+  context& ctx = *team.rt->ctx;
+  if (const status s = check_receive(team, from, tag); s != status::done) return s;
+  if (from == no_rank) return what = {}, status::done;
+  const call_scope in(ctx, "probe", from);
+  const int source = from == any_source ? any_source : team.world_rank(from);
+  const match_key key{message_context(team.id, message_user::program), source, tag};
+  const auto there = [&]() noexcept {
+    const std::lock_guard guard(ctx.lock());
+    return look(team, key, what, take);
+  };
+  status s = status::done;
+  if (wait) {
+    s = ctx.wait_for_message(there, [&]() noexcept {
+      const status lost = failed_with(team, source);
+      return lost == status::done && source != any_source && ctx.gone(source) ? status::peer_failed : lost;
+    });
+    if (s == status::peer_failed && source != any_source) ctx.blame(source);
+  } else if (!there()) {
+    (void)ctx.progress();
+    if (!there()) s = team.revocation() != status::done ? team.revocation() : status::not_yet;
+  }
+  if (s == status::done && take != nullptr) take->team = team.shared_from_this();
+  return s;
+}
+
+held_message::~held_message() {
+  if (what == nullptr) return;
+  const std::lock_guard guard(team->rt->ctx->lock());
+  team->rt->messages->discard(*what);
+}
+
+status receive_held(held_message& held, const message_buffer& into, Received& what) noexcept {
+  if (held.what == nullptr) return status::bad_argument;
+  team_core& team = *held.team;
+  if (const status s = team.rt->ctx->check_caller(); s != status::done) return s;
+  const call_scope in(*team.rt->ctx, "Message::recv");
+  receive_operation op;
+  fill_receive(op, team, into, any_source, any_tag);
+  status s = status::done;
+  {
+    const std::lock_guard guard(team.rt->ctx->lock());
+    s = team.rt->messages->receive_held(op, *std::exchange(held.what, nullptr));
+  }
+  if (s == status::posted) s = wait_operation(team, op);
+  what = received_of(team, op);
+  what.room = into.bytes;
+  if (s == status::peer_failed) team.rt->ctx->blame(op.source);
+  return s;
+}
+
+// ---- errors -------------------------------------------------------------------------------------------------------
+
+namespace {
+
+std::string reason_of(status code, const Received& what) {
+  switch (code) {
+    case status::message_too_long:
+      return fmt::format(
+          ": the message from rank {} with tag {} has {} bytes, and the receive takes {}; probe() says before",
+          what.source, what.tag, what.bytes, what.room);
+    case status::bad_argument:
+      return fmt::format(": tag {}; tags are 0 to 2147483647, and for receives any_tag", what.call_tag);
+    case status::revoked: return ": a member has revoked the team; go on with team.shrink()";
+    case status::wrong_thread: return fmt::format(": {}", wrong_thread_remedy);
+    case status::job_aborted: return ": the job is being ended";
+    case status::transfer_failed:
+      return ": the other side has given the message up, or the transfer ended with an error; what was to be received "
+             "is "
+             "undefined";
+    case status::out_of_memory: return ": no memory for the request";
+    default: return {};
+  }
+}
+
+}  // namespace
+
+void raise_on_team(team_core& team, const char* call, status code, const Received& what,
+                   const std::source_location& where) {
+  context& ctx = *team.rt->ctx;
+  const int lost = code == status::peer_failed ? ctx.last_failed() : -1;
+  std::string text = fmt::format("{} on a team of {} ranks, rank {}: {}", call, team.size, team.rank, name_of(code));
+  if (code == status::bad_rank) {
+    text += fmt::format(": {}; ranks of this team are 0 to {}", what.call_rank, team.size - 1);
+  } else if (code == status::peer_failed) {
+    text += ": " + ctx.why_failed(lost);
+  } else {
+    text += reason_of(code, what);
+  }
+  throw Error(code, text, code == status::peer_failed ? lost : what.call_rank, where);
+}
+
+void raise_message(const char* call, status code, const Received& what, const std::source_location& where) {
+  std::string text = fmt::format("{} on a message: {}", call, name_of(code));
+  if (code == status::peer_failed && what.call_rank >= 0) {
+    text += fmt::format(": world rank {} is dead or has left the job", what.call_rank);
+  } else if (code == status::bad_argument) {
+    text += ": there is none, or it is under way";
+  } else {
+    text += reason_of(code, what);
+  }
+  throw Error(code, text, what.call_rank >= 0 ? what.call_rank : -1, where);
+}
+
+}  // namespace rma::detail
