@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// Time of messages between rank 0 and rank 1, ns for each. `ping_pong`: one way, by send and recv. `preposted`: the
+// same with the receive posted before its message is asked for. `stream`: 100 messages and a reply, as in Liu et al.,
+// ICS 2003, figures 13 and 14. `bowtie`: both send and receive at once, as in Takagi et al., EuroMPI 2013.
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "bench.hpp"
+
+namespace {
+
+constexpr int tag = 1;
+constexpr std::uint64_t messages_per_reply = 100;
+
+struct pair {
+  pair(rma::Team& all, std::size_t size) : world(all), peer(1 - all.rank()), out(size, std::byte{1}), in(size) {}
+
+  void send() { world.send(std::span(out), peer, tag); }
+  void receive() { world.recv(std::span(in), peer, tag); }
+  [[nodiscard]] bool intact() const {
+    for (const std::byte b : in)
+      if (b != std::byte{1}) return false;
+    return true;
+  }
+
+  rma::Team& world;
+  int peer;
+  std::vector<std::byte> out, in;
+};
+
+void measure(perf::bench& b, std::size_t bytes) {
+  if (b.rank() > 1) return;
+  pair p(b.world, bytes);
+  const bool first = b.first();
+  b.points.everyone({"ping_pong", bytes, perf::unit::ns, 2}, [&](std::uint64_t n) {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      if (first) p.send();
+      p.receive();
+      if (!first) p.send();
+    }
+  });
+  b.points.everyone({"preposted", bytes, perf::unit::ns, 2}, [&](std::uint64_t n) {
+    rma::MessageRequest posted = p.world.irecv(std::span(p.in), p.peer, tag);
+    for (std::uint64_t i = 0; i < n; ++i) {
+      if (first) p.send();
+      posted.wait();
+      if (i + 1 < n) posted = p.world.irecv(std::span(p.in), p.peer, tag);
+      if (!first) p.send();
+    }
+  });
+  b.points.everyone({"bowtie", bytes}, [&](std::uint64_t n) {
+    for (std::uint64_t i = 0; i < n; ++i) {
+      rma::MessageRequest posted = p.world.irecv(std::span(p.in), p.peer, tag);
+      p.send();
+      posted.wait();
+    }
+  });
+  perf::require(p.intact(), "the bytes of messages");
+}
+
+void stream(perf::bench& b, std::size_t bytes) {
+  if (b.rank() > 1) return;
+  pair p(b.world, bytes);
+  b.points.everyone({"stream", bytes, perf::unit::ns, messages_per_reply}, [&](std::uint64_t n) {
+    std::vector<rma::MessageRequest> all(messages_per_reply);
+    for (std::uint64_t i = 0; i < n; ++i) {
+      for (auto& each : all)
+        each = b.first() ? p.world.isend(std::span(p.out), p.peer, tag) : p.world.irecv(std::span(p.in), p.peer, tag);
+      rma::wait_all(all);
+      if (b.first()) p.world.recv(std::span(p.in.data(), 0), p.peer, 2);
+      if (!b.first()) p.world.send(std::span(p.out.data(), 0), p.peer, 2);
+    }
+  });
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  return perf::run(argc, argv, "messages with tags between two ranks", 2, [](perf::bench& b) {
+    for (const std::size_t bytes : {0UL, 8UL, 1024UL, 4096UL, 16384UL, 65536UL, 1048576UL}) measure(b, bytes);
+    for (const std::size_t bytes : {8UL, 1024UL, 65536UL, 1048576UL}) stream(b, bytes);
+  });
+}
