@@ -183,6 +183,11 @@ void messenger::take_delayed(peer& p) noexcept {
     }
     delayed_.give_back(first);
   }
+  for (std::size_t i = polled_.size(); i-- > 0;) {  // those whose end was told meanwhile
+    if (i >= polled_.size()) continue;
+    receive_operation& op = *polled_[i];
+    if (op.with == p.rank && op.told_bytes != 0 && op.state == message_state::posted) end_early(op, op.told_bytes);
+  }
 }
 
 // Nothing wakes this rank that is written to its memory: messages come by the other channel from now on.

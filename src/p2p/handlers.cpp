@@ -142,7 +142,11 @@ void messenger::on_rendezvous(void* self, int source, std::span<const std::byte>
 // The other side has made its part: of a send, whatever was planned; of a receive that has asked, its message's as
 // well.
 void messenger::on_finished(message_operation& op, std::uint64_t bytes) noexcept {
-  if (op.state == message_state::posted) return end_early(static_cast<receive_operation&>(op), bytes);
+  if (op.state == message_state::posted) {
+    // The announcement of what was written may still wait for messages that come by the ring.
+    if (!peer_of(op.with).delayed.empty()) return void(op.told_bytes = bytes);
+    return end_early(static_cast<receive_operation&>(op), bytes);
+  }
   if (op.state == message_state::receiving) {
     auto& r = static_cast<receive_operation&>(op);
     if (r.has_asked && bytes != 0) r.message_bytes = bytes;

@@ -314,8 +314,10 @@ status messenger::accept_announced(receive_operation& op, const match_key& from,
     return end_now(op, m.bytes == 0 ? status::done : status::message_too_long);
   }
   op.state = message_state::receiving;
-  if (op.id != 0 && op.has_asked && m.void_request == 0)
-    return status::posted;  // the request has crossed it, and is used
+  if (op.id != 0 && op.has_asked && m.void_request == 0) {  // the request has crossed it, and is used
+    if (op.told_bytes == 0) return status::posted;
+    return started(op, [&] { on_finished(op, op.told_bytes); });
+  }
   op.total = m.bytes;
   const fabric::capabilities& caps = ctx_.network_of(op.with).caps();
   if (op.id != 0) {

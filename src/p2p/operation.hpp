@@ -61,6 +61,8 @@ struct rendezvous_fields {
   fabric::region_key remote;  ///< the other side's memory
   std::size_t peer_room;      ///< a send: bytes of the receive
   std::int64_t polls_since_ns;
+  std::uint64_t
+      told_bytes;  ///< a receive that has asked: what the word of its end said, which came before its turn; or 0
 
   void reset(rendezvous_kind with) noexcept {
     kind = with;
@@ -71,6 +73,7 @@ struct rendezvous_fields {
     moving = nullptr;
     peer_room = 0;
     polls_since_ns = 0;
+    told_bytes = 0;
   }
 };
 
