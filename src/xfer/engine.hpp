@@ -167,10 +167,7 @@ class engine {
   /// What becomes of an operation when all of it is posted, with what result so far: waited for (`now`), somebody's
   /// request (if not null), or nobody's. `done`, `posted` or what it ended with.
   status finish_posting(std::unique_lock<small_lock>& guard, operation_record& op, const window_core& w, int world_rank,
-                        bool now, request_node** request) noexcept {
-    end_piece(op, status::done);  // the one that stood for the posting
-    return leave_operation(guard, op, w, world_rank, now, request);
-  }
+                        bool now, request_node** request) noexcept;
   /// The same while the rest of it waits for room.
   status leave_operation(std::unique_lock<small_lock>& guard, operation_record& op, const window_core& w,
                          int world_rank, bool now, request_node** request) noexcept;

@@ -217,4 +217,10 @@ status engine::leave_operation(std::unique_lock<small_lock>& guard, operation_re
   return s;
 }
 
+status engine::finish_posting(std::unique_lock<small_lock>& guard, operation_record& op, const window_core& w,
+                              int world_rank, bool now, request_node** request) noexcept {
+  end_piece(op, status::done);  // the one that stood for the posting
+  return leave_operation(guard, op, w, world_rank, now, request);
+}
+
 }  // namespace rma::detail

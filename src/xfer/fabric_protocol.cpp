@@ -73,7 +73,8 @@ class posting {
     const status s = holds_ ? attempt() : w_.ctx->until_posted(*guard_, o_.peer, attempt);
     if (s == status::not_supported && remote.size() > 1) return post_each(local, remote);
     if (s == status::posted) {
-      for (const fabric::remote_slice& each : remote) posted_bytes_ += each.bytes;
+      posted_bytes_ += remote[0].bytes;
+      for (std::size_t i = 1; i < remote.size(); ++i) posted_bytes_ += remote[i].bytes;
       return;
     }
     if (s == status::retry_queue_full) {

@@ -8,7 +8,6 @@
 /// buffer is copied into the message: local completion is immediate but for results.
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <utility>
 #include <vector>
 
@@ -104,14 +103,15 @@ void keep_pace(window_core& w, const context::peer& peer, std::uint64_t sent, st
 /// Sends what is left of an operation, of which `sent_bytes` have gone in messages, as far as there is room: no message
 /// of this rank waits, and of a large operation, which would fill the memory of both ends, no more than so much is
 /// under way. True if all of it has been sent. Uses the engine's scratch.
-bool send_rest(window_core& w, const checked_operation& o, context::peer& peer, std::uint64_t ticket,
-               std::uint64_t& sent_bytes) noexcept {
+[[gnu::always_inline]] inline bool send_rest(window_core& w, const checked_operation& o, context::peer& peer,
+                                             std::uint64_t ticket, std::uint64_t& sent_bytes) noexcept {
   const std::size_t bytes_max = message_bytes_of(o, peer.network->caps().message_bytes_max);
-  const std::uint64_t messages_max =
-      o.bytes > under_way_bytes_max ? under_way_bytes_max / bytes_max : std::numeric_limits<std::uint64_t>::max();
+  const bool is_large = o.bytes > under_way_bytes_max;
+  const std::uint64_t messages_max = is_large ? under_way_bytes_max / bytes_max : 0;
   message_maker made(w, o, bytes_max, w.team->rt->ops->scratch(bytes_max), sent_bytes);
   for (bool last = false; !last; sent_bytes = made.made_bytes()) {
-    const bool full = peer.operations_sent - peer.operations_done.load(std::memory_order_relaxed) >= messages_max;
+    const bool full =
+        is_large && peer.operations_sent - peer.operations_done.load(std::memory_order_relaxed) >= messages_max;
     if (peer.waiting_count() != 0 || full) return false;
     last = made.make();
     send(w, o.peer, peer, made, ticket);

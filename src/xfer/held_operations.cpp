@@ -81,8 +81,6 @@ void hold_for_room(window_core& w, const checked_operation& o, operation_record&
   w.team->rt->ops->add_waiting(state);
 }
 
-bool is_behind_others(const checked_operation& o) noexcept { return o.state->queued.load() != 0; }
-
 status await_room(window_core& w, int target) noexcept {
   const target_state& state = w.state_of(target);
   const int peer = w.world_rank(target);

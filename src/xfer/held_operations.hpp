@@ -32,8 +32,6 @@ operation_record& hold(window_core& w, const checked_operation& o, hold_reason w
 /// Its record is `op`, whose user decides what becomes of it at its end. The caller holds the progress lock.
 void hold_for_room(window_core& w, const checked_operation& o, operation_record& op, std::uint64_t posted,
                    resume_function resume);
-/// Whether the operation has to wait behind others that are held for room. The caller holds the progress lock.
-bool is_behind_others(const checked_operation& o) noexcept;
 /// Waits until nothing is held for room towards the target.
 status await_room(window_core& w, int target) noexcept;
 

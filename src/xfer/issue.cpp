@@ -250,7 +250,8 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
       if (const status s = w.epochs->send_held(w, a.target); s != status::done) return s;
       if (const status s = complete_target(w, a.target); s != status::done) return s;
     }
-    if (is_behind_others(o)) (void)w.ctx->progress();  // a stream of operations must not fill memory where it need not
+    if (is_behind_others(o)) [[unlikely]]
+      (void)w.ctx->progress();  // a stream of operations must not fill memory where it need not
     const status s = run_protocol(w, at, o, request);
     if (o.far == nullptr) mark_stored(w.views[w.index_of(a.target)]);
     if (is_behind_others(o)) w.team->rt->ops->keep_bounded();

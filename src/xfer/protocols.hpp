@@ -49,6 +49,9 @@ struct checked_operation {
 /// The region that a checked operation falls into, as far as is known without asking its target; bytes 0: none is.
 fabric::region_key known_region(const window_core& w, const checked_operation& o) noexcept;
 
+/// Whether the operation has to wait behind others that are held for room.
+inline bool is_behind_others(const checked_operation& o) noexcept { return o.state->queued.load() != 0; }
+
 /// Whether a contiguous operation lies within the target's part of `limit` bytes; `offset`: how far from its start.
 inline bool lies_within(std::uint64_t limit, std::uint64_t unit, const operation_args& a,
                         std::uint64_t& offset) noexcept {

@@ -140,6 +140,14 @@ struct lock_request {
   bool welcome = false;
 };
 
+struct protocol;
+
+/// A protocol that was chosen, and why.
+struct route {
+  const protocol* chosen = nullptr;
+  const char* why = "";
+};
+
 /// What the engine has under way towards one target of one window.
 struct target_state {
   context::peer* peer = nullptr;     ///< null until a handler operation went there
@@ -150,12 +158,14 @@ struct target_state {
   operation_record::list under_way;
   word64 queued{};                ///< of `held`, those that wait for room; 0 is stored after all else that they change
   window_core* window = nullptr;  ///< set when one waits for room
-  word64 fabric_pending{};        ///< of these, those that the fabric has
-  word32 fabric_failed{};         ///< minus the status of one that failed, or was turned down, and was not reported
-  std::uint32_t failures = 0;     ///< how many; these three are written by who holds the progress lock
-  std::uint32_t reports = 0;      ///< how often failures have been reported by a call that completes all
-  bool dirty = false;             ///< in window_core::dirty
-  bool fetches = false;           ///< of what is posted not all are writes, which alone others follow in order
+  /// How contiguous operations go: puts and gets of few bytes, of many, and atomics. Null: not chosen yet.
+  std::array<route, 3> routes{};
+  word64 fabric_pending{};          ///< of these, those that the fabric has
+  word32 fabric_failed{};           ///< minus the status of one that failed, or was turned down, and was not reported
+  std::uint32_t failures = 0;       ///< how many; these three are written by who holds the progress lock
+  std::uint32_t reports = 0;        ///< how often failures have been reported by a call that completes all
+  bool dirty = false;               ///< in window_core::dirty
+  bool fetches = false;             ///< of what is posted not all are writes, which alone others follow in order
   lock_path path = lock_path::cpu;  ///< of the lock that this rank holds there
   lock_experience experience;       ///< of its hybrid lock
   std::uint64_t epoch_bytes = 0;    ///< of the open epoch, if it goes by the network (lock "auto")
@@ -180,14 +190,6 @@ struct target_state {
   void end_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) - 1); }
 };
 
-struct protocol;
-
-/// A protocol that was chosen, and why.
-struct route {
-  const protocol* chosen = nullptr;
-  const char* why = "";
-};
-
 /// A target whose memory is not mapped because it is on another node.
 struct far_target : target_state {
   bool known = false;      ///< its identity was read: bytes, region, reachable
@@ -199,8 +201,6 @@ struct far_target : target_state {
   std::uint32_t starts = 0;               ///< posts used up
   std::uint64_t bytes = 0;                ///< of its part
   std::uint32_t fence_slot = 0;
-  /// How contiguous operations go: puts and gets of few bytes, of many, and atomics. Null: not chosen yet.
-  std::array<route, 3> routes{};
   fabric::region_key region;  ///< of its part
   fabric::region_key block;   ///< of its window_block; bytes 0: not asked for yet
   std::uint64_t table_version = ~std::uint64_t{0};

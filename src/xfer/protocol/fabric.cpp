@@ -20,7 +20,9 @@ struct fabric_row {
   static status start(window_core& w, const placement& at, const checked_operation& o,
                       request_node** request) noexcept {
     if (o.far != nullptr) return run_fabric(w, *at.region, o, request);
-    if (const status s = complete_promised(w, o.args->target); s != status::done) return s;
+    if (!promised_are_over(*o.state)) {
+      if (const status s = complete_promised(w, o.args->target); s != status::done) return s;
+    }
     const status s = run_fabric(w, *at.region, o, request);
     if (s == status::peer_failed) w.ctx->lost(o.peer);
     return s;

@@ -4,7 +4,7 @@
 /// rows.hpp. One chooser takes the one that is asked for by name, else the least estimate among those that can: for a
 /// put or get of a layout between ranks whose memory is not mapped among the schemes (RMA_LAYOUT, Hints::layout), for
 /// everything else among the others (RMA_USER_MEMORY). What it says of a contiguous operation between nodes is kept for
-/// each target and size class (far_target::routes).
+/// each target and size class (target_state::routes).
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "xfer/copy_trial.hpp"
+#include "xfer/held_operations.hpp"
 #include "xfer/protocol/rows.hpp"
 #include "xfer/wire.hpp"
 
@@ -74,6 +75,18 @@ status start_best(window_core& w, const placement& at, checked_operation& o, req
   }
 }
 
+/// What was chosen for such an operation on this target before, or null where the answer may be another each time: for
+/// layouts, dynamic windows, the closing fence "def", and copies that go by experience.
+[[gnu::always_inline]] inline route* route_of(const window_core& w, const checked_operation& o) noexcept {
+  if (!o.contiguous || w.kind == call::create_dynamic || w.fences.issuing) return nullptr;
+  if (o.atomic()) return &o.state->routes[2];
+  if (o.far != nullptr) return &o.state->routes[o.bytes > w.ctx->wide()->caps().handler_bytes_max ? 1 : 0];
+  if (o.bytes <= always_message_max) return &o.state->routes[0];
+  const user_memory forced = w.team->rt->ops->forced();
+  const bool learns = w.intranode && forced != user_memory::handler && forced != user_memory::cma;
+  return learns ? nullptr : &o.state->routes[1];
+}
+
 /// The next operation on this target takes the short way, unless something in the window stands against that for good.
 void remember_near(window_core& w, const checked_operation& o) noexcept {
   const int target = o.args->target;
@@ -86,9 +99,16 @@ void remember_near(window_core& w, const checked_operation& o) noexcept {
                  &theirs.region, tries_ways};
 }
 
+/// After an operation on another process of this node.
+void note_near(window_core& w, const checked_operation& o, status s) noexcept {
+  if (!w.intranode || !ok(s) || o.args->target == w.team->rank) return;
+  const bool is_short = o.protocol == promised_protocol.name.data() || (has_ways(w, o) && o.bytes <= one_message_max);
+  const bool is_atomic = o.atomic() && w.team->rt->ops->forced() == user_memory::automatic;
+  if (is_short || is_atomic) remember_near(w, o);
+}
+
 /// Another process of this node, whose memory is not mapped, or this rank's own, where handlers own it.
 status run_near(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
-  w.ctx->look_for_others();
   status s = status::done;
   if (has_ways(w, o) && o.args->target != w.team->rank) {
     copy_trial trial(w, o);
@@ -98,20 +118,15 @@ status run_near(window_core& w, const placement& at, checked_operation& o, reque
   } else {
     s = start_best(w, at, o, request);
   }
-  const bool is_short = o.protocol == promised_protocol.name.data() || (has_ways(w, o) && o.bytes <= one_message_max);
-  const bool is_atomic = o.atomic() && w.intranode && w.team->rt->ops->forced() == user_memory::automatic;
-  if (ok(s) && o.args->target != w.team->rank && (is_short || is_atomic)) remember_near(w, o);
+  note_near(w, o, s);
   return s;
 }
 
-/// A contiguous operation between nodes: the answer is kept where nothing changes it.
-status run_route(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
-  const std::size_t size_class = o.bytes > w.ctx->wide()->caps().handler_bytes_max ? 1 : 0;
-  route& known = o.far->routes[o.atomic() ? 2 : size_class];
-  if (known.chosen == nullptr) known = choose_protocol(w, at, o);
-  o.choose(known.chosen->name.data(), known.why);
-  const status s = known.chosen->start(w, at, o, request);
-  return s == status::not_supported ? start_best(w, at, o, request) : s;
+/// Where nothing is known, or what is known does not hold now. `known` becomes it.
+[[gnu::noinline]] status run_unknown(window_core& w, const placement& at, checked_operation& o, route* known,
+                                     request_node** request) noexcept {
+  if (known != nullptr && known->chosen == nullptr && !is_behind_others(o)) *known = choose_protocol(w, at, o);
+  return o.far == nullptr && !at.mapped ? run_near(w, at, o, request) : start_best(w, at, o, request);
 }
 
 }  // namespace
@@ -153,11 +168,19 @@ route choose_protocol(const window_core& w, const placement& at, const checked_o
   return {best, best->why != nullptr ? best->why(w, at, o) : "the least estimate"};
 }
 
+// The first lines are the path of most operations: few instructions, and no more than one frame.
 status run_protocol(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
-  if (o.far != nullptr && o.contiguous && w.kind != call::create_dynamic && !w.fences.issuing) [[likely]]
-    return run_route(w, at, o, request);
-  if (o.far != nullptr || at.mapped) return start_best(w, at, o, request);
-  return run_near(w, at, o, request);
+  const bool near = o.far == nullptr && !at.mapped;
+  if (near) w.ctx->look_for_others();
+  route* const known = at.mapped ? nullptr : route_of(w, o);
+  if (known == nullptr || known->chosen == nullptr || (near && is_behind_others(o))) [[unlikely]]
+    return run_unknown(w, at, o, known, request);
+  o.choose(known->chosen->name.data(), known->why);
+  const status s = known->chosen->start(w, at, o, request);
+  if (s == status::not_supported) [[unlikely]]
+    return run_unknown(w, at, o, nullptr, request);
+  if (near && w.intranode) note_near(w, o, s);
+  return s;
 }
 
 }  // namespace rma::detail
