@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <array>
+#include <iterator>
 #include <limits>
 
 #include <fmt/format.h>
@@ -50,7 +50,7 @@ bool collects_little(const shape& s) noexcept {
 }
 
 using S = const shape&;
-constexpr std::array rows = {
+constexpr algorithm rows[] = {
     algorithm{"dissemination", call::barrier, dissemination::barrier,
               [](S s) noexcept -> effort { return {logs(s), logs(s), 0, 0}; }},
     algorithm{"linear", call::barrier, linear::barrier,
@@ -227,9 +227,9 @@ std::string_view name_of(call c) noexcept { return call_names[static_cast<std::s
 std::span<const algorithm> algorithms() noexcept { return rows; }
 
 const algorithm* find_algorithm(call what, std::string_view name) noexcept {
-  const auto found =
-      std::find_if(rows.begin(), rows.end(), [&](const algorithm& a) { return a.what == what && a.name == name; });
-  return found == rows.end() ? nullptr : &*found;
+  const auto found = std::find_if(std::begin(rows), std::end(rows),
+                                  [&](const algorithm& a) { return a.what == what && a.name == name; });
+  return found == std::end(rows) ? nullptr : &*found;
 }
 
 std::string names_of_algorithms(call what) {
