@@ -105,16 +105,21 @@ void handle_table::release(armci_hdl_t* handle) {
 }
 
 /// Those that have ended by now are let go, so that as many as one likes may be started.
-void handle_table::keep(entry& e, Request request, std::vector<std::byte> room) {
+void handle_table::keep(entry& e, const char* call, Request request, std::vector<std::byte> room) {
   if (!request.pending()) return;
   e.requests.push_back(std::move(request));
   if (!room.empty()) e.rooms.push_back(std::move(room));
   const std::size_t count = e.requests.size();
   if (count < prune_from || (count & (count - 1)) != 0 || !e.rooms.empty()) return;
-  std::erase_if(e.requests, [](Request& each) { return each.try_test() != status::not_yet; });
+  std::erase_if(e.requests, [call](Request& each) {
+    const status made = each.try_test();
+    if (made == status::not_yet) return false;
+    check(call, made);
+    return true;
+  });
 }
 
-void handle_table::start(state& s, const action& op, const spot& where, void* local, const Layout& local_layout,
+void handle_table::start(const action& op, const spot& where, void* local, const Layout& local_layout,
                          const Layout& remote_layout, armci_hdl_t* handle) {
   where.in->dirty = true;
   if (aggregates(handle) && local_layout.is_contiguous() && remote_layout.is_contiguous()) {
@@ -129,8 +134,7 @@ void handle_table::start(state& s, const action& op, const spot& where, void* lo
   Request request;
   check(op.call, issue(op, where, local, local_layout, remote_layout, room, needs_request ? &request : nullptr),
         "process " + std::to_string(op.proc));
-  if (request.pending()) keep(of(handle), std::move(request), std::move(room));
-  (void)s;
+  if (request.pending()) keep(of(handle), op.call, std::move(request), std::move(room));
 }
 
 void* handle_table::keep_value(const void* value, std::size_t bytes, armci_hdl_t* handle) {
@@ -146,7 +150,7 @@ void handle_table::send_gathered(entry& e, const char* call) {
   Request request;
   check(call, e.gathered->issue(room, request));
   e.gathered.reset();
-  keep(e, std::move(request), std::move(room));
+  keep(e, call, std::move(request), std::move(room));
 }
 
 void handle_table::finish(entry& e, const char* call) {
@@ -157,7 +161,7 @@ void handle_table::finish(entry& e, const char* call) {
   e.values.clear();
 }
 
-void handle_table::wait(state& /*s*/, const char* call, armci_hdl_t* handle) {
+void handle_table::wait(const char* call, armci_hdl_t* handle) {
   if (handle == nullptr) return;
   entry* const e = find(handle);
   if (e == nullptr) return;
@@ -165,7 +169,7 @@ void handle_table::wait(state& /*s*/, const char* call, armci_hdl_t* handle) {
   release(handle);
 }
 
-bool handle_table::test(state& s, const char* call, armci_hdl_t* handle) {
+bool handle_table::test(const char* call, armci_hdl_t* handle) {
   entry* const e = handle == nullptr ? nullptr : find(handle);
   if (e == nullptr) return true;
   send_gathered(*e, call);
@@ -174,21 +178,21 @@ bool handle_table::test(state& s, const char* call, armci_hdl_t* handle) {
     if (made == status::not_yet) return false;
     check(call, made);
   }
-  wait(s, call, handle);
+  wait(call, handle);
   return true;
 }
 
-void handle_table::wait_implicit(state& /*s*/, const char* call) { finish(implicit_, call); }
+void handle_table::wait_implicit(const char* call) { finish(implicit_, call); }
 
-void handle_table::complete_all(state& s, const char* call) {
-  wait_implicit(s, call);
+void handle_table::complete_all(const char* call) {
+  wait_implicit(call);
   for (entry& e : entries_) {
     if (e.used) finish(e, call);
   }
 }
 
-void handle_table::complete(state& s, const char* call, allocation& gone) {
-  if (gone.dirty) complete_all(s, call);
+void handle_table::complete(const char* call, const allocation& gone) {
+  if (gone.dirty) complete_all(call);
 }
 
 }  // namespace rma::armci
@@ -208,7 +212,7 @@ void ARMCI_UNSET_AGGREGATE_HANDLE(armci_hdl_t* handle) {
 int PARMCI_Wait(armci_hdl_t* handle) {
   state& s = running("ARMCI_Wait");
   const entry in(s);
-  s.handles->wait(s, "ARMCI_Wait", handle);
+  s.handles->wait("ARMCI_Wait", handle);
   return 0;
 }
 RMA_ARMCI_TWIN(int, Wait, armci_hdl_t* handle);
@@ -216,14 +220,14 @@ RMA_ARMCI_TWIN(int, Wait, armci_hdl_t* handle);
 int PARMCI_Test(armci_hdl_t* handle) {
   state& s = running("ARMCI_Test");
   const entry in(s);
-  return s.handles->test(s, "ARMCI_Test", handle) ? 0 : 1;
+  return s.handles->test("ARMCI_Test", handle) ? 0 : 1;
 }
 RMA_ARMCI_TWIN(int, Test, armci_hdl_t* handle);
 
 int PARMCI_WaitProc(int proc) {
   state& s = running("ARMCI_WaitProc");
   const entry in(s);
-  s.handles->wait_implicit(s, "ARMCI_WaitProc");
+  s.handles->wait_implicit("ARMCI_WaitProc");
   for (auto& [key, each] : s.allocations) {
     if (!each->dirty) continue;
     const int target = each->window.team().rank_of(proc);
@@ -236,7 +240,7 @@ RMA_ARMCI_TWIN(int, WaitProc, int proc);
 int PARMCI_WaitAll() {
   state& s = running("ARMCI_WaitAll");
   const entry in(s);
-  s.handles->complete_all(s, "ARMCI_WaitAll");
+  s.handles->complete_all("ARMCI_WaitAll");
   for (auto& [key, each] : s.allocations) {
     if (each->dirty) check("ARMCI_WaitAll", each->window.try_flush_local_all());
   }

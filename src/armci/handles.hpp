@@ -44,17 +44,17 @@ class gathered_operations {
 class handle_table {
  public:
   /// Issues it with a handle; null: the implicit one.
-  void start(state& s, const action& op, const spot& where, void* local, const Layout& local_layout,
-             const Layout& remote_layout, armci_hdl_t* handle);
+  void start(const action& op, const spot& where, void* local, const Layout& local_layout, const Layout& remote_layout,
+             armci_hdl_t* handle);
   /// A value that a non-blocking put may take from later.
   void* keep_value(const void* value, std::size_t bytes, armci_hdl_t* handle);
 
-  void wait(state& s, const char* call, armci_hdl_t* handle);
-  bool test(state& s, const char* call, armci_hdl_t* handle);
-  void wait_implicit(state& s, const char* call);
+  void wait(const char* call, armci_hdl_t* handle);
+  bool test(const char* call, armci_hdl_t* handle);
+  void wait_implicit(const char* call);
   /// All operations of all handles: before `gone` is freed, and at the end.
-  void complete(state& s, const char* call, allocation& gone);
-  void complete_all(state& s, const char* call);
+  void complete(const char* call, const allocation& gone);
+  void complete_all(const char* call);
 
  private:
   struct entry {
@@ -67,7 +67,7 @@ class handle_table {
   };
   entry& of(armci_hdl_t* handle);
   entry* find(const armci_hdl_t* handle) noexcept;
-  void keep(entry& e, Request request, std::vector<std::byte> room);
+  void keep(entry& e, const char* call, Request request, std::vector<std::byte> room);
   void send_gathered(entry& e, const char* call);
   void finish(entry& e, const char* call);
   void release(armci_hdl_t* handle);

@@ -46,7 +46,7 @@ RMA_ARMCI_TWIN(int, Initialized, void);
 int PARMCI_Finalize() {
   state& s = running("ARMCI_Finalize");
   if (--s.uses > 0) return 0;
-  s.handles->complete_all(s, "ARMCI_Finalize");
+  s.handles->complete_all("ARMCI_Finalize");
   fence_all(s, "ARMCI_Finalize");
   check("ARMCI_Finalize", s.world.try_barrier());
   set_current(nullptr);

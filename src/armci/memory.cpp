@@ -72,7 +72,7 @@ int malloc_in(state& s, const char* call, group_state& group, void** ptrs, armci
 
 int free_in(state& s, const char* call, group_state& group, void* ptr) {
   allocation& gone = agreed(s, call, group, ptr);
-  s.handles->complete(s, call, gone);
+  s.handles->complete(call, gone);
   check(call, s.addresses.remove(gone.window));
   check(call, gone.window.try_unlock_all());
   check(call, gone.window.try_free());

@@ -29,6 +29,7 @@ void mutex_set::require(const char* call, int mutex, int rank) const {
 }
 
 int mutex_set::take_node(const char* call, int mutex, int rank) {
+  const std::lock_guard guard(threads_);
   int found = -1;
   for (int n = nodes_max - 1; n >= 0; --n) {
     const hold& each = holds_[static_cast<std::size_t>(n)];
@@ -61,31 +62,43 @@ bool mutex_set::try_lock(const char* call, int mutex, int rank) {
   std::uint64_t before = 0;
   check(call, words_.try_compare_and_swap(0, name_of(node), before, rank, static_cast<std::size_t>(nodes_max + mutex)));
   if (before == 0) return true;
-  holds_[static_cast<std::size_t>(node)] = {};
+  give_back(node);
   return false;
+}
+
+int mutex_set::node_of(const char* call, int mutex, int rank) {
+  const std::lock_guard guard(threads_);
+  for (int n = 0; n < nodes_max; ++n) {
+    const hold& each = holds_[static_cast<std::size_t>(n)];
+    if (each.mutex == mutex && each.rank == rank) return n;
+  }
+  fail(call, "this process does not hold mutex " + std::to_string(mutex) + " of process " + std::to_string(rank));
+}
+
+void mutex_set::give_back(int node) {
+  const std::lock_guard guard(threads_);
+  holds_[static_cast<std::size_t>(node)] = {};
 }
 
 void mutex_set::unlock(const char* call, int mutex, int rank) {
   require(call, mutex, rank);
-  int node = 0;
-  while (node < nodes_max &&
-         (holds_[static_cast<std::size_t>(node)].mutex != mutex || holds_[static_cast<std::size_t>(node)].rank != rank))
-    ++node;
-  if (node == nodes_max)
-    fail(call, "this process does not hold mutex " + std::to_string(mutex) + " of process " + std::to_string(rank));
-  holds_[static_cast<std::size_t>(node)] = {};
-  std::uint64_t next = 0;
+  const int node = node_of(call, mutex, rank);
   const auto here = static_cast<std::size_t>(node);
+  std::uint64_t next = 0;
   check(call, words_.try_get(next, me_, here));
   if (next == 0) {
+    const auto tail = static_cast<std::size_t>(nodes_max + mutex);
     std::uint64_t before = 0;
-    check(call,
-          words_.try_compare_and_swap(name_of(node), 0, before, rank, static_cast<std::size_t>(nodes_max + mutex)));
-    if (before == name_of(node)) return;
+    check(call, words_.try_compare_and_swap(name_of(node), 0, before, rank, tail));
+    if (before == name_of(node)) {
+      give_back(node);
+      return;
+    }
     // Somebody has come, and is about to leave its name.
-    check(call, words_.try_wait_until(
-                    here, [](std::uint64_t value) { return value != 0; }, next));
+    const auto is_there = [](std::uint64_t value) { return value != 0; };
+    check(call, words_.try_wait_until(here, is_there, next));
   }
+  give_back(node);
   const int after = static_cast<int>((next - 1) / nodes_max);
   check(call, words_.try_put_signal({}, after, 0, static_cast<unsigned>((next - 1) % nodes_max)));
   check(call, words_.try_flush(after));

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <mutex>
 
 #include "armci/state.hpp"
 
@@ -38,11 +39,15 @@ class mutex_set {
     int rank = -1;
   };
   int take_node(const char* call, int mutex, int rank);
+  int node_of(const char* call, int mutex, int rank);
+  /// When nobody puts into its word any more.
+  void give_back(int node);
   [[nodiscard]] std::uint64_t name_of(int node) const noexcept;
   void require(const char* call, int mutex, int rank) const;
 
   Window<std::uint64_t> words_;  ///< next of each node, then the tails of the mutexes here
   std::vector<int> counts_;
+  std::mutex threads_;  ///< several may take nodes at once
   std::array<hold, nodes_max> holds_{};
   int me_ = 0;
 };

@@ -162,7 +162,7 @@ Layout whole_of(const normal_shape& shape, const std::array<std::ptrdiff_t, leve
 void issue_elsewhere(state& s, const action& op, const spot& where, void* local, const Layout& local_layout,
                      const Layout& remote_layout, const ending& by) {
   if (!by.blocking) {
-    s.handles->start(s, op, where, local, local_layout, remote_layout, by.handle);
+    s.handles->start(op, where, local, local_layout, remote_layout, by.handle);
     return;
   }
   s.order(op.call, where);
