@@ -235,7 +235,8 @@ void bulk_streams::on_piece(fabric::completion& self, status result, std::uint64
   const int peer = s.peer;
   --s.under_way;
   s.arrived += bytes;
-  if (result != status::done && s.result == status::done) s.result = result;
+  if (result != status::done && s.result == status::done)
+    s.result = result == status::peer_failed ? result : status::transfer_failed;
   me.finish_if_over(s);
   me.pump(peer);
   me.watch();
