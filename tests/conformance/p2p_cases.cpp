@@ -21,13 +21,13 @@ std::vector<std::uint8_t> numbered(std::size_t bytes, std::uint64_t salt) {
 }
 
 /// Around the limits of messages, of what goes eagerly, and of pages.
-constexpr std::size_t sizes[] = {0, 1, 8, 40, 41, 239, 255, 2048, 4047, 4080, 4081, 4096, 5000, 65536, 300001};
+constexpr std::size_t message_sizes[] = {0, 1, 8, 40, 41, 239, 255, 2048, 4047, 4080, 4081, 4096, 5000, 65536, 300001};
 
 // Goal: a message of any size arrives whole, and says whose it is and how long; a receive may be longer.
 // Method: a ring of ranks, the even ones send first; one rank sends to itself.
 void sizes_in_a_ring(context& ctx) {
   rma::Team& world = ctx.world();
-  for (const std::size_t bytes : sizes) {
+  for (const std::size_t bytes : message_sizes) {
     const auto out = numbered(bytes, static_cast<std::uint64_t>(ctx.rank()));
     std::vector<std::uint8_t> in(bytes + 3, 0xEE);
     auto sent = world.isend(std::span(out), ctx.right(), 3);

@@ -137,8 +137,8 @@ void wait_all_and_test_all(context& ctx) {
     }
     ctx.wait_until([&] { return rma::test_all(requests); });
     ctx.expect(rma::try_wait_all(requests), rma::status::done, "try_wait_all of finished requests");
-    rma::wait_all({});
-    ctx.check(rma::test_all({}), "test_all of none");
+    rma::wait_all(std::span<rma::Request>());
+    ctx.check(rma::test_all(std::span<rma::Request>()), "test_all of none");
   }
   ctx.world().barrier();
   if (ctx.rank() == 0 && ctx.size() > 1) {
