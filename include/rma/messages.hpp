@@ -35,6 +35,7 @@
 /// See        src/p2p · tests/p2p · tests/conformance/p2p_cases.cpp
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <memory>
 #include <optional>
@@ -48,6 +49,11 @@
 #include "rma/layout.hpp"
 
 namespace rma {
+
+class MessageRequest;
+namespace detail {
+status try_wait_any_message(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept;
+}
 
 /// A send or a receive that has been started. One that is dropped goes on, and its buffer must stay until the other
 /// side has made its part; a receive that nobody sends to is better cancelled.
@@ -103,7 +109,8 @@ class MessageRequest {
   [[nodiscard]] bool cancel() noexcept { return node_ != nullptr && detail::cancel_message(node_); }
 
  private:
-  friend status try_wait_any(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept;
+  friend status detail::try_wait_any_message(std::span<MessageRequest> requests, std::size_t& which,
+                                             Received& what) noexcept;
 
   void drop() noexcept {
     if (node_ != nullptr) detail::drop_message(std::exchange(node_, nullptr));
@@ -112,17 +119,42 @@ class MessageRequest {
   detail::message_node* node_ = nullptr;
 };
 
+namespace detail {
+void wait_all_messages(std::span<MessageRequest> requests, const std::source_location& where);
+status try_wait_all_messages(std::span<MessageRequest> requests) noexcept;
+std::size_t wait_any_message(std::span<MessageRequest> requests, Received& what, const std::source_location& where);
+bool test_all_messages(std::span<MessageRequest> requests, const std::source_location& where);
+}  // namespace detail
+
+/// An array, vector or span of requests.
+template <class R>
+concept message_requests = std::convertible_to<R, std::span<MessageRequest>>;
+
 /// Waits for all; the first failure is thrown when all are over.
-void wait_all(std::span<MessageRequest> requests, std::source_location where = std::source_location::current());
+template <message_requests R>
+void wait_all(R&& requests, std::source_location where = std::source_location::current()) {
+  detail::wait_all_messages(requests, where);
+}
 /// The first failure.
-[[nodiscard]] status try_wait_all(std::span<MessageRequest> requests) noexcept;
+template <message_requests R>
+[[nodiscard]] status try_wait_all(R&& requests) noexcept {
+  return detail::try_wait_all_messages(requests);
+}
 /// Waits until one of those that are pending is over, whose index it returns; `what` is what has come.
-/// requests.size() if none is pending.
-std::size_t wait_any(std::span<MessageRequest> requests, Received& what,
-                     std::source_location where = std::source_location::current());
-[[nodiscard]] status try_wait_any(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept;
+/// The number of requests if none is pending.
+template <message_requests R>
+std::size_t wait_any(R&& requests, Received& what, std::source_location where = std::source_location::current()) {
+  return detail::wait_any_message(requests, what, where);
+}
+template <message_requests R>
+[[nodiscard]] status try_wait_any(R&& requests, std::size_t& which, Received& what) noexcept {
+  return detail::try_wait_any_message(requests, which, what);
+}
 /// True if none is pending any more. Makes progress.
-bool test_all(std::span<MessageRequest> requests, std::source_location where = std::source_location::current());
+template <message_requests R>
+bool test_all(R&& requests, std::source_location where = std::source_location::current()) {
+  return detail::test_all_messages(requests, where);
+}
 
 /// A message that has come, found by mprobe, which no other receive gets. One that is dropped is lost, and its send
 /// over.

@@ -276,11 +276,9 @@ void end_persistent(message_node* node) noexcept {
   (void)release(node, what);
 }
 
-}  // namespace detail
-
 // ---- many ---------------------------------------------------------------------------------------------------------
 
-status try_wait_all(std::span<MessageRequest> requests) noexcept {
+status try_wait_all_messages(std::span<MessageRequest> requests) noexcept {
   status first = status::done;
   for (MessageRequest& r : requests) {
     const status s = r.try_wait();
@@ -289,7 +287,7 @@ status try_wait_all(std::span<MessageRequest> requests) noexcept {
   return first;
 }
 
-void wait_all(std::span<MessageRequest> requests, std::source_location where) {
+void wait_all_messages(std::span<MessageRequest> requests, const std::source_location& where) {
   status first = status::done;
   Received failed;
   for (MessageRequest& r : requests) {
@@ -302,7 +300,7 @@ void wait_all(std::span<MessageRequest> requests, std::source_location where) {
   if (!ok(first)) detail::raise_message("wait_all", first, failed, where);
 }
 
-status try_wait_any(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept {
+status try_wait_any_message(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept {
   which = requests.size();
   what = {};
   const auto first = std::ranges::find_if(requests, [](const MessageRequest& r) { return r.pending(); });
@@ -333,13 +331,14 @@ status try_wait_any(std::span<MessageRequest> requests, std::size_t& which, Rece
   return s;
 }
 
-std::size_t wait_any(std::span<MessageRequest> requests, Received& what, std::source_location where) {
+std::size_t wait_any_message(std::span<MessageRequest> requests, Received& what, const std::source_location& where) {
   std::size_t which = 0;
-  if (const status s = try_wait_any(requests, which, what); !ok(s)) detail::raise_message("wait_any", s, what, where);
+  if (const status s = try_wait_any_message(requests, which, what); !ok(s))
+    detail::raise_message("wait_any", s, what, where);
   return which;
 }
 
-bool test_all(std::span<MessageRequest> requests, std::source_location where) {
+bool test_all_messages(std::span<MessageRequest> requests, const std::source_location& where) {
   bool all = true;
   for (MessageRequest& r : requests) {
     if (r.pending() && !r.test(where)) all = false;
@@ -347,4 +346,5 @@ bool test_all(std::span<MessageRequest> requests, std::source_location where) {
   return all;
 }
 
+}  // namespace detail
 }  // namespace rma
