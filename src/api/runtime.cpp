@@ -124,7 +124,7 @@ std::vector<std::string> Runtime::fabrics() const {
           costs.write_ns, costs.piece_ns, costs.byte_ns, costs.message_ns, costs.message_byte_ns, costs.list_entry_ns,
           measured != nullptr ? "RMA_TUNING" : "built in");
     }
-    lines.push_back(core_->messages->describe(c));
+    lines.back() += "; " + core_->messages->describe(c);
   }
   return lines;
 }

@@ -399,7 +399,7 @@ void messenger::trace_operation(const message_operation& op) noexcept {
 std::string messenger::describe(const fabric::capabilities& caps) const {
   const rendezvous_protocol& wanted = rendezvous_of(kind_);
   const rendezvous_protocol& taken = rendezvous_of(possible(kind_, caps));
-  std::string text = fmt::format("messages by {}: rendezvous {}", caps.name, taken.name);
+  std::string text = fmt::format("messages: rendezvous {}", taken.name);
   if (&wanted != &taken) text += fmt::format(" ({}: {})", wanted.name, wanted.refuses(caps));
   return text + fmt::format(", at most {} bytes of each sender that no receive has asked for",
                             std::size_t{units_max_} * unexpected_messages::unit_bytes);
