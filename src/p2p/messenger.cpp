@@ -370,6 +370,8 @@ void messenger::give_back(peer& p, std::uint32_t units) noexcept {
 status messenger::end_now(message_operation& op, status result) noexcept {
   op.state = message_state::idle;
   op.result = result;
+  if (op.marked != nullptr) [[unlikely]]
+    restore_last_byte(static_cast<receive_operation&>(op), result);
   if (trace_ != nullptr) [[unlikely]]
     trace_operation(op);
   op.ended.store(1, std::memory_order_release);

@@ -141,6 +141,7 @@ class messenger {
   void ask(receive_operation& op, bool polls) noexcept;
   [[nodiscard]] static std::byte* last_byte(const message_operation& op) noexcept;
   void prepare_last_byte(receive_operation& op) noexcept;
+  static void restore_last_byte(receive_operation& op, status result) noexcept;
   [[nodiscard]] bool is_end_seen(const message_operation& op) const noexcept;
   void begin_polling(receive_operation& op) noexcept;
   void stop_polling(message_operation& op) noexcept;

@@ -109,11 +109,13 @@ struct message_operation : rendezvous_fields {
   message_path path = message_path::eager;
   std::int64_t begin_ns = 0;  ///< for a trace
   message_state state = message_state::idle;
-  int with = any_source;      ///< the other side, once it is known
-  std::uint64_t id = 0;       ///< in messages of the other side; 0 while it has none
-  std::uint64_t peer_id = 0;  ///< of the other side's operation
-  std::size_t moved = 0;      ///< bytes of data that have left or come
-  std::size_t total = 0;      ///< of how many
+  int with = any_source;        ///< the other side, once it is known
+  std::uint64_t id = 0;         ///< in messages of the other side; 0 while it has none
+  std::uint64_t peer_id = 0;    ///< of the other side's operation
+  std::byte* marked = nullptr;  ///< the last byte of a receive's buffer, while it has a value by which its end is seen
+  std::byte unmarked{};         ///< what it was before
+  std::size_t moved = 0;        ///< bytes of data that have left or come
+  std::size_t total = 0;        ///< of how many
   boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_list;
 
   using list = boost::intrusive::list<

@@ -211,7 +211,16 @@ void messenger::prepare_last_byte(receive_operation& op) noexcept {
       op.last = static_cast<std::byte>(random_ >> 56);
       break;
   }
-  std::atomic_ref(*last_byte(op)).store(op.last, std::memory_order_relaxed);
+  if (std::exchange(op.marked, last_byte(op)) == nullptr) op.unmarked = *op.marked;
+  std::atomic_ref(*op.marked).store(op.last, std::memory_order_relaxed);
+}
+
+// What lies behind a message that is shorter than its receive stays what it was.
+void messenger::restore_last_byte(receive_operation& op, status result) noexcept {
+  std::byte* const marked = std::exchange(op.marked, nullptr);
+  const std::size_t come = result == status::done ? op.message_bytes : 0;
+  const bool untouched = result == status::done || result == status::message_too_long;
+  if (untouched && marked >= static_cast<std::byte*>(op.at) + come) *marked = op.unmarked;
 }
 
 bool messenger::is_end_seen(const message_operation& op) const noexcept {

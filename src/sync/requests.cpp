@@ -115,7 +115,9 @@ class lock_task final : public sync_task {
     w.allow_locks(false);
   }
   ~lock_task() override { lock_task::give_up(w_, status::window_freed); }
-  status advance(window_core&) noexcept override { return attempt_ == nullptr ? lost_ : attempt_->advance(); }
+  status advance(window_core&) noexcept override {
+    return attempt_ == nullptr ? lost_ : reached_ = attempt_->advance();
+  }
   status conclude(window_core& w, status s) noexcept override {
     if (attempt_ == nullptr) return s;
     end(s == status::done);
@@ -132,7 +134,11 @@ class lock_task final : public sync_task {
   void forget_window() noexcept override { attempt_ = nullptr; }
   void give_up(window_core&, status why) noexcept override {
     if (attempt_ == nullptr) return;
-    attempt_->cancel();
+    if (reached_ == status::done) {  // another thread's round of progress has taken it, for a request that is dropped
+      (void)release_lock(w_, target_, kind_);
+    } else if (reached_ == status::not_yet) {
+      attempt_->cancel();
+    }
     end(false);
     lost_ = why;
   }
@@ -161,6 +167,7 @@ class lock_task final : public sync_task {
   std::unique_ptr<lock_attempt> attempt_;  ///< null once it has ended
   int target_;
   lock_kind kind_;
+  status reached_ = status::not_yet;    ///< by the attempt's last step
   status lost_ = status::window_freed;  ///< once there is no attempt
 };
 

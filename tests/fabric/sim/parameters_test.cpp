@@ -108,7 +108,7 @@ TEST_CASE("each mistake in parameters is one line that says what is right", "[si
       "in it)");
   CHECK_THROWS_WITH(load_parameters("cray"),
                     Catch::Contains("valid are: dissertation-ddr, dissertation-sdr-pcie, dissertation-sdr-pcix, "
-                                    "ndr400, susukita"));
+                                    "liu-pcix, ndr400, susukita, takagi-fdr"));
 }
 
 }  // namespace rma::sim
