@@ -216,12 +216,17 @@ TEST_CASE("locks in other orders, by lot, more of them", "[.][long][random]") {
 
 #else
 
+/// Two ranks hold the lock: the schedule that is met first shows it by the holders, or by what they do.
+bool finds_two_holders(const std::string& failure) {
+  return failure.find("two holders") != std::string::npos || failure.find("an update is lost") != std::string::npos;
+}
+
 TEST_CASE("a lost wake-up is found", "[explore][mutation]") {
   CHECK(found(cpu, 0, {"w", "w"}).find("slept and should have been woken") != std::string::npos);
 }
 
 TEST_CASE("a lock that is given away while it is held is found", "[explore][mutation]") {
-  CHECK(found(two_sided, 1, {"w", "w"}).find("two holders") != std::string::npos);
+  CHECK(finds_two_holders(found(two_sided, 1, {"w", "w"})));
 }
 
 TEST_CASE("a writer beside readers is found", "[explore][mutation]") {
@@ -229,7 +234,7 @@ TEST_CASE("a writer beside readers is found", "[explore][mutation]") {
 }
 
 TEST_CASE("a migration without the CPU lock is found", "[explore][mutation]") {
-  CHECK(found(hybrid, 2, {"", "w", "w"}).find("two holders") != std::string::npos);
+  CHECK(finds_two_holders(found(hybrid, 2, {"", "w", "w"})));
 }
 
 #endif
