@@ -7,7 +7,7 @@
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
+#include <list>
 
 #include "fabric/fabric.hpp"
 #include "p2p/operation.hpp"
@@ -69,7 +69,7 @@ class transfer_pool {
   }
 
  private:
-  std::deque<transfer> all_;
+  std::list<transfer> all_;
   transfer* free_ = nullptr;
 };
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
+#include <list>
 #include <memory>
 
 #include "p2p/operation.hpp"
@@ -64,7 +64,7 @@ class message_nodes {
   std::size_t detached_sends = 0;  ///< that are not over: the end of the runtime waits for them
 
  private:
-  std::deque<message_node> all_;
+  std::list<message_node> all_;
   message_node* free_ = nullptr;
 };
 

@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <optional>
 #include <set>
@@ -125,11 +126,11 @@ class wire final : public transfer_sink {
     std::vector<std::uint32_t> unplaced;  ///< writes that have arrived but are not in memory yet
     bool retrying = false;                ///< a message is offered again later
     stream bulk;
-    std::deque<bulk_receive> receives{};
-    time_ps refused_ps = never_ps;        ///< when a bulk send first found no receive
-    bool bulk_retrying = false;           ///< it is offered again later
-    std::uint32_t reads = 0;              ///< reads and atomics under way
-    std::deque<std::uint32_t> stalled{};  ///< flights that wait for these, and what was posted behind them
+    std::list<bulk_receive> receives{};
+    time_ps refused_ps = never_ps;       ///< when a bulk send first found no receive
+    bool bulk_retrying = false;          ///< it is offered again later
+    std::uint32_t reads = 0;             ///< reads and atomics under way
+    std::list<std::uint32_t> stalled{};  ///< flights that wait for these, and what was posted behind them
   };
 
   flight& at(std::uint32_t index) noexcept { return flights_[index]; }
