@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -228,9 +229,9 @@ class engine {
   std::deque<operation_record> operations_;  ///< the same
   operation_record::queue free_operations_;
   std::unordered_map<const context::peer*, sent_operations> sent_;
-  std::deque<operation_shapes> shapes_;  ///< the same
+  std::list<operation_shapes> shapes_;  ///< the same
   operation_shapes* free_shapes_ = nullptr;
-  std::deque<operation_note> notes_;  ///< the same
+  std::list<operation_note> notes_;  ///< the same
   operation_note* free_notes_ = nullptr;
   std::unique_ptr<bulk_streams> bulk_;
 };
