@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# cmake [-DSTATUS=n] [-DMATCH_0=regex ...] [-DEXPECT=file -DSORTED=bool] -P RunProgram.cmake -- command...
+# cmake [-DSTATUS=n|m] [-DMATCH_0=regex ...] [-DEXPECT=file -DSORTED=bool] -P RunProgram.cmake -- command...
 # Runs the command, shows what it printed, and fails unless it exits with 0 (STATUS) and printed what was asked for.
 
 set(command "")
@@ -22,7 +22,7 @@ endif()
 if(NOT DEFINED STATUS)
   set(STATUS 0)
 endif()
-if(NOT result EQUAL STATUS)
+if(NOT result MATCHES "^(${STATUS})$")  # a number, or several: 1|137
   message(FATAL_ERROR "exit status ${result}")
 endif()
 
