@@ -171,7 +171,7 @@ unsigned context::progress() noexcept {
   if (!waiting_.empty()) send_waiting();
   if (drained_ && news() != news_told_) [[unlikely]]
     tell_news();
-  if (found != 0) wake_others();
+  if (found != 0 && shared_) wake_others();
   if (accounts_) [[unlikely]] {
     guard.unlock();
     around_.charge(work::poll, found);
@@ -226,7 +226,7 @@ void context::wake_others() noexcept {
 }
 
 void context::look_at_adapter() noexcept {
-  if (wide_->poll(*this, events_per_round) != 0) wake_others();
+  if (wide_->poll(*this, events_per_round) != 0 && shared_) wake_others();
   if (!owed_.empty()) acknowledge();
   if (!waiting_.empty()) send_waiting();
 }

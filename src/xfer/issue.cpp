@@ -254,8 +254,11 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
       (void)w.ctx->progress();  // a stream of operations must not fill memory where it need not
     const status s = run_protocol(w, at, o, request);
     if (o.far == nullptr) mark_stored(w.views[w.index_of(a.target)]);
-    if (is_behind_others(o)) w.team->rt->ops->keep_bounded();
-    if (!ok(s) || s == status::posted) return s;  // posted: the last message carries the signal
+    if (s != status::done) {  // posted: the last message carries the signal
+      if (is_behind_others(o)) [[unlikely]]
+        w.team->rt->ops->keep_bounded();
+      return s;
+    }
     if (a.signal < 0) return s;
   }
   if (a.signal >= 0 && o.state->epoch != nullptr) {  // not before what waits
