@@ -55,7 +55,7 @@ void node_grid::choose_shape(int wanted, int ranks_per_node) {
 int node_grid::plane_size(int p) const noexcept { return std::min(plane_, nodes() - p * plane_); }
 int node_grid::row_size(int p, int r) const noexcept { return std::min(row_, plane_size(p) - r * row_); }
 
-node_grid::hop node_grid::next(int target, bool reply) const noexcept {
+node_grid::hop node_grid::next(int target, [[maybe_unused]] bool reply) const noexcept {
   const int to = at(group_of_, target);
   const int mine = my_group();
   const auto skipping = [](int there, int here) { return static_cast<std::size_t>(there < here ? there : there - 1); };

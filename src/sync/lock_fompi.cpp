@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "sync/lock_attempt.hpp"
+#include "sync/locking.hpp"
 #include "sync/remote_word.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/window_core.hpp"

@@ -8,6 +8,7 @@
 #include "sync/lock_agent.hpp"
 #include "sync/lock_auto.hpp"
 #include "sync/lock_hybrid.hpp"
+#include "sync/locking.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/message_maker.hpp"
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "channel/call_scope.hpp"
+#include "xfer/bulk_streams.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/window_core.hpp"
 
