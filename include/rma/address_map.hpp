@@ -19,9 +19,9 @@
 
 namespace rma {
 
-/// What the members of a team call their parts of windows. Windows of library memory have their parts at the same
-/// distance from the start of each rank's segment, so that one address of each rank, asked for once, is all that there
-/// is to know: nothing is kept for each window and peer.
+/// The addresses that the members of a team use for their parts of windows. Windows of library memory have their parts
+/// at the same distance from the start of each rank's segment, so that one address of each rank, asked for once, is all
+/// that there is to know: nothing is kept for each window and peer.
 ///
 /// Units      bytes
 /// Threads    any number of threads may find; add and remove are for one thread while nobody finds

@@ -34,7 +34,7 @@ namespace rma {
 struct AggregatorOptions {
   /// Bytes of a buffer; 0: as `memory_bytes` allows, 16 KiB at most.
   std::size_t buffer_bytes = 0;
-  /// What all buffers of a rank may take together where `buffer_bytes` is 0.
+  /// The most bytes that all buffers of a rank take together where `buffer_bytes` is 0.
   std::size_t memory_bytes = std::size_t{1} << 20;
   /// Dimensions of the grid of nodes, 1 to 3; 0: 1 up to 16 nodes, 2 up to 256, else 3.
   int dimensions = 0;
@@ -42,7 +42,7 @@ struct AggregatorOptions {
   bool gets = true;
 };
 
-/// What this rank has done so far.
+/// Counters of this rank since the aggregator was made.
 struct AggregatorCounts {
   std::uint64_t direct = 0;     ///< operations on mapped memory, applied at once
   std::uint64_t stored = 0;     ///< operations that were put into a buffer
@@ -110,7 +110,7 @@ class record_router {
 ///            call throws
 /// Threads    one at a time
 /// Progress   stored records move when their owner calls the aggregator, and when buffers are full
-/// Cost       a stored operation 16 bytes and the element, and about 30 instructions at each of at most 3 hops
+/// Cost       a stored operation 16 bytes and the element, copied at each of at most 3 hops
 /// Source     Conveyors (Maley, DeVinney 2019) and Arkouda's aggregators have the idea; none of their loops is needed
 template <class T>
 class Aggregator {

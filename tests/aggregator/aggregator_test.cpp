@@ -7,7 +7,7 @@
 // what all ranks together must have drawn. Buffers of the least size, so that every operation meets full ones.
 //
 // Break: in record_router::send give no heed to credits (totals); in node_grid::senders forget the modulo (odd numbers
-// of nodes hang); let flush not wait for the node (neighbors' records are missing); let abandon not revoke (the last).
+// of nodes hang).
 #include <catch2/catch.hpp>
 
 #include <cstdint>

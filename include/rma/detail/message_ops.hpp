@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the calls of rma/messages.hpp are made of.
+/// Operations of the library that the calls of rma/messages.hpp use.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ inline constexpr int no_rank = -2;
 
 enum class send_kind : std::uint8_t { standard, synchronous, buffered, ready };
 
-/// What has come.
+/// Source, tag and size of a message that has arrived.
 struct Received {
   int source = no_rank;   ///< member that has sent it; no_rank if nothing has come
   int tag = any_tag;      ///< with this tag
@@ -88,12 +88,12 @@ status start_send(const std::shared_ptr<team_core>& team, send_kind kind, const 
                   message_node*& node) noexcept;
 status start_receive(const std::shared_ptr<team_core>& team, const message_buffer& into, int from, int tag,
                      message_node*& node) noexcept;
-/// Frees the node if it is over.
+/// Frees the node if the operation is complete.
 status wait_message(message_node*& node, Received& what) noexcept;
 status test_message(message_node*& node, Received& what) noexcept;
 bool cancel_message(message_node*& node) noexcept;
 void drop_message(message_node* node) noexcept;
-/// Whether it is over, without progress.
+/// True if the operation is complete; makes no progress.
 [[nodiscard]] bool is_over(const message_node& node) noexcept;
 
 status probe_message(team_core& team, int from, int tag, bool wait, Received& what, held_message* take) noexcept;
