@@ -45,14 +45,12 @@ class mpi_job final : public job {
     if (started_mpi_) MPI_Finalize();
   }
 
-  /// The library's progress does not depend on calls, as others' does not: MPI may block as long as it likes.
   [[nodiscard]] Config config() const override {
     Config how;
     how.rank = rank_;
     how.size = size_;
     how.one_machine = on_one_machine();
     how.from_rank_0 = [comm = comm_](const std::string& text) { return broadcast(comm, text); };
-    if (std::getenv("RMA_PROGRESS_THREAD") == nullptr) how.settings["RMA_PROGRESS_THREAD"] = "1";
     return how;
   }
 

@@ -24,15 +24,12 @@ class job {
 
   /// How the Runtime is to be started.
   [[nodiscard]] virtual Config config() const = 0;
-  /// The Runtime has started; it is about to end. Collective.
-  virtual void began(const Team& /*world*/) {}
-  virtual void ends() noexcept {}
+  /// The communicator of all processes, as group_state keeps it; 0 where there is none.
+  [[nodiscard]] virtual std::uint64_t communicator() const noexcept { return 0; }
   /// Ends all processes. May return.
   virtual void abort(int code) noexcept = 0;
   virtual void send(state& s, int tag, const void* data, std::size_t bytes, int to) = 0;
   /// `from` -1: any. Ends the job if the message is longer than `room`.
-  /// The communicator of all processes, as group_state keeps it; 0 where there is none.
-  [[nodiscard]] virtual std::uint64_t communicator() const noexcept { return 0; }
   virtual received receive(state& s, int tag, void* data, std::size_t room, int from) = 0;
 };
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstdlib>
+#include <span>
+#include <string>
 
 #include "armci/job.hpp"
-#include "armci/letter_box.hpp"
+#include "rma/messages.hpp"
 
 namespace rma::armci {
 namespace {
@@ -11,17 +13,19 @@ class plain_job final : public job {
  public:
   [[nodiscard]] Config config() const override { return {}; }
   void abort(int /*code*/) noexcept override {}  // the Runtime does that
-  void began(const Team& world) override { letters_ = std::make_unique<letter_box>(world); }
   void send(state& s, int tag, const void* data, std::size_t bytes, int to) override {
-    letters_->send(s.runtime, tag, data, bytes, to);
+    check("armci_msg_snd", s.world.try_send(std::span(static_cast<const std::byte*>(data), bytes), to, tag));
   }
-  received receive(state& /*s*/, int tag, void* data, std::size_t room, int from) override {
-    return letters_->receive(tag, data, room, from);
+  received receive(state& s, int tag, void* data, std::size_t room, int from) override {
+    Received what;
+    const status how =
+        s.world.try_recv(std::span(static_cast<std::byte*>(data), room), from < 0 ? any_source : from, tag, what);
+    if (how == status::message_too_long)
+      fail("armci_msg_rcv", "a message of " + std::to_string(what.bytes) + " bytes from process " +
+                                std::to_string(what.source) + " does not fit into " + std::to_string(room));
+    check("armci_msg_rcv", how);
+    return {what.bytes, what.source};
   }
-  void ends() noexcept override { letters_.reset(); }
-
- private:
-  std::unique_ptr<letter_box> letters_;
 };
 
 }  // namespace

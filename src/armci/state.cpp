@@ -53,8 +53,11 @@ group_state::group_state(const Team& of, const Team& world)
 
 namespace {
 
+// Progress does not depend on calls, as that of other ARMCIs does not: a program may compute, look at its memory until
+// another process has written to it, or block in MPI as long as it likes.
 Config config_of(const job& launcher, thread_level threads) {
   Config config = launcher.config();
+  if (std::getenv("RMA_PROGRESS_THREAD") == nullptr) config.settings["RMA_PROGRESS_THREAD"] = "1";
   config.threads = threads;
   return config;
 }
@@ -73,12 +76,10 @@ state::state(std::unique_ptr<job> started_by, thread_level threads)
       handles(std::make_unique<handle_table>()) {
   world_group = &add_group(world, launcher->communicator());
   default_group = world_group;
-  launcher->began(world);
 }
 
 state::~state() {
   for (auto& [address, each] : allocations) (void)each->window.try_unlock_all();
-  launcher->ends();
 }
 
 group_state& state::add_group(Team team, std::uint64_t communicator) {

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
+include_guard(GLOBAL)
 find_path(RMA_GA_INCLUDE ga.h PATHS /usr/include NO_DEFAULT_PATH)
 
 # rma_find_ga(MPI result): what a program with Global Arrays is linked with besides an ARMCI; empty where something is
@@ -71,5 +72,3 @@ function(_rma_add_ga_run program mpi variant labels)
     $<TARGET_FILE:ga_${program}_${mpi}_debian>)
   set_tests_properties(${name} PROPERTIES PROCESSORS ${ranks} TIMEOUT 220 LABELS "ga;${labels};not-asan;not-tsan")
 endfunction()
-
-rma_add_ga_test(NAME arrays SOURCES arrays.c)

@@ -91,7 +91,8 @@ static void counters(void) {
   ARMCI_Rmw(ARMCI_SWAP_LONG, &swapped, (char*)ptrs[0] + 16, 0, 0);
   armci_msg_lgop(&swapped, 1, "+");
   ARMCI_Barrier();
-  require(swapped + ARMCI_GetValueLong((char*)ptrs[0] + 16, 0) == (long)size * (size + 1) / 2, "nothing is lost by swaps");
+  require(swapped + ARMCI_GetValueLong((char*)ptrs[0] + 16, 0) == (long)size * (size + 1) / 2,
+          "nothing is lost by swaps");
   ARMCI_Barrier();
   ARMCI_Free(me == 0 ? ptrs[0] : NULL);
   free(ptrs);
@@ -228,6 +229,45 @@ static void groups(void) {
   ARMCI_Group_free(&half);
 }
 
+/* A megabyte goes around; tags are received in another order than they were sent; process 0 takes from any. */
+static void long_and_unordered_messages(void) {
+  enum { count = 1 << 17 };
+  const int right = (me + 1) % size, left = (me + size - 1) % size;
+  double* mine = malloc(count * sizeof(double));
+  double* got = malloc(count * sizeof(double));
+  int i, p, value, bytes, good = 1, sum = 0;
+  for (i = 0; i < count; ++i) mine[i] = me + 0.5 * i;
+  if (size == 1) {
+    memcpy(got, mine, count * sizeof(double));
+  } else if (me == 0) {
+    armci_msg_snd(3, mine, count * (int)sizeof(double), right);
+    armci_msg_rcv(3, got, count * (int)sizeof(double), &bytes, left);
+  } else {
+    armci_msg_rcv(3, got, count * (int)sizeof(double), &bytes, left);
+    armci_msg_snd(3, mine, count * (int)sizeof(double), right);
+  }
+  for (i = 0; i < count; ++i) good = good && got[i] == left + 0.5 * i;
+  require(good, "a megabyte from the left");
+  if (me == 0) {
+    for (p = 1; p < size; ++p) {
+      armci_msg_rcv(5, &value, sizeof value, NULL, p);
+      require(value == 50 + p, "the second message first");
+    }
+    for (p = 1; p < size; ++p) {
+      require(armci_msg_rcvany(4, &value, sizeof value, &bytes) == value && bytes == (int)sizeof value, "from any");
+      sum += value;
+    }
+    require(sum == size * (size - 1) / 2, "one from each");
+  } else {
+    value = me;
+    armci_msg_snd(4, &value, sizeof value, 0);
+    value = 50 + me;
+    armci_msg_snd(5, &value, sizeof value, 0);
+  }
+  free(mine);
+  free(got);
+}
+
 static void messages(void) {
   int i, value = me * 3, got = -1, bytes = 0;
   double values[3] = {me, -me, 1};
@@ -242,6 +282,7 @@ static void messages(void) {
       require(got == me - 1 && bytes == (int)sizeof got, "a message");
     }
   }
+  long_and_unordered_messages();
   armci_msg_barrier();
 }
 
