@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /**
  * \file
- * SUMMA with ARMCI: C = A B of matrices in blocks on a grid of processes. Each step fetches a block of A from the same
- * row and one of B from the same column of the grid; non-blocking, the next ones while these are multiplied.
+ * SUMMA with ARMCI: C = A B of matrices in blocks on a grid of processes. Each step fetches some columns of a block of
+ * A from the same row of the grid, which is strided, and as many rows of one of B from the same column; non-blocking,
+ * the next ones while these are multiplied.
  *
  * summa [blocking | nonblocking]
  */
@@ -12,15 +13,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { block = 48 };
+enum { block = 48, chunk = 16, chunks = block / chunk };
 
 static int me, size, grid;
 
 static void multiply(double* c, const double* a, const double* b) {
   int i, j, k;
   for (i = 0; i < block; ++i)
-    for (k = 0; k < block; ++k)
-      for (j = 0; j < block; ++j) c[i * block + j] += a[i * block + k] * b[k * block + j];
+    for (k = 0; k < chunk; ++k)
+      for (j = 0; j < block; ++j) c[i * block + j] += a[i * chunk + k] * b[k * block + j];
 }
 
 static double a_at(int i, int j) { return (i + 2 * j) % 7 - 3; }
@@ -29,38 +30,53 @@ static double b_at(int i, int j) { return (3 * i + j) % 5 - 2; }
 /* Process `row` * grid + column has block (row, column). */
 static int owner(int row, int column) { return row * grid + column; }
 
+/* Columns of A and rows of B of one step, and their gets. */
+struct panels {
+  double *a, *b;
+  armci_hdl_t got_a, got_b;
+};
+
+static void fetch(struct panels* to, void** a, void** b, int step, int blocking) {
+  const int from_a = owner(me / grid, step / chunks), from_b = owner(step / chunks, me % grid);
+  const int bytes = chunk * block * (int)sizeof(double);
+  double *columns = (double*)a[from_a] + step % chunks * chunk,
+         *rows = (double*)b[from_b] + step % chunks * chunk * block;
+  int from_stride = block * (int)sizeof(double), to_stride = chunk * (int)sizeof(double);
+  int counts[2] = {chunk * (int)sizeof(double), block};
+  if (blocking) {
+    ARMCI_GetS(columns, &from_stride, to->a, &to_stride, counts, 1, from_a);
+    ARMCI_Get(rows, to->b, bytes, from_b);
+    return;
+  }
+  ARMCI_INIT_HANDLE(&to->got_a);
+  ARMCI_INIT_HANDLE(&to->got_b);
+  ARMCI_NbGetS(columns, &from_stride, to->a, &to_stride, counts, 1, from_a, &to->got_a);
+  ARMCI_NbGet(rows, to->b, bytes, from_b, &to->got_b);
+}
+
 static void run(void** a, void** b, double* c, int blocking) {
-  const int row = me / grid, column = me % grid, bytes = block * block * (int)sizeof(double);
-  double* panels[2][2];
-  armci_hdl_t handles[2][2];
-  int step, turn;
-  for (turn = 0; turn < 2; ++turn) {
-    panels[turn][0] = ARMCI_Malloc_local(bytes);
-    panels[turn][1] = ARMCI_Malloc_local(bytes);
+  const int bytes = chunk * block * (int)sizeof(double), steps = grid * chunks;
+  struct panels both[2];
+  int step;
+  for (step = 0; step < 2; ++step) {
+    both[step].a = ARMCI_Malloc_local(bytes);
+    both[step].b = ARMCI_Malloc_local(bytes);
   }
-  for (step = blocking ? 0 : -1; step < grid; ++step) {
-    const int next = blocking ? step : step + 1, from_a = owner(row, next % grid), from_b = owner(next % grid, column);
-    turn = next % 2;
+  if (!blocking) fetch(&both[0], a, b, 0, 0);
+  for (step = 0; step < steps; ++step) {
+    struct panels* these = &both[step % 2];
     if (blocking) {
-      ARMCI_Get(a[from_a], panels[turn][0], bytes, from_a);
-      ARMCI_Get(b[from_b], panels[turn][1], bytes, from_b);
-    } else if (next < grid) {
-      ARMCI_INIT_HANDLE(&handles[turn][0]);
-      ARMCI_INIT_HANDLE(&handles[turn][1]);
-      ARMCI_NbGet(a[from_a], panels[turn][0], bytes, from_a, &handles[turn][0]);
-      ARMCI_NbGet(b[from_b], panels[turn][1], bytes, from_b, &handles[turn][1]);
+      fetch(these, a, b, step, 1);
+    } else {
+      ARMCI_Wait(&these->got_a);
+      ARMCI_Wait(&these->got_b);
+      if (step + 1 < steps) fetch(&both[(step + 1) % 2], a, b, step + 1, 0);
     }
-    if (step < 0) continue;
-    turn = step % 2;
-    if (!blocking) {
-      ARMCI_Wait(&handles[turn][0]);
-      ARMCI_Wait(&handles[turn][1]);
-    }
-    multiply(c, panels[turn][0], panels[turn][1]);
+    multiply(c, these->a, these->b);
   }
-  for (turn = 0; turn < 2; ++turn) {
-    ARMCI_Free_local(panels[turn][0]);
-    ARMCI_Free_local(panels[turn][1]);
+  for (step = 0; step < 2; ++step) {
+    ARMCI_Free_local(both[step].a);
+    ARMCI_Free_local(both[step].b);
   }
 }
 
