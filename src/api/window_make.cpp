@@ -21,6 +21,7 @@
 #include "fabric/shm/board.hpp"
 #include "fabric/shm/promote.hpp"
 #include "rma/detail/window_ops.hpp"
+#include "sync/epochs.hpp"
 #include "sync/lock_hybrid.hpp"
 #include "sync/locking.hpp"
 #include "window/window_memory.hpp"
@@ -74,7 +75,7 @@ void publish(window_core& w) {
   if (w.locks == lock_protocol::hybrid) set_home(w, wished_home(w));
   mine.identity.magic = magic_base ^ w.id;
   mine.identity.bytes = w.local_bytes;
-  mine.identity.fence_slot = w.fences.slot;
+  mine.identity.slot = w.slot;
   (void)w.ctx->node().register_region(w.local_base, w.local_bytes, mine.region);
   const bool in_segment = w.kind == call::allocate || w.kind == call::allocate_shared || w.promoted_bytes != 0;
   if (w.promoted_bytes != 0) {
@@ -251,7 +252,7 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   w->team = handle.shared_core();
   w->ctx = team.rt->ctx.get();
   w->board = team.rt->board;
-  w->epochs = &passive_epochs();
+  w->epochs = &rules_of_epochs();
   w->kind = plan.kind;
   w->hints = hints;
   w->id = mix(team.id, ++team.children);
@@ -271,7 +272,7 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   w->dice = mix(w->id, static_cast<std::uint64_t>(team.rank));
   choose_fence(*w);
   const std::lock_guard guard(w->ctx->lock());
-  w->fences.slot = team.rt->ops->new_slot();
+  w->slot = team.rt->ops->new_slot();
   return w;
 }
 

@@ -7,6 +7,7 @@
 ///   origin:  start waits for that count; operations; complete --(its completions at each target +1)-->
 #include <algorithm>
 
+#include "sync/epochs.hpp"
 #include "sync/fence.hpp"
 #include "sync/group.hpp"
 #include "xfer/entry_scope.hpp"
@@ -136,7 +137,7 @@ status exposure_state(window_core& w) noexcept {
 
 void end_access(window_core& w) noexcept {
   w.close_all();
-  w.access = access_epoch::none;
+  set_access(w, access_epoch::none);
   w.allow_locks(true);
 }
 
@@ -167,7 +168,7 @@ status fence(window_view& view, assertion promises) noexcept {
   if (has(promises, no_succeed)) {
     if (w.access == access_epoch::fence) end_access(w);
   } else if (w.access == access_epoch::none) {
-    w.access = access_epoch::fence;
+    set_access(w, access_epoch::fence);
     w.allow_locks(false);
     w.open_all();
   }
@@ -212,7 +213,7 @@ status start(window_view& view, const int* group, std::size_t count, assertion p
   if (w.access == access_epoch::fence && !w.used_since_fence()) end_access(w);
   if (w.access != access_epoch::none || w.locks_open != 0) return status::wrong_epoch;
   if (const status s = check_group(w, group, count); s != status::done) return s;
-  w.access = access_epoch::opening;
+  set_access(w, access_epoch::opening);
   w.allow_locks(false);
   const bool checked = !has(promises, assertion::no_check);
   for (std::size_t i = 0; checked && i < count; ++i) {
@@ -226,7 +227,7 @@ status start(window_view& view, const int* group, std::size_t count, assertion p
     ++starts_of(w, group[i]);
     if (!checked) take_for_posted(w, group[i]);
   }
-  w.access = access_epoch::start;
+  set_access(w, access_epoch::start);
   w.access_group.assign(group, group + count);
   for (const int target : w.access_group) {
     if (target_view* const t = w.view_at(target)) window_core::open(*t);
@@ -245,7 +246,7 @@ status complete(window_view& view) noexcept {
     notify(w, target, counter_kind::completion, 0);
   }
   w.access_group.clear();
-  w.access = access_epoch::none;
+  set_access(w, access_epoch::none);
   w.allow_locks(true);
   return s;
 }

@@ -5,11 +5,14 @@
 #include <mutex>
 #include <utility>
 
+#include "sync/deferred.hpp"
+#include "sync/epochs.hpp"
 #include "sync/fence_def.hpp"
 #include "sync/fence_imm_naive.hpp"
 #include "sync/fence_imm_opt.hpp"
 #include "sync/fence_imm_ri.hpp"
 #include "sync/fence_neighbours.hpp"
+#include "sync/fence_news.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
 
@@ -83,7 +86,7 @@ fence_run::fence_run(window_core& w, assertion promises, bool among_neighbours, 
   }
   if (!apart) return;
   w.close_all();
-  w.access = access_epoch::closing;
+  set_access(w, access_epoch::closing);
   w.allow_locks(false);
 }
 
@@ -206,9 +209,10 @@ status fence_run::announce(window_core& w) noexcept {
 
 void fence_run::enter_complete(window_core& w) noexcept {
   if (has(promises_, no_precede) && w.held_count != 0) {
-    const access_epoch was = std::exchange(w.access, access_epoch::fence);
+    const access_epoch was = w.access;
+    set_access(w, access_epoch::fence);
     take(issue_deferred(w, -1, nullptr));
-    w.access = was;
+    set_access(w, was);
   }
   for (const int target : w.dirty) {
     if (among_neighbours_ && writes_before_messages(w, target)) trust_order(w, target);
@@ -259,10 +263,11 @@ void fence_run::enter_count(window_core& w) noexcept {
 }
 
 void fence_run::enter_issue(window_core& w) noexcept {
-  const access_epoch was = std::exchange(w.access, access_epoch::fence);
+  const access_epoch was = w.access;
+  set_access(w, access_epoch::fence);
   std::vector<int> flagged;
   take(issue_deferred(w, -1, &flagged));
-  w.access = was;
+  set_access(w, was);
   std::erase_if(due_, [&](int t) { return std::find(flagged.begin(), flagged.end(), t) != flagged.end(); });
   for (const int target : std::exchange(w.fences.channels, {})) {
     target_state& state = w.state_of(target);
@@ -310,7 +315,7 @@ status fence_run::failed(window_core& w) noexcept {
 
 void fence_run::give_up(window_core& w, status) noexcept {
   if (!apart_) return;
-  w.access = before_;
+  set_access(w, before_);
   w.allow_locks(before_ == access_epoch::none);
 }
 
@@ -322,20 +327,20 @@ void fence_run::end(window_core& w) noexcept {
   w.close_all();
   w.access_group.clear();
   if (has(promises_, no_succeed)) {
-    w.access = access_epoch::none;
+    set_access(w, access_epoch::none);
     w.allow_locks(true);
     return;
   }
   w.allow_locks(false);
   if (among_neighbours_) {
-    w.access = access_epoch::neighbours;
+    set_access(w, access_epoch::neighbours);
     w.access_group = w.fences.neighbour_targets;
     for (const int target : w.access_group) {
       if (target_view* const t = w.view_at(target)) window_core::open(*t);
     }
     return;
   }
-  w.access = access_epoch::fence;
+  set_access(w, access_epoch::fence);
   if (w.fence != fence_kind::def) w.open_all();  // what is put off must not be inlined
 }
 

@@ -20,9 +20,9 @@
 /// each other one takes some back; when the rent exceeds the price of a migration, the lock moves. The price doubles
 /// with each migration that the lock did not stay for, and halves with each that it did. In network mode the node's
 /// requests pay; in CPU mode those of other nodes, but only if the lock manager has kept their ranks waiting before,
-/// again and again (xfer/lock_experience.hpp): a manager that answers is as good as the network. Nobody is near a rank
-/// that has its node for itself: there every request of another node pays, and the first migration costs one of them.
-/// Source: dissertation ch. 5, figures 5.1-5.4 (step 4 of figure 5.4 means network mode); the policy is ours.
+/// again and again (window/lock_experience.hpp): a manager that answers is as good as the network. Nobody is near a
+/// rank that has its node for itself: there every request of another node pays, and the first migration costs one of
+/// them. Source: dissertation ch. 5, figures 5.1-5.4 (step 4 of figure 5.4 means network mode); the policy is ours.
 #pragma once
 
 #include <algorithm>

@@ -15,8 +15,6 @@ lock_protocol wished_lock(const Hints& hints, const settings& config) noexcept;
 /// The same on every rank. Before the targets are attached.
 status choose_lock(window_core& w, std::string& why_not);
 
-/// What passive epochs answer the engine.
-const epoch_rules& passive_epochs() noexcept;
 /// Takes a deferred lock now and sends what has waited for the end of the epoch.
 status send_deferred(window_core& w, int target) noexcept;
 /// The same if anything waits; a negative target means all.

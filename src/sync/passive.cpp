@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "rma/detail/window_ops.hpp"
+#include "sync/epochs.hpp"
 #include "sync/locking.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
@@ -18,7 +19,7 @@ status leave_fence(window_core& w) noexcept {
   if (w.access == access_epoch::none) return status::done;
   if (w.access != access_epoch::fence || w.used_since_fence()) return status::wrong_epoch;
   w.close_all();
-  w.access = access_epoch::none;
+  set_access(w, access_epoch::none);
   w.allow_locks(true);
   return status::done;
 }
@@ -226,7 +227,7 @@ status lock_all_slow(window_view& view, assertion promises) noexcept {
     if (checked) (void)release_all(w);
     return status::wrong_epoch;
   }
-  w.access = access_epoch::lock_all;
+  set_access(w, access_epoch::lock_all);
   w.unchecked = checked ? 0 : 1;
   w.far_open = w.unchecked;  // no inlined unlock_all
   w.all_deferrable = deferral_of(w, promises);
@@ -252,11 +253,6 @@ status touch(window_core& w, int target) noexcept {
   return status::done;
 }
 
-const epoch_rules& passive_epochs() noexcept {
-  static constexpr epoch_rules rules{touch, take_back_first_use, send_deferred};
-  return rules;
-}
-
 status unlock_all_slow(window_view& view) noexcept {
   if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
@@ -266,7 +262,7 @@ status unlock_all_slow(window_view& view) noexcept {
   const status released = let_go_of_all(w);
   if (const status followed = complete_all(w); result == status::done) result = followed;
   if (result == status::done) result = released;
-  w.access = access_epoch::none;
+  set_access(w, access_epoch::none);
   w.allow_locks(true);
   w.ctx->look_for_others();
   return result;
@@ -352,7 +348,7 @@ void abandon_epoch(window_view& view, int target) noexcept {
     return;
   }
   (void)let_go_of_all(w);
-  w.access = access_epoch::none;
+  set_access(w, access_epoch::none);
 }
 
 }  // namespace rma::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Locks of byte ranges. The target's handlers keep a table of its part (xfer/range_table.hpp has the states): a
+/// Locks of byte ranges. The target's handlers keep a table of its part (window/range_table.hpp has the states): a
 /// request and an answer, a release that nobody waits for. A rank that holds ranges of a target holds its whole lock
 /// shared, so that lock(exclusive) keeps out all of them, and so that operations, flushes and deaths are those of any
 /// epoch.
@@ -14,4 +14,4 @@
 #pragma once
 
 #include "rma/detail/synchronisation_ops.hpp"
-#include "xfer/range_state.hpp"
+#include "sync/range_news.hpp"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "rma/detail/synchronisation_ops.hpp"
+#include "sync/epochs.hpp"
 #include "sync/fence.hpp"
 #include "sync/lock_attempt.hpp"
 #include "sync/locking.hpp"
@@ -71,7 +72,7 @@ class complete_task final : public completion {
     for (const int target : w.access_group) {
       if (target_view* const t = w.view_at(target)) window_core::close(*t);
     }
-    w.access = access_epoch::closing;
+    set_access(w, access_epoch::closing);
     for (const int target : w.dirty) ask_placed(w, target);  // all at once
   }
   status advance(window_core& w) noexcept override {
@@ -82,7 +83,7 @@ class complete_task final : public completion {
   }
   status conclude(window_core& w, status s) noexcept override {
     w.access_group.clear();
-    w.access = access_epoch::none;
+    set_access(w, access_epoch::none);
     w.allow_locks(true);
     return s;
   }
@@ -176,7 +177,7 @@ status may_lock_now(window_core& w, int target) noexcept {
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (w.access == access_epoch::fence && !w.used_since_fence()) {
     w.close_all();
-    w.access = access_epoch::none;
+    set_access(w, access_epoch::none);
     w.allow_locks(true);
   }
   if (w.access != access_epoch::none || w.held(target) != 0) return status::wrong_epoch;

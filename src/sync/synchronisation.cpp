@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "sync/fence_news.hpp"
 #include "sync/lock_agent.hpp"
+#include "sync/range_news.hpp"
 #include "xfer/window_core.hpp"
 
 namespace rma::detail {

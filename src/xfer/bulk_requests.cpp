@@ -170,15 +170,14 @@ void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
   pump(source);
 }
 
-// What a fence waits for comes whatever became of the transfer.
+// What the end of an epoch waits for comes whatever became of the transfer.
 void bulk_streams::raise_signal(const bulk_stream& s) noexcept {
   window_core* const w = engine_.find(s.request.window);
   const std::int32_t signal = s.request.signal;
   if (w == nullptr) return;
   if (signal >= 0 && static_cast<unsigned>(signal) < w->hints.signals && s.result == status::done)
     w->array<word64>(w->my_block(), w->layout.signals_at)[signal].fetch_add(1);
-  if (signal <= last_of_fence)
-    on_fence_news(*w, s.peer, fence_news::finish, static_cast<std::uint32_t>(last_of_fence - signal));
+  if (signal <= last_of_epoch) w->epochs->last_came(*w, s.peer, static_cast<std::uint32_t>(last_of_epoch - signal));
 }
 
 }  // namespace rma::detail

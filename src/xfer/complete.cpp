@@ -116,7 +116,7 @@ status complete_target(window_core& w, int target) noexcept {
 }
 
 bool complete_plain(window_core& w, int target) noexcept {
-  if (target != w.last_far || w.last_far_target == nullptr || w.defers) return false;
+  if (target != w.last_far || w.last_far_target == nullptr) return false;
   if (w.dirty.empty() || w.dirty.back() != target) return false;
   far_target& far = *w.last_far_target;
   if (!far.plain || far.held == 0 || far.unplaced || far.epoch != nullptr) return false;

@@ -39,7 +39,7 @@ plain_way next_plain_way(window_core& w, const operation_args& a) noexcept {
     way = plain_way_of(next_copy(experience_of(record, a.bytes)));
     record.settle(way);
   }
-  if (way == plain_way::kernel && w.access == access_epoch::fence) return plain_way::general;
+  if (way == plain_way::kernel && w.terms.open) return plain_way::general;
   if (way != plain_way::general) record.count();
   return way;
 }

@@ -37,19 +37,19 @@ engine::engine(context& ctx)
 // They come round after 2^28 windows, some of which may still be there.
 std::uint32_t engine::new_slot() noexcept {
   do {
-    last_slot_ = (last_slot_ + 1) & fence_slot_max;
+    last_slot_ = (last_slot_ + 1) & window_slot_max;
   } while (slots_.contains(last_slot_));
   return last_slot_;
 }
 
 void engine::add(window_core& w) {
   windows_.emplace(w.id, &w);
-  slots_.emplace(w.fences.slot, &w);
+  slots_.emplace(w.slot, &w);
 }
 
 void engine::remove(window_core& w) {
   windows_.erase(w.id);
-  slots_.erase(w.fences.slot);
+  slots_.erase(w.slot);
   last_found_ = nullptr;
 }
 

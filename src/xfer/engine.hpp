@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "channel/context.hpp"
+#include "channel/immediate.hpp"
 #include "rma/detail/view.hpp"
 #include "rma/layout.hpp"
 #include "xfer/operation_record.hpp"
@@ -56,6 +57,9 @@ status request_state(request_node& node) noexcept;
 
 /// How puts and gets reach the user memory of another process.
 enum class user_memory : std::uint8_t { automatic, handler, shared, staged, cma };
+
+/// Of what windows are called in immediates: two bits are left for what the immediate says.
+inline constexpr std::uint32_t window_slot_max = immediate_value_max >> 2;
 
 class engine {
   friend class bulk_streams;

@@ -44,6 +44,7 @@ class entry_scope {
   void begin() noexcept;
   void end() noexcept;
   void tell() noexcept;
+  void tell_how(trace_event& e, std::string& text) noexcept;
 
   /// What window_core::in_call says; 0 is no call.
   static constexpr std::uint64_t number_of(call what, int target) noexcept {

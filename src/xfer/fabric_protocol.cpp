@@ -19,11 +19,11 @@ namespace {
 
 constexpr std::size_t pieces_max = 64;
 
-/// Whether the operation may be held until there is room. Fences that count what was posted, and signals, are sent by
+/// Whether the operation may be held until there is room. Epochs that count what was posted, and signals, are sent by
 /// the call itself; copies by this processor need no room.
 bool may_be_held(const window_core& w, const checked_operation& o, const fabric::capabilities& caps) noexcept {
   if (caps.copies_by_cpu || o.args->signal >= 0) return false;
-  return w.access != access_epoch::fence || w.fence == fence_kind::placed;
+  return !w.terms.counts;
 }
 
 /// What one operation posts. Its user holds the progress lock, by `guard` unless it must not wait.
@@ -107,10 +107,10 @@ class posting {
     w_.team->rt->ops->end_piece(*operation_, result_);
     return status::posted;
   }
-  /// The put is one write, so that an immediate can tell the target's fence of it.
+  /// The put is one write, so that an immediate can tell the target of it.
   void tell_by_immediate() noexcept {
-    told_by_it_ = write_ && w_.fence == fence_kind::imm_ri && w_.access == access_epoch::fence &&
-                  caps_.write_with_immediate && o_.args->signal < 0 && o_.state->immediates < immediates_max;
+    told_by_it_ = write_ && w_.terms.immediates && caps_.write_with_immediate && o_.args->signal < 0 &&
+                  w_.epochs->immediate(w_, o_, immediate_);
   }
   /// Where the data are to be read from, if not from the origin: the fabric reads them after the call's return.
   std::byte* copy(const void* from, std::size_t bytes) noexcept {
@@ -142,28 +142,19 @@ class posting {
     if (s == status::posted) ++operation_->pieces;
     return s == status::done && !direct ? status::posted : s;
   }
-  /// The fence that closes this epoch has to say that this put is there.
+  /// The end of this epoch has to say that this put is there.
   void announce() noexcept {
-    if (!write_ || w_.access != access_epoch::fence || w_.fence == fence_kind::placed) return;
-    if (!told_by_it_) o_.state->finish_due = true;
-    if (std::exchange(o_.state->channel, true)) return;
-    w_.fences.channels.push_back(o_.args->target);
+    if (write_ && w_.terms.counts) w_.epochs->written(w_, o_, told_by_it_ && ok(result_));
   }
-  /// Of fence imm-ri. What a fabric cannot do for this memory is a write that a finish message announces.
+  /// What a fabric cannot do for this memory is a write without an immediate.
   status write_with_immediate(std::span<const fabric::local_slice> local, fabric::remote_slice remote,
                               std::uint64_t token) noexcept {
-    const std::uint32_t slot = o_.far != nullptr
-                                   ? o_.far->fence_slot
-                                   : static_cast<std::uint32_t>(w_.identity_of(o_.args->target)->identity.fence_slot);
-    const std::uint32_t immediate = fence_immediate(slot, w_.fences.number + 1);
-    const status s = network_.write_with_immediate(o_.peer, local, region_, remote, immediate, token);
+    const status s = network_.write_with_immediate(o_.peer, local, region_, remote, immediate_, token);
     if (s == status::not_supported) {
       told_by_it_ = false;
       return network_.write(o_.peer, local, region_, {&remote, 1}, token);
     }
-    if (!ok(s)) return s;
-    ++o_.state->immediates;
-    if (operation_ != nullptr) operation_->immediate = true;
+    if (ok(s) && operation_ != nullptr) operation_->immediate = true;
     return s;
   }
   void keep_track() noexcept {
@@ -181,6 +172,7 @@ class posting {
   const bool holds_;         ///< what finds no room is held
   bool full_ = false;        ///< there is no room
   bool told_by_it_ = false;  ///< an immediate goes with the write
+  std::uint32_t immediate_ = 0;
   std::uint64_t requests_ = 0;
   std::unique_lock<small_lock>* guard_;
   operation_record* operation_ = nullptr;

@@ -139,10 +139,9 @@ status hold_rest(std::unique_lock<small_lock>& guard, window_core& w, const chec
   if (request != nullptr) *request = e.new_request(w, o.peer, op);
   w.ctx->count(counter::operations_handler);
   guard.unlock();
-  // The end of a fence epoch says what was sent in it, and a long value has no other place.
-  const bool is_counted = w.access == access_epoch::fence && w.fence != fence_kind::placed;
+  // The end of an epoch that counts says what was sent in it, and a long value has no other place.
   const bool is_long_value = o.args->by_value && o.bytes > copied_bytes_max;
-  if (!is_counted && !is_long_value) return status::posted;
+  if (!w.terms.counts && !is_long_value) return status::posted;
   const status s = await_room(w, o.args->target);
   return s == status::done || request != nullptr ? status::posted : s;
 }
@@ -227,8 +226,7 @@ bool is_plain(const window_core& w, const operation_args& a) noexcept {
   if (a.target_layout != nullptr || a.origin_layout != nullptr || a.signal >= 0 || w.ctx->deaths() != 0) return false;
   if (w.objections.load(std::memory_order_relaxed) != 0 || w.last_near.state->epoch != nullptr) return false;
   if (w.last_near.state->queued.load(std::memory_order_relaxed) != 0) return false;
-  if (w.access == access_epoch::fence) return w.fence != fence_kind::def;
-  return w.last_near.view->held != 0;
+  return !w.terms.asks && (w.terms.open || w.last_near.view->held != 0);
 }
 
 /// A message of one piece.

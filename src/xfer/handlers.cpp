@@ -195,8 +195,8 @@ void run_operation(engine& e, int source, std::span<const std::byte> payload) no
   } else if (!serve(e, *w, source, in)) {
     e.refuse(source, message::operation, payload, nonsense::wrong_contents);
   }
-  if (in.head.signal <= last_of_fence)  // whatever became of it: the fence waits for this
-    on_fence_news(*w, source, fence_news::finish, static_cast<std::uint32_t>(last_of_fence - in.head.signal));
+  if (in.head.signal <= last_of_epoch)  // whatever became of it: the end of the epoch waits for this
+    w->epochs->last_came(*w, source, static_cast<std::uint32_t>(last_of_epoch - in.head.signal));
 }
 
 std::byte* local_range(const window_core& w, std::uint64_t offset, std::uint64_t bytes) noexcept {

@@ -124,6 +124,10 @@ operation_record& take_held(window_core& w, target_state& state) noexcept {
   return op;
 }
 
+void take_all_held(window_core& w, target_state& state, operation_record::queue& into) noexcept {
+  while (!state.held.empty()) into.push_back(take_held(w, state));
+}
+
 void drop_held(window_core& w, target_state& state) noexcept {
   while (!state.held.empty()) w.team->rt->ops->free_operation(take_held(w, state));
 }

@@ -41,6 +41,9 @@ checked_operation recall(window_core& w, target_state& state, operation_record& 
 /// The first operation of the target's queue; it is in none any more. The caller holds the progress lock.
 operation_record& take_held(window_core& w, target_state& state) noexcept;
 
+/// All of them. The caller holds the progress lock.
+void take_all_held(window_core& w, target_state& state, operation_record::queue& into) noexcept;
+
 /// Operations that will never go: their records are given back. The caller holds the progress lock.
 void drop_held(window_core& w, target_state& state) noexcept;
 

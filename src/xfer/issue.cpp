@@ -32,16 +32,9 @@ std::uint8_t held(const window_core& w, int target, const checked_operation& o) 
   return o.far != nullptr ? o.far->held : w.views[w.index_of(target)].held;
 }
 
-bool access_allowed(const window_core& w, int target, const checked_operation& o) noexcept {
-  switch (w.access) {
-    case access_epoch::fence: return true;
-    case access_epoch::lock_all: return true;
-    case access_epoch::start:
-    case access_epoch::neighbours:
-      return std::find(w.access_group.begin(), w.access_group.end(), target) != w.access_group.end();
-    default: break;
-  }
-  return held(w, target, o) != 0;
+/// Whether the open epoch needs nothing more for this target.
+bool is_open(const window_core& w, int target, const checked_operation& o) noexcept {
+  return w.terms.open || held(w, target, o) != 0;
 }
 
 status shape(const window_core& w, const operation_args& a, checked_operation& o) noexcept {
@@ -111,7 +104,8 @@ status check(window_core& w, const operation_args& a, checked_operation& o) noex
   }
   if (a.target < 0 || a.target >= w.size()) return status::bad_rank;
   find_target(w, a.target, o);
-  if (!access_allowed(w, a.target, o)) return status::wrong_epoch;
+  o.admitted = is_open(w, a.target, o);
+  if (!o.admitted && !w.epochs->permits(w, a.target)) return status::wrong_epoch;
   if (const status s = shape(w, a, o); s != status::done) return s;
   if (a.signal >= 0 && static_cast<unsigned>(a.signal) >= w.hints.signals) return status::bad_argument;
   if (o.atomic()) {  // also without data: no call looks a number up that is no operator or element type
@@ -196,7 +190,7 @@ status locate(window_core& w, const checked_operation& o, placement& at) noexcep
 
 /// run_plain may be able to do it.
 bool is_last_far(const window_core& w, const operation_args& a) noexcept {
-  return w.last_far_target != nullptr && a.target == w.last_far && !w.defers && w.last_far_target->epoch == nullptr;
+  return w.last_far_target != nullptr && a.target == w.last_far && w.last_far_target->epoch == nullptr;
 }
 
 }  // namespace
@@ -230,26 +224,11 @@ status check_atomic(window_core& w, const operation_args& a, std::uint64_t offse
 
 namespace {
 
-/// Chooses a protocol for an operation that was checked, starts it, and raises its signal if that is left to do.
-status carry_out(window_core& w, checked_operation& o, request_node** request, bool counted) noexcept {
+/// Chooses a protocol for an operation that was checked and admitted, starts it, and raises its signal if that is left
+/// to do.
+status carry_out(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
   const operation_args& a = *o.args;
-  if (o.bytes == 0) o.choose("none", "no data");
   if (o.bytes != 0) {
-    placement at;
-    if (const status s = locate(w, o, at); s != status::done) return s;
-    if (w.fence == fence_kind::def && w.access == access_epoch::fence && !w.fences.issuing) [[unlikely]] {
-      o.choose("deferred", "the window's fence is def");
-      if (const status s = defer(w, o, request != nullptr); s != status::done) return s;
-    }
-    if (!counted) o.state->epoch_bytes += o.bytes;
-    if (o.state->epoch != nullptr) {
-      o.choose("deferred", w.defers ? "lock two-sided: until the end of the epoch"
-                                    : "lock auto: until the end of the epoch, while that is small");
-      if (const status s = run_deferred(w, o, request != nullptr); s != status::not_supported) return s;
-      // What follows in this epoch goes other ways, and must not overtake what waited.
-      if (const status s = w.epochs->send_held(w, a.target); s != status::done) return s;
-      if (const status s = complete_target(w, a.target); s != status::done) return s;
-    }
     if (is_behind_others(o)) [[unlikely]]
       (void)w.ctx->progress();  // a stream of operations must not fill memory where it need not
     const status s = run_protocol(w, at, o, request);
@@ -259,14 +238,17 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
         w.team->rt->ops->keep_bounded();
       return s;
     }
-    if (a.signal < 0) return s;
-  }
-  if (a.signal >= 0 && o.state->epoch != nullptr) {  // not before what waits
-    if (const status s = w.epochs->send_held(w, a.target); s != status::done) return s;
-    if (const status s = complete_target(w, a.target); s != status::done) return s;
   }
   if (a.signal >= 0) notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
   return status::done;
+}
+
+/// Until its epoch lets it go.
+[[gnu::noinline]] status put_off(window_core& w, checked_operation& o, const admission& answer) noexcept {
+  o.choose("deferred", answer.why);
+  const std::lock_guard guard(w.ctx->lock());
+  hold(w, o, answer.reason);
+  return status::posted;
 }
 
 /// The general way. `counted`: among the bytes of the epoch.
@@ -283,20 +265,25 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
     if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
     o.choose("none", "refused");
   }
+  placement at;
   status may = check(w, a, o);
   if (may == status::done && w.ctx->deaths() != 0 && w.ctx->dead(o.peer)) {
     w.ctx->blame(o.peer);
     may = status::peer_failed;
   }
+  if (may == status::done && o.bytes != 0) may = locate(w, o, at);
   if (may != status::done) {
-    if (w.access == access_epoch::lock_all) w.epochs->refused(w, a.target);
+    w.epochs->refused(w, a.target);
     return may;
   }
-  if (w.access == access_epoch::lock_all && held(w, a.target, o) == 0) {
-    if (const status s = w.epochs->admit(w, a.target); s != status::done) return s;
+  if (o.bytes == 0) o.choose("none", "no data");
+  admission answer;
+  if (!o.admitted || w.terms.asks || o.state->epoch != nullptr) {
+    answer = w.epochs->admit(w, o, request != nullptr);
+    if (answer.refusal != status::done) return answer.refusal;
   }
-  if (w.checks && (w.access == access_epoch::fence || w.access == access_epoch::neighbours)) w.fence_used = true;
-  return carry_out(w, o, request, counted);
+  if (!counted) o.state->epoch_bytes += o.bytes;
+  return answer.reason != hold_reason::none ? put_off(w, o, answer) : carry_out(w, at, o, request);
 }
 
 }  // namespace
@@ -327,7 +314,10 @@ status issue_held(window_core& w, operation_record& op) noexcept {
     if (w.ctx->deaths() != 0 && w.ctx->dead(o.peer)) {
       w.ctx->blame(o.peer);
     } else {
-      s = carry_out(w, o, nullptr, true);
+      o.put_off = true;
+      placement at;
+      s = locate(w, o, at);
+      if (s == status::done) s = carry_out(w, at, o, nullptr);
     }
   }
   const std::lock_guard guard(w.ctx->lock());

@@ -26,6 +26,8 @@ struct checked_operation {
   std::uint64_t offset = 0;        ///< bytes from the start of the target's part (dynamic: an address)
   std::uint64_t bytes = 0;         ///< of data
   bool contiguous = true;          ///< everywhere; then the layouts are null
+  bool admitted = false;           ///< its epoch needs nothing more for this target
+  bool put_off = false;            ///< it was held until its epoch let it go, as others behind it may be
   const Layout* origin = nullptr;  ///< shape of what the origin reads (a get: of where it writes)
   const Layout* target = nullptr;
   const Layout* result = nullptr;              ///< of get_accumulate; else null
@@ -119,10 +121,6 @@ void serve_operation(engine& e, int source, std::span<const std::byte> payload) 
 
 /// The same without an acknowledgement, for an operation that came in an epoch.
 void run_operation(engine& e, int source, std::span<const std::byte> payload) noexcept;
-
-/// deferred: the operation waits at the origin for the end of its epoch (lock "two-sided"). `not_supported`: it cannot
-/// wait, and nothing happened.
-status run_deferred(window_core& w, const checked_operation& o, bool requested) noexcept;
 
 /// Carries out an operation that was held, whose record it takes over.
 status issue_held(window_core& w, operation_record& op) noexcept;

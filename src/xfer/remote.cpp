@@ -126,7 +126,7 @@ status find_far(window_core& w, int target, far_target*& found) noexcept {
   far.reachable = it.wide_reachable != 0;
   far.plain = far.reachable && w.kind != call::create_dynamic && w.ctx->wide()->caps().one_sided &&
               w.team->rt->ops->forced() != user_memory::handler;
-  far.fence_slot = static_cast<std::uint32_t>(it.fence_slot);
+  far.slot = static_cast<std::uint32_t>(it.slot);
   far.known = true;
   return status::done;
 }

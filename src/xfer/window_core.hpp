@@ -19,13 +19,13 @@
 #include "rma/epoch.hpp"
 #include "rma/hints.hpp"
 #include "runtime/team_core.hpp"
+#include "window/fence_state.hpp"
+#include "window/lock_experience.hpp"
+#include "window/range_state.hpp"
 #include "xfer/door.hpp"
 #include "xfer/epoch_rules.hpp"
-#include "xfer/fence_state.hpp"
 #include "xfer/gathered_copies.hpp"
-#include "xfer/lock_experience.hpp"
 #include "xfer/operation_record.hpp"
-#include "xfer/range_state.hpp"
 
 namespace rma::detail {
 
@@ -37,7 +37,7 @@ struct window_identity {
   std::uint64_t bytes;           ///< of this rank's part
   fabric::region_key wide;       ///< of this rank's part, for the fabric between nodes
   std::uint64_t wide_reachable;  ///< 0: only by this rank's handler
-  std::uint64_t fence_slot;      ///< what it is called in immediates
+  std::uint64_t slot;            ///< what it is called in immediates
 };
 
 /// Of a dynamic window: where the list of attached ranges is.
@@ -200,9 +200,9 @@ struct far_target : target_state {
   operation_record* releasing = nullptr;  ///< the atomic that lets go of the lock, under way
   std::uint32_t starts = 0;               ///< posts used up
   std::uint64_t bytes = 0;                ///< of its part
-  std::uint32_t fence_slot = 0;
-  fabric::region_key region;  ///< of its part
-  fabric::region_key block;   ///< of its window_block; bytes 0: not asked for yet
+  std::uint32_t slot = 0;                 ///< what the window is called there in immediates
+  fabric::region_key region;              ///< of its part
+  fabric::region_key block;               ///< of its window_block; bytes 0: not asked for yet
   std::uint64_t table_version = ~std::uint64_t{0};
   std::vector<attachment> table;  ///< as it was at that version
 };
@@ -226,6 +226,7 @@ struct window_core : window_view {
   trace_file* trace = nullptr;          ///< null: nothing is traced
   bool watched = false;                 ///< no call is inlined: all are traced, or cost virtual time
   const epoch_rules* epochs = nullptr;  ///< what src/sync answers the engine
+  epoch_terms terms;                    ///< of the open epoch
   bool crowded = false;     ///< several threads may use the window at once; at `multiple` no call is inlined
   bool attended = false;    ///< one of the two, or checks: entry_scope has something to do
   bool checks = false;      ///< RMA_CHECK: no operation is inlined, so that it is known which epochs were used
@@ -242,6 +243,7 @@ struct window_core : window_view {
   static constexpr std::uint8_t one_thread = 2;  ///< only the thread that made the runtime may call
   std::atomic<bool> revoked = false;             ///< the window itself, see revocations.hpp
   std::uint64_t id = 0;
+  std::uint32_t slot = 0;  ///< what it is called in immediates to this rank
   call kind = call::allocate;
   Hints hints;
   std::size_t unit = 1;  ///< bytes per displacement

@@ -23,10 +23,19 @@ namespace rma::detail {
 /// Bytes of a message whose answer, or whose pieces, have to fit, too. Others may be longer, as the network says.
 inline constexpr std::size_t operation_message_max = 4096;
 
+/// In operation_args::signal and the header of a message: the last one of an epoch, whose number is this minus the
+/// signal. The target's epochs know what that is, see epoch_rules::last_came.
+inline constexpr int last_of_epoch = -2;
+/// What is put off until the end of an epoch goes by one message, if it is as short as that.
+constexpr bool ends_epoch_by_message(bool contiguous, std::uint64_t bytes) noexcept {
+  constexpr std::uint64_t one_message_bytes = 4000;
+  return contiguous && bytes <= one_message_bytes;
+}
+
 struct operation_header {
   std::uint64_t window;
   std::uint64_t ticket;  ///< of the origin, comes back with the data; 0: nothing comes back
-  std::int32_t signal;   ///< raised after this message, -1: none, less: see last_of_fence
+  std::int32_t signal;   ///< raised after this message, -1: none, less: see last_of_epoch
   std::uint8_t pieces;   ///< target_rows that follow
   call kind;
   operation op;

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "sync/lock_network.hpp"
-#include "xfer/lock_experience.hpp"
+#include "window/lock_experience.hpp"
 
 using namespace rma;
 using namespace rma::detail;

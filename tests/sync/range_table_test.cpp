@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "xfer/range_table.hpp"
+#include "window/range_table.hpp"
 
 using namespace rma::detail;
 using rma::exclusive;

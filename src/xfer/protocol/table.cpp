@@ -13,8 +13,7 @@ static_assert(std::size(protocol_rows) <= 32);
 /// The target makes progress while the operation is under way: it has a thread for that, or will take part in the end
 /// of the epoch. Elsewhere `auto` leaves operations one-sided that are.
 bool target_serves(const window_core& w, const checked_operation& o) noexcept {
-  const bool active = w.access != access_epoch::none && w.access != access_epoch::lock_all;
-  return active || w.ctx->config().on(knob::progress_thread) || !w.ctx->network_of(o.peer).caps().one_sided;
+  return w.terms.active || w.ctx->config().on(knob::progress_thread) || !w.ctx->network_of(o.peer).caps().one_sided;
 }
 
 /// Whether one of the schemes for layouts carries the operation out: between nodes, or where a scheme is asked for.
@@ -76,9 +75,9 @@ status start_best(window_core& w, const placement& at, checked_operation& o, req
 }
 
 /// What was chosen for such an operation on this target before, or null where the answer may be another each time: for
-/// layouts, dynamic windows, the closing fence "def", and copies that go by experience.
+/// layouts, dynamic windows, operations that were put off, and copies that go by experience.
 [[gnu::always_inline]] inline route* route_of(const window_core& w, const checked_operation& o) noexcept {
-  if (!o.contiguous || w.kind == call::create_dynamic || w.fences.issuing) return nullptr;
+  if (!o.contiguous || w.kind == call::create_dynamic || o.put_off) return nullptr;
   if (o.atomic()) return &o.state->routes[2];
   if (o.far != nullptr) return &o.state->routes[o.bytes > w.ctx->wide()->caps().handler_bytes_max ? 1 : 0];
   if (o.bytes <= always_message_max) return &o.state->routes[0];
@@ -90,7 +89,7 @@ status start_best(window_core& w, const placement& at, checked_operation& o, req
 /// The next operation on this target takes the short way, unless something in the window stands against that for good.
 void remember_near(window_core& w, const checked_operation& o) noexcept {
   const int target = o.args->target;
-  if (target == w.last_near.target || w.attended || w.defers || w.kind == call::create_dynamic) return;
+  if (target == w.last_near.target || w.attended || w.kind == call::create_dynamic) return;
   if (w.view_at(target) == nullptr || w.view_at(target)->base != nullptr) return;
   const window_block& theirs = *w.identity_of(target);
   fabric::network& network = w.ctx->network_of(o.peer);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "xfer/fence_state.hpp"
+#include "sync/fence_news.hpp"
 
 #include <algorithm>
 #include <mutex>

@@ -1,18 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The queue of fence "def" (dissertation, section 6.2): what is put off until the fence, and what cannot be.
+/// Operations that wait at their origin for the end of an epoch.
+///
+/// Fence "def" (dissertation, section 6.2):
 ///
 ///   put, accumulate, get into the caller's memory     --> queue --> issued by the fence, when all ranks are in it
 ///   values, requests, signals: somebody waits for them --> now, when the target says that it is through the last fence
+///
+/// Deferrable epochs of lock "two-sided", and small ones of lock "auto": until the end of the epoch (dissertation ch.
+/// 4, the baseline that direct passive is compared with). lock_two_sided.cpp makes the messages of them that the
+/// target's handler gets.
 #include <algorithm>
 #include <mutex>
 
-#include "xfer/fence_state.hpp"
+#include "sync/deferred.hpp"
+#include "sync/fence_news.hpp"
+#include "sync/locking.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/protocols.hpp"
+#include "xfer/wire.hpp"
 
 namespace rma::detail {
 namespace {
+
+constexpr std::uint64_t waiting_bytes_max = std::uint64_t{1} << 20;  ///< beyond, the epoch is sent before its end
 
 /// Waits until the target is through the fence that opened this epoch: it may still be getting what came before.
 status await_target(window_core& w, int target, int peer) noexcept {
@@ -40,7 +51,7 @@ status await_target(window_core& w, int target, int peer) noexcept {
 bool goes_by_handler(const window_core& w, const operation_record& op) noexcept {
   const bool atomic = op.kind != call::put && op.kind != call::get;
   if (!w.is_far(op.target) || (atomic && w.mode == accumulate_mode::device)) return false;
-  return atomic || is_small_for_def(op.shapes == nullptr, op.bytes);
+  return atomic || ends_epoch_by_message(op.shapes == nullptr, op.bytes);
 }
 
 /// The last operation to a target says that it is the last, if handlers do all that this rank has for it: nothing else
@@ -49,28 +60,51 @@ void flag_last(window_core& w, int target, target_state& state, std::vector<int>
   if (state.channel || state.fabric_pending.load() != 0) return;
   const auto handled = [&](const operation_record& op) { return goes_by_handler(w, op); };
   if (!std::all_of(state.held.begin(), state.held.end(), handled)) return;
-  state.held.back().signal = last_of_fence - static_cast<int>(w.fences.number % 4);
+  state.held.back().signal = last_of_epoch - static_cast<int>(w.fences.number % 4);
   flagged.push_back(target);
+}
+
+/// Whether the operation can wait for the end of the epoch, which its lock waits for, too.
+bool can_wait(const window_core& w, const checked_operation& o, const deferred_epoch& epoch, bool requested) noexcept {
+  if (o.bytes == 0 || o.args->signal >= 0) return false;               // somebody waits for it, perhaps before that end
+  if (requested || (o.args->by_value && o.fetches())) return false;    // somebody waits for it
+  if (o.atomic() && w.mode != accumulate_mode::handler) return false;  // not the handler's to do
+  if (o.bytes > waiting_bytes_max - std::min(epoch.bytes, waiting_bytes_max)) return false;
+  return !w.defers_far || epoch.bytes + o.bytes <= deferral_bytes_max;
 }
 
 }  // namespace
 
-bool is_small_for_def(bool contiguous, std::uint64_t bytes) noexcept {
-  constexpr std::uint64_t one_message_bytes = 4000;
-  return contiguous && bytes <= one_message_bytes;
-}
-
-status defer(window_core& w, const checked_operation& o, bool requested) noexcept {
+admission hold_for_fence(window_core& w, const checked_operation& o, bool requested) noexcept {
   const operation_args& a = *o.args;
+  if (o.bytes == 0) return admission::go();
   const bool awaited = requested || a.signal >= 0 || (a.by_value && a.kind != call::put);
   if (!awaited) {
-    const std::lock_guard guard(w.ctx->lock());
-    hold(w, o, hold_reason::fence);
     mark_dirty(w, a.target, *o.state);
-    return status::posted;
+    return admission::hold(hold_reason::fence, "the window's fence is def");
   }
-  if (const status s = await_target(w, a.target, o.peer); s != status::done) return s;
-  return issue_deferred(w, a.target, nullptr);
+  status s = await_target(w, a.target, o.peer);
+  if (s == status::done) s = issue_deferred(w, a.target, nullptr);
+  return admission::after(s);
+}
+
+admission hold_for_unlock(window_core& w, const checked_operation& o, bool requested) noexcept {
+  deferred_epoch& epoch = *o.state->epoch;
+  if (o.bytes == 0 && o.args->signal < 0) return admission::go();
+  if (can_wait(w, o, epoch, requested)) {
+    epoch.bytes += o.bytes;
+    if (o.args->kind != call::put) epoch.fetches = true;
+    ++epoch.count;
+    const std::lock_guard guard(w.ctx->lock());
+    w.ctx->count(counter::operations_handler);
+    return admission::hold(hold_reason::unlock, w.defers
+                                                    ? "lock two-sided: until the end of the epoch"
+                                                    : "lock auto: until the end of the epoch, while that is small");
+  }
+  // What follows in this epoch goes other ways, and must not overtake what waited.
+  status s = send_deferred(w, o.args->target);
+  if (s == status::done) s = complete_target(w, o.args->target);
+  return admission::after(s);
 }
 
 status issue_deferred(window_core& w, int target, std::vector<int>* flagged) noexcept {
@@ -84,20 +118,21 @@ status issue_deferred(window_core& w, int target, std::vector<int>* flagged) noe
   target_state& state = w.state_of(target);
   if (state.held.empty() || state.held.front().held != hold_reason::fence) return status::done;
   if (flagged != nullptr) flag_last(w, target, state, *flagged);
+  operation_record::queue due;  // some may be held again: for room
+  {
+    const std::lock_guard guard(w.ctx->lock());
+    take_all_held(w, state, due);
+  }
   status result = status::done;
-  w.fences.issuing = true;
-  while (!state.held.empty()) {
-    operation_record& op = [&]() -> operation_record& {
-      const std::lock_guard guard(w.ctx->lock());
-      return take_held(w, state);
-    }();
-    const bool is_flagged = op.signal <= last_of_fence;
+  while (!due.empty()) {
+    operation_record& op = due.front();
+    due.pop_front();
+    const bool is_flagged = op.signal <= last_of_epoch;
     const status s = issue_held(w, op);
     if (ok(s)) continue;
     result = s;
     if (is_flagged) std::erase(*flagged, target);  // it was not sent
   }
-  w.fences.issuing = false;
   return result;
 }
 

@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Locks of ranges, as a window keeps them: the table of this rank's part, and what this rank holds elsewhere.
+/// What ranks tell each other of locks of ranges.
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
-#include <vector>
 
-#include "rma/error.hpp"
-#include "xfer/range_table.hpp"
+#include "window/range_state.hpp"
 
 namespace rma::detail {
 
@@ -30,19 +27,6 @@ struct range_header {
   std::uint32_t ticket;
   std::uint16_t news;
   std::uint16_t kind;
-};
-
-/// A range that this rank holds or waits for.
-struct own_range {
-  int target;
-  range_entry entry;
-};
-
-struct range_state {
-  range_table table{};                                ///< of this rank's part; guarded by the progress lock
-  std::unordered_map<std::uint32_t, bool> answers{};  ///< by ticket, guarded alike
-  std::vector<own_range> held{};
-  std::uint32_t last_ticket = 0;
 };
 
 /// A message about ranges has come. The caller holds the progress lock. False if it makes no sense.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "xfer/range_state.hpp"
+#include "sync/range_news.hpp"
 
 #include <mutex>
 #include <utility>

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What the trace says of calls that open and close epochs.
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "core/names.hpp"
+#include "core/trace.hpp"
+#include "sync/epochs.hpp"
+
+namespace rma::detail {
+namespace {
+
+/// What this rank knows of the target; null if that is nothing yet.
+const target_state* state_if_known(const window_core& w, int target) noexcept {
+  if (target < 0 || target >= w.size()) return nullptr;
+  if (!w.is_far(target)) return &w.states[w.index_of(target)];
+  const auto far = w.far_targets.find(target);
+  return far == w.far_targets.end() ? nullptr : far->second.get();
+}
+
+/// Where the target's lock goes a way of its own, and says why; else null.
+const target_state* chosen_for(const window_core& w, int target) noexcept {
+  const target_state* const found = state_if_known(w, target);
+  return found == nullptr || *found->lock_how == '\0' ? nullptr : found;
+}
+
+/// The place where the hybrid lock was, and who asked for it there.
+std::string_view name_of_hybrid(const window_core& w, int target) noexcept {
+  const target_state* const known = state_if_known(w, target);
+  if (known == nullptr) return name_of(lock_protocol::hybrid);
+  switch (known->path) {
+    case lock_path::cpu: return "hybrid:cpu";
+    case lock_path::agent: return "hybrid:manager";
+    case lock_path::network: return "hybrid:network";
+  }
+  return name_of(lock_protocol::hybrid);
+}
+
+std::string_view name_of_network(lock_scheme scheme) noexcept {
+  switch (scheme) {
+    case lock_scheme::agent: return "network:agent";
+    case lock_scheme::fompi: return "network:fompi";
+    default: return name_of(lock_protocol::network);
+  }
+}
+
+/// How ranks of a plain fence wait for each other. `words`: rounds that were written.
+std::string_view barrier_of(const window_core& w, std::uint64_t words) noexcept {
+  if (w.intranode && w.team->one_node) return "a barrier by memory, on one node";
+  return words != 0 ? "a barrier by words" : "a barrier by messages";
+}
+
+}  // namespace
+
+void explain_call(const window_core& w, call what, int target, std::uint64_t words, trace_event& e,
+                  std::string& text) noexcept {
+  const bool memory = w.intranode && w.team->one_node;
+  switch (what) {
+    case call::lock:
+    case call::unlock:
+    case call::lock_all:
+    case call::unlock_all:
+      e.protocol = w.locks == lock_protocol::network  ? name_of_network(w.scheme)
+                   : w.locks == lock_protocol::hybrid ? name_of_hybrid(w, target)
+                                                      : name_of(w.locks);
+      e.why = w.locks_why;
+      if (const target_state* const chosen = chosen_for(w, target); chosen != nullptr) {
+        e.protocol = chosen->lock_how;
+        e.why = chosen->lock_why;
+      } else if (target < 0 && w.unchecked != 0) {
+        e.protocol = "none";
+        e.why = "no_check";
+      }
+      break;
+    case call::fence:
+      e.protocol = name_of(w.fence);
+      e.why = w.fence_why;
+      if (w.fence != fence_kind::placed) break;
+      text = fmt::format("{}; {}", e.why, barrier_of(w, words));
+      e.why = text;
+      break;
+    default:
+      e.protocol = memory ? "memory" : "messages";
+      e.why = memory ? "one node" : w.intranode ? "the team spans nodes" : "RMA_INTRANODE=off";
+  }
+}
+
+}  // namespace rma::detail

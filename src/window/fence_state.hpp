@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a window keeps for its fences between calls: how many puts have been announced as finished, and what `def` has
+/// put off.
+///
+/// Fences of a window are numbered. What comes for fence n is counted at n mod 4: a rank may be one fence ahead of
+/// another, and the count of fence n is cleared at fence n - 2, when nothing can come for it.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "channel/dissemination.hpp"
+#include "rma/detail/word.hpp"
+
+namespace rma::detail {
+
+/// Counts of one kind of news, by the number of the fence modulo 4. Written by handlers.
+class fence_counts {
+ public:
+  void add(std::uint32_t number) noexcept {
+    word32& count = of_[number % 4];
+    count.store(count.load(std::memory_order_relaxed) + 1);
+  }
+  [[nodiscard]] std::uint32_t at(std::uint32_t number) const noexcept { return of_[number % 4].load(); }
+  void clear(std::uint32_t number) noexcept { of_[number % 4].store(0); }
+
+ private:
+  std::array<word32, 4> of_{};
+};
+
+struct fence_state {
+  std::uint32_t number = 0;  ///< of the fence before this epoch
+  word32 over{};             ///< of the last fence that this rank is through
+  fence_counts arrived{};    ///< finish messages and immediates
+  fence_counts opened{};
+  dissemination::seat seat{};                           ///< of its barriers
+  std::vector<int> channels{};                          ///< targets of this epoch's puts by the fabric
+  std::vector<std::uint32_t> counts{};                  ///< room for what the ranks tell each other
+  std::vector<std::pair<int, std::uint32_t>> askers{};  ///< world rank, fence; guarded by the progress lock
+  std::unordered_map<int, std::uint32_t> answers{};     ///< by world rank: it is through that fence; guarded alike
+
+  // Fences among neighbours, which are given once.
+  bool has_neighbours = false;
+  std::vector<int> neighbour_targets{}, neighbour_origins{};
+  std::uint32_t neighbour_number = 0;
+  std::unordered_map<int, std::uint32_t> neighbour_arrived{}, neighbour_opened{};  ///< the last, guarded, by world rank
+  bool no_put_promised = false;                                                    ///< by the last fence
+};
+
+}  // namespace rma::detail

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Locks of ranges, as a window keeps them: the table of this rank's part, and what this rank holds elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "window/range_table.hpp"
+
+namespace rma::detail {
+
+/// A range that this rank holds or waits for.
+struct own_range {
+  int target;
+  range_entry entry;
+};
+
+struct range_state {
+  range_table table{};                                ///< of this rank's part; guarded by the progress lock
+  std::unordered_map<std::uint32_t, bool> answers{};  ///< by ticket, guarded alike
+  std::vector<own_range> held{};
+  std::uint32_t last_ticket = 0;
+};
+
+}  // namespace rma::detail
