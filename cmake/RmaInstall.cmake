@@ -31,3 +31,17 @@ file(RELATIVE_PATH rma_pc_prefix ${rma_pc_dir} ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" rma_pc_prefix ${rma_pc_prefix})
 configure_file(cmake/rma.pc.in ${CMAKE_CURRENT_BINARY_DIR}/rma.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rma.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# The reference of the public headers, with the guide: BUILD/reference/html/index.html.
+find_program(RMA_DOXYGEN doxygen)
+if(RMA_DOXYGEN)
+  configure_file(docs/Doxyfile.in ${CMAKE_CURRENT_BINARY_DIR}/Doxyfile @ONLY)
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/reference)
+  add_custom_target(reference COMMAND ${RMA_DOXYGEN} ${CMAKE_CURRENT_BINARY_DIR}/Doxyfile VERBATIM)
+endif()
+
+# What an installation has put anywhere is taken away by the list that it has written.
+if(PROJECT_IS_TOP_LEVEL)
+  add_custom_target(uninstall VERBATIM COMMAND ${CMAKE_COMMAND}
+    -DMANIFEST=${CMAKE_CURRENT_BINARY_DIR}/install_manifest.txt -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/Uninstall.cmake)
+endif()

@@ -5,11 +5,14 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "rma/protocols.hpp"
@@ -49,20 +52,72 @@ int print(const std::string& text) {
   return exit_not_written;
 }
 
-int inform() {
+std::string as_text(const rma::Runtime& rt, int on_node) {
+  std::string text;
+  add(text, "rma {}\nranks {}, on this node {}\n\nfabrics\n", rma::version(), rt.size(), on_node);
+  for (const std::string& f : rt.fabrics()) add(text, "  {}\n", f);
+  add(text, "\nprotocols\n");
+  for (const std::string& p : rma::protocols()) add(text, "  {}\n", p);
+  add(text, "\nwaits\n  {}\n", rt.waits());
+  add_routes(text, rt);
+  add_settings(text, rt);
+  return text;
+}
+
+std::string as_json(const rma::Runtime& rt, int on_node) {
+  nlohmann::ordered_json all;
+  all["version"] = rma::version();
+  all["ranks"] = rt.size();
+  all["ranks_on_this_node"] = on_node;
+  all["fabrics"] = rt.fabrics();
+  all["protocols"] = rma::protocols();
+  all["waits"] = rt.waits();
+  for (int rank = 1; rank < rt.size(); ++rank) all["routes_from_rank_0"][std::to_string(rank)] = rt.route(rank);
+  for (const rma::Setting& s : rt.settings())
+    all["settings"][std::string(s.name)] = {
+        {"value", s.value}, {"origin", s.origin}, {"values", s.choices}, {"summary", s.summary}};
+  return all.dump(2) + "\n";
+}
+
+/// Text as troff wants it: a backslash starts a request, and so does a point or an apostrophe in front of a line.
+std::string troff(std::string_view text) {
+  std::string safe;
+  for (const char c : text) {
+    if (c == '\\')
+      safe += "\\e";
+    else if (c == '-')
+      safe += "\\-";
+    else
+      safe += c;
+  }
+  return safe.starts_with('.') || safe.starts_with('\'') ? "\\&" + safe : safe;
+}
+
+/// The page rma-settings(7).
+std::string as_man_page(const rma::Runtime& rt) {
+  std::string text;
+  add(text, ".TH RMA\\-SETTINGS 7 \"\" \"rma {}\" \"rma\"\n", rma::version());
+  add(text, ".SH NAME\nrma\\-settings \\- environment variables of programs that use rma\n");
+  add(text,
+      ".SH DESCRIPTION\nEach is an environment variable of a rank, or an entry of rma::Config::settings, which "
+      "comes first.\n.BR rma\\-info (1)\nprints the values that a program would see, and where they come "
+      "from.\n.SH SETTINGS\n");
+  for (const rma::Setting& s : rt.settings())
+    add(text, ".TP\n.B {}\n{}.\n.br\nValues: {}.\n", troff(s.name), troff(s.summary), troff(s.choices));
+  add(text, ".SH SEE ALSO\n.BR rma\\-info (1),\n.BR rmarun (1),\n.BR rma\\-sim (1),\n.BR rma\\-tune (1)\n");
+  return text;
+}
+
+enum class format : std::uint8_t { text, json, man };
+
+int inform(format how) {
   rma::Runtime rt;
   int exit_status = 0;
   const int on_node = rt.world().node().size();  // by all ranks
   if (rt.rank() == 0) {
-    std::string text;
-    add(text, "rma {}\nranks {}, on this node {}\n\nfabrics\n", rma::version(), rt.size(), on_node);
-    for (const std::string& f : rt.fabrics()) add(text, "  {}\n", f);
-    add(text, "\nprotocols\n");
-    for (const std::string& p : rma::protocols()) add(text, "  {}\n", p);
-    add(text, "\nwaits\n  {}\n", rt.waits());
-    add_routes(text, rt);
-    add_settings(text, rt);
-    exit_status = print(text);
+    exit_status = print(how == format::json  ? as_json(rt, on_node)
+                        : how == format::man ? as_man_page(rt)
+                                             : as_text(rt, on_node));
   }
   rt.world().barrier();
   return exit_status;
@@ -74,6 +129,12 @@ int main(int argc, char** argv) {
   try {
     CLI::App app("Prints the library's version, its fabrics with their capabilities, and all settings.");
     app.set_version_flag("--version", std::string(rma::version()));
+    format how = format::text;
+    app.add_flag_callback(
+        "--json", [&how] { how = format::json; }, "Print it as JSON");
+    app.add_flag_callback(
+           "--man", [&how] { how = format::man; }, "Print the manual page rma-settings(7)")
+        ->excludes("--json");
     try {
       app.parse(argc, argv);
     } catch (const CLI::Success& asked) {
@@ -84,7 +145,7 @@ int main(int argc, char** argv) {
       std::fprintf(stderr, "rma-info: %s\n", mistake.what());
       return exit_mistake;
     }
-    return inform();
+    return inform(how);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "rma-info: %s\n", e.what());
     return exit_mistake;

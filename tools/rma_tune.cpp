@@ -99,6 +99,7 @@ int main(int argc, char** argv) {
   app.footer(
       "Start it with two ranks on two nodes, by the fabric that is to be measured:\n"
       "  rmarun -n 2 --nodes 2 rma-tune --out rma.tuning");
+  app.set_version_flag("--version", std::string(rma::version()));
   app.add_option("--out", path, "The file; what it says of other fabrics and machines stays")->required();
   CLI11_PARSE(app, argc, argv);
   rma::Runtime rt(argc, argv);

@@ -3,6 +3,8 @@
 /// Everything: `#include <rma/rma.hpp>`.
 #pragma once
 
+#include "rma/detail/compiler.hpp"
+
 #include "rma/address_map.hpp"
 #include "rma/aggregator.hpp"
 #include "rma/config.hpp"

@@ -3,10 +3,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
+#include <utility>
+#include <vector>
 
 #include "core/names.hpp"
 
@@ -194,11 +198,34 @@ std::size_t index_of(std::string_view name) {
   return std::size(table);
 }
 
+/// Single characters to insert, remove or replace until `a` is `b`.
+std::size_t edits_between(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = std::exchange(row[0], i);
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// Names the setting that `name` is nearly, if there is one; else all of them.
 [[noreturn]] void refuse_unknown(std::string_view name, std::string_view origin) {
+  constexpr std::size_t edits_max = 2;
+  const definition* nearest = nullptr;
+  std::size_t least = edits_max + 1;
   std::string known;
-  for (const auto& d : table) known += fmt::format("{}{}", known.empty() ? "" : " ", d.name);
-  throw Error(status::bad_setting, fmt::format("{} ({}) is not a setting; the settings are: {} (see rma-info)",
-                                               printable(name), origin, known));
+  for (const auto& d : table) {
+    known += fmt::format("{}{}", known.empty() ? "" : " ", d.name);
+    if (const std::size_t edits = edits_between(name, d.name); edits < least) least = edits, nearest = &d;
+  }
+  throw Error(status::bad_setting, fmt::format("{} ({}) is not a setting; {} (see rma-info)", printable(name), origin,
+                                               nearest != nullptr ? fmt::format("did you mean {}?", nearest->name)
+                                                                  : fmt::format("the settings are: {}", known)));
 }
 
 }  // namespace

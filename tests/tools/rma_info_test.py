@@ -4,6 +4,7 @@
 Goal: 0 if everything was printed, 1 with a line that says why if not, 2 for a mistake of the user.
 Break: do not flush standard output before the end, or let exceptions out.
 """
+import json
 import subprocess
 import sys
 import unittest
@@ -18,10 +19,37 @@ def run(*command, output=None):
     return done.returncode, done.stderr
 
 
+def as_json(*command):
+    done = subprocess.run([*command, "--json"], capture_output=True, check=True, timeout=60)
+    return json.loads(done.stdout)
+
+
 class RmaInfo(unittest.TestCase):
     def test_all_is_well(self):
-        for arguments in ((), ("--help",), ("--version",)):
+        for arguments in ((), ("--help",), ("--version",), ("--json",), ("--man",)):
             self.assertEqual(run(RMA_INFO, *arguments), (0, ""))
+
+    def test_a_setting_of_nearly_that_name(self):
+        status, errors = run("env", "RMA_FENSE=def", RMA_INFO)
+        self.assertEqual(status, 2)
+        self.assertEqual(errors, "rma-info: RMA_FENSE (environment) is not a setting; did you mean RMA_FENCE? "
+                                 "(see rma-info)\n")
+        status, errors = run("env", "RMA_SOMETHING_ELSE=1", RMA_INFO)
+        self.assertIn("the settings are: RMA_BOOT RMA_RANK", errors)
+
+    def test_json(self):
+        told = as_json(RMARUN, "-n", "2", RMA_INFO)
+        self.assertEqual(told["ranks"], 2)
+        self.assertIn("1", told["routes_from_rank_0"])
+        self.assertEqual(set(told["settings"]["RMA_FENCE"]), {"value", "origin", "values", "summary"})
+        self.assertEqual(told["settings"]["RMA_SIZE"]["origin"], "environment")
+
+    def test_manual_page(self):
+        text = subprocess.run([RMA_INFO, "--man"], capture_output=True, check=True, text=True, timeout=60).stdout
+        told = as_json(RMA_INFO)
+        for name in told["settings"]:
+            self.assertIn(f".TP\n.B {name}\n", text)
+        self.assertFalse([line for line in text.splitlines() if line.startswith("'")])
 
     def test_a_full_disk(self):
         said = "rma-info: cannot write: No space left on device\n"
