@@ -70,6 +70,19 @@ enum class layout_scheme : std::uint8_t {
   host_assisted,  ///< the same, where the target has a helper for that: its progress thread
 };
 
+/// In which order held operations of an epoch are issued, of one origin to one target that is not mapped. In
+/// RMA_SCHEDULE and in traces their names have dashes: `in-order`, `interleave`, `gets-first`, `gets-first+interleave`.
+/// All but in_order hold puts, gets and accumulates that nobody waits for until a call that completes them, a signal,
+/// or an operation that somebody waits for. Updates keep their order among themselves, and gets do. Source:
+/// dissertation, 10.1.
+enum class schedule_order : std::uint8_t {
+  automatic,              ///< RMA_SCHEDULE
+  in_order,               ///< at once, as the program issues them
+  interleave,             ///< one that sends, one that fetches, in turn: both directions of a link are used
+  gets_first,             ///< what is fetched is waited for: it is asked for before anything is sent
+  gets_first_interleave,  ///< in turn, beginning with a get
+};
+
 /// Where a hybrid lock is when its window is made.
 enum class lock_home : std::uint8_t { automatic, cpu, network };
 
@@ -81,7 +94,8 @@ enum class lock_policy : std::uint8_t {
   adaptive,   ///< when what they would have saved exceeds the price of a migration, which grows with each in vain
 };
 
-/// Wishes and promises about one window. Collective: the same on every rank, but for `name`.
+/// Wishes and promises about one window. Collective: the same on every rank, but for `name`, `schedule` and
+/// `aggregate`.
 struct Hints {
   /// Appears in messages and traces.
   std::string name{};
@@ -92,6 +106,14 @@ struct Hints {
   accumulate_mode accumulate = accumulate_mode::automatic;
   /// See layout_scheme (RMA_LAYOUT for all windows).
   layout_scheme layout = layout_scheme::automatic;
+  /// See schedule_order. Each rank may say something else: it is about its own operations.
+  schedule_order schedule = schedule_order::automatic;
+  static constexpr std::size_t aggregate_by_setting = ~std::size_t{0};
+  /// Operations of at most so many bytes that nobody waits for, on targets that are not mapped, are held, and go in as
+  /// few messages to the target's handler as they fit in, with the call that ends the epoch where that is a message,
+  /// too: complete, the closing fence *def*, unlock by a lock manager. Larger ones go at once. The target must make
+  /// progress. 0: none is held; aggregate_by_setting: RMA_AGGREGATE. Source: dissertation, 10.2.
+  std::size_t aggregate = aggregate_by_setting;
   /// See lock_protocol (RMA_LOCK for all windows). One that the window cannot have is an error.
   lock_protocol lock = lock_protocol::automatic;
   /// Of lock "network"; `automatic`: RMA_LOCK_NETWORK.

@@ -73,6 +73,28 @@ class Synchronisation {
     return begin(request,
                  [&](auto& node) { return target < 0 ? status::bad_rank : detail::iflush(view(), target, node); });
   }
+  /// An implicit handle: a request over all that this rank has issued to the target so far.
+  /// Completes  when all of that is complete here: buffers are free, results there. Nothing of what is issued later
+  /// Errors     wrong_epoch, bad_rank; transfer_failed, peer_failed by the request
+  /// Cost       nothing where no operation is under way
+  [[nodiscard]] Request issued_to(int target, source where = source::current()) {
+    Request request;
+    detail::require(view(), detail::call::flush_local, try_issued_to(target, request), target, 0, 0, where);
+    return request;
+  }
+  [[nodiscard]] status try_issued_to(int target, Request& request) noexcept {
+    return begin(request,
+                 [&](auto& node) { return target < 0 ? status::bad_rank : detail::issued_to(view(), target, node); });
+  }
+  /// The same over all targets.
+  [[nodiscard]] Request issued_to_all(source where = source::current()) {
+    Request request;
+    detail::require(view(), detail::call::flush_local_all, try_issued_to_all(request), -1, 0, 0, where);
+    return request;
+  }
+  [[nodiscard]] status try_issued_to_all(Request& request) noexcept {
+    return begin(request, [&](auto& node) { return detail::issued_to(view(), -1, node); });
+  }
   [[nodiscard]] Request iflush_all(source where = source::current()) {
     Request request;
     detail::require(view(), detail::call::flush_all, try_iflush_all(request), -1, 0, 0, where);

@@ -42,6 +42,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "rma/aggregate.hpp"
 #include "rma/detail/copy.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "rma/epoch.hpp"
@@ -216,6 +217,11 @@ class Window : public window_facts,
   T& operator[](std::size_t i) const noexcept { return data()[i]; }
   /// The part of `rank` if it is mapped here, else null.
   [[nodiscard]] T* pointer_to(int rank) const noexcept { return static_cast<T*>(detail::mapped_base(*view_, rank)); }
+
+  // ---- several operations at once ----------------------------------------------------------------------------
+
+  /// A handle whose small operations go together, see rma/aggregate.hpp.
+  Aggregate<T> aggregate() noexcept { return Aggregate<T>(*view_); }
 
   // ---- put ------------------------------------------------------------------------------------------------
 

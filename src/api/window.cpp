@@ -237,6 +237,8 @@ bool one_sided(window_view& view, call kind, int target) noexcept {
   if (target == w.team->rank) return true;
   const bool managed = w.agent != nullptr && (w.block_of(target) == nullptr || w.scheme == lock_scheme::agent);
   if (w.defers || managed) return false;  // its lock manager has a part
+  if (w.schedule.aggregate_bytes != 0 && (w.view_at(target) == nullptr || w.view_at(target)->base == nullptr))
+    return false;  // small ones are messages
   if (!transfer && w.mode == accumulate_mode::device) return w.ctx->wide()->caps().one_sided;
   if (w.is_far(target)) return transfer && reaches_far(w, target);
   const target_view* const t = w.view_at(target);

@@ -396,6 +396,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   auto w = new_core(handle, plan, hints);
   if (std::string why_not; choose_lock(*w, why_not) != status::done)
     refuse(plan, hints, status::not_supported, why_not);
+  choose_schedule(*w);
   // Not between nodes, whatever the locks: nothing wakes a target there that makes nothing but inlined calls.
   const bool in_memory = w->locks == lock_protocol::cpu && w->intranode && !w->spans_nodes;
   w->inline_sync = in_memory && !w->watched && may_inline(*w) ? 1 : 0;

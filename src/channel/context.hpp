@@ -60,6 +60,7 @@ enum class message : std::uint16_t {
   stream,                        ///< data that were asked for
   credit,                        ///< memory for what is not expected has been given back
   bulk,                          ///< a transfer over the fabric's bulk channel
+  batch,                         ///< several operations for the target's handler, and the end of their epoch
   count_
 };
 
@@ -167,6 +168,11 @@ class context final : public fabric::sink, public fabric::directory {
   // ---- messages; the caller holds the lock ------------------------------------------------------------------
   void set_handler(message kind, handler run, void* self) noexcept {
     handlers_[static_cast<std::size_t>(kind)] = {run, self};
+  }
+  /// Runs the handler of a message that came within another one.
+  void run_handler(int source, message kind, std::span<const std::byte> payload) noexcept {
+    const registered<handler>& of = handlers_[static_cast<std::size_t>(kind)];
+    if (of.run != nullptr) of.run(of.self, source, payload);
   }
   /// Sends or queues. Never fails; nothing is sent to the dead.
   void send(int to, message kind, std::span<const std::byte> header, std::span<const std::byte> payload) noexcept;

@@ -70,6 +70,17 @@ std::string_view name_of(accumulate_mode mode) noexcept {
   return "unknown";
 }
 
+std::string_view name_of(schedule_order order) noexcept {
+  switch (order) {
+    case schedule_order::automatic: return "auto";
+    case schedule_order::in_order: return "in-order";
+    case schedule_order::interleave: return "interleave";
+    case schedule_order::gets_first: return "gets-first";
+    case schedule_order::gets_first_interleave: return "gets-first+interleave";
+  }
+  return "?";
+}
+
 std::string_view name_of(fence_kind kind) noexcept {
   switch (kind) {
     case fence_kind::automatic: return "auto";

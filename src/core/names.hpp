@@ -12,6 +12,7 @@
 namespace rma::detail {
 std::string_view name_of(accumulate_mode mode) noexcept;
 std::string_view name_of(fence_kind kind) noexcept;
+std::string_view name_of(schedule_order order) noexcept;
 std::string_view name_of(lock_protocol lock) noexcept;
 std::string_view name_of(lock_scheme scheme) noexcept;
 std::string_view name_of(call what) noexcept;

@@ -88,6 +88,14 @@ constexpr definition table[] = {
     {"RMA_LAYOUT_CACHE", "256", form::number, "layouts; 0: none is kept",
      "layouts that a rank keeps of what others have described to it, so that they are named by a number after that", 0,
      1'000'000},
+    {"RMA_SCHEDULE", "in-order", form::words, "in-order|interleave|gets-first|gets-first+interleave",
+     "order in which operations of an epoch on memory that is not mapped are issued, where the window's hints do not "
+     "say: in-order at once; the others hold them until a call that completes them, and issue puts and gets in turn, "
+     "gets before the rest, or both"},
+    {"RMA_AGGREGATE", "off", form::words, "off|BYTES",
+     "operations of at most so many bytes on memory that is not mapped wait for the end of their epoch, and go there "
+     "in as few messages as they fit in, with the end if that is a message (complete, fence def, unlock by a lock "
+     "manager); larger ones go at once"},
     {"RMA_WAITING_OPERATIONS", "4000000", form::number, "1 ...",
      "so many operations of a rank wait at the origin while a network has no room for them, 192 bytes and a small "
      "value "
@@ -158,9 +166,12 @@ static_assert(std::size(table) == static_cast<std::size_t>(knob::count_));
                                                printable(value), origin, d.choices, range));
 }
 
-/// A choice NAME:K takes a number, from 1 on.
+bool parse_number(std::string_view text, bool units, std::uint64_t& number);
+
+/// A choice NAME:K takes a number, from 1 on; BYTES is one, perhaps with a unit.
 bool is_choice(std::string_view choice, std::string_view value, std::uint64_t& number) {
   if (choice == value) return true;
+  if (choice == "BYTES") return parse_number(value, true, number);
   if (!choice.ends_with(":K") || !value.starts_with(choice.substr(0, choice.size() - 1))) return false;
   value.remove_prefix(choice.size() - 1);
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);

@@ -42,6 +42,8 @@ enum class knob : std::uint8_t {
   user_memory,
   layout,
   layout_cache,
+  schedule,
+  aggregate,
   waiting_operations,
   tuning,
   accumulate_mode,

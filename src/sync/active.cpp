@@ -11,7 +11,9 @@
 #include "sync/fence.hpp"
 #include "sync/group.hpp"
 #include "xfer/entry_scope.hpp"
+#include "xfer/remote.hpp"
 #include "xfer/window_core.hpp"
+#include "xfer/wire.hpp"
 
 namespace rma::detail {
 namespace {
@@ -135,6 +137,30 @@ status exposure_state(window_core& w) noexcept {
   return all_completed(w) ? status::done : not_yet(w);
 }
 
+/// Tells the targets, each with the small operations that are held for it (figure 10.5) once all else there is
+/// complete. What was put so is in messages, whose failure the next call that completes the target reports.
+status complete_with_aggregates(window_core& w) noexcept {
+  const notify_header told{w.id, static_cast<std::uint32_t>(counter_kind::completion), 0};
+  const rider end{message::notify, std::as_bytes(std::span(&told, 1))};
+  status result = status::done;
+  for (const int target : w.access_group) {
+    w.block_of(target) == nullptr ? issue_apart(w, target) : issue_scheduled(w, target);
+    ask_placed(w, target);
+  }
+  for (const int target : w.access_group) {
+    if (const status s = complete_issued(w, target); s != status::done) result = s;
+  }
+  std::vector<int> fetched;
+  for (const int target : w.access_group) {
+    if (has_results_held(w, target)) fetched.push_back(target);
+    if (!issue_with_rider(w, target, end)) notify(w, target, counter_kind::completion, 0);
+  }
+  for (const int target : fetched) {
+    if (const status s = complete_issued(w, target); s != status::done) result = s;
+  }
+  return result;
+}
+
 void end_access(window_core& w) noexcept {
   w.close_all();
   set_access(w, access_epoch::none);
@@ -240,10 +266,11 @@ status complete(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::complete);
   if (w.access != access_epoch::start) return status::wrong_epoch;
-  const status s = complete_all(w);
+  const bool aggregates = w.schedule.aggregate_bytes != 0;
+  const status s = aggregates ? complete_with_aggregates(w) : complete_all(w);
   for (const int target : w.access_group) {
     if (target_view* const t = w.view_at(target)) window_core::close(*t);
-    notify(w, target, counter_kind::completion, 0);
+    if (!aggregates) notify(w, target, counter_kind::completion, 0);
   }
   w.access_group.clear();
   set_access(w, access_epoch::none);

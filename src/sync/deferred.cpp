@@ -17,6 +17,7 @@
 #include "sync/fence_news.hpp"
 #include "sync/locking.hpp"
 #include "xfer/held_operations.hpp"
+#include "xfer/operation_batch.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/wire.hpp"
 
@@ -62,6 +63,15 @@ void flag_last(window_core& w, int target, target_state& state, std::vector<int>
   if (!std::all_of(state.held.begin(), state.held.end(), handled)) return;
   state.held.back().signal = last_of_epoch - static_cast<int>(w.fences.number % 4);
   flagged.push_back(target);
+}
+
+/// All of them go in messages of several, with what says that they are the last (RMA_AGGREGATE).
+bool goes_as_batch(const window_core& w, const target_state& state, const operation_record::queue& due) noexcept {
+  if (state.channel || state.fabric_pending.load() != 0 || state.queued.load() != 0) return false;
+  const std::uint64_t most = std::min(w.schedule.aggregate_bytes, batched_bytes_max);
+  return std::all_of(due.begin(), due.end(), [&](const operation_record& op) {
+    return op.shapes == nullptr && op.bytes <= most && goes_by_handler(w, op);
+  });
 }
 
 /// Whether the operation can wait for the end of the epoch, which its lock waits for, too.
@@ -117,6 +127,18 @@ status issue_deferred(window_core& w, int target, std::vector<int>* flagged) noe
   }
   target_state& state = w.state_of(target);
   if (state.held.empty() || state.held.front().held != hold_reason::fence) return status::done;
+  if (flagged != nullptr && w.schedule.aggregate_bytes != 0 && goes_as_batch(w, state, state.held)) {
+    operation_record::queue all;
+    {
+      const std::lock_guard guard(w.ctx->lock());
+      take_all_held(w, state, all);
+    }
+    const fence_header told{w.id, static_cast<std::uint32_t>(fence_news::finish), w.fences.number};
+    const rider end{message::fence, std::as_bytes(std::span(&told, 1))};
+    send_batches(w, target, state, all, &end);
+    flagged->push_back(target);
+    return status::done;
+  }
   if (flagged != nullptr) flag_last(w, target, state, *flagged);
   operation_record::queue due;  // some may be held again: for room
   {

@@ -73,6 +73,7 @@ status run_to_end(window_core& w, fence_run& run) noexcept {
 
 fence_run::fence_run(window_core& w, assertion promises, bool among_neighbours, bool apart) noexcept
     : promises_(promises), among_neighbours_(among_neighbours), apart_(apart), before_(w.access) {
+  issue_scheduled(w, -1);
   fence_state& f = w.fences;
   broken_ = has(promises, no_precede) && w.used_since_fence();
   w.fence_used = false;

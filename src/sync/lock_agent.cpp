@@ -434,6 +434,12 @@ status acquire_by_agent(window_core& w, int target, lock_kind kind, std::uint32_
   return await_answer(w, target, ask_agent(w, target, kind, late));
 }
 
+lock_header leave_message(window_core& w, int target) {
+  const std::lock_guard guard(w.ctx->lock());
+  const std::uint32_t number = request_to(w, target).number;
+  return {w.id, number, target, -1, lock_word::leave, static_cast<std::uint8_t>(lock_kind::shared), 1, 0};
+}
+
 void release_by_agent(window_core& w, int target) noexcept {
   const std::lock_guard guard(w.ctx->lock());
   const std::uint32_t number = request_to(w, target).number;

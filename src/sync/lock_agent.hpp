@@ -140,6 +140,8 @@ void tell_agent(window_core& w, int target, lock_word word, std::uint32_t number
 lock_request& ask_agent(window_core& w, int target, lock_kind kind, std::uint32_t late = 0) noexcept;
 /// The same, and waits for its answer. `peer_failed` if a holder dies meanwhile, or the target.
 status acquire_by_agent(window_core& w, int target, lock_kind kind, std::uint32_t late = 0) noexcept;
+/// What says that this rank lets go of the target's lock.
+lock_header leave_message(window_core& w, int target);
 /// Lets go of what it got, or gives up what it has asked for.
 void release_by_agent(window_core& w, int target) noexcept;
 

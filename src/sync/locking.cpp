@@ -87,6 +87,16 @@ bool counted_by_agent(const window_core& w, lock_kind kind) noexcept {
   return w.scheme == lock_scheme::agent && kind == lock_kind::shared;
 }
 
+bool is_released_by_message(window_core& w, int target, lock_kind kind) noexcept {
+  if (target == w.team->rank || w.state_of(target).epoch != nullptr) return false;
+  switch (w.locks) {
+    case lock_protocol::two_sided: return true;
+    case lock_protocol::hybrid: return w.state_of(target).path == lock_path::agent;
+    case lock_protocol::network: return counted_by_agent(w, kind);
+    default: return !maps_lock(w, target);
+  }
+}
+
 bool maps_lock(const window_core& w, int target) noexcept {
   const target_view* const t = w.view_at(target);
   return t != nullptr && t->lock != nullptr;

@@ -30,6 +30,8 @@ lock_home wished_home(const window_core& w) noexcept;
 
 /// A lock of this kind is asked of the target's lock manager, by lock "network", scheme "agent".
 bool counted_by_agent(const window_core& w, lock_kind kind) noexcept;
+/// Letting go of the lock that this rank holds there is a message to the target's lock manager, and no more.
+bool is_released_by_message(window_core& w, int target, lock_kind kind) noexcept;
 /// The target's CPU lock can be taken by this rank itself.
 bool maps_lock(const window_core& w, int target) noexcept;
 /// The beginning of a lock_all epoch, and its end, where that locks anything by itself: each target is locked at its

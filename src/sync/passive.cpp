@@ -7,9 +7,11 @@
 
 #include "rma/detail/window_ops.hpp"
 #include "sync/epochs.hpp"
+#include "sync/lock_agent.hpp"
 #include "sync/locking.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
+#include "xfer/wire.hpp"
 
 namespace rma::detail {
 namespace {
@@ -144,6 +146,24 @@ status flush_one_locally(window_core& w, int target) noexcept {
   return s;
 }
 
+/// True if the lock's end has gone to the target's lock manager, with the small operations that were held.
+bool unlock_with_aggregates(window_core& w, int target, std::uint8_t held) noexcept {
+  const bool by_message = held != held_unchecked && w.block_of(target) == nullptr &&
+                          is_released_by_message(w, target, static_cast<lock_kind>(held));
+  if (!by_message || !has_aggregates(w, target)) {
+    issue_scheduled(w, target);
+    return false;
+  }
+  issue_apart(w, target);
+  if (complete_issued(w, target) != status::done || !has_aggregates(w, target)) {
+    issue_scheduled(w, target);
+    return false;
+  }
+  const lock_header leave = leave_message(w, target);
+  w.state_of(target).path = lock_path::cpu;  // what an inlined lock is, which says nothing
+  return issue_with_rider(w, target, {message::lock, std::as_bytes(std::span(&leave, 1))});
+}
+
 bool open_towards(const window_core& w, int target) noexcept {
   return w.access == access_epoch::lock_all || w.held(target) != 0;
 }
@@ -201,6 +221,7 @@ status unlock_slow(window_view& view, int target) noexcept {
   if (const status s = await_claim(w, target); s != status::done) return s;  // another thread may be asking for it now
   const std::uint8_t held = w.held(target);
   if (held == 0 || held == held_by_lock_all) return status::not_locked;
+  const bool told = unlock_with_aggregates(w, target, held);
   target_state& state = w.state_of(target);
   state.experience.writes = state.dirty && only_writes(w, target);
   const bool follows = release_follows_writes(w, target);
@@ -208,7 +229,7 @@ status unlock_slow(window_view& view, int target) noexcept {
   const claim mine(w, target);
   close_target(w, target);
   --w.locks_open;
-  const status released = give_back(w, target, held);
+  const status released = told ? status::done : give_back(w, target, held);
   if (follows) flushed = released == status::done ? complete_followed(w, target) : complete_target(w, target);
   w.ctx->look_for_others();  // not before: somebody may wait for the lock
   return flushed != status::done ? flushed : released;
@@ -258,6 +279,7 @@ status unlock_all_slow(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::unlock_all);
   if (w.access != access_epoch::lock_all) return status::not_locked;
+  issue_scheduled(w, -1);
   status result = w.dirty.empty() ? status::done : complete_unfollowed(w);
   const status released = let_go_of_all(w);
   if (const status followed = complete_all(w); result == status::done) result = followed;
@@ -289,6 +311,7 @@ status flush_all(window_view& view) noexcept {
   if (w.access != access_epoch::lock_all && w.locks_open == 0) return status::wrong_epoch;
   w.ctx->look_for_others();
   status result = send_waiting(w, -1);
+  issue_scheduled(w, -1);
   for (const int target : w.dirty) ask_placed(w, target);  // all at once, then wait
   while (!w.dirty.empty()) {
     const status s = flush_one(w, w.dirty.back());

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "rma/detail/synchronisation_ops.hpp"
 #include "sync/epochs.hpp"
@@ -65,10 +66,40 @@ class flush_task final : public completion {
   status worst_ = status::done;
 };
 
+/// What was issued until it was made.
+class issued_task final : public completion {
+ public:
+  issued_task(window_core& w, int target) {
+    if (target >= 0) {
+      marks_.push_back({target});
+    } else {
+      for (const int each : w.dirty) marks_.push_back({each});
+    }
+    for (issued_mark& mark : marks_) mark_issued(w, mark);
+  }
+  status advance(window_core& w) noexcept override {
+    while (!marks_.empty()) {
+      issued_mark& mark = marks_.back();
+      if (!mark.set) mark_issued(w, mark);
+      const status s = mark.set ? issued_state(w, mark) : status::not_yet;
+      if (s == status::not_yet) return s;
+      if (s != status::done) worst_ = s;
+      marks_.pop_back();
+    }
+    return worst_;
+  }
+  [[nodiscard]] bool may_be_dropped() const noexcept override { return true; }
+
+ private:
+  std::vector<issued_mark> marks_;
+  status worst_ = status::done;
+};
+
 /// Closed for new operations from the start, as complete() is.
 class complete_task final : public completion {
  public:
   explicit complete_task(window_core& w) noexcept {
+    issue_scheduled(w, -1);
     for (const int target : w.access_group) {
       if (target_view* const t = w.view_at(target)) window_core::close(*t);
     }
@@ -212,6 +243,7 @@ status iunlock(window_view& view, int target, request_node*& node) noexcept {
   const entry_scope in(w, call::unlock, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (const std::uint8_t held = w.held(target); held == 0 || held == held_by_lock_all) return status::not_locked;
+  issue_scheduled(w, target);
   return start_task(w, std::make_unique<unlock_task>(target), node);
 }
 
@@ -223,7 +255,21 @@ status iflush(window_view& view, int target, request_node*& node) noexcept {
   const bool open = w.access == access_epoch::lock_all || (target < 0 ? w.locks_open != 0 : w.held(target) != 0);
   if (!open) return status::wrong_epoch;
   if (const status s = send_waiting(w, target); s != status::done) return s;
+  issue_scheduled(w, target);
   return start_task(w, std::make_unique<flush_task>(target), node);
+}
+
+status issued_to(window_view& view, int target, request_node*& node) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const entry_scope in(w, target < 0 ? call::flush_local_all : call::flush_local, target);
+  if (target >= w.size()) return status::bad_rank;
+  if (w.access == access_epoch::none && (target < 0 ? w.locks_open == 0 : w.held(target) == 0))
+    return status::wrong_epoch;
+  if (w.gathered.count != 0) copy_gathered(w);
+  if (const status s = send_waiting(w, target); s != status::done) return s;
+  issue_scheduled(w, target);
+  return start_task(w, std::make_unique<issued_task>(w, target), node);
 }
 
 status icomplete(window_view& view, request_node*& node) noexcept {

@@ -102,6 +102,11 @@ status await(window_core& w, int target, const target_state& state, Over over, G
 }  // namespace
 
 status complete_target(window_core& w, int target) noexcept {
+  issue_scheduled(w, target);
+  return complete_issued(w, target);
+}
+
+status complete_issued(window_core& w, int target) noexcept {
   target_state& state = w.state_of(target);
   if (!state.dirty) return status::done;
   if (w.gathered.wait_for(target)) copy_gathered(w);
@@ -116,7 +121,7 @@ status complete_target(window_core& w, int target) noexcept {
 }
 
 bool complete_plain(window_core& w, int target) noexcept {
-  if (target != w.last_far || w.last_far_target == nullptr) return false;
+  if (target != w.last_far || w.last_far_target == nullptr || w.may_hold) return false;
   if (w.dirty.empty() || w.dirty.back() != target) return false;
   far_target& far = *w.last_far_target;
   if (!far.plain || far.held == 0 || far.unplaced || far.epoch != nullptr) return false;
@@ -134,7 +139,7 @@ bool complete_plain(window_core& w, int target) noexcept {
 bool only_writes(window_core& w, int target) noexcept {
   if (w.gathered.wait_for(target)) return false;
   const target_state& state = w.state_of(target);
-  if (state.queued.load() != 0) return false;
+  if (state.queued.load() != 0 || state.scheduled.operations != 0) return false;
   const bool fetches = state.fetches && state.fabric_pending.load() != 0;
   return !fetches && (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation);
 }
@@ -145,6 +150,7 @@ status complete_followed(window_core& w, int target) noexcept {
 }
 
 status complete_locally(window_core& w, int target) noexcept {
+  issue_scheduled(w, target);
   target_state& state = w.state_of(target);
   if (!state.dirty) return status::done;
   if (!w.is_far(target) || !w.far(target).unplaced) return complete_target(w, target);
@@ -154,6 +160,7 @@ status complete_locally(window_core& w, int target) noexcept {
 }
 
 status try_complete_target(window_core& w, int target) noexcept {
+  issue_scheduled(w, target);
   target_state& state = w.state_of(target);
   if (!state.dirty) return status::done;
   if (w.gathered.wait_for(target)) copy_gathered(w);
@@ -163,6 +170,29 @@ status try_complete_target(window_core& w, int target) noexcept {
   if (!w.ctx->gone(w.world_rank(target))) return status::not_yet;
   (void)w.ctx->progress();  // it may have come before the news did
   return settle(w, target, state, is_over(state, far) ? status::done : status::peer_failed);
+}
+
+void mark_issued(window_core& w, issued_mark& mark) noexcept {
+  const target_state& state = w.state_of(mark.target);
+  mark.set = state.queued.load() == 0;
+  mark.posted = state.posted_count;
+  mark.messages = state.peer == nullptr ? 0 : state.last_operation;
+}
+
+status issued_state(window_core& w, const issued_mark& mark) noexcept {
+  target_state& state = w.state_of(mark.target);
+  const auto is_over = [&]() noexcept {
+    if (state.peer != nullptr && state.peer->operations_done.load() < mark.messages) return false;
+    if (state.fabric_pending.load() == 0) return true;
+    const std::lock_guard guard(w.ctx->lock());
+    const auto first = std::ranges::find_if(state.under_way, [](const operation_record& op) { return !op.by_message; });
+    return first == state.under_way.end() || first->number > mark.posted;
+  };
+  const bool is_gone = w.ctx->gone(w.world_rank(mark.target));
+  if (is_over()) return report(w, mark.target, state, status::done);
+  if (!is_gone) return status::not_yet;
+  (void)w.ctx->progress();  // it may have come before the news did
+  return settle(w, mark.target, state, is_over() ? status::done : status::peer_failed);
 }
 
 namespace {
@@ -187,6 +217,7 @@ void leave_results(window_core& w, int target) noexcept {
     const std::lock_guard guard(w.ctx->lock());
     target_state& state = w.state_of(target);
     if (!state.held.empty() && state.held.front().held == hold_reason::gather) drop_held(w, state);
+    drop_scheduled(w, state);
     w.team->rt->ops->cancel_waiting(state);
     w.team->rt->ops->drop_results(state);
   }
@@ -204,6 +235,7 @@ status complete_promised(window_core& w, int target) noexcept {
 
 status complete_all(window_core& w) noexcept {
   status result = status::done;
+  issue_scheduled(w, -1);
   for (const int target : w.dirty) ask_placed(w, target);  // all at once, then wait
   while (!w.dirty.empty()) {
     const status s = complete_target(w, w.dirty.back());

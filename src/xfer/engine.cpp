@@ -10,6 +10,7 @@
 #include "datatype/copy.hpp"
 #include "xfer/bulk_streams.hpp"
 #include "xfer/entry_scope.hpp"
+#include "xfer/operation_batch.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/window_core.hpp"
 #include "xfer/wire.hpp"
@@ -20,6 +21,7 @@ engine::engine(context& ctx)
       waiting_max_(ctx.config().number(knob::waiting_operations)),
       bulk_(std::make_unique<bulk_streams>(ctx, *this)) {
   ctx.set_handler(message::operation, &engine::on_operation, this);
+  ctx.set_handler(message::batch, &engine::on_batch, this);
   ctx.set_handler(message::reply, &engine::on_reply, this);
   ctx.set_handler(message::acknowledge, &engine::on_acknowledge, this);
   ctx.set_handler(message::share, &engine::on_share, this);
@@ -59,6 +61,10 @@ void engine::refuse(int source, message kind, std::span<const std::byte> payload
 
 void engine::on_operation(void* self, int source, std::span<const std::byte> payload) noexcept {
   serve_operation(*static_cast<engine*>(self), source, payload);
+}
+
+void engine::on_batch(void* self, int source, std::span<const std::byte> payload) noexcept {
+  serve_batch(*static_cast<engine*>(self), source, payload);
 }
 
 void engine::take_result(std::uint64_t id, std::span<const std::byte> data) noexcept {
@@ -141,9 +147,12 @@ void engine::on_refuse(void* self, int source, std::span<const std::byte> payloa
 void engine::fail_dropped(int source, context::peer& peer, const dropped_header& h) noexcept {
   if (h.done != 0) take_acknowledgements(peer, h.done - 1);
   if (peer.sent != nullptr && !peer.sent->waiting.empty()) {
-    operation_record& op = peer.sent->waiting.front();  // the one that has sent the message
-    op.into = nullptr;
-    if (op.result == status::done) op.result = status::transfer_failed;
+    const std::uint64_t number = peer.sent->waiting.front().number;  // of those that the message was sent for
+    for (operation_record& op : peer.sent->waiting) {
+      if (op.number != number) break;
+      op.into = nullptr;
+      if (op.result == status::done) op.result = status::transfer_failed;
+    }
   }
   if (window_core* const w = find(h.window)) w->dropped_by.store(source);
   if (h.done != 0) take_acknowledgements(peer, 1);

@@ -204,6 +204,7 @@ class engine {
   static void on_posted(fabric::completion& over, status result, std::uint64_t bytes) noexcept;
   void take_result(std::uint64_t id, std::span<const std::byte> data) noexcept;
   static void on_operation(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static void on_batch(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_reply(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_acknowledge(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_share(void* self, int source, std::span<const std::byte> payload) noexcept;

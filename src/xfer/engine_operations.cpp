@@ -46,6 +46,7 @@ void engine::free_operation(operation_record& op) noexcept {
 
 void engine::track(operation_record& op, target_state& state, bool write) noexcept {
   op.state = &state;
+  op.number = ++state.posted_count;
   state.under_way.push_back(op);
   state.begin_posted(write);
 }
@@ -175,10 +176,12 @@ void engine::mark_failure_reported(const operation_record& op) noexcept {
 
 void engine::forget(target_state& state) noexcept {
   end_waiting(state, status::window_freed);
-  while (!state.held.empty()) {
-    operation_record& op = state.held.front();
-    state.held.pop_front();
-    free_operation(op);
+  for (operation_record::queue* const queue : {&state.held, &state.scheduled.held}) {
+    while (!queue->empty()) {
+      operation_record& op = queue->front();
+      queue->pop_front();
+      free_operation(op);
+    }
   }
   while (!state.under_way.empty()) {
     state.under_way.front().state = nullptr;

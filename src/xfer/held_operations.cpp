@@ -58,12 +58,13 @@ void fill(operation_record& op, const checked_operation& o, hold_reason why, eng
 
 operation_record& hold(window_core& w, const checked_operation& o, hold_reason why) {
   engine& e = *w.team->rt->ops;
-  RMA_ASSERT(o.state->held.empty() || o.state->held.front().held == why);
+  operation_record::queue& queue = why == hold_reason::scheduled ? o.state->scheduled.held : o.state->held;
+  RMA_ASSERT(queue.empty() || queue.front().held == why);
   operation_record& op = e.new_operation();
   op.detached = true;
   fill(op, o, why, e);
   e.trace_operation(op, w, o);
-  o.state->held.push_back(op);
+  queue.push_back(op);
   ++w.held_count;
   return op;
 }
@@ -116,12 +117,27 @@ checked_operation recall(window_core& w, target_state& state, operation_record& 
   return o;
 }
 
-operation_record& take_held(window_core& w, target_state& state) noexcept {
-  operation_record& op = state.held.front();
-  state.held.pop_front();
+namespace {
+
+operation_record& take_first(window_core& w, operation_record::queue& queue) noexcept {
+  operation_record& op = queue.front();
+  queue.pop_front();
   op.held = hold_reason::none;
   --w.held_count;
   return op;
+}
+
+}  // namespace
+
+operation_record& take_held(window_core& w, target_state& state) noexcept { return take_first(w, state.held); }
+
+operation_record& take_scheduled(window_core& w, target_state& state) noexcept {
+  return take_first(w, state.scheduled.held);
+}
+
+void drop_scheduled(window_core& w, target_state& state) noexcept {
+  while (!state.scheduled.held.empty()) w.team->rt->ops->free_operation(take_scheduled(w, state));
+  state.scheduled.operations = state.scheduled.message_bytes = 0;
 }
 
 void take_all_held(window_core& w, target_state& state, operation_record::queue& into) noexcept {

@@ -4,6 +4,8 @@
 ///
 ///   put, accumulate, get --> held: fence   --> the closing fence issues them (dissertation, section 6.2)
 ///                        --> held: unlock  --> messages that go with the lock, or behind it (dissertation, ch. 4)
+///                        --> held: scheduled --> the end of the epoch issues them in another order, or several in one
+///                                              message (dissertation, ch. 10)
 ///                        --> held: gather  --> one call of the kernel copies all of them
 ///   any                  --> held: room    --> the rest of it goes when the network takes more; whoever makes progress
 ///                                              sees to that (dissertation, section 4.2)
@@ -40,6 +42,9 @@ checked_operation recall(window_core& w, target_state& state, operation_record& 
 
 /// The first operation of the target's queue; it is in none any more. The caller holds the progress lock.
 operation_record& take_held(window_core& w, target_state& state) noexcept;
+/// The same of those that are scheduled, which have a queue of their own.
+operation_record& take_scheduled(window_core& w, target_state& state) noexcept;
+void drop_scheduled(window_core& w, target_state& state) noexcept;
 
 /// All of them. The caller holds the progress lock.
 void take_all_held(window_core& w, target_state& state, operation_record::queue& into) noexcept;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "datatype/layout_node.hpp"
+#include "rma/detail/aggregate_ops.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "rma/request.hpp"
 #include "xfer/attached_ranges.hpp"
@@ -190,7 +191,7 @@ status locate(window_core& w, const checked_operation& o, placement& at) noexcep
 
 /// run_plain may be able to do it.
 bool is_last_far(const window_core& w, const operation_args& a) noexcept {
-  return w.last_far_target != nullptr && a.target == w.last_far && w.last_far_target->epoch == nullptr;
+  return w.last_far_target != nullptr && a.target == w.last_far && !w.may_hold && w.last_far_target->epoch == nullptr;
 }
 
 }  // namespace
@@ -229,6 +230,9 @@ namespace {
 status carry_out(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
   const operation_args& a = *o.args;
   if (o.bytes != 0) {
+    if (w.schedule.on() && !o.put_off) [[unlikely]] {
+      if (const status s = schedule(w, at, o, request != nullptr); s != status::not_supported) return s;
+    }
     if (is_behind_others(o)) [[unlikely]]
       (void)w.ctx->progress();  // a stream of operations must not fill memory where it need not
     const status s = run_protocol(w, at, o, request);
@@ -239,6 +243,7 @@ status carry_out(window_core& w, const placement& at, checked_operation& o, requ
       return s;
     }
   }
+  if (a.signal >= 0) issue_scheduled(w, a.target);
   if (a.signal >= 0) notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
   return status::done;
 }
@@ -252,9 +257,10 @@ status carry_out(window_core& w, const placement& at, checked_operation& o, requ
 }
 
 /// The general way. `counted`: among the bytes of the epoch.
-[[gnu::noinline]] status issue_any(window_core& w, const operation_args& a, request_node** request,
-                                   bool counted) noexcept {
+[[gnu::noinline]] status issue_any(window_core& w, const operation_args& a, request_node** request, bool counted,
+                                   bool aggregated = false) noexcept {
   checked_operation o;
+  o.aggregated = aggregated;
   const entry_scope in(w, a, o);
   if (w.attended && is_last_far(w, a)) {
     counted = true;
@@ -303,6 +309,13 @@ status issue(window_view& view, const operation_args& a, request_node** request)
     if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
   }
   return issue_any(w, a, request, counted);
+}
+
+status issue_aggregated(window_view& view, const operation_args& a) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  window_core& w = core_of(view);
+  if (w.gathered.count != 0) copy_gathered(w);
+  return issue_any(w, a, nullptr, false, true);
 }
 
 status issue_held(window_core& w, operation_record& op) noexcept {

@@ -35,11 +35,12 @@ struct window_core;
 
 /// Why an operation is in its target's queue.
 enum class hold_reason : std::uint8_t {
-  none,    ///< it is in no queue
-  fence,   ///< fence "def": until the closing fence
-  unlock,  ///< lock "two-sided": until the lock is asked for, with or without the epoch's end
-  gather,  ///< until one call of the kernel makes several copies
-  room,    ///< until the network takes more: the rest of it, of which `posted` bytes have gone
+  none,       ///< it is in no queue
+  fence,      ///< fence "def": until the closing fence
+  unlock,     ///< lock "two-sided": until the lock is asked for, with or without the epoch's end
+  gather,     ///< until one call of the kernel makes several copies
+  scheduled,  ///< RMA_SCHEDULE, RMA_AGGREGATE: until the epoch ends, or something waits for it
+  room,       ///< until the network takes more: the rest of it, of which `posted` bytes have gone
 };
 
 /// Goes on with an operation that was held for room, whose record `o` names, as far as there is room now.
@@ -94,12 +95,13 @@ struct operation_record : fabric::completion {
   bool detached = false;             ///< nobody looks at it: given back when it is over
   bool immediate = false;            ///< its fence counts it at the target
   bool by_message = false;           ///< the target's handler does it: its end is an acknowledgement
+  bool batched = false;              ///< of one that is scheduled: it goes in one message with others
   bool request_owns_result = false;  ///< the result is not wanted any more when the request is dropped
   word32 over{};
   std::uint32_t reports = 0;      ///< the state's, when it failed
   std::uint32_t protests = 0;     ///< the peer's, when it was sent
   target_state* state = nullptr;  ///< whose list it is in; null if in none
-  std::uint64_t number = 0;       ///< of its last message, as the peer counts them
+  std::uint64_t number = 0;       ///< of its last message, as the peer counts them; else of those posted to its target
   std::uint64_t value = 0;        ///< the old value of an atomic; of a put, a small value that is put
 
   std::byte* into = nullptr;           ///< where the result goes that comes by message; null: it is not wanted

@@ -25,6 +25,7 @@ struct checked_operation {
   target_state* state = nullptr;   ///< what is under way there
   std::uint64_t offset = 0;        ///< bytes from the start of the target's part (dynamic: an address)
   std::uint64_t bytes = 0;         ///< of data
+  bool aggregated = false;         ///< by a handle: it may wait for others if it is small
   bool contiguous = true;          ///< everywhere; then the layouts are null
   bool admitted = false;           ///< its epoch needs nothing more for this target
   bool put_off = false;            ///< it was held until its epoch let it go, as others behind it may be

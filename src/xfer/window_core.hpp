@@ -26,6 +26,7 @@
 #include "xfer/epoch_rules.hpp"
 #include "xfer/gathered_copies.hpp"
 #include "xfer/operation_record.hpp"
+#include "xfer/scheduling.hpp"
 
 namespace rma::detail {
 
@@ -174,9 +175,12 @@ struct target_state {
   deferral deferrable = deferral::none;   ///< of the lock that this rank has asked for last
   std::uint64_t left_wanted = 0;          ///< its network word as this rank left it, if others wanted it
   std::unique_ptr<deferred_epoch> epoch;  ///< whose lock is deferred, until it is sent
-  std::uint32_t immediates = 0;           ///< that went there in this fence epoch, and have not failed
-  bool channel = false;                   ///< in fence_state::channels
-  bool finish_due = false;                ///< a put of this fence epoch went there without an immediate
+  scheduled_operations scheduled;
+  std::uint32_t immediates = 0;  ///< that went there in this fence epoch, and have not failed
+  bool channel = false;          ///< in fence_state::channels
+  bool finish_due = false;       ///< a put of this fence epoch went there without an immediate
+
+  std::uint64_t posted_count = 0;  ///< operations that went to the fabric, ever
 
   void begin_posted(bool write) noexcept {
     const std::uint64_t pending = fabric_pending.load(std::memory_order_relaxed);
@@ -303,6 +307,8 @@ struct window_core : window_view {
   const char* fence_why = "auto";
   fence_state fences;
   range_state ranges;
+  scheduling schedule;
+  bool may_hold = false;  ///< operations may wait for the end of their epoch: none takes a short way
 
   std::vector<target_view> views;    ///< what window_view::targets points to
   std::vector<target_state> states;  ///< per mapped rank
@@ -379,7 +385,9 @@ struct window_core : window_view {
     if (inline_sync != 0) may_lock = yes && wanted.empty() ? 1 : 0;
   }
   /// Whether operations were issued in the open fence epoch: those under way say so, and others if there are `checks`.
-  [[nodiscard]] bool used_since_fence() const noexcept { return fence_used || !dirty.empty(); }
+  [[nodiscard]] bool used_since_fence() const noexcept {
+    return fence_used || (access != access_epoch::none && !dirty.empty());
+  }
   /// One synchronisation more goes on behind a request, or one less. Called by the thread whose window it is, or alone
   /// in the window.
   void count_task(bool more) noexcept {
@@ -421,6 +429,8 @@ inline void mark_sent(window_core& w, int target, target_state& state, context::
 
 /// Completes everything under way towards `target` (fabric and handler operations). Used by flush and by closing calls.
 status complete_target(window_core& w, int target) noexcept;
+/// The same of what has been issued: what is scheduled stays held.
+status complete_issued(window_core& w, int target) noexcept;
 /// The same at a fraction of the cost, after plain operations alone (plain.cpp) on the target that was used last, in an
 /// epoch that holds it. False: the other one has to see to it, and may find it done.
 [[nodiscard]] bool complete_plain(window_core& w, int target) noexcept;
@@ -443,6 +453,16 @@ bool only_writes(window_core& w, int target) noexcept;
 status complete_followed(window_core& w, int target) noexcept;
 /// complete_target without waiting: `not_yet` if something is still under way.
 status try_complete_target(window_core& w, int target) noexcept;
+/// What has been issued to a target until now.
+struct issued_mark {
+  int target = -1;
+  bool set = false;  ///< not while operations wait for room, which have no number yet
+  std::uint64_t posted = 0, messages = 0;
+};
+/// Sets it if that is possible now.
+void mark_issued(window_core& w, issued_mark& mark) noexcept;
+/// Whether all until the mark, which is set, is complete here: `done`, `not_yet`, or what failed.
+status issued_state(window_core& w, const issued_mark& mark) noexcept;
 /// The same as complete_target for all targets.
 status complete_all(window_core& w) noexcept;
 /// Adds to a counter of the target's block, there or by message, and wakes it.

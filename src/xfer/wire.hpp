@@ -6,6 +6,7 @@
 ///   reply_header | data                              target -> origin, if something comes back
 ///   count                                            target -> origin, acknowledges so many messages
 ///   dropped_header                                   target -> origin, instead of both
+///   batch_header | [length | message] ... | rider    origin -> target, several operations at once
 ///   ticket                                           target -> origin, the copy is not made
 ///   share_header                                     origin -> target, acknowledged after the copy
 ///
@@ -85,6 +86,15 @@ struct share_header {
   share_kind kind;
   std::uint64_t ticket = 0;  ///< of the origin, which a refusal says
 };
+
+/// Several operations on one window, see operation_batch.hpp.
+struct batch_header {
+  std::uint64_t window;
+  std::uint32_t rider_bytes;
+  std::uint16_t rider;  ///< kind of the message behind the operations; 0: none
+  std::uint16_t reserved;
+};
+static_assert(sizeof(batch_header) == 16);
 
 /// What a lock message says.
 enum class lock_word : std::uint8_t {

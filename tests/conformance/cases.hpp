@@ -20,6 +20,7 @@ std::span<const test_case> huge_cases() noexcept;
 std::span<const test_case> operator_cases() noexcept;
 std::span<const test_case> atomic_cases() noexcept;
 std::span<const test_case> request_cases() noexcept;
+std::span<const test_case> handle_cases() noexcept;
 std::span<const test_case> fence_cases() noexcept;
 std::span<const test_case> pscw_cases() noexcept;
 std::span<const test_case> lock_cases() noexcept;

@@ -16,6 +16,8 @@ status ilock(window_view& window, lock_kind kind, int target, request_node*& nod
 status iunlock(window_view& window, int target, request_node*& node) noexcept;
 /// `target` -1: all.
 status iflush(window_view& window, int target, request_node*& node) noexcept;
+/// The same, but here alone, and of what has been issued before.
+status issued_to(window_view& window, int target, request_node*& node) noexcept;
 status icomplete(window_view& window, request_node*& node) noexcept;
 
 status lock_range(window_view& window, lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes) noexcept;

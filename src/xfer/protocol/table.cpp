@@ -89,7 +89,7 @@ status start_best(window_core& w, const placement& at, checked_operation& o, req
 /// The next operation on this target takes the short way, unless something in the window stands against that for good.
 void remember_near(window_core& w, const checked_operation& o) noexcept {
   const int target = o.args->target;
-  if (target == w.last_near.target || w.attended || w.kind == call::create_dynamic) return;
+  if (target == w.last_near.target || w.attended || w.may_hold || w.kind == call::create_dynamic) return;
   if (w.view_at(target) == nullptr || w.view_at(target)->base != nullptr) return;
   const window_block& theirs = *w.identity_of(target);
   fabric::network& network = w.ctx->network_of(o.peer);

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Aggregate handles: many small operations, of any shape and to any targets, that become as few transfers as possible.
+///
+///   auto held = win.lock_all();
+///   {
+///     auto batch = win.aggregate();
+///     for (const edge& e : edges) batch.accumulate(e.weight, e.owner, e.place, rma::sum);
+///     batch.get(std::span(seen), owner, place);
+///     batch.wait();                              // all has gone, `seen` is there
+///   }
+///   held.flush();                                // and is in the targets' memory
+///
+/// Operations of up to 2 KiB on memory that is not mapped wait for the others to their target, and go there in one
+/// message when the handle ends, is waited for, or a message is full. Larger ones and those on mapped memory go at
+/// once, as without a handle. Every call that completes operations, and the end of their epoch, sends what waits, too.
+/// Source: dissertation, 9.2 (aggregate handles).
+#pragma once
+
+#include <cstddef>
+#include <source_location>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+#include "rma/detail/aggregate_ops.hpp"
+#include "rma/detail/window_ops.hpp"
+#include "rma/epoch_scope.hpp"
+#include "rma/layout.hpp"
+#include "rma/operation.hpp"
+
+namespace rma {
+
+/// What Window::aggregate returns. All calls need an open epoch, as those of the window do.
+/// Shape      local; the targets' handlers do what is sent, and must make progress
+/// Completes  here with wait(), at the targets with the window's flush or the end of the epoch
+/// Memory     as of the window's operations: accumulates to one place keep their order, nothing else has one
+/// Errors     as the window's operations; of what was sent, by the call that completes it
+/// Threads    as for operations
+/// Lifetime   within that of its window. Buffers of puts, accumulates and gets are in use until wait(), or the call
+/// that
+///            completes the operations; values are copied. Left by an exception it sends nothing more
+template <class T>
+class [[nodiscard]] Aggregate {
+  using source = std::source_location;
+
+ public:
+  explicit Aggregate(detail::window_view& view) noexcept : view_(&view) { detail::begin_aggregate(view); }
+  Aggregate(Aggregate&& other) noexcept : view_(std::exchange(other.view_, nullptr)), exceptions_(other.exceptions_) {}
+  Aggregate& operator=(Aggregate&&) = delete;
+  ~Aggregate() {
+    if (view_ != nullptr && !exceptions_.thrown()) (void)detail::end_aggregate(*view_, false);
+  }
+
+  void put(const T& value, int target, std::size_t at, source where = source::current()) {
+    detail::require(view(), detail::call::put, try_put(value, target, at), target, at, 1, where);
+  }
+  [[nodiscard]] status try_put(const T& value, int target, std::size_t at) noexcept {
+    detail::operation_args a = detail::put_args(&value, sizeof(T), target, at);
+    a.by_value = true;
+    return detail::issue_aggregated(view(), a);
+  }
+  void put(std::span<const T> from, int target, std::size_t at, source where = source::current()) {
+    detail::require(view(), detail::call::put, try_put(from, target, at), target, at, from.size(), where);
+  }
+  [[nodiscard]] status try_put(std::span<const T> from, int target, std::size_t at) noexcept {
+    return detail::issue_aggregated(view(), detail::put_args(from.data(), from.size_bytes(), target, at));
+  }
+  void put(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
+           source where = source::current()) {
+    const status s = try_put(from, from_layout, target, at, to_layout);
+    detail::require(view(), detail::call::put, s, target, at, to_layout, where);
+  }
+  [[nodiscard]] status try_put(const T* from, const Layout& from_layout, int target, std::size_t at,
+                               const Layout& to_layout) noexcept {
+    return detail::issue_aggregated(
+        view(), detail::layout_args(detail::call::put, from, nullptr, from_layout, target, at, to_layout));
+  }
+
+  void get(std::span<T> to, int target, std::size_t at, source where = source::current()) {
+    detail::require(view(), detail::call::get, try_get(to, target, at), target, at, to.size(), where);
+  }
+  [[nodiscard]] status try_get(std::span<T> to, int target, std::size_t at) noexcept {
+    return detail::issue_aggregated(view(), detail::get_args(to.data(), to.size_bytes(), target, at));
+  }
+  void get(T* to, const Layout& to_layout, int target, std::size_t at, const Layout& from_layout,
+           source where = source::current()) {
+    const status s = try_get(to, to_layout, target, at, from_layout);
+    detail::require(view(), detail::call::get, s, target, at, from_layout, where);
+  }
+  [[nodiscard]] status try_get(T* to, const Layout& to_layout, int target, std::size_t at,
+                               const Layout& from_layout) noexcept {
+    return detail::issue_aggregated(
+        view(), detail::layout_args(detail::call::get, nullptr, to, to_layout, target, at, from_layout));
+  }
+
+  void accumulate(const T& value, int target, std::size_t at, operation op, source where = source::current())
+    requires accumulable<T>
+  {
+    detail::require(view(), detail::call::accumulate, try_accumulate(value, target, at, op), target, at, 1, where);
+  }
+  [[nodiscard]] status try_accumulate(const T& value, int target, std::size_t at, operation op) noexcept
+    requires accumulable<T>
+  {
+    return detail::issue_aggregated(view(), detail::accumulate_args(&value, sizeof(T), element_of<T>, op, target, at));
+  }
+  void accumulate(std::span<const T> from, int target, std::size_t at, operation op, source where = source::current())
+    requires accumulable<T>
+  {
+    const status s = try_accumulate(from, target, at, op);
+    detail::require(view(), detail::call::accumulate, s, target, at, from.size(), where);
+  }
+  [[nodiscard]] status try_accumulate(std::span<const T> from, int target, std::size_t at, operation op) noexcept
+    requires accumulable<T>
+  {
+    return detail::issue_aggregated(
+        view(), detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at));
+  }
+
+  /// What waits is sent now.
+  void send(source where = source::current()) {
+    detail::require(view(), detail::call::flush_local_all, detail::end_aggregate(view(), false), -1, 0, 0, where);
+  }
+  /// The same, and waits until what this rank has issued in the window is complete here: buffers are free, results
+  /// there.
+  void wait(source where = source::current()) {
+    detail::require(view(), detail::call::flush_local_all, try_wait(), -1, 0, 0, where);
+  }
+  [[nodiscard]] status try_wait() noexcept { return detail::end_aggregate(view(), true); }
+
+ private:
+  /// That of a freed window after a move, whose calls say so.
+  [[nodiscard]] detail::window_view& view() const noexcept { return view_ != nullptr ? *view_ : *detail::no_window(); }
+
+  detail::window_view* view_;
+  detail::exception_watch exceptions_;
+};
+
+}  // namespace rma

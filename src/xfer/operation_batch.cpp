@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xfer/operation_batch.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <mutex>
+
+#include "xfer/held_operations.hpp"
+#include "xfer/message_maker.hpp"
+#include "xfer/protocols.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr std::size_t batch_pieces_max = 255;  ///< of one operation message, whose header counts them so
+constexpr std::size_t unsent_max = 64;         ///< messages to one target that wait for room before the next is made
+
+/// The message's size, for answers and for the messages of a fabric that takes longer ones alike.
+constexpr std::size_t batch_message_max = operation_message_max;
+
+/// Collects operations; alike neighbours share a header.
+class batch_maker {
+ public:
+  batch_maker(window_core& w, int peer) noexcept : w_(w), peer_(peer) { used_ = sizeof(batch_header); }
+
+  [[nodiscard]] bool has_room(const operation_record& op) const noexcept {
+    const std::size_t pieces = op.shapes == nullptr ? 0 : op.shapes->target.blocks();
+    return used_ + group_bytes() + group_overhead + batched_bytes(op.kind, op.bytes, pieces) + rider_bytes_max <=
+           batch_message_max;
+  }
+  [[nodiscard]] bool empty() const noexcept { return used_ == sizeof(batch_header) && rows_ == 0; }
+
+  /// Adds an operation, whose record is that of an operation by message.
+  void add(const checked_operation& o, const operation_record& op) noexcept {
+    const operation_args& a = *o.args;
+    if (!o.contiguous) return add_pieces(o, op);
+    const operation_header head{w_.id, ticket_of(o, op), -1, 0, a.kind, a.op, a.type};
+    const bool alike = rows_ != 0 && rows_ < batch_pieces_max && head.ticket == 0 && head_.ticket == 0 &&
+                       head.kind == head_.kind && head.op == head_.op && head.type == head_.type;
+    if (!alike) end_group();
+    head_ = head;
+    pieces_[rows_++] = {o.offset, 0, static_cast<std::uint32_t>(o.bytes), 1};
+    if (a.kind == call::compare_and_swap) append_data(a.compare, o.bytes);
+    if (a.kind != call::get && a.origin != nullptr) append_data(a.origin, o.bytes);
+  }
+
+  /// The message; `end` may be null.
+  std::span<const std::byte> finish(const rider* end) noexcept {
+    end_group();
+    batch_header h{w_.id, 0, 0, 0};
+    if (end != nullptr) {
+      h.rider = static_cast<std::uint16_t>(end->kind);
+      h.rider_bytes = static_cast<std::uint32_t>(end->payload.size());
+      append(end->payload.data(), end->payload.size());
+    }
+    std::memcpy(room_.data(), &h, sizeof h);
+    return std::span(room_).first(used_);
+  }
+  void clear() noexcept { used_ = sizeof(batch_header); }
+  [[nodiscard]] int peer() const noexcept { return peer_; }
+
+ private:
+  void add_pieces(const checked_operation& o, const operation_record& op) noexcept {
+    end_group();
+    message_maker made(w_, o, batch_message_max, w_.team->rt->ops->scratch(batch_message_max));
+    (void)made.make();  // all of it: it has few pieces
+    const std::span<const std::byte> head = made.head(ticket_of(o, op)), data = made.data();
+    const auto bytes = static_cast<std::uint32_t>(head.size() + data.size());
+    append(&bytes, sizeof bytes);
+    append(head.data(), head.size());
+    append(data.data(), data.size());
+  }
+  static constexpr std::size_t group_overhead = sizeof(std::uint32_t) + sizeof(operation_header);
+
+  [[nodiscard]] std::size_t group_bytes() const noexcept {
+    return rows_ == 0 ? 0 : group_overhead + rows_ * sizeof(target_rows) + data_bytes_;
+  }
+  void append(const void* from, std::size_t bytes) noexcept {
+    std::memcpy(room_.data() + used_, from, bytes);
+    used_ += bytes;
+  }
+  void append_data(const void* from, std::size_t bytes) noexcept {
+    std::memcpy(data_.data() + data_bytes_, from, bytes);
+    data_bytes_ += bytes;
+  }
+  void end_group() noexcept {
+    if (rows_ == 0) return;
+    const auto bytes = static_cast<std::uint32_t>(sizeof head_ + rows_ * sizeof(target_rows) + data_bytes_);
+    head_.pieces = static_cast<std::uint8_t>(rows_);
+    append(&bytes, sizeof bytes);
+    append(&head_, sizeof head_);
+    append(pieces_.data(), rows_ * sizeof(target_rows));
+    append(data_.data(), data_bytes_);
+    rows_ = data_bytes_ = 0;
+  }
+
+  window_core& w_;
+  int peer_;
+  operation_header head_{};
+  std::size_t used_ = 0, rows_ = 0, data_bytes_ = 0;
+  std::array<target_rows, batch_pieces_max> pieces_;
+  std::array<std::byte, batch_message_max> data_;
+  std::array<std::byte, batch_message_max> room_;
+};
+
+/// Sends what was made, of whose records the peer's acknowledgement is awaited then. The caller holds the progress
+/// lock.
+void send_one(window_core& w, int target, target_state& state, batch_maker& made, operation_record::queue& sent,
+              const rider* end) noexcept {
+  engine& e = *w.team->rt->ops;
+  context::peer& peer = w.ctx->peer_of(made.peer());
+  ++peer.operations_sent;
+  w.ctx->send(made.peer(), message::batch, {}, made.finish(end));
+  made.clear();
+  mark_sent(w, target, state, peer);
+  while (!sent.empty()) {
+    operation_record& op = sent.front();
+    sent.pop_front();
+    e.await_acknowledgement(op, peer, &state);
+  }
+}
+
+/// The memory of messages that wait for room is bounded.
+void await_unsent(window_core& w, int rank) noexcept {
+  const auto few = [&w, rank]() noexcept {
+    const std::lock_guard guard(w.ctx->lock());
+    return w.ctx->peer_of(rank).waiting_count() < unsent_max;
+  };
+  if (!few()) (void)w.ctx->wait_for_peer(rank, few);
+}
+
+}  // namespace
+
+std::uint32_t batch_bytes_of(window_core&, int) noexcept {
+  constexpr std::size_t fixed =
+      sizeof(batch_header) + rider_bytes_max + sizeof(std::uint32_t) + sizeof(operation_header);
+  return static_cast<std::uint32_t>(batch_message_max - fixed);
+}
+
+void send_batches(window_core& w, int target, target_state& state, operation_record::queue& ops,
+                  const rider* end) noexcept {
+  if (ops.empty()) return;
+  const int rank = w.world_rank(target);
+  await_unsent(w, rank);
+  batch_maker made(w, rank);
+  operation_record::queue sent;
+  const std::lock_guard guard(w.ctx->lock());
+  context::peer& peer = w.ctx->peer_of(rank);
+  while (!ops.empty()) {
+    operation_record& op = ops.front();
+    ops.pop_front();
+    if (!made.has_room(op)) send_one(w, target, state, made, sent, nullptr);
+    operation_args args;
+    const checked_operation o = recall(w, state, op, args);
+    made.add(o, record_by_message(w, o, o.record, peer));
+    w.ctx->count(counter::operations_handler);
+    sent.push_back(op);
+  }
+  send_one(w, target, state, made, sent, end);
+}
+
+void serve_batch(engine& e, int source, std::span<const std::byte> payload) noexcept {
+  batch_header h{};
+  std::uint32_t bytes = 0;
+  const bool is_whole = payload.size() >= sizeof h;
+  if (is_whole) std::memcpy(&h, payload.data(), sizeof h);
+  if (!is_whole || h.rider_bytes > payload.size() - sizeof h) {
+    e.ctx().owe(source);
+    return e.refuse(source, message::batch, payload, nonsense::wrong_length);
+  }
+  const std::span<const std::byte> end = payload.last(h.rider_bytes);
+  std::span<const std::byte> left = payload.subspan(sizeof h, payload.size() - sizeof h - h.rider_bytes);
+  if (e.find(h.window) == nullptr) {
+    e.ctx().owe(source);
+    return e.ctx().send_record(source, message::refuse, dropped_header{h.window, 0, e.ctx().pay(source)});
+  }
+  bool owes = false;
+  while (left.size() > sizeof bytes) {
+    std::memcpy(&bytes, left.data(), sizeof bytes);
+    left = left.subspan(sizeof bytes);
+    if (bytes > left.size()) break;
+    // The last one's answer acknowledges the message, and no answer before it may.
+    if (bytes == left.size()) e.ctx().owe(source);
+    owes = bytes == left.size();
+    run_operation(e, source, left.first(bytes));
+    left = left.subspan(bytes);
+  }
+  if (!owes) e.ctx().owe(source);
+  if (!left.empty()) e.refuse(source, message::batch, payload, nonsense::wrong_length);
+  const auto kind = static_cast<message>(h.rider);
+  if (kind == message::notify || kind == message::lock || kind == message::fence) {
+    e.ctx().run_handler(source, kind, end);
+  } else if (h.rider != 0) {
+    e.refuse(source, message::batch, payload, nonsense::wrong_contents);
+  }
+}
+
+}  // namespace rma::detail

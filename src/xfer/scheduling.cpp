@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "xfer/scheduling.hpp"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "core/names.hpp"
+#include "rma/detail/aggregate_ops.hpp"
+#include "xfer/entry_scope.hpp"
+#include "xfer/held_operations.hpp"
+#include "xfer/operation_batch.hpp"
+#include "xfer/protocol/protocol.hpp"
+#include "xfer/protocols.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr std::uint32_t scheduled_max = 4096;  ///< operations held for one target; with the next one they go
+
+bool is_update(const operation_record& op) noexcept { return op.kind != call::get; }
+
+/// Somebody waits for it, or is told of it: it goes now, behind what is held.
+bool is_awaited(const checked_operation& o, bool requested) noexcept {
+  return requested || o.args->signal >= 0 || (o.args->by_value && o.fetches());
+}
+
+/// Whether the target's handler may do it together with others: a small one, or rows of one that fit its message.
+bool may_aggregate(const window_core& w, const checked_operation& o) noexcept {
+  if (o.atomic() && w.mode == accumulate_mode::device) return false;
+  const std::uint64_t most = o.aggregated ? batched_bytes_max : w.schedule.aggregate_bytes;
+  if (o.bytes > std::min<std::uint64_t>(most, batched_bytes_max)) return false;
+  return o.contiguous || o.target->blocks() <= batched_pieces_max;
+}
+
+std::uint32_t message_bytes_of(const checked_operation& o) noexcept {
+  return batched_bytes(o.args->kind, o.bytes, o.contiguous ? 0 : o.target->blocks());
+}
+
+/// Takes the operations out of the target's queue: what the predicate is true of goes to `chosen`, the rest to
+/// `others`.
+template <class Predicate>
+void take_all(window_core& w, target_state& state, operation_record::queue& chosen, operation_record::queue& others,
+              Predicate is_chosen) {
+  const std::lock_guard guard(w.ctx->lock());
+  while (!state.scheduled.held.empty()) {
+    operation_record& op = take_scheduled(w, state);
+    (is_chosen(op) ? chosen : others).push_back(op);
+  }
+}
+
+/// Puts back what stays.
+void put_back(window_core& w, target_state& state, operation_record::queue& ops) {
+  const std::lock_guard guard(w.ctx->lock());
+  while (!ops.empty()) {
+    operation_record& op = ops.front();
+    ops.pop_front();
+    op.held = hold_reason::scheduled;
+    state.scheduled.held.push_back(op);
+    ++w.held_count;
+    ++state.scheduled.operations;
+  }
+}
+
+void issue_first(window_core& w, target_state& state, operation_record::queue& ops) noexcept {
+  operation_record& op = ops.front();
+  ops.pop_front();
+  const int target = op.target;
+  const status s = issue_held(w, op);
+  if (ok(s)) return;
+  const std::lock_guard guard(w.ctx->lock());
+  mark_dirty(w, target, state);
+  state.fail(s);
+}
+
+/// One of each, in turn, as long as there are both; then the rest.
+void issue_by_turns(window_core& w, target_state& state, operation_record::queue& first,
+                    operation_record::queue& second) noexcept {
+  while (!first.empty() || !second.empty()) {
+    if (!first.empty()) issue_first(w, state, first);
+    if (!second.empty()) issue_first(w, state, second);
+  }
+}
+
+/// Figures 10.3 and 10.4.
+void issue_ordered(window_core& w, target_state& state, operation_record::queue& ops) noexcept {
+  operation_record::queue gets, updates;
+  const bool begins_with_get = !ops.empty() && !is_update(ops.front());
+  while (!ops.empty()) {
+    operation_record& op = ops.front();
+    ops.pop_front();
+    (is_update(op) ? updates : gets).push_back(op);
+  }
+  switch (w.schedule.order) {
+    case schedule_order::interleave:
+      begins_with_get ? issue_by_turns(w, state, gets, updates) : issue_by_turns(w, state, updates, gets);
+      break;
+    case schedule_order::gets_first_interleave: issue_by_turns(w, state, gets, updates); break;
+    default:
+      while (!gets.empty()) issue_first(w, state, gets);
+      while (!updates.empty()) issue_first(w, state, updates);
+      break;
+  }
+}
+
+/// The target's queue without what is aggregated, if that is to stay.
+void issue_of(window_core& w, int target, bool all, const rider* end) noexcept {
+  target_state& state = w.state_of(target);
+  if (state.scheduled.held.empty()) return;
+  operation_record::queue small, large;
+  take_all(w, state, small, large, [](const operation_record& op) { return op.batched; });
+  state.scheduled.operations = 0;
+  const bool was_issuing = std::exchange(w.schedule.issuing, true);
+  issue_ordered(w, state, large);
+  if (all) {
+    state.scheduled.message_bytes = 0;
+    send_batches(w, target, state, small, end);
+  } else {
+    put_back(w, state, small);
+  }
+  w.schedule.issuing = was_issuing;
+}
+
+/// Why it waits, or null.
+const char* why_held(const window_core& w, const checked_operation& o, const char*& how) noexcept {
+  if (may_aggregate(w, o)) {
+    how = "aggregated";
+    return o.aggregated ? "Window::aggregate" : w.schedule.why_aggregated;
+  }
+  how = name_of(w.schedule.order).data();
+  return w.schedule.order == schedule_order::in_order ? nullptr : w.schedule.why_ordered;
+}
+
+}  // namespace
+
+void choose_schedule(window_core& w) noexcept {
+  scheduling& s = w.schedule;
+  const settings& config = w.ctx->config();
+  s.order = w.hints.schedule;
+  if (s.order != schedule_order::automatic) {
+    s.why_ordered = "Hints::schedule";
+  } else {
+    s.order = schedule_order::in_order;
+    for (const schedule_order each :
+         {schedule_order::interleave, schedule_order::gets_first, schedule_order::gets_first_interleave}) {
+      if (config.is(knob::schedule, name_of(each))) s.order = each;
+    }
+  }
+  s.aggregate_bytes = config.number(knob::aggregate);
+  if (w.hints.aggregate != Hints::aggregate_by_setting) {
+    s.aggregate_bytes = w.hints.aggregate;
+    s.why_aggregated = "Hints::aggregate";
+  }
+  w.may_hold = s.on();
+}
+
+void begin_aggregate(window_view& view) noexcept {
+  if (is_freed(view)) return;
+  window_core& w = core_of(view);
+  const visit in(w);
+  w.schedule.handles = w.may_hold = true;
+  w.last_near.target = -1;
+}
+
+status end_aggregate(window_view& view, bool wait) noexcept {
+  if (is_freed(view)) return status::window_freed;
+  window_core& w = core_of(view);
+  const entry_scope in(w, call::flush_local_all);
+  issue_scheduled(w, -1);
+  status result = status::done;
+  if (!wait) return result;
+  for (const int target : std::vector<int>(w.dirty)) {
+    if (const status s = complete_locally(w, target); s != status::done) result = s;
+  }
+  return result;
+}
+
+status schedule(window_core& w, const placement& at, const checked_operation& o, bool requested) noexcept {
+  if (w.schedule.issuing || at.mapped || o.args->target == w.team->rank) return status::not_supported;
+  const char* how = "";
+  const char* const why = why_held(w, o, how);
+  target_state& state = *o.state;
+  if (why == nullptr || is_awaited(o, requested) || state.queued.load() != 0) {
+    // Puts of one epoch have no order; atomic updates have, and what somebody waits for is behind what is held.
+    if (o.atomic() || is_awaited(o, requested)) issue_scheduled(w, o.args->target);
+    return status::not_supported;
+  }
+  const bool aggregated = may_aggregate(w, o);
+  const std::uint32_t bytes = aggregated ? message_bytes_of(o) : 0;
+  const bool is_full = aggregated && state.scheduled.message_bytes + bytes > batch_bytes_of(w, o.args->target);
+  // An update that goes by itself would come before those that wait for their message.
+  const bool would_overtake = o.atomic() && !aggregated && state.scheduled.message_bytes != 0;
+  if (is_full || would_overtake || state.scheduled.operations >= scheduled_max) issue_scheduled(w, o.args->target);
+  const std::lock_guard guard(w.ctx->lock());
+  checked_operation held = o;
+  held.choose(how, why);
+  hold(w, held, hold_reason::scheduled).batched = aggregated;
+  mark_dirty(w, o.args->target, state);
+  ++state.scheduled.operations;
+  state.scheduled.message_bytes += bytes;
+  return status::posted;
+}
+
+void issue_scheduled(window_core& w, int target) noexcept {
+  if (!w.schedule.on() || w.schedule.issuing) return;
+  if (target >= 0) return issue_of(w, target, true, nullptr);
+  for (const int each : std::vector<int>(w.dirty)) issue_of(w, each, true, nullptr);
+}
+
+void issue_apart(window_core& w, int target) noexcept {
+  if (w.schedule.on() && !w.schedule.issuing) issue_of(w, target, false, nullptr);
+}
+
+bool has_aggregates(window_core& w, int target) noexcept {
+  return w.schedule.on() && w.state_of(target).scheduled.message_bytes != 0;
+}
+
+bool has_results_held(window_core& w, int target) noexcept {
+  const target_state& state = w.state_of(target);
+  return std::ranges::any_of(state.scheduled.held, [](const operation_record& op) { return op.into != nullptr; });
+}
+
+bool issue_with_rider(window_core& w, int target, const rider& end) noexcept {
+  if (!has_aggregates(w, target)) return false;
+  issue_of(w, target, true, &end);
+  return true;
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: operations of an epoch are issued in the order that is asked for (RMA_SCHEDULE), small ones in one message with
+// each other and with the end of the epoch (RMA_AGGREGATE), and every call that completes operations issues them.
+// Method: simulated ranks on nodes of their own; counters say how many messages were sent, virtual time how long it
+// took. Break: let one of the calls of `ends` not call issue_scheduled; send the completion apart from the batch.
+#include <catch2/catch.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "rma/rma.hpp"
+#include "rma/sim.hpp"
+
+namespace {
+
+using window = rma::Window<std::uint64_t>;
+using settings = std::vector<std::pair<std::string, std::string>>;
+
+std::uint64_t counter_of(rma::Runtime& rt, const std::string& name) {
+  for (const rma::Counter& each : rt.counters()) {
+    if (each.name == name) return each.value;
+  }
+  throw std::runtime_error("no counter " + name);
+}
+
+void with_ranks(int ranks, const settings& chosen, const std::function<void(rma::Runtime&)>& body) {
+  rma::sim::Config job{.ranks = ranks, .parameters = "dissertation-sdr-pcie"};
+  job.ranks_per_node = 1;
+  job.limit = std::chrono::seconds(60);
+  for (const auto& [name, value] : chosen) job.settings[name] = value;
+  const auto ended = rma::sim::run(job, body);
+  if (!ended.ok()) throw std::runtime_error(ended.text());
+}
+
+constexpr std::uint64_t many = 1000;
+
+/// Rank 0 uses rank 1: puts, gets and updates of one word each.
+void use(window& win, std::array<std::uint64_t, 8>& got) {
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    win.put(many + i, 1, i);
+    win.get(std::span(got).subspan(i, 1), 1, 16 + i);
+    win.accumulate(i, 1, 32, rma::sum);
+  }
+}
+
+enum class end {
+  unlock,
+  flush,
+  flush_local,
+  flush_all,
+  flush_local_all,
+  unlock_all,
+  iflush,
+  iflush_all,
+  iunlock,
+  complete,
+  icomplete,
+  fence,
+  ifence,
+  fetched,
+  with_signal,
+  free_window,
+  count
+};
+
+/// Rank 0: opens an epoch, uses rank 1, and ends it so; `check` when the results must be there.
+void run_epoch(window& win, end how, const std::function<void()>& use_all, const std::function<void()>& check) {
+  if (how == end::complete || how == end::icomplete) {
+    win.start(std::array{1});
+    use_all();
+    how == end::complete ? win.complete() : win.icomplete().wait();
+    return check();
+  }
+  if (how == end::unlock || how == end::iunlock) {
+    if (win.try_lock(rma::shared, 1) != rma::status::done) throw std::runtime_error("no lock");
+    use_all();
+    how == end::unlock ? win.unlock(1) : win.iunlock(1).wait();
+    return check();
+  }
+  auto held = win.lock_all();
+  use_all();
+  switch (how) {
+    case end::flush: win.flush(1); break;
+    case end::flush_local: win.flush_local(1); break;
+    case end::flush_all: win.flush_all(); break;
+    case end::flush_local_all: win.flush_local_all(); break;
+    case end::iflush: win.iflush(1).wait(); break;
+    case end::iflush_all: win.iflush_all().wait(); break;
+    case end::fetched:
+      if (win.fetch_and_op(std::uint64_t{0}, 1, 32, rma::no_op) != 28) throw std::runtime_error("updates overtaken");
+      win.flush(1);
+      break;
+    case end::with_signal: win.put_signal(std::span(&many, 1), 1, 60, 0); break;
+    default: break;
+  }
+  if (how != end::unlock_all && how != end::with_signal) check();
+  held.unlock();
+  check();
+}
+
+void check_results(const std::array<std::uint64_t, 8>& got) {
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    if (got[i] != 16 + i) throw std::runtime_error("a get was not issued");
+  }
+}
+
+void check_part(window& win) {
+  for (std::size_t i = 0; i < 8; ++i) {
+    if (win.local()[i] != many + i) throw std::runtime_error("a put was not issued");
+  }
+  if (win.local()[32] != 28) throw std::runtime_error("an update was not issued");
+}
+
+void try_end(rma::Runtime& rt, end how) {
+  auto win = window::allocate(rt.world(), 64);
+  std::iota(win.local().begin(), win.local().end(), 0);
+  win.local()[32] = 0;
+  rt.world().barrier();
+  std::array<std::uint64_t, 8> got{};
+  const auto use_all = [&] { use(win, got); };
+  const auto check = [&] { check_results(got); };
+  const bool fenced = how == end::fence || how == end::ifence || how == end::free_window;
+  if (fenced) win.fence();
+  if (rt.rank() == 0) {
+    fenced ? use_all() : run_epoch(win, how, use_all, check);
+  } else if (how == end::complete || how == end::icomplete) {
+    win.post(std::array{0});
+    win.wait();
+    check_part(win);
+  } else if (how == end::with_signal) {
+    win.wait_signal(0, 1, 0);
+    check_part(win);
+  }
+  if (how == end::fence) win.fence(rma::no_succeed);
+  if (how == end::ifence) win.ifence(rma::no_succeed).wait();
+  if (how != end::free_window) {
+    rt.world().barrier();
+    if (rt.rank() == 1) check_part(win);
+    rt.world().barrier();
+  }
+  win.free();
+  if (rt.rank() == 0) check();
+}
+
+}  // namespace
+
+TEST_CASE("every call that completes operations issues what is held", "[xfer][schedule]") {
+  const auto how = static_cast<end>(GENERATE(range(0, static_cast<int>(end::count))));
+  const settings chosen =
+      GENERATE(settings{{"RMA_SCHEDULE", "interleave"}}, settings{{"RMA_SCHEDULE", "gets-first"}},
+               settings{{"RMA_SCHEDULE", "gets-first+interleave"}}, settings{{"RMA_AGGREGATE", "512"}},
+               settings{{"RMA_AGGREGATE", "4"}, {"RMA_SCHEDULE", "interleave"}},
+               settings{{"RMA_AGGREGATE", "1K"}, {"RMA_FENCE", "def"}, {"RMA_LOCK", "cpu"}},
+               settings{{"RMA_AGGREGATE", "1K"}, {"RMA_FENCE", "imm-ri"}, {"RMA_LOCK", "two-sided"}});
+  CAPTURE(static_cast<int>(how), chosen.front().first, chosen.front().second);
+  with_ranks(2, chosen, [&](rma::Runtime& rt) { try_end(rt, how); });
+}
+
+TEST_CASE("an epoch that is left by an exception issues nothing of it", "[xfer][schedule]") {
+  const settings chosen = GENERATE(settings{{"RMA_SCHEDULE", "interleave"}}, settings{{"RMA_AGGREGATE", "512"}});
+  with_ranks(2, chosen, [](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 64);
+    rt.world().barrier();
+    if (rt.rank() == 0) {
+      try {
+        auto held = win.lock(rma::shared, 1);
+        win.put(many, 1, 0);
+        throw std::runtime_error("the program's own");
+      } catch (const std::runtime_error&) {}
+    }
+    rt.world().barrier();
+    if (rt.rank() == 1 && win.local()[0] != 0) throw std::runtime_error("a put of an abandoned epoch");
+    rt.world().barrier();
+  });
+}
+
+namespace {
+
+/// Messages and requests of rank 0 for one epoch of `work`, without that of its post; the second time, when all is
+/// connected.
+struct sent {
+  std::uint64_t messages = 0, by_fabric = 0;
+  double us = 0;
+};
+
+sent epoch_of(const settings& chosen, const std::function<void(window&)>& work) {
+  sent found;
+  with_ranks(2, chosen, [&](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 1 << 20);
+    for (int i = 0; i < 2; ++i) {
+      if (rt.rank() == 1) {
+        win.post(std::array{0});
+        win.wait();
+      } else {
+        win.start(std::array{1});
+        const std::uint64_t messages = counter_of(rt, "messages_sent"), fabric = counter_of(rt, "operations_fabric");
+        const auto begin = rt.now();
+        work(win);
+        win.complete();
+        found = {counter_of(rt, "messages_sent") - messages, counter_of(rt, "operations_fabric") - fabric,
+                 std::chrono::duration<double, std::micro>(rt.now() - begin).count()};
+      }
+      rt.world().barrier();
+    }
+    win.free();
+  });
+  return found;
+}
+
+std::vector<std::uint64_t> words(1 << 20);
+
+}  // namespace
+
+TEST_CASE("small operations and complete are one message", "[xfer][aggregate]") {
+  const settings aggregated{{"RMA_AGGREGATE", "512"}};
+  const auto put = [](window& win) { win.put(std::span(words).first(64), 1, 0); };
+  const auto get = [](window& win) { win.get(std::span(words).first(64), 1, 0); };
+  const auto puts = [](window& win) {
+    for (std::size_t i = 0; i < 100; ++i) win.put(i, 1, 3 * i);
+  };
+  for (const auto& work :
+       {std::function<void(window&)>(put), std::function<void(window&)>(get), std::function<void(window&)>(puts)}) {
+    const sent one = epoch_of(aggregated, work);
+    CHECK(one.messages == 1);
+    CHECK(one.by_fabric == 0);
+    const sent apart = epoch_of({}, work);
+    CHECK(apart.by_fabric >= 1);
+  }
+  // What a get takes is seen at the target, see perf/scheduling.cpp.
+  CHECK(epoch_of(aggregated, put).us <= 0.75 * epoch_of({}, put).us);
+  const sent large = epoch_of(aggregated, [](window& win) { win.put(std::span(words).first(65), 1, 0); });
+  CHECK(large.by_fabric >= 1);
+}
+
+TEST_CASE("puts and gets in turn use both directions of a link", "[xfer][schedule]") {
+  const auto both = [](window& win) {
+    constexpr std::size_t length = 8192;
+    for (std::size_t i = 0; i < 16; ++i) win.put(std::span(words).subspan(i * length, length), 1, i * length);
+    for (std::size_t i = 16; i < 32; ++i) win.get(std::span(words).subspan(i * length, length), 1, i * length);
+  };
+  const double in_order = epoch_of({}, both).us;
+  CHECK(epoch_of({{"RMA_SCHEDULE", "interleave"}}, both).us <= in_order / 1.5);
+  CHECK(epoch_of({{"RMA_SCHEDULE", "gets-first+interleave"}}, both).us <= in_order / 1.5);
+  const auto one_each = [](window& win) {
+    win.put(std::span(words).first(8192), 1, 0);
+    win.get(std::span(words).subspan(8192, 8192), 1, 8192);
+  };
+  CHECK(epoch_of({{"RMA_SCHEDULE", "gets-first"}}, one_each).us <= 0.7 * epoch_of({}, one_each).us);
+}
+
+// Break: let a handle's operations go at once, or send before the handle ends.
+TEST_CASE("the operations of an aggregate handle are one message a target", "[xfer][aggregate]") {
+  constexpr int targets = 3;
+  with_ranks(targets + 1, {}, [&](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 1024);
+    rt.world().barrier();
+    if (rt.rank() == 0) {
+      auto held = win.lock_all();
+      std::array<std::uint64_t, targets + 1> seen{};
+      for (int turn = 0; turn < 2; ++turn) {
+        for (int t = 1; t <= targets; ++t) win.put(many, t, 0);
+        win.flush_all();  // connects; takes the locks
+        const std::uint64_t messages = counter_of(rt, "messages_sent"), fabric = counter_of(rt, "operations_fabric");
+        auto batch = win.aggregate();
+        for (std::uint64_t i = 0; i < 100; ++i) {
+          for (int t = 1; t <= targets; ++t) batch.put(i, t, 7 * i);
+        }
+        if (counter_of(rt, "messages_sent") != messages) throw std::runtime_error("sent too early");
+        batch.wait();
+        if (counter_of(rt, "messages_sent") - messages != targets) throw std::runtime_error("not one message a target");
+        if (counter_of(rt, "operations_fabric") != fabric) throw std::runtime_error("not all were aggregated");
+        for (std::uint64_t i = 0; i < 30; ++i) {
+          for (int t = 1; t <= targets; ++t) batch.accumulate(i, t, 1000, rma::sum);
+        }
+        const auto column = rma::Layout::vector<std::uint64_t>(9, 1, 7);
+        for (int t = 1; t <= targets; ++t) {
+          const auto at = static_cast<std::size_t>(t);
+          batch.get(seen.data() + at, rma::Layout::contiguous<std::uint64_t>(1), t, 7 * (90 + at),
+                    rma::Layout::contiguous<std::uint64_t>(1));
+          batch.put(words.data(), column, t, 710, column);
+        }
+        batch.wait();
+        if (counter_of(rt, "messages_sent") - messages != 2 * targets) throw std::runtime_error("shapes go apart");
+        for (std::size_t t = 1; t <= targets; ++t) {
+          if (seen[t] != 90 + t) throw std::runtime_error("a wrong result");
+        }
+      }
+    }
+    rt.world().barrier();
+    if (rt.rank() != 0 && win.local()[1000] != 2 * 435) throw std::runtime_error("updates are missing");
+    if (rt.rank() != 0 && win.local()[7 * 99] != 99) throw std::runtime_error("puts are missing");
+    win.free();
+  });
+}
