@@ -5,7 +5,8 @@
 rma_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 log_dir=$rma_root/build/log
 build_packages=(g++ cmake ninja-build pkg-config python3 libboost-context-dev libboost-dev libcli11-dev libfmt-dev
-  libhwloc-dev libibverbs-dev libpmix-dev libssl-dev libucx-dev catch2 nlohmann-json3-dev valgrind)
+  libfftw3-dev libhwloc-dev libibverbs-dev libpmix-dev libssl-dev libucx-dev libzstd-dev catch2 nlohmann-json3-dev
+  valgrind)
 steps_done=0
 steps_total=0
 failures=()

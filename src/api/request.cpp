@@ -32,6 +32,18 @@ Error request_error(const char* call, status code, request_node*& node, const st
                         cut_short ? " before its operation; wait for it first" : ""),
             -1, where};
   }
+  if (node->outside != nullptr) {
+    const int lost = code == status::peer_failed ? node->owner->ctx().last_failed() : -1;
+    std::string text = fmt::format("{} on {}", call, node->outside->describe(code));
+    if (lost >= 0) text += ": " + node->owner->ctx().why_failed(lost);
+    end_failed(node, code);
+    return {code, text, lost, where};
+  }
+  if (node->operation == nullptr && node->task == nullptr) {
+    end_failed(node, code);
+    return {code, fmt::format("{} on a request: {}: its team is gone; wait for it first", call, name_of(code)), -1,
+            where};
+  }
   engine& owner = *node->owner;
   const bool synchronises = node->task != nullptr;
   const int peer = !synchronises ? node->rank : code == status::peer_failed ? owner.ctx().last_failed() : -1;

@@ -57,7 +57,8 @@ std::shared_ptr<detail::team_core> make_team(const detail::team_core& parent, st
 
 namespace detail {
 
-void raise_team(const team_core& team, const char* call, status code, const std::source_location& where) {
+void raise_team(const team_core& team, const char* call, status code, const std::source_location& where,
+                const std::string& why) {
   const int lost = code == status::peer_failed ? team.rt->ctx->last_failed() : -1;
   std::string text = fmt::format("{} on a team of {} ranks, rank {}: {}", call, team.size, team.rank, name_of(code));
   switch (code) {
@@ -72,13 +73,11 @@ void raise_team(const team_core& team, const char* call, status code, const std:
     case status::job_aborted: text += ": the job is being ended"; break;
     default: break;
   }
+  if (!why.empty()) text += ": " + why;
   throw Error(code, text, lost, where);
 }
 
 }  // namespace detail
-
-int Team::rank() const noexcept { return core_->rank; }
-int Team::size() const noexcept { return core_->size; }
 
 int Team::rank_of(int world_rank) const noexcept {
   for (int r = 0; r < size(); ++r) {
@@ -87,7 +86,7 @@ int Team::rank_of(int world_rank) const noexcept {
   return -1;
 }
 
-void Team::raise(const char* call, status s, const source& where) const { detail::raise_team(*core_, call, s, where); }
+void Team::raise(const char* name, status s, const source& where) const { detail::raise_team(*core_, name, s, where); }
 
 int Team::world_rank(int rank, source where) const {
   if (rank < 0 || rank >= size()) raise("world_rank", status::bad_rank, where);
@@ -244,47 +243,19 @@ status Team::try_barrier() noexcept {
   return collective(*core_, "barrier", -1, [&] { return core_->barrier(); });
 }
 
-status Team::broadcast_bytes(void* data, std::size_t bytes, int root, const char* call) noexcept {
-  if (root < 0 || root >= size()) return status::bad_rank;
-  return collective(*core_, call, root, [&] { return core_->broadcast({static_cast<std::byte*>(data), bytes}, root); });
-}
-
-status Team::allreduce_elements(void* data, std::size_t count, element type, operation op) noexcept {
-  return collective(*core_, "allreduce", -1, [&] { return core_->allreduce(data, count, type, op); });
-}
-
-status Team::allgather_bytes(const void* mine, std::size_t bytes, void* all) noexcept {
-  return collective(*core_, "allgather", -1, [&] {
-    return core_->allgather({static_cast<const std::byte*>(mine), bytes}, static_cast<std::byte*>(all));
-  });
-}
-
 // A member that counts in other elements would take the others' bytes for its own.
 status Team::allgather_lengths(std::size_t count, std::size_t element_bytes, std::size_t* lengths) noexcept {
   struct part {
     std::uint64_t count, element_bytes;
   };
   const part mine{count, element_bytes};
-  std::vector<part> all(static_cast<std::size_t>(size()));
-  const status s = collective(*core_, "allgatherv", -1, [&] {
-    return core_->allgather(std::as_bytes(std::span(&mine, 1)), std::as_writable_bytes(std::span(all)).data());
-  });
+  std::vector<part> all(members());
+  const status s = try_allgather(std::span(&mine, 1), std::span(all));
   for (const part& each : all) {
     if (each.element_bytes != all.front().element_bytes) return ok(s) ? status::bad_size : s;
     *lengths++ = each.count;
   }
   return s;
-}
-
-status Team::alltoall_bytes(const void* mine, std::size_t given, std::size_t bytes, void* all) noexcept {
-  return collective(*core_, "alltoall", -1, [&] {
-    return core_->alltoall({static_cast<const std::byte*>(mine), given}, bytes, static_cast<std::byte*>(all));
-  });
-}
-
-status Team::scan_elements(void* data, std::size_t count, element type, operation op, bool with_own) noexcept {
-  return collective(*core_, with_own ? "scan" : "exscan", -1,
-                    [&] { return core_->scan(data, count, type, op, with_own); });
 }
 
 }  // namespace rma

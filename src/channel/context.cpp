@@ -51,7 +51,7 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, s
       near_(s.on(knob::intranode)),
       accounts_(around.keeps_accounts()),
       threads_(level_of(s)),
-      shared_(threads_ == thread_level::multiple || s.on(knob::progress_thread)),
+      shared_(threads_ == thread_level::multiple || s.on(knob::progress_thread) || s.is(knob::nbc_progress, "thread")),
       patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)),
       spin_ns_(patience_.spin_ns),
       stall_report_ns_(static_cast<std::int64_t>(s.number(knob::stall_report_s)) * 1'000'000'000) {

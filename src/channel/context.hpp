@@ -61,6 +61,7 @@ enum class message : std::uint16_t {
   credit,                        ///< memory for what is not expected has been given back
   bulk,                          ///< a transfer over the fabric's bulk channel
   batch,                         ///< several operations for the target's handler, and the end of their epoch
+  collective_failed,             ///< by a mistake of a member that the others cannot see
   count_
 };
 

@@ -11,7 +11,7 @@
 namespace rma::detail {
 
 /// At most N functions, each with its user's `self` as the first argument, in the order in which they were added.
-template <class Function, std::size_t N = 4>
+template <class Function, std::size_t N = 8>
 class hook_list {
  public:
   struct hook {

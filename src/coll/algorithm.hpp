@@ -16,10 +16,11 @@ namespace rma::detail::coll {
 
 /// What the slowest rank has to do, for the model.
 struct effort {
-  double rounds = 0;          ///< one after the other
+  double rounds = 0;          ///< one after the other, each with messages of the same length, about
   double messages = 0;        ///< sent and received by one rank
   double bytes = 0;           ///< through one rank's link, the larger direction
-  double combined_bytes = 0;  ///< by one rank
+  double combined_bytes = 0;  ///< by one rank, and copied
+  double link_share = 1;      ///< so many ranks of a node send to others at once
 };
 
 struct algorithm {
@@ -38,13 +39,15 @@ struct algorithm {
 [[nodiscard]] std::string names_of_algorithms(call what);
 
 /// What a message and a byte cost, in ns.
-struct machine {
+struct machine_costs {
   double latency_ns = 1000;
-  double message_ns = 200;
+  double message_ns = 200;  ///< to send or to receive one, beside others
   double byte_ns = 0.1;
   double combined_byte_ns = 0.05;
+  double eager_bytes = 4096;
+  double rendezvous_ns = 3000;  ///< latency of a longer one
 };
-[[nodiscard]] double estimated_ns(const effort& e, const machine& m) noexcept;
+[[nodiscard]] double estimated_ns(const effort& e, const machine_costs& m) noexcept;
 
 struct choice {
   const algorithm* chosen = nullptr;
@@ -55,7 +58,7 @@ struct choice {
 };
 /// `forced` (null: none) if it fits, else the least estimate of those that do. The same on all members: it looks at
 /// nothing that differs between them.
-[[nodiscard]] choice choose(const shape& s, const machine& m, const algorithm* forced) noexcept;
+[[nodiscard]] choice choose(const shape& s, const machine_costs& m, const algorithm* forced) noexcept;
 /// For the trace: "binomial: 12.0 us (next: linear, 14.1 us)".
 [[nodiscard]] std::string reason_of(const choice& c);
 

@@ -9,44 +9,31 @@
 #include <span>
 #include <string_view>
 
+#include "rma/detail/collective_call.hpp"
+
 namespace rma::detail::coll {
 
 /// Calls that have algorithms. The v and w forms are the same calls with blocks of different sizes.
-enum class call : std::uint8_t {
-  barrier,
-  broadcast,
-  reduce,
-  allreduce,
-  reduce_scatter,
-  scan,
-  exscan,
-  gather,
-  scatter,
-  allgather,
-  alltoall,
-  neighbor_allgather,
-  neighbor_alltoall,
-  schedule,  ///< a user's own
-  count_
-};
+using call = collective;
 inline constexpr std::size_t call_count = static_cast<std::size_t>(call::count_);
 [[nodiscard]] std::string_view name_of(call c) noexcept;
 
 /// Blocks of a buffer, one for each member: equal ones in a row, or given ones.
 struct blocks {
-  std::size_t each = 0;
-  std::span<const std::size_t> sizes{};    ///< bytes; empty: all `each`
-  std::span<const std::size_t> offsets{};  ///< empty: one behind the other
+  std::size_t each = 0;                    ///< bytes
+  std::span<const std::size_t> sizes{};    ///< in units; empty: all `each`
+  std::span<const std::size_t> offsets{};  ///< in units; empty: one behind the other
+  std::size_t unit = 1;                    ///< bytes
   [[nodiscard]] bool regular() const noexcept { return sizes.empty() && offsets.empty(); }
   [[nodiscard]] std::size_t size(int r) const noexcept {
-    return sizes.empty() ? each : sizes[static_cast<std::size_t>(r)];
+    return sizes.empty() ? each : sizes[static_cast<std::size_t>(r)] * unit;
   }
   [[nodiscard]] std::size_t offset(int r) const noexcept {
-    if (!offsets.empty()) return offsets[static_cast<std::size_t>(r)];
+    if (!offsets.empty()) return offsets[static_cast<std::size_t>(r)] * unit;
     if (sizes.empty()) return static_cast<std::size_t>(r) * each;
     std::size_t before = 0;
     for (int i = 0; i < r; ++i) before += sizes[static_cast<std::size_t>(i)];
-    return before;
+    return before * unit;
   }
 };
 
@@ -58,6 +45,7 @@ struct shape {
   std::size_t bytes = 0;           ///< of the vector: broadcast, and all that combine
   std::size_t element_bytes = 1;   ///< a vector is split between elements
   bool commutative = true;         ///< the operator; if not, members are combined in rank order
+  bool inexact = false;            ///< sums and products of floating-point numbers: their bits depend on the tree
   bool reproducible = false;       ///< combined by the one tree over the ranks, see `fixed_tree`
   bool varied = false;             ///< a v form: only the linear one may need what some members do not know
   bool in_place = false;           ///< alltoall, reduce_scatter: the input is the output's memory

@@ -22,7 +22,7 @@ double sum_of(const blocks& b, int count) noexcept {
   if (b.sizes.empty()) return static_cast<double>(b.each) * count;
   double sum = 0;
   for (const std::size_t each : b.sizes) sum += static_cast<double>(each);
-  return sum;
+  return sum * static_cast<double>(b.unit);
 }
 /// Of all blocks that a rank gets, or combines.
 double received_bytes(const shape& s) noexcept { return sum_of(s.received, s.size); }
@@ -31,6 +31,18 @@ double moved_bytes(const shape& s) noexcept {
   const bool here = s.what == call::gather ? s.rank == s.root : s.rank != s.root;
   const blocks& known = here ? s.received : s.sent;
   return static_cast<double>(known.each) * s.size;
+}
+/// Ranks of a node that share its link to the others, and how much of their traffic takes it.
+double sharing(const shape& s) noexcept {
+  if (s.nodes.empty()) return 1;
+  double most = 1;
+  for (std::size_t first = 0; first < s.nodes.size();) {
+    std::size_t next = first + 1;
+    while (next < s.nodes.size() && s.nodes[next] == s.nodes[first]) ++next;
+    most = std::max(most, static_cast<double>(next - first));
+    first = next;
+  }
+  return std::max(1.0, most * (1 - most / s.size));
 }
 /// Ranks that stand aside while a power of two works: two rounds, two messages.
 double aside(const shape& s) noexcept { return s.power_of_two() ? 0 : 2; }
@@ -42,8 +54,8 @@ bool halves(const shape& s) noexcept { return s.any_order() && s.power_of_two() 
 bool regular(const shape& s) noexcept { return !s.varied; }
 bool several_nodes(const shape& s) noexcept { return !s.nodes.empty(); }
 bool nodes_any_order(const shape& s) noexcept { return several_nodes(s) && s.any_order(); }
-/// Scans by doubling combine in another tree than the chain; the chain is the one of `reproducible`.
-bool scan_doubling(const shape& s) noexcept { return !s.reproducible; }
+/// A scan has the bits of a loop over the ranks; doubling combines by another tree than the chain.
+bool scan_doubling(const shape& s) noexcept { return !s.inexact && !s.reproducible; }
 bool collects_little(const shape& s) noexcept {
   constexpr double most = 64.0 * 1024 * 1024;
   return (s.what == call::reduce_scatter ? received_bytes(s) : vector_bytes(s) * ranks(s)) <= most;
@@ -194,24 +206,32 @@ constexpr algorithm rows[] = {
     algorithm{"ring", call::allgather, ring::allgather,
               [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0}; }},
     algorithm{"linear", call::allgather, linear::allgather,
-              [](S s) noexcept -> effort { return {1, 2 * (ranks(s) - 1), received_bytes(s), 0}; }},
+              [](S s) noexcept -> effort { return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, sharing(s)}; }},
     algorithm{"bruck", call::allgather, bruck::allgather,
-              [](S s) noexcept -> effort { return {logs(s), logs(s), 1.5 * received_bytes(s), 0}; }},
+              [](S s) noexcept -> effort {
+                const double all = received_bytes(s);
+                return {logs(s), logs(s), all, all, sharing(s)};
+              }},
     algorithm{"recursive-doubling", call::allgather, recursive_doubling::allgather,
               [](S s) noexcept -> effort {
-                return {logs(s), s.received.regular() ? logs(s) : ranks(s) - 1, received_bytes(s), 0};
+                return {logs(s), s.received.regular() ? logs(s) : ranks(s) - 1, received_bytes(s), 0, sharing(s)};
               },
               power_of_two},
     algorithm{"circulant", call::allgather, circulant::allgather,
-              [](S s) noexcept -> effort { return {logs(s), logs(s), 1.5 * received_bytes(s), 0}; }},
+              [](S s) noexcept -> effort {
+                const double all = received_bytes(s);
+                return {logs(s), logs(s), all, all, sharing(s)};
+              }},
 
     algorithm{"pairwise", call::alltoall, pairwise::alltoall,
-              [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0}; }},
+              [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0, sharing(s)}; }},
     algorithm{"linear", call::alltoall, linear::alltoall,
-              [](S s) noexcept -> effort { return {1, 2 * (ranks(s) - 1), 1.05 * received_bytes(s), 0}; }},
+              [](S s) noexcept -> effort {
+                return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, 1.3 * sharing(s) - 0.3};
+              }},
     algorithm{"bruck", call::alltoall, bruck::alltoall,
               [](S s) noexcept -> effort {
-                return {logs(s), logs(s), (0.5 * logs(s) + 1.5) * received_bytes(s), 0};
+                return {logs(s), logs(s), 0.5 * logs(s) * received_bytes(s), 1.5 * received_bytes(s), sharing(s)};
               },
               regular},
     algorithm{"linear", call::neighbor_allgather, linear::neighbor_allgather,
@@ -240,12 +260,14 @@ std::string names_of_algorithms(call what) {
   return names;
 }
 
-double estimated_ns(const effort& e, const machine& m) noexcept {
-  return e.rounds * m.latency_ns + e.messages * m.message_ns + e.bytes * m.byte_ns +
+double estimated_ns(const effort& e, const machine_costs& m) noexcept {
+  const double each = e.bytes / std::max({1.0, e.rounds, e.messages / 2});
+  const double latency_ns = each > m.eager_bytes ? m.rendezvous_ns : m.latency_ns;
+  return e.rounds * latency_ns + e.messages * m.message_ns + e.bytes * e.link_share * m.byte_ns +
          e.combined_bytes * m.combined_byte_ns;
 }
 
-choice choose(const shape& s, const machine& m, const algorithm* forced) noexcept {
+choice choose(const shape& s, const machine_costs& m, const algorithm* forced) noexcept {
   choice c;
   if (forced != nullptr && forced->fits != nullptr && !forced->fits(s)) std::swap(c.refused, forced);
   c.estimate_ns = c.second_ns = std::numeric_limits<double>::max();

@@ -133,6 +133,39 @@ constexpr definition table[] = {
      "What a fabric cannot do falls back to getcqe, what no fabric reaches to stream"},
     {"RMA_POLLED_END", "auto", form::words, "auto|assume",
      "assume: the last byte of a transfer comes last, also where the network (verbs) does not promise it"},
+    {"RMA_COLL_BARRIER", "auto", form::words, "auto|dissemination|linear|binomial|recursive-doubling|hierarchical",
+     "algorithm of ibarrier, and of barriers that are started again; auto: the least that is expected from the "
+     "network's costs"},
+    {"RMA_COLL_BROADCAST", "auto", form::words,
+     "auto|release-gather|binomial|linear|scatter-allgather|chain|hierarchical",
+     "algorithm of broadcasts; auto: the least that is expected from the network's costs"},
+    {"RMA_COLL_REDUCE", "auto", form::words, "auto|release-gather|binomial|linear|rabenseifner|hierarchical",
+     "algorithm of reductions to a root; auto: the least that is expected from the network's costs"},
+    {"RMA_COLL_ALLREDUCE", "auto", form::words,
+     "auto|flat|direct|recursive-doubling|linear|binomial|ring|rabenseifner|circulant|hierarchical",
+     "algorithm of reductions for all; auto: the least that is expected from the network's costs"},
+    {"RMA_COLL_REDUCE_SCATTER", "auto", form::words, "auto|pairwise|linear|ring|recursive-halving|circulant",
+     "algorithm of reductions of which each rank gets a block; auto: the least that is expected from the network's "
+     "costs"},
+    {"RMA_COLL_SCAN", "auto", form::words, "auto|recursive-doubling|linear",
+     "algorithm of prefix reductions; auto: the least that is expected from the network's costs"},
+    {"RMA_COLL_EXSCAN", "auto", form::words, "auto|recursive-doubling|linear",
+     "algorithm of prefix reductions without the rank's own part; auto: the least that is expected from the network's "
+     "costs"},
+    {"RMA_COLL_GATHER", "auto", form::words, "auto|linear|binomial",
+     "algorithm of gathers to a root; auto: the least that is expected from the network's costs"},
+    {"RMA_COLL_SCATTER", "auto", form::words, "auto|linear|binomial",
+     "algorithm of scatters from a root; auto: the least that is expected from the network's costs"},
+    {"RMA_COLL_ALLGATHER", "auto", form::words, "auto|ring|linear|bruck|recursive-doubling|circulant",
+     "algorithm of gathers for all; auto: the least that is expected from the network's costs"},
+    {"RMA_COLL_ALLTOALL", "auto", form::words, "auto|pairwise|linear|bruck",
+     "algorithm of exchanges of all with all; auto: the least that is expected from the network's costs"},
+    {"RMA_COLL_REPRODUCIBLE", "0", form::words, "0|1",
+     "reductions combine by one tree over the team's ranks: the same bits whatever the algorithm and the nodes"},
+    {"RMA_NBC_PROGRESS", "none", form::words, "none|test-on-init|wait-on-send|start-all|thread",
+     "what the start of a non-blocking collective does beside: looks once for what has come; waits a little for each "
+     "of "
+     "its sends, or once for all of them; thread: nothing, a progress thread moves it on"},
     {"RMA_LOCK", "auto", form::words, "auto|auto:deferred|two-sided|two-sided:deferred|network|cpu|hybrid",
      "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else for "
      "each epoch what has cost least; deferred: a lock may be taken after lock() has returned, as late as by unlock"},
@@ -274,7 +307,7 @@ settings::settings(const Config& config) : from_rank_0_(config.from_rank_0), one
 
 // A launcher's rank, unless somebody else has said what it is. PMI-2 has to be asked for: MPI may be using it.
 void settings::take_launcher() {
-  const auto told = [&](knob k) { return values_[static_cast<std::size_t>(k)].origin != "default"; };
+  const auto told = [&](knob k) { return values_[static_cast<std::size_t>(k)].origin != std::string_view("default"); };
   const bool by_pmix = std::getenv("PMIX_NAMESPACE") != nullptr && std::getenv("PMIX_RANK") != nullptr;
   if (by_pmix && !told(knob::boot) && !told(knob::rank) && !told(knob::size))
     set(static_cast<std::size_t>(knob::boot), "pmix", "environment");

@@ -57,6 +57,19 @@ enum class knob : std::uint8_t {
   ring_slots,
   rendezvous,
   polled_end,
+  coll_barrier,
+  coll_broadcast,
+  coll_reduce,
+  coll_allreduce,
+  coll_reduce_scatter,
+  coll_scan,
+  coll_exscan,
+  coll_gather,
+  coll_scatter,
+  coll_allgather,
+  coll_alltoall,
+  coll_reproducible,
+  nbc_progress,
   lock,
   lock_network,
   lock_home,
@@ -89,7 +102,7 @@ class settings {
   struct entry {
     std::string value;
     std::uint64_t number = 0;
-    std::string origin;
+    const char* origin = "";  ///< a literal
   };
   void take_launcher();
   void set(std::size_t index, std::string value, const char* origin);

@@ -79,6 +79,11 @@ class messenger {
   /// Starts a receive of a message that was held; as `receive`.
   status receive_held(receive_operation& op, unexpected_message& m) noexcept;
   void discard(unexpected_message& m) noexcept;
+  /// Calls `visit(key, bytes)` for each message that no receive has asked for, in the order of their coming.
+  template <class Visit>
+  void for_each_unexpected(Visit&& visit) {
+    unexpected_.for_each([&](unexpected_message& m) { visit(std::as_const(m.key), m.bytes); });
+  }
   /// Memory that messages take which no receive has asked for yet, and the most that all other ranks together may make
   /// it.
   [[nodiscard]] std::size_t unexpected_bytes() const noexcept { return unexpected_.reserved_bytes(); }

@@ -12,6 +12,7 @@
 #include <string>
 
 #include "channel/call_scope.hpp"
+#include "coll/machine.hpp"
 #include "fabric/tuning.hpp"
 #include "p2p/messenger.hpp"
 #include "runtime/message_node.hpp"
@@ -58,6 +59,7 @@ runtime_core::runtime_core(const Config& wanted)
       nodes(std::make_unique<message_nodes>()),
       messages(std::make_unique<messenger>(*ctx)),
       syncs(std::make_unique<synchronisation>(*ops)),
+      collectives(std::make_shared<coll::machine>(*ctx, *messages)),
       revoked(std::make_unique<revocations>(*ctx, *ops)),
       intranode(config.on(knob::intranode)),
       exceptions(std::uncaught_exceptions()),
@@ -69,7 +71,7 @@ runtime_core::runtime_core(const Config& wanted)
   around->begin();
   where.node->ranks_are_there();
   if (where.wide != nullptr) where.wide->ranks_are_there();
-  if (config.on(knob::progress_thread)) ctx->start_progress_thread();
+  if (config.on(knob::progress_thread) || config.is(knob::nbc_progress, "thread")) ctx->start_progress_thread();
 }
 
 // Left by an exception, the rank leaves as if it had died: the others get peer_failed instead of waiting for it.

@@ -33,6 +33,9 @@ namespace rma::detail {
 class messenger;
 class message_nodes;
 class synchronisation;
+namespace coll {
+class machine;
+}
 
 /// Part of this rank's segment that both ends of a copy reach, made when it is first held (xfer/staging.hpp).
 struct stage_memory {
@@ -64,6 +67,7 @@ struct runtime_core {
   std::unique_ptr<message_nodes> nodes;
   std::unique_ptr<messenger> messages;
   std::unique_ptr<synchronisation> syncs;
+  std::shared_ptr<coll::machine> collectives;
   std::unique_ptr<revocations> revoked;
   stage_memory stage;
   copy_records copies;

@@ -55,8 +55,9 @@ team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_i
 team_core::~team_core() {
   if (rt->forked()) return;
   rt->messages->forget_team(id);
+  collectives.reset();
   rt->revoked->remove(*this);
-  if (has_lines) drop(id, {{{lines_offset, sizeof(barrier_lines)}, {}}});
+  if (has_lines) drop(id, {{{lines_offset, sizeof(barrier_lines) + memory_lines::all_bytes(size)}, {}}});
 }
 
 void team_core::drop(std::uint64_t object_id, const std::array<segment_part, 2>& parts) const {
@@ -66,7 +67,8 @@ void team_core::drop(std::uint64_t object_id, const std::array<segment_part, 2>&
 void team_core::make_lines(const std::source_location& where) {
   if (!one_node || size == 1) return;
   rt->reap_dropped();
-  const placement at = allocate(sizeof(barrier_lines), sizeof(barrier_lines), sizeof(barrier_lines), 4096);
+  const std::size_t bytes = sizeof(barrier_lines) + memory_lines::all_bytes(size);
+  const placement at = allocate(bytes, bytes, bytes, 4096);
   if (at.result == status::out_of_memory)
     throw Error(at.result, "no room in the segments for a team's barrier; raise RMA_SEGMENT_BYTES", -1, where);
   if (!ok(at.result)) raise_team(*this, "the making of a team", at.result, where);
@@ -204,42 +206,6 @@ status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noe
   }
   const status told = broadcast({all, fits == status::done ? bytes * static_cast<std::size_t>(size) : 0}, 0);
   return fits != status::done ? fits : told;
-}
-
-// In each round to the member so far ahead, and from the one so far behind. A list of the wrong length goes out as
-// empty messages; and if members differ in size, each has another one that does: all get to know.
-status team_core::alltoall(std::span<const std::byte> mine, std::size_t bytes, std::byte* all) noexcept {
-  if (const status s = lost_member(); s != status::done) return s;
-  const std::uint64_t turn = ++sequence;
-  const bool fits = mine.size() == bytes * static_cast<std::size_t>(size);
-  const auto place_of = [&](int r) noexcept { return static_cast<std::size_t>(r) * bytes; };
-  status result = fits ? status::done : status::bad_size;
-  if (fits) std::memcpy(all + place_of(rank), mine.data() + place_of(rank), bytes);
-  for (int ahead = 1; ahead < size; ++ahead) {
-    const int to = (rank + ahead) % size;
-    const int from = (rank + size - ahead) % size;
-    rt->mail->send(world_rank(to), id, turn, tag_up, fits ? mine.subspan(place_of(to), bytes) : mine.first(0));
-    const status s = rt->mail->receive({id, turn, tag_up, world_rank(from)}, {all + place_of(from), bytes},
-                                       [this]() noexcept { return lost_member(); });
-    if (s == status::bad_size) result = s;
-    if (s != status::done && s != status::bad_size) return s;
-  }
-  return result;
-}
-
-status team_core::scan(void* data, std::size_t count, element type, operation op, bool with_own) noexcept {
-  const bool fits = defined_for(op, type);
-  if (!fits) count = 0;
-  const std::size_t bytes = count * bytes_of(type);
-  std::vector<std::byte> all(bytes * static_cast<std::size_t>(size));
-  const status s = allgather({static_cast<const std::byte*>(data), bytes}, all.data());
-  if (!fits && (s == status::done || s == status::bad_size)) return status::bad_type;
-  const int behind = with_own ? rank + 1 : rank;  // the first that is left out
-  if (s != status::done || behind == 0 || bytes == 0) return s;
-  std::memcpy(data, all.data(), bytes);
-  const auto combine = combiner(op, type);
-  for (int r = 1; r < behind; ++r) combine(data, all.data() + static_cast<std::size_t>(r) * bytes, count);
-  return s;
 }
 
 // Member 0 tells each other one what has become of it. Who hears of a death before that waits on for a while: the word

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a Team is made of, and the small collectives that set-up needs.
+/// What a Team is made of, and the small collectives that the making of teams and windows needs: those of users are in
+/// coll.
 #pragma once
 
 #include <array>
@@ -9,15 +10,21 @@
 #include <map>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "channel/dissemination.hpp"
 #include "channel/node_barrier.hpp"
 #include "rma/operation.hpp"
 #include "rma/team.hpp"
+#include "runtime/memory_lines.hpp"
 #include "runtime/runtime_core.hpp"
 
 namespace rma::detail {
+
+namespace coll {
+class team_state;
+}
 
 /// A team and those that have come out of it by shrink(). A death in the middle of that may leave some survivors with
 /// the new team and others without: they meet again, since all count the dead of the first one.
@@ -44,9 +51,10 @@ struct team_core : std::enable_shared_from_this<team_core> {
   std::shared_ptr<descent> line{};  ///< null before the first shrink()
   node_barrier fast;                ///< valid if one_node
   dissemination::seat far_seat;     ///< of the barrier otherwise
-  std::size_t lines_offset = 0;     ///< of the barrier's lines, in every member's segment
+  std::size_t lines_offset = 0;     ///< of the barrier's lines, and those of collectives, in every member's segment
   bool has_lines = false;
-  std::atomic<bool> revoked = false;  ///< see revocations.hpp
+  std::shared_ptr<coll::team_state> collectives{};  ///< null before the first
+  std::atomic<bool> revoked = false;                ///< see revocations.hpp
   int watched = -1;  ///< while this one is being made: a rank of the world whose death may keep members from coming
 
   /// An empty list of ranks means the world.
@@ -58,6 +66,12 @@ struct team_core : std::enable_shared_from_this<team_core> {
   /// Index on this node of a member, or -1.
   [[nodiscard]] int place(int r) const noexcept {
     return r >= first && r < first + mapped ? places[static_cast<std::size_t>(r - first)] : -1;
+  }
+  /// Of members that share memory; null where a team has none.
+  [[nodiscard]] memory_lines* memory_lines_of(int r) const noexcept {
+    if (!has_lines || !rt->intranode || size > memory_lines::members_max) return nullptr;
+    std::byte* const segment = rt->board->segment(static_cast<std::size_t>(place(r)));
+    return reinterpret_cast<memory_lines*>(segment + lines_offset + sizeof(barrier_lines));
   }
   /// `revoked` if it is.
   [[nodiscard]] status revocation() const noexcept {
@@ -78,11 +92,7 @@ struct team_core : std::enable_shared_from_this<team_core> {
   status reduce_to_first(void* data, std::size_t count, element type, operation op) noexcept;
   status allreduce(void* data, std::size_t count, element type, operation op) noexcept;
   status allgather(std::span<const std::byte> mine, std::byte* all) noexcept;
-  /// `bytes` for each member. `mine` that is not as long as that makes it bad_size everywhere.
-  status alltoall(std::span<const std::byte> mine, std::size_t bytes, std::byte* all) noexcept;
-  /// `data` becomes what those before this one, and it itself if `with_own`, combine to; of none it stays.
-  status scan(void* data, std::size_t count, element type, operation op, bool with_own) noexcept;
-  /// The same, but it ends alike on all survivors, unless it is member 0 that dies in it.
+  /// An allgather that ends alike on all survivors, unless it is member 0 that dies in it.
   status allgather_alike(std::span<const std::byte> mine, std::byte* all) noexcept;
   status barrier() noexcept;
   /// By messages, for any fabric. The seat belongs to the barrier of that name, and all members pass it in turn.
@@ -130,6 +140,8 @@ inline constexpr const char* wrong_thread_remedy =
     "only the thread that made the Runtime may call; RMA_THREADS=serialized lets others, and multiple several at once";
 
 /// Throws rma::Error for a failed team call.
-[[noreturn]] void raise_team(const team_core& team, const char* call, status code, const std::source_location& where);
+/// `why`: what is known of it beside the code.
+[[noreturn]] void raise_team(const team_core& team, const char* call, status code, const std::source_location& where,
+                             const std::string& why = {});
 
 }  // namespace rma::detail

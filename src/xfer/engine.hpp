@@ -21,6 +21,7 @@
 #include "channel/immediate.hpp"
 #include "rma/detail/view.hpp"
 #include "rma/layout.hpp"
+#include "xfer/awaited.hpp"
 #include "xfer/operation_record.hpp"
 #include "xfer/sync_task.hpp"
 
@@ -39,6 +40,7 @@ struct request_node {
   engine* owner = nullptr;  ///< null if the node is free, or outlives its engine
   operation_record* operation = nullptr;
   std::unique_ptr<sync_task> task{};  ///< instead of it
+  awaited* outside = nullptr;         ///< or this
   std::uint64_t window = 0;           ///< its id
   int rank = -1;                      ///< of the target, in the world
   status ended = status::not_yet;     ///< of the task; of any, when the engine is gone
@@ -48,7 +50,7 @@ struct request_node {
   /// What it lies in, once the engine is gone; `ended` says the rest.
   std::shared_ptr<std::deque<request_node>> kept{};
 };
-static_assert(sizeof(request_node) <= 64);
+static_assert(sizeof(request_node) <= 72);
 
 /// Whether this thread may: `wrong_thread` else.
 status may_ask(const request_node& node) noexcept;
@@ -111,6 +113,7 @@ class engine {
   void stop_advancing(const request_node& node) noexcept;
   /// A synchronisation has ended so. The caller is alone in the window, and does not hold the progress lock.
   status end_task(request_node& node, window_core& w, status s) noexcept;
+  request_node* new_request(awaited& what);
   void free_request(request_node* node) noexcept;
   /// A fresh record with one piece, which stands for the posting. Set `detached` before the first piece is posted.
   operation_record& new_operation() {

@@ -31,11 +31,12 @@ engine::~engine() {
       node.task->forget_window();
       node.task.reset();
     } else if (node.ended == status::not_yet) {
-      node.ended = state_of_operation(node);
+      node.ended = node.outside != nullptr ? node.outside->state() : state_of_operation(node);
     }
     if (node.ended == status::not_yet) node.ended = status::window_freed;
     node.owner = nullptr;
     node.operation = nullptr;
+    node.outside = nullptr;
     node.kept = requests_;
   }
 }
@@ -78,6 +79,14 @@ request_node* engine::new_request(const window_core& w, std::unique_ptr<sync_tas
   return node;
 }
 
+request_node* engine::new_request(awaited& what) {
+  request_node* const node = take_request();
+  node->outside = &what;
+  node->window = 0;
+  node->rank = -1;
+  return node;
+}
+
 // A request that is dropped before its time leaves the operation to itself.
 void engine::free_request(request_node* node) noexcept {
   if (operation_record* const op = std::exchange(node->operation, nullptr); op != nullptr) {
@@ -88,6 +97,7 @@ void engine::free_request(request_node* node) noexcept {
       op->detached = true;
     }
   }
+  if (awaited* const left = std::exchange(node->outside, nullptr); left != nullptr) left->release();
   node->task.reset();
   node->owner = nullptr;
   node->next_free = free_requests_;
@@ -227,8 +237,34 @@ status wait_task(request_node& node) noexcept {
 
 }  // namespace
 
+namespace {
+
+/// Of a message or a collective. What came before the news of a death counts.
+status state_outside(request_node& node) noexcept {
+  status s = node.outside->state();
+  if (s != status::not_yet) return s;
+  const status lost = node.outside->failed();
+  if (lost == status::done) return status::not_yet;
+  (void)node.owner->ctx().progress();
+  s = node.outside->state();
+  if (s != status::not_yet) return s;
+  node.outside->give_up(lost);
+  return node.outside->state();
+}
+
+status wait_outside(request_node& node) noexcept {
+  awaited& what = *node.outside;
+  const status s = node.owner->ctx().wait_until([&]() noexcept { return what.state() != status::not_yet; },
+                                                [&]() noexcept { return what.failed(); });
+  return s == status::done ? what.state() : state_outside(node);
+}
+
+}  // namespace
+
 status request_state(request_node& node) noexcept {
   if (node.owner == nullptr) return node.ended;
+  if (node.outside != nullptr) return state_outside(node);
+  if (node.task == nullptr && node.operation == nullptr) return node.ended;  // what it was for is gone
   if (node.task != nullptr) return step(node);
   if (const status s = state_of_operation(node); s != status::not_yet) return s;
   if (!node.operation->by_message) return status::not_yet;  // the fabric ends it, by an error if need be
@@ -281,6 +317,16 @@ status wait_request(request_node*& node) noexcept {
     return s;
   }
   const named_wait in(n.owner->ctx(), "a wait for a request");
+  if (n.outside != nullptr) {
+    s = wait_outside(n);
+    if (ok(s)) release(node);
+    return s;
+  }
+  if (n.task == nullptr && n.operation == nullptr) {  // what it was for is gone
+    s = n.ended;
+    if (ok(s)) release(node);
+    return s;
+  }
   if (n.task != nullptr) {
     s = wait_task(n);
     if (ok(s)) release(node);

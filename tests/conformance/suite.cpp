@@ -218,9 +218,9 @@ std::size_t context::rounds(std::size_t normal, std::size_t least) const noexcep
   return std::max({std::size_t{1}, rounds(normal), scaled});
 }
 
-bool context::sampled() noexcept {
-  return effort_percent_ >= enough_percent || common_random_() % enough_percent < effort_percent_;
-}
+bool context::thorough() const noexcept { return effort_percent_ >= enough_percent; }
+
+bool context::sampled() noexcept { return thorough() || common_random_() % enough_percent < effort_percent_; }
 
 void context::pause(unsigned tries) {
   runtime_->progress();

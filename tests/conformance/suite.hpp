@@ -98,6 +98,8 @@ class context {
   /// For each entry of a table that a case goes through: whether to take it. All of them, but with an effort below 10
   /// percent a sample, in proportion, of the seed's. Every rank asks, and gets the same answer.
   [[nodiscard]] bool sampled() noexcept;
+  /// False with an effort below 10 percent: a case may choose from its table itself.
+  [[nodiscard]] bool thorough() const noexcept;
   /// True if ranks need not take turns on the processors.
   [[nodiscard]] bool processor_for_each() const noexcept;
   /// True if ranks are threads of one process: what belongs to a process (memory use) is then everybody's.

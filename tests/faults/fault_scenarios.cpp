@@ -2,8 +2,11 @@
 // Where the victim is when it dies, and where the others are.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "fault_stage.hpp"
 
@@ -133,6 +136,50 @@ void sleep_in_allreduce(stage& on) {
 void sleep_in_allocate(stage& on) {
   on.ready(on.victim);
   on.must_be_told("allocate", [&] { (void)rma::Window<int>::allocate(on.world, 100); });
+}
+
+/// Collectives of all kinds and sizes, several under way; the same on all ranks.
+struct collective_storm {
+  std::vector<std::uint64_t> small, large, all, some;
+  explicit collective_storm(const stage& on)
+      : small(4), large(20000), all(4 * static_cast<std::size_t>(on.size())), some(large.size()) {}
+  void turn(stage& on) {
+    std::vector<rma::Request> under_way;
+    under_way.push_back(on.world.iallreduce(std::span(large), rma::max));
+    under_way.push_back(on.world.ialltoall(std::span(all), std::span(all)));
+    under_way.push_back(on.world.ibroadcast(std::span(some), on.home));
+    on.world.allreduce(std::span(small), rma::max);
+    under_way.push_back(on.world.ibarrier());
+    rma::wait_all(under_way);
+  }
+};
+
+void die_in_collectives(stage& on) {
+  collective_storm storm(on);
+  for (std::uint64_t left = on.seed % 23; left > 0; --left) storm.turn(on);
+  const rma::Request begun = on.world.iallreduce(std::span(storm.large), rma::max);
+  on.die();
+}
+
+// Who has been told may use its buffers again: nothing of what failed is written there any more.
+void collectives_with_dead(stage& on) {
+  collective_storm storm(on);
+  on.must_be_told("on a team of", [&] {  // behind whichever call it is
+    for (;;) storm.turn(on);
+  });
+  constexpr std::uint64_t mark = 0x5a5a5a5a5a5a5a5a;
+  for (auto* const each : {&storm.small, &storm.large, &storm.all, &storm.some})
+    std::fill(each->begin(), each->end(), mark);
+  rma::Team rest = on.world.shrink();
+  for (int i = 0; i < 50; ++i) {
+    std::vector<std::uint64_t> sums(3000, 1);
+    rest.iallreduce(std::span(sums), rma::sum).wait();
+    if (sums.back() != static_cast<std::uint64_t>(rest.size())) on.wrong("allreduce after shrink");
+  }
+  for (const auto* const each : {&storm.small, &storm.large, &storm.all, &storm.some}) {
+    if (std::any_of(each->begin(), each->end(), [](std::uint64_t v) { return v != mark; }))
+      on.wrong("a buffer of a failed collective was written later");
+  }
 }
 
 // ---- the others wait for something that only the victim can do
@@ -306,6 +353,7 @@ constexpr scenario table[] = {
     {"inside_barrier", inside_barrier, barrier_with_dead},
     {"outside_barrier", die_outside, sleep_in_barrier},
     {"allreduce", die_outside, sleep_in_allreduce},
+    {"collectives", die_in_collectives, collectives_with_dead},
     {"allocate", die_outside, sleep_in_allocate},
     {"signal", die_outside, sleep_for_signal},
     {"any_signal", die_outside, sleep_for_any_signal},

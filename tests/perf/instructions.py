@@ -32,6 +32,8 @@ LIMITS = {
         "put": 22, "flush": 16, "fetch_and_op": 30, "lock_unlock": 70, "lock_scope": 75, "lock_all_put": 200,
         "put_rows": 270,
     },
+    # A start of a shape that has been started before, and its end, besides messages.
+    "collective_instructions": {"ibarrier": 760, "iallreduce": 880, "ialltoall": 900, "persistent": 440},
     "registration_instructions": {"same_buffer": 95, "other_buffer": 180},
     # Both sides of a message; what is posted besides makes no difference.
     "message_instructions": {"send_recv": 1950, "unexpected": 1800, "among_10": 1950, "among_100000": 1950},

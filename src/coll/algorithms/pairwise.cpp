@@ -13,12 +13,17 @@ void alltoall(const shape& s, Schedule& to) {
     for (int r = 0; r < s.size; ++r) to.copy(output(sent.offset(r)), source + sent.offset(r), sent.size(r));
     to.round();
   }
-  to.copy(source + sent.offset(s.rank), output(s.received.offset(s.rank)), s.received.size(s.rank));
+  const auto own = [&] {
+    to.copy(source + sent.offset(s.rank), output(s.received.offset(s.rank)), s.received.size(s.rank));
+  };
+  if (s.size == 1) own();
   for (int k = 1; k < s.size; ++k) {
     const int above = (s.rank + k) % s.size;
     const int below = (s.rank + s.size - k) % s.size;
     to.recv(output(s.received.offset(below)), s.received.size(below), below);
-    to.send(source + sent.offset(above), sent.size(above), above).round();
+    to.send(source + sent.offset(above), sent.size(above), above);
+    if (k == 1) own();  // while the first messages are under way
+    to.round();
   }
 }
 

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a member gives to a collective, whatever the types of its buffers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "rma/error.hpp"
+#include "rma/layout.hpp"
+#include "rma/operation.hpp"
+
+namespace rma {
+
+class Schedule;
+
+/// A user's operator on vectors of T: `of<T>(f)` with f(left, right) -> T, which lives until the collective is over and
+/// may be called by any thread that makes progress, not twice at a time. Members give the same operator; it is
+/// associative, and combined in rank order unless it is said to commute.
+class UserOperation {
+ public:
+  template <class T, class F>
+  [[nodiscard]] static UserOperation of(F& f, bool commutes = false) noexcept {
+    UserOperation made;
+    made.self_ = const_cast<void*>(static_cast<const void*>(&f));
+    made.element_bytes_ = sizeof(T);
+    made.commutes_ = commutes;
+    made.apply_ = [](void* self, void* into, const void* from, std::size_t count, bool from_is_left) {
+      auto& call = *static_cast<F*>(self);
+      auto* const a = static_cast<T*>(into);
+      const auto* const b = static_cast<const T*>(from);
+      for (std::size_t i = 0; i < count; ++i) a[i] = from_is_left ? call(b[i], a[i]) : call(a[i], b[i]);
+    };
+    return made;
+  }
+  [[nodiscard]] bool commutes() const noexcept { return commutes_; }
+  [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
+  /// into[i] = into[i] op from[i], or the other way round.
+  void apply(void* into, const void* from, std::size_t count, bool from_is_left) const {
+    apply_(self_, into, from, count, from_is_left);
+  }
+  [[nodiscard]] explicit operator bool() const noexcept { return apply_ != nullptr; }
+
+ private:
+  void* self_ = nullptr;
+  void (*apply_)(void*, void*, const void*, std::size_t, bool) = nullptr;
+  std::size_t element_bytes_ = 1;
+  bool commutes_ = true;
+};
+
+namespace detail {
+
+/// Collectives that have algorithms. The v and w forms are the same with blocks of different sizes.
+enum class collective : std::uint8_t {
+  barrier,
+  broadcast,
+  reduce,
+  allreduce,
+  reduce_scatter,
+  scan,
+  exscan,
+  gather,
+  scatter,
+  allgather,
+  alltoall,
+  neighbor_allgather,
+  neighbor_alltoall,
+  schedule,  ///< a user's own
+  count_
+};
+
+/// One side's blocks, one for each member (of a neighbourhood: for each neighbour).
+struct collective_blocks {
+  std::size_t each_bytes = 0;
+  std::span<const std::size_t> sizes{};    ///< in units; empty: all `each_bytes`
+  std::span<const std::size_t> offsets{};  ///< in units; empty: one behind the other
+  std::size_t unit_bytes = 1;
+};
+
+/// `count` copies of a layout in a row, or given layouts at given offsets, stand for contiguous bytes.
+struct collective_shape {
+  const Layout* one = nullptr;
+  std::size_t count = 1;
+  std::span<const Layout> several{};
+  std::span<const std::ptrdiff_t> offsets{};
+  [[nodiscard]] bool given() const noexcept { return one != nullptr || !several.empty(); }
+};
+
+struct collective_call {
+  collective what = collective::barrier;
+  const char* name = "barrier";  ///< a literal
+  const void* in = nullptr;
+  void* out = nullptr;
+  std::size_t bytes = 0;  ///< of the vector
+  element type = element::u8;
+  operation op = operation::no_op;
+  UserOperation user{};
+  int root = 0;
+  bool combines = false;
+  bool varied = false;
+  bool in_place = false;
+  collective_blocks sent{};
+  collective_blocks received{};
+  std::span<const int> sources{};
+  std::span<const int> targets{};
+  collective_shape in_shape{};
+  collective_shape out_shape{};
+  status wrong = status::done;  ///< what this member's arguments are, if not right: the others are told
+  const Schedule* schedule = nullptr;
+};
+
+}  // namespace detail
+}  // namespace rma

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Collectives: from a call that has been described to a request.
+#include <algorithm>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "channel/call_scope.hpp"
+#include "coll/machine.hpp"
+#include "coll/team_state.hpp"
+#include "rma/collectives.hpp"
+#include "rma/team.hpp"
+#include "runtime/team_core.hpp"
+#include "xfer/engine.hpp"
+
+namespace rma {
+namespace {
+
+using detail::coll::running;
+using detail::coll::start_progress;
+
+detail::coll::team_state& state_of(detail::team_core& team) {
+  if (team.collectives == nullptr)
+    team.collectives = std::make_shared<detail::coll::team_state>(*team.rt->collectives, team);
+  return *team.collectives;
+}
+
+/// This member may start one, and all others are there. A rank that is no member is a mistake that others cannot make
+/// up for: nothing happens.
+status may_start(detail::team_core& team, status wrong = status::done) noexcept {
+  if (wrong == status::bad_rank) return wrong;
+  const status may = team.rt->ctx->check_caller();
+  return may != status::done ? may : team.lost_member();
+}
+
+/// What RMA_NBC_PROGRESS says of a start, without the lock.
+void progress_of_start(detail::context& ctx, running& r, start_progress how) noexcept {
+  constexpr std::int64_t patience_ns = 5'000;  // about what the paper found a send to cost
+  if (how == start_progress::test_on_init) {
+    (void)ctx.progress();
+    return;
+  }
+  const std::int64_t times = how == start_progress::wait_on_send ? std::max<std::int64_t>(r.sends_started(), 1) : 1;
+  const std::int64_t until_ns = ctx.around().now_ns() + times * patience_ns;
+  const auto sent = [&]() noexcept {
+    const std::lock_guard guard(ctx.lock());
+    return r.over() || r.sends_over();
+  };
+  while (!sent() && ctx.around().now_ns() < until_ns) (void)ctx.progress();
+}
+
+/// The root, where there is one; else -1.
+int target_of(const detail::collective_call& c) noexcept {
+  using kind = detail::collective;
+  const bool rooted =
+      c.what == kind::broadcast || c.what == kind::reduce || c.what == kind::gather || c.what == kind::scatter;
+  return rooted ? c.root : -1;
+}
+
+/// One event of the trace: a blocking call, or a start.
+class traced {
+ public:
+  traced(detail::team_core& team, const detail::collective_call& call) noexcept
+      : core_(*team.rt), call_(call), begin_ns_(core_.trace == nullptr ? 0 : core_.around->now_ns()) {}
+  void end(std::string_view algorithm, std::string_view why) const noexcept {
+    if (core_.trace == nullptr) [[likely]]
+      return;
+    const std::size_t bytes = std::max({call_.bytes, call_.sent.each_bytes, call_.received.each_bytes});
+    core_.trace->add({call_.name, "", target_of(call_), bytes, algorithm, why, begin_ns_, core_.around->now_ns()});
+  }
+  void end(running& r) const noexcept {
+    if (core_.trace == nullptr) [[likely]]
+      return;
+    const auto* const chosen = r.of().chosen;
+    end(chosen == nullptr ? "schedule" : chosen->name, r.of().reason);
+  }
+
+ private:
+  detail::runtime_core& core_;
+  const detail::collective_call& call_;
+  std::int64_t begin_ns_;
+};
+
+/// Waits for its end, and gives it back; `why` gets the text of a failure, if it is wanted.
+status finish_call(detail::context& ctx, running& r, std::string* why) noexcept {
+  if (!r.over()) {
+    // Ranks that share a core take turns without a sleep: what is looked for before one is looked for here, too.
+    constexpr std::uint32_t looks_between = 4096;
+    std::uint32_t looks = 0;
+    const auto over = [&]() noexcept {
+      if (++looks % looks_between == 0 && !r.over()) {
+        const std::lock_guard guard(ctx.lock());
+        r.look_at_team();
+      }
+      return r.over();
+    };
+    const status s = ctx.wait_for_message(over, [&]() noexcept { return r.failed(); });
+    if (s != status::done) r.give_up(s);
+  }
+  if (why != nullptr && !ok(r.state())) r.wait_for_place();
+  const std::lock_guard guard(ctx.lock());
+  const status s = r.state();
+  if (!ok(s) && why != nullptr) *why = r.why();
+  r.release();
+  return s;
+}
+
+// Before the first one whose algorithm depends on it, on a team of several nodes: members tell each other where they
+// are.
+status learn_nodes(detail::team_core& team, detail::coll::team_state& state, const detail::collective_call& call,
+                   bool may_wait) noexcept {
+  if (!state.needs_nodes(call, may_wait)) return status::done;
+  int mine = team.rank;
+  for (int r = team.first + team.mapped - 1; team.rt->intranode && r >= team.first; --r) {
+    if (team.place(r) >= 0) mine = r;
+  }
+  std::vector<int> nodes(static_cast<std::size_t>(team.size));
+  detail::collective_call exchange;
+  exchange.what = detail::collective::allgather;
+  exchange.name = "allgather of nodes";
+  exchange.in = &mine;
+  exchange.out = nodes.data();
+  exchange.received.each_bytes = sizeof mine;
+  running* r = nullptr;
+  {
+    const std::lock_guard guard(team.rt->ctx->lock());
+    r = &state.start(exchange, std::source_location::current());
+  }
+  const status s = finish_call(*team.rt->ctx, *r, nullptr);
+  if (s == status::done) state.set_nodes(std::move(nodes));
+  return s;
+}
+
+/// Runs it to its end; `why` gets the text of a failure, if it is wanted.
+status run_call(detail::team_core& team, const detail::collective_call& call, const std::source_location& where,
+                std::string* why) noexcept {
+  detail::context& ctx = *team.rt->ctx;
+  const detail::call_scope in(ctx, call.name, target_of(call));
+  if (const status s = may_start(team, call.wrong); s != status::done) return s;
+  detail::coll::team_state& state = state_of(team);
+  if (const status s = learn_nodes(team, state, call, true); s != status::done) return s;
+  const traced event(team, call);
+  if (state.in_memory(call)) {
+    const status s = state.run_in_memory(call, where, why);
+    event.end("memory", "all members share memory");
+    return s;
+  }
+  running* r = nullptr;
+  {
+    const std::lock_guard guard(ctx.lock());
+    r = &state.start(call, where);
+  }
+  detail::coll::plan& used = r->of();
+  const status s = finish_call(ctx, *r, why);
+  event.end(used.chosen == nullptr ? "none" : used.chosen->name, used.reason);
+  return s;
+}
+
+/// The caller holds the lock.
+Request request_of(detail::team_core& team, running& r) {
+  if (r.state() == status::done) {  // at once: nothing is left to wait for
+    r.release();
+    return Request(nullptr);
+  }
+  detail::request_node* const node = team.rt->ops->new_request(r);
+  r.set_request(node);
+  r.set_awaited(false);
+  return Request(node);
+}
+
+/// Starts it by `start`, which returns its record, under the lock.
+template <class Start>
+void start_with(detail::team_core& team, Request& made, Start&& start) {
+  detail::context& ctx = *team.rt->ctx;
+  const start_progress how = team.rt->collectives->progress_of_start();
+  std::unique_lock guard(ctx.lock());
+  running& r = start();
+  if (how != start_progress::none) [[unlikely]] {
+    guard.unlock();
+    progress_of_start(ctx, r, how);
+    guard.lock();
+  }
+  made = request_of(team, r);
+}
+
+status start_call(detail::team_core& team, const detail::collective_call& call, const std::source_location& where,
+                  Request& made) noexcept {
+  detail::context& ctx = *team.rt->ctx;
+  const detail::call_scope in(ctx, call.name, target_of(call));
+  if (const status s = may_start(team, call.wrong); s != status::done) return s;
+  detail::coll::team_state& state = state_of(team);
+  if (const status s = learn_nodes(team, state, call, false); s != status::done) return s;
+  const traced event(team, call);
+  start_with(team, made, [&]() -> running& {
+    running& r = state.start(call, where);
+    event.end(r);
+    return r;
+  });
+  return status::done;
+}
+
+}  // namespace
+
+int TeamBase::rank() const noexcept { return core_->rank; }
+int TeamBase::size() const noexcept { return core_->size; }
+
+void TeamBase::run(const described& what, const source& where) {
+  std::string why;
+  const status s = run_call(*core_, what, where, &why);
+  if (!ok(s)) detail::raise_team(*core_, what.name, s, where, why);
+}
+
+status TeamBase::try_run(const described& what) noexcept { return run_call(*core_, what, source{}, nullptr); }
+
+Request TeamBase::start(const described& what, const source& where) {
+  Request made;
+  if (const status s = start_call(*core_, what, where, made); !ok(s)) detail::raise_team(*core_, what.name, s, where);
+  return made;
+}
+
+status TeamBase::try_start(const described& what, Request& made) noexcept {
+  return start_call(*core_, what, source{}, made);
+}
+
+Collective TeamBase::keep(const described& what, const source& where) {
+  status s = may_start(*core_, what.wrong);
+  detail::coll::team_state& state = state_of(*core_);
+  if (ok(s)) s = learn_nodes(*core_, state, what, true);
+  if (!ok(s)) detail::raise_team(*core_, what.name, s, where);
+  const std::lock_guard guard(core_->rt->ctx->lock());
+  Collective made;
+  made.core_ = core_;
+  made.kept_ = &state.keep(what, where);
+  return made;
+}
+
+// One that is under way is left to itself.
+void Collective::drop() noexcept {
+  if (kept_ == nullptr) return;
+  const std::lock_guard guard(core_->rt->ctx->lock());
+  running& r = *std::exchange(kept_, nullptr);
+  r.set_kept(false);
+  if (r.over() && r.request() == nullptr) core_->collectives->give_back(r);
+}
+
+Request Collective::start(std::source_location where) {
+  Request made;
+  const status s = try_start(made);
+  if (!ok(s)) detail::raise_team(*core_, "start of a persistent collective", s, where);
+  return made;
+}
+
+status Collective::try_start(Request& made) noexcept {
+  if (kept_ == nullptr) return status::bad_argument;
+  const detail::call_scope in(*core_->rt->ctx, kept_->call().name);
+  if (const status s = may_start(*core_); s != status::done) return s;
+  if (!kept_->over() || kept_->request() != nullptr) return status::bad_argument;
+  start_with(*core_, made, [this]() -> running& {
+    core_->collectives->start(*kept_);
+    return *kept_;
+  });
+  return status::done;
+}
+
+CollectiveDescriptions::described CollectiveDescriptions::of_schedule(const Schedule& schedule,
+                                                                      std::span<const std::byte> in,
+                                                                      std::span<std::byte> out, operation op,
+                                                                      element type) const noexcept {
+  described c = describe(kind::schedule, "schedule", in.data(), out.data());
+  c.schedule = &schedule;
+  c.op = op;
+  c.type = type;
+  c.combines = op != operation::no_op;
+  demand(c, schedule.bytes_of(Schedule::Buffer::input) <= in.size(), status::bad_size);
+  demand(c, schedule.bytes_of(Schedule::Buffer::output) <= out.size(), status::bad_size);
+  for (const Schedule::Step& s : schedule.steps()) {
+    const bool names_peer = s.peer >= 0;
+    demand(c, !names_peer || s.peer < size(), status::bad_rank);
+  }
+  return c;
+}
+
+}  // namespace rma

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Combining the elements of two operands, in the order of their ranks.
+#pragma once
+
+#include <cstddef>
+
+#include "rma/detail/collective_call.hpp"
+
+namespace rma::detail::coll {
+
+[[nodiscard]] inline std::size_t element_bytes_of(const collective_call& c) noexcept {
+  return c.user ? c.user.element_bytes() : c.combines ? bytes_of(c.type) : 1;
+}
+[[nodiscard]] inline bool commutes(const collective_call& c) noexcept {
+  return c.user ? c.user.commutes() : c.op != operation::replace && c.op != operation::no_op;
+}
+/// Its bits depend on the tree by which operands are combined.
+[[nodiscard]] inline bool inexact(const collective_call& c) noexcept {
+  const bool floating =
+      c.type == element::f32 || c.type == element::f64 || c.type == element::c32 || c.type == element::c64;
+  return c.combines && !c.user && floating && (c.op == operation::sum || c.op == operation::prod);
+}
+/// into = into op from, or from op into.
+void combine_elements(const collective_call& c, void* into, const void* from, std::size_t bytes,
+                      bool from_is_left) noexcept;
+
+}  // namespace rma::detail::coll

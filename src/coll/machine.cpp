@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coll/machine.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "coll/team_state.hpp"
+#include "core/settings.hpp"
+
+namespace rma::detail::coll {
+namespace {
+
+/// In front of the text.
+struct failure_message {
+  std::uint64_t team;
+  std::uint64_t turn;
+  std::int16_t why;
+  std::uint16_t text_bytes;
+  std::int32_t other;
+};
+constexpr std::size_t text_bytes_max = 256;
+
+constexpr std::pair<call, knob> settings_of_calls[] = {
+    {call::barrier, knob::coll_barrier},   {call::broadcast, knob::coll_broadcast},
+    {call::reduce, knob::coll_reduce},     {call::allreduce, knob::coll_allreduce},
+    {call::scan, knob::coll_scan},         {call::reduce_scatter, knob::coll_reduce_scatter},
+    {call::exscan, knob::coll_exscan},     {call::gather, knob::coll_gather},
+    {call::scatter, knob::coll_scatter},   {call::allgather, knob::coll_allgather},
+    {call::alltoall, knob::coll_alltoall},
+};
+
+}  // namespace
+
+machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messages) {
+  for (const auto& [what, setting] : settings_of_calls) {
+    const std::string& name = ctx.config().text(setting);
+    forced_[static_cast<std::size_t>(what)] = find_algorithm(what, name);  // null: auto, or in memory
+    memory_[static_cast<std::size_t>(what)] = forced_[static_cast<std::size_t>(what)] == nullptr;
+    if (what == call::allreduce && name == "flat") memory_way_ = memory_collectives::way::flat;
+    if (what == call::allreduce && name == "direct") memory_way_ = memory_collectives::way::direct;
+  }
+  reproducible_ = ctx.config().on(knob::coll_reproducible);
+  const std::string& progress = ctx.config().text(knob::nbc_progress);
+  if (progress == "test-on-init") progress_of_start_ = start_progress::test_on_init;
+  if (progress == "wait-on-send") progress_of_start_ = start_progress::wait_on_send;
+  if (progress == "start-all") progress_of_start_ = start_progress::start_all;
+  ctx_.set_handler(message::collective_failed, &machine::on_failure, this);
+  ctx_.add_duty(&machine::on_duty, this);
+  ctx_.add_before_sleep(&machine::before_sleep, this);
+}
+
+// Of the kind of network only, so that all members come to the same choice. A rendezvous is a message there and one
+// back before the data.
+machine_costs machine::costs(bool one_node) const noexcept {
+  const auto eager = static_cast<double>(ctx_.config().number(knob::eager_bytes));
+  if (one_node && ctx_.wide() == nullptr) return {250, 80, 0.05, 0.03, eager, 750};
+  const fabric::network& network = ctx_.wide() != nullptr ? *ctx_.wide() : ctx_.node();
+  const fabric::transfer_costs& costs = network.caps().costs;
+  const double latency_ns = static_cast<double>(costs.message_ns) * 0.4;
+  const double message_ns = std::max(1.3 * static_cast<double>(costs.piece_ns), latency_ns / 16);
+  return {latency_ns,
+          message_ns,
+          costs.message_byte_ns,
+          0.03,
+          std::min(eager, static_cast<double>(network.caps().message_bytes_max) * 0.9),
+          3 * latency_ns};
+}
+
+void machine::add_work(running& r) noexcept {
+  if (r.working) return;
+  r.working = true;
+  work_.push_back(r);
+  ctx_.on_duty(this, true);
+}
+
+void machine::remove_work(running& r) noexcept {
+  r.working = false;
+  work_.erase(work_.iterator_to(r));
+  if (work_.empty()) ctx_.on_duty(this, false);
+}
+
+/// One turn of the first that has work: the lock is free again in between.
+unsigned machine::on_duty(void* self) noexcept {
+  auto& me = *static_cast<machine*>(self);
+  if (me.work_.empty()) return 0;
+  running& r = me.work_.front();
+  me.remove_work(r);
+  (void)r.work();
+  return 1;
+}
+
+void machine::before_sleep(void* self) noexcept {
+  for (const auto& [id, team] : static_cast<machine*>(self)->teams_) team->look_for_mismatches();
+}
+
+void machine::send_failure(int to, std::uint64_t team_id, std::uint64_t turn, status why, std::string_view text,
+                           int other) noexcept {
+  text = text.substr(0, text_bytes_max);
+  const failure_message m{team_id, turn, static_cast<std::int16_t>(why), static_cast<std::uint16_t>(text.size()),
+                          other};
+  ctx_.send_record(to, message::collective_failed, m, std::as_bytes(std::span(text)));
+}
+
+void machine::on_failure(void* self, int source, std::span<const std::byte> payload) noexcept {
+  auto& me = *static_cast<machine*>(self);
+  failure_message m;
+  if (payload.size() < sizeof m) {
+    me.ctx_.refuse(source, static_cast<std::uint16_t>(message::collective_failed), payload.size(),
+                   nonsense::wrong_length);
+    return;
+  }
+  std::memcpy(&m, payload.data(), sizeof m);
+  const auto text = payload.subspan(sizeof m);
+  if (text.size() != m.text_bytes || m.why > 0 || m.why < -127) {
+    me.ctx_.refuse(source, static_cast<std::uint16_t>(message::collective_failed), payload.size(),
+                   nonsense::wrong_contents);
+    return;
+  }
+  std::string said(reinterpret_cast<const char*>(text.data()), text.size());
+  const auto why = static_cast<status>(m.why);
+  const auto at = me.teams_.find(m.team);
+  if (at != me.teams_.end()) {
+    take(*at->second, {m.team, m.turn, why, std::move(said), m.other});
+  } else if (me.early_.size() < early_max) {
+    me.early_.push_back({m.team, m.turn, why, std::move(said), m.other});
+  }
+}
+
+void machine::take(team_state& t, failure&& f) noexcept {
+  if (f.why == status::done) {
+    t.on_place(f.turn, std::move(f.text));
+  } else {
+    t.on_failure(f.turn, f.why, std::move(f.text), f.other);
+  }
+}
+
+// What was said of its collectives before this member had made anything of it.
+void machine::add(std::uint64_t team_id, team_state& t) {
+  teams_[team_id] = &t;
+  std::erase_if(early_, [&](failure& f) {
+    const bool about_it = f.team == team_id;
+    if (about_it) take(t, std::move(f));
+    return about_it;
+  });
+}
+
+}  // namespace rma::detail::coll

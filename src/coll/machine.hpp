@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The collectives of a runtime: what all teams share.
+#pragma once
+
+#include <array>
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "channel/context.hpp"
+#include "coll/algorithm.hpp"
+#include "coll/memory.hpp"
+#include "coll/running.hpp"
+#include "p2p/messenger.hpp"
+
+namespace rma::detail::coll {
+
+class team_state;
+
+/// What the start of a non-blocking collective does besides.
+enum class start_progress : std::uint8_t { none, test_on_init, wait_on_send, start_all };
+
+class machine {
+ public:
+  machine(context& ctx, messenger& messages);
+  machine(const machine&) = delete;
+  machine& operator=(const machine&) = delete;
+  ~machine() { ctx_.remove_before_sleep(this); }
+
+  [[nodiscard]] context& ctx() noexcept { return ctx_; }
+  [[nodiscard]] messenger& messages() noexcept { return messages_; }
+  /// The algorithm that a setting forces, or null.
+  [[nodiscard]] const algorithm* forced(call what) const noexcept { return forced_[static_cast<std::size_t>(what)]; }
+  /// Blocking calls of teams that share memory use it, and how.
+  [[nodiscard]] bool memory_allowed(call what) const noexcept { return memory_[static_cast<std::size_t>(what)]; }
+  [[nodiscard]] memory_collectives::way memory_way(call what) const noexcept {
+    return what == call::allreduce ? memory_way_ : memory_collectives::way::automatic;
+  }
+  /// Combined by one tree, whatever the algorithm.
+  [[nodiscard]] bool reproducible() const noexcept { return reproducible_; }
+  [[nodiscard]] start_progress progress_of_start() const noexcept { return progress_of_start_; }
+  [[nodiscard]] machine_costs costs(bool one_node) const noexcept;
+
+  // ---- the caller holds the progress lock ---------------------------------------------------------------------------
+  void add(std::uint64_t team_id, team_state& t);
+  void remove(std::uint64_t team_id) noexcept { teams_.erase(team_id); }
+  /// It has local work left, which goes on with the next rounds of progress.
+  void add_work(running& r) noexcept;
+  void remove_work(running& r) noexcept;
+  /// `why` is done: the text is where member `other`, which this one is, has called something else.
+  void send_failure(int to, std::uint64_t team_id, std::uint64_t turn, status why, std::string_view text,
+                    int other) noexcept;
+
+ private:
+  using work_list =
+      boost::intrusive::list<running,
+                             boost::intrusive::member_hook<running, decltype(running::in_work), &running::in_work>,
+                             boost::intrusive::constant_time_size<false>>;
+  static unsigned on_duty(void* self) noexcept;
+  static void before_sleep(void* self) noexcept;
+  static void on_failure(void* self, int source, std::span<const std::byte> payload) noexcept;
+
+  context& ctx_;
+  messenger& messages_;
+  std::array<const algorithm*, call_count> forced_{};
+  std::unordered_map<std::uint64_t, team_state*> teams_;
+  struct failure {
+    std::uint64_t team, turn;
+    status why;
+    std::string text;
+    int other;
+  };
+  static constexpr std::size_t early_max = 64;
+  static void take(team_state& t, failure&& f) noexcept;
+  std::vector<failure> early_;  ///< failures on teams that are not known here yet
+  work_list work_;
+  bool reproducible_ = false;
+  start_progress progress_of_start_ = start_progress::none;  ///< thread: nothing either, a progress thread looks
+  std::array<bool, call_count> memory_{};
+  memory_collectives::way memory_way_ = memory_collectives::way::automatic;
+};
+
+}  // namespace rma::detail::coll

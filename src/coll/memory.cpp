@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coll/memory.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <iterator>
+
+#include "coll/elements.hpp"
+#include "coll/signature.hpp"
+#include "datatype/copy.hpp"
+#include "runtime/team_core.hpp"
+
+namespace rma::detail::coll {
+namespace {
+
+constexpr std::size_t window_bytes_min = 32768;  ///< from here on, to learn where operands are costs little
+constexpr std::size_t flat_bytes_max = 2048;     ///< combining everything everywhere costs less than another turn
+
+constexpr unsigned digest_bits = 22;
+constexpr unsigned number_shift = 44;
+constexpr std::uint64_t one_turn = std::uint64_t{1} << digest_bits;
+
+std::uint64_t digest_of(std::int32_t signature, std::size_t bytes) noexcept {
+  const std::uint64_t x =
+      (static_cast<std::uint64_t>(static_cast<std::uint32_t>(signature)) << 32 ^ bytes) * 0x9e3779b97f4a7c15ULL;
+  return x >> (64 - digest_bits);
+}
+
+/// Bytes [offset, offset + bytes) of what a layout, or none, says.
+void load(std::byte* into, const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
+  if (bytes == 0) return;
+  if (c.in_shape.one != nullptr) {
+    pack(into, c.in, *c.in_shape.one, offset, bytes);
+  } else {
+    std::memcpy(into, static_cast<const std::byte*>(c.in) + offset, bytes);
+  }
+}
+void store(const collective_call& c, const std::byte* from, std::size_t offset, std::size_t bytes) noexcept {
+  if (bytes == 0) return;
+  if (c.out_shape.one != nullptr) {
+    unpack(c.out, from, *c.out_shape.one, offset, bytes);
+  } else {
+    std::memcpy(static_cast<std::byte*>(c.out) + offset, from, bytes);
+  }
+}
+
+/// Operands [first, last): the largest power of two of them, then the rest, each in the same way.
+template <class Operand>
+void combine_operands(const collective_call& c, const Operand& operand, int first, int last, std::size_t bytes,
+                      std::byte* into, std::byte* spare, std::size_t spare_bytes) noexcept {
+  if (last - first == 1) {
+    std::memcpy(into, operand(first), bytes);
+    return;
+  }
+  const int left = static_cast<int>(std::bit_floor(static_cast<unsigned>(last - first - 1)));
+  combine_operands(c, operand, first, first + left, bytes, into, spare, spare_bytes);
+  if (last - first - left == 1) {
+    combine_elements(c, into, operand(first + left), bytes, false);
+    return;
+  }
+  combine_operands(c, operand, first + left, last, bytes, spare, spare + spare_bytes, spare_bytes);
+  combine_elements(c, into, spare, bytes, false);
+}
+
+}  // namespace
+
+memory_collectives::memory_collectives(team_core& team)
+    : team_(team), slot_bytes_(memory_lines::slot_bytes(team.size)) {
+  for (int r = 0; r < team.size; ++r) lines_.push_back(team.memory_lines_of(r));
+  spare_.resize(slot_bytes_ * static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(team.size)) + 1));
+}
+
+void memory_collectives::begin(const collective_call& c, std::uint64_t number) noexcept {
+  const std::int32_t signature = signature_of(c);
+  memory_lines& mine = *lines_[static_cast<std::size_t>(team_.rank)];
+  turn_ = number << number_shift;
+  slot_ = static_cast<unsigned>(number & 1) ^ 1;
+  call_ = digest_of(signature, c.bytes);
+  mine.signature.store(static_cast<std::uint32_t>(signature), std::memory_order_relaxed);
+  mine.bytes.store(c.bytes, std::memory_order_relaxed);
+  mine.number.store(number, std::memory_order_relaxed);
+}
+
+void memory_collectives::mark_failed(std::uint64_t number, status why) noexcept {
+  memory_lines& mine = *lines_[static_cast<std::size_t>(team_.rank)];
+  mine.failed[failures_++ % std::size(mine.failed)].store(number << 8 | static_cast<std::uint8_t>(why));
+}
+
+void memory_collectives::show() noexcept {
+  lines_[static_cast<std::size_t>(team_.rank)]->turn.publish(turn_ | call_);
+  team_.ring_waiters();
+}
+
+void memory_collectives::publish() noexcept {
+  turn_ += one_turn;
+  slot_left_[slot_] = turn_;
+  show();
+}
+
+status memory_collectives::wait_for(int member, std::uint64_t turn) noexcept {
+  const memory_lines& theirs = *lines_[static_cast<std::size_t>(member)];
+  std::uint64_t seen = 0;
+  const auto reached = [&]() noexcept {
+    seen = theirs.turn.load();
+    return static_cast<std::int64_t>((seen | (one_turn - 1)) - turn) >= 0;
+  };
+  if (!reached()) {
+    const auto come = [&]() noexcept { return reached() || told_->load(std::memory_order_relaxed); };
+    const status s = team_.rt->ctx->wait_until(come, [this]() noexcept { return team_.gone_member(); });
+    if (s != status::done) return s;
+    if (!reached()) return status::bad_argument;  // somebody has told of a failure
+  }
+  if (seen >> number_shift == turn_ >> number_shift) {
+    if ((seen & (one_turn - 1)) == call_) [[likely]]
+      return status::done;
+    other_ = member;
+    const memory_lines& mine = *lines_[static_cast<std::size_t>(team_.rank)];
+    return theirs.signature.load() == mine.signature.load() ? status::bad_size : status::bad_argument;
+  }
+  // It is in another one: it has left this one, or failed in it, or not come to it yet.
+  for (const word64& each : theirs.failed) {
+    const std::uint64_t failure = each.load();
+    if (failure >> 8 != number_) continue;
+    failed_at_ = member;
+    return static_cast<status>(static_cast<std::int8_t>(failure & 0xff));
+  }
+  return status::done;
+}
+
+status memory_collectives::wait_for_all(std::uint64_t turn) noexcept {
+  for (int r = 0; r < team_.size; ++r) {
+    if (r == team_.rank) continue;
+    if (const status s = wait_for(r, turn); s != status::done) return s;
+  }
+  seen_ = turn;
+  return status::done;
+}
+
+// Where a slot is used twice in a row, since there was a collective by messages in between or for the lengths of the
+// two, everybody must have come to the second one.
+status memory_collectives::next_slot() noexcept {
+  slot_ ^= 1;
+  if (slot_left_[slot_] == 0 || static_cast<std::int64_t>(seen_ - slot_left_[slot_]) > 0) return status::done;
+  show();
+  return wait_for_all(slot_left_[slot_] + one_turn);
+}
+
+status memory_collectives::run(const collective_call& c, std::uint64_t number, way how,
+                               const std::atomic<bool>& told) noexcept {
+  told_ = &told;
+  number_ = number;
+  other_ = failed_at_ = -1;
+  begin(c, number);
+  switch (c.what) {
+    case collective::broadcast: return broadcast(c);
+    case collective::reduce: return reduce(c);
+    default: return allreduce(c, how);
+  }
+}
+
+// Of nothing at all there is a turn, too: who calls something else is seen.
+status memory_collectives::broadcast(const collective_call& c) noexcept {
+  std::size_t offset = 0;
+  do {
+    const std::size_t bytes = std::min(slot_bytes_, c.bytes - offset);
+    if (team_.rank == c.root) {
+      if (const status s = next_slot(); s != status::done) return s;
+      load(slot(c.root), c, offset, bytes);
+      publish();
+    } else {
+      slot_ ^= 1;
+      turn_ += one_turn;
+      show();
+      if (const status s = wait_for(c.root, turn_); s != status::done) return s;
+      store(c, slot(c.root), offset, bytes);
+    }
+    offset += bytes;
+  } while (offset < c.bytes);
+  return status::done;
+}
+
+status memory_collectives::reduce(const collective_call& c) noexcept {
+  std::size_t offset = 0;
+  const std::size_t unit = element_bytes_of(c);
+  const std::size_t most = slot_bytes_ / unit * unit;
+  do {
+    const std::size_t bytes = std::min(most, c.bytes - offset);
+    if (const status s = next_slot(); s != status::done) return s;
+    load(slot(team_.rank), c, offset, bytes);
+    publish();
+    if (team_.rank == c.root) {
+      if (const status s = wait_for_all(turn_); s != status::done) return s;
+      combine_slots(c, 0, bytes, spare_.data());
+      store(c, spare_.data(), offset, bytes);
+    }
+    offset += bytes;
+  } while (offset < c.bytes);
+  return status::done;
+}
+
+status memory_collectives::allreduce(const collective_call& c, way how) noexcept {
+  const std::size_t unit = element_bytes_of(c);
+  const std::size_t most = slot_bytes_ / unit * unit;
+  if (c.bytes >= window_bytes_min && how != way::flat && !c.in_shape.given() && !c.out_shape.given()) {
+    bool all_in_segments = false;
+    if (const status s = share_operands(c, all_in_segments); s != status::done) return s;
+    if (all_in_segments) return allreduce_in_windows(c);
+  }
+  std::size_t offset = 0;
+  do {
+    const std::size_t bytes = std::min(most, c.bytes - offset);
+    const bool flat = how == way::flat || (how == way::automatic && bytes <= flat_bytes_max);
+    const status s = flat ? allreduce_flat(c, offset, bytes) : allreduce_direct(c, offset, bytes);
+    if (s != status::done) return s;
+    offset += bytes;
+  } while (offset < c.bytes);
+  return status::done;
+}
+
+status memory_collectives::allreduce_flat(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
+  if (const status s = next_slot(); s != status::done) return s;
+  load(slot(team_.rank), c, offset, bytes);
+  publish();
+  if (const status s = wait_for_all(turn_); s != status::done) return s;
+  const bool plain = c.out_shape.one == nullptr;
+  std::byte* const into = plain ? static_cast<std::byte*>(c.out) + offset : spare_.data();
+  combine_slots(c, 0, bytes, into);
+  if (!plain) store(c, into, offset, bytes);
+  return status::done;
+}
+
+status memory_collectives::allreduce_direct(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
+  const std::size_t unit = element_bytes_of(c);
+  const std::size_t members = static_cast<std::size_t>(team_.size);
+  const auto begin_of = [&](std::size_t r) { return bytes / unit * r / members * unit; };
+  if (const status s = next_slot(); s != status::done) return s;
+  load(slot(team_.rank), c, offset, bytes);
+  publish();
+  if (const status s = wait_for_all(turn_); s != status::done) return s;
+  const auto me = static_cast<std::size_t>(team_.rank);
+  const std::size_t first = begin_of(me);
+  combine_slots(c, first, begin_of(me + 1) - first, spare_.data());
+  std::memcpy(slot(team_.rank) + first, spare_.data(), begin_of(me + 1) - first);
+  publish();
+  for (std::size_t i = 0; i < members; ++i) {  // the own part first: the others may not be ready
+    const std::size_t r = (me + i) % members;
+    if (r != me) {
+      if (const status s = wait_for(static_cast<int>(r), turn_); s != status::done) return s;
+    }
+    const std::size_t from = begin_of(r);
+    if (c.out_shape.one == nullptr) store(c, slot(static_cast<int>(r)) + from, offset + from, begin_of(r + 1) - from);
+    if (c.out_shape.one != nullptr)
+      std::memcpy(spare_.data() + from, slot(static_cast<int>(r)) + from, begin_of(r + 1) - from);
+  }
+  seen_ = turn_;
+  if (c.out_shape.one != nullptr) store(c, spare_.data(), offset, bytes);
+  return status::done;
+}
+
+void memory_collectives::combine_slots(const collective_call& c, std::size_t offset, std::size_t bytes,
+                                       std::byte* into) noexcept {
+  if (bytes == 0) return;
+  const auto operand = [&](int r) noexcept { return slot(r) + offset; };
+  combine_operands(c, operand, 0, team_.size, bytes, into, spare_.data() + slot_bytes_, slot_bytes_);
+}
+
+std::byte* memory_collectives::segment_of(int member) const noexcept {
+  return team_.rt->board->segment(static_cast<std::size_t>(team_.place(member)));
+}
+
+status memory_collectives::share_operands(const collective_call& c, bool& all_in_segments) noexcept {
+  const auto place_of = [&](const void* at) noexcept -> std::uint64_t {
+    const auto offset = reinterpret_cast<std::uintptr_t>(at) - reinterpret_cast<std::uintptr_t>(segment_of(team_.rank));
+    const std::size_t most = team_.rt->board->segment_bytes();
+    return offset <= most && c.bytes <= most - offset ? offset + 1 : 0;
+  };
+  memory_lines& mine = *lines_[static_cast<std::size_t>(team_.rank)];
+  mine.input_at.store(place_of(c.in), std::memory_order_relaxed);
+  mine.output_at.store(place_of(c.out), std::memory_order_relaxed);
+  turn_ += one_turn;
+  show();
+  if (const status s = wait_for_all(turn_); s != status::done) return s;
+  all_in_segments = std::all_of(lines_.begin(), lines_.end(), [](const memory_lines* each) {
+    return each->input_at.load(std::memory_order_relaxed) != 0 && each->output_at.load(std::memory_order_relaxed) != 0;
+  });
+  return status::done;
+}
+
+status memory_collectives::allreduce_in_windows(const collective_call& c) noexcept {
+  const std::size_t unit = element_bytes_of(c);
+  const auto members = static_cast<std::size_t>(team_.size);
+  const auto begin_of = [&](std::size_t r) { return c.bytes / unit * r / members * unit; };
+  const auto me = static_cast<std::size_t>(team_.rank);
+  auto* const out = static_cast<std::byte*>(c.out);
+  const std::size_t most = slot_bytes_ / unit * unit;
+  for (std::size_t at = begin_of(me), end = begin_of(me + 1); at < end; at += most) {
+    const std::size_t bytes = std::min(most, end - at);
+    const auto operand = [&](int r) noexcept {
+      return segment_of(r) + lines_[static_cast<std::size_t>(r)]->input_at.load(std::memory_order_relaxed) - 1 + at;
+    };
+    std::byte* const into = c.in == c.out ? spare_.data() : out + at;  // in place, it is an operand, too
+    combine_operands(c, operand, 0, team_.size, bytes, into, spare_.data() + slot_bytes_, slot_bytes_);
+    if (c.in == c.out) std::memcpy(out + at, into, bytes);
+  }
+  turn_ += one_turn;
+  show();
+  for (std::size_t i = 1; i < members; ++i) {
+    const std::size_t r = (me + i) % members;
+    if (const status s = wait_for(static_cast<int>(r), turn_); s != status::done) return s;
+    const std::byte* const from =
+        segment_of(static_cast<int>(r)) + lines_[r]->output_at.load(std::memory_order_relaxed) - 1;
+    std::memcpy(out + begin_of(r), from + begin_of(r), begin_of(r + 1) - begin_of(r));
+  }
+  turn_ += one_turn;
+  show();
+  return wait_for_all(turn_);
+}
+
+std::string memory_collectives::mismatch() const {
+  if (other_ < 0 && failed_at_ < 0) return {};
+  const auto lines = [&](int r) -> const memory_lines& { return *lines_[static_cast<std::size_t>(r)]; };
+  std::string text = fmt::format(" with {} bytes", lines(team_.rank).bytes.load());
+  if (other_ < 0) return text + fmt::format("; it has failed at member {}", failed_at_);
+  return text + fmt::format("; member {} called {} with {} bytes", other_,
+                            text_of_signature(static_cast<std::int32_t>(lines(other_).signature.load())),
+                            lines(other_).bytes.load());
+}
+
+int memory_collectives::member_in(std::uint64_t number) noexcept {
+  for (int r = 0; r < team_.size; ++r) {
+    if (r != team_.rank && lines_[static_cast<std::size_t>(r)]->number.load() == number) return r;
+  }
+  return -1;
+}
+
+}  // namespace rma::detail::coll

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A collective of one shape on one team, made once: its schedule, what a start of it needs, and the records of earlier
+/// starts, which are used again.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "coll/algorithm.hpp"
+#include "coll/elements.hpp"
+#include "coll/shape.hpp"
+#include "rma/schedule.hpp"
+
+namespace rma::detail::coll {
+
+class running;
+
+struct plan {
+  plan(const collective_call& call, int rank, int size, bool reproducible, std::span<const int> nodes);
+  plan(const plan&) = delete;
+  plan& operator=(const plan&) = delete;
+  ~plan();
+
+  /// True if a call like this one, by the same member, has this plan.
+  [[nodiscard]] bool serves(const collective_call& c) const noexcept {
+    return what == c.what && bytes == c.bytes && root == c.root && sent_bytes == c.sent.each_bytes &&
+           received_bytes == c.received.each_bytes && element_bytes == element_bytes_of(c) &&
+           commutative == commutes(c) && of.inexact == inexact(c) && varied == c.varied && in_place == c.in_place &&
+           !lists_differ(c);
+  }
+  /// Has the algorithm build its schedule.
+  void build(const collective_call& c, const machine_costs& costs, const algorithm* forced);
+  /// Takes a schedule.
+  void use(const Schedule& made);
+
+  call what;
+  std::size_t bytes;
+  int root;
+  std::size_t sent_bytes, received_bytes, element_bytes;
+  bool commutative, varied, in_place;
+  std::vector<std::size_t> lists[4];  ///< sizes and offsets of what is sent and received, in units
+  std::vector<int> neighbours[2];
+  shape of;
+  Schedule schedule;
+  std::size_t sends_max = 0;  ///< in one round
+  std::size_t receives_max = 0;
+  const algorithm* chosen = nullptr;
+  std::string reason;
+  std::size_t in_use = 0;  ///< starts that are not over, and persistent handles
+  std::vector<std::unique_ptr<running>> records;
+  std::vector<running*> idle;
+
+ private:
+  [[nodiscard]] bool lists_differ(const collective_call& c) const noexcept;
+};
+
+}  // namespace rma::detail::coll

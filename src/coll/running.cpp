@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coll/running.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+
+#include "coll/elements.hpp"
+#include "coll/machine.hpp"
+#include "coll/signature.hpp"
+#include "coll/team_state.hpp"
+#include "core/names.hpp"
+#include "datatype/copy.hpp"
+#include "runtime/team_core.hpp"
+
+namespace rma::detail::coll {
+namespace {
+
+using Action = Schedule::Action;
+using Buffer = Schedule::Buffer;
+
+constexpr std::size_t turn_bytes = 64 << 10;  ///< of local work under the progress lock
+
+/// A context of its own for each collective, so that its receives take whatever is sent for it, and look at the tag.
+std::uint64_t context_of(std::uint64_t team_id, std::uint64_t turn) noexcept {
+  const std::uint64_t mixed = (team_id ^ turn * 0x9e3779b97f4a7c15ULL) * 0xd6e8feb86659fd93ULL;
+  return message_context(mixed ^ mixed >> 32, message_user::collectives);
+}
+
+void own(collective_shape& shape, std::vector<Layout>& layouts, std::vector<std::ptrdiff_t>& offsets) {
+  if (shape.one != nullptr) {
+    layouts.assign(1, *shape.one);
+    shape.one = layouts.data();
+  } else if (!shape.several.empty()) {
+    layouts.assign(shape.several.begin(), shape.several.end());
+    offsets.assign(shape.offsets.begin(), shape.offsets.end());
+    shape.several = layouts;
+    shape.offsets = offsets;
+  }
+}
+
+std::size_t packed_bytes(const collective_shape& s) noexcept {
+  std::size_t bytes = s.one != nullptr ? s.one->bytes() * s.count : 0;
+  for (const Layout& each : s.several) bytes += each.bytes();
+  return bytes;
+}
+
+std::size_t whole_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 * 64; }
+
+}  // namespace
+
+void running::prepare(team_state& team, const collective_call& call, const std::source_location& where) {
+  team_ = &team;
+  call_ = call;
+  where_ = where;
+  signature_ = signature_of(call);
+  const bool shaped = call.in_shape.given() || call.out_shape.given();
+  if (shaped) {
+    own(call_.in_shape, layouts_[0], layout_offsets_[0]);
+    own(call_.out_shape, layouts_[1], layout_offsets_[1]);
+  }
+  const std::size_t scratch = whole_lines(plan_.schedule.bytes_of(Buffer::scratch));
+  const std::size_t in = shaped ? whole_lines(packed_bytes(call_.in_shape)) : 0;
+  const std::size_t needed = scratch + in + (shaped ? packed_bytes(call_.out_shape) : 0);
+  if (needed > memory_bytes_) {
+    memory_.reset(new std::byte[needed]);
+    memory_bytes_ = needed;
+  }
+  base_[0] = static_cast<std::byte*>(const_cast<void*>(call.in));
+  base_[1] = static_cast<std::byte*>(call.out);
+  base_[2] = memory_.get();
+  if (call.in_shape.given()) base_[0] = memory_.get() + scratch;
+  if (call.out_shape.given()) base_[1] = memory_.get() + scratch + in;
+  if (plan_.what == collective::broadcast && call.in_shape.given()) base_[1] = base_[0];
+}
+
+void running::start(std::uint64_t turn) noexcept {
+  turn_ = turn;
+  context_ = context_of(team_->team().id, turn);
+  next_ = step_done_ = piece_ = 0;
+  sends_used_ = receives_used_ = open_ = 0;
+  result_ = status::done;
+  state_.store(status::not_yet, std::memory_order_relaxed);
+  phase_ = call_.in_shape.given() ? phase::packing : phase::steps;
+  if (call_.wrong != status::done) [[unlikely]] {
+    return fail_everywhere(call_.wrong, fmt::format("{}, with arguments that were refused: {}", text_of_call(),
+                                                    rma::name_of(call_.wrong)));
+  }
+  run(turn_bytes);
+}
+
+bool running::sends_over() const noexcept {
+  return std::all_of(sends_.get(), sends_.get() + sends_used_, [](const sent& m) { return m.ended.load() != 0; });
+}
+
+void running::run(std::size_t budget) noexcept {
+  posting_ = true;
+  for (bool goes_on = true; goes_on && phase_ != phase::over;) {
+    switch (phase_) {
+      case phase::packing:
+        if (!(goes_on = move_layout(budget, true))) break;
+        phase_ = phase::steps;
+        break;
+      case phase::steps:
+        if (!(goes_on = run_round(budget))) break;
+        if (next_ != plan_.schedule.steps().size()) break;
+        phase_ = call_.out_shape.given() ? phase::unpacking : phase::over;
+        step_done_ = piece_ = 0;
+        break;
+      case phase::unpacking:
+        if (!(goes_on = move_layout(budget, false))) break;
+        phase_ = phase::over;
+        break;
+      case phase::over: break;
+    }
+  }
+  posting_ = false;
+  if (result_ != status::done) {
+    if (!over()) fail(result_);
+  } else if (phase_ == phase::over) {
+    finish(status::done);
+  }
+}
+
+/// True when all steps of the round are over; `next_` is the first of the next one then.
+bool running::run_round(std::size_t& budget) noexcept {
+  const auto steps = plan_.schedule.steps();
+  for (; next_ != steps.size(); ++next_) {
+    const Schedule::Step& s = steps[next_];
+    switch (s.action) {
+      case Action::send: send(s); break;
+      case Action::recv: receive(s); break;
+      case Action::put:
+      case Action::put_signal: put(s); break;
+      case Action::wait_signal: await_signal(s); break;
+      case Action::copy:
+      case Action::combine:
+      case Action::combine_before:
+        if (!run_local(s, budget)) {
+          team_->all().add_work(*this);
+          return false;
+        }
+        break;
+      case Action::round:
+        if (open_ != 0) return false;
+        sends_used_ = receives_used_ = 0;
+        break;
+    }
+    if (result_ != status::done) [[unlikely]]
+      return false;
+  }
+  return open_ == 0;
+}
+
+void running::send(const Schedule::Step& s) noexcept { send_bytes(at(s.from()), s.bytes, s.peer, signature_); }
+
+void running::send_bytes(const std::byte* from, std::size_t bytes, int peer, std::int32_t tag) noexcept {
+  sent& m = sends_[sends_used_++];
+  m.of = this;
+  m.context = context_;
+  m.peer = team_->team().world_rank(peer);
+  m.tag = tag;
+  m.at = const_cast<std::byte*>(from);
+  m.bytes = bytes;
+  m.over = [](message_operation& self) noexcept {
+    const auto& each = static_cast<sent&>(self);
+    each.of->message_over(each);
+  };
+  const status result = team_->all().messages().send(m);
+  if (result == status::posted) {
+    ++open_;
+  } else if (!ok(result)) {
+    take_failure(result, m.peer);
+  }
+}
+
+void running::receive(const Schedule::Step& s) noexcept {
+  received& m = receives_[receives_used_++];
+  m.of = this;
+  m.step = &s;
+  m.tag = any_tag;
+  post(m, at(s.into()), s.bytes);
+}
+
+void running::post(received& m, std::byte* into, std::size_t bytes) noexcept {
+  m.context = context_;
+  m.peer = team_->team().world_rank(m.step->peer);
+  m.at = into;
+  m.bytes = bytes;
+  m.over = [](message_operation& self) noexcept {
+    auto& each = static_cast<received&>(self);
+    --each.of->open_;  // counted again if it is posted again
+    each.of->take(each);
+    each.of->went_on();
+  };
+  const status result = team_->all().messages().receive(m);
+  ++open_;
+  if (result == status::posted) return;
+  --open_;
+  take(m);
+}
+
+/// A message has come: it must be what this member's call waits for.
+void running::take(received& m) noexcept {
+  status s = m.result;
+  const bool came = s == status::done || s == status::message_too_long;
+  if (came && m.tag == any_tag && (m.message_tag != signature_ || m.message_bytes != m.step->bytes)) [[unlikely]] {
+    const bool other_call = m.message_tag != signature_;
+    s = other_call ? status::bad_argument : status::bad_size;
+    fail_everywhere(s,
+                    fmt::format("{}, which takes {} bytes of member {}; it called {} and sent {}", text_of_call(),
+                                m.step->bytes, m.step->peer, text_of_signature(m.message_tag), m.message_bytes),
+                    m.step->peer);
+    return;
+  }
+  if (ok(s) && m.step->action == Action::wait_signal) return take_put(m);
+  if (!ok(s)) take_failure(s, m.peer);
+}
+
+void running::message_over(const message_operation& m) noexcept {
+  --open_;
+  if (!ok(m.result)) take_failure(m.result, m.peer);
+  went_on();
+}
+
+/// The first one counts: the others are withdrawn for it.
+void running::take_failure(status s, int world_rank) noexcept {
+  if (!ok(result_)) return;
+  result_ = s;
+  if (s == status::peer_failed) team_->all().ctx().blame(world_rank);
+}
+
+void running::went_on() noexcept {
+  if (posting_ || over()) return;
+  if (!ok(result_)) return fail(result_);
+  if (open_ == 0 && !working) run(turn_bytes);
+}
+
+// ---- puts: a header says where the bytes behind it belong; who waits for the signal posts for both
+// --------------------
+
+void running::put(const Schedule::Step& s) noexcept {
+  put_header& h = sends_[sends_used_].header;
+  h = {s.bytes, s.into_offset, static_cast<std::uint32_t>(s.into_buffer), s.action == Action::put_signal ? 1U : 0U};
+  send_bytes(reinterpret_cast<const std::byte*>(&h), sizeof h, s.peer, put_tag);
+  if (ok(result_)) send_bytes(at(s.from()), s.bytes, s.peer, put_data_tag);
+}
+
+void running::await_signal(const Schedule::Step& s) noexcept {
+  received& m = receives_[receives_used_++];
+  m.of = this;
+  m.step = &s;
+  m.tag = put_tag;
+  post(m, reinterpret_cast<std::byte*>(&m.header), sizeof m.header);
+}
+
+void running::take_put(received& m) noexcept {
+  if (m.tag == put_tag) {
+    const put_header& h = m.header;
+    const bool fits = h.buffer <= 2 && (h.buffer != static_cast<std::uint32_t>(Buffer::scratch) ||
+                                        h.offset + h.bytes <= plan_.schedule.bytes_of(Buffer::scratch));
+    if (!fits)
+      return fail_everywhere(status::bad_size, fmt::format("a put of member {} leaves its buffer", m.step->peer));
+    m.tag = put_data_tag;
+    post(m, at({static_cast<Buffer>(h.buffer), h.offset}), h.bytes);
+  } else if (m.header.signals == 0) {
+    m.tag = put_tag;
+    post(m, reinterpret_cast<std::byte*>(&m.header), sizeof m.header);
+  }
+}
+
+// ---- local steps ---------------------------------------------------------------------------------------------------
+
+bool running::run_local(const Schedule::Step& s, std::size_t& budget) noexcept {
+  std::byte* const into = at(s.into());
+  const std::byte* const from = at(s.from());
+  if (s.action == Action::copy && into == from) return true;
+  if (step_done_ == 0 && s.bytes <= budget) {
+    budget -= s.bytes;
+    if (s.action == Action::copy) {
+      std::memcpy(into, from, s.bytes);
+    } else {
+      combine_elements(call_, into, from, s.bytes, s.action == Action::combine_before);
+    }
+    return true;
+  }
+  while (step_done_ < s.bytes) {
+    if (budget == 0) return false;
+    const std::size_t unit = s.action == Action::copy ? 1 : plan_.element_bytes;
+    const std::size_t room = std::max(budget / unit * unit, unit);
+    const std::size_t bytes = std::min(s.bytes - step_done_, room);
+    if (s.action == Action::copy) {
+      std::memcpy(into + step_done_, from + step_done_, bytes);
+    } else {
+      combine_elements(call_, into + step_done_, from + step_done_, bytes, s.action == Action::combine_before);
+    }
+    step_done_ += bytes;
+    budget -= std::min(bytes, budget);
+  }
+  step_done_ = 0;
+  return true;
+}
+
+/// Between layouts and contiguous memory. True when all is done.
+bool running::move_layout(std::size_t& budget, bool pack_it) noexcept {
+  const collective_shape& shape = pack_it ? call_.in_shape : call_.out_shape;
+  std::byte* const user =
+      pack_it ? static_cast<std::byte*>(const_cast<void*>(call_.in)) : static_cast<std::byte*>(call_.out);
+  const std::size_t pieces = shape.one != nullptr ? shape.count : shape.several.size();
+  std::byte* packed = base_[pack_it ? 0 : 1];
+  for (std::size_t i = 0; i < piece_; ++i) packed += (shape.one != nullptr ? *shape.one : shape.several[i]).bytes();
+  for (; piece_ < pieces; ++piece_) {
+    const Layout& layout = shape.one != nullptr ? *shape.one : shape.several[piece_];
+    const std::ptrdiff_t offset = shape.one != nullptr    ? static_cast<std::ptrdiff_t>(piece_ * layout.extent())
+                                  : shape.offsets.empty() ? 0
+                                                          : shape.offsets[piece_];
+    while (step_done_ < layout.bytes()) {
+      if (budget == 0) {
+        team_->all().add_work(*this);
+        return false;
+      }
+      const std::size_t bytes = std::min(layout.bytes() - step_done_, budget);
+      if (pack_it) {
+        pack(packed + step_done_, user + offset, layout, step_done_, bytes);
+      } else {
+        unpack(user + offset, packed + step_done_, layout, step_done_, bytes);
+      }
+      step_done_ += bytes;
+      budget -= bytes;
+    }
+    packed += layout.bytes();
+    step_done_ = 0;
+  }
+  return true;
+}
+
+bool running::work() noexcept {
+  run(turn_bytes);
+  return working;
+}
+
+// ---- the end
+// ---------------------------------------------------------------------------------------------------------
+
+void running::finish(status result) noexcept {
+  if (over()) return;
+  team_state& team = *team_;
+  phase_ = phase::over;
+  if (working) team.all().remove_work(*this);
+  team.ended(*this);
+  state_.store(result, std::memory_order_release);
+  if (!awaited_ && node_ == nullptr) team.give_back(*this);
+}
+
+void running::fail(status why) noexcept {
+  if (over()) return;
+  result_ = why;
+  phase_ = phase::over;
+  if (working) team_->all().remove_work(*this);
+  const auto call_back = [&](message_operation& m) {
+    if (m.ended.load(std::memory_order_relaxed) == 0 && team_->all().messages().withdraw(m, why)) --open_;
+  };
+  posting_ = true;  // what ends meanwhile only counts
+  for (std::uint32_t i = 0; i < sends_used_; ++i) call_back(sends_[i]);
+  for (std::uint32_t i = 0; i < receives_used_; ++i) call_back(receives_[i]);
+  posting_ = false;
+  if (open_ == 0) finish(why);
+}
+
+std::string running::text_of_call() const {
+  return fmt::format("member {} called {} at {}", team_->team().rank, text_of_signature(signature_),
+                     text_of_place(where_));
+}
+
+void running::fail_everywhere(status why, const std::string& text, int other) noexcept {
+  result_ = why;
+  team_->tell(turn_, why, text, other);
+  if (!posting_) fail(why);
+}
+
+void running::meets_memory(int member) noexcept {
+  fail_everywhere(status::bad_argument,
+                  fmt::format("{}, by messages; member {} is in another call, in memory", text_of_call(), member),
+                  member);
+}
+
+void running::look_at_team() noexcept { team_->look_for_mismatches(); }
+
+void running::look_for_mismatch() noexcept {
+  if (plan_.what == collective::schedule) return;
+  match_key odd;
+  std::size_t bytes = 0;
+  team_->all().messages().for_each_unexpected([&](const match_key& key, std::size_t message_bytes) {
+    if (key.context != context_ || key.tag == signature_) return;
+    odd = key;
+    bytes = message_bytes;
+  });
+  if (odd.context == 0) return;
+  int member = 0;
+  while (member < team_->team().size - 1 && team_->team().world_rank(member) != odd.source) ++member;
+  fail_everywhere(status::bad_argument,
+                  fmt::format("{}; member {} called {} and sent {} bytes", text_of_call(), member,
+                              text_of_signature(odd.tag), bytes),
+                  member);
+}
+
+status running::failed() noexcept { return team_->team().lost_member(); }
+
+void running::give_up(status why) noexcept {
+  context& ctx = team_->all().ctx();
+  {
+    const std::lock_guard guard(ctx.lock());
+    fail(why);
+  }
+  (void)ctx.wait_for_message([this]() noexcept { return over(); }, []() noexcept { return status::done; });
+}
+
+void running::release() noexcept {
+  node_ = nullptr;
+  awaited_ = false;
+  if (over()) team_->give_back(*this);
+}
+
+void running::wait_for_place() const noexcept { team_->wait_for_place(turn_); }
+
+std::string running::why() const { return team_->why(turn_); }
+
+std::string running::describe(status ended) const {
+  const team_core& team = team_->team();
+  if (!ok(ended)) team_->wait_for_place(turn_);
+  std::string text =
+      fmt::format("{} on a team of {} ranks, rank {}: {}", call_.name, team.size, team.rank, rma::name_of(ended));
+  const std::lock_guard guard(team_->all().ctx().lock());
+  const std::string why = team_->why(turn_);
+  if (!why.empty()) text += ": " + why;
+  return text;
+}
+
+}  // namespace rma::detail::coll

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A collective that has been started: the step machine that runs its schedule.
+///
+///   start --> [ steps of a round: sends, receives, local steps ] --> all of them over --> next round --> ... --> over
+///                    |  a local step that is longer than a turn               |
+///                    +--> waits for the next round of progress <--------------+
+///
+/// Whoever makes progress moves it: messages call `message_over` under the progress lock, and long local steps go on in
+/// turns of 64 KiB, so that the lock is never held for longer.
+#pragma once
+
+#include <atomic>
+#include <boost/intrusive/list.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <source_location>
+#include <vector>
+
+#include "coll/plan.hpp"
+#include "p2p/operation.hpp"
+#include "rma/detail/collective_call.hpp"
+#include "xfer/awaited.hpp"
+
+namespace rma::detail {
+struct request_node;
+}
+
+namespace rma::detail::coll {
+
+class team_state;
+
+class running final : public awaited {
+ public:
+  explicit running(plan& of) : plan_(of), sends_(new sent[of.sends_max]), receives_(new received[of.receives_max]) {}
+  running(const running&) = delete;
+  running& operator=(const running&) = delete;
+
+  // ---- the caller holds the progress lock ---------------------------------------------------------------------------
+  /// What it is a run of. `call` is copied, its layouts, too; its other lists are in the plan.
+  void prepare(team_state& team, const collective_call& call, const std::source_location& where);
+  void start(std::uint64_t turn) noexcept;
+  [[nodiscard]] collective_call& call() noexcept { return call_; }
+  /// The next turn of local work. True if there is more.
+  bool work() noexcept;
+  /// Ends it with a failure; what is under way is called back.
+  void fail(status why) noexcept;
+
+  /// A member is in another collective of this number, by memory.
+  void meets_memory(int member) noexcept;
+  /// The team's collectives are looked through for those that cannot end.
+  void look_at_team() noexcept;
+  /// Looks for a message of this number that belongs to another collective, and that no receive asks for.
+  void look_for_mismatch() noexcept;
+
+  [[nodiscard]] plan& of() noexcept { return plan_; }
+  [[nodiscard]] std::int32_t signature() const noexcept { return signature_; }
+  [[nodiscard]] const std::source_location& where() const noexcept { return where_; }
+  [[nodiscard]] std::uint64_t turn() const noexcept { return turn_; }
+  [[nodiscard]] bool over() const noexcept { return state_.load(std::memory_order_acquire) != status::not_yet; }
+  void set_request(request_node* node) noexcept { node_ = node; }
+  [[nodiscard]] request_node* request() const noexcept { return node_; }
+  /// A blocking call waits for it, and gives it back by release().
+  void set_awaited(bool yes) noexcept { awaited_ = yes; }
+  /// A persistent collective keeps it when it is over.
+  void set_kept(bool yes) noexcept { kept_ = yes; }
+  [[nodiscard]] bool kept() const noexcept { return kept_; }
+  /// No send of its first round is under way.
+  [[nodiscard]] bool sends_over() const noexcept;
+  [[nodiscard]] std::uint32_t sends_started() const noexcept { return sends_used_; }
+
+  status state() noexcept override { return state_.load(std::memory_order_acquire); }
+  status failed() noexcept override;
+  void give_up(status why) noexcept override;
+  void release() noexcept override;
+  std::string describe(status ended) const override;
+  /// What was said of its failure; nothing of a death or a revocation.
+  [[nodiscard]] std::string why() const;
+  /// Before: where the call of another member was made comes by a message. Without the lock.
+  void wait_for_place() const noexcept;
+
+  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_team;
+  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_work;
+  bool working = false;  ///< it is in the list of those with local work
+
+ private:
+  /// In front of the bytes of a put.
+  struct put_header {
+    std::uint64_t bytes = 0;
+    std::uint64_t offset = 0;
+    std::uint32_t buffer = 0;
+    std::uint32_t signals = 0;
+  };
+  static constexpr std::int32_t put_tag = 0x7fffffff;
+  static constexpr std::int32_t put_data_tag = 0x7ffffffe;
+  struct sent : send_operation {
+    running* of = nullptr;
+    put_header header;
+  };
+  struct received : receive_operation {
+    running* of = nullptr;
+    const Schedule::Step* step = nullptr;
+    put_header header;
+  };
+  enum class phase : std::uint8_t { packing, steps, unpacking, over };
+
+  void run(std::size_t budget) noexcept;
+  bool move_layout(std::size_t& budget, bool pack_it) noexcept;
+  bool run_round(std::size_t& budget) noexcept;
+  bool run_local(const Schedule::Step& s, std::size_t& budget) noexcept;
+  void send(const Schedule::Step& s) noexcept;
+  void send_bytes(const std::byte* from, std::size_t bytes, int peer, std::int32_t tag) noexcept;
+  void receive(const Schedule::Step& s) noexcept;
+  void post(received& m, std::byte* into, std::size_t bytes) noexcept;
+  void put(const Schedule::Step& s) noexcept;
+  void await_signal(const Schedule::Step& s) noexcept;
+  void take(received& m) noexcept;
+  void take_put(received& m) noexcept;
+  void message_over(const message_operation& m) noexcept;
+  void take_failure(status s, int world_rank) noexcept;
+  void went_on() noexcept;
+  /// The same for a reason that the others cannot see; `other`: the member that has called something else, or -1.
+  void fail_everywhere(status why, const std::string& text, int other = -1) noexcept;
+  /// "member 2 called allreduce (sum of f64) at solver.cpp:31".
+  [[nodiscard]] std::string text_of_call() const;
+  void finish(status result) noexcept;
+  [[nodiscard]] std::byte* at(Schedule::Place p) const noexcept {
+    return base_[static_cast<std::size_t>(p.buffer)] + p.offset;
+  }
+
+  plan& plan_;
+  team_state* team_ = nullptr;
+  request_node* node_ = nullptr;
+  bool awaited_ = false;
+  bool kept_ = false;
+  std::uint64_t turn_ = 0;
+  std::uint64_t context_ = 0;
+  std::int32_t signature_ = 0;
+  std::byte* base_[3] = {};
+  collective_call call_;
+  std::source_location where_;
+  std::size_t next_ = 0;       ///< step
+  std::size_t step_done_ = 0;  ///< bytes of that local step, or of the layout
+  std::size_t piece_ = 0;      ///< of a layout
+  std::uint32_t sends_used_ = 0, receives_used_ = 0;
+  std::uint32_t open_ = 0;  ///< messages under way
+  phase phase_ = phase::over;
+  bool posting_ = false;  ///< steps are being run by this very thread
+  status result_ = status::done;
+  std::atomic<status> state_ = status::done;
+  std::vector<Layout> layouts_[2];
+  std::vector<std::ptrdiff_t> layout_offsets_[2];
+  std::unique_ptr<sent[]> sends_;
+  std::unique_ptr<received[]> receives_;
+  std::unique_ptr<std::byte[]> memory_;  ///< scratch, and what layouts are packed to
+  std::size_t memory_bytes_ = 0;
+};
+
+}  // namespace rma::detail::coll

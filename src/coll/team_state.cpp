@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "coll/team_state.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include "coll/elements.hpp"
+#include "coll/machine.hpp"
+#include "coll/signature.hpp"
+#include "core/names.hpp"
+#include "runtime/team_core.hpp"
+#include "xfer/engine.hpp"
+
+namespace rma::detail::coll {
+namespace {
+
+constexpr std::size_t plans_max = 64;  ///< of shapes that are not in use
+constexpr std::size_t failures_max = 64;
+
+}  // namespace
+
+team_state::team_state(machine& all, team_core& team) : all_(all), team_(team) {
+  if (team.memory_lines_of(team.rank) != nullptr) memory_ = std::make_unique<memory_collectives>(team);
+  const std::lock_guard guard(all_.ctx().lock());
+  all_.add(team_.id, *this);
+}
+
+// Requests outlive it: they say how their collectives have ended.
+team_state::~team_state() {
+  const std::lock_guard guard(all_.ctx().lock());
+  all_.remove(team_.id);
+  while (!active_.empty()) {
+    running& r = active_.front();
+    r.fail(status::window_freed);
+  }
+  const auto detach = [](const plan& p) {
+    for (const auto& r : p.records) {
+      if (request_node* const node = r->request(); node != nullptr) {
+        node->ended = r->state();
+        node->outside = nullptr;
+      }
+    }
+  };
+  for (const auto& p : plans_) detach(*p);
+  if (refused_ != nullptr) detach(*refused_);
+}
+
+// What is refused has a plan without steps, whatever it is.
+plan& team_state::find(const collective_call& c) {
+  if (c.wrong != status::done) [[unlikely]] {
+    if (refused_ == nullptr) refused_ = std::make_unique<plan>(collective_call{}, 0, 1, false, std::span<const int>{});
+    return *refused_;
+  }
+  if (!plans_.empty() && plans_.front()->serves(c) && c.what != call::schedule) return *plans_.front();
+  const auto at = c.what == call::schedule
+                      ? plans_.end()
+                      : std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return p->serves(c); });
+  if (at == plans_.end()) return make(c);
+  std::rotate(plans_.begin(), at, at + 1);
+  return *plans_.front();
+}
+
+bool team_state::in_memory(const collective_call& c) const noexcept {
+  constexpr std::size_t element_bytes_max = 512;
+  const bool has_way = c.what == call::broadcast || c.what == call::reduce || c.what == call::allreduce;
+  return has_way && memory_ != nullptr && all_.memory_allowed(c.what) && element_bytes_of(c) <= element_bytes_max;
+}
+
+bool team_state::needs_nodes(const collective_call& c, bool may_wait) const noexcept {
+  constexpr std::size_t worth_bytes = 4096;  // what it costs once comes back with the first calls
+  if (!nodes_.empty() || team_.one_node) return false;
+  const algorithm* const forced = all_.forced(c.what);
+  if (forced != nullptr) return forced->name == "hierarchical";
+  if (!may_wait) return false;
+  const bool of_blocks = c.what == call::allgather || c.what == call::alltoall;
+  const bool of_vectors = c.what == call::broadcast || c.what == call::reduce || c.what == call::allreduce;
+  return !c.varied && ((of_blocks && c.received.each_bytes >= worth_bytes) || (of_vectors && c.bytes >= worth_bytes));
+}
+
+status team_state::run_in_memory(const collective_call& c, const std::source_location& where,
+                                 std::string* why) noexcept {
+  const std::uint64_t number = ++turns_;
+  record(signature_of(c), number, where);
+  status s = c.wrong;
+  memory_turn_.store(number);
+  told_.store(false);  // of what was told before, the list knows
+  if (failures_known_.load()) [[unlikely]] {
+    const std::lock_guard guard(all_.ctx().lock());
+    if (const auto at = failures_.find(number); at != failures_.end()) s = at->second.why;
+  }
+  if (s == status::done) {
+    s = memory_->run(c, number, all_.memory_way(c.what), told_);
+    if (s == status::done) return s;
+  }
+  return fail_in_memory(c, number, s, where, why);
+}
+
+status team_state::fail_in_memory(const collective_call& c, std::uint64_t number, status s,
+                                  const std::source_location& where, std::string* why) noexcept {
+  std::string text =
+      fmt::format("member {} called {} at {}", team_.rank, text_of_signature(signature_of(c)), text_of_place(where));
+  text += c.wrong == status::done ? memory_->mismatch()
+                                  : fmt::format(", with arguments that were refused: {}", rma::name_of(c.wrong));
+  std::unique_lock guard(all_.ctx().lock());
+  memory_->mark_failed(number, s);
+  if (told_.exchange(false)) s = failures_.contains(number) ? failures_[number].why : s;
+  if (s == status::bad_argument || s == status::bad_size || s == status::bad_type || s == status::bad_rank)
+    tell(number, s, text, c.wrong == status::done ? memory_->other() : -1);
+  if (why == nullptr) return s;
+  guard.unlock();
+  wait_for_place(number);
+  guard.lock();
+  *why = this->why(number);
+  return s;
+}
+
+// Not all of many: one that is wrong keeps the others waiting, and comes to be looked at.
+void team_state::look_for_mismatches() noexcept {
+  unsigned looks_left = 8;
+  for (auto at = active_.begin(); at != active_.end() && looks_left > 0; --looks_left) {
+    running& r = *at++;
+    const int member = memory_ == nullptr ? -1 : memory_->member_in(r.turn());
+    if (member >= 0) {
+      r.meets_memory(member);
+    } else {
+      r.look_for_mismatch();
+    }
+  }
+}
+
+plan& team_state::make(const collective_call& c) {
+  if (plans_.size() >= plans_max) {
+    const auto unused = std::find_if(plans_.rbegin(), plans_.rend(), [](const auto& p) { return p->in_use == 0; });
+    if (unused != plans_.rend()) plans_.erase(std::next(unused).base());
+  }
+  auto made = std::make_unique<plan>(c, team_.rank, team_.size, all_.reproducible(), nodes_);
+  if (c.schedule != nullptr) {
+    made->use(*c.schedule);
+  } else {
+    made->build(c, all_.costs(team_.one_node), all_.forced(c.what));
+  }
+  plans_.insert(plans_.begin(), std::move(made));
+  return *plans_.front();
+}
+
+running& team_state::start(const collective_call& c, const std::source_location& where) noexcept {
+  return start(find(c), c, where);
+}
+
+running& team_state::take(plan& p, const collective_call& c, const std::source_location& where) {
+  if (p.idle.empty()) {
+    p.records.push_back(std::make_unique<running>(p));
+    p.idle.reserve(p.records.size());
+    p.idle.push_back(p.records.back().get());
+  }
+  running& r = *p.idle.back();
+  p.idle.pop_back();
+  ++p.in_use;
+  r.prepare(*this, c, where);
+  return r;
+}
+
+running& team_state::start(plan& p, const collective_call& c, const std::source_location& where) noexcept {
+  running& r = take(p, c, where);
+  start(r);
+  return r;
+}
+
+void team_state::start(running& r) noexcept {
+  ++turns_;
+  record(r.signature(), turns_, r.where());
+  active_.push_back(r);
+  r.set_awaited(true);
+  if (!failures_.empty()) [[unlikely]] {
+    if (const auto at = failures_.find(turns_); at != failures_.end()) r.call().wrong = at->second.why;
+  }
+  r.start(turns_);
+}
+
+running& team_state::keep(const collective_call& c, const std::source_location& where) {
+  running& r = take(find(c), c, where);
+  r.set_kept(true);
+  return r;
+}
+
+void team_state::ended(running& r) noexcept { active_.erase(active_.iterator_to(r)); }
+
+void team_state::give_back(running& r) noexcept {
+  if (r.kept()) return;
+  plan& p = r.of();
+  --p.in_use;
+  p.idle.push_back(&r);
+}
+
+void team_state::send_to_all(std::uint64_t turn, status why, const std::string& text, int other) noexcept {
+  for (int r = 0; r < team_.size; ++r) {
+    if (r != team_.rank) all_.send_failure(team_.world_rank(r), team_.id, turn, why, text, other);
+  }
+}
+
+void team_state::tell(std::uint64_t turn, status why, const std::string& text, int other) noexcept {
+  if (failures_.contains(turn)) return;  // said by another member already
+  if (failures_.size() >= failures_max) failures_.erase(failures_.begin());
+  failures_[turn] = {why, text, other};
+  failures_known_.store(true);
+  send_to_all(turn, why, text, other);
+}
+
+void team_state::on_failure(std::uint64_t turn, status why, std::string text, int other) noexcept {
+  if (other == team_.rank) {
+    on_place(turn, place_of(turn));
+    send_to_all(turn, status::done, place_of(turn), other);
+  }
+  if (failures_.contains(turn)) return;
+  if (failures_.size() >= failures_max) failures_.erase(failures_.begin());
+  failures_[turn] = {why, std::move(text), other};
+  failures_known_.store(true);
+  if (turn == memory_turn_.load()) told_.store(true);
+  const auto at = std::find_if(active_.begin(), active_.end(), [&](const running& r) { return r.turn() == turn; });
+  if (at != active_.end()) at->fail(why);
+}
+
+void team_state::on_place(std::uint64_t turn, std::string text) noexcept {
+  if (places_.size() >= failures_max) places_.erase(places_.begin());
+  places_[turn] = std::move(text);
+}
+
+std::string team_state::place_of(std::uint64_t turn) const {
+  const call_record& c = records_[turn % records_max];
+  if (c.turn != turn) return fmt::format("member {} has been out of it for long", team_.rank);
+  return fmt::format("member {} called {} at {}", team_.rank, text_of_signature(c.signature), text_of_place(c.where));
+}
+
+// The other one answers as soon as it makes progress; who computes for long keeps nobody waiting.
+void team_state::wait_for_place(std::uint64_t turn) noexcept {
+  constexpr std::int64_t patience_ns = 1'000'000'000;
+  const auto known = [&]() noexcept {
+    const std::lock_guard guard(all_.ctx().lock());
+    const auto at = failures_.find(turn);
+    return at == failures_.end() || at->second.other < 0 || places_.contains(turn);
+  };
+  (void)all_.ctx().wait_at_most(patience_ns, known, [this]() noexcept { return team_.gone_member(); });
+}
+
+std::string team_state::why(std::uint64_t turn) const {
+  const auto at = failures_.find(turn);
+  if (at == failures_.end()) return {};
+  const failure& f = at->second;
+  const auto place = places_.find(turn);
+  return place == places_.end() ? f.text : f.text + "; " + place->second;
+}
+
+}  // namespace rma::detail::coll

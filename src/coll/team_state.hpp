@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a team has for its collectives: plans by shape, what is under way, and how far they have been numbered.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <source_location>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "coll/memory.hpp"
+#include "coll/running.hpp"
+#include "coll/signature.hpp"
+
+namespace rma::detail {
+struct team_core;
+}
+
+namespace rma::detail::coll {
+
+class machine;
+
+class team_state {
+ public:
+  team_state(machine& all, team_core& team);
+  team_state(const team_state&) = delete;
+  team_state& operator=(const team_state&) = delete;
+  /// What is still under way ends with window_freed.
+  ~team_state();
+
+  [[nodiscard]] team_core& team() noexcept { return team_; }
+  [[nodiscard]] machine& all() noexcept { return all_; }
+  /// True if a blocking call goes by memory: the same at all members, whatever their sizes and layouts.
+  [[nodiscard]] bool in_memory(const collective_call& call) const noexcept;
+  /// This member does not know yet where the others are, and the call is to be hierarchical, or it is large and `auto`
+  /// should know. `may_wait`: it is not the start of a non-blocking one.
+  [[nodiscard]] bool needs_nodes(const collective_call& call, bool may_wait) const noexcept;
+  void set_nodes(std::vector<int> nodes) noexcept { nodes_ = std::move(nodes); }
+  /// Runs it there.
+  status run_in_memory(const collective_call& call, const std::source_location& where, std::string* why) noexcept;
+  /// After a failure, before its text is asked for: where the other member's call was made comes by a message.
+  void wait_for_place(std::uint64_t turn) noexcept;
+
+  // ---- the caller holds the progress lock ---------------------------------------------------------------------------
+  /// Starts a collective; records of its plan are used again. Give it back with release(), or give it a request.
+  running& start(const collective_call& call, const std::source_location& where) noexcept;
+  /// A record for a persistent collective, which is not started; it is given back when it is not kept any more.
+  [[nodiscard]] running& keep(const collective_call& call, const std::source_location& where);
+  /// Starts it, not before it is over and released.
+  void start(running& kept) noexcept;
+  /// It is over, and nobody looks at it any more.
+  void give_back(running& r) noexcept;
+  void ended(running& r) noexcept;
+  /// A member's collective of that number has failed, by something that it alone may know. `other`: the member that
+  /// has called something else, if that is why, and tells the place to all of them.
+  void on_failure(std::uint64_t turn, status why, std::string text, int other) noexcept;
+  /// The place has come.
+  void on_place(std::uint64_t turn, std::string text) noexcept;
+  /// Tells all members that this one's has.
+  void tell(std::uint64_t turn, status why, const std::string& text, int other = -1) noexcept;
+  /// What was said of a failure, by whoever found it. Empty if nothing.
+  [[nodiscard]] std::string why(std::uint64_t turn) const;
+  /// A wait is about to sleep. A member that is in memory, in the same collective as one that waits for messages here,
+  /// will send none; and what has come for one and belongs to another call will not be received.
+  void look_for_mismatches() noexcept;
+
+ private:
+  using running_list =
+      boost::intrusive::list<running,
+                             boost::intrusive::member_hook<running, decltype(running::in_team), &running::in_team>,
+                             boost::intrusive::constant_time_size<false>>;
+  struct failure {
+    status why = status::done;
+    std::string text;
+    int other = -1;
+  };
+  static constexpr std::size_t records_max = 16;
+
+  /// So many calls of this member can be told to those that are not as far.
+  void record(std::int32_t signature, std::uint64_t turn, const std::source_location& where) noexcept {
+    records_[turn % records_max] = {turn, signature, where};
+  }
+  [[nodiscard]] std::string place_of(std::uint64_t turn) const;
+  void send_to_all(std::uint64_t turn, status why, const std::string& text, int other) noexcept;
+
+  status fail_in_memory(const collective_call& call, std::uint64_t number, status s, const std::source_location& where,
+                        std::string* why) noexcept;
+  running& start(plan& p, const collective_call& call, const std::source_location& where) noexcept;
+  running& take(plan& p, const collective_call& call, const std::source_location& where);
+  plan& find(const collective_call& call);
+  plan& make(const collective_call& call);
+
+  machine& all_;
+  team_core& team_;
+  std::uint64_t turns_ = 0;                     ///< collectives that were started
+  std::atomic<std::uint64_t> memory_turn_ = 0;  ///< the last one of them in memory
+  std::vector<std::unique_ptr<plan>> plans_;    ///< the last one used in front
+  std::unique_ptr<plan> refused_;
+  std::unique_ptr<memory_collectives> memory_;  ///< null where not all members share memory
+  std::atomic<bool> failures_known_ = false;    ///< there are some
+  std::atomic<bool> told_ = false;              ///< the collective in memory has failed at another member
+  std::vector<int> nodes_;                      ///< of the members, each named by its lowest one; empty: not known
+  running_list active_;
+  std::array<call_record, records_max> records_{};
+  std::map<std::uint64_t, failure> failures_;    ///< by turn; empty but after mistakes
+  std::map<std::uint64_t, std::string> places_;  ///< of the other members' calls; one may come before its failure
+};
+
+}  // namespace rma::detail::coll

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// A member's part of the collectives in memory, in its own segment: a single-writer flag, and two slots for data.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include "rma/detail/word.hpp"
+
+namespace rma::detail {
+
+/// Zero at first. Only its owner writes here. The slots lie behind it.
+struct memory_lines {
+  /// Number of the collective among the team's (20 bits), turn in it (22), and a digest of the call (22): the owner has
+  /// come so far, with its data of that turn in a slot, and has left all turns before.
+  alignas(64) word64 turn;
+  // Of the call that the owner is in, for those who find that it is another one.
+  word64 signature;
+  word64 bytes;
+  word64 number;
+  word64 failed[4];  ///< the last that have failed at the owner: number << 8 | status
+  // Of a large vector: where the owner's operands lie in its segment, + 1; 0: elsewhere.
+  word64 input_at;
+  word64 output_at;
+
+  static constexpr int members_max = 32;
+  /// The same at all members: less where there are many.
+  [[nodiscard]] static constexpr std::size_t slot_bytes(int members) noexcept {
+    return std::clamp<std::size_t>((std::size_t{256} << 10) / static_cast<std::size_t>(members) / 64 * 64, 512,
+                                   std::size_t{16} << 10);
+  }
+  [[nodiscard]] static constexpr std::size_t all_bytes(int members) noexcept {
+    return members > members_max ? 0 : sizeof(memory_lines) + 2 * slot_bytes(members);
+  }
+  [[nodiscard]] std::byte* slot(unsigned which, std::size_t slot_bytes) noexcept {
+    return reinterpret_cast<std::byte*>(this + 1) + which * slot_bytes;
+  }
+};
+
+}  // namespace rma::detail

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+# Collectives by every algorithm: each set forces one for each call. Included where `passed` is known.
+set(coll_linear BARRIER=linear BROADCAST=linear REDUCE=linear ALLREDUCE=linear REDUCE_SCATTER=linear SCAN=linear
+  EXSCAN=linear GATHER=linear SCATTER=linear ALLGATHER=linear ALLTOALL=linear)
+set(coll_trees BARRIER=binomial BROADCAST=binomial REDUCE=binomial ALLREDUCE=binomial REDUCE_SCATTER=pairwise
+  GATHER=binomial SCATTER=binomial ALLGATHER=bruck ALLTOALL=bruck)
+set(coll_doubling BARRIER=recursive-doubling BROADCAST=scatter-allgather REDUCE=rabenseifner
+  ALLREDUCE=recursive-doubling REDUCE_SCATTER=recursive-halving SCAN=recursive-doubling EXSCAN=recursive-doubling
+  ALLGATHER=recursive-doubling ALLTOALL=pairwise)
+set(coll_rings BARRIER=dissemination BROADCAST=chain ALLREDUCE=ring REDUCE_SCATTER=ring ALLGATHER=ring)
+set(coll_circulant ALLREDUCE=circulant REDUCE_SCATTER=circulant ALLGATHER=circulant)
+set(coll_halving ALLREDUCE=rabenseifner REPRODUCIBLE=0)
+set(coll_reproducible REPRODUCIBLE=1)
+set(coll_reproducible_linear REPRODUCIBLE=1 ALLREDUCE=linear REDUCE=linear REDUCE_SCATTER=linear)
+set(coll_reproducible_trees REPRODUCIBLE=1 ALLREDUCE=binomial REDUCE=binomial)
+
+foreach(set IN ITEMS linear trees doubling rings circulant halving reproducible reproducible_linear reproducible_trees)
+  set(env "")
+  set(options "")
+  foreach(setting IN LISTS coll_${set})
+    list(APPEND env RMA_COLL_${setting})
+    list(APPEND options -x RMA_COLL_${setting})
+  endforeach()
+  set(cases --case ^collective ${passed})
+  rma_add_program_test(NAME conformance.coll.${set} TARGET conformance RANKS 3 ENV ${env} ARGS --effort 2 ${cases}
+    LABELS not-tsan TIMEOUT 120)
+  rma_add_program_test(NAME conformance.coll.${set}.sim TARGET conformance LAUNCHER rma-sim RANKS 4 5
+    OPTIONS --ranks-per-node 2 ${options} ARGS --effort 1 ${cases} LABELS sim not-tsan TIMEOUT 120)
+  rma_add_program_test(NAME conformance.coll.${set}.tcp TARGET conformance RANKS 3 OPTIONS --nodes 3
+    ENV RMA_FABRIC=tcp ${env} ARGS --effort 1 ${cases} LABELS tcp not-tsan TIMEOUT 120)
+  rma_add_program_test(NAME conformance.coll.${set}.long TARGET conformance LAUNCHER rma-sim
+    RANKS 1 2 3 4 5 6 7 8 9 16 33 OPTIONS --ranks-per-node 3 ${options} ARGS ${cases} LABELS long sim TIMEOUT 3600)
+  rma_add_program_test(NAME conformance.coll.${set}.shm.long TARGET conformance RANKS 1 2 3 4 8 ENV ${env}
+    ARGS ${cases} LABELS long TIMEOUT 600)
+endforeach()
+
+foreach(strategy IN ITEMS test-on-init wait-on-send start-all thread)
+  rma_add_program_test(NAME conformance.coll.progress.${strategy} TARGET conformance RANKS 2
+    ENV RMA_NBC_PROGRESS=${strategy} RMA_INTRANODE=off ARGS --effort 1 --case ^collective ${passed}
+    LABELS not-tsan TIMEOUT 120)
+endforeach()
+foreach(way IN ITEMS flat direct)
+  rma_add_program_test(NAME conformance.coll.memory.${way} TARGET conformance RANKS 2 4
+    ENV RMA_COLL_ALLREDUCE=${way} ARGS --effort 4 --case ^collective ${passed} LABELS not-tsan TIMEOUT 120)
+endforeach()

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// Collectives by schedules: many under way, requests that are dropped, members that differ, schedules of one's own.
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "cases.hpp"
+
+namespace conformance {
+namespace {
+
+using std::span;
+
+// Goal: many under way at once on one team, ended in another order than started; barriers among them.
+void many_under_way(context& ctx) {
+  rma::Team& team = ctx.world();
+  const auto n = static_cast<std::size_t>(ctx.size());
+  const std::size_t many = ctx.rounds(1000, 1000);
+  std::vector<std::vector<int>> out(many), in(many);
+  std::vector<rma::Request> requests;
+  for (std::size_t i = 0; i < many; ++i) {
+    for (std::size_t r = 0; r < n; ++r) out[i].push_back(static_cast<int>(i * 1000 + r * 10) + ctx.rank());
+    in[i].resize(n);
+    requests.push_back(team.ialltoall(span(out[i]), span(in[i])));
+    if (i % 16 == 0) requests.push_back(team.ibarrier());
+  }
+  std::shuffle(requests.begin(), requests.end(), ctx.random());
+  for (rma::Request& r : requests) r.wait();
+  bool right = true;
+  for (std::size_t i = 0; i < many; ++i) {
+    for (std::size_t r = 0; r < n; ++r)
+      right = right && in[i][r] == static_cast<int>(i * 1000) + ctx.rank() * 10 + static_cast<int>(r);
+  }
+  ctx.check(right, "alltoalls that were under way at once");
+}
+
+// Goal: two threads run collectives at once, each on a team of its own, blocking and not.
+void teams_in_threads(context& ctx) {
+  for (const rma::Setting& s : ctx.runtime().settings()) {
+    if (s.name == "RMA_BOOT" && s.value.starts_with("sim:")) context::skip("a simulated rank has one thread");
+  }
+  if (ctx.runtime().threads() != rma::thread_level::multiple) context::skip("needs RMA_THREADS=multiple");
+  std::array<rma::Team, 2> teams{ctx.world().split(0, ctx.rank()), ctx.world().split(0, -ctx.rank())};
+  const std::size_t turns = ctx.rounds(300, 30);
+  std::array<bool, 2> right{};
+  const auto work = [&](std::size_t which) {
+    rma::Team& team = teams[which];
+    const auto n = static_cast<std::size_t>(team.size());
+    std::vector<int> out(n), in(n), many(5000);
+    bool all = true;
+    for (std::size_t i = 0; i < turns; ++i) {
+      const int mark = static_cast<int>(i * 2 + which);
+      std::fill(many.begin(), many.end(), mark);
+      rma::Request large = team.iallreduce(span(many), rma::sum);
+      for (std::size_t r = 0; r < n; ++r) out[r] = mark * 100 + team.rank();
+      rma::Request exchange = team.ialltoall(span(out), span(in));
+      all = all && team.allreduce(mark, rma::max) == mark;
+      exchange.wait();
+      large.wait();
+      all = all && many.back() == mark * team.size();
+      for (std::size_t r = 0; r < n; ++r) all = all && in[r] == mark * 100 + static_cast<int>(r);
+    }
+    right[which] = all;
+  };
+  std::thread other([&] { work(1); });
+  work(0);
+  other.join();
+  ctx.check(right[0] && right[1], "collectives of two teams in two threads");
+}
+
+// Goal: large vectors in windows, in place or not, and some members' elsewhere; each is written right behind the call.
+// Break: leave the call before all have read.
+void operands_in_windows(context& ctx) {
+  rma::Team& team = ctx.world();
+  constexpr std::size_t count = 9001;
+  auto win = rma::Window<std::int64_t>::allocate(team, 2 * count);
+  const span<std::int64_t> first = win.local().first(count);
+  const span<std::int64_t> second = win.local().subspan(count);
+  std::vector<std::int64_t> elsewhere(count);
+  const std::size_t turns = ctx.rounds(60, 6);
+  for (std::size_t turn = 0; turn < turns; ++turn) {
+    const auto value = [&](int r, std::size_t i) { return static_cast<std::int64_t>(turn * 7 + i) * (r + 1); };
+    for (std::size_t i = 0; i < count; ++i) first[i] = value(ctx.rank(), i);
+    const bool apart = turn % 3 == 2 && ctx.rank() == ctx.size() - 1;
+    const span<std::int64_t> result = turn % 3 == 1 ? first : apart ? span(elsewhere) : second;
+    team.allreduce(first, result, rma::sum);
+    std::size_t wrong = 0;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::int64_t wanted = static_cast<std::int64_t>(turn * 7 + i) * ctx.size() * (ctx.size() + 1) / 2;
+      wrong += result[i] == wanted ? 0U : 1U;
+    }
+    ctx.equal(wrong, std::size_t{0}, "wrong sums of vectors in windows");
+    std::fill(result.begin(), result.end(), -1);
+  }
+  win.free();
+}
+
+// Goal: a request that is dropped lets its collective go on: the others get its data.
+void dropped_requests(context& ctx) {
+  rma::Team& team = ctx.world();
+  int mine = ctx.rank() + 1;
+  int sum = 0;
+  { const rma::Request dropped = team.iallreduce(span(&mine, 1), span(&sum, 1), rma::sum); }
+  int again = ctx.rank();
+  team.allreduce(span(&again, 1), rma::max);
+  team.barrier();
+  ctx.wait_until([&] {
+    ctx.runtime().progress();
+    return sum == ctx.size() * (ctx.size() + 1) / 2;
+  });
+}
+
+// Goal: members that call different things, with different roots or sizes, are told what each of them has called, and
+// where. Break: let the other one's answer be lost.
+void mismatches(context& ctx) {
+  if (ctx.size() < 2) context::skip("needs two ranks");
+  const auto odd_one_out = [&](const char* what, rma::status wanted, auto&& one, auto&& rest) {
+    rma::Team team = ctx.world().split(0, ctx.rank());
+    rma::status s = rma::status::done;
+    std::string text;
+    try {
+      if (ctx.rank() == ctx.size() - 1) {
+        one(team);
+      } else {
+        rest(team);
+      }
+    } catch (const rma::Error& e) {
+      s = e.code();
+      text = e.what();
+    }
+    const rma::status worst = static_cast<rma::status>(ctx.world().allreduce(static_cast<int>(s), rma::min));
+    ctx.expect(worst, wanted, what);
+    const auto times = [&](std::string_view word) {
+      std::size_t count = 0;
+      for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++count;
+      return count;
+    };
+    const bool both = times("called ") >= 2 && times("collective_request_cases.cpp:") == 3;  // its own, too
+    const bool refused =
+        times(", with arguments that were refused") == 1 && times("collective_request_cases.cpp:") == 2;
+    ctx.check(s == rma::status::done || both || refused, std::string(what) + " does not name both calls: " + text);
+  };
+  std::vector<int> a(64), b(64 * static_cast<std::size_t>(ctx.size()));
+  odd_one_out(
+      "allreduce and allgather", rma::status::bad_argument, [&](rma::Team& t) { t.allgather(span(a), span(b)); },
+      [&](rma::Team& t) { t.allreduce(span(a), rma::sum); });
+  odd_one_out(
+      "sum and max", rma::status::bad_argument, [&](rma::Team& t) { t.allreduce(span(a), rma::max); },
+      [&](rma::Team& t) { t.allreduce(span(a), rma::sum); });
+  odd_one_out(
+      "sizes", rma::status::bad_size, [&](rma::Team& t) { t.allreduce(span(a).first(8), rma::sum); },
+      [&](rma::Team& t) { t.allreduce(span(a), rma::sum); });
+  if (ctx.size() > 2) {  // of two roots that both only give, neither waits
+    odd_one_out(
+        "roots", rma::status::bad_argument, [&](rma::Team& t) { t.broadcast(span(a), 1); },
+        [&](rma::Team& t) { t.broadcast(span(a), 0); });
+  }
+  odd_one_out(
+      "int and float", rma::status::bad_argument,
+      [&](rma::Team& t) {
+        std::vector<float> f(64);
+        t.allreduce(span(f), rma::sum);
+      },
+      [&](rma::Team& t) { t.allreduce(span(a), rma::sum); });
+  odd_one_out(
+      "an operator that is refused", rma::status::bad_type,
+      [&](rma::Team& t) {
+        std::vector<double> d(64);
+        t.allreduce(span(d), rma::bxor);
+      },
+      [&](rma::Team& t) { t.allreduce(span(a), rma::sum); });
+}
+
+// Goal: a schedule of one's own, run and run again: a ring that passes a sum around, and puts with signals.
+void own_schedules(context& ctx) {
+  rma::Team& team = ctx.world();
+  rma::Schedule ring;
+  ring.copy(rma::input(), rma::output(), 8).copy(rma::input(), rma::scratch(), 8).round();
+  for (int i = 1; i < ctx.size(); ++i) {
+    const std::size_t from = i % 2 != 0 ? 0 : 8;
+    ring.send(rma::scratch(from), 8, ctx.right()).recv(rma::scratch(8 - from), 8, ctx.left()).round();
+    ring.combine(rma::scratch(8 - from), rma::output(), 8);
+  }
+  std::int64_t mine = ctx.rank() + 1;
+  std::int64_t sum = 0;
+  team.start(ring, span(&mine, 1), span(&sum, 1), rma::sum, rma::element::i64).wait();
+  ctx.equal(sum, std::int64_t{ctx.size()} * (ctx.size() + 1) / 2, "sum by a schedule");
+
+  rma::Schedule puts;
+  puts.put(rma::input(), rma::output(0), 8, ctx.right()).put_signal(rma::input(), rma::output(8), 8, ctx.right());
+  puts.wait_signal(ctx.left());
+  std::array<std::int64_t, 2> got{};
+  rma::Collective kept = team.init(puts, span(&mine, 1), span(got));
+  for (int i = 0; i < 3; ++i) {
+    got = {};
+    ++mine;
+    kept.start().wait();
+    ctx.equal(got[0], std::int64_t{ctx.left() + 2 + i}, "put by a schedule");
+    ctx.equal(got[1], std::int64_t{ctx.left() + 2 + i}, "put with a signal by a schedule");
+    team.barrier();
+  }
+}
+
+constexpr test_case collective_request_table[] = {
+    {"collective.many_under_way", many_under_way},
+    {"collective.teams_in_threads", teams_in_threads},
+    {"collective.operands_in_windows", operands_in_windows},
+    {"collective.dropped_requests", dropped_requests},
+    {"collective.mismatches", mismatches},
+    {"collective.own_schedules", own_schedules},
+};
+
+}  // namespace
+
+std::span<const test_case> collective_request_cases() noexcept { return collective_request_table; }
+
+}  // namespace conformance
