@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""doxygen_filter.py HEADER: the header as Doxygen is to read it. A comment stands for all declarations until the next
+empty line or comment, as in the headers; its headings (Shape, Completes, Errors ...) become paragraphs of their names."""
+import re
+import sys
+
+HEADING = re.compile(r"^( *///) (Shape|Completes|Memory|Units|Errors|Threads|Cost|Source|See|Example)  +")
+OTHER = re.compile(r"\s*(public|private|using)\b|}  // namespace")
+SCOPE = re.compile(r"\s*(template\b.*>\s*)?(requires\b.*\s)?(class|struct|enum|namespace|concept|union) ")
+
+
+def is_comment(line):
+    return re.match(r" *///(?!<)", line) is not None
+
+
+def indentation(line):
+    return len(line) - len(line.lstrip())
+
+
+def opens_scope(lines, at):
+    """Whether the declaration there has members with comments of their own."""
+    return SCOPE.match(" ".join(lines[at:at + 3])) is not None
+
+
+def end_of_group(lines, at, depth):
+    while at < len(lines):
+        line = lines[at]
+        if not line.strip() or is_comment(line) or indentation(line) < depth or OTHER.match(line):
+            return at
+        at += 1
+    return at
+
+
+def grouped(lines):
+    at = 0
+    while at < len(lines):
+        line = lines[at]
+        if not is_comment(line) or "\\file" in line:
+            yield line
+            at += 1
+            continue
+        first = at
+        while at < len(lines) and is_comment(lines[at]):
+            at += 1
+        if at == len(lines) or not lines[at].strip() or opens_scope(lines, at):
+            yield from lines[first:at]
+            continue
+        depth = indentation(lines[at])
+        end = end_of_group(lines, at, depth)
+        yield " " * depth + "///@{"
+        yield from lines[first:end]
+        yield " " * depth + "///@}"
+        at = end
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    for line in grouped(lines):
+        found = HEADING.match(line)
+        if found:
+            print(f"{found.group(1)}\n{found.group(1)} \\par {found.group(2)}\n{found.group(1)} {line[found.end():]}")
+        else:
+            print(line)
+
+
+if __name__ == "__main__":
+    main()
