@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """doxygen_filter.py HEADER: the header as Doxygen is to read it. A comment stands for all declarations until the next
-empty line or comment, as in the headers; its headings (Shape, Completes, Errors ...) become paragraphs of their names."""
+empty line or comment, as in the headers; its headings (Shape, Completes, Errors ...) become paragraphs."""
 import re
 import sys
 
