@@ -44,9 +44,9 @@ void combining(perf::bench& b, std::size_t bytes) {
   const auto ranks = static_cast<std::size_t>(b.ranks());
   buffers of(bytes, 1);
   const std::span out(of.out), in(of.in);
-  repeat(b, "broadcast", bytes, [&] { team.broadcast(in, 0); });
-  repeat(b, "reduce", bytes, [&] { team.reduce(out, in, rma::sum, 0); });
-  repeat(b, "allreduce", bytes, [&] { team.allreduce(out, in, rma::sum); });
+  repeat_both(b, "broadcast", bytes, [&] { team.broadcast(in, 0); });
+  repeat_both(b, "reduce", bytes, [&] { team.reduce(out, in, rma::sum, 0); });
+  repeat_both(b, "allreduce", bytes, [&] { team.allreduce(out, in, rma::sum); });
   perf::require(!b.points.wants("allreduce", bytes) || in.back() == static_cast<double>(b.ranks()), "allreduce");
   repeat_both(b, "iallreduce", bytes, [&] { team.iallreduce(out, in, rma::sum).wait(); });
   repeat_both(b, "ibroadcast", bytes, [&] { team.ibroadcast(in, 0).wait(); });
@@ -78,7 +78,7 @@ void moving(perf::bench& b, std::size_t bytes) {
   repeat_both(b, "gather", bytes, [&] { team.gather(mine, in, 0); });
   repeat_both(b, "scatter", bytes, [&] { team.scatter(out, part, 0); });
   repeat_both(b, "allgather", bytes, [&] { team.allgather(mine, in); });
-  repeat(b, "alltoall", bytes, [&] { team.alltoall(out, in); });
+  repeat_both(b, "alltoall", bytes, [&] { team.alltoall(out, in); });
   perf::require(!b.points.wants("alltoall", bytes) || in.back() == 1.0, "alltoall");
   repeat_both(b, "ialltoall", bytes, [&] { team.ialltoall(out, in).wait(); });
 }

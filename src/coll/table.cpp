@@ -32,17 +32,29 @@ double moved_bytes(const shape& s) noexcept {
   const blocks& known = here ? s.received : s.sent;
   return static_cast<double>(known.each) * s.size;
 }
-/// Ranks of a node that share its link to the others, and how much of their traffic takes it.
-double sharing(const shape& s) noexcept {
-  if (s.nodes.empty()) return 1;
-  double most = 1;
+/// Ranks of the largest node, where nodes are known and their ranks lie in a row.
+int ranks_of_node(const shape& s) noexcept {
+  std::size_t most = 1;
   for (std::size_t first = 0; first < s.nodes.size();) {
     std::size_t next = first + 1;
     while (next < s.nodes.size() && s.nodes[next] == s.nodes[first]) ++next;
-    most = std::max(most, static_cast<double>(next - first));
+    most = std::max(most, next - first);
     first = next;
   }
+  return static_cast<int>(most);
+}
+/// Ranks of a node that share its link to the others, and how much of their traffic takes it.
+double sharing(const shape& s) noexcept {
+  const double most = ranks_of_node(s);
   return std::max(1.0, most * (1 - most / s.size));
+}
+/// Rounds of a tree within nodes, and those between them.
+double rounds_within(const shape& s) noexcept { return log2_ceil(ranks_of_node(s)); }
+double rounds_between(const shape& s) noexcept { return logs(s) - rounds_within(s); }
+constexpr double within_factor = 0.2;  ///< what a byte costs within a node against one between nodes, about
+/// Bytes of a vector that goes along a tree of which one rank of each node talks to others.
+double tree_bytes(const shape& s) noexcept {
+  return vector_bytes(s) * (rounds_between(s) + within_factor * rounds_within(s));
 }
 /// Ranks that stand aside while a power of two works: two rounds, two messages.
 double aside(const shape& s) noexcept { return s.power_of_two() ? 0 : 2; }
@@ -75,7 +87,7 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort { return {1.5 * logs(s), 1.5 * logs(s), 0, 0}; }, several_nodes},
 
     algorithm{"binomial", call::broadcast, binomial::broadcast,
-              [](S s) noexcept -> effort { return {logs(s), logs(s), vector_bytes(s) * logs(s), 0}; }},
+              [](S s) noexcept -> effort { return {logs(s), logs(s), tree_bytes(s), 0}; }},
     algorithm{"linear", call::broadcast, linear::broadcast,
               [](S s) noexcept -> effort { return {1, ranks(s) - 1, vector_bytes(s) * (ranks(s) - 1), 0}; }},
     algorithm{"scatter-allgather", call::broadcast, scatter_allgather::broadcast,
@@ -89,13 +101,12 @@ constexpr algorithm rows[] = {
                 return {rounds, rounds, vector_bytes(s) / segments * rounds, 0};
               }},
     algorithm{"hierarchical", call::broadcast, hierarchical::broadcast,
-              [](S s) noexcept -> effort { return {logs(s), logs(s), vector_bytes(s) * logs(s) * 0.7, 0}; },
-              several_nodes},
+              [](S s) noexcept -> effort { return {logs(s), logs(s), tree_bytes(s), 0}; }, several_nodes},
 
     algorithm{"binomial", call::reduce, binomial::reduce,
               [](S s) noexcept -> effort {
                 const double rounds = logs(s) + (s.any_order() || s.root == 0 ? 0 : 1);
-                return {rounds, rounds, vector_bytes(s) * rounds, vector_bytes(s) * logs(s)};
+                return {rounds, rounds, tree_bytes(s), vector_bytes(s) * logs(s)};
               }},
     algorithm{"linear", call::reduce, linear::reduce,
               [](S s) noexcept -> effort {
@@ -106,19 +117,22 @@ constexpr algorithm rows[] = {
     algorithm{"rabenseifner", call::reduce, rabenseifner::reduce,
               [](S s) noexcept -> effort {
                 const double rounds = 2 * logs(s) + aside(s);
-                return {rounds, rounds, vector_bytes(s) * (2 + aside(s) / 2), vector_bytes(s) * (1 + aside(s) / 2)};
+                const double bytes = vector_bytes(s);
+                return {rounds, rounds, bytes * (2 + aside(s) / 2), bytes * (1 + aside(s) / 2), sharing(s)};
               },
               any_order},
     algorithm{"hierarchical", call::reduce, hierarchical::reduce,
               [](S s) noexcept -> effort {
-                return {logs(s), logs(s), vector_bytes(s) * logs(s) * 0.7, vector_bytes(s) * logs(s)};
+                return {logs(s), logs(s), tree_bytes(s), vector_bytes(s) * logs(s)};
               },
               nodes_any_order},
 
     algorithm{"recursive-doubling", call::allreduce, recursive_doubling::allreduce,
               [](S s) noexcept -> effort {
                 const double rounds = logs(s) + aside(s);
-                return {rounds, rounds, vector_bytes(s) * rounds, vector_bytes(s) * rounds};
+                const double between = (rounds_between(s) + aside(s)) * ranks_of_node(s);
+                const double bytes = vector_bytes(s) * (between + within_factor * rounds_within(s));
+                return {rounds, rounds, bytes, vector_bytes(s) * rounds};
               },
               fixed_doubling},
     algorithm{"linear", call::allreduce, linear::allreduce,
@@ -129,7 +143,7 @@ constexpr algorithm rows[] = {
               collects_little},
     algorithm{"binomial", call::allreduce, binomial::allreduce,
               [](S s) noexcept -> effort {
-                return {2 * logs(s), 2 * logs(s), 2 * vector_bytes(s) * logs(s), vector_bytes(s) * logs(s)};
+                return {2 * logs(s), 2 * logs(s), 2 * tree_bytes(s), vector_bytes(s) * logs(s)};
               }},
     algorithm{"ring", call::allreduce, ring::allreduce,
               [](S s) noexcept -> effort {
@@ -140,17 +154,18 @@ constexpr algorithm rows[] = {
     algorithm{"rabenseifner", call::allreduce, rabenseifner::allreduce,
               [](S s) noexcept -> effort {
                 const double rounds = 2 * logs(s) + aside(s);
-                return {rounds, rounds, vector_bytes(s) * (2 + aside(s)), vector_bytes(s) * (1 + aside(s) / 2)};
+                const double bytes = vector_bytes(s);
+                return {rounds, rounds, bytes * (2 + aside(s)), bytes * (1 + aside(s) / 2), sharing(s)};
               },
               any_order},
     algorithm{"circulant", call::allreduce, circulant::allreduce,
               [](S s) noexcept -> effort {
-                return {2 * logs(s), 2 * logs(s), 2.2 * vector_bytes(s), 1.5 * vector_bytes(s)};
+                return {2 * logs(s), 2 * logs(s), 2.2 * vector_bytes(s), 1.5 * vector_bytes(s), sharing(s)};
               },
               any_order},
     algorithm{"hierarchical", call::allreduce, hierarchical::allreduce,
               [](S s) noexcept -> effort {
-                return {2 * logs(s), 2 * logs(s), 1.4 * vector_bytes(s) * logs(s), vector_bytes(s) * logs(s)};
+                return {2 * logs(s), 2 * logs(s), 2 * tree_bytes(s), vector_bytes(s) * logs(s)};
               },
               nodes_any_order},
 
