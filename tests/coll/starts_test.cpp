@@ -58,10 +58,14 @@ TEST_CASE("a shape's later starts take no memory") {
     team.allreduce(std::span(out), std::span(in), rma::max);
     kept.start().wait();
   };
-  for (int i = 0; i < 50; ++i) once();
-  const std::size_t before = taken().load();
-  for (int i = 0; i < 50; ++i) once();
-  CHECK(taken().load() - before == 0);
+  // Memory for what comes early grows until it is enough, which takes longer where ranks share processors.
+  std::size_t most = 1;
+  for (int turn = 0; turn < 40 && most > 0; ++turn) {
+    const std::size_t before = taken().load();
+    for (int i = 0; i < 50; ++i) once();
+    most = team.allreduce(taken().load() - before, rma::max);
+  }
+  CHECK(most == 0);
 }
 
 namespace {
