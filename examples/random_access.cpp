@@ -25,7 +25,7 @@ struct Result {
 };
 
 std::string_view name_of(rma::accumulate_mode mode) {
-  constexpr std::string_view names[] = {"automatic", "element", "striped", "handler", "device"};
+  constexpr std::string_view names[] = {"automatic", "element", "striped", "handler", "direct", "lock-get-modify-put"};
   return names[static_cast<std::size_t>(mode)];
 }
 

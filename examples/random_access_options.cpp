@@ -61,8 +61,9 @@ void describe(CLI::App& app, Options& options) {
              {{"element", accumulate_mode::element},
               {"striped", accumulate_mode::striped},
               {"handler", accumulate_mode::handler},
-              {"device", accumulate_mode::device}},
-             "Who makes accumulates atomic (default: device for direct,\n"
+              {"direct", accumulate_mode::direct},
+              {"lock-get-modify-put", accumulate_mode::lock_get_modify_put}},
+             "Who makes accumulates atomic (default: direct for variant direct,\n"
              "else element, where the window can have it)");
   add_choice(app, "--verify", options.verification, by_name<Verification>(verification_names),
              "replay: every rank makes its updates again, atomically (default)\n"

@@ -23,7 +23,7 @@ rma::Window<word> allocate(const rma::Team& team, std::size_t words, Variant var
 rma::Window<word> allocate_best(const rma::Team& team, std::size_t words, Variant variant) {
   using rma::accumulate_mode;
   std::vector<accumulate_mode> modes{accumulate_mode::element};
-  if (variant == Variant::direct) modes.insert(modes.begin(), accumulate_mode::device);
+  if (variant == Variant::direct) modes.insert(modes.begin(), accumulate_mode::direct);
   for (const accumulate_mode mode : modes) {
     try {
       return allocate(team, words, variant, mode);

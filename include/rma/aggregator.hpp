@@ -293,7 +293,7 @@ Aggregator<T>::Aggregator(Window<T>& window, const AggregatorOptions& options, s
   if (limit_ != team.allreduce(std::uint64_t{mine}, max, where)) limits_ = team.allgather(mine, where);
   Team node = team.node(where);
   // Only one owner of atomicity may update: where that is the target's handler, records go to the target itself.
-  const bool by_owner = window.atomicity() == accumulate_mode::handler || window.atomicity() == accumulate_mode::device;
+  const bool by_owner = window.atomicity() == accumulate_mode::handler || is_by_adapter(window.atomicity());
   int mapped = by_owner ? 0 : 1;
   for (int i = 0; i < node.size(); ++i) {
     const int rank = team.rank_of(node.world_rank(i));

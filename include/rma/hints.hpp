@@ -9,17 +9,25 @@
 
 namespace rma {
 
+/// In RMA_ACCUMULATE and in messages the last one has dashes: `lock-get-modify-put`.
 /// Who makes accumulate, get_accumulate, fetch_and_op and compare_and_swap atomic in a window.
 enum class accumulate_mode : std::uint8_t {
-  automatic,  ///< RMA_ACCUMULATE_MODE; if that is auto: striped where all ranks share memory, handler elsewhere and
+  automatic,  ///< RMA_ACCUMULATE; if that is auto: striped where all ranks share memory, handler elsewhere and
               ///< with lock two_sided (RMA_LOCK=two-sided)
   element,    ///< every element by one locked instruction: best for scattered single updates
   striped,    ///< a lock for each 8 KiB of the window, 256 at most; bulk runs SIMD under it. As `element` until the
               ///< first bulk update of a target
   handler,    ///< all at the target, by its progress
-  device,     ///< by the network device, elements of up to 8 bytes: 64-bit sums and swaps by one operation, others by
+  direct,     ///< by the network device, elements of up to 8 bytes: 64-bit sums and swaps by one operation, others by
               ///< a loop of them
+  lock_get_modify_put,  ///< by their origin: a lock of the target's part by the network's atomics, read, change, write;
+                        ///< the target does nothing. One round trip more than a lock each; the dissertation's GMP
 };
+
+/// The network's atomics own the window's atomicity: no processor updates it, not even its owner's.
+constexpr bool is_by_adapter(accumulate_mode mode) noexcept {
+  return mode == accumulate_mode::direct || mode == accumulate_mode::lock_get_modify_put;
+}
 
 /// How a window's fences end one epoch and begin the next: the four designs of the dissertation, chapter 6, and one
 /// more.
@@ -101,7 +109,7 @@ struct Hints {
   std::string name{};
   /// Bytes per unit of target displacement; 0: the size of the window's element. In dynamic windows 1, always.
   std::size_t displacement_unit = 0;
-  /// See accumulate_mode. One asked for here that the window cannot have is an error; RMA_ACCUMULATE_MODE is followed
+  /// See accumulate_mode. One asked for here that the window cannot have is an error; RMA_ACCUMULATE is followed
   /// where it can be.
   accumulate_mode accumulate = accumulate_mode::automatic;
   /// See layout_scheme (RMA_LAYOUT for all windows).

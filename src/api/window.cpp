@@ -239,7 +239,7 @@ bool one_sided(window_view& view, call kind, int target) noexcept {
   if (w.defers || managed) return false;  // its lock manager has a part
   if (w.schedule.aggregate_bytes != 0 && (w.view_at(target) == nullptr || w.view_at(target)->base == nullptr))
     return false;  // small ones are messages
-  if (!transfer && w.mode == accumulate_mode::device) return w.ctx->wide()->caps().one_sided;
+  if (!transfer && is_by_adapter(w.mode)) return w.ctx->wide()->caps().one_sided;
   if (w.is_far(target)) return transfer && reaches_far(w, target);
   const target_view* const t = w.view_at(target);
   const bool memory = t != nullptr && t->base != nullptr;

@@ -155,7 +155,7 @@ status check_plan(const team_core& team, const window_plan& plan, const Hints& h
   bytes = 0;
   if (plan.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / plan.element_bytes) return status::bad_size;
   const bool known = hints.fence <= fence_kind::imm_ri && hints.layout <= layout_scheme::host_assisted &&
-                     hints.accumulate <= accumulate_mode::device && hints.lock <= lock_protocol::hybrid &&
+                     hints.accumulate <= accumulate_mode::lock_get_modify_put && hints.lock <= lock_protocol::hybrid &&
                      hints.scheme <= lock_scheme::fompi && hints.home <= lock_home::network &&
                      hints.policy <= lock_policy::adaptive && hints.schedule <= schedule_order::gets_first_interleave;
   if (hints.signals > signals_max || !known || !has_unit(plan, hints)) return status::bad_argument;
@@ -165,7 +165,7 @@ status check_plan(const team_core& team, const window_plan& plan, const Hints& h
   if (plan.kind == call::create && plan.memory == nullptr && plan.count != 0) return status::bad_argument;
   const fabric::network* const wide = team.rt->where.wide.get();
   const bool atomics = wide != nullptr && wide->caps().atomics;
-  if (hints.accumulate == accumulate_mode::device && !atomics) return status::not_supported;
+  if (is_by_adapter(hints.accumulate) && !atomics) return status::not_supported;
   bytes = plan.count * plan.element_bytes;
   return status::done;
 }
@@ -185,7 +185,8 @@ void raise_plan(const team_core& team, const window_plan& plan, const Hints& hin
                "fence 'imm-ri' (Hints::fence, RMA_FENCE) needs a fabric that writes with an immediate; use imm-opt");
       }
       refuse(plan, hints, all.worst,
-             "accumulate_mode::device needs a network with atomics (on one node also RMA_FABRIC=verbs, ucx or tcp, "
+             "accumulate modes direct and lock_get_modify_put need a network with atomics (on one node also "
+             "RMA_FABRIC=verbs, ucx or tcp, "
              "simulated: sim); use element, striped, handler or automatic");
     case status::bad_argument:
       if (!has_unit(plan, hints)) {

@@ -141,22 +141,19 @@ void attach_targets(window_core& w, const window_plan& plan) {
 
 accumulate_mode wished_mode(const window_core& w) {
   if (w.hints.accumulate != accumulate_mode::automatic) return w.hints.accumulate;
-  const std::string& setting = w.ctx->config().text(knob::accumulate_mode);
-  if (setting == "element") return accumulate_mode::element;
-  if (setting == "striped") return accumulate_mode::striped;
-  if (setting == "handler") return accumulate_mode::handler;
-  if (setting == "device") return accumulate_mode::device;
+  for (const accumulate_mode each : {accumulate_mode::element, accumulate_mode::striped, accumulate_mode::handler,
+                                     accumulate_mode::direct, accumulate_mode::lock_get_modify_put}) {
+    if (w.ctx->config().is(knob::accumulate, name_of(each))) return each;
+  }
   return accumulate_mode::automatic;
 }
 
-/// Whether the adapter's atomics reach this rank's part.
-bool device_reaches(const window_core& w) noexcept {
-  if (w.ctx->wide() == nullptr || !w.ctx->wide()->caps().atomics || w.kind == call::create_dynamic ||
-      w.element_bytes > 8) {
-    return false;
-  }
-  return w.my_block().identity.wide_reachable != 0 && reinterpret_cast<std::uintptr_t>(w.local_base) % 8 == 0 &&
-         w.local_bytes % 8 == 0;
+/// Whether the network's atomics reach this rank's part, as the mode needs them.
+bool adapter_reaches(const window_core& w, accumulate_mode mode) noexcept {
+  if (w.ctx->wide() == nullptr || !w.ctx->wide()->caps().atomics || w.kind == call::create_dynamic) return false;
+  if (mode == accumulate_mode::lock_get_modify_put) return w.my_block().identity.wide_reachable != 0;
+  return w.element_bytes <= 8 && w.my_block().identity.wide_reachable != 0 &&
+         reinterpret_cast<std::uintptr_t>(w.local_base) % 8 == 0 && w.local_bytes % 8 == 0;
 }
 
 /// Whether single elements may go without their stripes until somebody updates in bulk.
@@ -176,19 +173,19 @@ status choose_mode(window_core& w, const window_plan& plan) {
   w.all_mapped = (all & every_one_mapped) != 0;
   for (target_view& v : w.views) v.plain_record = (all & every_one_fenced) != 0 ? 1 : 0;
   accumulate_mode wished = wished_mode(w);
-  if (wished == accumulate_mode::device) {
-    std::uint32_t everywhere = device_reaches(w) ? 1 : 0;
+  if (is_by_adapter(wished)) {
+    std::uint32_t everywhere = adapter_reaches(w, wished) ? 1 : 0;
     if (const status s = w.team->allreduce_one(everywhere, min); s != status::done) return s;
     if (everywhere != 0) {
-      w.mode = accumulate_mode::device;
-    } else if (w.hints.accumulate == accumulate_mode::device) {
+      w.mode = wished;
+    } else if (is_by_adapter(w.hints.accumulate)) {
       return status::not_supported;
     }
     wished = accumulate_mode::automatic;
   }
   const bool by_memory = wished == accumulate_mode::element || wished == accumulate_mode::striped;
   if (by_memory && !w.all_mapped && w.hints.accumulate != accumulate_mode::automatic) return status::not_supported;
-  if (w.mode != accumulate_mode::device) {
+  if (!is_by_adapter(w.mode)) {
     w.mode = !w.all_mapped || (w.defers && wished == accumulate_mode::automatic) ? accumulate_mode::handler
              : wished == accumulate_mode::automatic                              ? accumulate_mode::striped
                                                                                  : wished;
@@ -422,10 +419,9 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
     }
     release_window(*w);
     refuse(plan, hints, s,
-           fmt::format(
-               "accumulate mode '{}' needs every rank's memory {}, and that of this window is not",
-               name_of(hints.accumulate),
-               hints.accumulate == accumulate_mode::device ? "registered and in whole words of 8 bytes" : "mapped"));
+           fmt::format("accumulate mode '{}' needs every rank's memory {}, and that of this window is not",
+                       name_of(hints.accumulate),
+                       is_by_adapter(hints.accumulate) ? "registered and in whole words of 8 bytes" : "mapped"));
   }
   if (team.one_node) {
     const auto lines = [&](int r) { return &w->block_at(team.place(r))->lines; };

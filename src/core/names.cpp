@@ -65,7 +65,8 @@ std::string_view name_of(accumulate_mode mode) noexcept {
     case accumulate_mode::element: return "element";
     case accumulate_mode::striped: return "striped";
     case accumulate_mode::handler: return "handler";
-    case accumulate_mode::device: return "device";
+    case accumulate_mode::direct: return "direct";
+    case accumulate_mode::lock_get_modify_put: return "lock-get-modify-put";
   }
   return "unknown";
 }

@@ -103,8 +103,10 @@ constexpr definition table[] = {
      1, UINT32_MAX},
     {"RMA_TUNING", "", form::text, "a file that rma-tune has written; empty: built-in figures",
      "what transfers between nodes cost on this machine, for the choice among schemes"},
-    {"RMA_ACCUMULATE_MODE", "auto", form::words, "auto|element|striped|handler|device",
-     "who makes atomic operations atomic, where the window's hints do not say"},
+    {"RMA_ACCUMULATE", "auto", form::words, "auto|element|striped|handler|direct|lock-get-modify-put",
+     "who makes atomic operations atomic, where the window's hints do not say: locked instructions, a lock for each "
+     "stripe, the target's handler, the network device (direct), or their origin under a lock of the target's part by "
+     "the network's atomics"},
     {"RMA_STRIPE_BIAS", "on", form::words, "on|off",
      "accumulate mode striped: single elements are updated without their stripe until somebody updates in bulk"},
     {"RMA_FENCE", "auto", form::words, "auto|placed|def|imm-naive|imm-opt|imm-ri",
@@ -259,6 +261,9 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
 
 /// Names the setting that `name` is nearly, if there is one; else all of them.
 [[noreturn]] void refuse_unknown(std::string_view name, std::string_view origin) {
+  if (name == "RMA_ACCUMULATE_MODE")
+    throw Error(status::bad_setting,
+                fmt::format("{} ({}) was replaced by RMA_ACCUMULATE, where device is called direct", name, origin));
   constexpr std::size_t edits_max = 2;
   const definition* nearest = nullptr;
   std::size_t least = edits_max + 1;

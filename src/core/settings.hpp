@@ -46,7 +46,7 @@ enum class knob : std::uint8_t {
   aggregate,
   waiting_operations,
   tuning,
-  accumulate_mode,
+  accumulate,
   stripe_bias,
   fence,
   barrier,

@@ -51,7 +51,7 @@ status await_target(window_core& w, int target, int peer) noexcept {
 /// Whether a message to the target's handler carries the operation.
 bool goes_by_handler(const window_core& w, const operation_record& op) noexcept {
   const bool atomic = op.kind != call::put && op.kind != call::get;
-  if (!w.is_far(op.target) || (atomic && w.mode == accumulate_mode::device)) return false;
+  if (!w.is_far(op.target) || (atomic && is_by_adapter(w.mode))) return false;
   return atomic || ends_epoch_by_message(op.shapes == nullptr, op.bytes);
 }
 

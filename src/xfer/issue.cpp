@@ -185,7 +185,7 @@ status locate(window_core& w, const checked_operation& o, placement& at) noexcep
   at.mapped = at.base != nullptr;
   const window_block* const block = w.identity_of(target);
   if (block == nullptr) return status::done;
-  at.region = o.atomic() && w.mode == accumulate_mode::device ? &block->identity.wide : &block->region;
+  at.region = o.atomic() && is_by_adapter(w.mode) ? &block->identity.wide : &block->region;
   return status::done;
 }
 
@@ -215,7 +215,7 @@ fabric::region_key known_region(const window_core& w, const checked_operation& o
   if (o.far != nullptr) return o.far->region;
   const window_block* const block = w.identity_of(target);
   if (block == nullptr) return {};
-  return o.atomic() && w.mode == accumulate_mode::device ? block->identity.wide : block->region;
+  return o.atomic() && is_by_adapter(w.mode) ? block->identity.wide : block->region;
 }
 
 status check_atomic(window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {

@@ -94,7 +94,7 @@ status get_value(window_core& w, const far_target& far, std::uint64_t offset, co
 }
 
 bool is_device_word(const window_core& w, std::uint64_t offset, const operation_args& a) noexcept {
-  return w.mode == accumulate_mode::device && a.bytes == word_bytes && offset % word_bytes == 0 &&
+  return w.mode == accumulate_mode::direct && a.bytes == word_bytes && offset % word_bytes == 0 &&
          (a.type == element::u64 || a.type == element::i64);
 }
 

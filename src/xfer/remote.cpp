@@ -74,6 +74,31 @@ operation_record* start_remote_add(engine& e, fabric::network& network, int worl
   return nullptr;
 }
 
+status start_remote_write(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
+                          std::uint64_t address, const void* from, std::size_t bytes,
+                          operation_record*& started) noexcept {
+  context& ctx = e.ctx();
+  std::unique_lock guard(ctx.lock());
+  operation_record& op = e.new_operation();  // its first piece stands for the posting
+  const auto* at = static_cast<const std::byte*>(from);
+  status s = status::done;
+  while (bytes != 0 && ok(s)) {
+    const std::size_t piece = std::min(bytes, network.caps().transfer_bytes_max);
+    const fabric::local_slice here{const_cast<std::byte*>(at), piece};
+    const fabric::remote_slice there{address, piece};
+    s = ctx.until_posted(guard, world_rank, [&]() noexcept {
+      return network.write(world_rank, {&here, 1}, region, {&there, 1}, token_of(op));
+    });
+    if (s == status::posted) ++op.pieces;
+    at += piece;
+    address += piece;
+    bytes -= piece;
+  }
+  started = &op;
+  e.end_piece(op, ok(s) ? status::done : s);
+  return ok(s) ? status::done : s;
+}
+
 status finish_remote_add(engine& e, int world_rank, operation_record* op, std::uint64_t& old) noexcept {
   std::unique_lock guard(e.ctx().lock());
   const status s = e.wait_posted(guard, *op);

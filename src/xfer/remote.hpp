@@ -27,6 +27,10 @@ status remote_add(engine& e, fabric::network& network, int world_rank, const fab
 operation_record* start_remote_add(engine& e, fabric::network& network, int world_rank,
                                    const fabric::region_key& region, std::uint64_t address,
                                    std::uint64_t operand) noexcept;
+/// A write of memory that stays until it is over: `started` is for finish_remote_add, null if it is over already.
+status start_remote_write(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
+                          std::uint64_t address, const void* from, std::size_t bytes,
+                          operation_record*& started) noexcept;
 status finish_remote_add(engine& e, int world_rank, operation_record* op, std::uint64_t& old) noexcept;
 
 /// What the fabric between nodes reaches of the target's block of this window; asked for once.

@@ -28,7 +28,7 @@ bool is_awaited(const checked_operation& o, bool requested) noexcept {
 
 /// Whether the target's handler may do it together with others: a small one, or rows of one that fit its message.
 bool may_aggregate(const window_core& w, const checked_operation& o) noexcept {
-  if (o.atomic() && w.mode == accumulate_mode::device) return false;
+  if (o.atomic() && is_by_adapter(w.mode)) return false;
   const std::uint64_t most = o.aggregated ? batched_bytes_max : w.schedule.aggregate_bytes;
   if (o.bytes > std::min<std::uint64_t>(most, batched_bytes_max)) return false;
   return o.contiguous || o.target->blocks() <= batched_pieces_max;

@@ -72,7 +72,8 @@ struct window_block {
   cpu_lock lock;
   migration_words migration;
   alignas(64) word64 network_lock;  ///< see src/sync/lock_network.hpp; the fabric's atomics own it
-  word64 network_global;            ///< at member 0, see src/sync/lock_fompi.hpp; the same
+  word64 update_lock;     ///< accumulate mode lock-get-modify-put: the holder's world rank + 1, or 0; the same
+  word64 network_global;  ///< at member 0, see src/sync/lock_fompi.hpp; the same
   barrier_lines lines;
 };
 

@@ -111,10 +111,10 @@ void compare_and_swap_values(context& ctx) {
   win.free();
 }
 
-// Goal: single-element and bulk updates of the same words are atomic to each other, in every mode.
+// Goal: single-element, bulk and aggregated updates of the same words are atomic to each other, in every mode.
 // Method: half of the ranks add to 64 KiB at once, the other half to single words of it by fetch_and_op and
-// accumulate; with one rank both in turn. All totals are known. Break: update without the stripe's lock in the bulk
-// path, or without a locked instruction in element mode.
+// accumulate; with one rank both in turn; then all by an aggregate handle. All totals are known. Break: update without
+// the stripe's lock in the bulk path, or without a locked instruction in element mode.
 void race_of_single_and_bulk(context& ctx) {
   constexpr std::size_t words = 8192;
   each_mode<std::uint64_t>(ctx, words, [&](test_window<std::uint64_t>& win) {
@@ -140,6 +140,11 @@ void race_of_single_and_bulk(context& ctx) {
           }
           added += 2;
         }
+      }
+      auto batch = win->aggregate();
+      for (std::size_t i = 0; i < single_rounds / 20; ++i) {
+        batch.accumulate(std::uint64_t{3}, 0, win.at(0, (i * 89) % words), rma::sum);
+        added += 3;
       }
     }
     const std::uint64_t wanted = ctx.world().allreduce(added, rma::sum);

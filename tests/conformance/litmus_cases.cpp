@@ -124,7 +124,7 @@ void store_buffering(context& ctx) {
 
 // Goal: the same for an epoch that ends and another that begins: unlock orders what was stored in between.
 // Method: shared locks, which a biased reader takes and gives back by plain stores. Break: leave out `stored = 1` in
-// fast_put (detail/window_ops.hpp); with RMA_ACCUMULATE_MODE=element it then fails.
+// fast_put (detail/window_ops.hpp); with RMA_ACCUMULATE=element it then fails.
 void store_buffering_of_epochs(context& ctx) {
   store_buffering_with(ctx, false, [](test_window<std::uint64_t>& win, std::uint64_t round, int to, int from) {
     {

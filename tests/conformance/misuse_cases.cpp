@@ -278,9 +278,9 @@ void impossible_windows(context& ctx) {
   const std::size_t mine = ctx.rank() == ctx.size() - 1 ? std::size_t{1} << 50 : 10;
   ctx.throws(status::out_of_memory, {"allocate"}, [&] { (void)window::allocate(ctx.world(), mine); });
   rma::Hints hints;
-  hints.accumulate = rma::accumulate_mode::device;
+  hints.accumulate = rma::accumulate_mode::direct;
   if (!has_device(ctx))
-    ctx.throws(status::not_supported, {"device"}, [&] { (void)window::allocate(ctx.world(), 10, hints); });
+    ctx.throws(status::not_supported, {"direct"}, [&] { (void)window::allocate(ctx.world(), 10, hints); });
   auto win = window::allocate(ctx.world(), 10);
   win.fence();
   win.put(std::uint64_t{3}, ctx.right(), 9);
@@ -414,8 +414,8 @@ void unknown_settings(context& ctx) {
   };
   ctx.throws(status::bad_setting, {"RMA_NO_SUCH_THING", "RMA_PROGRESS_THREAD"},
              [&] { with("RMA_NO_SUCH_THING", "1"); });
-  ctx.throws(status::bad_setting, {"RMA_ACCUMULATE_MODE", "sideways", "element", "striped", "handler"},
-             [&] { with("RMA_ACCUMULATE_MODE", "sideways"); });
+  ctx.throws(status::bad_setting, {"RMA_ACCUMULATE", "sideways", "element", "striped", "handler"},
+             [&] { with("RMA_ACCUMULATE", "sideways"); });
   ctx.throws(status::bad_setting, {"RMA_PROGRESS_THREAD", "perhaps"}, [&] { with("RMA_PROGRESS_THREAD", "perhaps"); });
   ctx.throws(status::bad_setting, {"RMA_SPIN_US", "-3"}, [&] { with("RMA_SPIN_US", "-3"); });
   ctx.throws(status::bad_setting, {"RMA_SEGMENT_BYTES", "12Q"}, [&] { with("RMA_SEGMENT_BYTES", "12Q"); });

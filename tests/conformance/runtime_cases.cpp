@@ -67,7 +67,7 @@ void settings_are_listed(context& ctx) {
               "origin of " + s.name + " is " + s.origin);
     ctx.check(!s.summary.empty(), "setting " + s.name + " has no summary");
   }
-  for (const char* name : {"RMA_PROGRESS_THREAD", "RMA_ACCUMULATE_MODE", "RMA_PROMOTE", "RMA_BOOT"}) {
+  for (const char* name : {"RMA_PROGRESS_THREAD", "RMA_ACCUMULATE", "RMA_PROMOTE", "RMA_BOOT"}) {
     ctx.check(names.contains(name), std::string("setting ") + name + " is missing");
   }
   ctx.check(!ctx.runtime().fabrics().empty(), "no fabric is listed");

@@ -116,7 +116,7 @@ void get_shapes_ring(context& ctx) {
 
 // Goal: when all ranks' signals are there, so are all their updates, of those elements alone.
 // Method: everybody adds to rank 0, to itself, too; rows too many for a message. Break: raise the signal with each
-// message (RMA_ACCUMULATE_MODE=handler shows it).
+// message (RMA_ACCUMULATE=handler shows it).
 void accumulate_shapes_from_all(context& ctx) {
   constexpr std::size_t count = 1500;
   test_window<std::uint64_t> win(ctx, 2 * count);

@@ -105,9 +105,9 @@ TEST_CASE("runtimes come and go", "[conformance][two_runtimes]") {
 // Goal: settings belong to a runtime.
 TEST_CASE("runtimes have their own settings", "[conformance][two_runtimes]") {
   rma::Config striped = alone();
-  striped.settings["RMA_ACCUMULATE_MODE"] = "striped";
+  striped.settings["RMA_ACCUMULATE"] = "striped";
   rma::Config element = alone();
-  element.settings["RMA_ACCUMULATE_MODE"] = "element";
+  element.settings["RMA_ACCUMULATE"] = "element";
   rma::Runtime a(striped);
   rma::Runtime b(element);
   const auto win_a = rma::Window<int>::allocate(a.world(), 4);

@@ -314,7 +314,7 @@ void one_sided_atomics(context& ctx) {
   const std::string& network = fabrics.back();  // but a simulated one, which may refuse memory
   if (network.starts_with("sim") || network.find("one-sided false, atomics true") == std::string::npos) return;
   rma::Hints hints;
-  hints.accumulate = rma::accumulate_mode::device;
+  hints.accumulate = rma::accumulate_mode::direct;
   hints.lock = rma::lock_protocol::network;  // else its manager has a part
   auto win = rma::Window<std::uint64_t>::allocate(ctx.world(), 4, hints);
   for (int r = 0; r < ctx.size(); ++r) {

@@ -124,7 +124,7 @@ def test_locks_and_atomics(options, folder):
 
 
 def test_handler_when_forced(options, folder):
-    ranks, replay = run(options, "05_hash_table", folder, RMA_ACCUMULATE_MODE="handler")
+    ranks, replay = run(options, "05_hash_table", folder, RMA_ACCUMULATE="handler")
     expect_some(replay, "accumulate by handler",
                 count(ranks, "accumulate", protocol="handler", why="the handlers own atomicity"))
     expect(replay, "accumulate by memory", count(ranks, "accumulate", protocol="direct"), 0)
@@ -133,7 +133,7 @@ def test_handler_when_forced(options, folder):
 def test_accumulate_modes(options, folder):
     for mode, why in (("element", "mapped; element: each by a locked instruction"),
                       ("striped", "mapped; striped: under the lock of a stripe")):
-        ranks, replay = run(options, "05_hash_table", folder, RMA_ACCUMULATE_MODE=mode)
+        ranks, replay = run(options, "05_hash_table", folder, RMA_ACCUMULATE=mode)
         for name in ("accumulate", "compare_and_swap"):
             expect_some(replay, name, count(ranks, name))
             expect(replay, f"{name} in mode {mode}", count(ranks, name, protocol="direct", why=why),

@@ -157,7 +157,7 @@ TEST_CASE("lock_all against an exclusive lock", "[explore][lock]") {
 
 TEST_CASE("updates under a stripe's lock are exact, and those who wait for it are counted", "[explore][atomics]") {
   std::uint64_t waits = 0;
-  all_hold(explore({.ranks = 2, .preemptions = preemptions(), .settings = {{"RMA_ACCUMULATE_MODE", "striped"}}},
+  all_hold(explore({.ranks = 2, .preemptions = preemptions(), .settings = {{"RMA_ACCUMULATE", "striped"}}},
                    [&waits](player& me) {
                      auto win = Window<std::uint64_t>::allocate(me.rt.world(), 4);
                      win.fence();
@@ -181,7 +181,7 @@ TEST_CASE("bulk updates of several stripes are exact where they overlap", "[expl
   constexpr std::uint64_t per_stripe = rma::detail::stripe_bytes / sizeof(std::uint64_t);
   constexpr std::uint64_t words = 4 * per_stripe;
   const std::vector<std::uint64_t> ones(words, 1);
-  all_hold(explore({.ranks = 2, .preemptions = preemptions(), .settings = {{"RMA_ACCUMULATE_MODE", "striped"}}},
+  all_hold(explore({.ranks = 2, .preemptions = preemptions(), .settings = {{"RMA_ACCUMULATE", "striped"}}},
                    [&ones](player& me) {
                      auto win = Window<std::uint64_t>::allocate(me.rt.world(), words);
                      win.fence();
@@ -202,33 +202,31 @@ TEST_CASE("bulk updates of several stripes are exact where they overlap", "[expl
 
 TEST_CASE("the first bulk update beside single ones", "[explore][atomics]") {
   const int ranks = GENERATE(range(2, ranks_max() + 1));
-  all_hold(explore({.ranks = ranks,
-                    .preemptions = preemptions(),
-                    .inlined = true,
-                    .settings = {{"RMA_ACCUMULATE_MODE", "striped"}}},
-                   [](player& me) {
-                     constexpr std::uint64_t words = 9;
-                     auto win = Window<std::uint64_t>::allocate(me.rt.world(), words);
-                     win.fence();
-                     me.begin();
-                     if (me.rt.rank() == 0) {  // begins: one preemption less
-                       const std::uint64_t first = win.fetch_and_op(1, 0, 0, rma::sum);
-                       const std::uint64_t second = win.fetch_and_op(1, 0, 0, rma::sum);
-                       me.check(second > first, "a fetched value does not rise");
-                       win.accumulate(1, 0, words - 1, rma::sum);
-                     } else {
-                       const std::vector<std::uint64_t> ones(words, 1);
-                       win.accumulate(std::span<const std::uint64_t>(ones), 0, 0, rma::sum);
-                     }
-                     win.fence(rma::no_succeed);
-                     const auto bulk = static_cast<std::uint64_t>(me.rt.size() - 1);
-                     if (me.rt.rank() == 0) {
-                       me.check(win[0] == bulk + 2 && win[1] == bulk && win[words - 1] == bulk + 1,
-                                "an update is lost");
-                     }
-                     win.free();
-                   }),
-           200);
+  all_hold(
+      explore(
+          {.ranks = ranks, .preemptions = preemptions(), .inlined = true, .settings = {{"RMA_ACCUMULATE", "striped"}}},
+          [](player& me) {
+            constexpr std::uint64_t words = 9;
+            auto win = Window<std::uint64_t>::allocate(me.rt.world(), words);
+            win.fence();
+            me.begin();
+            if (me.rt.rank() == 0) {  // begins: one preemption less
+              const std::uint64_t first = win.fetch_and_op(1, 0, 0, rma::sum);
+              const std::uint64_t second = win.fetch_and_op(1, 0, 0, rma::sum);
+              me.check(second > first, "a fetched value does not rise");
+              win.accumulate(1, 0, words - 1, rma::sum);
+            } else {
+              const std::vector<std::uint64_t> ones(words, 1);
+              win.accumulate(std::span<const std::uint64_t>(ones), 0, 0, rma::sum);
+            }
+            win.fence(rma::no_succeed);
+            const auto bulk = static_cast<std::uint64_t>(me.rt.size() - 1);
+            if (me.rt.rank() == 0) {
+              me.check(win[0] == bulk + 2 && win[1] == bulk && win[words - 1] == bulk + 1, "an update is lost");
+            }
+            win.free();
+          }),
+      200);
 }
 
 TEST_CASE("a barrier holds everybody back", "[explore][barrier]") {
@@ -250,7 +248,7 @@ TEST_CASE("a barrier holds everybody back", "[explore][barrier]") {
 }
 
 TEST_CASE("messages through a ring come whole, in order, and wake who sleeps", "[explore][ring]") {
-  all_hold(explore({.ranks = 2, .preemptions = preemptions(), .settings = {{"RMA_ACCUMULATE_MODE", "handler"}}},
+  all_hold(explore({.ranks = 2, .preemptions = preemptions(), .settings = {{"RMA_ACCUMULATE", "handler"}}},
                    [](player& me) {
                      auto win = Window<std::uint64_t>::allocate(me.rt.world(), 2, {});
                      me.begin();

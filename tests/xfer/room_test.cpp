@@ -182,7 +182,7 @@ TEST_CASE("what is held for room keeps its order, and flushes, unlocks and fence
       job.faults = seed > 4;
       job.settings["RMA_LAYOUT"] = layout;
       if (seed % 2 == 0) job.settings["RMA_PROGRESS_THREAD"] = "1";
-      if (seed % 4 == 1) job.settings["RMA_ACCUMULATE_MODE"] = "device";
+      if (seed % 4 == 1) job.settings["RMA_ACCUMULATE"] = "direct";
       INFO("seed " << seed << ", layout " << layout);
       require_ok(rma::sim::run(job, [&](Runtime& rt) { mixed_rounds(rt, seed, !job.faults); }));
     }

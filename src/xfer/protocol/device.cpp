@@ -8,7 +8,7 @@ namespace {
 
 struct device_row {
   static const char* refuses(const window_core& w, const placement&, const checked_operation& o) noexcept {
-    return o.atomic() && w.mode == accumulate_mode::device ? nullptr : "the adapter does not own atomicity";
+    return o.atomic() && w.mode == accumulate_mode::direct ? nullptr : "the adapter does not own atomicity";
   }
   static std::int64_t estimate_ns(const window_core&, const checked_operation&) noexcept { return 0; }
   static status start(window_core& w, const placement& at, const checked_operation& o,

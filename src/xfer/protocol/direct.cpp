@@ -18,7 +18,7 @@ struct direct_row {
   static const char* refuses(const window_core& w, const placement& at, const checked_operation& o) noexcept {
     if (!at.mapped) return "the target's memory is not mapped";
     if (!o.atomic()) return nullptr;
-    if (w.mode == accumulate_mode::device) return "the adapter owns atomicity";
+    if (is_by_adapter(w.mode)) return "the window's updates go by the network";
     return w.mode == accumulate_mode::handler ? "the handlers own atomicity" : nullptr;
   }
   static std::int64_t estimate_ns(const window_core&, const checked_operation&) noexcept { return 0; }

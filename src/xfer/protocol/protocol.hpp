@@ -72,5 +72,6 @@ extern const protocol write_gather_protocol;
 extern const protocol read_scatter_protocol;
 extern const protocol sgrs_protocol;
 extern const protocol host_assisted_protocol;
+extern const protocol lock_get_modify_put_protocol;
 
 }  // namespace rma::detail

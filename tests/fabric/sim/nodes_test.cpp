@@ -107,7 +107,7 @@ TEST_CASE("a job of one node has adapters if they are asked for", "[nodes]") {
     rma::sim::Config job{.ranks = 2, .settings = {{"RMA_FABRIC", fabric}}};
     return rma::sim::run(job, [](Runtime& rt) {
       rma::Hints hints;
-      hints.accumulate = rma::accumulate_mode::device;
+      hints.accumulate = rma::accumulate_mode::direct;
       auto win = Window<std::uint64_t>::allocate(rt.world(), 1, hints);
       win.free();
     });
