@@ -171,10 +171,12 @@ constexpr algorithm rows[] = {
 
     algorithm{"pairwise", call::reduce_scatter, pairwise::reduce_scatter,
               [](S s) noexcept -> effort {
-                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), received_bytes(s)};
+                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), received_bytes(s), sharing(s)};
               }},
     algorithm{"linear", call::reduce_scatter, linear::reduce_scatter,
-              [](S s) noexcept -> effort { return {1, 2 * (ranks(s) - 1), received_bytes(s), received_bytes(s)}; },
+              [](S s) noexcept -> effort {
+                return {1, 2 * (ranks(s) - 1), received_bytes(s), received_bytes(s), sharing(s)};
+              },
               collects_little},
     algorithm{"ring", call::reduce_scatter, ring::reduce_scatter,
               [](S s) noexcept -> effort {
@@ -182,10 +184,14 @@ constexpr algorithm rows[] = {
               },
               any_order},
     algorithm{"recursive-halving", call::reduce_scatter, recursive_halving::reduce_scatter,
-              [](S s) noexcept -> effort { return {logs(s), logs(s), received_bytes(s), 1.5 * received_bytes(s)}; },
+              [](S s) noexcept -> effort {
+                return {logs(s), logs(s), received_bytes(s), 1.5 * received_bytes(s), sharing(s)};
+              },
               halves},
     algorithm{"circulant", call::reduce_scatter, circulant::reduce_scatter,
-              [](S s) noexcept -> effort { return {logs(s), logs(s), received_bytes(s), 1.5 * received_bytes(s)}; },
+              [](S s) noexcept -> effort {
+                return {logs(s), logs(s), received_bytes(s), 1.5 * received_bytes(s), sharing(s)};
+              },
               any_order},
 
     algorithm{"recursive-doubling", call::scan, recursive_doubling::scan,

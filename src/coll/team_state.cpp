@@ -75,7 +75,7 @@ bool team_state::needs_nodes(const collective_call& c, bool may_wait) const noex
   const algorithm* const forced = all_.forced(c.what);
   if (forced != nullptr) return forced->name == "hierarchical";
   if (!may_wait) return false;
-  const bool of_blocks = c.what == call::allgather || c.what == call::alltoall;
+  const bool of_blocks = c.what == call::allgather || c.what == call::alltoall || c.what == call::reduce_scatter;
   const bool of_vectors = c.what == call::broadcast || c.what == call::reduce || c.what == call::allreduce;
   return !c.varied && ((of_blocks && c.received.each_bytes >= worth_bytes) || (of_vectors && c.bytes >= worth_bytes));
 }
