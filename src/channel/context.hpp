@@ -165,6 +165,10 @@ class context final : public fabric::sink, public fabric::directory {
   /// Waits spin before they sleep.
   [[nodiscard]] bool waits_spin() const noexcept { return patience_.spin_ns != 0; }
   [[nodiscard]] small_lock& lock() noexcept { return lock_; }
+  /// Two threads of this rank may be inside at the same time.
+  [[nodiscard]] bool several_threads() const noexcept { return shared_; }
+  /// Looks at something of its own before a wait goes on with everything.
+  [[nodiscard]] unsigned first_spins() const noexcept { return patience_.first_spins; }
 
   // ---- messages; the caller holds the lock ------------------------------------------------------------------
   void set_handler(message kind, handler run, void* self) noexcept {

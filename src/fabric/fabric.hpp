@@ -22,6 +22,10 @@
 
 #include "rma/error.hpp"
 
+namespace rma::shm {
+struct line_pair;
+}
+
 namespace rma::fabric {
 
 /// What the completion of a write says.
@@ -184,6 +188,8 @@ class network {
   virtual void ranks_are_there() noexcept {}
   /// Where the fabric may ask how its peers are reached. Given once, before anything is posted.
   virtual void use(directory&) noexcept {}
+  /// The memory by which messages go to and from a peer of the node, for who looks there himself; null: there is none.
+  virtual shm::line_pair* lines_with(int /*peer*/) noexcept { return nullptr; }
   /// The peer is dead: what is under way towards it ends with `peer_failed`, and nothing from it arrives any more.
   virtual void forget(int /*peer*/) noexcept {}
   /// True while what the peer said before it left the job may still be on its way, for fabrics whose ranks say goodbye

@@ -280,6 +280,26 @@ void board::leave(bool in_good_order) noexcept {
   }
 }
 
+void board::add_promoted(const std::byte* at, std::size_t bytes, std::size_t offset) {
+  const std::lock_guard guard(promoted_lock_);
+  promoted_.push_back({at, bytes, offset});
+}
+
+void board::remove_promoted(const std::byte* at) noexcept {
+  const std::lock_guard guard(promoted_lock_);
+  std::erase_if(promoted_, [at](const promoted& p) { return p.at == at; });
+}
+
+std::optional<std::size_t> board::own_offset(const std::byte* at, std::size_t bytes) noexcept {
+  const std::byte* const mine = segment(me_);
+  if (at >= mine && at + bytes <= mine + segment_bytes_) return static_cast<std::size_t>(at - mine);
+  const std::lock_guard guard(promoted_lock_);
+  for (const promoted& p : promoted_) {
+    if (at >= p.at && at + bytes <= p.at + p.bytes) return p.offset + static_cast<std::size_t>(at - p.at);
+  }
+  return std::nullopt;
+}
+
 std::size_t board::search(int world_rank) const noexcept {
   const auto at = std::lower_bound(members_.begin(), members_.end(), world_rank);
   return at != members_.end() && *at == world_rank ? static_cast<std::size_t>(at - members_.begin()) : size();

@@ -13,6 +13,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -52,6 +54,7 @@ struct rank_slot {
   word32 state;              ///< presence
   std::uint32_t pid;
   word32 mapping_users;         ///< ranks of this process that use this rank's mapping
+  word32 fences;                ///< not 0: it makes a fence for others before it sleeps (core/membarrier.hpp)
   alignas(64) word32 doorbell;  ///< not idle: asleep; whoever has news for it sets 0 and wakes
   alignas(64) word32 inside;    ///< whereabouts: does it run handlers now?
   alignas(64) waiting_place waits;
@@ -119,6 +122,12 @@ class board {
   /// Gives it back to the machine.
   void depopulate(std::size_t offset, std::size_t bytes) noexcept;
 
+  /// User memory at `at` is `offset` of this rank's segment from now on (promote.hpp), or no longer.
+  void add_promoted(const std::byte* at, std::size_t bytes, std::size_t offset);
+  void remove_promoted(const std::byte* at) noexcept;
+  /// Where this memory lies in this rank's segment, so that the others map it; nothing if it does not.
+  [[nodiscard]] std::optional<std::size_t> own_offset(const std::byte* at, std::size_t bytes) noexcept;
+
   /// Waits in the library, spinning or asleep.
   [[nodiscard]] bool is_inside(std::size_t i) const noexcept {
     return slot(i).inside.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(whereabouts::outside);
@@ -147,6 +156,12 @@ class board {
   void leave(bool in_good_order) noexcept;
 
  private:
+  struct promoted {
+    const std::byte* at;
+    std::size_t bytes;
+    std::size_t offset;
+  };
+
   [[nodiscard]] std::size_t search(int world_rank) const noexcept;
   void lay_out(const detail::settings& settings, std::size_t segment_otherwise);
   void take_segments(std::size_t bytes_of_each) noexcept;
@@ -170,6 +185,8 @@ class board {
   std::byte* base_ = nullptr;
   std::size_t slots_at_ = 0, slot_bytes_ = 0, rings_at_ = 0;
   std::size_t segments_at_ = 0, segment_bytes_ = 0, total_bytes_ = 0;
+  std::mutex promoted_lock_;  ///< windows are made by any thread
+  std::vector<promoted> promoted_;
   bool asked_for_ = false;         ///< the size of segments is the user's: no other will do
   std::size_t mapping_owner_ = 0;  ///< whose mapping this is: me, or a rank of the same process
 };

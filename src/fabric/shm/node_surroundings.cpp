@@ -16,6 +16,7 @@
 #include "core/clock.hpp"
 #include "core/cores.hpp"
 #include "core/futex.hpp"
+#include "core/membarrier.hpp"
 #include "core/process_state.hpp"
 #include "core/threads.hpp"
 
@@ -32,7 +33,11 @@ std::size_t text_length(const waiting_place& place) noexcept {
 }  // namespace
 
 node_surroundings::node_surroundings(board& node, node_load load)
-    : board_(node), reported_(node.size(), false), load_(load) {}
+    : board_(node), reported_(node.size(), false), load_(load) {
+  if (load.ranks > load.cores || !node.fenced_by_others()) return;
+  fences_ = true;
+  node.slot(node.me()).fences.store(1);
+}
 
 void node_surroundings::begin() {
   if (load_.ranks > load_.cores) detail::take_turn(load_.turn);
@@ -74,6 +79,9 @@ void node_surroundings::inside(bool yes) noexcept {
 
 void node_surroundings::yield() noexcept { ::sched_yield(); }
 
+// Ranks that have processors of their own seldom sleep: they make the fence for those who send to them, who make none
+// for each message then. Where ranks sleep for each message a fence of the sender's is cheaper.
+//
 // Each arming has a number, so that a thread that is about to sleep sees a ring after its own arming although another
 // thread has armed the doorbell again.
 std::uint32_t node_surroundings::arm(bool serves) noexcept {
@@ -91,7 +99,11 @@ std::uint32_t node_surroundings::arm(bool serves) noexcept {
   const auto is_too_little = [serves](std::uint32_t word) { return !serves && (word & doorbell_serves) != 0; };
   while (!first && (found == static_cast<std::uint32_t>(doorbell::idle) || is_too_little(found)))
     first = mine.doorbell.compare_exchange(found, fresh);
-  if (!first) detail::full_fence();
+  if (fences_) {
+    detail::fence_for_others();
+  } else if (!first) {
+    detail::full_fence();
+  }
   return !watched_.empty() ? rings : first ? fresh : found;
 }
 

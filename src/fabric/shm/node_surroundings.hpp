@@ -55,6 +55,7 @@ class node_surroundings final : public detail::surroundings {
   std::atomic<bool> polling_ = false;    ///< a thread of this rank watches the descriptors
   std::atomic<unsigned> followers_ = 0;  ///< other threads, which it wakes
   detail::word32 rings_{};               ///< how often it has been back; they sleep on this
+  bool fences_ = false;                  ///< for others, before it sleeps
   std::vector<bool> reported_;
   node_load load_;
 };

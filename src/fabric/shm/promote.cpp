@@ -183,12 +183,14 @@ std::string promote(board& node, page_range pages, std::size_t offset) {
   if (put_in_place(made, pages)) {
     map_over(pages, part);
     copy_promoted_at_forks();
+    node.add_promoted(pages.at, pages.bytes, offset);
     return {};
   }
   return fmt::format("the system refuses to replace its pages: {}", std::strerror(errno));
 }
 
 bool demote(board& node, page_range pages, std::size_t offset) noexcept {
+  node.remove_promoted(pages.at);
   const segment_part part(node, offset);
   if (threads_of_this_process() == 1) return come_back(pages, part);
   if (part_from_segment(pages, part)) node.depopulate(offset, pages.bytes);

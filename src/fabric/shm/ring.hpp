@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "core/assert.hpp"
@@ -32,6 +33,7 @@ struct message_header {
   std::uint16_t kind;    ///< handler number; 0: padding up to the ring's end
 };
 static_assert(sizeof(message_header) == 8);
+inline constexpr std::size_t line_payload_max = line_bytes - sizeof(message_header);
 
 struct ring_memory {
   alignas(64) detail::word64 consumed;  ///< lines that the receiver has given back, ever
@@ -46,6 +48,7 @@ class ring_writer {
  public:
   explicit ring_writer(ring_memory& memory) noexcept : memory_(&memory), position_(memory.consumed.load()) {
     credit_ = position_;
+    at_ = static_cast<std::uint32_t>(position_ % ring_lines);
   }
 
   /// Room for messages of at most this size?
@@ -59,7 +62,18 @@ class ring_writer {
     const std::uint32_t padding = padding_before(lines);
     if (!room_for(padding + lines)) return nullptr;
     if (padding != 0) publish(padding, 0, 0);
-    return memory_->lines[position_ % ring_lines] + sizeof(message_header);
+    return memory_->lines[at_] + sizeof(message_header);
+  }
+  /// The same for a message of one line.
+  [[nodiscard]] std::byte* reserve_line() noexcept {
+    // A line whose next one has been cleared: there is room, see clear_stamp.
+    if (position_ + 1 >= cleared_ && !clear_next()) [[unlikely]]
+      return nullptr;
+    return memory_->lines[at_] + sizeof(message_header);
+  }
+  void commit_line(std::size_t payload_bytes, std::uint16_t kind) noexcept {
+    store_header(1, kind, payload_bytes);
+    ++sent_;
   }
   void commit(std::size_t payload_bytes, std::uint16_t kind) noexcept {
     publish(lines_of(payload_bytes), kind, payload_bytes);
@@ -77,8 +91,7 @@ class ring_writer {
     return static_cast<std::uint32_t>((sizeof(message_header) + payload_bytes + line_bytes - 1) / line_bytes);
   }
   std::uint32_t padding_before(std::uint32_t lines) const noexcept {
-    const auto at = static_cast<std::uint32_t>(position_ % ring_lines);
-    return at + lines > ring_lines ? ring_lines - at : 0;
+    return at_ + lines > ring_lines ? ring_lines - at_ : 0;
   }
   message_header& header_at(std::uint64_t position) const noexcept {
     return *reinterpret_cast<message_header*>(memory_->lines[position % ring_lines]);
@@ -98,15 +111,26 @@ class ring_writer {
   }
   void publish(std::uint32_t lines, std::uint16_t kind, std::size_t payload_bytes) noexcept {
     clear_stamp(position_ + lines);
-    message_header& h = header_at(position_);
+    store_header(lines, kind, payload_bytes);
+  }
+  [[gnu::noinline]] bool clear_next() noexcept {
+    if (!room_for(1)) return false;
+    clear_stamp(position_ + 1);
+    return true;
+  }
+  void store_header(std::uint32_t lines, std::uint16_t kind, std::size_t payload_bytes) noexcept {
+    message_header& h = *reinterpret_cast<message_header*>(memory_->lines[at_]);
     h.lines = static_cast<std::uint16_t>(lines);
     h.kind = kind;
     h.stamp.store(static_cast<std::uint32_t>(payload_bytes + 1));
     position_ += lines;
+    at_ += lines;
+    if (at_ >= ring_lines) at_ -= ring_lines;
   }
 
   ring_memory* memory_;
   std::uint64_t position_;     ///< lines written, ever
+  std::uint32_t at_ = 0;       ///< the next one
   std::uint64_t credit_;       ///< what `consumed` was when last read
   std::uint64_t cleared_ = 0;  ///< no line from `position_` up to this one has a stamp
   std::uint64_t sent_ = 0;     ///< messages
@@ -116,7 +140,9 @@ class ring_writer {
 /// The receiver's end. Guarded by its progress lock.
 class ring_reader {
  public:
-  explicit ring_reader(ring_memory& memory) noexcept : memory_(&memory), position_(memory.consumed.load()) {}
+  explicit ring_reader(ring_memory& memory) noexcept : memory_(&memory), position_(memory.consumed.load()) {
+    at_ = static_cast<std::uint32_t>(position_ % ring_lines);
+  }
 
   /// True if a message is waiting.
   [[nodiscard]] bool pending() const noexcept { return header()->stamp.load() != 0; }
@@ -126,6 +152,23 @@ class ring_reader {
 
   /// True once after room was given back: a sender may be asleep for it.
   bool take_gave_room() noexcept { return std::exchange(gave_room_, false); }
+
+  /// The next message, or null; padding has kind 0. Who has handled one of one line says `take_line`.
+  [[nodiscard]] const message_header* front() const noexcept {
+    const message_header* const h = header();
+    return h->stamp.load() != 0 ? h : nullptr;
+  }
+  /// Of one line. True if room has been given back: its sender may be asleep for it.
+  [[nodiscard]] bool take_line() noexcept {
+    ++handled_;
+    ++position_;
+    if (++at_ == ring_lines) at_ = 0;
+    if (++unpublished_ < ring_lines / 4) [[likely]]
+      return false;
+    memory_->consumed.store(position_);
+    unpublished_ = 0;
+    return true;
+  }
 
   /// Hands the next message to `handle(kind, payload, bytes)`; false if there is none.
   template <class Handle>
@@ -147,12 +190,12 @@ class ring_reader {
   }
 
  private:
-  message_header* header() const noexcept {
-    return reinterpret_cast<message_header*>(memory_->lines[position_ % ring_lines]);
-  }
+  message_header* header() const noexcept { return reinterpret_cast<message_header*>(memory_->lines[at_]); }
   void consume(std::uint32_t lines) noexcept {
     RMA_ASSERT(lines >= 1 && lines <= ring_lines);
     position_ += lines;
+    at_ += lines;
+    if (at_ >= ring_lines) at_ -= ring_lines;
     unpublished_ += lines;
     if (unpublished_ >= ring_lines / 4) {
       memory_->consumed.store(position_);
@@ -163,9 +206,22 @@ class ring_reader {
 
   ring_memory* memory_;
   std::uint64_t position_;
+  std::uint32_t at_ = 0;
   std::uint64_t handled_ = 0;  ///< messages
   std::uint32_t unpublished_ = 0;
   bool gave_room_ = false;
+};
+
+/// Messages between this rank and one of its node, for who looks at them himself: what the fabric's poll would hand out
+/// next is at the front of `in`. Guarded by the progress lock, as the fabric is.
+struct line_pair {
+  std::optional<ring_writer> out;        ///< made with the first message, or when somebody asks for the pair
+  std::optional<ring_reader> in;         ///< made when the peer has asked for the pair
+  const detail::word32* bell = nullptr;  ///< the peer's doorbell: not 0 if it sleeps, or has slept
+  void* user = nullptr;                  ///< of who looks: what it knows of the peer
+  std::uint32_t index = 0;               ///< of the peer on the node
+  bool fence = true;  ///< between a message and the look at the bell: the peer makes none for others before it sleeps
+  bool forgotten = false;
 };
 
 }  // namespace rma::shm

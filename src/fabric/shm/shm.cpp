@@ -49,12 +49,8 @@ void shm_fabric::ranks_are_there() noexcept {
 
 status shm_fabric::register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept {
   key = {reinterpret_cast<std::uint64_t>(at), bytes, 0};
-  const std::byte* const mine = board_.segment(board_.me());
-  const auto* const first = static_cast<const std::byte*>(at);
   // key: 1 + offset in the segment for memory that everybody maps, 0 for private memory
-  if (first >= mine && first + bytes <= mine + board_.segment_bytes()) {
-    key.key = 1 + static_cast<std::uint64_t>(first - mine);
-  }
+  if (const auto offset = board_.own_offset(static_cast<const std::byte*>(at), bytes)) key.key = 1 + *offset;
   return status::done;
 }
 

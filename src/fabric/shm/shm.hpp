@@ -40,6 +40,7 @@ class shm_fabric final : public fabric::network {
               std::span<const std::byte> payload) noexcept override;
   status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
   status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
+  line_pair* lines_with(int peer) noexcept override;
   void forget(int peer) noexcept override;
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
 
@@ -68,11 +69,8 @@ class shm_fabric final : public fabric::network {
     std::deque<arrival> arrivals;
     std::vector<std::uint64_t> sends;  ///< tokens of what is under way to the peer
   };
-  struct peer_state {
-    std::optional<ring_writer> out;
-    std::optional<ring_reader> in;
+  struct peer_state : line_pair {
     std::unique_ptr<bulk_state> bulk;  ///< null until the bulk channel is used
-    bool forgotten = false;
   };
 
   std::byte* mapped(std::size_t index, const fabric::region_key& region, std::uint64_t address,

@@ -48,10 +48,21 @@ ring_writer& shm_fabric::ring_to(std::size_t index) noexcept {
   peer_state& p = peers_[index];
   if (!p.out) [[unlikely]] {
     p.out.emplace(board_.ring(index, board_.me()));
+    const rank_slot& there = board_.slot(index);
+    p.index = static_cast<std::uint32_t>(index);
+    p.bell = &there.doorbell;
+    p.fence = !board_.fenced_by_others() || there.fences.load() == 0;
     word64& senders = (&board_.slot(index).senders[0])[board_.me() / 64];
     senders.fetch_or(std::uint64_t{1} << (board_.me() % 64));
   }
   return *p.out;
+}
+
+line_pair* shm_fabric::lines_with(int peer) noexcept {
+  const auto index = board_.index_of(peer);
+  if (index == board_.size()) return nullptr;
+  (void)ring_to(index);
+  return &peers_[index];
 }
 
 // The promise first, then the look: a rank that leaves or sleeps does it the other way round, so that one of the two
@@ -168,8 +179,8 @@ status shm_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte>
   if (!header.empty()) std::memcpy(room, header.data(), header.size());
   if (!payload.empty()) std::memcpy(room + header.size(), payload.data(), payload.size());
   out.commit(header.size() + payload.size(), kind);
-  if (out.was_promised()) return status::done;  // it does not sleep before it has handled it
-  detail::full_fence();                         // the message before the look at the sleeper
+  if (out.was_promised()) return status::done;    // it does not sleep before it has handled it
+  if (peers_[index].fence) detail::full_fence();  // the message before the look at the sleeper
   board_.ring_doorbell(index);
   return status::done;
 }
