@@ -125,9 +125,19 @@ constexpr definition table[] = {
      "memory that a rank holds for messages of one other rank that no receive has asked for yet; what finds no room "
      "there stays with its sender",
      16384, 2097088},
-    {"RMA_RING_PEERS", "16", form::number, "0 ...",
-     "senders that a rank has a ring for, the first from which messages come", 0, 4096},
+    {"RMA_RING_PEERS", "16", form::number, "0 ...", "senders that a rank looks at a ring of, see RMA_RING_SET", 0,
+     4096},
     {"RMA_RING_SLOTS", "32", form::number, "2 ...", "messages that one ring holds, of 2 KiB at most", 2, 1024},
+    {"RMA_RING_SET", "first", form::words, "first|traffic|hint",
+     "which senders have a ring: the first from which messages come; those from which most come, where a new one takes "
+     "another one's place when it has sent twice as much; those that a persistent receive (recv_init) has named"},
+    {"RMA_RING_ORDER", "circular", form::words, "circular|sequential|priority",
+     "in which order a rank looks at its rings: each is first in turn; always the same; the busiest first"},
+    {"RMA_SEND_COPY_BYTES", "0", form::bytes, "bytes, K M G T",
+     "announced messages (send) of at most this size leave from a copy, so that the call does not wait for a receive; "
+     "64 "
+     "at a time, others wait",
+     0, UINT32_MAX},
     {"RMA_RENDEZVOUS", "auto", form::words, "auto|stream|rput|getcqe|get|putnr|put",
      "how the data of announced messages come: rput, the sender writes; getcqe, the receiver reads; get, and sees the "
      "end "

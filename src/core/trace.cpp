@@ -133,6 +133,26 @@ void trace_file::add_operation(const trace_event& o, int peer) noexcept {
   write_if_due(o.end_ns);
 }
 
+// An arrow binds to a slice: each end gets one of a length that can be seen.
+void trace_file::add_arrow(const arrow& a, std::int64_t at_ns) noexcept {
+  const std::lock_guard guard(lock_);
+  if (fd_ < 0) return;
+  const bool begins = a.from == rank_;
+  const auto thread = ::gettid();
+  fmt::format_to(std::back_inserter(buffer_),
+                 ",\n{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}}}",
+                 begins ? "message leaves" : "message arrives", rank_, thread, micros(at_ns), micros(100));
+  const auto end = [&](char phase, std::string_view more) {
+    fmt::format_to(std::back_inserter(buffer_),
+                   ",\n{{\"name\":\"message\",\"cat\":\"message\",\"ph\":\"{}\"{},\"id\":\"{}-{}-{}\",\"pid\":{},"
+                   "\"tid\":{},\"ts\":{}}}",
+                   phase, more, a.from, a.to, a.number, rank_, thread, micros(at_ns));
+  };
+  if (begins) end('s', "");
+  if (a.to == rank_) end('f', ",\"bp\":\"e\"");
+  write_if_due(at_ns);
+}
+
 void trace_file::write_if_due(std::int64_t end_ns) noexcept {
   if (buffer_.size() < buffer_bytes && end_ns - written_ns_ < write_every_ns) return;
   written_ns_ = end_ns;

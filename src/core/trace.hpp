@@ -44,6 +44,13 @@ class trace_file {
   void add(const trace_event& event) noexcept;
   /// An operation that may have overlapped others. `peer` is its target's rank in the world.
   void add_operation(const trace_event& operation, int peer) noexcept;
+  /// One end of an arrow, whose other end the trace of another rank has: from a message's sender to its receiver.
+  struct arrow {
+    int from = -1;
+    int to = -1;
+    std::uint64_t number = 0;  ///< of the messages of this pair
+  };
+  void add_arrow(const arrow& a, std::int64_t at_ns) noexcept;
 
  private:
   void write_if_due(std::int64_t end_ns) noexcept;
