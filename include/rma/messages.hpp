@@ -259,7 +259,8 @@ class Messages {
   }
   template <class T, std::size_t N>
   [[nodiscard]] status try_send(std::span<T, N> data, int to, int tag) noexcept {
-    return detail::send_message(core(), send_kind::standard, detail::buffer_of(data), to, tag);
+    detail::require_copyable<T>();
+    return detail::send_plain(core(), data.data(), data.size_bytes(), to, tag);
   }
   template <class T>
   void send(const T* from, const Layout& layout, int to, int tag, source where = source::current()) {
@@ -342,7 +343,8 @@ class Messages {
   }
   template <class T, std::size_t N>
   [[nodiscard]] status try_recv(std::span<T, N> data, int from, int tag, Received& what) noexcept {
-    return detail::receive_message(core(), detail::buffer_of(data), from, tag, what);
+    detail::require_copyable<T>();
+    return detail::receive_plain(core(), data.data(), data.size_bytes(), from, tag, what);
   }
   template <class T>
   Received recv(T* to, const Layout& layout, int from, int tag, source where = source::current()) {

@@ -24,8 +24,23 @@ inline status check_receive(const team_core& team, int from, int tag) noexcept {
   return tag < any_tag ? status::bad_argument : status::done;
 }
 
+/// The lines of short messages with a member, if they are known and it may be called at all; else null.
+inline shm::line_pair* lines_of(const team_core& team, int r, int tag) noexcept {
+  const auto i = static_cast<std::uint32_t>(r - team.first);  // of no member: beyond all
+  if (i >= static_cast<std::uint32_t>(team.mapped) || team.message_lines == nullptr || tag < any_tag) return nullptr;
+  shm::line_pair* const found = team.message_lines[i].load(std::memory_order_relaxed);
+  const bool may = !team.revoked.load(std::memory_order_relaxed) && team.messages->ctx().check_caller() == status::done;
+  return may ? found : nullptr;
+}
+/// For the next call.
+inline void find_lines(team_core& team, int r) noexcept {
+  if (team.message_lines == nullptr || team.place(r) < 0) return;
+  auto& known = team.message_lines[static_cast<std::size_t>(r - team.first)];
+  if (known.load(std::memory_order_relaxed) == nullptr) known.store(team.messages->lines_with(team.world_rank(r)));
+}
+
 inline void fill_buffer(message_operation& op, const team_core& team, const message_buffer& data, int tag) noexcept {
-  op.context = message_context(team.id, message_user::program);
+  op.context = team.user_context;
   op.tag = tag;
   op.at = data.at;
   op.bytes = data.bytes;

@@ -9,6 +9,7 @@
 #include "api/message_checks.hpp"
 #include "channel/call_scope.hpp"
 #include "datatype/copy.hpp"
+#include "p2p/quick.hpp"
 #include "rma/messages.hpp"
 #include "runtime/message_node.hpp"
 
@@ -17,27 +18,35 @@ namespace detail {
 namespace {
 
 void free_node(message_node& n) noexcept {
+  constexpr std::size_t kept_bytes_max = 65536;
   n.detached = n.under_way = false;
-  n.copy.reset();
+  n.send.over = n.receive.over = nullptr;
+  if (n.copy_bytes > kept_bytes_max) n.copy.reset(), n.copy_bytes = 0;
   n.of->give_back(n);
 }
 
-/// Of one that its user has dropped: nobody waits for it any more. Runs under the lock.
-void end_detached(message_node& n) noexcept {
-  if (!n.detached) return;
-  if (n.is_send) --n.of->detached_sends;
-  free_node(n);
+/// Its user waits for it no longer: its end frees it. Called under the lock.
+void detach_node(message_node& n) noexcept {
+  n.detached = true;
+  if (!n.is_send) {
+    n.receive.over = [](message_operation& op) noexcept {
+      free_node(*static_cast<message_node::receive_part&>(op).node);
+    };
+    return;
+  }
+  ++n.of->detached_sends;
+  n.send.over = [](message_operation& op) noexcept {
+    message_node& over = *static_cast<message_node::send_part&>(op).node;
+    --over.of->detached_sends;
+    free_node(over);
+  };
 }
 
-/// A node for one operation; its `over` frees it once it is detached.
+/// A node for one operation.
 message_node& take_node(const std::shared_ptr<team_core>& team, bool is_send) {
   message_node& n = team->rt->nodes->take();
   n.is_send = is_send;
   n.team = team;
-  n.send.over = [](message_operation& op) noexcept { end_detached(*static_cast<message_node::send_part&>(op).node); };
-  n.receive.over = [](message_operation& op) noexcept {
-    end_detached(*static_cast<message_node::receive_part&>(op).node);
-  };
   return n;
 }
 
@@ -70,7 +79,10 @@ status begin(message_node& n, message_node*& node) noexcept {
 /// The send leaves from a copy.
 void copy_data(message_node& n) {
   send_operation& op = n.send;
-  n.copy.reset(new std::byte[std::max<std::size_t>(op.bytes, 1)]);
+  if (n.copy_bytes < op.bytes || n.copy == nullptr) {
+    n.copy_bytes = std::max<std::size_t>(op.bytes, 1);
+    n.copy.reset(new std::byte[n.copy_bytes]);
+  }
   if (op.layout != nullptr) {
     pack(n.copy.get(), op.at, *op.layout, 0, op.bytes);
   } else if (op.bytes != 0) {
@@ -94,7 +106,7 @@ status release(message_node*& node, Received& what) noexcept {
   const status s = n.operation().result;
   const std::shared_ptr<team_core> team = std::move(n.team);
   if (s == status::peer_failed && n.operation().peer != any_source) team->rt->ctx->blame(n.operation().peer);
-  const std::lock_guard guard(team->rt->ctx->lock());
+  const quick_turn turn(*team->rt->ctx);
   free_node(n);
   return s;
 }
@@ -120,8 +132,13 @@ status start_send(const std::shared_ptr<team_core>& team, send_kind kind, const 
                   message_node*& node) noexcept {
   context& ctx = *team->rt->ctx;
   if (const status s = check_send(*team, to, tag); s != status::done) return s;
+  shm::line_pair* const lines = lines_of(*team, to, tag);
+  if (lines != nullptr && kind != send_kind::synchronous && data.layout == nullptr &&
+      team->messages->send_quickly(*lines, team->user_context, tag, data.at, data.bytes))
+    return status::done;
   if (to == no_rank) return status::done;
   const call_scope in(ctx, "isend", to);
+  find_lines(*team, to);
   if (kind == send_kind::buffered) return send_copy(*team, data, to, tag);
   const std::lock_guard guard(ctx.lock());
   message_node& n = take_node(team, true);
@@ -136,7 +153,8 @@ status start_receive(const std::shared_ptr<team_core>& team, const message_buffe
   if (const status s = check_receive(*team, from, tag); s != status::done) return s;
   if (from == no_rank) return status::done;
   const call_scope in(ctx, "irecv", from);
-  const std::lock_guard guard(ctx.lock());
+  find_lines(*team, from);
+  const quick_turn turn(ctx);
   message_node& n = take_node(team, false);
   fill_receive(n.receive, *team, into, from, tag);
   keep_layout(n);
@@ -155,8 +173,7 @@ status send_copy(team_core& team, const message_buffer& data, int to, int tag) n
   if (s == status::posted && at_once) copy_data(n);  // it waits for room
   n.team.reset();                                    // the caller has it
   if (s == status::posted) {
-    n.detached = true;
-    ++n.of->detached_sends;
+    detach_node(n);
     return status::done;
   }
   free_node(n);
@@ -195,8 +212,7 @@ void drop_message(message_node* node) noexcept {
   const std::shared_ptr<team_core> team = std::move(n.team);
   const std::lock_guard guard(team->rt->ctx->lock());
   if (is_over(n)) return free_node(n);
-  n.detached = true;
-  if (n.is_send) ++n.of->detached_sends;
+  detach_node(n);
 }
 
 // ---- again and again ----------------------------------------------------------------------------------------------
@@ -222,6 +238,7 @@ status make_persistent(const std::shared_ptr<team_core>& team, const message_buf
   message_node& n = take_node(team, false);
   fill_buffer(n.receive, *team, into, tag);
   n.receive.peer = from < 0 ? from : team->world_rank(from);
+  if (from >= 0) team->rt->messages->expect_many(n.receive.peer);
   keep_layout(n);
   node = &n;
   return status::done;

@@ -10,10 +10,48 @@
 #include "api/message_checks.hpp"
 #include "channel/call_scope.hpp"
 #include "core/names.hpp"
+#include "p2p/quick.hpp"
+#include "runtime/message_node.hpp"
 
 namespace rma::detail {
 
 // ---- blocking -----------------------------------------------------------------------------------------------------
+
+status send_plain(team_core& team, const void* at, std::size_t bytes, int to, int tag) noexcept {
+  shm::line_pair* const lines = lines_of(team, to, tag);
+  if (lines != nullptr && tag >= 0 && team.messages->send_quickly(*lines, team.user_context, tag, at, bytes))
+    return status::done;
+  return send_message(team, send_kind::standard, {const_cast<void*>(at), bytes, nullptr}, to, tag);
+}
+
+status receive_plain(team_core& team, void* at, std::size_t bytes, int from, int tag, Received& what) noexcept {
+  shm::line_pair* const lines = lines_of(team, from, tag);
+  if (lines == nullptr) return receive_message(team, {at, bytes, nullptr}, from, tag, what);
+  messenger& messages = *team.messages;
+  what.source = from;
+  what.bytes = bytes;
+  what.tag = tag;
+  messenger::quick_result found{};
+  for (unsigned left = messages.ctx().first_spins();; --left) {
+    found = messages.receive_quickly(*lines, team.user_context, what.tag, at, what.bytes);
+    if (found != messenger::quick_result::not_yet || left == 0) break;
+    spin_pause();
+  }
+  if (found != messenger::quick_result::done) return receive_message(team, {at, bytes, nullptr}, from, tag, what);
+  messages.ctx().look_for_others();
+  return status::done;
+}
+
+namespace {
+
+/// The call need not wait for the receive: RMA_SEND_COPY_BYTES.
+bool leaves_from_copy(const team_core& team, const message_buffer& data) noexcept {
+  constexpr std::size_t copies_max = 64;
+  const std::size_t bytes_max = team.rt->nodes->copied_bytes_max;
+  return data.bytes <= bytes_max && bytes_max != 0 && team.rt->nodes->detached_sends < copies_max;
+}
+
+}  // namespace
 
 // A message in a buffer of the user's; a copy is made where he may go on before it has left.
 status send_message(team_core& team, send_kind kind, const message_buffer& data, int to, int tag) noexcept {
@@ -21,7 +59,10 @@ status send_message(team_core& team, send_kind kind, const message_buffer& data,
   if (const status s = check_send(team, to, tag); s != status::done) return s;
   if (to == no_rank) return status::done;
   const call_scope in(ctx, "send", to);
-  if (kind == send_kind::buffered) return send_copy(team, data, to, tag);
+  find_lines(team, to);
+  const bool from_copy =
+      kind == send_kind::buffered || (kind != send_kind::synchronous && leaves_from_copy(team, data));
+  if (from_copy) return send_copy(team, data, to, tag);
   send_operation op;
   fill_send(op, team, kind, data, to, tag);
   status s = status::done;
@@ -39,6 +80,7 @@ status receive_message(team_core& team, const message_buffer& into, int from, in
   if (const status s = check_receive(team, from, tag); s != status::done) return s;
   if (from == no_rank) return what = {}, status::done;
   const call_scope in(ctx, "recv", from);
+  find_lines(team, from);
   receive_operation op;
   fill_receive(op, team, into, from, tag);
   status s = status::done;
@@ -113,7 +155,7 @@ status probe_message(team_core& team, int from, int tag, bool wait, Received& wh
   if (from == no_rank) return what = {}, status::done;
   const call_scope in(ctx, "probe", from);
   const int source = from == any_source ? any_source : team.world_rank(from);
-  const match_key key{message_context(team.id, message_user::program), source, tag};
+  const match_key key{team.user_context, source, tag};
   const auto there = [&]() noexcept {
     const std::lock_guard guard(ctx.lock());
     return look(team, key, what, take);

@@ -2,10 +2,10 @@
 /// \file
 /// Eager protocol "rdma-ring": which senders have a ring, and how messages of two channels keep their order.
 ///
-/// The receiver chooses: the first RMA_RING_PEERS ranks of other nodes from which eager messages come get a ring each,
-/// as long as the receiver looks at its memory. Each envelope has a number: what comes by one channel before its turn
-/// waits for the other. A rank that is about to sleep closes its rings, since nothing that is written wakes it, and
-/// looks now and then until their senders have said how much they have written. Source: Liu et al., ICS 2003,
+/// The receiver chooses as RMA_RING_SET says: RMA_RING_PEERS ranks of other nodes from which eager messages come have a
+/// ring each, as long as the receiver looks at its memory. Each envelope has a number: what comes by one channel before
+/// its turn waits for the other. A rank that is about to sleep closes its rings, since nothing that is written wakes
+/// it, and looks now and then until their senders have said how much they have written. Source: Liu et al., ICS 2003,
 /// sections 3.3, 4.5 and 4.7.
 #include "p2p/eager_ring.hpp"
 
@@ -97,16 +97,20 @@ void messenger::post_rings() noexcept {
 
 // ---- the receiver ------------------------------------------------------------------------------------------------
 
+void messenger::peer_of_many(int from) noexcept { peer_of(from).ring_hinted = true; }
+
 // An eager message has come from it by the other channel.
 void messenger::consider_ring(peer& p) noexcept {
   if (!p.rings || p.ring_in_open) return;
+  if (ring_policy_ == ring_policy::hint && !p.ring_hinted) return;
   constexpr std::uint32_t messages_before = 4;
-  if (++p.ring_wishes < messages_before) return;
-  p.ring_wishes = 0;
+  ++p.ring_wishes;
+  age_rings();
+  if (p.ring_wishes < messages_before || !make_place(p)) return;
+  p.ring_traffic = std::exchange(p.ring_wishes, 0);
   credit_message m{};
   m.what = credit_word::ring_open;
   if (p.ring_in == nullptr) {
-    if (rings_in_.size() >= ring_peers_max_) return;
     auto ring = std::make_unique<ring_sink>(ring_slots_);
     if (!ok(ctx_.network_of(p.rank).register_region(ring->memory(), ring->bytes(), p.ring_region))) {
       p.rings = false;
@@ -125,33 +129,86 @@ void messenger::consider_ring(peer& p) noexcept {
   ctx_.on_duty(this, true);
 }
 
-// Circular: whoever was first in one round is last in the next.
+// There is place in the polling set, or somebody's who sends much less. A ring belongs to its two ranks for ever, so
+// that at most twice the set's memory is taken.
+bool messenger::make_place(const peer& p) noexcept {
+  constexpr std::uint32_t hysteresis = 2;
+  const bool by_traffic = ring_policy_ == ring_policy::traffic;
+  if (p.ring_in == nullptr && rings_in_.size() >= (by_traffic ? 2 * ring_peers_max_ : ring_peers_max_)) return false;
+  std::uint64_t open = 0;
+  peer* least = nullptr;
+  for (peer* const each : rings_in_) {
+    if (!each->ring_in_open) continue;
+    ++open;
+    if (least == nullptr || each->ring_traffic < least->ring_traffic) least = each;
+  }
+  if (open < ring_peers_max_) return true;
+  if (!by_traffic || least == nullptr || p.ring_wishes <= hysteresis * least->ring_traffic) return false;
+  withdraw_ring(*least);
+  return true;
+}
+
+// It is looked at until its sender has said how much it has written.
+void messenger::withdraw_ring(peer& p) noexcept {
+  p.ring_in_open = false;
+  p.ring_wishes = 0;
+  credit_message m{};
+  m.what = credit_word::ring_close;
+  ctx_.send_record(p.rank, message::credit, m);
+}
+
+// What counts is the traffic of late.
+void messenger::age_rings() noexcept {
+  constexpr std::uint32_t messages_of_late = 1024;
+  if (++ring_age_ < messages_of_late) return;
+  ring_age_ = 0;
+  for (const auto& [rank, p] : peers_) {
+    p->ring_traffic /= 2;
+    p->ring_wishes /= 2;
+  }
+}
+
+// Those that are open, and those whose last messages are on their way.
 unsigned messenger::poll_rings() noexcept {
   unsigned found = 0;
+  const std::size_t first = ring_order_ == ring_order::circular ? ring_turn_ : 0;
   for (std::size_t i = 0; i < rings_in_.size(); ++i) {
-    peer& p = *rings_in_[(ring_turn_ + i) % rings_in_.size()];
-    constexpr unsigned per_turn = 16;
-    for (unsigned left = per_turn; left > 0 && !p.gone && p.ring_in->ready(); --left) {
-      envelope e;
-      const auto message = p.ring_in->message();
-      std::memcpy(&e, message.data(), sizeof e);
-      const auto ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(e.sequence - p.seen));
-      if (ahead > 0) break;  // others come first, by messages
-      if (ahead < 0) {
-        p.ring_in->clear();
-        continue;
-      }
-      ++found;
-      if (const std::uint8_t credits = p.ring_in->credits(); credits != 0 && p.ring_out != nullptr)
-        p.ring_out->ring.give_back(credits);
-      take_eager(p, message);
-      p.ring_in->release();
-      if (++p.ring_freed >= ring_slots_ / 2) tell_ring_credits(p);
-      take_delayed(p);
-    }
-    if (found != 0) p.ring_used_ns = 0;
+    std::size_t at = first + i;
+    if (at >= rings_in_.size()) at -= rings_in_.size();
+    peer& p = *rings_in_[at];
+    const unsigned come = poll_ring(p);
+    found += come;
+    if (come == 0 || ring_order_ != ring_order::priority || at == 0) continue;
+    if (p.ring_traffic > rings_in_[at - 1]->ring_traffic) std::swap(rings_in_[at], rings_in_[at - 1]);
   }
-  if (!rings_in_.empty()) ring_turn_ = (ring_turn_ + 1) % rings_in_.size();
+  if (++ring_turn_ >= rings_in_.size()) ring_turn_ = 0;
+  return found;
+}
+
+unsigned messenger::poll_ring(peer& p) noexcept {
+  constexpr unsigned per_turn = 16;
+  unsigned found = 0;
+  while (found < per_turn && !p.gone && p.ring_in->ready()) {
+    envelope e;
+    const auto message = p.ring_in->message();
+    std::memcpy(&e, message.data(), sizeof e);
+    const auto ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(e.sequence - p.seen));
+    if (ahead > 0) break;  // others come first, by messages
+    if (ahead < 0) {
+      p.ring_in->clear();
+      continue;
+    }
+    ++found;
+    ++p.ring_traffic;
+    age_rings();
+    if (const std::uint8_t credits = p.ring_in->credits(); credits != 0 && p.ring_out != nullptr)
+      p.ring_out->ring.give_back(credits);
+    take_eager(p, message);
+    p.ring_in->release();
+    if (++p.ring_freed >= ring_slots_ / 2) tell_ring_credits(p);
+    take_delayed(p);
+  }
+  if (found != 0) p.ring_used_ns = 0;
   return found;
 }
 
@@ -201,10 +258,7 @@ void messenger::close_rings_before_sleep(std::int64_t now_ns) noexcept {
         look_again(now_ns + look_again_ns);
         continue;
       }
-      p->ring_in_open = false;
-      credit_message m{};
-      m.what = credit_word::ring_close;
-      ctx_.send_record(p->rank, message::credit, m);
+      withdraw_ring(*p);
     }
     if (p->ring_to_come == ~std::uint64_t{0} || p->ring_in->taken() < p->ring_to_come)
       look_again(now_ns + look_for_last_ns);

@@ -28,14 +28,14 @@ constexpr bool is_before(std::uint16_t a, std::uint16_t b) noexcept {
 
 void messenger::consider_asking(receive_operation* op) noexcept {
   if (op == nullptr || op->id != 0 || op->peer == any_source || op->tag == any_tag || op->layout != nullptr) return;
-  for (unsigned kind = 1; kind < match_classes; ++kind) {
-    if (posted_count_[kind] != 0) return;
-  }
+  if (posted_.has_wildcards()) return;
   const peer& p = peer_of(op->peer);
-  if (!rendezvous_of(p.kind).receiver_initiates || op->bytes <= p.eager_max || p.gone) return;
-  if (possible(p.kind, ctx_.network_of(op->peer).caps(), op->bytes) != p.kind) return;
-  if (posted_.find(op->match_entry::key) != op || op->state != message_state::posted) return;
-  op->reset(p.kind);
+  if (!p.asks || op->bytes <= p.eager_max || p.gone) return;
+  if (automatic_ && !p.sends_long) return;
+  if (possible(p.early_kind, ctx_.network_of(op->peer).caps(), op->bytes) != p.early_kind) return;
+  if (posted_.first_of(op->match_entry::key) != op || op->state != message_state::posted) return;
+  op->reset(p.early_kind);
+  op->reason = automatic_ ? rendezvous_reason::receiver_first : rendezvous_reason::asked_for;
   op->total = op->bytes;
   op->with = op->peer;
   op->peer_id = 0;
@@ -127,6 +127,7 @@ bool messenger::use_request(peer& p, send_operation& op) noexcept {
   op.reset(static_cast<rendezvous_kind>(where.kind));
   op.solicited = true;
   op.path = message_path::requested;
+  op.reason = automatic_ ? rendezvous_reason::receiver_first : rendezvous_reason::asked_for;
   ids_.add(op);
   op.state = message_state::announced;
   op.match_entry::key = {op.context, op.peer, op.tag};

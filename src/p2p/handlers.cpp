@@ -39,11 +39,12 @@ void messenger::take_eager(peer& p, std::span<const std::byte> payload) noexcept
   std::memcpy(&e, payload.data(), sizeof e);
   const bool more_room = e.freed != 0;
   p.used -= e.freed;
-  ++p.seen;
+  arrive(p);
+  p.sends_long = false;
   const auto data = payload.subspan(sizeof e);
   const match_key key{e.context, p.rank, e.tag};
   const std::uint32_t units = unexpected_messages::units_of(data.size());
-  if (receive_operation* const op = find_posted(key)) {
+  if (receive_operation* const op = posted_.find(key)) {
     unpost(*op);
     give_back(p, units);
     if (op->id != 0) [[unlikely]]
@@ -81,11 +82,12 @@ void messenger::take_announcement(peer& p, std::span<const std::byte> payload) n
   announcement a;
   std::memcpy(&a, payload.data(), sizeof a);
   p.used -= a.of.freed;
-  ++p.seen;
+  arrive(p);
+  p.sends_long = true;
   const match_key key{a.of.context, p.rank, a.of.tag};
   const std::uint32_t units = unexpected_messages::units_of(0);
-  const announced_message what{a.bytes, a.send, a.address, a.key, a.kind, a.last, a.void_request};
-  if (receive_operation* const op = find_posted(key)) {
+  const announced_message what{a.bytes, a.send, a.address, a.key, a.kind, a.last, a.void_request, a.writable};
+  if (receive_operation* const op = posted_.find(key)) {
     unpost(*op);
     give_back(p, units);
     const auto over = op->over;
@@ -114,6 +116,7 @@ void messenger::on_request(void* self, int source, std::span<const std::byte> pa
   if (op->state != message_state::announced || op->step != rendezvous_state::announced || protocol.reads ||
       (protocol.writes && (r.room < op->total || op->layout != nullptr)))
     return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
+  if (op->kind == rendezvous_kind::stream && protocol.writes) op->reason = rendezvous_reason::mapped_receive;
   me.write_as_asked(static_cast<send_operation&>(*op), r, false);
 }
 

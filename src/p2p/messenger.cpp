@@ -10,6 +10,7 @@
 #include "datatype/copy.hpp"
 #include "fabric/object_bytes.hpp"
 #include "p2p/peer.hpp"
+#include "p2p/quick.hpp"
 #include "p2p/rendezvous/table.hpp"
 
 namespace rma::detail {
@@ -23,10 +24,17 @@ constexpr std::uint32_t credit_share = 4;         // so much of it is given back
 messenger::messenger(context& ctx)
     : ctx_(ctx),
       units_max_(static_cast<std::uint32_t>(ctx.config().number(knob::eager_memory) / unexpected_messages::unit_bytes)),
+      eager_units_max_(units_max_ - units_max_ / announcements_share),
+      credit_units_(units_max_ / credit_share),
       eager_max_(ctx.config().number(knob::eager_bytes)) {
+  quick_ = !ctx_.keeps_accounts();
   assume_ends_ = ctx_.config().is(knob::polled_end, "assume");
   ring_peers_max_ = ctx_.config().number(knob::ring_peers);
   ring_slots_ = static_cast<std::uint32_t>(ctx_.config().number(knob::ring_slots));
+  if (ctx_.config().is(knob::ring_set, "traffic")) ring_policy_ = ring_policy::traffic;
+  if (ctx_.config().is(knob::ring_set, "hint")) ring_policy_ = ring_policy::hint;
+  if (ctx_.config().is(knob::ring_order, "sequential")) ring_order_ = ring_order::sequential;
+  if (ctx_.config().is(knob::ring_order, "priority")) ring_order_ = ring_order::priority;
   ctx_.set_handler(message::eager, &messenger::on_eager, this);
   ctx_.set_handler(message::announce, &messenger::on_announce, this);
   ctx_.set_handler(message::request, &messenger::on_request, this);
@@ -39,8 +47,12 @@ messenger::messenger(context& ctx)
   ctx_.add_before_sleep(&messenger::before_sleep, this);
   random_ = static_cast<std::uint64_t>(ctx_.rank()) * 0x9E3779B97F4A7C15U + 1;
   for (const rendezvous_protocol* const each : rendezvous_rows) {
-    if (ctx_.config().is(knob::rendezvous, each->name)) kind_ = each->kind;
+    if (!ctx_.config().is(knob::rendezvous, each->name)) continue;
+    kind_ = each->kind;
+    automatic_ = false;
   }
+  const bool polls = ctx_.wide() != nullptr && put_protocol.refuses(ctx_.wide()->caps()) == nullptr;
+  may_ask_ = automatic_ ? polls || (assume_ends_ && ctx_.wide() != nullptr) : rendezvous_of(kind_).receiver_initiates;
 }
 
 // Nobody writes to memory any more that is given back.
@@ -62,12 +74,16 @@ messenger::peer& messenger::find_peer(int rank) {
     const fabric::capabilities& caps = ctx_.network_of(rank).caps();
     const std::size_t message_max = caps.message_bytes_max;
     p->kind = possible(kind_, caps);
+    const rendezvous_kind early = automatic_ ? rendezvous_kind::put : kind_;
+    p->asks = rendezvous_of(early).receiver_initiates && possible(early, caps) == early;
+    if (p->asks) p->early_kind = early;
     const std::size_t half = std::size_t{units_max_} * unexpected_messages::unit_bytes / 2;
     p->eager_max = std::min({eager_max_, message_max - sizeof(envelope), half - sizeof(unexpected_message)});
     p->piece_max = message_max - sizeof(stream_piece);
     const bool looks = ctx_.waits_spin() || ctx_.keeps_accounts();  // oversubscribed ranks sleep
     p->rings = ctx_.config().is(knob::eager, "rdma-ring") && looks &&
                possible(rendezvous_kind::put, caps) == rendezvous_kind::put;
+    find_lines(*p);
   }
   last_rank_ = rank;
   last_peer_ = p.get();
@@ -109,7 +125,7 @@ status messenger::send(send_operation& op) noexcept {
 
 bool messenger::is_eager(const peer& p, const send_operation& op) const noexcept {
   return op.bytes <= p.eager_max && op.mode != send_mode::synchronous &&
-         p.used + unexpected_messages::units_of(op.bytes) <= units_max_ - units_max_ / announcements_share;
+         p.used + unexpected_messages::units_of(op.bytes) <= eager_units_max_;
 }
 
 void messenger::queue(peer& p, send_operation& op) noexcept {
@@ -128,17 +144,22 @@ status messenger::depart(peer& p, send_operation& op) noexcept {
 }
 
 status messenger::try_eager(peer& p, send_operation& op) noexcept {
+  if (p.lines != nullptr && op.layout == nullptr && op.bytes <= short_message_max) {
+    if (!put_line(*p.lines, op.context, op.tag, op.at, op.bytes)) return status::retry_queue_full;
+    op.path = message_path::eager;
+    return end_now(op, status::done);
+  }
   const envelope e{op.context, op.tag, p.sequence, static_cast<std::uint16_t>(p.freed)};
   const bool by_ring = p.ring_out != nullptr && !op.by_message && try_ring(p, e, op);
   if (!by_ring && !ctx_.try_send(p.rank, message::eager, fabric::bytes_of(e), data_of(op, 0, op.bytes)))
     return status::retry_queue_full;
   ctx_.count(counter::eager_messages);
-  if (rendezvous_of(p.kind).receiver_initiates) [[unlikely]] {
+  if (p.asks) [[unlikely]] {
     p.eager_sent[p.eager_next] = e;
     p.eager_next = static_cast<std::uint16_t>((p.eager_next + 1U) % p.eager_sent.size());
     ++p.eager_count;
   }
-  ++p.sequence;
+  leave(p);
   p.freed = 0;
   p.used += unexpected_messages::units_of(op.bytes);
   op.path = by_ring ? message_path::ring : message_path::eager;
@@ -149,7 +170,7 @@ status messenger::try_eager(peer& p, send_operation& op) noexcept {
 status messenger::try_announce(peer& p, send_operation& op) noexcept {
   const std::uint32_t units = unexpected_messages::units_of(0);
   if (op.id == 0) {
-    op.reset(kind_for(p, op));
+    choose(p, op);
     op.path = op.bytes > p.eager_max              ? message_path::too_long
               : op.mode == send_mode::synchronous ? message_path::synchronous
                                                   : message_path::no_credit;
@@ -170,10 +191,12 @@ status messenger::try_announce(peer& p, send_operation& op) noexcept {
   }
   a.kind = static_cast<std::uint16_t>(op.kind);
   a.void_request = op.is_void ? 1 : 0;
+  a.writable = automatic_ && op.layout == nullptr && op.bytes != 0 ? 1 : 0;
   if (!ctx_.try_send(p.rank, message::announce, fabric::bytes_of(a), {})) return status::retry_queue_full;
   ctx_.count(counter::announced_messages);
   ctx_.count(counter::rendezvous_messages);
-  op.number = p.sequence++;
+  op.number = p.sequence;
+  leave(p);
   p.freed = 0;
   p.used += units;
   op.state = message_state::announced;
@@ -240,35 +263,21 @@ status messenger::receive(receive_operation& op) noexcept {
   if (op.peer != any_source && peer_of(op.peer).gone) [[unlikely]]
     return end_now(op, status::peer_failed);
   post(op);
-  if (rendezvous_of(kind_).receiver_initiates) [[unlikely]]
+  if (may_ask_) [[unlikely]]
     consider_asking(&op);
   return status::posted;
 }
 
 void messenger::post(receive_operation& op) noexcept {
-  op.number = next_number_++;
   op.state = message_state::posted;
-  ++posted_count_[class_of(op.peer, op.tag)];
   posted_.add(op);
 }
 
 void messenger::unpost(receive_operation& op) noexcept {
-  --posted_count_[class_of(op.peer, op.tag)];
   posted_.remove(op);
   op.state = message_state::idle;
-  if (rendezvous_of(kind_).receiver_initiates) [[unlikely]]
-    consider_asking(static_cast<receive_operation*>(posted_.find(op.match_entry::key)));
-}
-
-// Of all that match, the one that was posted first.
-receive_operation* messenger::find_posted(const match_key& key) noexcept {
-  match_entry* best = posted_.find(key);
-  for (unsigned kind = 1; kind < match_classes; ++kind) {
-    if (posted_count_[kind] == 0) continue;
-    match_entry* const found = posted_.find(key_of_class(key, kind));
-    if (found != nullptr && (best == nullptr || found->number < best->number)) best = found;
-  }
-  return static_cast<receive_operation*>(best);
+  if (may_ask_) [[unlikely]]
+    consider_asking(posted_.first_of(op.match_entry::key));
 }
 
 status messenger::receive_held(receive_operation& op, unexpected_message& m) noexcept {
@@ -325,11 +334,19 @@ status messenger::accept_announced(receive_operation& op, const match_key& from,
     op.state = message_state::receiving;
   }
   op.reset(static_cast<rendezvous_kind>(m.kind));
+  op.reason = rendezvous_reason::sender_first;
   ids_.add(op);
   op.last = static_cast<std::byte>(m.last);
   op.remote = {m.address, m.bytes, m.key};
   op.kind = possible(op.kind, caps, op.total);
   if (op.layout != nullptr) op.kind = rendezvous_kind::stream;
+  const bool may_write = m.writable != 0 && op.layout == nullptr && op.kind == rendezvous_kind::stream;
+  if (may_write && is_mapped(op)) {
+    op.kind = rendezvous_kind::rput;
+    op.reason = rendezvous_reason::mapped_receive;
+  } else if (op.kind == rendezvous_kind::stream) {
+    op.reason = may_write ? rendezvous_reason::both_private : rendezvous_reason::layout;
+  }
   return started(op, [&] { receiver_event(op, rendezvous_event::announced); });
 }
 
@@ -358,7 +375,7 @@ void messenger::discard(unexpected_message& m) noexcept {
 // own.
 void messenger::give_back(peer& p, std::uint32_t units) noexcept {
   p.freed += units;
-  if (p.freed < units_max_ / credit_share || p.gone) return;
+  if (p.freed < credit_units_ || p.gone) return;
   credit_message c{};
   c.count = p.freed;
   ctx_.send_record(p.rank, message::credit, c);
@@ -378,21 +395,39 @@ status messenger::end_now(message_operation& op, status result) noexcept {
   return result;
 }
 
+// The number of a message is the same on both sides.
+void messenger::trace_message(const peer& p, std::uint64_t number, bool leaves) noexcept {
+  const int me = ctx_.rank();
+  trace_->add_arrow({leaves ? me : p.rank, leaves ? p.rank : me, number}, ctx_.around().now_ns());
+}
+
 void messenger::trace_operation(const message_operation& op) noexcept {
-  constexpr std::string_view whys[] = {"its data fit one message",
-                                       "the receiver looks at a ring",
-                                       "longer than what goes at once",
-                                       "the receiver has no memory left for what it "
-                                       "does not expect",
-                                       "the sender waits for a receive",
-                                       "the receive had asked for it"};
+  constexpr std::string_view whys[] = {
+      "its data fit one message",       "the receiver looks at a ring",
+      "longer than what goes at once",  "the receiver has no memory left for what it does not expect",
+      "the sender waits for a receive", "the receive had asked for it"};
+  constexpr std::string_view reasons[] = {"as RMA_RENDEZVOUS says",
+                                          "as far as the fabric can do what RMA_RENDEZVOUS says",
+                                          "the message was there first",
+                                          "the receive was there first",
+                                          "the receiver maps the data: one copy",
+                                          "the sender maps the receive's buffer: one copy",
+                                          "neither side maps the other's buffer: two copies at the same time",
+                                          "neither side maps the other's buffer, and cores are short: the kernel "
+                                          "copies once",
+                                          "both buffers are this process's: one copy",
+                                          "there are no data",
+                                          "data in pieces go in messages"};
+  static_assert(std::size(reasons) == static_cast<std::size_t>(rendezvous_reason::count_));
   trace_event e;
   e.call = op.is_send ? "send" : "recv";
   e.window = "messages";
   e.bytes = op.is_send ? op.bytes : static_cast<const receive_operation&>(op).message_bytes;
   const bool at_once = op.path == message_path::eager || op.path == message_path::ring;
   e.protocol = op.path == message_path::ring ? "rdma-ring" : at_once ? "eager" : rendezvous_of(op.kind).name;
-  e.why = whys[static_cast<std::size_t>(op.path)];
+  std::string why(whys[static_cast<std::size_t>(op.path)]);
+  if (!at_once) why.append("; ").append(reasons[static_cast<std::size_t>(op.reason)]);
+  e.why = why;
   e.begin_ns = op.begin_ns;
   e.end_ns = ctx_.around().now_ns();
   trace_->add_operation(e, op.with);
@@ -401,8 +436,8 @@ void messenger::trace_operation(const message_operation& op) noexcept {
 std::string messenger::describe(const fabric::capabilities& caps) const {
   const rendezvous_protocol& wanted = rendezvous_of(kind_);
   const rendezvous_protocol& taken = rendezvous_of(possible(kind_, caps));
-  std::string text = fmt::format("messages: rendezvous {}", taken.name);
-  if (&wanted != &taken) text += fmt::format(" ({}: {})", wanted.name, wanted.refuses(caps));
+  std::string text = fmt::format("messages: rendezvous {}", automatic_ ? describe_choice(caps) : taken.name);
+  if (!automatic_ && &wanted != &taken) text += fmt::format(" ({}: {})", wanted.name, wanted.refuses(caps));
   return text + fmt::format(", at most {} bytes of each sender that no receive has asked for",
                             std::size_t{units_max_} * unexpected_messages::unit_bytes);
 }
@@ -522,8 +557,7 @@ void messenger::fail_all_of(peer& p) noexcept {
     if (op.with == p.rank) fail(op);
   });
   std::vector<receive_operation*> posted;  // others may be asked for when one goes
-  posted_.for_each([&](match_entry& e) {
-    auto& op = static_cast<receive_operation&>(e);
+  posted_.for_each([&](receive_operation& op) {
     if (op.peer == p.rank) posted.push_back(&op);
   });
   for (receive_operation* const op : posted) fail(*op);

@@ -36,6 +36,7 @@
 #include "p2p/match_table.hpp"
 #include "p2p/operation.hpp"
 #include "p2p/operation_ids.hpp"
+#include "p2p/posted.hpp"
 #include "p2p/transfer.hpp"
 #include "p2p/unexpected.hpp"
 #include "p2p/wire.hpp"
@@ -51,7 +52,10 @@ class messenger {
 
   [[nodiscard]] context& ctx() noexcept { return ctx_; }
   /// Each operation is noted there when it is over.
-  void trace_to(trace_file* file) noexcept { trace_ = file; }
+  void trace_to(trace_file* file) noexcept {
+    trace_ = file;
+    quick_ = quick_ && file == nullptr;
+  }
   /// How messages go by a fabric, for people.
   [[nodiscard]] std::string describe(const fabric::capabilities& caps) const;
 
@@ -84,6 +88,8 @@ class messenger {
   void for_each_unexpected(Visit&& visit) {
     unexpected_.for_each([&](unexpected_message& m) { visit(std::as_const(m.key), m.bytes); });
   }
+  /// Many messages are going to come from this rank: RMA_RING_SET=hint.
+  void expect_many(int from) noexcept { peer_of_many(from); }
   /// Memory that messages take which no receive has asked for yet, and the most that all other ranks together may make
   /// it.
   [[nodiscard]] std::size_t unexpected_bytes() const noexcept { return unexpected_.reserved_bytes(); }
@@ -92,6 +98,18 @@ class messenger {
   }
 
   // ---- the caller does not hold it --------------------------------------------------------------------------------
+  /// Short messages between ranks of a node without an operation, see p2p/quick.hpp: whether there are any.
+  [[nodiscard]] bool is_quick() const noexcept { return quick_; }
+  /// Null: this rank's do not go so.
+  [[nodiscard]] shm::line_pair* lines_with(int rank) noexcept;
+  /// The send has left if it says true; else nothing has happened.
+  [[nodiscard]] bool send_quickly(shm::line_pair& to, std::uint64_t context, int tag, const void* at,
+                                  std::size_t bytes) noexcept;
+  enum class quick_result : std::uint8_t { done, not_yet, no };
+  /// `done`: the message was there, and `tag` and `bytes` are its own. `not_yet`: nothing has come. `no`: this receive
+  /// needs an operation.
+  [[nodiscard]] quick_result receive_quickly(shm::line_pair& from, std::uint64_t context, int& tag, void* at,
+                                             std::size_t& bytes) noexcept;
   /// Nobody receives on this team any more: what no receive has asked for is dropped, and its senders' sends are over.
   void forget_team(std::uint64_t team_id) noexcept;
   /// Blocks until it is over; its result. `failed` as in context::wait_until: when it says that what the operation
@@ -99,6 +117,7 @@ class messenger {
   template <class Failed>
   status wait(message_operation& op, Failed&& failed) noexcept {
     const auto over = [&op]() noexcept { return op.ended.load(std::memory_order_acquire) != 0; };
+    if (over() || spin_near(op)) return op.result;
     const status s = ctx_.wait_for_message(over, failed);
     if (s == status::done) return op.result;
     {
@@ -114,6 +133,14 @@ class messenger {
   peer& peer_of(int rank);
   peer& find_peer(int rank);
 
+  // Short messages within the node.
+  bool put_line(shm::line_pair& l, std::uint64_t context, int tag, const void* at, std::size_t bytes) noexcept;
+  void find_lines(peer& p) noexcept;
+  void ring(const peer& p) noexcept;
+  void took(peer& p) noexcept;
+  bool spin_near(message_operation& op) noexcept;
+  void take_near(shm::line_pair& l) noexcept;
+
   // Sends.
   [[nodiscard]] bool is_eager(const peer& p, const send_operation& op) const noexcept;
   status depart(peer& p, send_operation& op) noexcept;
@@ -126,7 +153,9 @@ class messenger {
                                                    std::size_t bytes) noexcept;
 
   // Rendezvous.
-  [[nodiscard]] rendezvous_kind kind_for(const peer& p, const send_operation& op) const noexcept;
+  void choose(const peer& p, send_operation& op) const noexcept;
+  [[nodiscard]] bool is_mapped(const message_operation& op) const noexcept;
+  [[nodiscard]] static std::string_view describe_choice(const fabric::capabilities& caps) noexcept;
   [[nodiscard]] rendezvous_kind possible(rendezvous_kind wanted, const fabric::capabilities& caps,
                                          std::size_t bytes = 0) const noexcept;
   bool expose(message_operation& op) noexcept;
@@ -177,7 +206,14 @@ class messenger {
   bool post_slot(ring_out_state& out, std::uint32_t slot) noexcept;
   static void on_ring_write(fabric::completion& self, status result, std::uint64_t bytes) noexcept;
   void post_rings() noexcept;
+  enum class ring_policy : std::uint8_t { first, traffic, hint };
+  enum class ring_order : std::uint8_t { circular, sequential, priority };
+  void peer_of_many(int from) noexcept;
   void consider_ring(peer& p) noexcept;
+  bool make_place(const peer& p) noexcept;
+  void withdraw_ring(peer& p) noexcept;
+  void age_rings() noexcept;
+  unsigned poll_ring(peer& p) noexcept;
   unsigned poll_rings() noexcept;
   void tell_ring_credits(peer& p) noexcept;
   bool delay(peer& p, message kind, std::uint16_t sequence, std::span<const std::byte> payload) noexcept;
@@ -191,7 +227,6 @@ class messenger {
   // Receives.
   void take_eager(peer& p, std::span<const std::byte> payload) noexcept;
   void take_announcement(peer& p, std::span<const std::byte> payload) noexcept;
-  [[nodiscard]] receive_operation* find_posted(const match_key& key) noexcept;
   void post(receive_operation& op) noexcept;
   void unpost(receive_operation& op) noexcept;
   status accept_data(receive_operation& op, const match_key& from, std::span<const std::byte> data) noexcept;
@@ -210,6 +245,9 @@ class messenger {
   }
   status end_now(message_operation& op, status result) noexcept;
   void trace_operation(const message_operation& op) noexcept;
+  void trace_message(const peer& p, std::uint64_t number, bool leaves) noexcept;
+  void leave(peer& p) noexcept;
+  void arrive(peer& p) noexcept;
   void detach(message_operation& op) noexcept;
   void busy(peer& p) noexcept;
   void fail_all_of(peer& p) noexcept;
@@ -228,15 +266,16 @@ class messenger {
   void on_unknown(int source, const rendezvous_message& m) noexcept;
 
   context& ctx_;
-  std::uint32_t units_max_;  ///< of memory that one peer's unexpected messages may take
-  std::size_t eager_max_;    ///< bytes of an eager message
+  std::uint32_t units_max_;        ///< of memory that one peer's unexpected messages may take
+  std::uint32_t eager_units_max_;  ///< of these, without what is left for announcements
+  std::uint32_t credit_units_;     ///< so many are given back by a message of its own
+  std::size_t eager_max_;          ///< bytes of an eager message
   std::unordered_map<int, std::unique_ptr<peer>> peers_;
   int last_rank_ = -1;
   peer* last_peer_ = nullptr;
   std::vector<peer*> busy_;  ///< those with something queued or streaming
-  match_table posted_;       ///< receives
-  std::uint64_t next_number_ = 0;
-  std::array<std::uint32_t, match_classes> posted_count_{};
+  posted_receives posted_;
+  bool quick_ = true;  ///< short messages within the node go without an operation
   unexpected_messages unexpected_;
   match_table announced_;  ///< sends that their receivers know of, by destination and tag
   match_table used_;       ///< those that have been used, and whose receivers may not have noticed
@@ -250,6 +289,9 @@ class messenger {
   std::size_t ring_turn_ = 0;
   std::uint64_t ring_peers_max_ = 0;
   std::uint32_t ring_slots_ = 0;
+  ring_policy ring_policy_ = ring_policy::first;
+  ring_order ring_order_ = ring_order::circular;
+  std::uint32_t ring_age_ = 0;  ///< messages by rings since their traffic was made half of what it was
   bool unposted_rings_ = false;
   std::int64_t look_again_ns_ = 0;
   message_pool delayed_;  ///< messages whose turn has not come
@@ -258,6 +300,8 @@ class messenger {
   status started_result_ = status::done;
   trace_file* trace_ = nullptr;
   bool assume_ends_ = false;
+  bool automatic_ = true;                           ///< which rendezvous is taken depends on the message
+  bool may_ask_ = false;                            ///< receives may ask for their messages before these are announced
   rendezvous_kind kind_ = rendezvous_kind::getcqe;  ///< that is asked for
   operation_ids ids_;
   std::vector<std::byte> scratch_;

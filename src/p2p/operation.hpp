@@ -43,9 +43,26 @@ enum class message_state : std::uint8_t {
 
 struct transfer;
 
+/// Why a rendezvous is the one that it is: for the trace.
+enum class rendezvous_reason : std::uint8_t {
+  asked_for,       ///< by RMA_RENDEZVOUS
+  fallback,        ///< the same, as far as the fabric can
+  sender_first,    ///< the receiver reads as soon as there is a receive
+  receiver_first,  ///< the sender writes as soon as there is a message
+  mapped_source,   ///< the receiver's processor copies once
+  mapped_receive,  ///< the sender's does
+  both_private,    ///< two copies, at the same time
+  short_of_cores,  ///< the same, but the two sides seldom run at the same time
+  own_memory,      ///< both buffers are this process's
+  no_bytes,
+  layout,  ///< one side's data are in pieces
+  count_
+};
+
 /// What a rendezvous needs; filled in when one begins (`reset`), so that short messages do not pay for it.
 struct rendezvous_fields {
   rendezvous_kind kind;
+  rendezvous_reason reason;
   rendezvous_state step;
   bool is_exposed;  ///< other ranks reach the buffer by `exposed`
   bool is_write;    ///< of `moving`
@@ -66,6 +83,7 @@ struct rendezvous_fields {
 
   void reset(rendezvous_kind with) noexcept {
     kind = with;
+    reason = rendezvous_reason::asked_for;
     step = rendezvous_state::begin;
     is_exposed = is_write = polls = wants_word = changed = has_asked = solicited = false;
     last = {};

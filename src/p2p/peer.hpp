@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "fabric/shm/ring.hpp"
 #include "p2p/eager_ring.hpp"
 #include "p2p/messenger.hpp"
 
@@ -44,26 +45,34 @@ struct messenger::ring_out_state {
 
 struct messenger::peer {
   int rank = -1;
-  bool gone = false;           ///< dead, or has left the job, and everything that it has said is known
-  bool is_busy = false;        ///< in `busy_`
-  std::uint16_t sequence = 0;  ///< of the next envelope
-  std::uint32_t used = 0;      ///< of the peer's memory for what it does not expect
-  std::uint32_t freed = 0;     ///< of this rank's, which the peer does not know yet
-  std::size_t eager_max = 0;   ///< bytes of an eager message to it
-  std::size_t piece_max = 0;   ///< of data in one message
-  rendezvous_kind kind = rendezvous_kind::stream;  ///< for what is announced to it
-  bool has_requests = false;                       ///< of its receives, which no send has used
-  bool has_used = false;                           ///< the same, of those that have been used
-  std::uint16_t seen = 0;                          ///< envelopes that have come from it
-  std::uint16_t eager_next = 0;                    ///< in `eager_sent`
-  std::array<envelope, 32> eager_sent{};           ///< the last ones, for requests that cross them
+  bool gone = false;                      ///< dead, or has left the job, and everything that it has said is known
+  bool is_busy = false;                   ///< in `busy_`
+  std::uint16_t sequence = 0;             ///< of the next envelope
+  std::uint32_t used = 0;                 ///< of the peer's memory for what it does not expect
+  std::uint32_t freed = 0;                ///< of this rank's, which the peer does not know yet
+  std::uint16_t seen = 0;                 ///< envelopes that have come from it
+  shm::line_pair* lines = nullptr;        ///< of short messages within the node; else null
+  context::peer* before_lines = nullptr;  ///< what waits for room there goes first
+  std::size_t eager_max = 0;              ///< bytes of an eager message to it
+  std::size_t piece_max = 0;              ///< of data in one message
+  rendezvous_kind kind = rendezvous_kind::stream;        ///< for what is announced to it
+  rendezvous_kind early_kind = rendezvous_kind::stream;  ///< of receives that ask before a message is announced
+  bool asks = false;                                     ///< they do
+  bool sends_long = true;                 ///< its last message to this rank was announced, or it has sent none
+  std::uint64_t left = 0, arrived = 0;    ///< messages, for a trace
+  bool has_requests = false;              ///< of its receives, which no send has used
+  bool has_used = false;                  ///< the same, of those that have been used
+  std::uint16_t eager_next = 0;           ///< in `eager_sent`
+  std::array<envelope, 32> eager_sent{};  ///< the last ones, for requests that cross them
   std::uint32_t eager_count = 0;
   std::unique_ptr<ring_out_state> ring_out{};
   std::unique_ptr<ring_sink> ring_in{};
   fabric::region_key ring_region{};
   bool rings = false;  ///< may have one here
   bool ring_in_open = false;
+  bool ring_hinted = false;        ///< the program has named it as a sender of many
   std::uint32_t ring_wishes = 0;   ///< eager messages that came without one
+  std::uint32_t ring_traffic = 0;  ///< that came by it, of late
   std::uint32_t ring_freed = 0;    ///< slots that the peer does not know yet
   std::uint64_t ring_to_come = 0;  ///< how many will have been written when it is closed; ~0: not told yet
   std::int64_t ring_used_ns = 0;   ///< since when nothing has come; 0: something has
@@ -71,5 +80,17 @@ struct messenger::peer {
   message_operation::list queued;   ///< sends whose envelopes have not left
   message_operation::list streams;  ///< sends whose data leave in messages
 };
+
+/// An envelope to it, or one from it.
+inline void messenger::leave(peer& p) noexcept {
+  ++p.sequence;
+  if (trace_ != nullptr) [[unlikely]]
+    trace_message(p, p.left++, true);
+}
+inline void messenger::arrive(peer& p) noexcept {
+  ++p.seen;
+  if (trace_ != nullptr) [[unlikely]]
+    trace_message(p, p.arrived++, false);
+}
 
 }  // namespace rma::detail

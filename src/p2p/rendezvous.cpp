@@ -13,10 +13,56 @@ namespace rma::detail {
 
 // ---- which one -------------------------------------------------------------------------------------------------
 
-// What the receiver cannot do it answers by asking for a stream.
-rendezvous_kind messenger::kind_for(const peer& p, const send_operation& op) const noexcept {
-  if (op.layout != nullptr || op.bytes == 0) return rendezvous_kind::stream;
-  return possible(p.kind, ctx_.network_of(p.rank).caps(), op.bytes);
+// The sender says what it can offer when it announces a message, and the receiver has the last word when it has found
+// the receive. What the receiver cannot do it answers by asking for a stream.
+//
+//   who came first    between nodes                             in the memory of one node
+//   the receive       put, where a write's end can be polled:   (a message is announced all the same)
+//                     it has asked already
+//   the message       getcqe: the receiver reads                the sender's buffer is mapped: getcqe, one copy
+//                                                               the receive's is: rput, one copy
+//                                                               else stream: two copies at the same time, where both
+//                                                               sides run; getcqe by the kernel where cores are short
+//
+// Memory that the sender cannot expose is streamed (try_announce).
+void messenger::choose(const peer& p, send_operation& op) const noexcept {
+  using enum rendezvous_reason;
+  const fabric::capabilities& caps = ctx_.network_of(p.rank).caps();
+  if (op.layout != nullptr || op.bytes == 0) {
+    op.reset(rendezvous_kind::stream);
+    op.reason = op.bytes == 0 ? no_bytes : rendezvous_reason::layout;
+    return;
+  }
+  if (!automatic_) {
+    op.reset(possible(p.kind, caps, op.bytes));
+    op.reason = op.kind == kind_ ? asked_for : fallback;
+    return;
+  }
+  if (!caps.copies_by_cpu || p.rank == ctx_.rank()) {
+    op.reset(possible(rendezvous_kind::getcqe, caps, op.bytes));
+    op.reason = caps.copies_by_cpu ? own_memory : sender_first;
+    return;
+  }
+  const bool mapped = is_mapped(op);
+  const bool once = mapped || (caps.one_sided && !ctx_.waits_spin());
+  op.reset(once ? rendezvous_kind::getcqe : rendezvous_kind::stream);
+  op.reason = mapped ? mapped_source : once ? short_of_cores : both_private;
+}
+
+/// The other side's processor reaches the buffer as memory of its own.
+bool messenger::is_mapped(const message_operation& op) const noexcept {
+  fabric::network& network = ctx_.network_of(op.with);
+  if (!network.caps().maps_memory) return false;
+  fabric::region_key key;
+  if (!ok(network.register_region(op.at, op.total, key))) return false;
+  network.deregister_region(key);
+  return key.key != 0;
+}
+
+std::string_view messenger::describe_choice(const fabric::capabilities& caps) noexcept {
+  if (caps.copies_by_cpu) return "auto (one copy where a buffer is mapped, else stream)";
+  return put_protocol.refuses(caps) == nullptr ? "auto (put where the receive was first, else getcqe)"
+                                               : "auto (getcqe)";
 }
 
 // ---- both sides ------------------------------------------------------------------------------------------------

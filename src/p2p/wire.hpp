@@ -27,7 +27,8 @@ struct announcement {
   std::uint16_t kind;         ///< the protocol that the sender wants
   std::uint8_t last;          ///< byte of the message
   std::uint8_t void_request;  ///< the receive that it matches has asked, and is not answered by a write
-  std::uint32_t unused;
+  std::uint8_t writable;      ///< the sender can write it where the receiver says, whatever `kind` is
+  std::uint8_t unused[3];
 };
 static_assert(sizeof(announcement) == 56);  // one line in shared memory
 

@@ -3,6 +3,7 @@
 /// What a user's MessageRequest refers to: a send or a receive, in memory that is used again.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <list>
 #include <memory>
@@ -32,8 +33,9 @@ struct message_node {
   bool buffered = false;   ///< its data are in `copy`
   bool under_way = false;  ///< of a persistent one: started, and its end not told
   std::shared_ptr<team_core> team{};
-  Layout layout{};  ///< of the user's buffer
-  std::unique_ptr<std::byte[]> copy{};
+  Layout layout{};                      ///< of the user's buffer
+  std::unique_ptr<std::byte[]> copy{};  ///< kept for the next one
+  std::size_t copy_bytes = 0;
   message_node* next_free = nullptr;
 
   [[nodiscard]] message_operation& operation() noexcept {
@@ -61,7 +63,8 @@ class message_nodes {
     n.next_free = free_;
     free_ = &n;
   }
-  std::size_t detached_sends = 0;  ///< that are not over: the end of the runtime waits for them
+  std::size_t copied_bytes_max = 0;             ///< of a send that leaves from a copy, so that its call does not wait
+  std::atomic<std::size_t> detached_sends = 0;  ///< that are not over: the end of the runtime waits for them
 
  private:
   std::list<message_node> all_;

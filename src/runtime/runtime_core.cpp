@@ -66,6 +66,7 @@ runtime_core::runtime_core(const Config& wanted)
       segment_(board->segment_bytes()) {
   if (where.wide != nullptr) use_tuning(*ctx, *where.wide);
   messages->trace_to(trace.get());
+  nodes->copied_bytes_max = config.number(knob::send_copy_bytes);
   if (where.wide != nullptr) publish_segment();
   if (const status s = boot->fence(); !ok(s)) raise_job_ended(*boot, s);
   around->begin();

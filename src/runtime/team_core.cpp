@@ -48,6 +48,10 @@ team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_i
   places.assign(static_cast<std::size_t>(mapped), -1);
   for (const auto& [r, index] : here) places[static_cast<std::size_t>(r - first)] = index;
   one_node = static_cast<int>(here.size()) == size;
+  messages = rt->messages.get();
+  user_context = message_context(id, message_user::program);
+  if (messages != nullptr && messages->is_quick())
+    message_lines.reset(new std::atomic<shm::line_pair*>[static_cast<std::size_t>(mapped)]());
   rt->revoked->add(*this);
 }
 

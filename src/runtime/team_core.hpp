@@ -45,6 +45,10 @@ struct team_core : std::enable_shared_from_this<team_core> {
   int first = 0;
   int mapped = 0;
   std::vector<std::int32_t> places;
+  /// The lines of its short messages, by the same number; null where none were asked for (api/message_checks.hpp).
+  std::unique_ptr<std::atomic<shm::line_pair*>[]> message_lines{};
+  std::uint64_t user_context = 0;  ///< of its users' messages
+  messenger* messages = nullptr;
   bool one_node = false;
   std::uint64_t sequence = 0;       ///< collectives so far
   std::uint64_t children = 0;       ///< windows and teams made so far, but for those of the living

@@ -48,6 +48,11 @@ struct team_core;
 struct message_node;
 struct unexpected_message;
 
+template <class T>
+constexpr void require_copyable() noexcept {
+  static_assert(std::is_trivially_copyable_v<T>, "messages need a trivially copyable T: bytes travel");
+}
+
 struct message_buffer {
   void* at = nullptr;
   std::size_t bytes = 0;
@@ -56,7 +61,7 @@ struct message_buffer {
 
 template <class T, std::size_t N>
 message_buffer buffer_of(std::span<T, N> data) noexcept {
-  static_assert(std::is_trivially_copyable_v<T>, "messages need a trivially copyable T: bytes travel");
+  require_copyable<T>();
   return {const_cast<std::remove_const_t<T>*>(data.data()), data.size_bytes(), nullptr};
 }
 template <class T>
@@ -79,6 +84,9 @@ struct held_message {
   ~held_message();
 };
 
+/// Of contiguous data, by the standard mode.
+status send_plain(team_core& team, const void* at, std::size_t bytes, int to, int tag) noexcept;
+status receive_plain(team_core& team, void* at, std::size_t bytes, int from, int tag, Received& what) noexcept;
 status send_message(team_core& team, send_kind kind, const message_buffer& data, int to, int tag) noexcept;
 status receive_message(team_core& team, const message_buffer& into, int from, int tag, Received& what) noexcept;
 status exchange_messages(team_core& team, const message_buffer& data, int to, int send_tag, const message_buffer& into,
