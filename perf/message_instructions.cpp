@@ -27,7 +27,7 @@ extern "C" {
 [[gnu::noinline]] void count_send_recv(rma::Team& world, std::uint64_t from, std::uint64_t& into) {
   exchange(world, from, into);
 }
-[[gnu::noinline]] void count_unexpected(rma::Team& world, std::uint64_t from, std::uint64_t& into) {
+[[gnu::noinline]] void count_send_then_recv(rma::Team& world, std::uint64_t from, std::uint64_t& into) {
   world.send(std::span(&from, 1), 0, tag);
   world.recv(std::span(&into, 1), 0, tag);
 }
@@ -52,7 +52,7 @@ int main(int argc, char** argv) {
     }
   };
   run(count_send_recv);
-  run(count_unexpected);
+  run(count_send_then_recv);
   std::uint64_t never = 0;
   std::vector<rma::MessageRequest> posted;
   const auto post = [&](int count) {

@@ -2,8 +2,11 @@
 // Time of messages between rank 0 and rank 1, ns for each. `ping_pong`: one way, by send and recv. `preposted`: the
 // same with the receive posted before its message is asked for. `stream`: 100 messages and a reply, as in Liu et al.,
 // ICS 2003, figures 13 and 14. `bowtie`: both send and receive at once, as in Takagi et al., EuroMPI 2013.
+#include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "bench.hpp"
@@ -14,7 +17,15 @@ constexpr int tag = 1;
 constexpr std::uint64_t messages_per_reply = 100;
 
 struct pair {
-  pair(rma::Team& all, std::size_t size) : world(all), peer(1 - all.rank()), out(size, std::byte{1}), in(size) {}
+  pair(rma::Team& all, std::size_t size)
+      : world(all), peer(1 - all.rank()), own(2 * size), out(own.data(), size), in(own.data() + size, size) {
+    std::ranges::fill(out, std::byte{1});
+  }
+  /// In a window, which the other rank maps.
+  pair(rma::Team& all, rma::Window<std::byte>& mapped, std::size_t size)
+      : world(all), peer(1 - all.rank()), out(mapped.local().subspan(0, size)), in(mapped.local().subspan(size, size)) {
+    std::ranges::fill(out, std::byte{1});
+  }
 
   void send() { world.send(std::span(out), peer, tag); }
   void receive() { world.recv(std::span(in), peer, tag); }
@@ -26,20 +37,26 @@ struct pair {
 
   rma::Team& world;
   int peer;
-  std::vector<std::byte> out, in;
+  std::vector<std::byte> own;
+  std::span<std::byte> out, in;
 };
 
-void measure(perf::bench& b, std::size_t bytes) {
-  if (b.rank() > 1) return;
-  pair p(b.world, bytes);
+void ping_pong(perf::bench& b, pair& p, const std::string& name) {
   const bool first = b.first();
-  b.points.everyone({"ping_pong", bytes, perf::unit::ns, 2}, [&](std::uint64_t n) {
+  b.points.everyone({name, p.out.size(), perf::unit::ns, 2}, [&](std::uint64_t n) {
     for (std::uint64_t i = 0; i < n; ++i) {
       if (first) p.send();
       p.receive();
       if (!first) p.send();
     }
   });
+}
+
+void measure(perf::bench& b, std::size_t bytes) {
+  if (b.rank() > 1) return;
+  pair p(b.world, bytes);
+  const bool first = b.first();
+  ping_pong(b, p, "ping_pong");
   b.points.everyone({"preposted", bytes, perf::unit::ns, 2}, [&](std::uint64_t n) {
     rma::MessageRequest posted = p.world.irecv(std::span(p.in), p.peer, tag);
     for (std::uint64_t i = 0; i < n; ++i) {
@@ -59,10 +76,8 @@ void measure(perf::bench& b, std::size_t bytes) {
   perf::require(p.intact(), "the bytes of messages");
 }
 
-void stream(perf::bench& b, std::size_t bytes) {
-  if (b.rank() > 1) return;
-  pair p(b.world, bytes);
-  b.points.everyone({"stream", bytes, perf::unit::ns, messages_per_reply}, [&](std::uint64_t n) {
+void stream(perf::bench& b, pair& p, const std::string& name) {
+  b.points.everyone({name, p.out.size(), perf::unit::ns, messages_per_reply}, [&](std::uint64_t n) {
     std::vector<rma::MessageRequest> all(messages_per_reply);
     for (std::uint64_t i = 0; i < n; ++i) {
       for (auto& each : all)
@@ -74,11 +89,26 @@ void stream(perf::bench& b, std::size_t bytes) {
   });
 }
 
+/// Buffers that the other rank maps: one copy.
+void mapped(perf::bench& b, std::size_t bytes) {
+  auto window = rma::Window<std::byte>::allocate(b.world, 2 * bytes);
+  if (b.rank() > 1) return;
+  pair p(b.world, window, bytes);
+  ping_pong(b, p, "mapped_ping_pong");
+  stream(b, p, "mapped_stream");
+  perf::require(p.intact(), "the bytes of messages between windows");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   return perf::run(argc, argv, "messages with tags between two ranks", 2, [](perf::bench& b) {
     for (const std::size_t bytes : {0UL, 8UL, 1024UL, 4096UL, 16384UL, 65536UL, 1048576UL}) measure(b, bytes);
-    for (const std::size_t bytes : {8UL, 1024UL, 65536UL, 1048576UL}) stream(b, bytes);
+    for (const std::size_t bytes : {8UL, 1024UL, 65536UL, 1048576UL}) {
+      if (b.rank() > 1) break;
+      pair p(b.world, bytes);
+      stream(b, p, "stream");
+    }
+    for (const std::size_t bytes : {65536UL, 1048576UL}) mapped(b, bytes);
   });
 }

@@ -351,6 +351,56 @@ void flood(context& ctx) {
   wait_all(sends);
 }
 
+/// One message of any source by one of the ways to receive it.
+rma::Received take_one(context& ctx, std::span<std::uint64_t> in) {
+  rma::Team& world = ctx.world();
+  const auto way = ctx.random()() % 5;
+  const int tag = ctx.random()() % 2 == 0 ? 4 : rma::any_tag;
+  if (way == 0) return world.recv(in, rma::any_source, tag);
+  if (way == 1) return world.irecv(in, rma::any_source, tag).wait();
+  if (way == 2) return world.mprobe(rma::any_source, tag).recv(in);
+  const rma::Received next = world.probe(rma::any_source, tag);
+  if (way == 3) return world.recv(in, next.source, tag);
+  return world.irecv(in, next.source, 4).wait();
+}
+
+// Goal: short messages, which need no operation, keep their order among themselves and with all others.
+// Method: every rank sends to every rank, most of them a number, some as long as a line, some longer than what goes
+// eagerly; the receiver takes them by all ways.
+void short_and_long(context& ctx) {
+  rma::Team& world = ctx.world();
+  const std::size_t each = ctx.rounds(200);
+  constexpr std::size_t words[] = {1, 1, 1, 1, 5, 6, 100, 1000};
+  std::vector<std::vector<std::uint64_t>> data;
+  std::vector<rma::MessageRequest> sends;
+  std::vector<std::uint64_t> next(static_cast<std::size_t>(ctx.size()));
+  std::size_t got = 0;
+  const auto take = [&] {
+    std::array<std::uint64_t, 1000> in{};
+    const rma::Received what = take_one(ctx, in);
+    std::uint64_t& wanted = next[static_cast<std::size_t>(what.source)];
+    ctx.equal(in[0], wanted, "number of the message");
+    const std::size_t count = what.count<std::uint64_t>();
+    ctx.check(count > 0 && in[count - 1] == wanted, "all of it");
+    ++wanted, ++got;
+  };
+  for (std::size_t i = 0; i < each; ++i) {
+    data.emplace_back(words[ctx.random()() % std::size(words)], i);
+    for (int r = 0; r < ctx.size(); ++r) {
+      if (data.back().size() < 100 && ctx.random()() % 4 != 0) {
+        world.send(std::span(data.back()), r, 4);
+      } else {
+        sends.push_back(world.isend(std::span(data.back()), r, 4));
+      }
+    }
+    for (int r = 0; r < ctx.size() && got < each * static_cast<std::size_t>(ctx.size()); ++r) {
+      if (world.iprobe(rma::any_source, 4)) take();
+    }
+  }
+  while (got < each * static_cast<std::size_t>(ctx.size())) take();
+  wait_all(sends);
+}
+
 // Goal: mistakes are told by name and with what was given.
 void misuse(context& ctx) {
   rma::Team& world = ctx.world();
@@ -445,6 +495,7 @@ constexpr test_case cases[] = {
     {"p2p.teams", teams_apart},
     {"p2p.requests", requests},
     {"p2p.flood", flood},
+    {"p2p.short_and_long", short_and_long},
     {"p2p.misuse", misuse},
     {"p2p.revoked", revoked},
     {"thread.messages", threads_share_a_team},

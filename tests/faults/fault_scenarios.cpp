@@ -364,6 +364,7 @@ constexpr scenario table[] = {
     {"start_of_all", die_outside, sleep_in_start_of_all},
     {"read_created", serve_until_killed, read_created},
     {"storm", storm_until_killed, storm_until_death},
+    {"messages", messages_until_killed, messages_until_death},
     {"transfers", die_in_transfers, sleep_in_barrier},
     {"progress", die_unwaited, make_progress},
     {"exit_early", exit_early, sleep_in_barrier},

@@ -93,4 +93,8 @@ void live_on(stage& on);
 void storm_until_death(stage& on);
 void storm_until_killed(stage& on);
 
+/// Messages of all sizes between the victim and each survivor, until it is dead.
+void messages_until_death(stage& on);
+void messages_until_killed(stage& on);
+
 }  // namespace faults

@@ -261,6 +261,9 @@ rma::sim::Config job_of(std::uint64_t seed, dice& d, bool deaths) {
   c.settings["RMA_EAGER"] = d.one_of<std::string>({"auto", "rdma-ring", "rdma-ring"});
   c.settings["RMA_RING_SLOTS"] = d.one_of<std::string>({"2", "5", "32"});
   c.settings["RMA_RING_PEERS"] = d.one_of<std::string>({"1", "16"});
+  c.settings["RMA_RING_SET"] = d.one_of<std::string>({"first", "traffic", "traffic"});
+  c.settings["RMA_RING_ORDER"] = d.one_of<std::string>({"circular", "sequential", "priority"});
+  c.settings["RMA_SEND_COPY_BYTES"] = d.one_of<std::string>({"0", "0", "8K"});
   c.settings["RMA_EAGER_MEMORY"] = d.one_of<std::string>({"16K", "256K"});
   c.settings["RMA_INTRANODE"] = d.one_of<std::string>({"on", "on", "off"});
   c.settings["RMA_PROGRESS_THREAD"] = d.one_of<std::string>({"0", "0", "1"});
