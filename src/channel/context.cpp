@@ -497,6 +497,7 @@ void context::lost(int rank) noexcept {
 // had to say may arrive afterwards.
 void context::bury(int rank) noexcept {
   if (std::find(dead_.begin(), dead_.end(), rank) != dead_.end()) return;
+  node_.forget(rank);
   if (wide_ != nullptr) wide_->forget(rank);
   dead_.push_back(rank);
   deaths_.fetch_add(1);

@@ -58,7 +58,7 @@ std::uint32_t& starts_of(window_core& w, int target) noexcept {
 void take_for_posted(window_core& w, int target) noexcept {
   if (w.block_of(target) != nullptr) return;
   const std::lock_guard guard(w.ctx->lock());
-  ++w.told_by_message[w.world_rank(target)].posts;
+  ++w.news[w.world_rank(target)].told.posts;
 }
 
 /// How often a mapped rank has told this one, in one of the block's two arrays.
@@ -69,7 +69,7 @@ std::uint32_t told_by(const window_core& w, std::size_t array_at, int rank) noex
 std::uint32_t posts_from(window_core& w, int target) noexcept {
   if (w.block_of(target) != nullptr) return told_by(w, w.layout.posts_at, target);
   const std::lock_guard guard(w.ctx->lock());  // waits for it: who told may ring before this rank counts as asleep
-  return w.told_by_message[w.world_rank(target)].posts;
+  return w.news[w.world_rank(target)].told.posts;
 }
 
 /// Whether this origin has completed as often as this rank has posted to it. Counted for each by itself: what another
@@ -78,7 +78,7 @@ bool has_completed(window_core& w, int origin) noexcept {
   if (w.block_of(origin) != nullptr)
     return told_by(w, w.layout.completions_at, origin) == w.told[w.index_of(origin)].posts;
   const std::lock_guard guard(w.ctx->lock());
-  const message_counts& counts = w.told_by_message[w.world_rank(origin)];
+  const message_counts& counts = w.news[w.world_rank(origin)].told;
   return counts.completions == counts.posted;
 }
 
@@ -219,7 +219,7 @@ status post(window_view& view, const int* group, std::size_t count, assertion pr
     const bool by_message = w.block_of(origin) == nullptr;
     if (by_message) {
       const std::lock_guard guard(w.ctx->lock());
-      ++w.told_by_message[w.world_rank(origin)].posted;
+      ++w.news[w.world_rank(origin)].told.posted;
     }
     if (!has(promises, assertion::no_check)) {
       notify(w, origin, counter_kind::post, 0);

@@ -28,19 +28,16 @@ constexpr std::uint64_t waiting_bytes_max = std::uint64_t{1} << 20;  ///< beyond
 
 /// Waits until the target is through the fence that opened this epoch: it may still be getting what came before.
 status await_target(window_core& w, int target, int peer) noexcept {
-  fence_state& f = w.fences;
-  const std::uint32_t number = f.number;
+  const std::uint32_t number = w.fences.number;
   if (target == w.team->rank) return status::done;
   {
     const std::lock_guard guard(w.ctx->lock());
-    const auto known = f.answers.find(peer);
-    if (known != f.answers.end() && known->second == number) return status::done;
+    if (w.news[peer].through == number) return status::done;
     send_fence_news(w, target, fence_news::ask, number);
   }
   const auto is_through = [&]() noexcept {
     const std::lock_guard guard(w.ctx->lock());
-    const auto known = f.answers.find(peer);
-    return known != f.answers.end() && known->second == number;
+    return w.news[peer].through == number;
   };
   const status s = w.ctx->wait_for_message(
       is_through, [&]() noexcept { return w.ctx->gone(peer) ? status::peer_failed : w.revocation(); });
@@ -76,8 +73,8 @@ bool goes_as_batch(const window_core& w, const target_state& state, const operat
 
 /// Whether the operation can wait for the end of the epoch, which its lock waits for, too.
 bool can_wait(const window_core& w, const checked_operation& o, const deferred_epoch& epoch, bool requested) noexcept {
-  if (o.bytes == 0 || o.args->signal >= 0) return false;               // somebody waits for it, perhaps before that end
-  if (requested || (o.args->by_value && o.fetches())) return false;    // somebody waits for it
+  if (o.bytes == 0 || o.args->signal >= 0) return false;  // somebody waits for it, perhaps before that end
+  if (requested || o.aggregated || (o.args->by_value && o.fetches())) return false;
   if (o.atomic() && w.mode != accumulate_mode::handler) return false;  // not the handler's to do
   if (o.bytes > waiting_bytes_max - std::min(epoch.bytes, waiting_bytes_max)) return false;
   return !w.defers_far || epoch.bytes + o.bytes <= deferral_bytes_max;

@@ -69,7 +69,8 @@ void set_access(window_core& w, access_epoch epoch) noexcept {
   const bool fenced = epoch == access_epoch::fence;
   w.terms.open = fenced;
   w.terms.active = epoch != access_epoch::none && epoch != access_epoch::lock_all;
-  w.terms.asks = (fenced && w.fence == fence_kind::def) || (w.checks && (fenced || epoch == access_epoch::neighbours));
+  w.terms.asks = w.may_hold || (fenced && w.fence == fence_kind::def) ||
+                 (w.checks && (fenced || epoch == access_epoch::neighbours));
   w.terms.counts = fenced && w.fence != fence_kind::placed;
   w.terms.immediates = fenced && w.fence == fence_kind::imm_ri;
 }

@@ -34,13 +34,12 @@ void trust_order(window_core& w, int target) noexcept {
   if (w.is_far(target)) w.far(target).unplaced = false;
 }
 
-/// True if all of `ranks` have sent news of that fence; else `missing` is one that has not.
-bool all_heard(window_core& w, const std::unordered_map<int, std::uint32_t>& heard, const std::vector<int>& ranks,
-               std::uint32_t number, int& missing) noexcept {
+/// True if all of `ranks` have told of that fence; else `missing` is one that has not.
+bool all_heard(window_core& w, std::uint32_t target_news::*last, const std::vector<int>& ranks, std::uint32_t number,
+               int& missing) noexcept {
   const std::lock_guard guard(w.ctx->lock());
   for (const int r : ranks) {
-    const auto at = heard.find(w.world_rank(r));
-    if (at != heard.end() && static_cast<std::int32_t>(at->second - number) >= 0) continue;
+    if (static_cast<std::int32_t>(w.news[w.world_rank(r)].*last - number) >= 0) continue;
     missing = w.world_rank(r);
     return false;
   }
@@ -280,7 +279,7 @@ void fence_run::enter_issue(window_core& w) noexcept {
 bool fence_run::arrived(window_core& w) noexcept {
   int missing = 0;
   if (!among_neighbours_) return w.fences.arrived.at(number_) >= expected_;
-  return all_heard(w, w.fences.neighbour_arrived, w.fences.neighbour_origins, number_, missing);
+  return all_heard(w, &target_news::neighbour_finished, w.fences.neighbour_origins, number_, missing);
 }
 
 void fence_run::enter_flags(window_core& w) noexcept {
@@ -295,7 +294,7 @@ void fence_run::enter_flags(window_core& w) noexcept {
 bool fence_run::opened(window_core& w) noexcept {
   int missing = 0;
   if (!among_neighbours_) return w.fences.opened.at(number_) + 1 >= static_cast<std::uint32_t>(w.size());
-  return all_heard(w, w.fences.neighbour_opened, w.fences.neighbour_targets, number_, missing);
+  return all_heard(w, &target_news::neighbour_opened, w.fences.neighbour_targets, number_, missing);
 }
 
 status fence_run::failed(window_core& w) noexcept {
@@ -303,8 +302,10 @@ status fence_run::failed(window_core& w) noexcept {
   int missing = -1;
   if (among_neighbours_) {
     const fence_state& f = w.fences;
-    if (phase_ == fence_phase::arrive) (void)all_heard(w, f.neighbour_arrived, f.neighbour_origins, number_, missing);
-    if (phase_ == fence_phase::flags) (void)all_heard(w, f.neighbour_opened, f.neighbour_targets, number_, missing);
+    if (phase_ == fence_phase::arrive)
+      (void)all_heard(w, &target_news::neighbour_finished, f.neighbour_origins, number_, missing);
+    if (phase_ == fence_phase::flags)
+      (void)all_heard(w, &target_news::neighbour_opened, f.neighbour_targets, number_, missing);
   } else {
     if (const status s = w.team->lost_member(); s != status::done) return s;
     if (phase_ == fence_phase::count || phase_ == fence_phase::barrier) missing = w.world_rank(rounds_.from(*w.team));

@@ -363,7 +363,7 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
 // ---- origin's side -----------------------------------------------------------------------------------------------
 
 lock_request& request_to(window_core& w, int target) {
-  auto& found = w.lock_requests[target];
+  auto& found = w.news[w.world_rank(target)].request;
   if (found == nullptr) found = std::make_unique<lock_request>();
   return *found;
 }

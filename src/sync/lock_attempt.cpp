@@ -31,13 +31,16 @@ class by_agent final : public lock_attempt {
   by_agent(window_core& w, int target, lock_kind kind) noexcept
       : w_(w), target_(target), kind_(kind), request_(ask_agent(w, target, kind)) {}
   status advance() noexcept override {
+    if (claim_ != nullptr) return claim_->advance();
     if (request_.answered.load() != request_.number) return status::not_yet;
     const status s = await_answer(w_, target_, request_);
     moved_ = s == status::not_yet;
-    brings_ = s == status::posted;
-    return brings_ ? claim_network(w_, target_, kind_) : s;
+    if (s != status::posted) return s;
+    claim_ = attempt_claim(w_, target_, kind_);
+    return claim_->advance();
   }
   status failed() noexcept override {
+    if (claim_ != nullptr) return claim_->failed();
     const int peer = w_.world_rank(target_);
     if (target_ == w_.team->rank || !w_.ctx->gone(peer)) {
       const status s = w_.revocation();
@@ -48,12 +51,13 @@ class by_agent final : public lock_attempt {
     return status::peer_failed;
   }
   void cancel() noexcept override {
+    if (claim_ != nullptr) return claim_->cancel();
     if (!moved_) release_by_agent(w_, target_);
   }
   [[nodiscard]] bool moved() const noexcept override { return moved_; }
-  [[nodiscard]] bool silent() const noexcept override { return false; }
+  [[nodiscard]] bool silent() const noexcept override { return claim_ != nullptr; }
   /// The manager has sent the lock to the network, with this rank.
-  [[nodiscard]] bool brings() const noexcept { return brings_; }
+  [[nodiscard]] bool brings() const noexcept { return claim_ != nullptr; }
 
  private:
   window_core& w_;
@@ -61,7 +65,7 @@ class by_agent final : public lock_attempt {
   lock_kind kind_;
   lock_request& request_;
   bool moved_ = false;
-  bool brings_ = false;
+  std::unique_ptr<lock_attempt> claim_;  ///< null: the manager has it
 };
 
 /// Where the lock is; it does not migrate for an attempt of the target's node.

@@ -30,5 +30,7 @@ std::unique_ptr<lock_attempt> attempt_lock(window_core& w, int target, lock_kind
 std::unique_ptr<lock_attempt> attempt_cpu(window_core& w, int target, lock_kind kind);
 std::unique_ptr<lock_attempt> attempt_fompi(window_core& w, int target, lock_kind kind);
 std::unique_ptr<lock_attempt> attempt_network(window_core& w, int target, lock_kind kind);
+/// The same for a lock that this rank is to bring to the network, see claim_network.
+std::unique_ptr<lock_attempt> attempt_claim(window_core& w, int target, lock_kind kind);
 
 }  // namespace rma::detail

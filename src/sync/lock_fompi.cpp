@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "sync/lock_attempt.hpp"
@@ -50,7 +51,10 @@ class fompi_wait {
     }
   }
 
-  /// What the words answer at once. `not_yet`: to be called again after a pause.
+  /// From now on no request is waited for: `posted` while its answer is not there.
+  void go_by_steps() noexcept { by_steps_ = true; }
+  [[nodiscard]] bool asks() const noexcept { return local_.asks() || (global_ && global_->asks()); }
+  /// What the words answer. `posted`, or `not_yet`: to be called again after a pause.
   status advance() noexcept {
     for (;;) {
       const status s = ask();
@@ -73,22 +77,29 @@ class fompi_wait {
  private:
   /// One request. `done`: held; `not_yet`: see the phase.
   status ask() noexcept {
-    has_to_look_ = false;
     const fompi_request r = request_of(a_);
-    const bool must = a_.phase == fompi_phase::withdrawing;
+    remote_word& word = r.global ? global() : local_;
     std::uint64_t old = 0;
-    status s = status::done;
-    if (r.global) {
-      remote_word global = global_word(w_);
-      s = must ? global.add(r.atomic.operand, old) : global.ask(r.atomic, old);
-    } else {
-      s = local_.ask(r.atomic, old);
-    }
+    const status s = by_steps_ ? word.ask_soon(r.atomic, must(), old)
+                     : must()  ? word.add(r.atomic.operand, old)
+                               : word.ask(r.atomic, old);
+    if (s == status::posted) return s;
+    has_to_look_ = false;
     if (s != status::done) return give_up(s);
     const fompi_attempt before = std::exchange(a_, step(a_, old));
     watch(before, r.global, old);
     if (a_.phase != fompi_phase::held) return status::not_yet;
     return missed() ? give_up(status::peer_failed) : status::done;
+  }
+  remote_word& global() noexcept { return global_ ? *global_ : global_.emplace(global_word(w_)); }
+  /// The others would wait for ever.
+  [[nodiscard]] bool must() const noexcept { return a_.phase == fompi_phase::withdrawing; }
+  /// What was begun is done.
+  void settle() noexcept {
+    if (!asks()) return;
+    const fompi_request r = request_of(a_);
+    std::uint64_t old = 0;
+    if ((r.global ? global() : local_).await_answer(must(), r.atomic, old) == status::done) a_ = step(a_, old);
   }
   std::int64_t drawn(std::int64_t time_ns) noexcept {
     w_.dice = w_.dice * 6364136223846793005U + 1442695040888963407U;
@@ -144,11 +155,11 @@ class fompi_wait {
   }
   /// Leaves nothing in the words: nothing of this rank, and nothing of a dead one that can be named.
   status give_up(status s) noexcept {
+    settle();
     if (s == status::peer_failed && !w_.ctx->config().is(knob::lock_recovery, "off")) recover();
     std::uint64_t old = 0;
     if (const std::uint64_t mine = fompi_in_local(a_); mine != 0) (void)local_.add(std::uint64_t{0} - mine, old);
-    if (const std::uint64_t mine = fompi_in_global(a_); mine != 0)
-      (void)global_word(w_).add(std::uint64_t{0} - mine, old);
+    if (const std::uint64_t mine = fompi_in_global(a_); mine != 0) (void)global().add(std::uint64_t{0} - mine, old);
     return s;
   }
   void recover() noexcept {
@@ -160,7 +171,7 @@ class fompi_wait {
       std::uint64_t old = 0;
       if (local_.ask({false, found, fompi_recovered(found)}, old) != status::done) return;
       if (old == found) {
-        (void)global_word(w_).add(std::uint64_t{0} - fompi_one_exclusive, old);
+        (void)global().add(std::uint64_t{0} - fompi_one_exclusive, old);
         return;
       }
       found = old;
@@ -169,6 +180,7 @@ class fompi_wait {
 
   window_core& w_;
   remote_word local_;
+  std::optional<remote_word> global_{};  ///< once it is asked for
   int peer_;
   int first_;
   fompi_attempt a_;
@@ -180,16 +192,20 @@ class fompi_wait {
   int suspected_ = -1;               ///< a writer that is gone
   bool watched_ = false;
   bool has_to_look_ = false;  ///< since somebody is suspected
+  bool by_steps_ = false;
   long_wait whole_{*w_.ctx};  ///< that the pauses are parts of
 };
 
-/// acquire_fompi without waiting: what the words answer at once, and no more than that for each pause.
+/// acquire_fompi without waiting, neither for the words' answers nor between them.
 class stepwise final : public lock_attempt {
  public:
-  stepwise(window_core& w, int target, lock_kind kind) noexcept : w_(w), wait_(w, target, wanted(kind)) {}
+  stepwise(window_core& w, int target, lock_kind kind) noexcept : w_(w), wait_(w, target, wanted(kind)) {
+    wait_.go_by_steps();
+  }
   status advance() noexcept override {
-    if (w_.ctx->around().now_ns() < next_ns_) return status::not_yet;
+    if (!wait_.asks() && w_.ctx->around().now_ns() < next_ns_) return status::not_yet;
     const status s = wait_.advance();
+    if (s == status::posted) return status::not_yet;
     if (s == status::not_yet) next_ns_ = w_.ctx->around().now_ns() + wait_.next_pause_ns();
     return s;
   }

@@ -62,9 +62,12 @@ class network_wait {
   }
 
   // ---- the same step by step: see lock_attempt --------------------------------------------------------------
-  /// `not_yet`: to be called again after next_pause_ns. Not for a lock that may be elsewhere.
+  /// From now on no request is waited for: `posted` while its answer is not there.
+  void go_by_steps() noexcept { by_steps_ = true; }
+  [[nodiscard]] bool asks() const noexcept { return word_.asks(); }
+  /// `posted`, or `not_yet`: to be called again after next_pause_ns.
   status advance() noexcept {
-    std::exchange(withdrawn_, false);
+    if (!asks()) withdrawn_ = false;
     for (;;) {
       const status s = ask();
       if (s != status::not_yet || moved() || (waits() && !withdraws() && !yielded_enough())) return s;
@@ -89,16 +92,33 @@ class network_wait {
  private:
   /// One request. `done`: held; `not_yet`: see the phase.
   status ask() noexcept {
-    has_to_look_ = false;
     std::uint64_t old = 0;
-    const bool must = a_.phase == network_phase::leaving || a_.phase == network_phase::claiming;
-    const status s = must ? word_.add(request_of(a_).operand, old) : word_.ask(request_of(a_), old);
+    const status s = by_steps_ ? word_.ask_soon(request_of(a_), must(), old)
+                     : must()  ? word_.add(request_of(a_).operand, old)
+                               : word_.ask(request_of(a_), old);
+    if (s == status::posted) return s;
+    has_to_look_ = false;
     if (s != status::done) return give_up(s);
     const std::uint64_t before = a_.seen;
     a_ = step(a_, old);
     watch(before, old);
     if (a_.phase != network_phase::held) return status::not_yet;
     return missed() ? give_up(status::peer_failed) : status::done;
+  }
+  /// The others would wait for ever.
+  [[nodiscard]] bool must() const noexcept {
+    return a_.phase == network_phase::leaving || a_.phase == network_phase::claiming;
+  }
+  /// What was begun is done; and the lock, which is nowhere until this rank has brought it, is brought.
+  void settle() noexcept {
+    std::uint64_t old = 0;
+    status s = status::not_yet;
+    if (asks()) {
+      s = word_.await_answer(must(), request_of(a_), old);
+    } else if (by_steps_ && a_.phase == network_phase::claiming) {
+      s = word_.add(request_of(a_).operand, old);
+    }
+    if (s == status::done) a_ = step(a_, old);
   }
   [[nodiscard]] bool waits() const noexcept {
     return a_.phase == network_phase::waiting || a_.phase == network_phase::draining ||
@@ -196,6 +216,7 @@ class network_wait {
   }
   /// Leaves nothing in the word: nothing of this rank, and nothing of a dead one that can be named.
   status give_up(status s) noexcept {
+    settle();
     if (s == status::peer_failed && !w_.ctx->config().is(knob::lock_recovery, "off")) recover();
     std::uint64_t old = 0;
     if (network_in_word(a_.phase)) (void)word_.add(std::uint64_t{0} - a_.hold, old);
@@ -234,6 +255,7 @@ class network_wait {
   bool has_to_look_ = false;  ///< since somebody is suspected
   long_wait whole_{*w_.ctx};  ///< that the pauses are parts of
   bool once_ = false;
+  bool by_steps_ = false;
 };
 
 }  // namespace
@@ -259,13 +281,17 @@ status leave_network(window_core& w, int target) noexcept {
 
 namespace {
 
-/// acquire_network without waiting: what the word answers at once, and no more than that for each pause.
+/// acquire_network without waiting, neither for the word's answers nor between them.
 class stepwise final : public lock_attempt {
  public:
-  stepwise(window_core& w, int target, lock_kind kind) noexcept : w_(w), wait_(w, target, kind) {}
+  stepwise(window_core& w, int target, lock_kind kind, network_phase first) noexcept
+      : w_(w), wait_(w, target, kind, first) {
+    wait_.go_by_steps();
+  }
   status advance() noexcept override {
-    if (w_.ctx->around().now_ns() < next_ns_) return status::not_yet;
+    if (!wait_.asks() && w_.ctx->around().now_ns() < next_ns_) return status::not_yet;
     const status s = wait_.advance();
+    if (s == status::posted) return status::not_yet;
     if (s == status::not_yet) next_ns_ = w_.ctx->around().now_ns() + wait_.next_pause_ns();
     return s;
   }
@@ -283,7 +309,11 @@ class stepwise final : public lock_attempt {
 }  // namespace
 
 std::unique_ptr<lock_attempt> attempt_network(window_core& w, int target, lock_kind kind) {
-  return std::make_unique<stepwise>(w, target, kind);
+  return std::make_unique<stepwise>(w, target, kind, network_phase::entering);
+}
+
+std::unique_ptr<lock_attempt> attempt_claim(window_core& w, int target, lock_kind kind) {
+  return std::make_unique<stepwise>(w, target, kind, network_phase::claiming);
 }
 
 status release_network(window_core& w, int target, lock_kind kind) noexcept {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sync/remote_word.hpp"
 
+#include <utility>
+
 #include "xfer/remote.hpp"
 
 namespace rma::detail {
@@ -30,6 +32,28 @@ status remote_word::ask(const network_request& r, std::uint64_t& old) noexcept {
                          : remote_swap(e, network, rank_, region_, address_, r.expected, r.operand, old);
   if (s == status::peer_failed) w_.ctx->blame(rank_);
   return s;
+}
+
+status remote_word::ask_soon(const network_request& r, bool must, std::uint64_t& old) noexcept {
+  if (result_ != status::done) return result_;
+  engine& e = *w_.team->rt->ops;
+  if (asked_ == nullptr) {
+    fabric::network& network = wide_ != nullptr ? *wide_ : w_.ctx->node();
+    const status s = start_remote_atomic(e, network, rank_, region_, address_, r.add, r.expected, r.operand, asked_);
+    if (s == status::retry_queue_full) return status::posted;
+    if (s == status::peer_failed) w_.ctx->blame(rank_);
+    if (!ok(s)) return s;
+  }
+  if (asked_->over.load() == 0) return status::posted;
+  const status s = finish_remote_add(e, rank_, std::exchange(asked_, nullptr), old);
+  if (s == status::transfer_failed && must && ++failures_ < tries_max) return status::posted;
+  failures_ = 0;
+  return s;
+}
+
+status remote_word::await_answer(bool must, const network_request& r, std::uint64_t& old) noexcept {
+  const status s = finish_remote_add(*w_.team->rt->ops, rank_, std::exchange(asked_, nullptr), old);
+  return s == status::transfer_failed && must ? add(r.operand, old) : s;
 }
 
 operation_record* remote_word::start_add(std::uint64_t operand) noexcept {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One word of a target's window_block that locks of the network live in, and its atomics, each waited for.
+/// One word of a target's window_block that locks of the network live in, and its atomics.
 #pragma once
 
 #include <cstddef>
@@ -19,6 +19,13 @@ class remote_word {
   remote_word(window_core& w, int target, std::size_t in_block) noexcept;
   /// One remote atomic; `old` is what it found.
   status ask(const network_request& r, std::uint64_t& old) noexcept;
+  /// The same without waiting: begins it, or takes its answer. `posted`: that is not there yet, or there is no room;
+  /// the same request is to be asked again. `must`: as `add`.
+  status ask_soon(const network_request& r, bool must, std::uint64_t& old) noexcept;
+  /// What ask_soon has begun is under way.
+  [[nodiscard]] bool asks() const noexcept { return asked_ != nullptr; }
+  /// Waits for its answer.
+  status await_answer(bool must, const network_request& r, std::uint64_t& old) noexcept;
   /// An add that must be done, or the others would wait for ever.
   status add(std::uint64_t operand, std::uint64_t& old) noexcept;
   /// The same in two halves, so that several targets' are under way at once. Null: nothing happened.
@@ -32,6 +39,8 @@ class remote_word {
   fabric::region_key region_;
   std::uint64_t address_ = 0;
   status result_ = status::done;
+  operation_record* asked_ = nullptr;
+  unsigned failures_ = 0;
 };
 
 }  // namespace rma::detail

@@ -9,7 +9,6 @@
 
 #include <array>
 #include <cstdint>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -41,14 +40,12 @@ struct fence_state {
   std::vector<int> channels{};                          ///< targets of this epoch's puts by the fabric
   std::vector<std::uint32_t> counts{};                  ///< room for what the ranks tell each other
   std::vector<std::pair<int, std::uint32_t>> askers{};  ///< world rank, fence; guarded by the progress lock
-  std::unordered_map<int, std::uint32_t> answers{};     ///< by world rank: it is through that fence; guarded alike
 
   // Fences among neighbours, which are given once.
   bool has_neighbours = false;
   std::vector<int> neighbour_targets{}, neighbour_origins{};
   std::uint32_t neighbour_number = 0;
-  std::unordered_map<int, std::uint32_t> neighbour_arrived{}, neighbour_opened{};  ///< the last, guarded, by world rank
-  bool no_put_promised = false;                                                    ///< by the last fence
+  bool no_put_promised = false;  ///< by the last fence
 };
 
 }  // namespace rma::detail

@@ -27,6 +27,11 @@ std::uint8_t window_core::held(int target) const noexcept {
   return at == far_targets.end() ? std::uint8_t{0} : at->second->held;
 }
 
+void note_dirty(window_core& w, int target, target_state& state) noexcept {
+  state.dirty = true;
+  w.dirty.push_back(target);
+}
+
 window_block* window_core::block_of(int target) const noexcept {
   if (!intranode && target != team->rank) return nullptr;
   const int place = team->place(target);

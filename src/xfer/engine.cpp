@@ -170,8 +170,8 @@ void engine::on_notify(void* self, int source, std::span<const std::byte> payloa
     case counter_kind::signal:
       if (h.index < w->hints.signals) w->array<word64>(mine, w->layout.signals_at)[h.index].fetch_add(1);
       break;
-    case counter_kind::completion: ++w->told_by_message[source].completions; break;
-    case counter_kind::post: ++w->told_by_message[source].posts; break;
+    case counter_kind::completion: ++w->news[source].told.completions; break;
+    case counter_kind::post: ++w->news[source].told.posts; break;
   }
 }
 

@@ -73,9 +73,7 @@ status check_range(window_core& w, int target, const checked_operation& o) noexc
 }
 
 /// Whether the operator and the element type exist and go together. Both may be any number in run-time typed calls.
-status check_types(window_core& w, const operation_args& a) noexcept {
-  w.refused_op = a.op;
-  w.refused_type = a.type;
+status check_types(const operation_args& a) noexcept {
   const bool swap_fits = a.type <= element::u64;
   const bool fits = a.kind == call::compare_and_swap ? swap_fits : defined_for(a.op, a.type);
   return fits ? status::done : status::bad_type;
@@ -105,12 +103,13 @@ status check(window_core& w, const operation_args& a, checked_operation& o) noex
   }
   if (a.target < 0 || a.target >= w.size()) return status::bad_rank;
   find_target(w, a.target, o);
-  o.admitted = is_open(w, a.target, o);
-  if (!o.admitted && !w.epochs->permits(w, a.target)) return status::wrong_epoch;
+  const bool open = is_open(w, a.target, o);
+  if (!open && !w.epochs->permits(w, a.target)) return status::wrong_epoch;
+  o.admitted = open && !w.terms.asks && o.state->epoch == nullptr;
   if (const status s = shape(w, a, o); s != status::done) return s;
   if (a.signal >= 0 && static_cast<unsigned>(a.signal) >= w.hints.signals) return status::bad_argument;
   if (o.atomic()) {  // also without data: no call looks a number up that is no operator or element type
-    if (const status s = check_types(w, a); s != status::done) return s;
+    if (const status s = check_types(a); s != status::done) return s;
   }
   if (o.bytes == 0) return status::done;
   if (const status s = check_range(w, a.target, o); s != status::done) return s;
@@ -218,21 +217,44 @@ fabric::region_key known_region(const window_core& w, const checked_operation& o
   return o.atomic() && is_by_adapter(w.mode) ? block->identity.wide : block->region;
 }
 
-status check_atomic(window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {
-  const status s = check_types(w, a);
+status check_atomic(const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  const status s = check_types(a);
   return s != status::done ? s : check_alignment(a, offset, bytes);
 }
 
 namespace {
 
-/// Chooses a protocol for an operation that was checked and admitted, starts it, and raises its signal if that is left
-/// to do.
-status carry_out(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
+/// Until its epoch lets it go.
+[[gnu::cold]] status put_off(window_core& w, checked_operation& o, const admission& answer) noexcept {
+  o.choose("deferred", answer.why);
+  const std::lock_guard guard(w.ctx->lock());
+  hold(w, o, answer.reason);
+  return status::posted;
+}
+
+/// An operation that was checked: asks its epoch unless that lets it go, chooses a protocol, starts it, and raises its
+/// signal if that is left to do. `counted`: among the bytes of the epoch.
+status carry_out(window_core& w, checked_operation& o, request_node** request, bool counted) noexcept {
   const operation_args& a = *o.args;
+  placement at;
   if (o.bytes != 0) {
-    if (w.schedule.on() && !o.put_off) [[unlikely]] {
+    if (const status s = locate(w, o, at); s != status::done) {
+      w.epochs->refused(w, a.target);
+      return s;
+    }
+  }
+  if (!o.admitted) [[unlikely]] {
+    const admission answer = w.epochs->admit(w, o, request != nullptr);
+    if (answer.refusal != status::done) return answer.refusal;
+    if (!counted) o.state->epoch_bytes += o.bytes;
+    if (answer.reason != hold_reason::none) return put_off(w, o, answer);
+    if (w.schedule.on() && o.bytes != 0) {
       if (const status s = schedule(w, at, o, request != nullptr); s != status::not_supported) return s;
     }
+  } else if (!counted) {
+    o.state->epoch_bytes += o.bytes;
+  }
+  if (o.bytes != 0) {
     if (is_behind_others(o)) [[unlikely]]
       (void)w.ctx->progress();  // a stream of operations must not fill memory where it need not
     const status s = run_protocol(w, at, o, request);
@@ -246,14 +268,6 @@ status carry_out(window_core& w, const placement& at, checked_operation& o, requ
   if (a.signal >= 0) issue_scheduled(w, a.target);
   if (a.signal >= 0) notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
   return status::done;
-}
-
-/// Until its epoch lets it go.
-[[gnu::noinline]] status put_off(window_core& w, checked_operation& o, const admission& answer) noexcept {
-  o.choose("deferred", answer.why);
-  const std::lock_guard guard(w.ctx->lock());
-  hold(w, o, answer.reason);
-  return status::posted;
 }
 
 /// The general way. `counted`: among the bytes of the epoch.
@@ -271,25 +285,19 @@ status carry_out(window_core& w, const placement& at, checked_operation& o, requ
     if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
     o.choose("none", "refused");
   }
-  placement at;
   status may = check(w, a, o);
   if (may == status::done && w.ctx->deaths() != 0 && w.ctx->dead(o.peer)) {
     w.ctx->blame(o.peer);
     may = status::peer_failed;
   }
-  if (may == status::done && o.bytes != 0) may = locate(w, o, at);
   if (may != status::done) {
+    w.refused_op = a.op;
+    w.refused_type = a.type;
     w.epochs->refused(w, a.target);
     return may;
   }
   if (o.bytes == 0) o.choose("none", "no data");
-  admission answer;
-  if (!o.admitted || w.terms.asks || o.state->epoch != nullptr) {
-    answer = w.epochs->admit(w, o, request != nullptr);
-    if (answer.refusal != status::done) return answer.refusal;
-  }
-  if (!counted) o.state->epoch_bytes += o.bytes;
-  return answer.reason != hold_reason::none ? put_off(w, o, answer) : carry_out(w, at, o, request);
+  return carry_out(w, o, request, counted);
 }
 
 }  // namespace
@@ -327,10 +335,8 @@ status issue_held(window_core& w, operation_record& op) noexcept {
     if (w.ctx->deaths() != 0 && w.ctx->dead(o.peer)) {
       w.ctx->blame(o.peer);
     } else {
-      o.put_off = true;
-      placement at;
-      s = locate(w, o, at);
-      if (s == status::done) s = carry_out(w, at, o, nullptr);
+      o.admitted = o.put_off = true;
+      s = carry_out(w, o, nullptr, true);
     }
   }
   const std::lock_guard guard(w.ctx->lock());

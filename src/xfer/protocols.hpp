@@ -27,7 +27,7 @@ struct checked_operation {
   std::uint64_t bytes = 0;         ///< of data
   bool aggregated = false;         ///< by a handle: it may wait for others if it is small
   bool contiguous = true;          ///< everywhere; then the layouts are null
-  bool admitted = false;           ///< its epoch needs nothing more for this target
+  bool admitted = false;           ///< its epoch need not be asked
   bool put_off = false;            ///< it was held until its epoch let it go, as others behind it may be
   const Layout* origin = nullptr;  ///< shape of what the origin reads (a get: of where it writes)
   const Layout* target = nullptr;
@@ -61,7 +61,7 @@ inline bool lies_within(std::uint64_t limit, std::uint64_t unit, const operation
   return !__builtin_mul_overflow(a.displacement, unit, &offset) && offset <= limit && a.bytes <= limit - offset;
 }
 /// Whether an atomic update of so many bytes, so far from the start of the target's part, may be done.
-status check_atomic(window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept;
+status check_atomic(const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
 /// direct: loads, stores and locked instructions on mapped memory, done when it returns.
 status run_direct(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept;

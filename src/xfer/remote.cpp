@@ -62,16 +62,25 @@ status remote_swap(engine& e, fabric::network& network, int world_rank, const fa
       [&](operation_record& op) noexcept { old = op.value; });
 }
 
+status start_remote_atomic(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
+                           std::uint64_t address, bool add, std::uint64_t expected, std::uint64_t operand,
+                           operation_record*& started) noexcept {
+  const std::lock_guard guard(e.ctx().lock());
+  operation_record& op = e.new_operation();
+  const status s = add ? network.fetch_add(world_rank, region, address, operand, op.value, token_of(op))
+                       : network.compare_swap(world_rank, region, address, expected, operand, op.value, token_of(op));
+  if (s == status::done) op.over.store(1);
+  started = ok(s) ? &op : nullptr;
+  if (!ok(s)) e.free_operation(op);
+  return s;
+}
+
 operation_record* start_remote_add(engine& e, fabric::network& network, int world_rank,
                                    const fabric::region_key& region, std::uint64_t address,
                                    std::uint64_t operand) noexcept {
-  const std::lock_guard guard(e.ctx().lock());
-  operation_record& op = e.new_operation();
-  const status s = network.fetch_add(world_rank, region, address, operand, op.value, token_of(op));
-  if (s == status::done) op.over.store(1);
-  if (ok(s)) return &op;
-  e.free_operation(op);
-  return nullptr;
+  operation_record* started = nullptr;
+  (void)start_remote_atomic(e, network, world_rank, region, address, true, 0, operand, started);
+  return started;
 }
 
 status start_remote_write(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
@@ -123,7 +132,7 @@ status remote_add(engine& e, fabric::network& network, int world_rank, const fab
 }
 
 status block_region(window_core& w, int target, fabric::region_key& region) noexcept {
-  fabric::region_key& known = w.is_far(target) ? w.far(target).block : w.near_blocks[target];
+  fabric::region_key& known = w.state_of(target).block;
   status s = status::done;
   if (known.bytes == 0) s = w.team->rt->region_at(w.world_rank(target), w.block_offset, known);
   region = known;

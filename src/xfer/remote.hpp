@@ -23,6 +23,11 @@ status remote_swap(engine& e, fabric::network& network, int world_rank, const fa
 /// 64-bit addition, modulo 2^64; `old` is what was there.
 status remote_add(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
                   std::uint64_t address, std::uint64_t operand, std::uint64_t& old) noexcept;
+/// Begins an atomic, an add of `operand` or a swap of `expected` for it, whose end is waited for by finish_remote_add,
+/// or seen in the record: `over`. `retry_queue_full`, or why there will be none.
+status start_remote_atomic(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
+                           std::uint64_t address, bool add, std::uint64_t expected, std::uint64_t operand,
+                           operation_record*& started) noexcept;
 /// The same in two halves. Null: nothing happened, there is no room now.
 operation_record* start_remote_add(engine& e, fabric::network& network, int world_rank,
                                    const fabric::region_key& region, std::uint64_t address,

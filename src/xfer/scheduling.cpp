@@ -152,14 +152,14 @@ void choose_schedule(window_core& w) noexcept {
     s.aggregate_bytes = w.hints.aggregate;
     s.why_aggregated = "Hints::aggregate";
   }
-  w.may_hold = s.on();
+  w.may_hold = w.terms.asks = s.on();
 }
 
 void begin_aggregate(window_view& view) noexcept {
   if (is_freed(view)) return;
   window_core& w = core_of(view);
   const visit in(w);
-  w.schedule.handles = w.may_hold = true;
+  w.schedule.handles = w.may_hold = w.terms.asks = true;
   w.last_near.target = -1;
 }
 

@@ -20,8 +20,9 @@
 #include "rma/hints.hpp"
 #include "runtime/team_core.hpp"
 #include "window/fence_state.hpp"
-#include "window/lock_experience.hpp"
 #include "window/range_state.hpp"
+#include "window/target.hpp"
+#include "window/window_block.hpp"
 #include "xfer/door.hpp"
 #include "xfer/epoch_rules.hpp"
 #include "xfer/gathered_copies.hpp"
@@ -31,198 +32,6 @@
 namespace rma::detail {
 
 class trace_file;
-
-/// What ranks of other nodes read, once.
-struct window_identity {
-  std::uint64_t magic;           ///< of this window; anything else is not it
-  std::uint64_t bytes;           ///< of this rank's part
-  fabric::region_key wide;       ///< of this rank's part, for the fabric between nodes
-  std::uint64_t wide_reachable;  ///< 0: only by this rank's handler
-  std::uint64_t slot;            ///< what it is called in immediates
-};
-
-/// Of a dynamic window: where the list of attached ranges is.
-struct table_head {
-  word64 version;        ///< even while the table is stable
-  std::uint64_t offset;  ///< in the owner's segment
-  std::uint64_t count;
-  std::uint64_t key;  ///< of the region that it lies in, for the fabric between nodes
-};
-
-/// What the node's ranks write down about the requests for one hybrid lock, see src/sync/lock_hybrid.hpp.
-struct migration_words {
-  word32 rent;
-  word32 price;
-  word32 home_run;
-};
-
-/// By which way this rank holds a lock that has several.
-enum class lock_path : std::uint8_t { cpu, network, agent };
-
-/// What one rank publishes about its part of a window; at the same offset in every member's segment.
-/// Arrays of varying length follow, see `block_layout`.
-struct window_block {
-  window_identity identity;
-  fabric::region_key region;    ///< of this rank's part, for the node's ranks
-  word32 failed;                ///< this rank gave up on the window
-  std::uint32_t reachable;      ///< memory is mapped by the node's ranks
-  word32 stripe_bias;           ///< see view.hpp
-  alignas(64) word32 updating;  ///< this rank updates an element of somebody's part without its stripe
-  alignas(64) table_head table;
-  cpu_lock lock;
-  migration_words migration;
-  alignas(64) word64 network_lock;  ///< see src/sync/lock_network.hpp; the fabric's atomics own it
-  word64 update_lock;     ///< accumulate mode lock-get-modify-put: the holder's world rank + 1, or 0; the same
-  word64 network_global;  ///< at member 0, see src/sync/lock_fompi.hpp; the same
-  barrier_lines lines;
-};
-
-/// How often this rank has told another by post and complete, ever, as it wrote into the other's block, and how many of
-/// the other's posts it has used up.
-struct epoch_counts {
-  std::uint32_t posts = 0;
-  std::uint32_t completions = 0;
-  std::uint32_t starts = 0;
-};
-
-/// The same with a rank that tells by messages: how often this rank has posted to it, and what has come from it.
-struct message_counts {
-  std::uint32_t posted = 0;
-  std::uint32_t posts = 0;
-  std::uint32_t completions = 0;
-};
-
-/// Where the arrays after a window_block lie, and the data of an allocated window.
-struct block_layout {
-  std::size_t signals_at = 0;  ///< word64 per signal
-  std::size_t posts_at = 0;    ///< word32 per mapped rank, which alone writes it: how often it has posted to this rank
-  std::size_t completions_at = 0;  ///< the same: completed here; on lines of their own, for each is looked at while the
-                                   ///< other is written
-  std::size_t records_at = 0;      ///< word<u8> per mapped rank: what this rank holds there
-  std::size_t waiters_at = 0;      ///< bits per mapped rank: who sleeps for this rank's lock
-  std::size_t stripes_at = 0;
-  std::size_t data_at = 0;
-  std::uint32_t stripes = 1;
-};
-
-/// A range attached to a dynamic window.
-struct attachment {
-  std::uint64_t address = 0;
-  std::uint64_t bytes = 0;
-  fabric::region_key wide{};  ///< for the fabric between nodes; bytes 0: only by the owner's handler
-};
-
-/// By what a lock may be taken later than by its lock call.
-enum class deferral : std::uint8_t {
-  none,     ///< it may not
-  call,     ///< rma::deferrable
-  hint,     ///< Hints::deferrable
-  setting,  ///< RMA_LOCK=...:deferred
-};
-
-/// An epoch of lock "two-sided" or "auto" that the target knows nothing of yet. Its operations are in the target's
-/// queue.
-struct deferred_epoch {
-  lock_kind kind = lock_kind::shared;
-  std::uint32_t count = 0;  ///< of the operations
-  std::uint64_t bytes = 0;  ///< of data, in either direction
-  bool fetches = false;     ///< not all of them are puts
-};
-
-/// The last request to the lock manager of one target, and its answer.
-struct lock_request {
-  std::uint32_t number = 0;
-  word32 answered{};  ///< the number of the last that was answered
-  status result = status::done;
-  int blamed = -1;                     ///< world rank that the result is about
-  std::int64_t waited_ns = 0;          ///< there, for others that held the lock
-  bool alone = false;                  ///< the target, see lock_header
-  std::int64_t home_asked_ns = -1;     ///< lock_word::home went out, and was not settled yet
-  std::int64_t home_answered_ns = -1;  ///< lock_word::welcome came
-  bool welcome = false;
-};
-
-struct protocol;
-
-/// A protocol that was chosen, and why.
-struct route {
-  const protocol* chosen = nullptr;
-  const char* why = "";
-};
-
-/// What the engine has under way towards one target of one window.
-struct target_state {
-  context::peer* peer = nullptr;     ///< null until a handler operation went there
-  std::uint64_t last_operation = 0;  ///< number of the peer's last handler operation that was ours
-  std::uint32_t protests = 0;        ///< the peer's that have been reported
-  std::uint64_t last_promised = 0;   ///< of these, the last that the target is bound to handle
-  operation_record::queue held;      ///< see held_operations.hpp; these two are guarded by the progress lock
-  operation_record::list under_way;
-  word64 queued{};                ///< of `held`, those that wait for room; 0 is stored after all else that they change
-  window_core* window = nullptr;  ///< set when one waits for room
-  /// How contiguous operations go: puts and gets of few bytes, of many, and atomics. Null: not chosen yet.
-  std::array<route, 3> routes{};
-  word64 fabric_pending{};          ///< of these, those that the fabric has
-  word32 fabric_failed{};           ///< minus the status of one that failed, or was turned down, and was not reported
-  std::uint32_t failures = 0;       ///< how many; these three are written by who holds the progress lock
-  std::uint32_t reports = 0;        ///< how often failures have been reported by a call that completes all
-  bool dirty = false;               ///< in window_core::dirty
-  bool fetches = false;             ///< of what is posted not all are writes, which alone others follow in order
-  lock_path path = lock_path::cpu;  ///< of the lock that this rank holds there
-  lock_experience experience;       ///< of its hybrid lock
-  std::uint64_t epoch_bytes = 0;    ///< of the open epoch, if it goes by the network (lock "auto")
-  const char* lock_how = "";        ///< how the lock was taken last if not as all of its window, and why: for the trace
-  const char* lock_why = "";
-  deferral deferrable = deferral::none;   ///< of the lock that this rank has asked for last
-  std::uint64_t left_wanted = 0;          ///< its network word as this rank left it, if others wanted it
-  std::unique_ptr<deferred_epoch> epoch;  ///< whose lock is deferred, until it is sent
-  scheduled_operations scheduled;
-  std::uint32_t immediates = 0;  ///< that went there in this fence epoch, and have not failed
-  bool channel = false;          ///< in fence_state::channels
-  bool finish_due = false;       ///< a put of this fence epoch went there without an immediate
-
-  std::uint64_t posted_count = 0;  ///< operations that went to the fabric, ever
-
-  void begin_posted(bool write) noexcept {
-    const std::uint64_t pending = fabric_pending.load(std::memory_order_relaxed);
-    fetches = !write || (fetches && pending != 0);
-    fabric_pending.store(pending + 1);
-  }
-  void fail(status why) noexcept {
-    fabric_failed.store(static_cast<std::uint32_t>(-static_cast<int>(why)));
-    ++failures;
-  }
-  void end_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) - 1); }
-};
-
-/// A target whose memory is not mapped because it is on another node.
-struct far_target : target_state {
-  bool known = false;      ///< its identity was read: bytes, region, reachable
-  bool reachable = false;  ///< by the fabric, not only by its handler
-  bool plain = false;      ///< puts and gets always go by the fabric: nothing has to be chosen
-  bool unplaced = false;   ///< writes went there whose completion does not say that they are in its memory
-  std::uint8_t held = 0;   ///< lock_kind that this rank holds, held_..., or 0 none
-  operation_record* releasing = nullptr;  ///< the atomic that lets go of the lock, under way
-  std::uint32_t starts = 0;               ///< posts used up
-  std::uint64_t bytes = 0;                ///< of its part
-  std::uint32_t slot = 0;                 ///< what the window is called there in immediates
-  fabric::region_key region;              ///< of its part
-  fabric::region_key block;               ///< of its window_block; bytes 0: not asked for yet
-  std::uint64_t table_version = ~std::uint64_t{0};
-  std::vector<attachment> table;  ///< as it was at that version
-};
-
-/// A target of this node whose handler was asked last, inside the library and bound to answer: see run_plain_promised.
-struct near_target {
-  int target = -1;
-  int peer = -1;            ///< its rank in the world
-  std::uint64_t bytes = 0;  ///< of its part
-  target_state* state = nullptr;
-  target_view* view = nullptr;
-  fabric::network* network = nullptr;  ///< that leads there
-  const fabric::region_key* region = nullptr;
-  bool tries_ways = false;  ///< medium transfers go by message or copy, as either has cost
-};
 
 struct window_core : window_view {
   std::shared_ptr<team_core> team;
@@ -279,9 +88,8 @@ struct window_core : window_view {
   deferral all_deferrable = deferral::none;  ///< those of the open lock_all epoch
   bool manager_first = false;                ///< ... and its lock manager answers when the fabric's atomics would
   std::shared_ptr<class lock_agent> agent;   ///< the lock manager of this rank's part; null: nobody needs one
-  std::unordered_map<int, std::unique_ptr<lock_request>> lock_requests;  ///< by target; guarded by the progress lock
-  std::uint64_t lock_pauses = 0;                                         ///< of waits for network locks
-  std::uint64_t dice = 0;                                                ///< where contenders' pauses are drawn from
+  std::uint64_t lock_pauses = 0;             ///< of waits for network locks
+  std::uint64_t dice = 0;                    ///< where contenders' pauses are drawn from
 
   mutable std::atomic<std::uint64_t> in_call =
       0;                     ///< see entry_scope; a relaxed store for each call that is not inlined
@@ -318,10 +126,9 @@ struct window_core : window_view {
   std::atomic<int> dropped_by = -1;  ///< world rank that has said last that it has dropped the window
   int last_far = -1;                 ///< the far target that was asked for last
   far_target* last_far_target = nullptr;
-  std::unordered_map<int, fabric::region_key> near_blocks;  ///< as the fabric between nodes reaches them
-  std::vector<int> far_used;                                ///< locked by this lock_all epoch
-  std::unordered_map<int, message_counts> told_by_message;  ///< by world rank; guarded by the progress lock
-  std::uint32_t held_count = 0;                             ///< operations in the targets' queues
+  std::vector<int> far_used;                  ///< locked by this lock_all epoch
+  std::unordered_map<int, target_news> news;  ///< by world rank; guarded by the progress lock
+  std::uint32_t held_count = 0;               ///< operations in the targets' queues
   gathered_copies gathered;
 
   /// `revoked` if this window or its team is: waits for other members end with that.
@@ -412,11 +219,9 @@ inline const window_core& core_of(const window_view& view) noexcept { return sta
 inline bool is_freed(const window_view& view) noexcept { return &view == &freed_window; }
 
 /// Something is under way there: flushes have to look after it.
-inline void mark_dirty(window_core& w, int target, target_state& state) noexcept {
-  if (!state.dirty) {
-    state.dirty = true;
-    w.dirty.push_back(target);
-  }
+void note_dirty(window_core& w, int target, target_state& state) noexcept;
+[[gnu::always_inline]] inline void mark_dirty(window_core& w, int target, target_state& state) noexcept {
+  if (!state.dirty) note_dirty(w, target, state);
   if (target_view* const t = w.view_at(target)) t->flushable = 0;
 }
 

@@ -9,11 +9,13 @@
 // where the fabric's atomics have to be tried again).
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 
 #include "rma/rma.hpp"
 #include "rma/sim.hpp"
@@ -93,12 +95,42 @@ void flushes(rma::Runtime& rt) {
   win.free();
 }
 
+/// Each step of a lock by the network's atomics posts, or takes an answer: none takes as long as an answer does.
+void short_steps(rma::Runtime& rt) {
+  auto win = window::allocate(rt.world(), 8);
+  if (rt.rank() == 0) {
+    const int target = rt.size() - 1;
+    { auto epoch = win.lock(rma::exclusive, target); }  // whoever meets for the first time waits
+    auto longest = 0ns;
+    const auto timed = [&](auto&& call) {
+      const auto before = rt.now();
+      auto result = call();
+      longest = std::max<std::chrono::nanoseconds>(longest, rt.now() - before);
+      return result;
+    };
+    const auto before = rt.now();
+    rma::Request request = timed([&] { return win.ilock(rma::exclusive, target); });
+    while (!timed([&] { return request.test(); })) rt.compute(100ns);
+    const auto answer = rt.now() - before;
+    win.unlock(target);
+    if (3 * longest > answer)
+      throw std::runtime_error("a step took " + std::to_string(longest.count()) + " ns of the " +
+                               std::to_string(answer.count()) + " ns until the lock was held");
+  }
+  rt.world().barrier();
+  win.free();
+}
+
 void run_on(int ranks_per_node, const char* setting, const char* value, void (*program)(rma::Runtime&)) {
-  rma::sim::Config job{.ranks = 4, .ranks_per_node = ranks_per_node};
-  job.settings = {{"RMA_PROGRESS_THREAD", "1"}, {setting, value}};
-  const auto out = rma::sim::run(job, program);
-  INFO("ranks per node " << ranks_per_node << ", " << setting << "=" << value << ": " << out.text());
-  CHECK(out.ok());
+  for (const char* threads : {"serialized", "multiple"}) {
+    rma::sim::Config job{.ranks = 4, .ranks_per_node = ranks_per_node};
+    job.settings = {{"RMA_PROGRESS_THREAD", "1"}, {"RMA_THREADS", threads}, {setting, value}};
+    job.settings.emplace("RMA_LOCK", std::string_view(setting) == "RMA_LOCK_NETWORK" ? "network" : "auto");
+    const auto out = rma::sim::run(job, program);
+    INFO("ranks per node " << ranks_per_node << ", " << setting << "=" << value << ", threads " << threads << ": "
+                           << out.text());
+    CHECK(out.ok());
+  }
 }
 
 }  // namespace
@@ -121,4 +153,9 @@ TEST_CASE("a lock is held when its rank looks") {
 TEST_CASE("a flush is over when its rank looks") {
   run_on(1, "RMA_INTRANODE", "on", flushes);
   run_on(2, "RMA_INTRANODE", "off", flushes);
+}
+
+TEST_CASE("no step of a lock waits for the network") {
+  for (const char* lock : {"network", "hybrid"}) run_on(1, "RMA_LOCK", lock, short_steps);
+  run_on(1, "RMA_LOCK_NETWORK", "fompi", short_steps);
 }

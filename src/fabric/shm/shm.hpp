@@ -3,8 +3,10 @@
 /// The fabric of one node: plain memory, message rings, cross-memory attach for what is not mapped.
 #pragma once
 
+#include <atomic>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <vector>
 
@@ -91,6 +93,7 @@ class shm_fabric final : public fabric::network {
   status take_bulk(std::size_t index, slices to, std::span<const fabric::remote_slice> from) noexcept;
   void match_bulk(std::size_t index, fabric::sink& to) noexcept;
   void end_failed(fabric::sink& to) noexcept;
+  void take_deaths() noexcept;
 
   board& board_;
   fabric::capabilities caps_;
@@ -99,6 +102,9 @@ class shm_fabric final : public fabric::network {
   std::vector<std::uint64_t> known_;   ///< the same as a bit each
   std::deque<bulk_over> acknowledge_;  ///< bulk sends that are over, to be told
   std::vector<std::uint64_t> failed_;  ///< tokens of bulk operations whose peers are dead
+  std::mutex deaths_lock_;             ///< news of deaths comes on any thread, without the progress lock
+  std::vector<int> deaths_;            ///< guarded by deaths_lock_
+  std::atomic<bool> has_deaths_ = false;
 };
 
 }  // namespace rma::shm

@@ -295,17 +295,31 @@ void shm_fabric::match_bulk(std::size_t index, fabric::sink& to) noexcept {
   }
 }
 
-// Its ring is polled no more. Copies are over when they return, whoever lives; only bulk operations may be under way.
 void shm_fabric::forget(int peer) noexcept {
-  const auto index = board_.index_of(peer);
-  if (index == board_.size()) return;
+  if (board_.index_of(peer) == board_.size()) return;
+  const std::lock_guard guard(deaths_lock_);
+  deaths_.push_back(peer);
+  has_deaths_.store(true, std::memory_order_release);
+}
+
+// Its ring is polled no more. Copies are over when they return, whoever lives; only bulk operations may be under way.
+void shm_fabric::take_deaths() noexcept {
+  std::vector<int> news;
+  {
+    const std::lock_guard guard(deaths_lock_);
+    news.swap(deaths_);
+    has_deaths_.store(false, std::memory_order_relaxed);
+  }
   open_new_rings();
-  std::erase(active_, static_cast<std::uint32_t>(index));
-  peers_[index].forgotten = true;
-  std::erase_if(acknowledge_, [&](const bulk_over& each) { return each.peer == peer; });
-  if (const auto bulk = std::move(peers_[index].bulk); bulk != nullptr) {
-    failed_.insert(failed_.end(), bulk->sends.begin(), bulk->sends.end());
-    for (const receive& each : bulk->receives) failed_.push_back(each.token);
+  for (const int peer : news) {
+    const auto index = board_.index_of(peer);
+    std::erase(active_, static_cast<std::uint32_t>(index));
+    peers_[index].forgotten = true;
+    std::erase_if(acknowledge_, [&](const bulk_over& each) { return each.peer == peer; });
+    if (const auto bulk = std::move(peers_[index].bulk); bulk != nullptr) {
+      failed_.insert(failed_.end(), bulk->sends.begin(), bulk->sends.end());
+      for (const receive& each : bulk->receives) failed_.push_back(each.token);
+    }
   }
 }
 
@@ -353,6 +367,8 @@ unsigned shm_fabric::poll_ring(std::size_t index, fabric::sink& to, unsigned lim
 
 unsigned shm_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   open_new_rings();
+  if (has_deaths_.load(std::memory_order_acquire)) [[unlikely]]
+    take_deaths();
   if (!failed_.empty()) [[unlikely]]
     end_failed(to);
   unsigned found = 0;
@@ -366,7 +382,7 @@ unsigned shm_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
 
 bool shm_fabric::pending() noexcept {
   open_new_rings();
-  return !failed_.empty() ||
+  return !failed_.empty() || has_deaths_.load(std::memory_order_relaxed) ||
          std::any_of(active_.begin(), active_.end(), [&](std::uint32_t i) { return peers_[i].in->pending(); });
 }
 

@@ -136,8 +136,7 @@ unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   }
   unsigned found = 0;
   for (; found < limit && !arrivals_.empty(); ++found) {
-    const arrival a = std::move(arrivals_.front());
-    arrivals_.pop_front();
+    arrival a = arrivals_.pop_front();
     switch (a.what) {
       case arrival_kind::completion:
         wire_.job().charge(rank_, wire_.model().constants().completion_time_ps, activity::poll);
@@ -147,6 +146,7 @@ unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
       case arrival_kind::message:
         --messages_waiting_;
         to.on_message(a.source, a.kind, a.payload);
+        wire_.give_back(std::move(a.payload));
         break;
     }
   }
@@ -161,7 +161,7 @@ bool sim_fabric::has_forgotten(int peer) const noexcept {
 void sim_fabric::forget(int peer) noexcept {
   if (has_forgotten(peer)) return;
   forgotten_.push_back(peer);
-  std::erase_if(arrivals_, [&](const arrival& a) {
+  arrivals_.erase_if([&](const arrival& a) {
     if (a.what == arrival_kind::completion || a.source != peer) return false;
     messages_waiting_ -= a.what == arrival_kind::message ? 1 : 0;
     return true;

@@ -5,12 +5,12 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <span>
 #include <vector>
 
 #include "fabric/fabric.hpp"
+#include "fabric/sim/fifo.hpp"
 #include "fabric/sim/wire.hpp"
 #include "rma/detail/word.hpp"
 
@@ -100,7 +100,7 @@ class sim_fabric final : public fabric::network {
   std::size_t deaths_seen_ = 0;
   std::uint64_t next_key_ = 1;
   std::map<std::uint64_t, range> regions_;
-  std::deque<arrival> arrivals_;
+  fifo<arrival> arrivals_;
   std::vector<int> forgotten_;  ///< peers whose deaths are known: nothing of theirs is handed on
 };
 

@@ -82,6 +82,13 @@ std::uint32_t wire::take() {
   return index;
 }
 
+void wire::give_back(std::vector<std::byte>&& data) noexcept {
+  constexpr std::size_t large_bytes = std::size_t{64} << 10;
+  if (data.capacity() == 0 || data.capacity() > large_bytes) return;
+  data.clear();
+  spare_.push_back(std::move(data));
+}
+
 void wire::release(std::uint32_t index) noexcept {
   if (--at(index).holds == 0) free_.push_back(index);
 }
@@ -104,6 +111,10 @@ void wire::fill(flight& f, const order& o) {
   f.arrived = 0;
   f.holds = 0;
   f.result = status::done;
+  if (f.data.capacity() == 0 && !spare_.empty()) {
+    f.data = std::move(spare_.back());
+    spare_.pop_back();
+  }
   f.data.assign(o.header.begin(), o.header.end());
   f.data.insert(f.data.end(), o.payload.begin(), o.payload.end());
   f.silent = o.silent;
@@ -167,7 +178,7 @@ bool wire::must_stall(const connection& c, const flight& f) const noexcept {
 void wire::send_in_order(std::uint32_t index, time_ps when_ps) {
   flight& f = at(index);
   connection& c = between(f.origin, f.target);
-  if (must_stall(c, f)) return c.stalled.push_back(index);
+  if (must_stall(c, f)) return c.stalled.push_back(std::move(index));
   c.reads += is_read(f.what) ? 1 : 0;
   send(index, when_ps);
 }
@@ -407,11 +418,14 @@ void wire::on_retry_due(void* self, std::uint64_t pair) noexcept {
   me.serve(c, me.weather_.caps.messages_after_writes ? c.operations : c.messages);
 }
 
+void wire::place_one(std::uint32_t index) noexcept {
+  flight& f = at(index);
+  if (job_.alive(f.target) && lies_in_region(f)) copy_in(f, 0, f.bytes);
+}
+
 void wire::place_all(connection& c) noexcept {
-  for (const std::uint32_t index : std::exchange(c.unplaced, {})) {
-    flight& f = at(index);
-    if (job_.alive(f.target) && lies_in_region(f)) copy_in(f, 0, f.bytes);
-  }
+  for (const std::uint32_t index : c.unplaced) place_one(index);
+  c.unplaced.clear();
 }
 
 // It may have been placed before its time, by what came after it. Where placement is in order, so is what came before.
@@ -423,13 +437,8 @@ void wire::on_placement_due(void* self, std::uint64_t data) noexcept {
   const auto at = std::find(c.unplaced.begin(), c.unplaced.end(), index);
   if (at != c.unplaced.end()) {
     const auto first = me.weather_.caps.in_order_placement ? c.unplaced.begin() : at;
-    const std::vector<std::uint32_t> now(first, at + 1);
-    const std::vector<std::uint32_t> later(at + 1, c.unplaced.end());
-    c.unplaced.erase(first, c.unplaced.end());
-    std::vector<std::uint32_t> before = std::exchange(c.unplaced, now);
-    me.place_all(c);
-    before.insert(before.end(), later.begin(), later.end());
-    c.unplaced = std::move(before);
+    for (auto due = first; due != at + 1; ++due) me.place_one(*due);
+    c.unplaced.erase(first, at + 1);
   }
   me.release(index);
 }

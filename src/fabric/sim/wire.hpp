@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "fabric/fabric.hpp"
+#include "fabric/sim/fifo.hpp"
 #include "fabric/sim/network_model.hpp"
 #include "fabric/sim/use_log.hpp"
 #include "fabric/sim/weather.hpp"
@@ -73,6 +74,8 @@ class wire final : public transfer_sink {
   /// Ends what this rank has posted on the bulk channels of the dead.
   void end_bulk_of_dead(int rank);
 
+  /// What a message lay in, for the next one.
+  void give_back(std::vector<std::byte>&& data) noexcept;
   /// Messages that found the receive queue of this rank full may try again.
   void made_room(int rank);
   [[nodiscard]] bool refuses_registration() noexcept { return dice_.one_in(weather_.refused_one_in); }
@@ -127,10 +130,10 @@ class wire final : public transfer_sink {
     bool retrying = false;                ///< a message is offered again later
     stream bulk;
     std::list<bulk_receive> receives{};
-    time_ps refused_ps = never_ps;       ///< when a bulk send first found no receive
-    bool bulk_retrying = false;          ///< it is offered again later
-    std::uint32_t reads = 0;             ///< reads and atomics under way
-    std::list<std::uint32_t> stalled{};  ///< flights that wait for these, and what was posted behind them
+    time_ps refused_ps = never_ps;  ///< when a bulk send first found no receive
+    bool bulk_retrying = false;     ///< it is offered again later
+    std::uint32_t reads = 0;        ///< reads and atomics under way
+    fifo<std::uint32_t> stalled{};  ///< flights that wait for these, and what was posted behind them
   };
 
   flight& at(std::uint32_t index) noexcept { return flights_[index]; }
@@ -163,6 +166,7 @@ class wire final : public transfer_sink {
   bool deliver_bulk(connection& c, std::uint32_t index);
   void offer_again(std::uint64_t pair, connection& c);
   static void on_bulk_due(void* self, std::uint64_t pair) noexcept;
+  void place_one(std::uint32_t index) noexcept;
   void place_all(connection& c) noexcept;
   void answer(std::uint32_t index);
   void complete(flight& f) noexcept;
@@ -178,6 +182,8 @@ class wire final : public transfer_sink {
   std::vector<sim_fabric*> fabrics_;
   std::deque<flight> flights_;
   std::vector<std::uint32_t> free_;
+  std::vector<std::vector<std::byte>> spare_;  ///< empty ones with room, of messages that have been handed on
+  std::list<bulk_receive> spare_receives_;
   std::unordered_map<std::uint64_t, connection> connections_;
   std::set<std::uint64_t> bulk_pairs_;  ///< connections whose bulk channel was used
 };

@@ -33,7 +33,12 @@ status wire::post_receive(int rank, int origin, std::span<const fabric::local_sl
   job_.charge(rank, with.post_time_ps + entries * with.list_entry_time_ps, activity::post);
   std::uint64_t bytes = 0;
   for (const auto& each : to) bytes += each.bytes;
-  c.receives.push_back({{to.begin(), to.end()}, bytes, token});
+  if (spare_receives_.empty()) spare_receives_.emplace_back();
+  c.receives.splice(c.receives.end(), spare_receives_, spare_receives_.begin());
+  bulk_receive& posted = c.receives.back();
+  posted.to.assign(to.begin(), to.end());
+  posted.bytes = bytes;
+  posted.token = token;
   if (!job_.alive(origin)) end_bulk_of_dead(rank);
   offer_again(pair, c);
   return status::posted;
@@ -67,12 +72,12 @@ bool wire::deliver_bulk(connection& c, std::uint32_t index) {
       if (c.refused_ps == never_ps) c.refused_ps = job_.events().now_ps();
       return false;
     }
-    const bulk_receive into = std::move(c.receives.front());
-    c.receives.pop_front();
+    const bulk_receive& into = c.receives.front();
     if (f.bytes > into.bytes) f.result = status::message_too_long;
     if (f.result == status::done) scatter(into.to, f.data.data(), std::min(f.bytes, f.fails_at));
     if (f.result == status::done && f.fails) f.result = status::transfer_failed;
     owner->put_completion(into.token, f.result, f.result == status::done ? f.bytes : 0);
+    spare_receives_.splice(spare_receives_.begin(), c.receives, c.receives.begin());
   }
   if (nobody) f.result = status::peer_failed;
   ++f.holds;  // until the answer is there
