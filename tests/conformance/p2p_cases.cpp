@@ -370,7 +370,7 @@ rma::Received take_one(context& ctx, std::span<std::uint64_t> in) {
 void short_and_long(context& ctx) {
   rma::Team& world = ctx.world();
   const std::size_t each = ctx.rounds(200);
-  constexpr std::size_t words[] = {1, 1, 1, 1, 5, 6, 100, 1000};
+  constexpr std::size_t word_counts[] = {1, 1, 1, 1, 5, 6, 100, 1000};
   std::vector<std::vector<std::uint64_t>> data;
   std::vector<rma::MessageRequest> sends;
   std::vector<std::uint64_t> next(static_cast<std::size_t>(ctx.size()));
@@ -385,7 +385,7 @@ void short_and_long(context& ctx) {
     ++wanted, ++got;
   };
   for (std::size_t i = 0; i < each; ++i) {
-    data.emplace_back(words[ctx.random()() % std::size(words)], i);
+    data.emplace_back(word_counts[ctx.random()() % std::size(word_counts)], i);
     for (int r = 0; r < ctx.size(); ++r) {
       if (data.back().size() < 100 && ctx.random()() % 4 != 0) {
         world.send(std::span(data.back()), r, 4);
