@@ -79,9 +79,9 @@ void memory_collectives::begin(const collective_call& c, std::uint64_t number) n
   turn_ = number << number_shift;
   slot_ = static_cast<unsigned>(number & 1) ^ 1;
   call_ = digest_of(signature, c.bytes);
-  mine.signature.store(static_cast<std::uint32_t>(signature), std::memory_order_relaxed);
-  mine.bytes.store(c.bytes, std::memory_order_relaxed);
-  mine.number.store(number, std::memory_order_relaxed);
+  memory_lines::call& current = mine.calls[number % std::size(mine.calls)];
+  current.bytes.store(c.bytes, std::memory_order_relaxed);
+  current.which.store(number << 32 | static_cast<std::uint32_t>(signature), std::memory_order_relaxed);
 }
 
 void memory_collectives::mark_failed(std::uint64_t number, status why) noexcept {
@@ -116,9 +116,7 @@ status memory_collectives::wait_for(int member, std::uint64_t turn) noexcept {
   if (seen >> number_shift == turn_ >> number_shift) {
     if ((seen & (one_turn - 1)) == call_) [[likely]]
       return status::done;
-    other_ = member;
-    const memory_lines& mine = *lines_[static_cast<std::size_t>(team_.rank)];
-    return theirs.signature.load() == mine.signature.load() ? status::bad_size : status::bad_argument;
+    return compare_calls(member);
   }
   // It is in another one: it has left this one, or failed in it, or not come to it yet.
   for (const word64& each : theirs.failed) {
@@ -127,7 +125,21 @@ status memory_collectives::wait_for(int member, std::uint64_t turn) noexcept {
     failed_at_ = member;
     return static_cast<status>(static_cast<std::int8_t>(failure & 0xff));
   }
-  return status::done;
+  return compare_calls(member);
+}
+
+const memory_lines::call& memory_collectives::call_of(int member) const noexcept {
+  const memory_lines& lines = *lines_[static_cast<std::size_t>(member)];
+  return lines.calls[number_ % std::size(lines.calls)];
+}
+
+status memory_collectives::compare_calls(int member) noexcept {
+  const std::uint64_t mine = call_of(team_.rank).which.load();
+  const std::uint64_t theirs = call_of(member).which.load();
+  if (theirs >> 32 != mine >> 32) return status::done;  // not come to it, or far ahead
+  if (theirs == mine && call_of(member).bytes.load() == call_of(team_.rank).bytes.load()) return status::done;
+  other_ = member;
+  return theirs == mine ? status::bad_size : status::bad_argument;
 }
 
 status memory_collectives::wait_for_all(std::uint64_t turn) noexcept {
@@ -321,17 +333,18 @@ status memory_collectives::allreduce_in_windows(const collective_call& c) noexce
 
 std::string memory_collectives::mismatch() const {
   if (other_ < 0 && failed_at_ < 0) return {};
-  const auto lines = [&](int r) -> const memory_lines& { return *lines_[static_cast<std::size_t>(r)]; };
-  std::string text = fmt::format(" with {} bytes", lines(team_.rank).bytes.load());
+  std::string text = fmt::format(" with {} bytes", call_of(team_.rank).bytes.load());
   if (other_ < 0) return text + fmt::format("; it has failed at member {}", failed_at_);
-  return text + fmt::format("; member {} called {} with {} bytes", other_,
-                            text_of_signature(static_cast<std::int32_t>(lines(other_).signature.load())),
-                            lines(other_).bytes.load());
+  const auto signature = static_cast<std::int32_t>(call_of(other_).which.load() & 0x7fffffff);
+  return text + fmt::format("; member {} called {} with {} bytes", other_, text_of_signature(signature),
+                            call_of(other_).bytes.load());
 }
 
 int memory_collectives::member_in(std::uint64_t number) noexcept {
   for (int r = 0; r < team_.size; ++r) {
-    if (r != team_.rank && lines_[static_cast<std::size_t>(r)]->number.load() == number) return r;
+    const memory_lines& theirs = *lines_[static_cast<std::size_t>(r)];
+    if (r != team_.rank && theirs.calls[number % std::size(theirs.calls)].which.load() >> 32 == (number & 0xffffffff))
+      return r;
   }
   return -1;
 }

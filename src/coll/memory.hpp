@@ -70,6 +70,10 @@ class memory_collectives {
   void publish() noexcept;
   void show() noexcept;
   status wait_for(int member, std::uint64_t turn) noexcept;
+  /// What the member has called as this collective, if it still says so.
+  [[nodiscard]] const memory_lines::call& call_of(int member) const noexcept;
+  /// Bad_size or bad_argument if that differs from what this one has called.
+  status compare_calls(int member) noexcept;
   status wait_for_all(std::uint64_t turn) noexcept;
   [[nodiscard]] std::byte* slot(int member) noexcept {
     return lines_[static_cast<std::size_t>(member)]->slot(slot_, slot_bytes_);

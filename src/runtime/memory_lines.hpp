@@ -16,10 +16,13 @@ struct memory_lines {
   /// Number of the collective among the team's (20 bits), turn in it (22), and a digest of the call (22): the owner has
   /// come so far, with its data of that turn in a slot, and has left all turns before.
   alignas(64) word64 turn;
-  // Of the call that the owner is in, for those who find that it is another one.
-  word64 signature;
-  word64 bytes;
-  word64 number;
+  /// The owner's last calls, by number % 4: it may be one or two ahead of a member that has to find out that its call
+  /// was another one.
+  struct call {
+    word64 which;  ///< number << 32 | signature
+    word64 bytes;
+  };
+  call calls[4];
   word64 failed[4];  ///< the last that have failed at the owner: number << 8 | status
   // Of a large vector: where the owner's operands lie in its segment, + 1; 0: elsewhere.
   word64 input_at;

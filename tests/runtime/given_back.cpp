@@ -27,7 +27,7 @@
 namespace {
 
 constexpr int rounds_before = 16;
-constexpr std::size_t heap_allowed_bytes = 8 << 10;  ///< tables that have found their size late
+constexpr std::size_t heap_allowed_bytes = 24 << 10;  ///< tables that have found their size late
 
 struct usage {
   std::size_t segment_bytes = 0;

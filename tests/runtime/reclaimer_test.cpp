@@ -29,8 +29,11 @@ using namespace std::chrono_literals;
 using window = rma::Window<long>;
 using rma::status;
 
-constexpr std::size_t left_by_good_use_bytes = 3 * 4096;  ///< the last window of two, and the lines of a living team
-constexpr std::size_t being_made_bytes = 6 * 4096;        ///< a window and a team, when a rank died
+/// Of a team, at most, in whole pages: for its barriers and its collectives in memory.
+constexpr std::size_t lines_bytes =
+    (sizeof(rma::detail::barrier_lines) + rma::detail::memory_lines::all_bytes(2) + 4095) / 4096 * 4096;
+constexpr std::size_t left_by_good_use_bytes = 2 * 4096 + lines_bytes;  ///< the last window of two, and a living team
+constexpr std::size_t being_made_bytes = 5 * 4096 + lines_bytes;        ///< a window and a team, when a rank died
 
 std::size_t in_use(rma::Runtime& rt) { return rt.world().core().rt->segment_in_use(); }
 
