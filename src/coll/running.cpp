@@ -388,22 +388,36 @@ void running::meets_memory(int member) noexcept {
 
 void running::look_at_team() noexcept { team_->look_for_mismatches(); }
 
+/// A message of this turn that no step takes is of a member that has called something else, or of one whose other size
+/// has led it to another algorithm.
 void running::look_for_mismatch() noexcept {
   if (plan_.what == collective::schedule) return;
   match_key odd;
   std::size_t bytes = 0;
   team_->all().messages().for_each_unexpected([&](const match_key& key, std::size_t message_bytes) {
-    if (key.context != context_ || key.tag == signature_) return;
+    if (key.context != context_ || (key.tag == signature_ && takes_from(member_of(key.source)))) return;
     odd = key;
     bytes = message_bytes;
   });
   if (odd.context == 0) return;
-  int member = 0;
-  while (member < team_->team().size - 1 && team_->team().world_rank(member) != odd.source) ++member;
-  fail_everywhere(status::bad_argument,
+  const int member = member_of(odd.source);
+  fail_everywhere(odd.tag == signature_ ? status::bad_size : status::bad_argument,
                   fmt::format("{}; member {} called {} and sent {} bytes", text_of_call(), member,
                               text_of_signature(odd.tag), bytes),
                   member);
+}
+
+int running::member_of(int world_rank) const noexcept {
+  int member = 0;
+  while (member < team_->team().size - 1 && team_->team().world_rank(member) != world_rank) ++member;
+  return member;
+}
+
+bool running::takes_from(int member) const noexcept {
+  const auto steps = plan_.schedule.steps();
+  return std::any_of(steps.begin(), steps.end(), [member](const Schedule::Step& each) {
+    return each.peer == member && (each.action == Action::recv || each.action == Action::wait_signal);
+  });
 }
 
 status running::failed() noexcept { return team_->team().lost_member(); }

@@ -53,6 +53,9 @@ class running final : public awaited {
   void look_at_team() noexcept;
   /// Looks for a message of this number that belongs to another collective, and that no receive asks for.
   void look_for_mismatch() noexcept;
+  [[nodiscard]] int member_of(int world_rank) const noexcept;
+  /// True if a step of this call takes something of that member.
+  [[nodiscard]] bool takes_from(int member) const noexcept;
 
   [[nodiscard]] plan& of() noexcept { return plan_; }
   [[nodiscard]] std::int32_t signature() const noexcept { return signature_; }
