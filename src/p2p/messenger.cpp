@@ -70,7 +70,8 @@ messenger::peer& messenger::find_peer(int rank) {
   if (p == nullptr) {
     p = std::make_unique<peer>();
     p->rank = rank;
-    p->gone = ctx_.gone(rank);
+    p->gone = ctx_.dead(rank);
+    if (!p->gone && ctx_.gone(rank)) await_last_words();
     const fabric::capabilities& caps = ctx_.network_of(rank).caps();
     const std::size_t message_max = caps.message_bytes_max;
     p->kind = possible(kind_, caps);
@@ -516,6 +517,11 @@ void messenger::busy(peer& p) noexcept {
 unsigned messenger::on_duty(void* self) noexcept {
   auto& me = *static_cast<messenger*>(self);
   if (me.look_again_ns_ != 0) me.ctx_.call_duty_at(std::exchange(me.look_again_ns_, 0));
+  if (std::exchange(me.is_awaiting_, false)) [[unlikely]] {
+    constexpr std::int64_t pause_ns = 1'000'000;
+    me.look_at_peers();
+    if (me.is_awaiting_) me.ctx_.call_duty_at(me.ctx_.around().now_ns() + pause_ns);
+  }
   me.post_rings();
   unsigned done = me.poll_rings();
   done += me.poll_ends() + me.move_on();
@@ -528,8 +534,8 @@ unsigned messenger::on_duty(void* self) noexcept {
     me.busy_[i] = me.busy_.back();
     me.busy_.pop_back();
   }
-  const bool idle =
-      me.busy_.empty() && me.polled_.empty() && me.line_.empty() && me.rings_in_.empty() && !me.unposted_rings_;
+  const bool idle = me.busy_.empty() && me.polled_.empty() && me.line_.empty() && me.rings_in_.empty() &&
+                    !me.unposted_rings_ && !me.is_awaiting_;
   if (idle) me.ctx_.on_duty(self, false);
   return done;
 }
@@ -575,14 +581,37 @@ void messenger::fail_all_of(peer& p) noexcept {
 }
 
 void messenger::look_at_peers() noexcept {
-  fabric::network* const wide = ctx_.wide();
   std::vector<peer*> gone;
+  bool may_say_more = false;
   for (const auto& [rank, p] : peers_) {
     if (p->gone || !ctx_.gone(rank)) continue;
-    const bool says_more = wide != nullptr && !ctx_.dead(rank) && wide->expects_goodbye(rank);
-    if (!says_more) gone.push_back(p.get());
+    if (ctx_.dead(rank) || has_said_all(*p)) {
+      gone.push_back(p.get());
+    } else {
+      may_say_more = true;
+    }
   }
   for (peer* const p : gone) fail_all_of(*p);
+  if (may_say_more) await_last_words();
+}
+
+/// What a rank sent before it left may still be in this node's rings, which are read until the next round, or in a
+/// network, even where nothing has come from it yet that a goodbye could follow.
+bool messenger::has_said_all(peer& p) noexcept {
+  constexpr std::int64_t patience_ns = 300'000'000;
+  const std::int64_t now_ns = ctx_.around().now_ns();
+  fabric::network* const wide = ctx_.wide();
+  const bool far = wide != nullptr && &ctx_.network_of(p.rank) == wide;
+  if (p.left_ns == 0) {
+    p.left_ns = now_ns;
+    return false;
+  }
+  return !far || (!wide->expects_goodbye(p.rank) && now_ns - p.left_ns >= patience_ns);
+}
+
+void messenger::await_last_words() noexcept {
+  is_awaiting_ = true;
+  ctx_.on_duty(this, true);
 }
 
 void messenger::on_news(void* self) noexcept { static_cast<messenger*>(self)->look_at_peers(); }

@@ -252,6 +252,9 @@ class messenger {
   void busy(peer& p) noexcept;
   void fail_all_of(peer& p) noexcept;
   void look_at_peers() noexcept;
+  /// Of a rank that has left: nothing more can come from it.
+  bool has_said_all(peer& p) noexcept;
+  void await_last_words() noexcept;
 
   static void on_eager(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_announce(void* self, int source, std::span<const std::byte> payload) noexcept;
@@ -294,7 +297,8 @@ class messenger {
   std::uint32_t ring_age_ = 0;  ///< messages by rings since their traffic was made half of what it was
   bool unposted_rings_ = false;
   std::int64_t look_again_ns_ = 0;
-  message_pool delayed_;  ///< messages whose turn has not come
+  bool is_awaiting_ = false;  ///< ranks have left whose last messages may still come
+  message_pool delayed_;      ///< messages whose turn has not come
   std::uint64_t random_ = 0;
   message_operation* starting_ = nullptr;
   status started_result_ = status::done;

@@ -59,6 +59,7 @@ struct messenger::peer {
   rendezvous_kind early_kind = rendezvous_kind::stream;  ///< of receives that ask before a message is announced
   bool asks = false;                                     ///< they do
   bool sends_long = true;                 ///< its last message to this rank was announced, or it has sent none
+  std::int64_t left_ns = 0;               ///< when it was seen to have left the job
   std::uint64_t left = 0, arrived = 0;    ///< messages, for a trace
   bool has_requests = false;              ///< of its receives, which no send has used
   bool has_used = false;                  ///< the same, of those that have been used

@@ -22,6 +22,10 @@ PROTOCOLS = {"direct", "handler", "promised", "device", "fabric", "none", "stage
              "network:agent", "network:fompi", "hybrid:cpu", "hybrid:manager", "hybrid:network", "memory", "messages",
              "memory fence", "acknowledgement", "generic", "multi-w",
              "placed", "two-sided", "two-sided:deferred", "deferred"}
+MESSAGES = {"eager", "rdma-ring", "rput", "getcqe", "get", "putnr", "put", "stream"}
+ALGORITHMS = {"linear", "binomial", "recursive-doubling", "ring", "bruck", "pairwise", "rabenseifner", "circulant",
+              "dissemination", "chain", "hierarchical", "scatter-allgather"}
+ARROW = {"s", "f"}  # from a message's sender to its receiver
 ARGS = {"window", "target", "bytes", "protocol", "why"}
 
 
@@ -57,7 +61,8 @@ def events_of(command, folder, ranks, settings):
             except ValueError as error:
                 raise Failed(f"{replay}\nfile of rank {rank}: {error}") from error
         check_operations(events, rank, replay)
-        calls = [event for event in events if event.get("cat") != "operation"]
+        calls = [event for event in events if event.get("cat") != "operation" and event["ph"] not in ARROW
+                 and event["name"] not in ("message leaves", "message arrives")]
         check_events(calls, rank, replay)
         found.append(calls[1:])
         found[-1] += [dict(event, name="operation") for event in events if event["ph"] == "b"]
@@ -71,7 +76,11 @@ def check_operations(events, rank, replay):
         if event["ph"] == "b":
             args = event["args"]
             good = (event["id"] not in begun and event["pid"] == rank and set(args) == ARGS | {"peer"}
-                    and args["protocol"] in PROTOCOLS and args["why"] and args["peer"] >= 0 and args["bytes"] > 0)
+                    and args["why"])
+            if args["window"] == "messages":  # those of collectives, too, which may be of nothing
+                good = good and args["protocol"] in MESSAGES and args["peer"] >= -1
+            else:
+                good = good and args["protocol"] in PROTOCOLS and args["peer"] >= 0 and args["bytes"] > 0
             begun[event["id"]] = event["ts"]
         else:
             good = event["ph"] == "e" and event["id"] in begun and event["ts"] >= begun.pop(event["id"])
@@ -87,7 +96,7 @@ def check_events(events, rank, replay):
     for event in events[1:]:
         args = event["args"]
         good = (event["ph"] == "X" and event["pid"] == rank and event["ts"] > 0 and event["dur"] >= 0
-                and set(args) == ARGS and args["protocol"] in PROTOCOLS and args["why"]
+                and set(args) == ARGS and args["protocol"] in PROTOCOLS | ALGORITHMS and args["why"]
                 and -1 <= args["target"] < RANKS)
         if not good:
             raise Failed(f"{replay}\nrank {rank}: {event}")

@@ -6,6 +6,7 @@
 
 #include "xfer/held_operations.hpp"
 #include "xfer/protocol/protocol.hpp"
+#include "xfer/wire.hpp"
 
 namespace rma::detail {
 namespace {
