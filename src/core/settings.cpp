@@ -204,6 +204,9 @@ constexpr definition table[] = {
 };
 static_assert(std::size(table) == static_cast<std::size_t>(knob::count_));
 
+/// Of settings::source.
+constexpr const char* origin_names[] = {"default", "environment", "config"};
+
 [[noreturn]] void refuse(const definition& d, std::string_view value, std::string_view origin) {
   std::string range;
   if (d.kind == form::number || d.kind == form::bytes) range = fmt::format(" ({} to {})", d.least, d.most);
@@ -290,7 +293,7 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
 }  // namespace
 
 settings::settings(const Config& config) : from_rank_0_(config.from_rank_0), one_machine_(config.one_machine) {
-  for (std::size_t i = 0; i < std::size(table); ++i) set(i, std::string(table[i].initial), "default");
+  for (std::size_t i = 0; i < std::size(table); ++i) set(i, std::string(table[i].initial), source::initial);
   if (config.environment) {
     for (char** e = environ; e != nullptr && *e != nullptr; ++e) {
       const std::string_view pair(*e);
@@ -298,23 +301,23 @@ settings::settings(const Config& config) : from_rank_0_(config.from_rank_0), one
       const auto cut = pair.find('=');
       const auto index = index_of(pair.substr(0, cut));
       if (index == std::size(table)) refuse_unknown(pair.substr(0, cut), "environment");
-      set(index, std::string(pair.substr(cut + 1)), "environment");
+      set(index, std::string(pair.substr(cut + 1)), source::environment);
     }
   }
   for (const auto& [name, value] : config.settings) {
     const auto index = index_of(name);
     if (index == std::size(table)) refuse_unknown(name, "config");
-    set(index, value, "config");
+    set(index, value, source::config);
   }
   const auto at = [](knob k) { return static_cast<std::size_t>(k); };
-  if (!config.boot.empty()) set(at(knob::boot), config.boot, "config");
-  if (!config.key.empty()) set(at(knob::key), config.key, "config");
-  if (!config.node.empty()) set(at(knob::node), config.node, "config");
-  if (config.threads) set(at(knob::threads), std::string(name_of(*config.threads)), "config");
-  if (config.rank != -1) set(at(knob::rank), std::to_string(config.rank), "config");
-  if (config.size != -1) set(at(knob::size), std::to_string(config.size), "config");
+  if (!config.boot.empty()) set(at(knob::boot), config.boot, source::config);
+  if (!config.key.empty()) set(at(knob::key), config.key, source::config);
+  if (!config.node.empty()) set(at(knob::node), config.node, source::config);
+  if (config.threads) set(at(knob::threads), std::string(name_of(*config.threads)), source::config);
+  if (config.rank != -1) set(at(knob::rank), std::to_string(config.rank), source::config);
+  if (config.size != -1) set(at(knob::size), std::to_string(config.size), source::config);
   if (from_rank_0_ && config.boot.empty()) {
-    set(at(knob::boot), "introduced", "config");
+    set(at(knob::boot), "introduced", source::config);
   } else if (config.environment) {
     take_launcher();
   }
@@ -322,17 +325,17 @@ settings::settings(const Config& config) : from_rank_0_(config.from_rank_0), one
 
 // A launcher's rank, unless somebody else has said what it is. PMI-2 has to be asked for: MPI may be using it.
 void settings::take_launcher() {
-  const auto told = [&](knob k) { return values_[static_cast<std::size_t>(k)].origin != std::string_view("default"); };
+  const auto told = [&](knob k) { return sources_[static_cast<std::size_t>(k)] != source::initial; };
   const bool by_pmix = std::getenv("PMIX_NAMESPACE") != nullptr && std::getenv("PMIX_RANK") != nullptr;
   if (by_pmix && !told(knob::boot) && !told(knob::rank) && !told(knob::size))
-    set(static_cast<std::size_t>(knob::boot), "pmix", "environment");
+    set(static_cast<std::size_t>(knob::boot), "pmix", source::environment);
   const char* const name = is(knob::boot, "pmix") ? "PMIX_RANK" : "PMI_RANK";
   const char* const rank = std::getenv(name);
   if (rank != nullptr && !told(knob::rank) && (is(knob::boot, "pmix") || is(knob::boot, "pmi2")))
-    set(static_cast<std::size_t>(knob::rank), rank, "environment");
+    set(static_cast<std::size_t>(knob::rank), rank, source::environment);
 }
 
-void settings::set(std::size_t index, std::string value, const char* origin) {
+void settings::set(std::size_t index, std::string value, source from) {
   const definition& d = table[index];
   entry& e = values_[index];
   bool fits = true;
@@ -340,17 +343,18 @@ void settings::set(std::size_t index, std::string value, const char* origin) {
   if (d.kind == form::number || d.kind == form::bytes) {
     fits = parse_number(value, d.kind == form::bytes, e.number) && e.number >= d.least && e.number <= d.most;
   }
-  if (!fits) refuse(d, value, origin);
+  if (!fits) refuse(d, value, origin_names[static_cast<std::size_t>(from)]);
   e.value = std::move(value);
-  e.origin = origin;
+  sources_[index] = from;
 }
 
 std::vector<Setting> settings::list() const {
   std::vector<Setting> all;
   for (std::size_t i = 0; i < std::size(table); ++i) {
     const bool secret = table[i].name == "RMA_KEY" && !values_[i].value.empty();
-    all.push_back({std::string(table[i].name), secret ? "(set)" : values_[i].value, values_[i].origin,
-                   std::string(table[i].choices), std::string(table[i].summary)});
+    all.push_back({std::string(table[i].name), secret ? "(set)" : values_[i].value,
+                   origin_names[static_cast<std::size_t>(sources_[i])], std::string(table[i].choices),
+                   std::string(table[i].summary)});
   }
   return all;
 }

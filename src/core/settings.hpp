@@ -105,11 +105,12 @@ class settings {
   struct entry {
     std::string value;
     std::uint64_t number = 0;
-    const char* origin = "";  ///< a literal
   };
+  enum class source : std::uint8_t { initial, environment, config };
   void take_launcher();
-  void set(std::size_t index, std::string value, const char* origin);
+  void set(std::size_t index, std::string value, source from);
   std::array<entry, static_cast<std::size_t>(knob::count_)> values_;
+  std::array<source, static_cast<std::size_t>(knob::count_)> sources_{};
   std::function<std::string(const std::string&)> from_rank_0_;
   bool one_machine_ = false;
 };

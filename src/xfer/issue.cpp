@@ -255,18 +255,21 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
     o.state->epoch_bytes += o.bytes;
   }
   if (o.bytes != 0) {
-    if (is_behind_others(o)) [[unlikely]]
+    const bool behind = is_behind_others(o);
+    if (behind) [[unlikely]]
       (void)w.ctx->progress();  // a stream of operations must not fill memory where it need not
     const status s = run_protocol(w, at, o, request);
     if (o.far == nullptr) mark_stored(w.views[w.index_of(a.target)]);
     if (s != status::done) {  // posted: the last message carries the signal
-      if (is_behind_others(o)) [[unlikely]]
+      if (behind) [[unlikely]]
         w.team->rt->ops->keep_bounded();
       return s;
     }
   }
-  if (a.signal >= 0) issue_scheduled(w, a.target);
-  if (a.signal >= 0) notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
+  if (a.signal >= 0) {
+    issue_scheduled(w, a.target);
+    notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
+  }
   return status::done;
 }
 
