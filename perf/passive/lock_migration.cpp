@@ -3,6 +3,7 @@
 // then meanwhile, and makes the lock migrate each time. x: how often, in percent of the 1000.
 #include <algorithm>
 #include <cstdint>
+#include <span>
 
 #include "experiment.hpp"
 
@@ -25,12 +26,16 @@ void lock_migration(stage& on) {
     if (on.rank() != 0) once(with);
     on.world().barrier();
     double mean_us = 0;
+    const int begun = 0;  // rank 2 comes when rank 1 is at it, however they have left the barrier
     if (on.rank() == 1) {
+      if (foreign != 0) on.world().send(std::span(&begun, 1), 2, percent);
       const auto run = [&] {
         for (int i = 0; i < epochs; ++i) once(with);
       };
       mean_us = on.time_us(run) / epochs;
     } else if (on.rank() == 2 && foreign != 0) {
+      int told = 0;
+      (void)on.world().recv(std::span(&told, 1), 1, percent);
       for (int i = 0; i < foreign; ++i) {
         on.compute_us(undisturbed_us * epochs / foreign);
         mean_us += on.time_us([&] { once(with); }) / foreign;
