@@ -52,7 +52,7 @@ struct slabs {
     lines(at, count, 1, count, sign);
     lines(at, count, count, 1, sign);
   }
-  /// What a plane sends to each rank lies in a row: its columns there, one after the other.
+  /// The data of a plane for one rank are contiguous: the columns that this rank gets, one after the other.
   void pack(const value* from, value* to) const {
     for (std::size_t r = 0; r < static_cast<std::size_t>(team.size()); ++r)
       for (std::size_t c = 0; c < planes; ++c)

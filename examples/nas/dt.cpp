@@ -95,7 +95,7 @@ int power_mod(int a, int n, int m) {
   return product(rest, a);
 }
 
-/// What source `id` sends: as many samples as the benchmark says, plus or minus the deviation.
+/// The message of source `id` has as many samples as the benchmark says, plus or minus the deviation.
 Values source(const Problem& p, int id) {
   const std::uint64_t product = static_cast<std::uint64_t>(2 * id + 1) * 314159265;
   const int seed = static_cast<int>(1 / (static_cast<double>(product) * 0x1p-46)) * 'S';

@@ -12,8 +12,8 @@
 
 namespace nas {
 
-/// Slots are places for incoming data, the same at all ranks. What is sent to a slot answers what was received in one:
-/// a rank sends for the next time only after it has received this time's data from the same partner. So a rank is at
+/// A slot is a place for incoming data; all ranks have the same slots. A rank answers data that it has received: it
+/// sends for the next time only after it has received this time's data from the same partner. So a rank is at
 /// most one time ahead, and two buffers for each slot, used in turn, are enough.
 class Exchange {
  public:
@@ -78,8 +78,8 @@ class Exchange {
       window_->put_signal(data, layout, partner, s.at[s.sent % 2], placed, signal_of(slot, s.sent));
     }
   }
-  /// Waits for what was expected, in `parts` parts; it stays until the next receive in this slot but one. What was sent
-  /// to `partner` before may be changed afterwards.
+  /// Waits for the partner's data, which come in `parts` parts. They stay until the next receive in this slot but one.
+  /// Afterwards buffers that were sent to `partner` may be changed.
   [[nodiscard]] const double* receive(int slot, int partner, unsigned parts = 1) {
     Slot& s = slots_[index(slot)];
     ++s.sent;

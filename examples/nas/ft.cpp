@@ -107,7 +107,7 @@ class Solver {
     }
     return space;
   }
-  /// What a step multiplies each wave by: [y][x][z].
+  /// Factor of each wave in a time step: [y][x][z].
   [[nodiscard]] std::vector<double> decays() const {
     const auto square = [](std::size_t i, std::size_t n) {
       const double k = static_cast<double>((i + n / 2) % n) - static_cast<double>(n / 2);

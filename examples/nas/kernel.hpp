@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the NAS kernels share: options, classes, time spent computing and waiting, the report.
+/// Shared by the NAS kernels: options, classes, time spent computing and waiting, the report.
 #pragma once
 
 #include <algorithm>

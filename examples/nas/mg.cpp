@@ -285,7 +285,7 @@ class Solver {
     }
   }
 
-  /// u of this level += u of the level below, interpolated; borders, too.
+  /// Adds the interpolated u of the level below to u of this level, borders included.
   void interpolate_to(int level) {
     const Box& coarse = u_[index(level - 1)];
     Box& fine = u_[index(level)];

@@ -27,7 +27,7 @@ class Random {
   }
 
  private:
-  static constexpr std::uint64_t mask = (std::uint64_t{1} << 46) - 1;  // products lose what is above 2^64, too
+  static constexpr std::uint64_t mask = (std::uint64_t{1} << 46) - 1;  // products wrap at 2^64
 
   std::uint64_t state_;
 };
