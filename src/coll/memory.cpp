@@ -173,7 +173,7 @@ status memory_collectives::run(const collective_call& c, std::uint64_t number, w
   }
 }
 
-// Of nothing at all there is a turn, too: who calls something else is seen.
+// A broadcast of no bytes takes a turn, too, so that a member that calls something else is seen.
 status memory_collectives::broadcast(const collective_call& c) noexcept {
   std::size_t offset = 0;
   do {

@@ -5,9 +5,8 @@
 ///   flat             everyone: data into its slot, publish the turn | wait for all | combine what is in the slots
 ///   direct           the same, but each combines its part of the vector alone | publish | copy the parts together
 ///   in windows       large vectors whose operands all lie in segments: where mine are, publish | wait for all |
-///   combine
-///                    my part from everyone's memory into mine, publish | copy each one's part as it comes, publish |
-///                    wait for all, who may still be reading: no slot, no second copy
+///                    combine my part from all memories, publish | copy each one's part as it comes, publish |
+///                    wait for all members, which may still be reading: no slot, no second copy
 ///   release-gather   broadcast: the root's slot, published; reduce: everyone's slot, the root combines
 ///
 /// A turn is a store into one's own line. The flag of a turn says, too, that its owner has left all turns before: a
@@ -42,8 +41,8 @@ class memory_collectives {
   /// member says that it has failed, whatever this one waits for.
   status run(const collective_call& call, std::uint64_t number, way how, const std::atomic<bool>& told) noexcept;
 
-  /// It has failed here, or was refused: who waits for this member in it must not take its next flag for the one of
-  /// this collective.
+  /// It has failed here, or was refused: members that wait for this one must not take its next flag for that of this
+  /// collective.
   void mark_failed(std::uint64_t number, status why) noexcept;
   /// After bad_argument or bad_size, behind what this member has called: its bytes, and what the other one has called.
   [[nodiscard]] std::string mismatch() const;
@@ -93,8 +92,8 @@ class memory_collectives {
   std::uint64_t call_ = 0;  ///< digest
   std::size_t failures_ = 0;
   const std::atomic<bool>* told_ = nullptr;
-  int other_ = -1;      ///< who called something else
-  int failed_at_ = -1;  ///< who has failed in it
+  int other_ = -1;      ///< member that has called something else
+  int failed_at_ = -1;  ///< member in which it has failed
 };
 
 }  // namespace rma::detail::coll

@@ -238,7 +238,7 @@ void running::went_on() noexcept {
   if (open_ == 0 && !working) run(turn_bytes);
 }
 
-// ---- puts: a header says where the bytes behind it belong; who waits for the signal posts for both
+// ---- puts: a header says where the bytes behind it belong; the member that waits for the signal posts for both
 // --------------------
 
 void running::put(const Schedule::Step& s) noexcept {

@@ -234,7 +234,7 @@ std::string team_state::place_of(std::uint64_t turn) const {
   return fmt::format("member {} called {} at {}", team_.rank, text_of_signature(c.signature), text_of_place(c.where));
 }
 
-// The other one answers as soon as it makes progress; who computes for long keeps nobody waiting.
+// The other member answers as soon as it makes progress; one that computes for long is waited for only so long.
 void team_state::wait_for_place(std::uint64_t turn) noexcept {
   constexpr std::int64_t patience_ns = 1'000'000'000;
   const auto known = [&]() noexcept {

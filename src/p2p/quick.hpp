@@ -25,7 +25,7 @@ inline constexpr std::size_t short_message_max = shm::line_payload_max - sizeof(
 inline constexpr std::uint32_t short_message_units = unexpected_messages::units_of(short_message_max);
 static_assert(unexpected_messages::units_of(0) == short_message_units);
 
-/// The progress lock, for who may leave it out when no other thread can be inside.
+/// The progress lock, which is left out when no other thread can be inside.
 class quick_turn {
  public:
   explicit quick_turn(context& ctx) noexcept : lock_(ctx.several_threads() ? &ctx.lock() : nullptr) {
