@@ -48,7 +48,7 @@ void messenger::fail_all_of(peer& p) noexcept {
   }
 }
 
-void messenger::look_at_peers() noexcept {
+unsigned messenger::look_at_peers() noexcept {
   std::vector<peer*> gone;
   bool may_say_more = false;
   for (const auto& [rank, p] : peers_) {
@@ -61,6 +61,7 @@ void messenger::look_at_peers() noexcept {
   }
   for (peer* const p : gone) fail_all_of(*p);
   if (may_say_more) await_last_words();
+  return static_cast<unsigned>(gone.size());
 }
 
 /// What a rank sent before it left may still be in this node's rings, which are read until the next round, or in a
@@ -82,6 +83,6 @@ void messenger::await_last_words() noexcept {
   ctx_.on_duty(this, true);
 }
 
-void messenger::on_news(void* self) noexcept { static_cast<messenger*>(self)->look_at_peers(); }
+void messenger::on_news(void* self) noexcept { (void)static_cast<messenger*>(self)->look_at_peers(); }
 
 }  // namespace rma::detail

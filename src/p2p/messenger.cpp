@@ -517,14 +517,14 @@ void messenger::busy(peer& p) noexcept {
 unsigned messenger::on_duty(void* self) noexcept {
   auto& me = *static_cast<messenger*>(self);
   if (me.look_again_ns_ != 0) me.ctx_.call_duty_at(std::exchange(me.look_again_ns_, 0));
+  unsigned done = 0;
   if (std::exchange(me.is_awaiting_, false)) [[unlikely]] {
     constexpr std::int64_t pause_ns = 1'000'000;
-    me.look_at_peers();
+    done += me.look_at_peers();
     if (me.is_awaiting_) me.ctx_.call_duty_at(me.ctx_.around().now_ns() + pause_ns);
   }
   me.post_rings();
-  unsigned done = me.poll_rings();
-  done += me.poll_ends() + me.move_on();
+  done += me.poll_rings() + me.poll_ends() + me.move_on();
   for (std::size_t i = me.busy_.size(); i-- > 0;) {  // more may become busy
     peer& p = *me.busy_[i];
     me.stream(p);

@@ -251,7 +251,7 @@ class messenger {
   void detach(message_operation& op) noexcept;
   void busy(peer& p) noexcept;
   void fail_all_of(peer& p) noexcept;
-  void look_at_peers() noexcept;
+  unsigned look_at_peers() noexcept;  ///< number of ranks found gone for good, with which everything has ended
   /// Of a rank that has left: nothing more can come from it.
   bool has_said_all(peer& p) noexcept;
   void await_last_words() noexcept;
