@@ -285,7 +285,9 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
     o.args = &a;
     o.bytes = a.bytes;
     o.choose(o.atomic() ? "device" : "fabric", "a plain operation on another node");
-    if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
+    if (has_plain_form(a.kind)) {
+      if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
+    }
     o.choose("none", "refused");
   }
   status may = check(w, a, o);
@@ -317,7 +319,9 @@ status issue(window_view& view, const operation_args& a, request_node** request)
   const bool counted = !w.attended && is_last_far(w, a);
   if (counted) {
     w.last_far_target->epoch_bytes += a.bytes;
-    if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
+    if (has_plain_form(a.kind)) {
+      if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
+    }
   }
   return issue_any(w, a, request, counted);
 }

@@ -102,6 +102,8 @@ status run_fabric_lists(window_core& w, const fabric::region_key& region, const 
 /// fabric and device for the commonest operations on window_core::last_far, at a fraction of the cost; `requested`:
 /// somebody wants a request. `not_supported`: nothing happened, and nothing is said about whether it may.
 status run_plain(window_core& w, const operation_args& a, bool requested) noexcept;
+/// False for what `run_plain` never does: its call would cost a tenth of an accumulate's instructions.
+constexpr bool has_plain_form(call kind) noexcept { return kind != call::accumulate && kind != call::get_accumulate; }
 
 /// device: the adapter's atomics, for windows whose atomicity it owns.
 status run_device(window_core& w, const fabric::region_key& region, const checked_operation& o,
