@@ -7,9 +7,9 @@
 
 #include "core/names.hpp"
 #include "rma/detail/window_ops.hpp"
+#include "window/window_core.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/protocols.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 namespace {

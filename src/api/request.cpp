@@ -11,8 +11,8 @@
 
 #include "channel/call_scope.hpp"
 #include "core/names.hpp"
+#include "window/window_core.hpp"
 #include "xfer/engine.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma {
 

@@ -12,11 +12,12 @@
 #include "sync/locking.hpp"
 #include "sync/range_news.hpp"
 #include "sync/synchronisation.hpp"
+#include "window/window_core.hpp"
 #include "window/window_memory.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/engine.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 

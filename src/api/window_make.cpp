@@ -24,9 +24,9 @@
 #include "sync/epochs.hpp"
 #include "sync/lock_hybrid.hpp"
 #include "sync/locking.hpp"
+#include "window/window_core.hpp"
 #include "window/window_memory.hpp"
 #include "xfer/engine.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 namespace {

@@ -6,8 +6,8 @@
 #include <mutex>
 
 #include "runtime/team_core.hpp"
+#include "window/window_core.hpp"
 #include "xfer/engine.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 

@@ -10,9 +10,10 @@
 #include "sync/epochs.hpp"
 #include "sync/fence.hpp"
 #include "sync/group.hpp"
+#include "window/window_core.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
-#include "xfer/window_core.hpp"
 #include "xfer/wire.hpp"
 
 namespace rma::detail {

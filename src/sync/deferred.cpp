@@ -16,6 +16,7 @@
 #include "sync/deferred.hpp"
 #include "sync/fence_news.hpp"
 #include "sync/locking.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/operation_batch.hpp"
 #include "xfer/protocols.hpp"

@@ -3,7 +3,7 @@
 /// The open epoch of a window, and what it says to the engine.
 #pragma once
 
-#include "xfer/window_core.hpp"
+#include "window/window_core.hpp"
 
 namespace rma::detail {
 

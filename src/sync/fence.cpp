@@ -13,6 +13,7 @@
 #include "sync/fence_imm_ri.hpp"
 #include "sync/fence_neighbours.hpp"
 #include "sync/fence_news.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
 

@@ -8,8 +8,8 @@
 
 #include "sync/fence_phase.hpp"
 #include "sync/rounds.hpp"
+#include "window/window_core.hpp"
 #include "xfer/sync_task.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "xfer/window_core.hpp"
+#include "window/window_core.hpp"
 
 namespace rma::detail {
 namespace {

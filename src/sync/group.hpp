@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstddef>
 
-#include "xfer/window_core.hpp"
+#include "window/window_core.hpp"
 
 namespace rma::detail {
 

@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "rma/epoch.hpp"
-#include "xfer/window_core.hpp"
+#include "window/window_core.hpp"
 
 namespace rma::detail {
 

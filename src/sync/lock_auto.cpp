@@ -8,6 +8,7 @@
 #include "sync/lock_hybrid.hpp"
 #include "sync/lock_network.hpp"
 #include "sync/lock_two_sided.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/remote.hpp"
 
 namespace rma::detail {

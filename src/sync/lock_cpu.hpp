@@ -41,7 +41,7 @@
 #include <vector>
 
 #include "rma/epoch.hpp"
-#include "xfer/window_core.hpp"
+#include "window/window_core.hpp"
 
 namespace rma::detail {
 

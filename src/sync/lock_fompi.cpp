@@ -9,8 +9,8 @@
 #include "sync/lock_attempt.hpp"
 #include "sync/locking.hpp"
 #include "sync/remote_word.hpp"
+#include "window/window_core.hpp"
 #include "xfer/entry_scope.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 namespace {

@@ -9,6 +9,7 @@
 #include "sync/lock_auto.hpp"
 #include "sync/lock_hybrid.hpp"
 #include "sync/locking.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/message_maker.hpp"
 

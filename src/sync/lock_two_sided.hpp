@@ -16,7 +16,7 @@
 
 #include <memory>
 
-#include "xfer/window_core.hpp"
+#include "window/window_core.hpp"
 
 namespace rma::detail {
 

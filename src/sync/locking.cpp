@@ -14,6 +14,7 @@
 #include "sync/lock_hybrid.hpp"
 #include "sync/lock_network.hpp"
 #include "sync/lock_two_sided.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
 
 namespace rma::detail {

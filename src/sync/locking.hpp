@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "xfer/window_core.hpp"
+#include "window/window_core.hpp"
 
 namespace rma::detail {
 

@@ -9,6 +9,7 @@
 #include "sync/epochs.hpp"
 #include "sync/lock_agent.hpp"
 #include "sync/locking.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
 #include "xfer/wire.hpp"

@@ -5,9 +5,9 @@
 #include <mutex>
 
 #include "rma/detail/window_ops.hpp"
+#include "window/window_core.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 namespace {

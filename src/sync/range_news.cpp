@@ -4,7 +4,7 @@
 #include <mutex>
 #include <utility>
 
-#include "xfer/window_core.hpp"
+#include "window/window_core.hpp"
 
 namespace rma::detail {
 namespace {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "window/window_core.hpp"
 #include "xfer/engine.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 namespace {

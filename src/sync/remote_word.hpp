@@ -7,7 +7,7 @@
 #include <cstdint>
 
 #include "sync/lock_network.hpp"
-#include "xfer/window_core.hpp"
+#include "window/window_core.hpp"
 
 namespace rma::detail {
 

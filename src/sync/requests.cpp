@@ -13,6 +13,7 @@
 #include "sync/fence.hpp"
 #include "sync/lock_attempt.hpp"
 #include "sync/locking.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
 

@@ -7,7 +7,7 @@
 #include "sync/fence_news.hpp"
 #include "sync/lock_agent.hpp"
 #include "sync/range_news.hpp"
-#include "xfer/window_core.hpp"
+#include "window/window_core.hpp"
 
 namespace rma::detail {
 

@@ -11,9 +11,9 @@
 
 #include "rma/detail/word_ops.hpp"
 #include "sync/group.hpp"
+#include "window/window_core.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/protocols.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 namespace {

@@ -7,7 +7,7 @@
 #include "core/memory_access.hpp"
 #include "fabric/shm/board.hpp"
 #include "fabric/shm/promote.hpp"
-#include "xfer/window_core.hpp"
+#include "window/window_core.hpp"
 
 namespace rma::detail {
 

@@ -13,6 +13,7 @@
 #include <mutex>
 
 #include "datatype/copy.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/remote.hpp"

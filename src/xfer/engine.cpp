@@ -8,11 +8,12 @@
 #include "channel/call_scope.hpp"
 #include "core/assert.hpp"
 #include "datatype/copy.hpp"
+#include "window/window_core.hpp"
 #include "xfer/bulk_streams.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/operation_batch.hpp"
 #include "xfer/protocols.hpp"
-#include "xfer/window_core.hpp"
 #include "xfer/wire.hpp"
 
 namespace rma::detail {

@@ -8,8 +8,8 @@
 
 #include "core/assert.hpp"
 #include "core/names.hpp"
+#include "window/window_core.hpp"
 #include "xfer/protocols.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 

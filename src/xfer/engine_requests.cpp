@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "channel/call_scope.hpp"
+#include "window/window_core.hpp"
 #include "xfer/bulk_streams.hpp"
 #include "xfer/entry_scope.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 

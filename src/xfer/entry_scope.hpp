@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <string>
 
+#include "window/window_core.hpp"
 #include "xfer/protocols.hpp"
-#include "xfer/window_core.hpp"
 
 namespace rma::detail {
 

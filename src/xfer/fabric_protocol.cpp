@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "datatype/copy.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/remote.hpp"

@@ -14,6 +14,7 @@
 #include "core/memory_access.hpp"
 #include "datatype/copy.hpp"
 #include "rma/detail/window_ops.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/copy_trial.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/message_maker.hpp"

@@ -8,7 +8,7 @@
 
 #include "core/memory_access.hpp"
 #include "datatype/rows.hpp"
-#include "xfer/attached_ranges.hpp"
+#include "window/attached_ranges.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/wire.hpp"
 

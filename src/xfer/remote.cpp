@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "xfer/window_core.hpp"
+#include "window/window_core.hpp"
 
 namespace rma::detail {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "core/names.hpp"
 #include "rma/detail/aggregate_ops.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/operation_batch.hpp"

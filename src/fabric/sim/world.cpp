@@ -19,8 +19,8 @@ namespace {
 
 /// Sleeps that end by time alone, until a rank counts as stuck. The longest wait of the library for a time of its own,
 /// that of a runtime which goes, takes 20 sleeps. Who sleeps for short times each has to have looked for deaths, too,
-/// which is done every 100 ms, and to have waited as long as the library ever waits for news of others: 1 s for the place
-/// of a call of another member (coll/team_state.cpp), 300 ms for the last messages of a rank that left
+/// which is done every 100 ms, and to have waited as long as the library ever waits for news of others: 1 s for the
+/// place of a call of another member (coll/team_state.cpp), 300 ms for the last messages of a rank that left
 /// (p2p/departures.cpp).
 constexpr unsigned fruitless_max = 25;
 constexpr time_ps fruitless_time_ps = 1'250'000'000'000;

@@ -2,6 +2,7 @@
 /// \file
 /// Protocol "fabric": the network's own write and read (src/xfer/fabric_protocol.cpp); between processes of a node the
 /// kernel's copy.
+#include "xfer/complete.hpp"
 #include "xfer/copy_trial.hpp"
 #include "xfer/protocol/protocol.hpp"
 

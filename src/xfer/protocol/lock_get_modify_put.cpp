@@ -18,6 +18,7 @@
 
 #include "datatype/copy.hpp"
 #include "rma/detail/window_ops.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/protocol/protocol.hpp"
 #include "xfer/remote.hpp"

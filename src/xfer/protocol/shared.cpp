@@ -2,6 +2,7 @@
 /// \file
 /// Protocol "shared": a large copy between private memory of two processes, of which each makes a half
 /// (src/xfer/shared_protocol.cpp).
+#include "xfer/complete.hpp"
 #include "xfer/copy_trial.hpp"
 #include "xfer/protocol/protocol.hpp"
 #include "xfer/wire.hpp"

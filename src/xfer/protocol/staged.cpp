@@ -2,6 +2,7 @@
 /// \file
 /// Protocol "staged": a large copy between private memory of two processes through slots that both reach
 /// (src/xfer/staged_protocol.cpp).
+#include "xfer/complete.hpp"
 #include "xfer/copy_trial.hpp"
 #include "xfer/protocol/protocol.hpp"
 #include "xfer/wire.hpp"

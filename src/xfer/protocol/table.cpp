@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "xfer/complete.hpp"
 #include "xfer/copy_trial.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/protocol/rows.hpp"

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "window/window_core.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+namespace rma::detail {
+
+far_target& window_core::find_far_target(int target) {
+  auto& found = far_targets[target];
+  if (found == nullptr) {
+    found = std::make_unique<far_target>();
+    if (manager_first) found->experience.place = lock_place::cpu;
+  }
+  last_far = target;
+  last_far_target = found.get();
+  return *found;
+}
+
+std::uint8_t window_core::held(int target) const noexcept {
+  if (!is_far(target)) return views[index_of(target)].held;
+  if (target == last_far) return last_far_target->held;
+  const auto at = far_targets.find(target);
+  return at == far_targets.end() ? std::uint8_t{0} : at->second->held;
+}
+
+void note_dirty(window_core& w, int target, target_state& state) noexcept {
+  state.dirty = true;
+  w.dirty.push_back(target);
+}
+
+window_block* window_core::block_of(int target) const noexcept {
+  if (!intranode && target != team->rank) return nullptr;
+  const int place = team->place(target);
+  return place < 0 ? nullptr : block_at(place);
+}
+
+}  // namespace rma::detail
