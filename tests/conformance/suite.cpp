@@ -136,11 +136,13 @@ struct counts {
   int passed = 0;
   int failed = 0;
   int skipped = 0;
+  std::string failures;  ///< said again at the end, where a shortened log still has them
 };
 
-void print_failed(const rma::Runtime& runtime, const options& how, const std::string& name, const std::string& text) {
-  std::printf("FAILED %s (seed %llu)\n%s  replay: %s\n", name.c_str(), static_cast<unsigned long long>(how.seed),
-              text.c_str(), replay_command(runtime, how, name, how.seed).c_str());
+std::string text_of_failure(const rma::Runtime& runtime, const options& how, const std::string& name,
+                            const std::string& text) {
+  return "FAILED " + name + " (seed " + std::to_string(how.seed) + ")\n" + text +
+         "  replay: " + replay_command(runtime, how, name, how.seed) + "\n";
 }
 
 /// Combines the ranks' verdicts; rank 0 prints.
@@ -158,7 +160,9 @@ void conclude(rma::Runtime& runtime, rma::Team& team, const options& how, const 
   total.skipped += !failed && worst == outcome::skipped ? 1 : 0;
   if (team.rank() != 0) return;
   if (failed) {
-    print_failed(runtime, how, name, text);
+    const std::string failure = text_of_failure(runtime, how, name, text);
+    std::fputs(failure.c_str(), stdout);
+    total.failures += failure;
   } else if (worst == outcome::skipped) {
     std::printf("skipped %s (%s)\n", name.c_str(), text.c_str());
   }
@@ -276,6 +280,7 @@ int run_suite(rma::Runtime& runtime, const options& how, const watchdog& guard) 
   counts total;
   for (const instance& one : cases) run_one(runtime, team, mine, one, guard, total);
   if (team.rank() == 0) {
+    std::fputs(total.failures.c_str(), stdout);
     std::printf("%d passed, %d failed, %d skipped\n", total.passed, total.failed, total.skipped);
     std::fflush(stdout);
   }
