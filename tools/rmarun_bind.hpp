@@ -5,6 +5,7 @@
 
 #include <memory>
 
+struct hwloc_obj;
 struct hwloc_topology;
 
 namespace rma::launcher {
@@ -18,8 +19,12 @@ class core_binding {
   [[nodiscard]] int cores() const noexcept { return cores_; }
   /// Binds the calling process to core `rank` modulo their number. False if that fails.
   bool bind_self(int rank) const;
+  /// The cores of one cache, or else of one memory or socket, in which that core lies: 1 ...; 0 if all cores are such a
+  /// group.
+  [[nodiscard]] int group_of(int rank) const;
 
  private:
+  [[nodiscard]] hwloc_obj* core_of(int rank) const;
   struct destroyer {
     void operator()(hwloc_topology* topology) const;
   };

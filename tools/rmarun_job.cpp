@@ -146,7 +146,9 @@ bool job::start_ranks() {
   for (int rank = 0; rank < asked_.ranks; ++rank) {
     tagged_output::ends tagged;
     if (asked_.tag_output) tagged = output_.add(rank);
-    const auto environment = environment_with(changes_for(rank));
+    auto changes = changes_for(rank);
+    changes.push_back(fmt::format("RMA_CORE_GROUP={}", binding ? binding->group_of(rank) : 0));
+    const auto environment = environment_with(changes);
     const int input = rank > 0 ? nothing.get() : typed ? typed.get() : STDIN_FILENO;
     const start_outcome outcome = start_process({.rank = rank,
                                                  .command = asked_.command,

@@ -34,8 +34,9 @@ they are killed. When a rank fails, the others are ended and rmarun exits as tha
 128 + the signal's number. Other statuses: 124 after --timeout, 127 if the program is not found, 126 if it cannot be
 executed, 2 for a mistake in the command line.)";
 
-constexpr std::array<std::string_view, 8> reserved = {"RMA_BOOT", "RMA_RANK", "RMA_SIZE",        "RMA_KEY",
-                                                      "RMA_NODE", "RMA_JOB",  "RMA_LOCAL_RANKS", "RMA_PROCESS_SETS"};
+constexpr std::array<std::string_view, 9> reserved = {"RMA_BOOT",        "RMA_RANK",         "RMA_SIZE",
+                                                      "RMA_KEY",         "RMA_NODE",         "RMA_JOB",
+                                                      "RMA_LOCAL_RANKS", "RMA_PROCESS_SETS", "RMA_CORE_GROUP"};
 
 /// CLI11 knows nothing of the program and its arguments.
 class usage_formatter : public CLI::Formatter {

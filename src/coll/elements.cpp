@@ -8,21 +8,12 @@
 #include "xfer/kernels.hpp"
 
 namespace rma::detail::coll {
-namespace {
-
-/// Of zeros with different signs the first one counts, and of what is no number.
-bool depends_on_order(operation op, element type) noexcept {
-  return (op == operation::min || op == operation::max) && (type == element::f32 || type == element::f64);
-}
-
-}  // namespace
-
 void combine_elements(const collective_call& c, void* into, const void* from, std::size_t bytes,
                       bool from_is_left) noexcept {
   const std::size_t unit = element_bytes_of(c);
   if (c.user) return c.user.apply(into, from, bytes / unit, from_is_left);
   const apply_kernel kernel = kernels_for_this_cpu().bulk[index_of(c.op)][index_of(c.type)];
-  if (!from_is_left || (commutes(c) && !depends_on_order(c.op, c.type))) return kernel(into, from, bytes / unit);
+  if (!from_is_left || (commutes(c) && !depends_on_order(c))) return kernel(into, from, bytes / unit);
   if (c.op == operation::replace) return;  // the last one stays; of no_op the first one
   if (c.op == operation::no_op) {
     std::memcpy(into, from, bytes);

@@ -21,6 +21,10 @@ namespace rma::detail::coll {
       c.type == element::f32 || c.type == element::f64 || c.type == element::c32 || c.type == element::c64;
   return c.combines && !c.user && floating && (c.op == operation::sum || c.op == operation::prod);
 }
+/// Of zeros with different signs the first one counts, and of what is no number.
+[[nodiscard]] inline bool depends_on_order(const collective_call& c) noexcept {
+  return (c.op == operation::min || c.op == operation::max) && (c.type == element::f32 || c.type == element::f64);
+}
 /// into = into op from, or from op into.
 void combine_elements(const collective_call& c, void* into, const void* from, std::size_t bytes,
                       bool from_is_left) noexcept;

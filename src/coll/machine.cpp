@@ -31,6 +31,13 @@ constexpr std::pair<call, knob> settings_of_calls[] = {
     {call::alltoall, knob::coll_alltoall},
 };
 
+memory_collectives::way memory_way_of(std::string_view name) noexcept {
+  using way = memory_collectives::way;
+  if (name == "flat" || name == "release-gather") return way::flat;
+  if (name == "direct") return way::direct;
+  return name == "tree" ? way::tree : way::automatic;
+}
+
 }  // namespace
 
 machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messages) {
@@ -38,8 +45,7 @@ machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messa
     const std::string& name = ctx.config().text(setting);
     forced_[static_cast<std::size_t>(what)] = find_algorithm(what, name);  // null: auto, or in memory
     memory_[static_cast<std::size_t>(what)] = forced_[static_cast<std::size_t>(what)] == nullptr;
-    if (what == call::allreduce && name == "flat") memory_way_ = memory_collectives::way::flat;
-    if (what == call::allreduce && name == "direct") memory_way_ = memory_collectives::way::direct;
+    memory_ways_[static_cast<std::size_t>(what)] = memory_way_of(name);
   }
   reproducible_ = ctx.config().on(knob::coll_reproducible);
   const std::string& progress = ctx.config().text(knob::nbc_progress);

@@ -39,7 +39,7 @@ class machine {
   /// Blocking calls of teams that share memory use it, and how.
   [[nodiscard]] bool memory_allowed(call what) const noexcept { return memory_[static_cast<std::size_t>(what)]; }
   [[nodiscard]] memory_collectives::way memory_way(call what) const noexcept {
-    return what == call::allreduce ? memory_way_ : memory_collectives::way::automatic;
+    return memory_ways_[static_cast<std::size_t>(what)];
   }
   /// Combined by one tree, whatever the algorithm.
   [[nodiscard]] bool reproducible() const noexcept { return reproducible_; }
@@ -82,7 +82,7 @@ class machine {
   bool reproducible_ = false;
   start_progress progress_of_start_ = start_progress::none;  ///< thread: nothing either, a progress thread looks
   std::array<bool, call_count> memory_{};
-  memory_collectives::way memory_way_ = memory_collectives::way::automatic;
+  std::array<memory_collectives::way, call_count> memory_ways_{};
 };
 
 }  // namespace rma::detail::coll

@@ -8,9 +8,8 @@
 #include <cstring>
 #include <iterator>
 
-#include "coll/elements.hpp"
+#include "coll/memory_operands.hpp"
 #include "coll/signature.hpp"
-#include "datatype/copy.hpp"
 #include "runtime/team_core.hpp"
 
 namespace rma::detail::coll {
@@ -18,51 +17,14 @@ namespace {
 
 constexpr std::size_t window_bytes_min = 32768;  ///< from here on, to learn where operands are costs little
 constexpr std::size_t flat_bytes_max = 2048;     ///< combining everything everywhere costs less than another turn
+constexpr int tree_members_min = 8;              ///< of several groups of cores
 
-constexpr unsigned digest_bits = 22;
 constexpr unsigned number_shift = 44;
-constexpr std::uint64_t one_turn = std::uint64_t{1} << digest_bits;
 
 std::uint64_t digest_of(std::int32_t signature, std::size_t bytes) noexcept {
   const std::uint64_t x =
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(signature)) << 32 ^ bytes) * 0x9e3779b97f4a7c15ULL;
   return x >> (64 - digest_bits);
-}
-
-/// Bytes [offset, offset + bytes) of what a layout, or none, says.
-void load(std::byte* into, const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
-  if (bytes == 0) return;
-  if (c.in_shape.one != nullptr) {
-    pack(into, c.in, *c.in_shape.one, offset, bytes);
-  } else {
-    std::memcpy(into, static_cast<const std::byte*>(c.in) + offset, bytes);
-  }
-}
-void store(const collective_call& c, const std::byte* from, std::size_t offset, std::size_t bytes) noexcept {
-  if (bytes == 0) return;
-  if (c.out_shape.one != nullptr) {
-    unpack(c.out, from, *c.out_shape.one, offset, bytes);
-  } else {
-    std::memcpy(static_cast<std::byte*>(c.out) + offset, from, bytes);
-  }
-}
-
-/// Operands [first, last): the largest power of two of them, then the rest, each in the same way.
-template <class Operand>
-void combine_operands(const collective_call& c, const Operand& operand, int first, int last, std::size_t bytes,
-                      std::byte* into, std::byte* spare, std::size_t spare_bytes) noexcept {
-  if (last - first == 1) {
-    std::memcpy(into, operand(first), bytes);
-    return;
-  }
-  const int left = static_cast<int>(std::bit_floor(static_cast<unsigned>(last - first - 1)));
-  combine_operands(c, operand, first, first + left, bytes, into, spare, spare_bytes);
-  if (last - first - left == 1) {
-    combine_elements(c, into, operand(first + left), bytes, false);
-    return;
-  }
-  combine_operands(c, operand, first + left, last, bytes, spare, spare + spare_bytes, spare_bytes);
-  combine_elements(c, into, spare, bytes, false);
 }
 
 }  // namespace
@@ -71,6 +33,7 @@ memory_collectives::memory_collectives(team_core& team)
     : team_(team), slot_bytes_(memory_lines::slot_bytes(team.size)) {
   for (int r = 0; r < team.size; ++r) lines_.push_back(team.memory_lines_of(r));
   spare_.resize(slot_bytes_ * static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(team.size)) + 1));
+  make_groups();
 }
 
 void memory_collectives::begin(const collective_call& c, std::uint64_t number) noexcept {
@@ -167,56 +130,82 @@ status memory_collectives::run(const collective_call& c, std::uint64_t number, w
   other_ = failed_at_ = -1;
   begin(c, number);
   switch (c.what) {
-    case collective::broadcast: return broadcast(c);
-    case collective::reduce: return reduce(c);
+    case collective::broadcast: return broadcast(c, how);
+    case collective::reduce: return reduce(c, how);
     default: return allreduce(c, how);
   }
 }
 
+bool memory_collectives::by_tree(const collective_call& c, std::size_t bytes, way how) const noexcept {
+  const bool wanted = how == way::tree ||
+                      (how == way::automatic && by_cores_ && team_.size >= tree_members_min && bytes <= flat_bytes_max);
+  return wanted && tree_fits(c);
+}
+
 // A broadcast of no bytes takes a turn, too, so that a member that calls something else is seen.
-status memory_collectives::broadcast(const collective_call& c) noexcept {
+status memory_collectives::broadcast(const collective_call& c, way how) noexcept {
+  if (c.bytes >= window_bytes_min && how == way::automatic) {
+    bool in_segment = false;
+    if (const status s = broadcast_from_window(c, in_segment); s != status::done || in_segment) return s;
+  }
   std::size_t offset = 0;
   do {
     const std::size_t bytes = std::min(slot_bytes_, c.bytes - offset);
-    if (team_.rank == c.root) {
-      if (const status s = next_slot(); s != status::done) return s;
-      load(slot(c.root), c, offset, bytes);
-      publish();
-    } else {
-      slot_ ^= 1;
-      turn_ += one_turn;
-      show();
-      if (const status s = wait_for(c.root, turn_); s != status::done) return s;
-      store(c, slot(c.root), offset, bytes);
-    }
+    const status s = by_tree(c, bytes, how) ? broadcast_by_tree(c, offset, bytes) : broadcast_flat(c, offset, bytes);
+    if (s != status::done) return s;
     offset += bytes;
   } while (offset < c.bytes);
   return status::done;
 }
 
-status memory_collectives::reduce(const collective_call& c) noexcept {
+status memory_collectives::broadcast_flat(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
+  if (team_.rank == c.root) {
+    if (const status s = next_slot(); s != status::done) return s;
+    load_operand(slot(c.root), c, offset, bytes);
+    publish();
+    return status::done;
+  }
+  slot_ ^= 1;
+  turn_ += one_turn;
+  show();
+  if (const status s = wait_for(c.root, turn_); s != status::done) return s;
+  store_result(c, slot(c.root), offset, bytes);
+  return status::done;
+}
+
+status memory_collectives::reduce(const collective_call& c, way how) noexcept {
+  if (c.bytes >= window_bytes_min && how == way::automatic) {
+    bool all_in_segments = false;
+    if (const status s = share_operands(c, all_in_segments); s != status::done) return s;
+    if (all_in_segments) return reduce_in_windows(c);
+  }
   std::size_t offset = 0;
   const std::size_t unit = element_bytes_of(c);
   const std::size_t most = slot_bytes_ / unit * unit;
   do {
     const std::size_t bytes = std::min(most, c.bytes - offset);
-    if (const status s = next_slot(); s != status::done) return s;
-    load(slot(team_.rank), c, offset, bytes);
-    publish();
-    if (team_.rank == c.root) {
-      if (const status s = wait_for_all(turn_); s != status::done) return s;
-      combine_slots(c, 0, bytes, spare_.data());
-      store(c, spare_.data(), offset, bytes);
-    }
+    const status s = by_tree(c, bytes, how) ? reduce_by_tree(c, offset, bytes) : reduce_flat(c, offset, bytes);
+    if (s != status::done) return s;
     offset += bytes;
   } while (offset < c.bytes);
+  return status::done;
+}
+
+status memory_collectives::reduce_flat(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
+  if (const status s = next_slot(); s != status::done) return s;
+  load_operand(slot(team_.rank), c, offset, bytes);
+  publish();
+  if (team_.rank != c.root) return status::done;
+  if (const status s = wait_for_all(turn_); s != status::done) return s;
+  combine_slots(c, 0, bytes, spare_.data());
+  store_result(c, spare_.data(), offset, bytes);
   return status::done;
 }
 
 status memory_collectives::allreduce(const collective_call& c, way how) noexcept {
   const std::size_t unit = element_bytes_of(c);
   const std::size_t most = slot_bytes_ / unit * unit;
-  if (c.bytes >= window_bytes_min && how != way::flat && !c.in_shape.given() && !c.out_shape.given()) {
+  if (c.bytes >= window_bytes_min && (how == way::automatic || how == way::direct)) {
     bool all_in_segments = false;
     if (const status s = share_operands(c, all_in_segments); s != status::done) return s;
     if (all_in_segments) return allreduce_in_windows(c);
@@ -225,7 +214,9 @@ status memory_collectives::allreduce(const collective_call& c, way how) noexcept
   do {
     const std::size_t bytes = std::min(most, c.bytes - offset);
     const bool flat = how == way::flat || (how == way::automatic && bytes <= flat_bytes_max);
-    const status s = flat ? allreduce_flat(c, offset, bytes) : allreduce_direct(c, offset, bytes);
+    const status s = by_tree(c, bytes, how) ? allreduce_by_tree(c, offset, bytes)
+                     : flat                 ? allreduce_flat(c, offset, bytes)
+                                            : allreduce_direct(c, offset, bytes);
     if (s != status::done) return s;
     offset += bytes;
   } while (offset < c.bytes);
@@ -234,22 +225,22 @@ status memory_collectives::allreduce(const collective_call& c, way how) noexcept
 
 status memory_collectives::allreduce_flat(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
   if (const status s = next_slot(); s != status::done) return s;
-  load(slot(team_.rank), c, offset, bytes);
+  load_operand(slot(team_.rank), c, offset, bytes);
   publish();
   if (const status s = wait_for_all(turn_); s != status::done) return s;
   const bool plain = c.out_shape.one == nullptr;
   std::byte* const into = plain ? static_cast<std::byte*>(c.out) + offset : spare_.data();
   combine_slots(c, 0, bytes, into);
-  if (!plain) store(c, into, offset, bytes);
+  if (!plain) store_result(c, into, offset, bytes);
   return status::done;
 }
 
 status memory_collectives::allreduce_direct(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
   const std::size_t unit = element_bytes_of(c);
-  const std::size_t members = static_cast<std::size_t>(team_.size);
+  const auto members = static_cast<std::size_t>(team_.size);
   const auto begin_of = [&](std::size_t r) { return bytes / unit * r / members * unit; };
   if (const status s = next_slot(); s != status::done) return s;
-  load(slot(team_.rank), c, offset, bytes);
+  load_operand(slot(team_.rank), c, offset, bytes);
   publish();
   if (const status s = wait_for_all(turn_); s != status::done) return s;
   const auto me = static_cast<std::size_t>(team_.rank);
@@ -263,12 +254,13 @@ status memory_collectives::allreduce_direct(const collective_call& c, std::size_
       if (const status s = wait_for(static_cast<int>(r), turn_); s != status::done) return s;
     }
     const std::size_t from = begin_of(r);
-    if (c.out_shape.one == nullptr) store(c, slot(static_cast<int>(r)) + from, offset + from, begin_of(r + 1) - from);
+    if (c.out_shape.one == nullptr)
+      store_result(c, slot(static_cast<int>(r)) + from, offset + from, begin_of(r + 1) - from);
     if (c.out_shape.one != nullptr)
       std::memcpy(spare_.data() + from, slot(static_cast<int>(r)) + from, begin_of(r + 1) - from);
   }
   seen_ = turn_;
-  if (c.out_shape.one != nullptr) store(c, spare_.data(), offset, bytes);
+  if (c.out_shape.one != nullptr) store_result(c, spare_.data(), offset, bytes);
   return status::done;
 }
 
@@ -277,58 +269,6 @@ void memory_collectives::combine_slots(const collective_call& c, std::size_t off
   if (bytes == 0) return;
   const auto operand = [&](int r) noexcept { return slot(r) + offset; };
   combine_operands(c, operand, 0, team_.size, bytes, into, spare_.data() + slot_bytes_, slot_bytes_);
-}
-
-std::byte* memory_collectives::segment_of(int member) const noexcept {
-  return team_.rt->board->segment(static_cast<std::size_t>(team_.place(member)));
-}
-
-status memory_collectives::share_operands(const collective_call& c, bool& all_in_segments) noexcept {
-  const auto place_of = [&](const void* at) noexcept -> std::uint64_t {
-    const auto offset = reinterpret_cast<std::uintptr_t>(at) - reinterpret_cast<std::uintptr_t>(segment_of(team_.rank));
-    const std::size_t most = team_.rt->board->segment_bytes();
-    return offset <= most && c.bytes <= most - offset ? offset + 1 : 0;
-  };
-  memory_lines& mine = *lines_[static_cast<std::size_t>(team_.rank)];
-  mine.input_at.store(place_of(c.in), std::memory_order_relaxed);
-  mine.output_at.store(place_of(c.out), std::memory_order_relaxed);
-  turn_ += one_turn;
-  show();
-  if (const status s = wait_for_all(turn_); s != status::done) return s;
-  all_in_segments = std::all_of(lines_.begin(), lines_.end(), [](const memory_lines* each) {
-    return each->input_at.load(std::memory_order_relaxed) != 0 && each->output_at.load(std::memory_order_relaxed) != 0;
-  });
-  return status::done;
-}
-
-status memory_collectives::allreduce_in_windows(const collective_call& c) noexcept {
-  const std::size_t unit = element_bytes_of(c);
-  const auto members = static_cast<std::size_t>(team_.size);
-  const auto begin_of = [&](std::size_t r) { return c.bytes / unit * r / members * unit; };
-  const auto me = static_cast<std::size_t>(team_.rank);
-  auto* const out = static_cast<std::byte*>(c.out);
-  const std::size_t most = slot_bytes_ / unit * unit;
-  for (std::size_t at = begin_of(me), end = begin_of(me + 1); at < end; at += most) {
-    const std::size_t bytes = std::min(most, end - at);
-    const auto operand = [&](int r) noexcept {
-      return segment_of(r) + lines_[static_cast<std::size_t>(r)]->input_at.load(std::memory_order_relaxed) - 1 + at;
-    };
-    std::byte* const into = c.in == c.out ? spare_.data() : out + at;  // in place, it is an operand, too
-    combine_operands(c, operand, 0, team_.size, bytes, into, spare_.data() + slot_bytes_, slot_bytes_);
-    if (c.in == c.out) std::memcpy(out + at, into, bytes);
-  }
-  turn_ += one_turn;
-  show();
-  for (std::size_t i = 1; i < members; ++i) {
-    const std::size_t r = (me + i) % members;
-    if (const status s = wait_for(static_cast<int>(r), turn_); s != status::done) return s;
-    const std::byte* const from =
-        segment_of(static_cast<int>(r)) + lines_[r]->output_at.load(std::memory_order_relaxed) - 1;
-    std::memcpy(out + begin_of(r), from + begin_of(r), begin_of(r + 1) - begin_of(r));
-  }
-  turn_ += one_turn;
-  show();
-  return wait_for_all(turn_);
 }
 
 std::string memory_collectives::mismatch() const {

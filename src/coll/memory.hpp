@@ -7,7 +7,11 @@
 ///   in windows       large vectors whose operands all lie in segments: where mine are, publish | wait for all |
 ///                    combine my part from all memories, publish | copy each one's part as it comes, publish |
 ///                    wait for all members, which may still be reading: no slot, no second copy
+///   in windows       broadcast: copies from where the root's vector is; reduce: each combines its part where the root
+///                    wants it
 ///   release-gather   broadcast: the root's slot, published; reduce: everyone's slot, the root combines
+///   tree             members | leaders of groups | root: each group's operands into its leader's slot, those of the
+///                    leaders at the root; the result from the root's slot to the leaders', and from there to members
 ///
 /// A turn is a store into one's own line. The flag of a turn says, too, that its owner has left all turns before: a
 /// slot is written again when everybody has been seen behind its last use, which mostly is known already. Turns begin
@@ -31,9 +35,14 @@ struct team_core;
 
 namespace rma::detail::coll {
 
+/// A turn of a flag is so much; below it is the digest of the call.
+inline constexpr unsigned digest_bits = 22;
+inline constexpr std::uint64_t one_turn = std::uint64_t{1} << digest_bits;
+
 class memory_collectives {
  public:
-  enum class way : std::uint8_t { automatic, flat, direct };
+  /// `flat` is release-gather of broadcast and reduce, too.
+  enum class way : std::uint8_t { automatic, flat, direct, tree };
 
   explicit memory_collectives(team_core& team);
 
@@ -52,16 +61,44 @@ class memory_collectives {
   [[nodiscard]] int member_in(std::uint64_t number) noexcept;
 
  private:
-  status broadcast(const collective_call& c) noexcept;
-  status reduce(const collective_call& c) noexcept;
+  status broadcast(const collective_call& c, way how) noexcept;
+  status reduce(const collective_call& c, way how) noexcept;
   status allreduce(const collective_call& c, way how) noexcept;
+  // A chunk of at most a slot.
+  status broadcast_flat(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept;
+  status reduce_flat(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept;
   status allreduce_flat(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept;
   status allreduce_direct(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept;
+  status broadcast_by_tree(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept;
+  status reduce_by_tree(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept;
+  status allreduce_by_tree(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept;
 
+  // In windows.
   status allreduce_in_windows(const collective_call& c) noexcept;
-  /// Tells where the operands are, and learns whether all members' lie in segments.
+  status reduce_in_windows(const collective_call& c) noexcept;
+  /// It is over if the root's vector lies in a segment.
+  status broadcast_from_window(const collective_call& c, bool& in_segment) noexcept;
+  /// Tells where the operands are, in a turn.
+  status tell_operands(const collective_call& c) noexcept;
+  /// The same, and learns whether all members' lie in segments.
   status share_operands(const collective_call& c, bool& all_in_segments) noexcept;
+  void combine_own_part(const collective_call& c, std::byte* result, const std::byte* operand_there) noexcept;
+  [[nodiscard]] std::size_t begin_of_part(const collective_call& c, int member) const noexcept;
   [[nodiscard]] std::byte* segment_of(int member) const noexcept;
+  [[nodiscard]] const std::byte* input_of(int member) const noexcept;
+  [[nodiscard]] std::byte* output_of(int member) const noexcept;
+
+  // By a tree of two levels.
+  void make_groups();
+  [[nodiscard]] bool by_tree(const collective_call& c, std::size_t bytes, way how) const noexcept;
+  /// Its bits are those of the one tree, or any tree gives them.
+  [[nodiscard]] bool tree_fits(const collective_call& c) const noexcept;
+  status combine_in_group(const collective_call& c, std::size_t bytes) noexcept;
+  status combine_groups(const collective_call& c, std::size_t bytes, std::byte* into) noexcept;
+  status pass_down(int root, std::size_t bytes) noexcept;
+  [[nodiscard]] bool shares_group(int member) const noexcept;
+  /// The member whose slot this one takes the root's data from.
+  [[nodiscard]] int giver_of(int root) const noexcept;
 
   void begin(const collective_call& c, std::uint64_t number) noexcept;
   /// Takes the slot of the next chunk, which everybody has left.
@@ -84,10 +121,15 @@ class memory_collectives {
   std::vector<memory_lines*> lines_;
   std::size_t slot_bytes_;
   std::vector<std::byte> spare_;
+  std::vector<std::vector<int>> groups_;  ///< of the tree, by their lowest members
+  std::size_t own_group_ = 0;
+  bool groups_in_tree_ = false;  ///< groups are parts of the one tree over all members
+  bool by_cores_ = false;        ///< groups are those of cores to which ranks are bound
   std::uint64_t number_ = 0;
   std::uint64_t turn_ = 0;           ///< as in the flag, without the digest
   std::uint64_t seen_ = 0;           ///< everybody has been seen at this turn
   std::uint64_t slot_left_[2] = {};  ///< the last turn of the last use of this member's slots
+  std::uint64_t operands_told_ = 0;  ///< the last turn that told where operands are
   unsigned slot_ = 0;
   std::uint64_t call_ = 0;  ///< digest
   std::size_t failures_ = 0;

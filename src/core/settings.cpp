@@ -50,6 +50,10 @@ constexpr definition table[] = {
      "between nodes: the ranks of a host that is silent for so long are taken for dead", 1000, int_most},
     {"RMA_LOCAL_RANKS", "0", form::number, "0: ask the node", "ranks on this machine at least, set by the launcher", 0,
      int_most},
+    {"RMA_CORE_GROUP", "0", form::number, "0: not bound, or not known; 1 ...",
+     "cores of one cache or socket to which this rank is bound, set by rmarun --bind core: collectives in memory cross "
+     "to others by one rank of each group",
+     0, int_most},
     {"RMA_JOB", "", form::text, "any text", "name of the job, set by the launcher"},
     {"RMA_PROCESS_SETS", "", form::text, "NAME=RANKS;NAME=RANKS, as in io=0-3,5;rest=4,6-63",
      "named sets of ranks, for Runtime::team_of; set by rmarun --pset"},
@@ -149,12 +153,12 @@ constexpr definition table[] = {
      "algorithm of ibarrier, and of barriers that are started again; auto: the least that is expected from the "
      "network's costs"},
     {"RMA_COLL_BROADCAST", "auto", form::words,
-     "auto|release-gather|binomial|linear|scatter-allgather|chain|hierarchical",
+     "auto|release-gather|tree|binomial|linear|scatter-allgather|chain|hierarchical",
      "algorithm of broadcasts; auto: the least that is expected from the network's costs"},
-    {"RMA_COLL_REDUCE", "auto", form::words, "auto|release-gather|binomial|linear|rabenseifner|hierarchical",
+    {"RMA_COLL_REDUCE", "auto", form::words, "auto|release-gather|tree|binomial|linear|rabenseifner|hierarchical",
      "algorithm of reductions to a root; auto: the least that is expected from the network's costs"},
     {"RMA_COLL_ALLREDUCE", "auto", form::words,
-     "auto|flat|direct|recursive-doubling|linear|binomial|ring|rabenseifner|circulant|hierarchical",
+     "auto|flat|direct|tree|recursive-doubling|linear|binomial|ring|rabenseifner|circulant|hierarchical",
      "algorithm of reductions for all; auto: the least that is expected from the network's costs"},
     {"RMA_COLL_REDUCE_SCATTER", "auto", form::words, "auto|pairwise|linear|ring|recursive-halving|circulant",
      "algorithm of reductions of which each rank gets a block; auto: the least that is expected from the network's "

@@ -26,6 +26,7 @@ enum class knob : std::uint8_t {
   boot_interface,
   peer_timeout_ms,
   local_ranks,
+  core_group,
   job,
   process_sets,
   segment_bytes,

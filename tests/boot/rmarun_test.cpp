@@ -430,3 +430,14 @@ TEST_CASE("binding to cores", "[boot][rmarun]") {
   const std::string cores = std::to_string(lists.size());
   CHECK(seen.errors == "rmarun: --bind core: " + ranks + " ranks share " + cores + " cores\n");
 }
+
+// Goal: ranks that are bound are told which cores share a socket, others nothing. Method: a machine of two sockets that
+// hwloc is told of; its cores need not exist. Break: look for caches only.
+TEST_CASE("ranks know the group of cores to which they are bound", "[boot][rmarun]") {
+  ::setenv("HWLOC_SYNTHETIC", "pack:2 core:2 pu:1", 1);
+  const std::string script = "echo $RMA_RANK $RMA_CORE_GROUP";
+  CHECK(sorted_lines(run({"-n", "5", "--bind", "core", "sh", "-c", script}).output) ==
+        std::vector<std::string>{"0 1", "1 1", "2 2", "3 2", "4 1"});
+  CHECK(sorted_lines(run_shell("2", script).output) == std::vector<std::string>{"0 0", "1 0"});
+  ::unsetenv("HWLOC_SYNTHETIC");
+}

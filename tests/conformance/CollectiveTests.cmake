@@ -43,3 +43,16 @@ foreach(way IN ITEMS flat direct)
   rma_add_program_test(NAME conformance.coll.memory.${way} TARGET conformance RANKS 2 4
     ENV RMA_COLL_ALLREDUCE=${way} ARGS --effort 4 --case ^collective ${passed} LABELS not-tsan TIMEOUT 120)
 endforeach()
+# A tree of two levels, by blocks of ranks, and by cores on a machine of two sockets that there need not be. There the
+# ranks of a socket follow each other, or not.
+set(trees RMA_COLL_ALLREDUCE=tree RMA_COLL_REDUCE=tree RMA_COLL_BROADCAST=tree)
+rma_add_program_test(NAME conformance.coll.memory.tree TARGET conformance RANKS 2 5 8
+  ENV ${trees} RMA_COLL_REPRODUCIBLE=1 ARGS --effort 2 --case ^collective ${passed} LABELS not-tsan TIMEOUT 120)
+foreach(cores IN ITEMS 2 4)
+  rma_add_program_test(NAME conformance.coll.memory.sockets.${cores} TARGET conformance RANKS 8
+    ENV "HWLOC_SYNTHETIC=pack:2 core:${cores} pu:1" RMA_COLL_REPRODUCIBLE=1 OPTIONS --bind core
+    ARGS --effort 2 --case ^collective ${passed} LABELS not-tsan TIMEOUT 120)
+endforeach()
+# Two threads, each with a team of its own: it must not be skipped.
+rma_add_program_test(NAME conformance.coll.threads TARGET conformance RANKS 2 4 ENV RMA_THREADS=multiple
+  ARGS --case ^collective.teams_in_threads MATCH "1 passed, 0 failed, 0 skipped" LABELS not-tsan TIMEOUT 120)

@@ -72,6 +72,14 @@ void teams_in_threads(context& ctx) {
   ctx.check(right[0] && right[1], "collectives of two teams in two threads");
 }
 
+/// How many elements of a vector are not `wanted(i)`.
+template <class T, class Wanted>
+std::size_t wrong_ones(span<const T> seen, Wanted&& wanted) {
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < seen.size(); ++i) wrong += seen[i] == wanted(i) ? 0U : 1U;
+  return wrong;
+}
+
 // Goal: large vectors in windows, in place or not, and some members' elsewhere; each is written right behind the call.
 // Break: leave the call before all have read.
 void operands_in_windows(context& ctx) {
@@ -84,17 +92,64 @@ void operands_in_windows(context& ctx) {
   const std::size_t turns = ctx.rounds(60, 6);
   for (std::size_t turn = 0; turn < turns; ++turn) {
     const auto value = [&](int r, std::size_t i) { return static_cast<std::int64_t>(turn * 7 + i) * (r + 1); };
-    for (std::size_t i = 0; i < count; ++i) first[i] = value(ctx.rank(), i);
+    const auto sum = [&](std::size_t i) { return value(ctx.size() * (ctx.size() + 1) / 2 - 1, i); };
+    const auto fill = [&] {
+      for (std::size_t i = 0; i < count; ++i) first[i] = value(ctx.rank(), i);
+    };
     const bool apart = turn % 3 == 2 && ctx.rank() == ctx.size() - 1;
     const span<std::int64_t> result = turn % 3 == 1 ? first : apart ? span(elsewhere) : second;
+    fill();
     team.allreduce(first, result, rma::sum);
-    std::size_t wrong = 0;
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::int64_t wanted = static_cast<std::int64_t>(turn * 7 + i) * ctx.size() * (ctx.size() + 1) / 2;
-      wrong += result[i] == wanted ? 0U : 1U;
-    }
-    ctx.equal(wrong, std::size_t{0}, "wrong sums of vectors in windows");
+    ctx.equal(wrong_ones<std::int64_t>(result, sum), std::size_t{0}, "wrong sums of vectors in windows");
     std::fill(result.begin(), result.end(), -1);
+
+    const int root = static_cast<int>(turn) % ctx.size();
+    fill();
+    team.reduce(first, result, rma::sum, root);
+    if (ctx.rank() == root) ctx.equal(wrong_ones<std::int64_t>(result, sum), std::size_t{0}, "wrong sums at the root");
+    std::fill(first.begin(), first.end(), -1);
+    std::fill(result.begin(), result.end(), -1);
+
+    if (ctx.rank() == root) fill();
+    const span<std::int64_t> given = apart ? span(elsewhere) : first;
+    if (apart && ctx.rank() == root) std::copy(first.begin(), first.end(), elsewhere.begin());
+    team.broadcast(given, root);
+    const auto of_root = [&](std::size_t i) { return value(root, i); };
+    ctx.equal(wrong_ones<std::int64_t>(given, of_root), std::size_t{0}, "a broadcast of a vector in a window");
+    std::fill(given.begin(), given.end(), -1);
+  }
+  win.free();
+}
+
+// Goal: of members that all give large vectors, one has a layout: the others cannot know. Break: let only those without
+// layouts tell where their operands are.
+void one_member_has_a_layout(context& ctx) {
+  rma::Team& team = ctx.world();
+  constexpr std::size_t count = 9000;
+  auto win = rma::Window<int>::allocate(team, 2 * count);
+  const auto pairs = rma::Layout::vector<int>(count, 1, 2);
+  const bool odd = ctx.rank() == ctx.size() - 1;
+  const std::size_t step = odd ? 2 : 1;
+  for (int turn = 0; turn < 3; ++turn) {
+    const span<int> data = win.local();
+    for (std::size_t i = 0; i < count; ++i) data[i * step] = static_cast<int>(i) + turn;
+    if (odd) {
+      team.allreduce(data.data(), pairs, rma::element::i32, rma::sum);
+    } else {
+      team.allreduce(data.first(count), rma::sum);
+    }
+    bool right = true;
+    for (std::size_t i = 0; i < count; ++i)
+      right = right && data[i * step] == ctx.size() * (static_cast<int>(i) + turn);
+    ctx.check(right, "sums where one member has a layout");
+    if (odd) {
+      team.broadcast(data.data(), pairs, 0);
+    } else {
+      team.broadcast(data.first(count), 0);
+    }
+    for (std::size_t i = 0; i < count; ++i)
+      right = right && data[i * step] == ctx.size() * (static_cast<int>(i) + turn);
+    ctx.check(right, "a broadcast where one member has a layout");
   }
   win.free();
 }
@@ -209,6 +264,7 @@ constexpr test_case collective_request_table[] = {
     {"collective.many_under_way", many_under_way},
     {"collective.teams_in_threads", teams_in_threads},
     {"collective.operands_in_windows", operands_in_windows},
+    {"collective.one_member_has_a_layout", one_member_has_a_layout},
     {"collective.dropped_requests", dropped_requests},
     {"collective.mismatches", mismatches},
     {"collective.own_schedules", own_schedules},

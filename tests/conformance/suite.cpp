@@ -67,8 +67,9 @@ std::string escaped(const std::string& name) {
 std::string replay_command(const rma::Runtime& runtime, const options& how, const std::string& name,
                            std::uint64_t seed) {
   std::ostringstream text;
-  constexpr std::string_view launchers[] = {"RMA_BOOT", "RMA_RANK", "RMA_SIZE",        "RMA_KEY",
-                                            "RMA_NODE", "RMA_JOB",  "RMA_LOCAL_RANKS", "RMA_PROCESS_SETS"};
+  constexpr std::string_view launchers[] = {"RMA_BOOT",        "RMA_RANK",         "RMA_SIZE",
+                                            "RMA_KEY",         "RMA_NODE",         "RMA_JOB",
+                                            "RMA_LOCAL_RANKS", "RMA_PROCESS_SETS", "RMA_CORE_GROUP"};
   for (const rma::Setting& s : runtime.settings()) {
     if (s.origin == "default" || std::ranges::find(launchers, s.name) != std::end(launchers)) continue;
     if (how.threads == 0) text << s.name << "=" << s.value << " ";

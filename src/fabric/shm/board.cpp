@@ -140,6 +140,7 @@ board::board(boot::client& boot, const detail::settings& settings, std::vector<i
   } else {
     join(boot, timeout_ms);
   }
+  slot(me_).core_group = static_cast<std::uint32_t>(settings.number(detail::knob::core_group));
   enter();
 }
 
@@ -147,6 +148,7 @@ board::board(landlord& host, const detail::settings& settings, std::vector<int> 
     : members_(std::move(members)), me_(me), host_(&host), fenced_by_others_(true), mapping_owner_(me) {
   lay_out(settings, hosted_segment_bytes);
   base_ = host.memory(total_bytes_);
+  slot(me_).core_group = static_cast<std::uint32_t>(settings.number(detail::knob::core_group));
   slot(me_).pid = static_cast<std::uint32_t>(::getpid());
   slot(me_).state.store(static_cast<std::uint32_t>(presence::alive));
 }

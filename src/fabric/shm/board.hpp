@@ -54,6 +54,7 @@ struct rank_slot {
   word32 state;              ///< presence
   std::uint32_t pid;
   word32 mapping_users;         ///< ranks of this process that use this rank's mapping
+  std::uint32_t core_group;     ///< to which it is bound, see RMA_CORE_GROUP; 0: none
   word32 fences;                ///< not 0: it makes a fence for others before it sleeps (core/membarrier.hpp)
   alignas(64) word32 doorbell;  ///< not idle: asleep; whoever has news for it sets 0 and wakes
   alignas(64) word32 inside;    ///< whereabouts: does it run handlers now?

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Operands of collectives in memory: to and from slots, and combined by the tree of `reproducible`.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstring>
+
+#include "coll/elements.hpp"
+#include "datatype/copy.hpp"
+
+namespace rma::detail::coll {
+
+/// Bytes [offset, offset + bytes) of what a layout, or none, says.
+inline void load_operand(std::byte* into, const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
+  if (bytes == 0) return;
+  if (c.in_shape.one != nullptr) {
+    pack(into, c.in, *c.in_shape.one, offset, bytes);
+  } else {
+    std::memcpy(into, static_cast<const std::byte*>(c.in) + offset, bytes);
+  }
+}
+/// The same the other way.
+inline void store_result(const collective_call& c, const std::byte* from, std::size_t offset,
+                         std::size_t bytes) noexcept {
+  if (bytes == 0) return;
+  if (c.out_shape.one != nullptr) {
+    unpack(c.out, from, *c.out_shape.one, offset, bytes);
+  } else {
+    std::memcpy(static_cast<std::byte*>(c.out) + offset, from, bytes);
+  }
+}
+
+/// Operands [first, last): the largest power of two of them, then the rest, each in the same way. `operand(r)` says
+/// where operand r lies; `spare` has room for one for each level of the tree.
+template <class Operand>
+void combine_operands(const collective_call& c, const Operand& operand, int first, int last, std::size_t bytes,
+                      std::byte* into, std::byte* spare, std::size_t spare_bytes) noexcept {
+  if (last - first == 1) {
+    std::memcpy(into, operand(first), bytes);
+    return;
+  }
+  const int left = static_cast<int>(std::bit_floor(static_cast<unsigned>(last - first - 1)));
+  combine_operands(c, operand, first, first + left, bytes, into, spare, spare_bytes);
+  if (last - first - left == 1) {
+    combine_elements(c, into, operand(first + left), bytes, false);
+    return;
+  }
+  combine_operands(c, operand, first + left, last, bytes, spare, spare + spare_bytes, spare_bytes);
+  combine_elements(c, into, spare, bytes, false);
+}
+
+}  // namespace rma::detail::coll
