@@ -57,6 +57,8 @@ class memory_collectives {
   [[nodiscard]] std::string mismatch() const;
   /// The member that has called something else, or -1.
   [[nodiscard]] int other() const noexcept { return other_; }
+  /// The member in whose line this one has seen that it has failed, or -1.
+  [[nodiscard]] int failed_at() const noexcept { return failed_at_; }
   /// A member that is in a collective in memory of this number, or -1.
   [[nodiscard]] int member_in(std::uint64_t number) noexcept;
 

@@ -98,22 +98,27 @@ status team_state::run_in_memory(const collective_call& c, const std::source_loc
   return fail_in_memory(c, number, s, where, why);
 }
 
+// A member that has seen a failure in another one's line has found nothing itself: that one has told all what it was.
 status team_state::fail_in_memory(const collective_call& c, std::uint64_t number, status s,
                                   const std::source_location& where, std::string* why) noexcept {
+  const bool mistake =
+      s == status::bad_argument || s == status::bad_size || s == status::bad_type || s == status::bad_rank;
+  const bool found_here = c.wrong != status::done || memory_->failed_at() < 0;
   std::string text =
       fmt::format("member {} called {} at {}", team_.rank, text_of_signature(signature_of(c)), text_of_place(where));
   text += c.wrong == status::done ? memory_->mismatch()
                                   : fmt::format(", with arguments that were refused: {}", rma::name_of(c.wrong));
+  if (mistake && !found_here && why != nullptr) wait_for_failure(number);
   std::unique_lock guard(all_.ctx().lock());
-  memory_->mark_failed(number, s);
-  if (told_.exchange(false)) s = failures_.contains(number) ? failures_[number].why : s;
-  if (s == status::bad_argument || s == status::bad_size || s == status::bad_type || s == status::bad_rank)
-    tell(number, s, text, c.wrong == status::done ? memory_->other() : -1);
+  told_.store(false);
+  if (const auto at = failures_.find(number); at != failures_.end()) s = at->second.why;
+  memory_->mark_failed(number, s);  // as it was told, so that those who see it here say the same
+  if (mistake && found_here) tell(number, s, text, c.wrong == status::done ? memory_->other() : -1);
   if (why == nullptr) return s;
   guard.unlock();
   wait_for_place(number);
   guard.lock();
-  *why = this->why(number);
+  *why = mistake && !failures_.contains(number) ? text : this->why(number);
   return s;
 }
 
@@ -236,11 +241,22 @@ std::string team_state::place_of(std::uint64_t turn) const {
 
 // The other member answers as soon as it makes progress; one that computes for long is waited for only so long.
 void team_state::wait_for_place(std::uint64_t turn) noexcept {
+  wait_to_hear([this, turn]() noexcept {
+    const auto at = failures_.find(turn);
+    return at == failures_.end() || at->second.other < 0 || places_.contains(turn);
+  });
+}
+
+void team_state::wait_for_failure(std::uint64_t turn) noexcept {
+  wait_to_hear([this, turn]() noexcept { return failures_.contains(turn); });
+}
+
+template <class Heard>
+void team_state::wait_to_hear(Heard&& heard) noexcept {
   constexpr std::int64_t patience_ns = 1'000'000'000;
   const auto known = [&]() noexcept {
     const std::lock_guard guard(all_.ctx().lock());
-    const auto at = failures_.find(turn);
-    return at == failures_.end() || at->second.other < 0 || places_.contains(turn);
+    return heard();
   };
   (void)all_.ctx().wait_at_most(patience_ns, known, [this]() noexcept { return team_.gone_member(); });
 }

@@ -91,6 +91,10 @@ class team_state {
 
   status fail_in_memory(const collective_call& call, std::uint64_t number, status s, const std::source_location& where,
                         std::string* why) noexcept;
+  /// Before the text is asked for: what another member has found comes by a message.
+  void wait_for_failure(std::uint64_t turn) noexcept;
+  template <class Heard>
+  void wait_to_hear(Heard&& heard) noexcept;
   running& start(plan& p, const collective_call& call, const std::source_location& where) noexcept;
   running& take(plan& p, const collective_call& call, const std::source_location& where);
   plan& find(const collective_call& call);

@@ -2,6 +2,7 @@
 // Collectives by schedules: many under way, requests that are dropped, members that differ, schedules of one's own.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -38,11 +39,16 @@ void many_under_way(context& ctx) {
   ctx.check(right, "alltoalls that were under way at once");
 }
 
+bool is_simulated(context& ctx) {
+  for (const rma::Setting& s : ctx.runtime().settings()) {
+    if (s.name == "RMA_BOOT" && s.value.starts_with("sim:")) return true;
+  }
+  return false;
+}
+
 // Goal: two threads run collectives at once, each on a team of its own, blocking and not.
 void teams_in_threads(context& ctx) {
-  for (const rma::Setting& s : ctx.runtime().settings()) {
-    if (s.name == "RMA_BOOT" && s.value.starts_with("sim:")) context::skip("a simulated rank has one thread");
-  }
+  if (is_simulated(ctx)) context::skip("a simulated rank has one thread");
   if (ctx.runtime().threads() != rma::thread_level::multiple) context::skip("needs RMA_THREADS=multiple");
   std::array<rma::Team, 2> teams{ctx.world().split(0, ctx.rank()), ctx.world().split(0, -ctx.rank())};
   const std::size_t turns = ctx.rounds(300, 30);
@@ -230,6 +236,34 @@ void mismatches(context& ctx) {
       [&](rma::Team& t) { t.allreduce(span(a), rma::sum); });
 }
 
+// Goal: a member that comes to a collective when the others have been told that it has failed, and have gone on, gets
+// the reason that they got. Method: it looks at memory alone until they are in the next one. Break: mark a failure that
+// was told by another member as one of this member's own.
+void late_for_a_refused_one(context& ctx) {
+  rma::Team& team = ctx.world();
+  if (ctx.size() < 3 || !team.one_node() || is_simulated(ctx)) context::skip("needs three ranks that share memory");
+  auto win = rma::Window<std::uint64_t>::allocate(team, 1);
+  const auto sum_that_fails = [&] {
+    double mine = 1;
+    if (ctx.rank() == ctx.size() - 1) {
+      team.allreduce(span(&mine, 1), rma::bxor);
+    } else {
+      team.allreduce(span(&mine, 1), rma::sum);
+    }
+  };
+  for (std::size_t turn = 1; turn <= ctx.rounds(20, 3); ++turn) {
+    if (ctx.rank() == 0) {
+      const std::uint64_t others = turn * static_cast<std::uint64_t>(ctx.size() - 1);
+      while (std::atomic_ref(win.local()[0]).load() != others) std::this_thread::yield();
+      for (int i = 0; i < 100; ++i) std::this_thread::yield();  // they have still to call the next one
+    }
+    ctx.throws(rma::status::bad_type, {"allreduce", "arguments that were refused"}, sum_that_fails);
+    if (ctx.rank() != 0) std::atomic_ref(*win.pointer_to(0)).fetch_add(1);
+    ctx.equal(team.allreduce(1, rma::sum), ctx.size(), "the allreduce behind it");
+  }
+  win.free();
+}
+
 // Goal: a schedule of one's own, run and run again: a ring that passes a sum around, and puts with signals.
 void own_schedules(context& ctx) {
   rma::Team& team = ctx.world();
@@ -267,6 +301,7 @@ constexpr test_case collective_request_table[] = {
     {"collective.one_member_has_a_layout", one_member_has_a_layout},
     {"collective.dropped_requests", dropped_requests},
     {"collective.mismatches", mismatches},
+    {"collective.late_for_a_refused_one", late_for_a_refused_one},
     {"collective.own_schedules", own_schedules},
 };
 
