@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <rma/rma.hpp>
+#include <vector>
 
 namespace {
 
@@ -37,6 +38,11 @@ extern "C" {
   win.accumulate(value, self, at, rma::sum);
 }
 
+// 1024 updates with a layout that was made before.
+[[gnu::noinline]] void count_accumulate_1024(window& win, const std::uint64_t* from, const rma::Layout& scattered) {
+  win.accumulate(from, rma::Layout::contiguous<std::uint64_t>(1024), self, 0, scattered, rma::sum);
+}
+
 [[gnu::noinline]] bool count_lock_unlock(window& win) {
   return ok(win.try_lock(rma::exclusive, self)) && ok(win.try_unlock(self));
 }
@@ -62,6 +68,22 @@ extern "C" {
 
 }  // extern "C"
 
+namespace {
+
+void count_scattered(rma::Runtime& runtime, std::uint64_t calls) {
+  constexpr std::size_t updates = 1024;
+  constexpr std::size_t words = std::size_t{1} << 16;
+  auto table = window::allocate(runtime.world(), words);
+  std::vector<std::ptrdiff_t> places(updates);
+  for (std::size_t i = 0; i < updates; ++i) places[i] = static_cast<std::ptrdiff_t>(i * 40503 % words);
+  const auto scattered = rma::Layout::indexed<std::uint64_t>(1, places);
+  const std::vector<std::uint64_t> ones(updates, 1);
+  const auto epoch = table.lock_all();
+  for (std::uint64_t i = 0; i < calls; ++i) count_accumulate_1024(table, ones.data(), scattered);
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   rma::Runtime runtime(argc, argv);
   const std::uint64_t calls = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1000;
@@ -82,6 +104,7 @@ int main(int argc, char** argv) {
     for (std::uint64_t i = 0; i < calls; ++i) count_accumulate(win, 1, 0);
     for (std::uint64_t i = 0; i < calls; ++i) sum += count_compare_and_swap(win, 2 * calls + i, 0) - 2 * calls - i;
   }
+  count_scattered(runtime, calls);
   for (std::uint64_t i = 0; i < calls; ++i) sum += count_lock_unlock(win) ? 0 : 1;
   for (std::uint64_t i = 0; i < calls; ++i) count_lock_scope(win);
   for (std::uint64_t i = 0; i < calls; ++i) sum += count_lock_unlock_shared(win) ? 0 : 1;

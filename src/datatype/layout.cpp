@@ -47,14 +47,17 @@ std::ptrdiff_t as_signed(std::size_t n, const char* builder) {
 template <class LengthOf>
 Layout placed(const Layout& inner, std::span<const std::ptrdiff_t> offsets, LengthOf length_of) {
   std::vector<detail::list_entry> entries;
-  entries.reserve(offsets.size());
+  entries.reserve(offsets.size() + 1);  // and the sentinel
   std::ptrdiff_t least = PTRDIFF_MAX;
   std::ptrdiff_t end = PTRDIFF_MIN;
+  std::size_t last_length = 0;
+  std::ptrdiff_t bytes = 0;
   for (std::size_t i = 0; i < offsets.size(); ++i) {
     const std::size_t length = length_of(i);
     if (length == 0) continue;
+    if (length != last_length) bytes = times(as_signed(length, "indexed"), inner.extent(), "indexed");
+    last_length = length;
     const std::ptrdiff_t at = times(offsets[i], inner.extent(), "indexed");
-    const std::ptrdiff_t bytes = times(as_signed(length, "indexed"), inner.extent(), "indexed");
     least = std::min(least, at);
     end = std::max(end, plus(at, bytes, "indexed"));
     entries.push_back({at, length});

@@ -16,14 +16,36 @@ std::size_t copies_of(const std::vector<list_entry>& entries, std::size_t i) noe
   return entries[i + 1].first - entries[i].first;
 }
 
-/// Turns lengths in `first` into a running sum and appends the sentinel.
-status sum_up(std::vector<list_entry>& entries) {
+/// Turns lengths in `first` into a running sum, in units of `unit`, and appends the sentinel.
+status sum_up(std::vector<list_entry>& entries, std::size_t unit) {
   std::size_t total = 0;
   for (list_entry& entry : entries) {
-    const std::size_t length = std::exchange(entry.first, total);
+    std::size_t length = 0;
+    if (__builtin_mul_overflow(entry.first, unit, &length)) return status::bad_size;
+    entry.first = total;
     if (__builtin_add_overflow(total, length, &total)) return status::bad_size;
   }
   entries.push_back({0, total});
+  return status::done;
+}
+
+/// Where the copies of all entries lie; lengths are still in `first`.
+struct entry_bounds {
+  std::ptrdiff_t least = PTRDIFF_MAX;
+  std::ptrdiff_t most = PTRDIFF_MIN;
+  std::size_t copies_max = 0;  ///< of one entry
+};
+status find_bounds(const std::vector<list_entry>& entries, std::ptrdiff_t step, entry_bounds& all) noexcept {
+  for (const list_entry& entry : entries) {
+    std::ptrdiff_t last = entry.offset;
+    if (entry.first > 1 &&
+        (__builtin_mul_overflow(entry.first - 1, step, &last) || __builtin_add_overflow(last, entry.offset, &last))) {
+      return status::bad_size;
+    }
+    all.least = std::min({all.least, entry.offset, last});
+    all.most = std::max({all.most, entry.offset, last});
+    all.copies_max = std::max(all.copies_max, entry.first);
+  }
   return status::done;
 }
 
@@ -188,33 +210,21 @@ status layout_internals::place(Layout& layout, std::vector<list_entry> entries, 
 
 status layout_internals::place_simplified(Layout& layout, std::vector<list_entry>& entries, std::ptrdiff_t step,
                                           bool dense) {
-  if (sum_up(entries) != status::done) return status::bad_size;
+  entry_bounds bounds;
+  if (find_bounds(entries, step, bounds) != status::done) return status::bad_size;
+  if (sum_up(entries, dense ? layout.bytes_ : 1) != status::done) return status::bad_size;
   RMA_ASSERT(entries.size() > 2);
-  std::ptrdiff_t least = PTRDIFF_MAX;
-  std::ptrdiff_t most = PTRDIFF_MIN;
-  bool single = true;
-  for (std::size_t i = 0; i + 1 < entries.size(); ++i) {
-    const std::size_t copies = copies_of(entries, i);
-    std::ptrdiff_t last = 0;
-    if (__builtin_mul_overflow(copies - 1, step, &last) || __builtin_add_overflow(last, entries[i].offset, &last)) {
-      return status::bad_size;
-    }
-    least = std::min({least, entries[i].offset, last});
-    most = std::max({most, entries[i].offset, last});
-    single = single && copies == 1;
-  }
-  const std::size_t copies = entries.back().first;
+  const std::size_t copies = dense ? entries.back().first / layout.bytes_ : entries.back().first;
   std::ptrdiff_t total = 0;
   if (__builtin_mul_overflow(layout.bytes_, copies, &total)) return status::bad_size;
-  if (widen_bounds(layout, least, most) != status::done) return status::bad_size;
+  if (widen_bounds(layout, bounds.least, bounds.most) != status::done) return status::bad_size;
   layout_node node = opened(layout, layout.blocks_);
   layout_level level;
   level.count = copies;
-  level.stride = single ? 0 : step;
+  level.stride = bounds.copies_max <= 1 ? 0 : step;
   level.inner_bytes = layout.bytes_;
   layout.blocks_ *= copies;
-  if (dense) {  // the entries become blocks of bytes
-    for (list_entry& entry : entries) entry.first *= layout.bytes_;
+  if (dense) {  // the entries are blocks of bytes
     level.count = static_cast<std::size_t>(total);
     level.stride = 1;
     level.inner_bytes = 1;

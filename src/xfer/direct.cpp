@@ -4,99 +4,19 @@
 ///
 /// Atomic updates, by the window's mode (DESIGN: one owner of atomicity per window):
 ///   element   every element by one locked instruction or a compare-exchange loop
-///   striped   the stripe's lock around a SIMD kernel; an exclusive epoch needs no stripes. Biased towards single
-///             elements (docs/decisions/0022-biased-stripes.md), for each target:
-///
-///               biased --bulk update: ending, fence on every core--> ending --nobody is updating--> needed
-///
-///             biased   inlined calls update an element by one locked instruction and take no stripe
-///             ending   they come here; whoever holds a stripe still updates by locked instructions
-///             needed   all take the stripe, and own what it guards
+///   striped   the stripe's lock around a SIMD kernel; an exclusive epoch needs no stripes (stripes.hpp)
 #include <algorithm>
 #include <cstring>
 
 #include "core/bytes.hpp"
-#include "core/membarrier.hpp"
 #include "datatype/copy.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "xfer/kernels.hpp"
 #include "xfer/protocols.hpp"
+#include "xfer/stripes.hpp"
 
 namespace rma::detail {
 namespace {
-
-/// Of a dynamic window the base is null, and the offset an address.
-std::byte* place_of(std::byte* base, std::uint64_t offset) noexcept {
-  return reinterpret_cast<std::byte*>(reinterpret_cast<std::uintptr_t>(base) + offset);
-}
-
-std::size_t slot(operation op) noexcept { return static_cast<std::size_t>(op); }
-std::size_t slot(element e) noexcept { return static_cast<std::size_t>(e); }
-
-/// It is given back by a store, so that nobody is woken: who waits for it looks again, if its holder lost the
-/// processor.
-constexpr std::int64_t stripe_pause_ns = 20'000;
-constexpr std::int64_t stripe_pause_max_ns = 1'000'000;
-
-/// Waits for a stripe. A holder that died inside is replaced: its update may be half done, nothing more is lost.
-status lock_stripe(window_core& w, stripe_lock& stripe) noexcept {
-  if (try_lock_stripe(w, stripe)) return status::done;
-  {
-    const std::lock_guard guard(w.ctx->lock());
-    w.ctx->count(counter::stripe_waits);
-  }
-  bool mine = false;
-  const auto ready = [&]() noexcept { return mine = stripe.owner.load() == 0 && try_lock_stripe(w, stripe); };
-  const auto take_from_dead = [&]() noexcept {
-    std::uint32_t owner = stripe.owner.load();
-    if (owner != 0 && w.ctx->dead(static_cast<int>(owner - 1))) stripe.owner.compare_exchange(owner, 0);
-    return status::done;
-  };
-  status s = status::done;
-  long_wait whole(*w.ctx);
-  for (std::int64_t pause_ns = stripe_pause_ns; s == status::done && !mine;
-       pause_ns = std::min(2 * pause_ns, stripe_pause_max_ns)) {
-    s = w.ctx->wait_at_most(pause_ns, ready, take_from_dead, &whole);
-  }
-  return s;
-}
-
-constexpr std::uint64_t bulk_elements = 8;  ///< more at once end the bias
-
-bool anyone_updates(window_core& w) noexcept {
-  const auto& places = w.team->places;
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    const bool updates = w.block_at(places[i])->updating.load() != 0;
-    if (updates && !w.ctx->dead(w.world_rank(static_cast<int>(w.first + i)))) return true;
-  }
-  return false;
-}
-
-/// Single elements go by their stripes from now on, and leave no mark.
-void forget_bias(target_view& t) noexcept {
-  if (t.elements != element_path::biased) return;
-  t.elements = element_path::stripe;
-  t.stored = t.stored_at_rest = 1;
-}
-
-/// True once nobody updates single elements of this target without their stripe. Never waits: who meets somebody in the
-/// middle of an update does without, this time.
-bool end_bias(window_core& w, target_view& t) noexcept {
-  t.stripe_bias->store(stripes_ending);
-  fence_for_others();
-  if (anyone_updates(w)) return false;
-  t.stripe_bias->store(stripes_needed);
-  return true;
-}
-
-/// True if the holder of a stripe owns what it guards, so that plain instructions may update it.
-bool owns_stripe(window_core& w, target_view& t, std::uint64_t elements) noexcept {
-  const std::uint32_t bias = t.stripe_bias->load();
-  const bool ends = elements > bulk_elements || bias == stripes_ending;
-  if (bias != stripes_needed && !(ends && end_bias(w, t))) return false;
-  forget_bias(t);
-  return true;
-}
 
 void run_bulk(std::byte* at, const void* from, void* old, std::uint64_t count, operation op, element type) noexcept {
   const kernel_table& k = kernels_for_this_cpu();
@@ -104,16 +24,16 @@ void run_bulk(std::byte* at, const void* from, void* old, std::uint64_t count, o
   // Others may run between its loads and its stores.
   const std::uint64_t bytes = count * rma::bytes_of(type);
   std::vector<std::byte> updated(at, at + bytes);
-  k.bulk[slot(op)][slot(type)](updated.data(), from == at ? updated.data() : from, count);
+  k.bulk[index_of(op)][index_of(type)](updated.data(), from == at ? updated.data() : from, count);
   explore_point();
   if (old != nullptr) std::memcpy(old, at, bytes);
   std::memcpy(at, updated.data(), bytes);
   explore_point();
 #else
   if (old != nullptr) {
-    k.fetch_bulk[slot(op)][slot(type)](at, from, old, count);
+    k.fetch_bulk[index_of(op)][index_of(type)](at, from, old, count);
   } else {
-    k.bulk[slot(op)][slot(type)](at, from, count);
+    k.bulk[index_of(op)][index_of(type)](at, from, count);
   }
 #endif
 }
@@ -121,8 +41,8 @@ void run_bulk(std::byte* at, const void* from, void* old, std::uint64_t count, o
 /// By one locked instruction for each element. False if there are none for their type.
 bool run_locked(std::byte* at, const void* from, void* old, std::uint64_t count, operation op, element type) noexcept {
   const kernel_table& k = kernels_for_this_cpu();
-  const auto plain = k.atomic[slot(op)][slot(type)];
-  const auto fetch = k.fetch_atomic[slot(op)][slot(type)];
+  const auto plain = k.atomic[index_of(op)][index_of(type)];
+  const auto fetch = k.fetch_atomic[index_of(op)][index_of(type)];
   if (old == nullptr ? plain == nullptr : fetch == nullptr) return false;
   if (old == nullptr) {
     plain(at, from, count);
@@ -142,10 +62,6 @@ void* advance(void* p, std::uint64_t bytes) noexcept {
 /// So many stripes are held at once. All that can be had without waiting are taken one behind the other: each costs a
 /// locked instruction, which otherwise waits for all that was stored under the one before it.
 constexpr std::uint64_t stripes_at_once = 8;
-
-stripe_lock& stripe_at(window_core& w, target_view& t, std::uint64_t index) noexcept {
-  return t.stripes[index & w.stripe_mask];
-}
 
 status apply_striped(window_core& w, target_view& t, std::byte* base, std::uint64_t offset, const void* from, void* old,
                      std::uint64_t bytes, operation op, element type) noexcept {
@@ -226,17 +142,6 @@ status fetch_shapes(window_core& w, target_view& t, std::byte* base, const check
   return result;
 }
 
-status accumulate_shapes(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept {
-  status result = status::done;
-  const auto* const from = static_cast<const std::byte*>(o.args->origin);
-  for_each_pair(*o.target, *o.origin, [&](std::ptrdiff_t at, std::ptrdiff_t source, std::size_t bytes) {
-    const status s = apply_range(w, t, base, o.offset + static_cast<std::uint64_t>(at), from + source, nullptr, bytes,
-                                 o.args->op, o.args->type);
-    if (s != status::done) result = s;
-  });
-  return result;
-}
-
 }  // namespace
 
 status apply_owned(std::byte* at, const void* from, void* old, std::uint64_t bytes, operation op,
@@ -293,8 +198,8 @@ const char* why_direct(const window_core& w, const target_view& t, const checked
     return "mapped; in an exclusive epoch nobody else updates";
   if (w.mode != accumulate_mode::element) return "mapped; striped: under the lock of a stripe";
   const kernel_table& k = kernels_for_this_cpu();
-  const bool has_locked = a.kind == call::accumulate ? k.atomic[slot(a.op)][slot(a.type)] != nullptr
-                                                     : k.fetch_atomic[slot(a.op)][slot(a.type)] != nullptr;
+  const bool has_locked = a.kind == call::accumulate ? k.atomic[index_of(a.op)][index_of(a.type)] != nullptr
+                                                     : k.fetch_atomic[index_of(a.op)][index_of(a.type)] != nullptr;
   return swap || has_locked ? "mapped; element: each by a locked instruction"
                             : "mapped; no locked instruction does this: under the lock of a stripe";
 }
@@ -319,7 +224,7 @@ status run_direct(window_core& w, target_view& t, std::byte* base, const checked
       return status::done;
     case call::accumulate:
       return o.contiguous ? apply_range(w, t, base, o.offset, a.origin, nullptr, o.bytes, a.op, a.type)
-                          : accumulate_shapes(w, t, base, o);
+                          : accumulate_layouts(w, t, base, o);
     case call::compare_and_swap: return swap_direct(w, t, base, o);
     default:
       return o.contiguous ? apply_range(w, t, base, o.offset, a.origin, a.result, o.bytes, a.op, a.type)

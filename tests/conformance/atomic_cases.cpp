@@ -111,10 +111,41 @@ void compare_and_swap_values(context& ctx) {
   win.free();
 }
 
+constexpr std::size_t scattered_count = 700;
+
+/// Places of words, more than a batch of update_batch holds, some of them next to each other.
+std::vector<std::ptrdiff_t> scattered_words(std::size_t count, std::size_t words, std::size_t seed) {
+  std::vector<std::ptrdiff_t> places(count);
+  for (std::size_t i = 0; i < count; ++i) places[i] = static_cast<std::ptrdiff_t>((i * (i % 5 + 977) + seed) % words);
+  return places;
+}
+
+// Goal: an accumulate with a layout updates each element in the order of the layout, by memory in every mode.
+// Method: a layout names its words several times, and replaces them; the last value of each is there. Break: sort the
+// batch in update_batch so that equal stripes change their order.
+void scattered_in_order(context& ctx) {
+  constexpr std::size_t words = 8192;
+  each_mode<std::uint64_t>(ctx, words, [&](test_window<std::uint64_t>& win) {
+    if (win->atomicity() != rma::accumulate_mode::element && win->atomicity() != rma::accumulate_mode::striped) return;
+    std::vector<std::ptrdiff_t> places = scattered_words(scattered_count, words, 0);
+    for (std::size_t i = 1; i < scattered_count; i += 3) places[i] = places[i - 1];
+    std::vector<std::uint64_t> values(scattered_count), wanted(words, 0);
+    for (std::size_t i = 0; i < scattered_count; ++i) wanted[static_cast<std::size_t>(places[i])] = values[i] = i + 1;
+    if (ctx.rank() == ctx.size() - 1) {
+      const auto hold = win->lock_all();
+      win->accumulate(values.data(), rma::Layout::contiguous<std::uint64_t>(scattered_count), 0, win.at(0, 0),
+                      rma::Layout::indexed<std::uint64_t>(1, places), rma::replace);
+    }
+    ctx.world().barrier();
+    if (ctx.rank() == 0) ctx.check(std::ranges::equal(win.local(), wanted), "an earlier value replaced a later one");
+  });
+}
+
 // Goal: single-element, bulk and aggregated updates of the same words are atomic to each other, in every mode.
 // Method: half of the ranks add to 64 KiB at once, the other half to single words of it by fetch_and_op and
-// accumulate; with one rank both in turn; then all by an aggregate handle. All totals are known. Break: update without
-// the stripe's lock in the bulk path, or without a locked instruction in element mode.
+// accumulate; with one rank both in turn; then all by layouts of scattered words, and by an aggregate handle. All
+// totals are known. Break: update without the stripe's lock in the bulk path or in update_batch
+// (scattered_updates.cpp), or without a locked instruction in element mode.
 void race_of_single_and_bulk(context& ctx) {
   constexpr std::size_t words = 8192;
   each_mode<std::uint64_t>(ctx, words, [&](test_window<std::uint64_t>& win) {
@@ -141,6 +172,12 @@ void race_of_single_and_bulk(context& ctx) {
           added += 2;
         }
       }
+      for (std::size_t i = 0; i < bulk_rounds; ++i) {
+        const auto scattered = rma::Layout::indexed<std::uint64_t>(1, scattered_words(scattered_count, words, i));
+        win->accumulate(ones.data(), rma::Layout::contiguous<std::uint64_t>(scattered_count), 0, win.at(0, 0),
+                        scattered, rma::sum);
+        added += scattered_count;
+      }
       auto batch = win->aggregate();
       for (std::size_t i = 0; i < single_rounds / 20; ++i) {
         batch.accumulate(std::uint64_t{3}, 0, win.at(0, (i * 89) % words), rma::sum);
@@ -157,7 +194,7 @@ void race_of_single_and_bulk(context& ctx) {
 
 // Goal: the first bulk update of a target loses none of the single updates that are under way.
 // Method: many windows; in each, half of the ranks begin with a bulk update at a moment drawn by lot, the others with
-// single ones. All totals are known. Break: never end the bias (owns_stripe in src/xfer/direct.cpp). That it ends in
+// single ones. All totals are known. Break: never end the bias (owns_stripe in src/xfer/stripes.cpp). That it ends in
 // the right order is explored: tests/explore/explore_test.cpp.
 void first_bulk_beside_singles(context& ctx) {
   constexpr std::size_t words = 512;
@@ -375,6 +412,7 @@ constexpr test_case atomic_table[] = {
     {"atomic.compare_and_swap_counters", compare_and_swap_counters, each_kind},
     {"atomic.compare_and_swap_values", compare_and_swap_values, each_kind},
     {"atomic.race_of_single_and_bulk", race_of_single_and_bulk, each_kind},
+    {"atomic.scattered_in_order", scattered_in_order, each_kind},
     {"atomic.first_bulk_beside_singles", first_bulk_beside_singles, each_kind},
     {"atomic.overlapping_get_accumulates", overlapping_get_accumulates, each_kind},
     {"atomic.complex_is_not_torn", complex_is_not_torn, each_kind},

@@ -30,7 +30,7 @@ PROGRESS = "rma::detail::context::look_if_due(*"
 LIMITS = {
     "instructions": {
         "put": 22, "flush": 16, "fetch_and_op": 30, "lock_unlock": 70, "lock_scope": 75, "lock_all_put": 200,
-        "put_rows": 270,
+        "put_rows": 270, "accumulate_1024": 60 * 1024,
     },
     # A start of a shape that has been started before, and its end, besides messages.
     "collective_instructions": {"ibarrier": 760, "iallreduce": 880, "ialltoall": 1000, "persistent": 440},
