@@ -23,6 +23,7 @@
 #include <vector>
 
 #include "boot/boot.hpp"
+#include "channel/bulk_order.hpp"
 #include "channel/hooks.hpp"
 #include "channel/immediate.hpp"
 #include "channel/long_wait.hpp"
@@ -237,6 +238,8 @@ class context final : public fabric::sink, public fabric::directory {
   void set_call(const char* name) noexcept { call_.store(name, std::memory_order_relaxed); }
   /// See long_wait; 0: never.
   [[nodiscard]] std::int64_t stall_report_ns() const noexcept { return stall_report_ns_; }
+  /// Whose turn it is to post on the bulk channel.
+  [[nodiscard]] bulk_order& bulk() noexcept { return bulk_; }
   void count(counter c, std::uint64_t n = 1) noexcept { counters_[static_cast<std::size_t>(c)] += n; }
   [[nodiscard]] std::uint64_t value(counter c) const noexcept { return counters_[static_cast<std::size_t>(c)]; }
   /// Memory for messages that find no room: as much as has been needed at once.
@@ -530,6 +533,7 @@ class context final : public fabric::sink, public fabric::directory {
   std::uint32_t calls_per_look_ = 1;              ///< these two under the progress lock
   std::int64_t looked_for_others_ns_ = 0;
   word32 stopping_{};
+  bulk_order bulk_{*this};
   std::unique_ptr<companion> progress_thread_;
 };
 

@@ -38,8 +38,10 @@ void messenger::fail_all_of(peer& p) noexcept {
   unexpected_.for_each([&](unexpected_message& m) {
     if (m.key.source != p.rank || m.send == 0) return;
     unexpected_.remove(m);
+    p.held -= m.units;
     unexpected_.free(m);
   });
+  note_room(p);
   while (!failed.empty()) {
     message_operation& op = failed.front();
     failed.pop_front();

@@ -95,6 +95,15 @@ void messenger::post_rings() noexcept {
   }
 }
 
+std::size_t messenger::ring_bytes() const noexcept {
+  std::size_t bytes = 0;
+  for (const auto& [rank, p] : peers_) {
+    if (p->ring_in != nullptr) bytes += p->ring_in->bytes();
+    if (p->ring_out != nullptr) bytes += p->ring_out->ring.slots() * ring_slot_bytes;
+  }
+  return bytes;
+}
+
 // ---- the receiver ------------------------------------------------------------------------------------------------
 
 void messenger::peer_of_many(int from) noexcept { peer_of(from).ring_hinted = true; }

@@ -68,7 +68,13 @@ void messenger::take_back_request(receive_operation& op) noexcept {
   }
   if (op.state == message_state::receiving) {
     op.total = op.message_bytes;
-    fall_back(op, false);
+    if (op.part_bytes != 0) op.part_bytes = part_bytes(op, op.part_bytes);
+    if (op.part_bytes == 0) return fall_back(op, false);
+    stop_polling(op);
+    op.kind = rendezvous_kind::sgrs;
+    op.reason = rendezvous_reason::in_lists;
+    op.step = rendezvous_state::begin;
+    receiver_event(op, rendezvous_event::announced);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "datatype/copy.hpp"
 #include "p2p/messenger.hpp"
 #include "p2p/peer.hpp"
+#include "p2p/pieces.hpp"
 #include "p2p/rendezvous/table.hpp"
 
 namespace rma::detail {
@@ -61,6 +62,7 @@ void messenger::take_eager(peer& p, std::span<const std::byte> payload) noexcept
     m.units = units;
     if (!data.empty()) std::memcpy(m.data(), data.data(), data.size());
     unexpected_.add(m);
+    hold_units(p, units);
   }
   if (more_room && !p.queued.empty()) send_queued(p);
 }
@@ -69,7 +71,8 @@ void messenger::on_announce(void* self, int source, std::span<const std::byte> p
   auto& me = *static_cast<messenger*>(self);
   announcement a;
   if (!read_header(payload, a) || a.of.tag < 0 || a.send == 0 ||
-      a.kind >= static_cast<std::uint16_t>(rendezvous_kind::count_))
+      a.kind >= static_cast<std::uint16_t>(rendezvous_kind::count_) ||
+      (a.kind == static_cast<std::uint16_t>(rendezvous_kind::sgrs) && a.address == 0))
     return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::announce), payload.size(),
                           nonsense::wrong_contents);
   peer& p = me.peer_of(source);
@@ -86,7 +89,7 @@ void messenger::take_announcement(peer& p, std::span<const std::byte> payload) n
   p.sends_long = true;
   const match_key key{a.of.context, p.rank, a.of.tag};
   const std::uint32_t units = unexpected_messages::units_of(0);
-  const announced_message what{a.bytes, a.send, a.address, a.key, a.kind, a.last, a.void_request, a.writable};
+  const announced_message what{a.bytes, a.send, a.address, a.key, a.kind, a.last, a.void_request, a.writable, a.lists};
   if (receive_operation* const op = posted_.find(key)) {
     unpost(*op);
     give_back(p, units);
@@ -100,6 +103,7 @@ void messenger::take_announcement(peer& p, std::span<const std::byte> payload) n
     m.key = key;
     m.units = units;
     unexpected_.add(m);
+    hold_units(p, units);
   }
   if (!p.queued.empty()) send_queued(p);
 }
@@ -111,7 +115,15 @@ void messenger::on_request(void* self, int source, std::span<const std::byte> pa
   if (!read_header(payload, r) || r.kind >= static_cast<std::uint32_t>(rendezvous_kind::count_))
     return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
   message_operation* const op = me.ids_.find(r.send, source);
+  if (r.kind == static_cast<std::uint32_t>(rendezvous_kind::sgrs))
+    return me.take_grant(source, static_cast<send_operation*>(op), r);
   if (op == nullptr) return me.tell(source, r.receive, 0, rendezvous_step::gone);
+  const bool streams = r.kind == static_cast<std::uint32_t>(rendezvous_kind::stream);
+  if (streams && op->pieces != nullptr &&
+      op->state == message_state::announced) {  // the lists have not brought all of it
+    op->pieces->told = piece_transfer::word::stream;
+    return me.stop_posting(*op->pieces);
+  }
   const rendezvous_protocol& protocol = rendezvous_of(static_cast<rendezvous_kind>(r.kind));
   if (op->state != message_state::announced || op->step != rendezvous_state::announced || protocol.reads ||
       (protocol.writes && (r.room < op->total || op->layout != nullptr)))
@@ -154,6 +166,9 @@ void messenger::on_finished(message_operation& op, std::uint64_t bytes) noexcept
     auto& r = static_cast<receive_operation&>(op);
     if (r.has_asked && bytes != 0) r.message_bytes = bytes;
     if (r.step == rendezvous_state::asked) receiver_event(r, rendezvous_event::finished);
+  } else if (op.pieces != nullptr) {
+    op.pieces->told = piece_transfer::word::finished;
+    stop_posting(*op.pieces);
   } else if (op.moving == nullptr) {
     sender_event(static_cast<send_operation&>(op), rendezvous_event::finished);
   }
@@ -162,6 +177,10 @@ void messenger::on_finished(message_operation& op, std::uint64_t bytes) noexcept
 // What is written to the other side comes to its end first, and tells.
 void messenger::on_gone(message_operation& op) noexcept {
   if (op.moving != nullptr) return;
+  if (op.pieces != nullptr) {
+    op.pieces->is_given_up = true;
+    return stop_posting(*op.pieces);
+  }
   if (op.state == message_state::announced || op.state == message_state::streaming)
     tell(op.with, op.peer_id, 0, rendezvous_step::gone);
   const status wanted = op.withdrawn;

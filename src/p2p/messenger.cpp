@@ -190,8 +190,10 @@ status messenger::try_announce(peer& p, send_operation& op) noexcept {
     a.key = op.exposed.key;
     a.last = static_cast<std::uint8_t>(*last_byte(op));
   }
+  if (op.kind == rendezvous_kind::sgrs) a.address = op.part_bytes;
   a.kind = static_cast<std::uint16_t>(op.kind);
   a.void_request = op.is_void ? 1 : 0;
+  a.lists = op.kind == rendezvous_kind::sgrs || (op.layout == nullptr && op.bytes != 0) ? 1 : 0;
   a.writable = automatic_ && op.layout == nullptr && op.bytes != 0 ? 1 : 0;
   if (!ctx_.try_send(p.rank, message::announce, fabric::bytes_of(a), {})) return status::retry_queue_full;
   ctx_.count(counter::announced_messages);
@@ -264,6 +266,8 @@ status messenger::receive(receive_operation& op) noexcept {
   if (op.peer != any_source && peer_of(op.peer).gone) [[unlikely]]
     return end_now(op, status::peer_failed);
   post(op);
+  if (crowded_ != 0) [[unlikely]]
+    lend_to(op.peer);
   if (may_ask_) [[unlikely]]
     consider_asking(&op);
   return status::posted;
@@ -286,7 +290,7 @@ status messenger::receive_held(receive_operation& op, unexpected_message& m) noe
   op.moved = 0;
   const match_key from = m.key;
   peer& p = peer_of(from.source);
-  give_back(p, m.units);
+  give_back_held(p, m.units);
   if (p.gone && m.send != 0) {  // it has gone since it was held
     unexpected_.free(m);
     op.source = from.source;
@@ -325,6 +329,7 @@ status messenger::accept_announced(receive_operation& op, const match_key& from,
   }
   op.state = message_state::receiving;
   if (op.id != 0 && op.has_asked && m.void_request == 0) {  // the request has crossed it, and is used
+    if (m.kind == static_cast<std::uint16_t>(rendezvous_kind::sgrs)) op.part_bytes = m.address;  // if it is declined
     if (op.told_bytes == 0) return status::posted;
     return started(op, [&] { on_finished(op, op.told_bytes); });
   }
@@ -339,14 +344,20 @@ status messenger::accept_announced(receive_operation& op, const match_key& from,
   ids_.add(op);
   op.last = static_cast<std::byte>(m.last);
   op.remote = {m.address, m.bytes, m.key};
+  const bool by_lists = op.kind == rendezvous_kind::sgrs;
+  if (by_lists || op.layout != nullptr) {
+    op.part_bytes = m.lists != 0 ? part_bytes(op, by_lists ? m.address : ~std::size_t{0}) : 0;
+    op.kind = op.part_bytes != 0 ? rendezvous_kind::sgrs : rendezvous_kind::stream;
+  }
   op.kind = possible(op.kind, caps, op.total);
-  if (op.layout != nullptr) op.kind = rendezvous_kind::stream;
   const bool may_write = m.writable != 0 && op.layout == nullptr && op.kind == rendezvous_kind::stream;
   if (may_write && is_mapped(op)) {
     op.kind = rendezvous_kind::rput;
     op.reason = rendezvous_reason::mapped_receive;
   } else if (op.kind == rendezvous_kind::stream) {
     op.reason = may_write ? rendezvous_reason::both_private : rendezvous_reason::layout;
+  } else if (op.kind == rendezvous_kind::sgrs) {
+    op.reason = rendezvous_reason::in_lists;
   }
   return started(op, [&] { receiver_event(op, rendezvous_event::announced); });
 }
@@ -367,20 +378,14 @@ void messenger::forget_team(std::uint64_t team_id) noexcept {
 
 void messenger::discard(unexpected_message& m) noexcept {
   peer& p = peer_of(m.key.source);
-  give_back(p, m.units);
+  give_back_held(p, m.units);
   if (m.send != 0 && !p.gone) tell(p.rank, m.send, 0, rendezvous_step::finished);
   unexpected_.free(m);
 }
 
-// What an unexpected message has taken is free; its sender gets to know with the next envelope, or by a message of its
-// own.
-void messenger::give_back(peer& p, std::uint32_t units) noexcept {
-  p.freed += units;
-  if (p.freed < credit_units_ || p.gone) return;
-  credit_message c{};
-  c.count = p.freed;
-  ctx_.send_record(p.rank, message::credit, c);
-  p.freed = 0;
+std::size_t messenger::sources() const noexcept {
+  const auto has_sent = [&](const auto& each) { return each.first != ctx_.rank() && each.second->seen != 0; };
+  return static_cast<std::size_t>(std::ranges::count_if(peers_, has_sent));
 }
 
 // ---- the end of operations -------------------------------------------------------------------------------------
@@ -418,7 +423,8 @@ void messenger::trace_operation(const message_operation& op) noexcept {
                                           "copies once",
                                           "both buffers are this process's: one copy",
                                           "there are no data",
-                                          "data in pieces go in messages"};
+                                          "data in pieces are packed into messages",
+                                          "data in pieces go from where they lie to where they belong"};
   static_assert(std::size(reasons) == static_cast<std::size_t>(rendezvous_reason::count_));
   trace_event e;
   e.call = op.is_send ? "send" : "recv";
@@ -475,6 +481,7 @@ void messenger::detach(message_operation& op) noexcept {
   conceal(op);
   if (op.moving != nullptr) op.moving->op = nullptr;
   op.moving = nullptr;
+  abandon_pieces(op);
   ids_.remove(op);
 }
 
@@ -490,13 +497,13 @@ bool messenger::withdraw(message_operation& op, status result) noexcept {
   const bool sends = op.state == message_state::announced || op.state == message_state::streaming;
   if (op.id != 0 && !sends && op.state != message_state::queued) {
     const bool asked = op.state == message_state::posted || (op.step == rendezvous_state::asked && op.is_exposed);
-    if (asked || op.moving != nullptr) {
+    if (asked || op.moving != nullptr || op.pieces != nullptr) {
       if (std::exchange(op.withdrawn, result) == status::done && asked)
         recall_request(static_cast<receive_operation&>(op));
       return false;
     }
   }
-  if (op.id != 0 && op.moving != nullptr) {
+  if (op.id != 0 && (op.moving != nullptr || op.pieces != nullptr)) {
     op.withdrawn = result;
     return false;
   }

@@ -36,6 +36,7 @@
 #include "p2p/match_table.hpp"
 #include "p2p/operation.hpp"
 #include "p2p/operation_ids.hpp"
+#include "p2p/pieces.hpp"
 #include "p2p/posted.hpp"
 #include "p2p/transfer.hpp"
 #include "p2p/unexpected.hpp"
@@ -77,7 +78,12 @@ class messenger {
   /// The data would leave with the envelope.
   [[nodiscard]] bool is_eager(const send_operation& op) { return is_eager(peer_of(op.peer), op); }
   /// The first message that a receive of this key would get, or null; it stays where it is.
-  [[nodiscard]] unexpected_message* peek(const match_key& key) noexcept { return unexpected_.find(key); }
+  [[nodiscard]] unexpected_message* peek(const match_key& key) noexcept {
+    unexpected_message* const found = unexpected_.find(key);
+    if (found == nullptr && crowded_ != 0) [[unlikely]]
+      lend_to(key.source);
+    return found;
+  }
   /// Takes it out for one receive; what is held must be received or discarded.
   void hold(unexpected_message& m) noexcept { unexpected_.remove(m); }
   /// Starts a receive of a message that was held; as `receive`.
@@ -91,11 +97,16 @@ class messenger {
   /// Many messages are going to come from this rank: RMA_RING_SET=hint.
   void expect_many(int from) noexcept { peer_of_many(from); }
   /// Memory that messages take which no receive has asked for yet, and the most that all other ranks together may make
-  /// it.
+  /// it, unless a receive waits for a message that is behind more than that.
   [[nodiscard]] std::size_t unexpected_bytes() const noexcept { return unexpected_.reserved_bytes(); }
   [[nodiscard]] std::size_t unexpected_bytes_max() const noexcept {
     return static_cast<std::size_t>(ctx_.size()) * units_max_ * unexpected_messages::unit_bytes;
   }
+
+  /// Other ranks that messages have come from.
+  [[nodiscard]] std::size_t sources() const noexcept;
+  /// Of rings that this rank reads, and of the copies of those that it writes.
+  [[nodiscard]] std::size_t ring_bytes() const noexcept;
 
   // ---- the caller does not hold it --------------------------------------------------------------------------------
   /// Short messages between ranks of a node without an operation, see p2p/quick.hpp: whether there are any.
@@ -182,6 +193,20 @@ class messenger {
   unsigned poll_ends() noexcept;
   static void before_sleep(void* self) noexcept;
 
+  // Data in pieces, over the bulk channel.
+  [[nodiscard]] std::size_t part_bytes(const message_operation& op, std::size_t limit) const noexcept;
+  [[nodiscard]] bool are_lists_cheaper(const message_operation& op, std::size_t part) const noexcept;
+  piece_transfer& new_pieces(int rank, bool sends);
+  void begin_pieces(message_operation& op, bool sends) noexcept;
+  void abandon_pieces(message_operation& op) noexcept;
+  void stop_posting(piece_transfer& t) noexcept;
+  void end_pieces_if_over(piece_transfer& t) noexcept;
+  void take_grant(int source, send_operation* op, const transfer_request& r) noexcept;
+  static bulk_turn::progress post_receives(bulk_turn& self);
+  static bulk_turn::progress post_lists(bulk_turn& self);
+  static void on_lists_posted(bulk_turn& self);
+  static void on_list_over(fabric::completion& self, status result, std::uint64_t bytes) noexcept;
+
   // Requests of receives whose messages have not been announced.
   struct early_entry;
   void consider_asking(receive_operation* op) noexcept;
@@ -232,6 +257,12 @@ class messenger {
   status accept_data(receive_operation& op, const match_key& from, std::span<const std::byte> data) noexcept;
   status accept_announced(receive_operation& op, const match_key& from, const announced_message& m) noexcept;
   void give_back(peer& p, std::uint32_t units) noexcept;
+  void give_back_held(peer& p, std::uint32_t units) noexcept;
+  void hold_units(peer& p, std::uint32_t units) noexcept;
+  void note_room(peer& p) noexcept;
+  void lend_to(int source) noexcept;
+  void lend(peer& p) noexcept;
+  [[nodiscard]] bool awaits(int source) noexcept;
   void tell(int to, std::uint64_t id, std::uint64_t from, rendezvous_step step, std::uint64_t bytes = 0) noexcept;
 
   void finish(message_operation& op, status result) noexcept;
@@ -278,12 +309,14 @@ class messenger {
   peer* last_peer_ = nullptr;
   std::vector<peer*> busy_;  ///< those with something queued or streaming
   posted_receives posted_;
-  bool quick_ = true;  ///< short messages within the node go without an operation
+  std::uint32_t crowded_ = 0;  ///< ranks that have filled their share of this one's memory
+  bool quick_ = true;          ///< short messages within the node go without an operation
   unexpected_messages unexpected_;
   match_table announced_;  ///< sends that their receivers know of, by destination and tag
   match_table used_;       ///< those that have been used, and whose receivers may not have noticed
   match_table requests_;   ///< of other ranks' receives, which no send has used
   transfer_pool transfers_;
+  piece_pool pieces_;
   transfer::line line_;                     ///< those that have more to post
   std::vector<receive_operation*> polled_;  ///< whose last bytes are looked at
   std::vector<std::unique_ptr<early_entry>> request_memory_;

@@ -42,6 +42,7 @@ enum class message_state : std::uint8_t {
 };
 
 struct transfer;
+struct piece_transfer;
 
 /// Why a rendezvous is the one that it is: for the trace.
 enum class rendezvous_reason : std::uint8_t {
@@ -55,7 +56,8 @@ enum class rendezvous_reason : std::uint8_t {
   short_of_cores,  ///< the same, but the two sides seldom run at the same time
   own_memory,      ///< both buffers are this process's
   no_bytes,
-  layout,  ///< one side's data are in pieces
+  layout,    ///< one side's data are in pieces, and copied
+  in_lists,  ///< the same, and sent and received where they lie
   count_
 };
 
@@ -74,6 +76,8 @@ struct rendezvous_fields {
   std::byte last;   ///< of the receive's buffer, before
   status withdrawn;  ///< its result, if nobody wants it any more; else `done`
   transfer* moving;
+  piece_transfer* pieces;  ///< the same of data that go in lists
+  std::size_t part_bytes;  ///< of each list
   fabric::region_key exposed;
   fabric::region_key remote;  ///< the other side's memory
   std::size_t peer_room;      ///< a send: bytes of the receive
@@ -89,6 +93,8 @@ struct rendezvous_fields {
     last = {};
     withdrawn = status::done;
     moving = nullptr;
+    pieces = nullptr;
+    part_bytes = 0;
     peer_room = 0;
     polls_since_ns = 0;
     told_bytes = 0;

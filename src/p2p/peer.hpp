@@ -50,6 +50,9 @@ struct messenger::peer {
   std::uint16_t sequence = 0;             ///< of the next envelope
   std::uint32_t used = 0;                 ///< of the peer's memory for what it does not expect
   std::uint32_t freed = 0;                ///< of this rank's, which the peer does not know yet
+  std::uint32_t held = 0;                 ///< of this rank's, by messages that no receive has asked for
+  std::uint32_t lent = 0;                 ///< beyond the peer's share, and paid back first
+  bool is_crowded = false;                ///< it cannot announce a message more
   std::uint16_t seen = 0;                 ///< envelopes that have come from it
   shm::line_pair* lines = nullptr;        ///< of short messages within the node; else null
   context::peer* before_lines = nullptr;  ///< what waits for room there goes first

@@ -24,13 +24,16 @@ namespace rma::detail {
 //                                                               else stream: two copies at the same time, where both
 //                                                               sides run; getcqe by the kernel where cores are short
 //
-// Memory that the sender cannot expose is streamed (try_announce).
+// Memory that the sender cannot expose is streamed (try_announce). Data in pieces go in lists (sgrs) where the fabric
+// has a bulk channel and that is expected to cost less than copies, else as a stream.
 void messenger::choose(const peer& p, send_operation& op) const noexcept {
   using enum rendezvous_reason;
   const fabric::capabilities& caps = ctx_.network_of(p.rank).caps();
-  if (op.layout != nullptr || op.bytes == 0) {
-    op.reset(rendezvous_kind::stream);
-    op.reason = op.bytes == 0 ? no_bytes : rendezvous_reason::layout;
+  if (op.layout != nullptr || op.bytes == 0 || p.kind == rendezvous_kind::sgrs) {
+    const std::size_t part = part_bytes(op, ~std::size_t{0});
+    op.reset(part != 0 ? rendezvous_kind::sgrs : rendezvous_kind::stream);
+    op.part_bytes = part;
+    op.reason = op.bytes == 0 ? no_bytes : part != 0 ? in_lists : rendezvous_reason::layout;
     return;
   }
   if (!automatic_) {
@@ -96,6 +99,8 @@ void messenger::carry_out(message_operation& op, std::uint32_t actions) noexcept
   if (is(prepare)) prepare_last_byte(static_cast<receive_operation&>(op));
   if (is(request)) return ask(static_cast<receive_operation&>(op), is(poll));
   if (is(poll)) begin_polling(static_cast<receive_operation&>(op));
+  if (is(gather)) return begin_pieces(op, true);
+  if (is(scatter)) return begin_pieces(op, false);
   if (is(read)) return move_data(op, false);
   if (is(write)) return move_data(op, true);
   if (is(rendezvous_action::stream)) return begin_stream(static_cast<send_operation&>(op));

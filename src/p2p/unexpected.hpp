@@ -39,6 +39,7 @@ struct announced_message {
   std::uint8_t last = 0;
   std::uint8_t void_request = 0;
   std::uint8_t writable = 0;
+  std::uint8_t lists = 0;
 };
 
 /// With the data of an eager message behind it.

@@ -22,13 +22,14 @@ struct announcement {
   envelope of;
   std::uint64_t bytes;
   std::uint64_t send;     ///< id of the sender's operation
-  std::uint64_t address;  ///< of the data, and the key for a read of them; 0 for a protocol without one
+  std::uint64_t address;  ///< of the data, and the key for a read of them; sgrs: bytes of a list, at most; else 0
   std::uint64_t key;
   std::uint16_t kind;         ///< the protocol that the sender wants
   std::uint8_t last;          ///< byte of the message
   std::uint8_t void_request;  ///< the receive that it matches has asked, and is not answered by a write
   std::uint8_t writable;      ///< the sender can write it where the receiver says, whatever `kind` is
-  std::uint8_t unused[3];
+  std::uint8_t lists;         ///< it can send it in lists, of any number of bytes if `kind` is not sgrs
+  std::uint8_t unused[2];
 };
 static_assert(sizeof(announcement) == 56);  // one line in shared memory
 
@@ -36,11 +37,11 @@ static_assert(sizeof(announcement) == 56);  // one line in shared memory
 struct transfer_request {
   std::uint64_t send;     ///< id of the sender's operation
   std::uint64_t receive;  ///< of the receiver's
-  std::uint64_t address;  ///< of the buffer, and the key for a write to it; 0 for a protocol without one
-  std::uint64_t key;
-  std::uint64_t room;  ///< bytes of the receive
-  std::uint32_t kind;  ///< the protocol
-  std::uint32_t last;  ///< byte of the buffer, before
+  std::uint64_t address;  ///< of the buffer, and the key for a write to it; sgrs: bytes of a list, and how many are
+  std::uint64_t key;      ///< posted; else 0
+  std::uint64_t room;     ///< bytes of the receive
+  std::uint32_t kind;     ///< the protocol
+  std::uint32_t last;     ///< byte of the buffer, before
 };
 static_assert(sizeof(transfer_request) == 48);
 

@@ -129,7 +129,8 @@ void bulk_streams::begin(bulk_stream& s) {
   }
   if (!alike || (!may && !s.sends)) return free(s);
   s.cut.emplace(s.here, s.there, matching_limits{s.request.pieces_max, caps.transfer_bytes_max});
-  (s.sends ? with(s.peer).sending : with(s.peer).receiving).push_back(s);
+  if (s.sends) ctx_.bulk().join_sends(s.peer, s);
+  if (!s.sends) ctx_.bulk().join_receives(s.peer, s);
   s.at = bulk_stream::stage::queued;
 }
 
@@ -149,7 +150,7 @@ void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
       s->granted += news.count;
       if (s->at != bulk_stream::stage::waits) break;
       s->at = bulk_stream::stage::queued;
-      p.sending.push_back(*s);
+      ctx_.bulk().join_sends(source, *s);
       break;
     case bulk_word::more: s->granted += news.count; break;
     case bulk_word::ask:

@@ -30,6 +30,8 @@ bulk_stream& bulk_streams::new_stream(int peer) {
   if (free_.empty()) {
     bulk_stream& made = pool_.emplace_back();
     made.run = &bulk_streams::on_piece;
+    made.post = &bulk_streams::post_next;
+    made.posted = &bulk_streams::after_last;
     made.owner = this;
     made.index = static_cast<std::uint32_t>(pool_.size() - 1);
     free_.push_back(&made);
@@ -87,7 +89,7 @@ void bulk_streams::start(window_core& w, const checked_operation& o, operation_r
   if (put) {
     send_request(s, 0);
   } else {
-    with(s.peer).receiving.push_back(s);
+    ctx_.bulk().join_receives(s.peer, s);
     s.at = bulk_stream::stage::queued;
     pump(s.peer);
   }
@@ -135,35 +137,19 @@ void bulk_streams::tell(const bulk_stream& s, bulk_word what, std::uint32_t coun
 // ---- posting ------------------------------------------------------------------------------------------------
 
 void bulk_streams::pump(int peer) {
-  peer_state& p = with(peer);
-  p.blocked = false;
-  pump_requests(p);
-  while (pump_receives(p)) continue;
-  while (pump_sends(p)) continue;
+  pump_requests(with(peer));
+  ctx_.bulk().pump(peer);
 }
 
-// True if the first one is through, and the next may go on.
-bool bulk_streams::pump_receives(peer_state& p) {
-  if (p.receiving.empty()) return false;
-  bulk_stream& s = p.receiving.front();
-  if (!post_receives(s)) {
-    p.blocked = true;
-    return false;
-  }
-  p.receiving.pop_front();
-  s.at = bulk_stream::stage::posted;
-  finish_if_over(s);
-  return true;
+bulk_turn::progress bulk_streams::post_next(bulk_turn& self) {
+  auto& s = static_cast<bulk_stream&>(self);
+  return s.sends ? s.owner->post_sends(s) : s.owner->post_receives(s);
 }
 
-bool bulk_streams::pump_sends(peer_state& p) {
-  if (p.sending.empty()) return false;
-  bulk_stream& s = p.sending.front();
-  if (!post_sends(s)) return false;
-  p.sending.pop_front();
+void bulk_streams::after_last(bulk_turn& self) {
+  auto& s = static_cast<bulk_stream&>(self);
   s.at = bulk_stream::stage::posted;
-  finish_if_over(s);
-  return true;
+  s.owner->finish_if_over(s);
 }
 
 void bulk_streams::cut_next(bulk_stream& s) {
@@ -172,8 +158,8 @@ void bulk_streams::cut_next(bulk_stream& s) {
   (void)s.cut->next([&s](std::ptrdiff_t at, std::size_t bytes) { s.list.push_back({s.base + at, bytes}); });
 }
 
-// As many as there is room for, and in the same step the message that lets the peer send as many. False: not all.
-bool bulk_streams::post_receives(bulk_stream& s) {
+// As many as there is room for, and in the same step the message that lets the peer send as many.
+bulk_turn::progress bulk_streams::post_receives(bulk_stream& s) {
   fabric::network& network = ctx_.network_of(s.peer);
   std::uint32_t posted = 0;
   bool room = true;
@@ -198,35 +184,33 @@ bool bulk_streams::post_receives(bulk_stream& s) {
   } else if (posted != 0) {
     send_request(s, posted);
   }
-  return room;
+  return room ? progress::over : progress::no_room;
 }
 
-// To each receive of the peer's goes one send, whatever happens here. False: there is no room, or not enough receives.
-bool bulk_streams::post_sends(bulk_stream& s) {
+// To each receive of the peer's goes one send, whatever happens here.
+bulk_turn::progress bulk_streams::post_sends(bulk_stream& s) {
   fabric::network& network = ctx_.network_of(s.peer);
   while (s.granted != 0 && (s.list_is_cut || !s.cut->done())) {
     cut_next(s);
     std::span<const fabric::local_slice> list(s.list);
     if (s.result != status::done) list = {};
     status made = network.send_bulk(s.peer, list, fabric::token_of(s));
-    if (made == status::retry_queue_full) {
-      with(s.peer).blocked = true;
-      return false;
-    }
+    if (made == status::retry_queue_full) return progress::no_room;
     if (!ok(made) && made != status::peer_failed) {  // the next time round, nothing is sent instead
       s.result = status::transfer_failed;
       continue;
     }
     if (!ok(made)) {
       s.result = made;
-      return true;
+      return progress::over;
     }
     s.list_is_cut = false;
     --s.granted;
     ++s.under_way;
     ctx_.count(counter::layout_requests);
   }
-  return (s.given_up && s.granted == 0) || (s.cut->done() && !s.list_is_cut);
+  const bool over = (s.given_up && s.granted == 0) || (s.cut->done() && !s.list_is_cut);
+  return over ? progress::over : progress::waits;
 }
 
 void bulk_streams::on_piece(fabric::completion& self, status result, std::uint64_t bytes) noexcept {
@@ -264,11 +248,10 @@ void bulk_streams::finish_if_over(bulk_stream& s) {
 void bulk_streams::end_peer(int peer) {
   peer_state& p = with(peer);
   p.asking.clear();
-  p.receiving.clear();
-  p.sending.clear();
   table_.forget(peer);
   for (auto at = p.all.begin(); at != p.all.end();) {
     bulk_stream& s = *at++;
+    bulk_order::leave(s);
     s.result = status::peer_failed;
     s.at = bulk_stream::stage::posted;
     finish_if_over(s);
@@ -277,19 +260,13 @@ void bulk_streams::end_peer(int peer) {
 
 unsigned bulk_streams::on_duty(void* self) noexcept {
   auto& me = *static_cast<bulk_streams*>(self);
+  if (std::exchange(me.deaths_seen_, me.ctx_.deaths()) == me.ctx_.deaths()) return 0;
   std::vector<int>& some = me.stirred_;
   some.clear();
-  const bool deaths = std::exchange(me.deaths_seen_, me.ctx_.deaths()) != me.ctx_.deaths();
   for (const auto& [peer, p] : me.peers_) {
-    if (!p->all.empty() && (p->blocked || deaths)) some.push_back(peer);
+    if (!p->all.empty() && me.ctx_.dead(peer)) some.push_back(peer);
   }
-  for (const int peer : some) {
-    if (deaths && me.ctx_.dead(peer)) {
-      me.end_peer(peer);
-    } else {
-      me.pump(peer);
-    }
-  }
+  for (const int peer : some) me.end_peer(peer);
   me.watch();
   return 0;
 }

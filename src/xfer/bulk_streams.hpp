@@ -30,7 +30,7 @@ struct checked_operation;
 class bulk_streams;
 
 /// One side of a transfer. From a pool; never moved.
-struct bulk_stream : fabric::completion {
+struct bulk_stream : fabric::completion, bulk_turn {
   enum class stage : std::uint8_t {
     waits,   ///< put: until the target has posted receives; target: until the layouts are known
     queued,  ///< among those that post receives, or send, in order
@@ -71,6 +71,7 @@ class bulk_streams {
   void start(window_core& w, const checked_operation& o, operation_record& op);
 
  private:
+  using progress = bulk_turn::progress;
   using queue = boost::intrusive::list<
       bulk_stream,
       boost::intrusive::member_hook<bulk_stream, boost::intrusive::list_member_hook<>, &bulk_stream::queued>>;
@@ -85,14 +86,11 @@ class bulk_streams {
   struct peer_state {
     explicit peer_state(std::size_t names) : known(names) {}
 
-    queue asking;     ///< requests of the peer whose layouts are not known, and those behind them
-    queue receiving;  ///< their receives are being posted
-    queue sending;    ///< the peer's receives are posted
+    queue asking;  ///< requests of the peer whose layouts are not known, and those behind them
     all_list all;
     bulk_stream* last_get = nullptr;  ///< the peer's last one, for which `more` may come
     layout_names known;               ///< what layouts are called towards the peer
     description coming;               ///< of which some is there
-    bool blocked = false;             ///< something found no room
   };
 
   peer_state& with(int peer);
@@ -107,10 +105,10 @@ class bulk_streams {
   void pump(int peer);
   void pump_requests(peer_state& p);
   void raise_signal(const bulk_stream& s) noexcept;
-  bool pump_receives(peer_state& p);
-  bool pump_sends(peer_state& p);
-  bool post_receives(bulk_stream& s);
-  bool post_sends(bulk_stream& s);
+  static progress post_next(bulk_turn& self);
+  static void after_last(bulk_turn& self);
+  progress post_receives(bulk_stream& s);
+  progress post_sends(bulk_stream& s);
   void cut_next(bulk_stream& s);
   void finish_if_over(bulk_stream& s);
   void end_peer(int peer);

@@ -2,7 +2,8 @@
 // Goal: each rendezvous protocol brings two messages of one pair to the receives that they are for, whole, and both
 // sides to the end, whoever comes first. Method: all states of two sends and two receives over channels that keep
 // messages in order, with the library's own steps; the messages are equal to their receives, shorter, longer or empty,
-// their last bytes seen or not, and one side may die. Mutations must be found.
+// their last bytes seen or not, and one side may die, or one transfer fails with a broken connection. Mutations must be
+// found.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -26,6 +27,7 @@ enum class mutation : std::uint8_t {
   stale_request,     ///< a request is used though it has crossed an announcement
   not_void,          ///< a message that does not fit a request does not say so
   not_drained,       ///< an end is seen before the messages that were sent before its write
+  no_second_try,     ///< what has failed is given up
   not_told,          ///< an envelope follows a write that its receiver has not noticed, and is not told of
 };
 
@@ -44,6 +46,7 @@ using channel = std::array<item, channel_max>;
 
 struct message_state {
   bool started = false, posted = false, matched = false, asked = false, solicited = false, moving = false;
+  bool s_streams = false, r_streams = false;  ///< that side goes on by messages, since a transfer has failed
   rendezvous_state s = rendezvous_state::begin, r = rendezvous_state::begin;
   std::uint8_t data = 0;    ///< 0: with the sender, 1: on the way, 2: in place
   std::uint8_t number = 0;  ///< of the envelope
@@ -61,6 +64,7 @@ struct model {
   std::uint8_t stored = 0;                ///< receive whose request the sender keeps, + 1
   std::uint8_t dead = 0;                  ///< 1: the sender, 2: the receiver
   bool waiting_void = false;
+  bool may_break = false;  ///< one transfer may fail
   bool bad = false;
 
   const rendezvous_protocol* protocol = nullptr;
@@ -71,7 +75,8 @@ struct model {
 
   bool operator==(const model& o) const {
     return m == o.m && forth == o.forth && back == o.back && sent == o.sent && seen == o.seen && waiting == o.waiting &&
-           stored == o.stored && dead == o.dead && waiting_void == o.waiting_void && bad == o.bad;
+           stored == o.stored && dead == o.dead && waiting_void == o.waiting_void && may_break == o.may_break &&
+           bad == o.bad;
   }
 
   template <class Self, class Field>
@@ -79,13 +84,13 @@ struct model {
     for (auto& e : s.m) {
       field(e.started, 1), field(e.posted, 1), field(e.matched, 1), field(e.asked, 1), field(e.solicited, 1);
       field(e.moving, 1), field(e.s, 3), field(e.r, 3), field(e.data, 2), field(e.number, 2);
-      field(e.s_over, 1), field(e.r_over, 1);
+      field(e.s_over, 1), field(e.r_over, 1), field(e.s_streams, 1), field(e.r_streams, 1);
     }
     for (auto* c : {&s.forth, &s.back}) {
       for (auto& i : *c) field(i.what, 3), field(i.number, 1), field(i.seen, 2), field(i.flag, 1);
     }
     field(s.sent, 2), field(s.seen, 2), field(s.waiting[0], 2), field(s.waiting[1], 2), field(s.stored, 2);
-    field(s.dead, 2), field(s.waiting_void, 1), field(s.bad, 1);
+    field(s.dead, 2), field(s.waiting_void, 1), field(s.bad, 1), field(s.may_break, 1);
   }
   [[nodiscard]] packed::words key() const { return test::key_of(*this); }
   [[nodiscard]] model with(const packed::words& k) const { return test::made_of(*this, k); }
@@ -112,9 +117,10 @@ struct model {
   [[nodiscard]] bool is_seen(std::uint8_t i) const { return lengths[i] == length::equal && !unseen; }
 
   void sender(std::uint8_t i, rendezvous_event event) {
-    const auto step = protocol->sender(m[i].s, event);
+    const auto step = (m[i].s_streams ? &stream_protocol : protocol)->sender(m[i].s, event);
     m[i].s = step.next;
-    if ((step.actions & (rendezvous_action::write | rendezvous_action::stream)) != 0) {
+    constexpr std::uint32_t sends = rendezvous_action::write | rendezvous_action::stream | rendezvous_action::gather;
+    if ((step.actions & sends) != 0) {
       m[i].data = 1;
       m[i].moving = true;
       if (broken == mutation::finish_too_early) put(forth, {word::finished, i});
@@ -127,9 +133,9 @@ struct model {
     if ((step.actions & rendezvous_action::end) != 0) m[i].s_over = true;
   }
   void receiver(std::uint8_t i, rendezvous_event event) {
-    const auto step = protocol->receiver(m[i].r, event);
+    const auto step = (m[i].r_streams ? &stream_protocol : protocol)->receiver(m[i].r, event);
     m[i].r = step.next;
-    if ((step.actions & rendezvous_action::request) != 0) {
+    if ((step.actions & (rendezvous_action::request | rendezvous_action::scatter)) != 0) {
       m[i].asked = event == rendezvous_event::start;
       put(back, {m[i].asked ? word::ask : word::request, i, seen});
     }
@@ -142,6 +148,28 @@ struct model {
     m[i].r_over = true;
     m[i].matched = true;
     consider_asking();
+  }
+
+  /// The transfer has ended with an error: whoever has posted it goes on by messages, or repeats the write for a
+  /// receive that waits for nothing else.
+  void fail(std::uint8_t i) {
+    message_state& e = m[i];
+    may_break = false;
+    const bool by_receiver = e.r == rendezvous_state::moving;
+    if (!by_receiver && e.solicited) return;
+    if (broken == mutation::no_second_try) return void(e.data = 3);
+    e.data = 0;
+    if (by_receiver) {
+      e.r = rendezvous_state::begin;
+      e.r_streams = true;
+      return receiver(i, rendezvous_event::announced);
+    }
+    stream_instead(i);
+  }
+  void stream_instead(std::uint8_t i) {
+    m[i].s = rendezvous_state::announced;
+    m[i].s_streams = true;
+    sender(i, rendezvous_event::requested);
   }
 
   // ---- the receiver ---------------------------------------------------------------------------------------------
@@ -247,13 +275,14 @@ struct model {
       if (!m[i].started && (i == 0 || m[0].started)) step([i](model& n) { n.start(i); });
       if (!m[i].posted && (i == 0 || m[0].posted)) step([i](model& n) { n.post(i); });
       if (m[i].data == 1) step([i](model& n) { n.m[i].data = 2; });
+      if (m[i].data == 1 && may_break) step([i](model& n) { n.fail(i); });
       if (m[i].data == 2 && m[i].moving && !m[i].s_over) step([i](model& n) { n.sender(i, rendezvous_event::moved); });
       if (m[i].data == 2 && m[i].r == rendezvous_state::moving && !m[i].r_over) {
         step([i](model& n) { n.receiver(i, rendezvous_event::moved); });
         if (protocol->polls) step([i](model& n) { n.receiver(i, rendezvous_event::changed); });
       }
       if (m[i].data == 2 && m[i].r == rendezvous_state::asked && protocol->polls && is_seen(i) && !m[i].r_over &&
-          (m[i].matched || forth[0].what == word::none || broken == mutation::not_drained))
+          !m[i].s_streams && (m[i].matched || forth[0].what == word::none || broken == mutation::not_drained))
         step([i](model& n) { n.receiver(i, rendezvous_event::changed); });
     }
     if (forth[0].what != word::none)
@@ -275,6 +304,7 @@ struct model {
       step([](model& n) {
         const item got = take(n.back);
         if (got.what == word::ask) return n.asked_for(got);
+        if (n.m[got.number].r_streams && got.what == word::request) return n.stream_instead(got.number);
         n.sender(got.number, got.what == word::request ? rendezvous_event::requested : rendezvous_event::finished);
       });
     if (may_die) {
@@ -298,6 +328,7 @@ totals search_all(const rendezvous_protocol& protocol, mutation broken) {
     first.lengths = {static_cast<length>(pick % 5), static_cast<length>(pick / 5 % 5)};
     first.unseen = pick >= 25;
     first.may_die = broken == mutation::none;
+    first.may_break = broken == mutation::none || broken == mutation::no_second_try;
     first.broken = broken;
     const auto found = test::state_search<model>().run(first, 200'000);
     all.states += found.states;
@@ -328,4 +359,8 @@ TEST_CASE("mistakes in a rendezvous are found", "[p2p][rendezvous]") {
   CHECK(search_all(put_protocol, mutation::not_void).failures != 0);
   CHECK(search_all(put_protocol, mutation::not_told).failures != 0);
   CHECK(search_all(put_protocol, mutation::not_drained).failures != 0);
+  for (const rendezvous_protocol* const protocol : rendezvous_rows) {
+    if (protocol->kind == rendezvous_kind::stream) continue;  // nothing of it can fail
+    CHECK(search_all(*protocol, mutation::no_second_try).failures != 0);
+  }
 }

@@ -42,6 +42,9 @@ inline constexpr std::uint32_t poll = 64;     ///< look at the last byte from no
 inline constexpr std::uint32_t finish = 128;  ///< tell the other side, behind what was posted
 inline constexpr std::uint32_t finish_if_unseen = 256;  ///< the same, if the last byte cannot tell it
 inline constexpr std::uint32_t end = 512;               ///< the operation is over
+inline constexpr std::uint32_t gather =
+    1024;  ///< send lists of the buffer's pieces, as many as the receiver has posted
+inline constexpr std::uint32_t scatter = 2048;  ///< post receives for the buffer's pieces, and tell the sender how many
 }  // namespace rendezvous_action
 
 struct rendezvous_step_result {
@@ -50,7 +53,7 @@ struct rendezvous_step_result {
 };
 
 /// What travels in messages: a protocol by number.
-enum class rendezvous_kind : std::uint8_t { stream, rput, getcqe, get, putnr, put, count_ };
+enum class rendezvous_kind : std::uint8_t { stream, rput, getcqe, get, putnr, put, sgrs, count_ };
 
 struct rendezvous_protocol {
   rendezvous_kind kind;

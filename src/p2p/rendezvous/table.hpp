@@ -11,12 +11,14 @@
 #include "p2p/rendezvous/put.hpp"
 #include "p2p/rendezvous/putnr.hpp"
 #include "p2p/rendezvous/rput.hpp"
+#include "p2p/rendezvous/sgrs.hpp"
 #include "p2p/rendezvous/stream.hpp"
 
 namespace rma::detail {
 
 inline constexpr const rendezvous_protocol* rendezvous_rows[] = {
-    &stream_protocol, &rput_protocol, &getcqe_protocol, &get_protocol, &putnr_protocol, &put_protocol,
+    &stream_protocol, &rput_protocol, &getcqe_protocol,          &get_protocol,
+    &putnr_protocol,  &put_protocol,  &sgrs_rendezvous_protocol,
 };
 static_assert(std::size(rendezvous_rows) == static_cast<std::size_t>(rendezvous_kind::count_));
 

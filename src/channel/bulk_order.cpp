@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "channel/bulk_order.hpp"
+
+#include <utility>
+
+#include "channel/context.hpp"
+
+namespace rma::detail {
+
+bulk_order::bulk_order(context& ctx) : ctx_(ctx) { ctx.add_duty(&bulk_order::on_duty, this); }
+
+bulk_order::lines& bulk_order::lines_of(int peer) {
+  auto& found = peers_[peer];
+  if (found == nullptr) found = std::make_unique<lines>();
+  return *found;
+}
+
+// True if the first one is through, and the next may go on.
+bool bulk_order::post_first(lines& of, line& l) {
+  if (l.empty()) return false;
+  bulk_turn& first = l.front();
+  const bulk_turn::progress made = first.post(first);
+  if (made == bulk_turn::progress::no_room && !std::exchange(of.blocked, true)) {
+    blocked_.push_back(&of);
+    ctx_.on_duty(this, true);
+  }
+  if (made != bulk_turn::progress::over) return false;
+  first.in_line.unlink();
+  first.posted(first);
+  return true;
+}
+
+void bulk_order::pump(lines& of) {
+  while (post_first(of, of.receives)) continue;
+  while (post_first(of, of.sends)) continue;
+}
+
+unsigned bulk_order::on_duty(void* self) noexcept {
+  auto& me = *static_cast<bulk_order*>(self);
+  me.ctx_.on_duty(self, false);
+  std::swap(me.asked_, me.blocked_);
+  for (lines* const of : me.asked_) {
+    of->blocked = false;
+    me.pump(*of);
+  }
+  me.asked_.clear();
+  return 0;
+}
+
+}  // namespace rma::detail

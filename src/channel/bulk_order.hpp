@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The order of what different users post on the fabric's bulk channel: windows (xfer/bulk_streams.hpp) and messages
+/// (p2p/pieces.hpp) share one channel for each pair of ranks and direction.
+///
+/// The fabric gives the n-th send to the n-th receive. That is right if a transfer posts all its receives before the
+/// next one does, each in one step with the control message that lets the peer send, and the peer sends in the order of
+/// these messages. So each rank has two lines for each peer, of transfers that post receives and of transfers that
+/// send, and only the first in a line posts. A transfer joins the line of sends when the first such message has come.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace rma::detail {
+
+class context;
+
+/// A transfer's place in a line.
+struct bulk_turn {
+  enum class progress : std::uint8_t {
+    over,     ///< nothing more will be posted
+    waits,    ///< for a message of the peer
+    no_room,  ///< it is asked again in the next round
+  };
+  /// Posts as much as it can.
+  progress (*post)(bulk_turn& self) = nullptr;
+  /// It is over, and in no line any more; may free it, and begin others.
+  void (*posted)(bulk_turn& self) = nullptr;
+  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> in_line;
+};
+
+/// Guarded by the progress lock.
+class bulk_order {
+ public:
+  explicit bulk_order(context& ctx);
+
+  void join_receives(int peer, bulk_turn& turn) { lines_of(peer).receives.push_back(turn); }
+  void join_sends(int peer, bulk_turn& turn) { lines_of(peer).sends.push_back(turn); }
+  /// Of one that is in none: nothing happens. What it has posted goes on.
+  static void leave(bulk_turn& turn) noexcept { turn.in_line.unlink(); }
+  /// Lets those that are first post, and those behind them. For who has joined, or has learnt what it waited for.
+  void pump(int peer) { pump(lines_of(peer)); }
+
+ private:
+  using line = boost::intrusive::list<
+      bulk_turn,
+      boost::intrusive::member_hook<
+          bulk_turn, boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>,
+          &bulk_turn::in_line>,
+      boost::intrusive::constant_time_size<false>>;
+  struct lines {
+    line receives, sends;
+    bool blocked = false;  ///< in `blocked_`
+  };
+
+  lines& lines_of(int peer);
+  bool post_first(lines& of, line& l);
+  void pump(lines& of);
+  static unsigned on_duty(void* self) noexcept;
+
+  context& ctx_;
+  std::unordered_map<int, std::unique_ptr<lines>> peers_;
+  std::vector<lines*> blocked_;  ///< a first one has found no room
+  std::vector<lines*> asked_;    ///< room for on_duty
+};
+
+}  // namespace rma::detail

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Memory for messages that no receive has asked for: each sender has a share of it (RMA_EAGER_MEMORY), counts what its
+/// messages take, and is told what is free again.
+#include <algorithm>
+
+#include "p2p/messenger.hpp"
+#include "p2p/peer.hpp"
+
+namespace rma::detail {
+
+// What an unexpected message has taken is free; its sender gets to know with the next envelope, or by a message of its
+// own.
+void messenger::give_back(peer& p, std::uint32_t units) noexcept {
+  const std::uint32_t repaid = std::min(units, p.lent);
+  p.lent -= repaid;
+  p.freed += units - repaid;
+  if (p.freed < credit_units_ || p.gone) return;
+  credit_message c{};
+  c.count = p.freed;
+  ctx_.send_record(p.rank, message::credit, c);
+  p.freed = 0;
+}
+
+void messenger::give_back_held(peer& p, std::uint32_t units) noexcept {
+  p.held -= units;
+  give_back(p, units);
+  note_room(p);
+}
+
+// A message that no receive has asked for.
+void messenger::hold_units(peer& p, std::uint32_t units) noexcept {
+  p.held += units;
+  note_room(p);
+  if (p.is_crowded && awaits(p.rank)) lend(p);
+}
+
+void messenger::note_room(peer& p) noexcept {
+  const std::uint32_t taken = p.held + p.freed, share = units_max_ + p.lent;
+  const bool crowded = taken + unexpected_messages::units_of(0) > share;
+  if (crowded == p.is_crowded) return;
+  p.is_crowded = crowded;
+  crowded_ += crowded ? 1U : ~0U;
+}
+
+// ---- receives that wait for what is behind a full share
+// --------------------------------------------------------------
+
+// The message that a receive waits for may be behind others, which nobody receives before it: its sender gets more
+// memory, as much as it takes to find the message. A rank that waits for nothing lends nothing.
+void messenger::lend(peer& p) noexcept {
+  if (p.gone || !p.is_crowded) return;
+  credit_message c{};
+  c.count = p.freed;
+  p.freed = 0;
+  note_room(p);
+  if (p.is_crowded) {
+    c.count += credit_units_;
+    p.lent += credit_units_;
+  }
+  note_room(p);
+  ctx_.send_record(p.rank, message::credit, c);
+}
+
+void messenger::lend_to(int source) noexcept {
+  if (source != any_source) return lend(peer_of(source));
+  for (const auto& [rank, p] : peers_) lend(*p);
+}
+
+/// A receive waits that this rank's message may be for.
+bool messenger::awaits(int source) noexcept {
+  bool found = false;
+  posted_.for_each([&](const receive_operation& op) { found = found || op.peer == source || op.peer == any_source; });
+  return found;
+}
+
+}  // namespace rma::detail

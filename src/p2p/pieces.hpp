@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// One side of a message whose data go in pieces over the bulk channel (rendezvous/sgrs.hpp).
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <vector>
+
+#include "channel/bulk_order.hpp"
+#include "datatype/cursor.hpp"
+#include "fabric/fabric.hpp"
+#include "rma/layout.hpp"
+
+namespace rma::detail {
+
+class messenger;
+struct message_operation;
+
+/// Outlives its operation while the fabric may use its record.
+struct piece_transfer : fabric::completion, bulk_turn {
+  /// What the receiver has said to the sender.
+  enum class word : std::uint8_t { none, finished, stream };
+
+  messenger* owner = nullptr;
+  message_operation* op = nullptr;  ///< null: nobody waits for it any more, and nothing is sent to receives
+  fabric::network* network = nullptr;
+  int peer = -1;
+  bool sends = false;
+  bool is_posted = false;  ///< nothing more will be posted
+  bool is_cut = false;     ///< `list` has found no room
+  bool is_given_up = false;
+  word told = word::none;
+  status result = status::done;
+  std::byte* base = nullptr;
+  Layout layout{};
+  std::optional<cursor> at{};
+  std::size_t left = 0;         ///< bytes that are in no list yet
+  std::size_t part_bytes = 0;   ///< of each list but the last
+  std::uint32_t granted = 0;    ///< receives of the peer's that nothing has been sent to
+  std::uint32_t under_way = 0;  ///< lists
+  std::uint64_t arrived = 0;    ///< bytes
+  std::vector<fabric::local_slice> list{};
+  piece_transfer* next_free = nullptr;
+
+  void cut_next() {
+    if (is_cut) return;
+    is_cut = true;
+    list.clear();
+    std::size_t bytes = std::min(part_bytes, left);
+    left -= bytes;
+    while (bytes != 0) {
+      const block b = at->front();
+      const std::size_t part = std::min(b.bytes, bytes);
+      std::byte* const first = base + b.offset;
+      if (!list.empty() && static_cast<std::byte*>(list.back().at) + list.back().bytes == first) {
+        list.back().bytes += part;
+      } else {
+        list.push_back({first, part});
+      }
+      at->advance_in_block(part);
+      bytes -= part;
+    }
+  }
+  [[nodiscard]] bool is_all_cut() const noexcept { return left == 0 && !is_cut; }
+};
+
+/// Grows to the most that were under way at once.
+class piece_pool {
+ public:
+  piece_transfer& take() {
+    if (free_ == nullptr) free_ = &all_.emplace_back();
+    piece_transfer& t = *free_;
+    free_ = t.next_free;
+    t.is_posted = t.is_cut = t.is_given_up = false;
+    t.told = piece_transfer::word::none;
+    t.result = status::done;
+    t.left = t.granted = t.under_way = 0;
+    t.arrived = 0;
+    return t;
+  }
+  void give_back(piece_transfer& t) noexcept {
+    t.op = nullptr;
+    t.at.reset();
+    t.layout = Layout();
+    t.next_free = free_;
+    free_ = &t;
+  }
+
+ private:
+  std::list<piece_transfer> all_;
+  piece_transfer* free_ = nullptr;
+};
+
+/// Bytes of the shortest of its pieces, or less than `enough` if one is shorter than that.
+std::size_t shortest_piece(const Layout& layout, std::size_t enough) noexcept;
+
+}  // namespace rma::detail
