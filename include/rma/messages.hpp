@@ -9,6 +9,12 @@
 ///   auto out = world.isend(std::span(row), right, 7);
 ///   in.wait(), out.wait();
 ///
+///   std::vector<rma::Request> all;                               // with requests of windows and collectives
+///   all.push_back(world.irecv(std::span(halo), left, 7));
+///   all.push_back(window.rput(std::span(row), right, 0));
+///   all.push_back(world.ibarrier());
+///   rma::wait_all(all);                                          // or wait_any, test_any, test_all
+///
 /// Headings that hold for all calls:
 ///
 /// Shape      a send matches one receive of its destination on the same team, with the same tag; receives may leave
@@ -47,6 +53,7 @@
 #include "rma/detail/message_ops.hpp"
 #include "rma/error.hpp"
 #include "rma/layout.hpp"
+#include "rma/request.hpp"
 
 namespace rma {
 
@@ -107,6 +114,19 @@ class MessageRequest {
   /// Takes back a receive that no message has matched, or a send that has not left: true if it was one, and the request
   /// is empty then. Else it ends as if nothing had been said.
   [[nodiscard]] bool cancel() noexcept { return node_ != nullptr && detail::cancel_message(node_); }
+
+  /// The same send or receive as a Request, so that one list has requests of all kinds: for wait_all, wait_any,
+  /// test_all and test_any of rma/request.hpp. This one is empty then. `what` is filled in when the Request has been
+  /// waited for, or tested, to its end, and must stay until then, or until the Request is dropped. Errors name both
+  /// sizes and ranks as those of this one do; a message cannot be cancelled any more.
+  [[nodiscard]] Request request(Received& what) && {
+    what = {};
+    return Request(node_ == nullptr ? nullptr : detail::request_of(node_, &what));
+  }
+  /// The same for who does not want to know what has come.
+  [[nodiscard]] operator Request() && {  // NOLINT(google-explicit-constructor): lists of requests take it so
+    return Request(node_ == nullptr ? nullptr : detail::request_of(node_, nullptr));
+  }
 
  private:
   friend status detail::try_wait_any_message(std::span<MessageRequest> requests, std::size_t& which,

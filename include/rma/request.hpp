@@ -36,7 +36,8 @@ void drop_request(request_node* node) noexcept;
 [[noreturn]] void raise_request(const char* call, status code, request_node*& node, const std::source_location& where);
 }  // namespace detail
 
-/// The end of one operation (rput, rget, raccumulate, rget_accumulate, ...).
+/// The end of one operation (rput, rget, raccumulate, rget_accumulate, ...), of a collective (ibarrier, ...), or of a
+/// message: a MessageRequest converts to it (rma/messages.hpp). A list may have all kinds at once.
 ///
 /// Complete means: the origin's buffers may be used again and results are in place. For the effect at
 /// the target, flush. An operation on mapped memory is complete when it returns and its Request is empty:

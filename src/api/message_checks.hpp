@@ -3,6 +3,8 @@
 /// From the arguments of a public call to the record of a message, and back.
 #pragma once
 
+#include <string>
+
 #include "p2p/messenger.hpp"
 #include "rma/detail/message_ops.hpp"
 #include "runtime/team_core.hpp"
@@ -87,6 +89,9 @@ inline status failed_with(team_core& team, int world_rank) noexcept {
 inline status wait_operation(team_core& team, message_operation& op) noexcept {
   return team.rt->messages->wait(op, [&]() noexcept { return failed_with(team, op.peer); });
 }
+
+/// Why a message has failed, for people: ": ..." or nothing.
+std::string reason_of_message(status code, const Received& what);
 
 /// bsend: on its way, or a copy of it.
 status send_copy(team_core& team, const message_buffer& data, int to, int tag) noexcept;

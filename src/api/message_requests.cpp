@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Messages that are started, and waited for later.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <string>
 #include <utility>
 
 #include "api/message_checks.hpp"
 #include "channel/call_scope.hpp"
+#include "core/names.hpp"
 #include "datatype/copy.hpp"
 #include "p2p/quick.hpp"
 #include "rma/messages.hpp"
 #include "runtime/message_node.hpp"
+#include "xfer/engine.hpp"
 
 namespace rma {
 namespace detail {
@@ -180,6 +185,55 @@ status send_copy(team_core& team, const message_buffer& data, int to, int tag) n
   if (s == status::peer_failed) team.rt->ctx->blame(team.world_rank(to));
   return s;
 }
+
+// ---- as a Request -------------------------------------------------------------------------------------------------
+
+request_node* request_of(message_node*& node, Received* what) {
+  message_node& n = *node;
+  const std::lock_guard guard(n.team->rt->ctx->lock());
+  request_node* const made = n.team->rt->ops->new_request(n);
+  n.told = what;
+  node = nullptr;
+  return made;
+}
+
+status message_node::state() noexcept {
+  if (!is_over(*this)) return status::not_yet;
+  const message_operation& op = operation();
+  if (op.result == status::peer_failed && op.peer != any_source) team->rt->ctx->blame(op.peer);
+  return op.result;
+}
+
+status message_node::failed() noexcept { return failed_with(*team, operation().peer); }
+
+void message_node::give_up(status why) noexcept {
+  context& ctx = *team->rt->ctx;
+  {
+    const std::lock_guard guard(ctx.lock());
+    if (is_over(*this) || team->rt->messages->withdraw(operation(), why)) return;
+  }
+  (void)ctx.wait_for_message([this]() noexcept { return is_over(*this); }, []() noexcept { return status::done; });
+}
+
+std::shared_ptr<void> message_node::release() noexcept {
+  const bool over = is_over(*this);
+  if (over && told != nullptr) *told = outcome(*this);
+  told = nullptr;
+  std::shared_ptr<void> last = std::move(team);
+  if (over) {
+    free_node(*this);
+  } else {
+    detach_node(*this);
+  }
+  return last;
+}
+
+std::string message_node::describe(status ended) const {
+  return fmt::format("a {} on a team of {} ranks, rank {}: {}{}", is_send ? "send" : "receive", team->size, team->rank,
+                     rma::name_of(ended), reason_of_message(ended, outcome(*this)));
+}
+
+// ---- one ----------------------------------------------------------------------------------------------------------
 
 status wait_message(message_node*& node, Received& what) noexcept {
   message_node& n = *node;

@@ -202,9 +202,7 @@ status receive_held(held_message& held, const message_buffer& into, Received& wh
 
 // ---- errors -------------------------------------------------------------------------------------------------------
 
-namespace {
-
-std::string reason_of(status code, const Received& what) {
+std::string reason_of_message(status code, const Received& what) {
   switch (code) {
     case status::message_too_long:
       return fmt::format(
@@ -217,14 +215,11 @@ std::string reason_of(status code, const Received& what) {
     case status::job_aborted: return ": the job is being ended";
     case status::transfer_failed:
       return ": the other side has given the message up, or the transfer ended with an error; what was to be received "
-             "is "
-             "undefined";
+             "is undefined";
     case status::out_of_memory: return ": no memory for the request";
     default: return {};
   }
 }
-
-}  // namespace
 
 void raise_on_team(team_core& team, const char* call, status code, const Received& what,
                    const std::source_location& where) {
@@ -236,7 +231,7 @@ void raise_on_team(team_core& team, const char* call, status code, const Receive
   } else if (code == status::peer_failed) {
     text += ": " + ctx.why_failed(lost);
   } else {
-    text += reason_of(code, what);
+    text += reason_of_message(code, what);
   }
   throw Error(code, text, code == status::peer_failed ? lost : what.call_rank, where);
 }
@@ -248,7 +243,7 @@ void raise_message(const char* call, status code, const Received& what, const st
   } else if (code == status::bad_argument) {
     text += ": there is none, or it is under way";
   } else {
-    text += reason_of(code, what);
+    text += reason_of_message(code, what);
   }
   throw Error(code, text, what.call_rank >= 0 ? what.call_rank : -1, where);
 }

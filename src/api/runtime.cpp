@@ -98,6 +98,8 @@ std::vector<Counter> Runtime::counters() const {
   }
   all.push_back({"unexpected_bytes", core_->messages->unexpected_bytes()});
   all.push_back({"unexpected_bytes_max", core_->messages->unexpected_bytes_max()});
+  all.push_back({"message_sources", core_->messages->sources()});
+  all.push_back({"ring_bytes", core_->messages->ring_bytes()});
   all.push_back({"segment_bytes_in_use", core_->segment_in_use()});
   return all;
 }

@@ -431,10 +431,11 @@ void running::give_up(status why) noexcept {
   (void)ctx.wait_for_message([this]() noexcept { return over(); }, []() noexcept { return status::done; });
 }
 
-void running::release() noexcept {
+std::shared_ptr<void> running::release() noexcept {
   node_ = nullptr;
   awaited_ = false;
   if (over()) team_->give_back(*this);
+  return nullptr;
 }
 
 void running::wait_for_place() const noexcept { team_->wait_for_place(turn_); }

@@ -76,7 +76,7 @@ class running final : public awaited {
   status state() noexcept override { return state_.load(std::memory_order_acquire); }
   status failed() noexcept override;
   void give_up(status why) noexcept override;
-  void release() noexcept override;
+  std::shared_ptr<void> release() noexcept override;
   std::string describe(status ended) const override;
   /// What was said of its failure; nothing of a death or a revocation.
   [[nodiscard]] std::string why() const;

@@ -7,9 +7,12 @@
 #include <cstddef>
 #include <list>
 #include <memory>
+#include <string>
 
 #include "p2p/operation.hpp"
+#include "rma/detail/message_ops.hpp"
 #include "rma/layout.hpp"
+#include "xfer/awaited.hpp"
 
 namespace rma::detail {
 
@@ -17,7 +20,8 @@ struct team_core;
 
 class message_nodes;
 
-struct message_node {
+/// Behind a Request that was made of a MessageRequest, too.
+struct message_node final : awaited {
   struct send_part : send_operation {
     message_node* node = nullptr;
   };
@@ -37,6 +41,13 @@ struct message_node {
   std::unique_ptr<std::byte[]> copy{};  ///< kept for the next one
   std::size_t copy_bytes = 0;
   message_node* next_free = nullptr;
+  Received* told = nullptr;  ///< of a Request: where its user wants to know what has come
+
+  [[nodiscard]] status state() noexcept override;
+  [[nodiscard]] status failed() noexcept override;
+  void give_up(status why) noexcept override;
+  std::shared_ptr<void> release() noexcept override;
+  [[nodiscard]] std::string describe(status ended) const override;
 
   [[nodiscard]] message_operation& operation() noexcept {
     return is_send ? static_cast<message_operation&>(send) : receive;

@@ -4,6 +4,7 @@
 /// collective. It goes on by itself with anybody's progress; its request only looks at it.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "rma/error.hpp"
@@ -21,8 +22,9 @@ class awaited {
   /// for what cannot be called back.
   virtual void give_up(status why) noexcept = 0;
   /// Its request is over: the user has been told, or does not want to know. It may go on; nobody looks any more. Called
-  /// under the progress lock, and the last call but for those that it makes itself.
-  virtual void release() noexcept = 0;
+  /// under the progress lock, and the last call but for those that it makes itself. Returns what must not be destroyed
+  /// under the lock, or null.
+  virtual std::shared_ptr<void> release() noexcept = 0;
   /// What it is, for errors: "wait on <this>: peer_failed".
   [[nodiscard]] virtual std::string describe(status ended) const = 0;
 

@@ -114,7 +114,8 @@ class engine {
   /// A synchronisation has ended so. The caller is alone in the window, and does not hold the progress lock.
   status end_task(request_node& node, window_core& w, status s) noexcept;
   request_node* new_request(awaited& what);
-  void free_request(request_node* node) noexcept;
+  /// Returns what is to be destroyed without the lock.
+  [[nodiscard]] std::shared_ptr<void> free_request(request_node* node) noexcept;
   /// A fresh record with one piece, which stands for the posting. Set `detached` before the first piece is posted.
   operation_record& new_operation() {
     operation_record& op = free_operations_.empty() ? one_more_operation() : free_operations_.front();

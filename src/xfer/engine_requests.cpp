@@ -88,7 +88,7 @@ request_node* engine::new_request(awaited& what) {
 }
 
 // A request that is dropped before its time leaves the operation to itself.
-void engine::free_request(request_node* node) noexcept {
+std::shared_ptr<void> engine::free_request(request_node* node) noexcept {
   if (operation_record* const op = std::exchange(node->operation, nullptr); op != nullptr) {
     if (op->request_owns_result) op->into = nullptr;
     if (op->over.load() != 0) {
@@ -97,11 +97,13 @@ void engine::free_request(request_node* node) noexcept {
       op->detached = true;
     }
   }
-  if (awaited* const left = std::exchange(node->outside, nullptr); left != nullptr) left->release();
+  std::shared_ptr<void> last;
+  if (awaited* const left = std::exchange(node->outside, nullptr); left != nullptr) last = left->release();
   node->task.reset();
   node->owner = nullptr;
   node->next_free = free_requests_;
   free_requests_ = node;
+  return last;
 }
 
 void engine::give_up_tasks(window_core& w) noexcept {
@@ -285,9 +287,10 @@ void free_kept(request_node* node) noexcept { const auto nodes = std::move(node-
 void release(request_node*& node) noexcept {
   if (node->owner == nullptr) return free_kept(std::exchange(node, nullptr));
   engine& owner = *node->owner;
+  std::shared_ptr<void> last;
   const std::lock_guard guard(owner.ctx().lock());
   if (node->operation != nullptr && node->operation->over.load() != 0) owner.mark_failure_reported(*node->operation);
-  owner.free_request(std::exchange(node, nullptr));
+  last = owner.free_request(std::exchange(node, nullptr));
 }
 
 }  // namespace
@@ -359,8 +362,9 @@ void drop_request(request_node* node) noexcept {
   const bool to_its_end = node->task != nullptr && !node->task->may_be_dropped();
   if (to_its_end && step(*node) == status::not_yet) (void)wait_task(*node);
   if (node->task != nullptr) discard_task(*node);
+  std::shared_ptr<void> last;
   const std::lock_guard guard(owner.ctx().lock());
-  owner.free_request(node);
+  last = owner.free_request(node);
 }
 
 }  // namespace rma::detail

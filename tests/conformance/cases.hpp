@@ -31,6 +31,7 @@ std::span<const test_case> word_cases() noexcept;
 std::span<const test_case> litmus_cases() noexcept;
 std::span<const test_case> message_cases() noexcept;
 std::span<const test_case> p2p_cases() noexcept;
+std::span<const test_case> p2p_data_cases() noexcept;
 std::span<const test_case> misuse_cases() noexcept;
 std::span<const test_case> number_cases() noexcept;
 std::span<const test_case> try_cases() noexcept;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "cases.hpp"
 #include "windows.hpp"
@@ -65,12 +66,42 @@ void one_call(context& ctx) {
   win.free();
 }
 
+// Goal: a message of more than 2^31 bytes arrives whole, by the rendezvous that the setting names.
+// Method: from rank 1 to rank 0, whose receive is a byte longer; bytes around all limits, and many others.
+void message(context& ctx) {
+  constexpr std::size_t bytes = (std::size_t{2} << 30) + 1;
+  std::uint64_t enough = available_bytes() > 3 * bytes ? 1 : 0;
+  ctx.world().broadcast(std::span(&enough, 1), 0);
+  if (enough == 0) context::skip("needs " + std::to_string((3 * bytes) >> 30) + " GiB of free memory");
+  const auto value = [](std::size_t i) { return static_cast<std::uint8_t>(i * 7 + i / 251 + (i >> 30) + 1); };
+  const auto visit = [](auto&& look) {
+    for (std::size_t i = 0; i < bytes; i += 4093) look(i);
+    for (const std::size_t edge : {std::size_t{1} << 30, std::size_t{1} << 31, bytes - 2}) {
+      for (std::size_t i = edge - 2; i <= edge + 1; ++i) look(i);
+    }
+  };
+  if (ctx.rank() == 1) {
+    std::vector<std::uint8_t> out(bytes);
+    visit([&](std::size_t i) { out[i] = value(i); });
+    ctx.world().send(std::span(out), 0, 1);
+  } else if (ctx.rank() == 0) {
+    std::vector<std::uint8_t> in(bytes + 1, 0xEE);
+    const rma::Received what = ctx.world().recv(std::span(in), 1, 1);
+    ctx.equal(what.bytes, bytes, "bytes");
+    visit([&](std::size_t i) {
+      if (in[i] != value(i)) ctx.fail("byte " + std::to_string(i) + " of a huge message");
+    });
+    ctx.equal(int{in[bytes]}, 0xEE, "what lies behind it");
+  }
+}
+
 constexpr test_case huge_table[] = {
     {.name = "huge.one_call",
      .run = one_call,
      .kinds = only(window_kind::allocated) | only(window_kind::created),
      .ranks_min = 2,
      .long_only = true},
+    {.name = "huge.message", .run = message, .ranks_min = 2, .long_only = true},
 };
 
 }  // namespace

@@ -9,16 +9,10 @@
 #include <vector>
 
 #include "cases.hpp"
-#include "layout_shapes.hpp"
+#include "p2p_data.hpp"
 
 namespace conformance {
 namespace {
-
-std::vector<std::uint8_t> numbered(std::size_t bytes, std::uint64_t salt) {
-  std::vector<std::uint8_t> data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + salt * 13);
-  return data;
-}
 
 /// Around the limits of messages, of what goes eagerly, and of pages.
 constexpr std::size_t message_sizes[] = {0, 1, 8, 40, 41, 239, 255, 2048, 4047, 4080, 4081, 4096, 5000, 65536, 300001};
@@ -256,31 +250,6 @@ void persistent(context& ctx) {
   }
 }
 
-// Goal: layouts on both sides, of different shapes.
-// Method: random pairs of shapes of equal size; the oracle is a copy in memory by blocks.
-void layouts(context& ctx) {
-  rma::Team& world = ctx.world();
-  const std::size_t rounds = ctx.rounds(40);
-  for (std::size_t i = 0; i < rounds; ++i) {
-    const std::size_t rows = ctx.common_random()() % 200 + 1, width = ctx.common_random()() % 90 + 1;
-    const auto rows_layout = rma::Layout::vector<std::uint16_t>(rows, width, static_cast<std::ptrdiff_t>(width) + 3);
-    const auto columns = rma::Layout::vector<std::uint16_t>(rows * width, 1, 2);
-    std::vector<std::uint16_t> out(rows * (width + 3)), in(2 * rows * width);
-    std::iota(out.begin(), out.end(), static_cast<std::uint16_t>(ctx.rank() * 7));
-    auto sent = world.isend(out.data(), rows_layout, ctx.right(), 2);
-    const rma::Received what = world.recv(in.data(), columns, ctx.left(), 2);
-    sent.wait();
-    ctx.equal(what.bytes, 2 * rows * width, "bytes");
-    bool right = true;
-    for (std::size_t k = 0; k < rows * width; ++k) {
-      const std::size_t from = k / width * (width + 3) + k % width;
-      if (in[2 * k] != static_cast<std::uint16_t>(from + static_cast<std::size_t>(ctx.left()) * 7)) right = false;
-      if (in[2 * k + 1] != 0) right = false;
-    }
-    ctx.check(right, "contents");
-  }
-}
-
 // Goal: teams do not get each other's messages, also if one of them is younger than the message.
 void teams_apart(context& ctx) {
   rma::Team& world = ctx.world();
@@ -491,7 +460,6 @@ constexpr test_case cases[] = {
     {"p2p.cancel", cancelled},
     {"p2p.sendrecv", exchanges},
     {"p2p.persistent", persistent},
-    {"p2p.layouts", layouts},
     {"p2p.teams", teams_apart},
     {"p2p.requests", requests},
     {"p2p.flood", flood},

@@ -46,6 +46,7 @@ namespace detail {
 
 struct team_core;
 struct message_node;
+struct request_node;
 struct unexpected_message;
 
 template <class T>
@@ -101,6 +102,8 @@ status wait_message(message_node*& node, Received& what) noexcept;
 status test_message(message_node*& node, Received& what) noexcept;
 bool cancel_message(message_node*& node) noexcept;
 void drop_message(message_node* node) noexcept;
+/// Of a message that has been started; node is null then. `what`: where the user wants to know what has come, or null.
+[[nodiscard]] request_node* request_of(message_node*& node, Received* what);
 /// True if the operation is complete; makes no progress.
 [[nodiscard]] bool is_over(const message_node& node) noexcept;
 
