@@ -3,6 +3,7 @@
 // the memory of the process, and what one rank's runtime needs of it, by its parts.
 //
 //   perf_sim_scale --ranks 4096 --per-node 16 --neighbours 8
+//   perf_sim_scale --messages                                    short messages by rings of 5 slots, instead of puts
 #include <fmt/format.h>
 #include <malloc.h>
 
@@ -25,7 +26,10 @@ struct options {
   std::size_t words = 512;
   int rounds = 3;
   std::size_t limit_kib = 0;
+  bool messages = false;
 };
+
+constexpr std::size_t ring_slots = 5, ring_slot_bytes = 2048;
 
 constexpr std::size_t stack_bytes = std::size_t{64} << 10;
 constexpr std::size_t node_bytes_min = std::size_t{1} << 30;  ///< only the memory of a node takes so much address space
@@ -64,7 +68,21 @@ snapshot look() {
 
 struct stages {
   snapshot start, runtimes, window, puts;
+  std::int64_t rings_before = 0, rings = 0;  ///< bytes of all ranks
 };
+
+/// Half of them on each side, all on other nodes.
+int neighbour_of(const rma::Runtime& rt, const options& o, int i) {
+  const int distance = (i + 1) / 2 * (i % 2 == 0 ? -1 : 1) * o.per_node;
+  return ((rt.rank() + distance) % o.ranks + o.ranks) % o.ranks;
+}
+
+std::int64_t ring_bytes(const rma::Runtime& rt) {
+  for (const rma::Counter& c : rt.counters()) {
+    if (c.name == "ring_bytes") return static_cast<std::int64_t>(c.value);
+  }
+  return 0;
+}
 
 void job(rma::Runtime& rt, const options& o, stages& seen) {
   const bool first = rt.rank() == 0;
@@ -77,9 +95,7 @@ void job(rma::Runtime& rt, const options& o, stages& seen) {
   win.fence();
   for (int round = 0; round < o.rounds; ++round) {
     for (int i = 1; i <= o.neighbours; ++i) {
-      const int distance = (i + 1) / 2 * (i % 2 == 0 ? -1 : 1) * o.per_node;  // half on each side, on other nodes
-      const int to = ((rt.rank() + distance) % o.ranks + o.ranks) % o.ranks;
-      win.put(static_cast<std::uint64_t>(rt.rank()), to, static_cast<std::size_t>(i));
+      win.put(static_cast<std::uint64_t>(rt.rank()), neighbour_of(rt, o, i), static_cast<std::size_t>(i));
     }
     win.fence();
   }
@@ -89,13 +105,38 @@ void job(rma::Runtime& rt, const options& o, stages& seen) {
   win.free();
 }
 
+/// The same with messages, after which all neighbours have rings.
+void messages_job(rma::Runtime& rt, const options& o, stages& seen) {
+  const bool first = rt.rank() == 0;
+  rma::Team world = rt.world();
+  constexpr int rounds = 8;
+  world.barrier();
+  seen.rings_before += ring_bytes(rt);
+  if (first) seen.runtimes = seen.window = look();
+  world.barrier();
+  std::vector<std::uint64_t> in(static_cast<std::size_t>(o.neighbours)), out(in);
+  for (int round = 0; round < rounds; ++round) {
+    std::vector<rma::MessageRequest> all;
+    for (int i = 1; i <= o.neighbours; ++i) {
+      const auto at = static_cast<std::size_t>(i - 1);
+      all.push_back(world.irecv(std::span(&in[at], 1), neighbour_of(rt, o, i), 1));
+      all.push_back(world.isend(std::span(&out[at], 1), neighbour_of(rt, o, i), 1));
+    }
+    rma::wait_all(all);
+  }
+  world.barrier();
+  seen.rings += ring_bytes(rt);
+  if (first) seen.puts = look();
+  world.barrier();
+}
+
 void print(const char* what, std::int64_t bytes, int ranks) {
   fmt::print("  {:<58} {:>7.1f} KiB\n", what, static_cast<double>(bytes) / 1024 / ranks);
 }
 
 /// What one rank's runtime needs, user data not counted; in bytes of all ranks.
 std::int64_t print_parts(const stages& s, const options& o) {
-  const std::int64_t data = static_cast<std::int64_t>(o.words * sizeof(std::uint64_t)) * o.ranks;
+  const std::int64_t data = o.messages ? 0 : static_cast<std::int64_t>(o.words * sizeof(std::uint64_t)) * o.ranks;
   fmt::print("per rank\n");
   print("runtime: records, settings, peers (heap)", s.runtimes.heap - s.start.heap, o.ranks);
   print("runtime: liveness, message rings (pages of the node)", s.runtimes.node - s.start.node, o.ranks);
@@ -103,11 +144,23 @@ std::int64_t print_parts(const stages& s, const options& o) {
   print("a window: block, locks, stripes (pages, without the data)", s.window.node - s.runtimes.node, o.ranks);
   print("neighbours and barriers: peers, targets (heap)", s.puts.heap - s.window.heap, o.ranks);
   print("neighbours and barriers: rings (pages, without the data)", s.puts.node - s.window.node - data, o.ranks);
-  const std::int64_t all = s.puts.heap - s.start.heap + s.puts.node - s.start.node - data;
+  const std::int64_t all = s.puts.heap - s.start.heap + s.puts.node - s.start.node - data - s.rings;
   print("all, with what the simulator itself has on the heap", all, o.ranks);
+  if (o.messages) print("not counted: rings", s.rings, o.ranks);
+  if (o.messages) print("rings before the first message", s.rings_before, o.ranks);
   print("not counted: stack", s.puts.stacks - s.start.stacks, o.ranks);
   print("not counted: data of the window", data, o.ranks);
   return all;
+}
+
+/// Rings are there when they are used, and as many as were used: each rank reads one of each neighbour, and has a copy
+/// of the one that it writes.
+bool are_rings_bounded(const stages& s, const options& o) {
+  const auto each = static_cast<std::int64_t>(2 * ring_slots * ring_slot_bytes) * o.neighbours;
+  if (s.rings_before == 0 && s.rings > 0 && s.rings <= each * o.ranks) return true;
+  fmt::print("FAIL: {} bytes of rings before the first message, {} after, at most {} wanted\n", s.rings_before, s.rings,
+             each * o.ranks);
+  return false;
 }
 
 }  // namespace
@@ -120,6 +173,7 @@ int main(int argc, char** argv) {
   app.add_option("--neighbours", o.neighbours, "targets of each rank")->check(CLI::Range(1, 64));
   app.add_option("--rounds", o.rounds, "fences with puts")->check(CLI::Range(1, 1000));
   app.add_option("--limit-kib", o.limit_kib, "fail if a rank's runtime needs more heap and shared pages");
+  app.add_flag("--messages", o.messages, "short messages by rings instead of puts");
   CLI11_PARSE(app, argc, argv);
 
   stages seen;
@@ -129,7 +183,9 @@ int main(int argc, char** argv) {
   config.ranks = o.ranks;
   config.ranks_per_node = o.per_node;
   config.stack_bytes = stack_bytes;
-  const rma::sim::Outcome out = rma::sim::run(config, [&](rma::Runtime& rt) { job(rt, o, seen); });
+  if (o.messages) config.settings = {{"RMA_EAGER", "rdma-ring"}, {"RMA_RING_SLOTS", std::to_string(ring_slots)}};
+  const rma::sim::Outcome out =
+      rma::sim::run(config, [&](rma::Runtime& rt) { o.messages ? messages_job(rt, o, seen) : job(rt, o, seen); });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!out.ok()) {
     fmt::print("{}", out.text());
@@ -139,6 +195,7 @@ int main(int argc, char** argv) {
              o.ranks, o.per_node, o.neighbours, seconds, static_cast<double>(status_bytes("VmHWM:")) / (1 << 20),
              out.events, static_cast<double>(out.time.count()) * 1e-6);
   const std::int64_t all = print_parts(seen, o);
+  if (o.messages && !are_rings_bounded(seen, o)) return 1;
   if (o.limit_kib != 0 && all > static_cast<std::int64_t>(o.limit_kib) * 1024 * o.ranks) {
     fmt::print("FAIL: more than {} KiB\n", o.limit_kib);
     return 1;
