@@ -8,6 +8,7 @@
 #include <cmath>
 #include <complex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "../command_line.hpp"
@@ -54,12 +55,12 @@ class Run {
     world_.barrier();
     waited_ = {};
     started_ = rt_.now();
-    rendezvous_ = rendezvous_counter();
+    rendezvous_ = counter("rendezvous_transfers");
   }
   void stop() {
     world_.barrier();
     time_ = rt_.now() - started_;
-    rendezvous_ = rendezvous_counter() - rendezvous_;
+    rendezvous_ = counter("rendezvous_transfers") - rendezvous_;
   }
 
   /// Prints the result, and returns the exit status: each of `found` must be within `tolerance` of `expected`,
@@ -80,11 +81,13 @@ class Run {
     good = world_.allreduce(good ? 1 : 0, rma::min) == 1;
     const double waited_us = world_.allreduce(us(waited_).count(), rma::sum) / ranks();
     const auto messages = world_.allreduce(rendezvous_, rma::sum);
+    const double sources = world_.allreduce(static_cast<double>(counter("message_sources")), rma::sum) / ranks();
     if (rank() == 0) {
       const char* const forms[] = {"messages", "one-sided blocking", "one-sided nonblocking"};
-      fmt::print("NAS {}, class {}, {}, {} ranks: {:.1f} us, waited {:.1f} us, {} rendezvous, {:.13e}: {}\n", kernel_,
-                 options_.size, forms[static_cast<int>(options_.form)], ranks(), us(time_).count(), waited_us, messages,
-                 value, good ? "verified" : "wrong");
+      fmt::print(
+          "NAS {}, class {}, {}, {} ranks: {:.1f} us, waited {:.1f} us, {} rendezvous, {:.1f} sources, {:.13e}: {}\n",
+          kernel_, options_.size, forms[static_cast<int>(options_.form)], ranks(), us(time_).count(), waited_us,
+          messages, sources, value, good ? "verified" : "wrong");
       std::fflush(stdout);
     }
     world_.barrier();  // what rank 0 has to say comes before anybody's exit status
@@ -92,12 +95,11 @@ class Run {
   }
 
  private:
-  [[nodiscard]] std::uint64_t rendezvous_counter() const {
-    std::uint64_t moved = 0;
-    for (const rma::Counter& counter : rt_.counters()) {
-      if (counter.name == "rendezvous_transfers") moved = counter.value;
+  [[nodiscard]] std::uint64_t counter(std::string_view name) const {
+    for (const rma::Counter& each : rt_.counters()) {
+      if (each.name == name) return each.value;
     }
-    return moved;
+    return 0;
   }
 
   rma::Runtime& rt_;
