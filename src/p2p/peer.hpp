@@ -67,7 +67,7 @@ struct messenger::peer {
   bool has_requests = false;              ///< of its receives, which no send has used
   bool has_used = false;                  ///< the same, of those that have been used
   std::uint16_t eager_next = 0;           ///< in `eager_sent`
-  std::array<envelope, 32> eager_sent{};  ///< the last ones, for requests that cross them
+  std::array<envelope, 16> eager_sent{};  ///< the last ones, for requests that cross them
   std::uint32_t eager_count = 0;
   std::unique_ptr<ring_out_state> ring_out{};
   std::unique_ptr<ring_sink> ring_in{};

@@ -77,7 +77,7 @@ void message(context& ctx) {
   const auto visit = [](auto&& look) {
     for (std::size_t i = 0; i < bytes; i += 4093) look(i);
     for (const std::size_t edge : {std::size_t{1} << 30, std::size_t{1} << 31, bytes - 2}) {
-      for (std::size_t i = edge - 2; i <= edge + 1; ++i) look(i);
+      for (std::size_t i = edge - 2; i <= edge + 1 && i < bytes; ++i) look(i);
     }
   };
   if (ctx.rank() == 1) {
