@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Work stealing: each rank has a range of tasks in one word of the window. Its owner takes the first one, a thief the
+/// upper half, both by compare_and_swap. A target does nothing for that, though it computes all the time.
+///
+/// \code
+/// rmarun -n 2 13_work_stealing
+/// rmarun -n 2 --nodes 2 13_work_stealing
+/// \endcode
+///
+/// At first all tasks are rank 0's. Exits with 1 unless each task was done once, and, with two ranks, neither of them
+/// did more than twice as many as the other.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <rma/rma.hpp>
+
+#include <fmt/format.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::uint64_t tasks = 1000;
+constexpr auto length_of_task = 200us;
+// What each rank's part of the window holds; the last two are rank 0's.
+constexpr std::size_t range = 0, finished = 1, sum = 2, cells = 3;
+
+/// Tasks from `first` up to `end`. No two ranges of one rank are alike, since no task comes back to where it was:
+/// compare_and_swap cannot take an old range for a new one.
+struct Range {
+  std::uint64_t first, end;
+  [[nodiscard]] bool empty() const { return first == end; }
+  [[nodiscard]] std::uint64_t word() const { return empty() ? 0 : first << 32 | end; }
+  static Range of(std::uint64_t word) { return {word >> 32, word & 0xffffffff}; }
+};
+
+/// Computes, without a call that serves others.
+void compute(rma::Runtime& rt) {
+  const auto begin = rt.now();
+  rt.compute(length_of_task);  // for the simulator's clock
+  while (rt.now() - begin < length_of_task) {}
+}
+
+class Pool {
+ public:
+  Pool(rma::Runtime& rt, rma::Window<std::uint64_t>& window) : rt_(rt), window_(window) {}
+
+  /// The first of this rank's own tasks, if there is one.
+  bool take(std::uint64_t& task) {
+    for (std::uint64_t seen = window_.fetch_and_op(0, rt_.rank(), range, rma::no_op); seen != 0;) {
+      const Range before = Range::of(seen);
+      const std::uint64_t found =
+          window_.compare_and_swap(seen, Range{before.first + 1, before.end}.word(), rt_.rank(), range);
+      task = before.first;
+      if (found == seen) return true;
+      seen = found;  // a thief has been there
+    }
+    return false;
+  }
+  /// Moves the upper half of a victim's range to this rank, which has none: nobody steals from it meanwhile.
+  bool steal(int victim) {
+    const std::uint64_t seen = window_.fetch_and_op(0, victim, range, rma::no_op);
+    if (seen == 0) return false;
+    const Range whole = Range::of(seen);
+    const std::uint64_t middle = whole.first + (whole.end - whole.first) / 2;
+    if (window_.compare_and_swap(seen, Range{whole.first, middle}.word(), victim, range) != seen) return false;
+    (void)window_.fetch_and_op(Range{middle, whole.end}.word(), rt_.rank(), range, rma::replace);
+    return true;
+  }
+  std::uint64_t run() {
+    std::uint64_t done = 0;
+    for (int victim = rt_.rank();;) {
+      for (std::uint64_t task = 0; take(task); ++done) {
+        compute(rt_);
+        window_.accumulate(task, 0, sum, rma::sum);
+        window_.accumulate(1, 0, finished, rma::sum);
+      }
+      victim = (victim + 1) % rt_.size();
+      if (victim != rt_.rank() && steal(victim)) continue;
+      if (window_.fetch_and_op(0, 0, finished, rma::no_op) == tasks) return done;
+    }
+  }
+
+ private:
+  rma::Runtime& rt_;
+  rma::Window<std::uint64_t>& window_;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  rma::Runtime rt(argc, argv);
+  rma::Team world = rt.world();
+  auto window = rma::Window<std::uint64_t>::allocate(world, cells);
+  if (rt.rank() == 0) window[range] = Range{0, tasks}.word();
+  world.barrier();
+
+  std::uint64_t done = 0;
+  {
+    const auto epoch = window.lock_all();
+    done = Pool(rt, window).run();
+  }
+  world.barrier();
+  const std::uint64_t least = world.allreduce(done, rma::min);
+  const std::uint64_t most = world.allreduce(done, rma::max);
+  const bool balanced = rt.size() != 2 || most <= 2 * least;
+  bool right = balanced;
+  if (rt.rank() == 0) {
+    window.sync();
+    right = right && window[finished] == tasks && window[sum] == tasks * (tasks - 1) / 2;
+    fmt::print("{} of {} tasks done, numbers sum up to {}, {}\n", window[finished], tasks, window[sum],
+               balanced ? "balanced" : "not balanced");
+    fmt::print(stderr, "a rank did {} to {} tasks\n", least, most);
+  }
+  return right ? 0 : 1;
+}
