@@ -17,10 +17,13 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "boot/descriptors.hpp"
 #include "boot/digest.hpp"
+#include "boot/interfaces.hpp"
 
 namespace rma::launcher {
 
@@ -45,6 +48,14 @@ bool is_ignored(int number) {
   return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
+/// Ranks on other hosts reach the job's server by TCP.
+std::string server_address(const settings& asked) {
+  if (asked.hosts.empty()) return "local://";
+  const char* const wanted = std::getenv("RMA_BOOT_INTERFACE");
+  return boot::to_text(
+      {.local = false, .host = boot::address_of_interface(wanted == nullptr ? "" : wanted), .port = "0"});
+}
+
 /// The limit that a process could not be started for, as the end of a message; nothing if it was no limit.
 std::string limit_behind(int error) {
   if (boot::out_of_descriptors(error)) return "; " + boot::descriptors_remedy();
@@ -60,7 +71,7 @@ job::job(const settings& asked)
       id_("rma-" + boot::random_hex(id_bytes)),
       key_(boot::random_hex(key_bytes)),
       guardian_(id_),
-      server_({.size = asked.ranks, .key = key_}),
+      server_({.size = asked.ranks, .key = key_, .address = server_address(asked)}),
       pids_(static_cast<std::size_t>(asked.ranks), -1) {}
 
 int job::run() {
@@ -100,6 +111,16 @@ void job::prepare_process() {
 
 namespace {
 
+/// What a rank on another host gets of this environment: settings, and what -x names.
+std::vector<std::string> exported(std::vector<std::string> environment, const settings& asked) {
+  std::erase_if(environment, [&](const std::string& each) {
+    const std::string name = each.substr(0, each.find('='));
+    const auto is_it = [&name](const std::string& wanted) { return wanted.substr(0, wanted.find('=')) == name; };
+    return name == "RMA_KEY" || (!name.starts_with("RMA_") && !std::ranges::any_of(asked.exports, is_it));
+  });
+  return environment;
+}
+
 /// A job that hangs is to say where its ranks are before its time is over. Empty: they do so by themselves, or shall
 /// not.
 std::string stall_report_before(double timeout_s) {
@@ -122,9 +143,12 @@ std::vector<std::string> job::changes_for(int rank) const {
   const std::string path = outer != nullptr ? std::string(outer) + "/" + id_ : id_;
   changes.push_back(fmt::format("{}={}", job_variable, path));
   changes.push_back("RMA_BOOT=" + server_.address());
-  changes.push_back("RMA_KEY=" + key_);
+  if (asked_.hosts.empty()) changes.push_back("RMA_KEY=" + key_);  // else by a pipe
   changes.push_back(fmt::format("RMA_SIZE={}", asked_.ranks));
-  changes.push_back(fmt::format("RMA_LOCAL_RANKS={}", asked_.ranks));
+  const auto& places = asked_.places;
+  const auto beside =
+      places.empty() ? asked_.ranks : std::ranges::count(places, places[static_cast<std::size_t>(rank)]);
+  changes.push_back(fmt::format("RMA_LOCAL_RANKS={}", beside));
   changes.push_back(fmt::format("RMA_RANK={}", rank));
   changes.push_back("RMA_PROCESS_SETS=" + joined(asked_.process_sets));
   // Blocks of equal size, give or take one.
@@ -146,21 +170,12 @@ bool job::start_ranks() {
   for (int rank = 0; rank < asked_.ranks; ++rank) {
     tagged_output::ends tagged;
     if (asked_.tag_output) tagged = output_.add(rank);
-    auto changes = changes_for(rank);
-    changes.push_back(fmt::format("RMA_CORE_GROUP={}", binding ? binding->group_of(rank) : 0));
-    const auto environment = environment_with(changes);
-    const int input = rank > 0 ? nothing.get() : typed ? typed.get() : STDIN_FILENO;
-    const start_outcome outcome = start_process({.rank = rank,
-                                                 .command = asked_.command,
-                                                 .environment = environment,
-                                                 .stdin_fd = input,
-                                                 .stdout_fd = tagged.out ? tagged.out.get() : STDOUT_FILENO,
-                                                 .stderr_fd = tagged.err ? tagged.err.get() : STDERR_FILENO,
-                                                 .inherited = inherited_,
-                                                 .binding = binding ? &*binding : nullptr});
+    const bool reads = rank == std::max(asked_.gdb_rank, 0);
+    const int input = !reads ? nothing.get() : typed ? typed.get() : STDIN_FILENO;
+    const start_outcome outcome = start_rank(rank, input, tagged, binding ? &*binding : nullptr);
     if (outcome.error != 0) {
-      say(fmt::format("cannot start '{}': {}{}", asked_.command.front(), boot::error_text(outcome.error),
-                      limit_behind(outcome.error)));
+      const std::string first = asked_.hosts.empty() ? command_of(asked_, rank).front() : asked_.ssh;
+      say(fmt::format("cannot start '{}': {}{}", first, boot::error_text(outcome.error), limit_behind(outcome.error)));
       begin_end(outcome.error == ENOENT ? exit_not_found : exit_cannot_execute);
       return false;
     }
@@ -168,6 +183,45 @@ bool job::start_ranks() {
     ++running_;
   }
   return true;
+}
+
+start_outcome job::start_rank(int rank, int input, const tagged_output::ends& tagged, const core_binding* binding) {
+  std::vector<std::string> command = command_of(asked_, rank);
+  std::vector<std::string> environment;
+  boot::unique_fd key_and_life;
+  if (asked_.hosts.empty()) {
+    auto changes = changes_for(rank);
+    changes.push_back(fmt::format("RMA_CORE_GROUP={}", binding != nullptr ? binding->group_of(rank) : 0));
+    environment = environment_with(changes);
+  } else {
+    const host& there = asked_.hosts[static_cast<std::size_t>(asked_.places[static_cast<std::size_t>(rank)])];
+    const std::string script =
+        remote_script(std::filesystem::current_path(), exported(environment_with(changes_for(rank)), asked_), command);
+    command = words_of(asked_.ssh);
+    command.insert(command.end(), {there.name, "exec /bin/sh -c " + shell_word(script)});
+    environment = environment_with({});
+    key_and_life = open_lifeline(key_);
+    input = key_and_life.get();
+  }
+  return start_process({.rank = rank,
+                        .command = command,
+                        .environment = environment,
+                        .stdin_fd = input,
+                        .stdout_fd = tagged.out ? tagged.out.get() : STDOUT_FILENO,
+                        .stderr_fd = tagged.err ? tagged.err.get() : STDERR_FILENO,
+                        .inherited = inherited_,
+                        .binding = binding});
+}
+
+/// A pipe whose reader finds the key first, and its end when this process ends.
+boot::unique_fd job::open_lifeline(const std::string& key) {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+  boot::unique_fd from(ends[0]);
+  lifelines_.emplace_back(ends[1]);
+  const std::string line = key + "\n";
+  (void)!::write(ends[1], line.data(), line.size());  // fits into any pipe
+  return from;
 }
 
 void job::wait_for_events() {

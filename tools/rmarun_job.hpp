@@ -37,6 +37,9 @@ class job {
 
   void prepare_process();
   bool start_ranks();
+  [[nodiscard]] start_outcome start_rank(int rank, int input, const tagged_output::ends& tagged,
+                                         const core_binding* binding);
+  [[nodiscard]] boot::unique_fd open_lifeline(const std::string& key);
   [[nodiscard]] std::vector<std::string> changes_for(int rank) const;
   void wait_for_events();
   /// Nobody has ended it yet.
@@ -68,7 +71,8 @@ class job {
   boot::server server_;
   tagged_output output_;
   terminal_input input_;
-  std::vector<pid_t> pids_;  ///< by rank; -1 once it has ended
+  std::vector<boot::unique_fd> lifelines_;  ///< to ssh: ranks on other hosts end when theirs is closed
+  std::vector<pid_t> pids_;                 ///< by rank; -1 once it has ended
   int running_ = 0;
   phase phase_ = phase::running;
   std::optional<int> verdict_;

@@ -9,7 +9,10 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <memory>
+#include <sstream>
 #include <string_view>
 
 #include "boot/process_sets.hpp"
@@ -23,13 +26,15 @@ namespace rma::launcher {
 
 namespace {
 
-constexpr const char* usage = R"(Starts a program as several ranks on this machine.
+constexpr const char* usage = R"(Starts a program as several ranks, on this machine or on others.
 
   rmarun -n 4 ./app args...                  four ranks
   rmarun -n 4 --nodes 2 ./app                as if on two machines: ranks 0, 1 and ranks 2, 3
+  rmarun -n 4 --hosts a,b ./app              two ranks each on hosts a and b, by ssh
   rmarun -n 4 --timeout 60 --tag-output ./app
 
-Standard input goes to rank 0. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to all ranks; at the third INT or TERM
+Standard input goes to rank 0; on other hosts it is empty. They need the same folder and program, and ssh must reach
+them without a password. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to all ranks; at the third INT or TERM
 they are killed. When a rank fails, the others are ended and rmarun exits as that rank did: with its status, or with
 128 + the signal's number. Other statuses: 124 after --timeout, 127 if the program is not found, 126 if it cannot be
 executed, 2 for a mistake in the command line.)";
@@ -45,6 +50,32 @@ class usage_formatter : public CLI::Formatter {
     return "Usage: rmarun [OPTIONS] [--] PROGRAM [ARGUMENTS...]\n";
   }
 };
+
+/// Options as they were written, until they are known to be right.
+struct written {
+  std::string bind = "none";
+  std::string hosts;
+  std::string hostfile;
+};
+
+void declare_hosts(CLI::App& app, settings& out, written& text) {
+  auto* const list = app.add_option("--hosts", text.hosts,
+                                    "HOST[:RANKS],...: start the ranks there by ssh, in blocks; without -n as many as "
+                                    "the hosts take");
+  app.add_option("--hostfile", text.hostfile,
+                 "A file that has a host in each line: HOST, HOST:RANKS or HOST slots=RANKS")
+      ->excludes(list);
+  app.add_option("--ssh", out.ssh, "The command that runs another one on a host, with its options")
+      ->capture_default_str();
+}
+
+void declare_debuggers(CLI::App& app, settings& out) {
+  app.add_option("--gdb", out.gdb_rank, "Start this rank in gdb, which reads the standard input")
+      ->check(CLI::Range(0, 1 << 20));
+  app.add_option("--debugger", out.debugger,
+                 "Start each rank by this command, as in 'xterm -e gdb --args'; with --gdb, that rank");
+  app.add_flag("--valgrind", out.valgrind, "Start each rank in valgrind; one with errors ends with status 99");
+}
 
 void declare(CLI::App& app, settings& out, std::string& bind) {
   app.set_version_flag("--version", "rmarun " RMA_VERSION);
@@ -77,6 +108,29 @@ void accept_np(const CLI::App& app, int argc, char** argv) {
   }
 }
 
+/// Takes --hosts or --hostfile; what is wrong with them, or "".
+std::string take_hosts(settings& out, const written& text, bool ranks_are_open) {
+  if (text.hosts.empty() && text.hostfile.empty()) return "";
+  const bool by_file = !text.hostfile.empty();
+  try {
+    if (by_file) {
+      std::ifstream file(text.hostfile);
+      if (!file) return fmt::format("--hostfile {}: it cannot be read", text.hostfile);
+      out.hosts = parse_hostfile(std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
+    } else {
+      out.hosts = parse_hosts(text.hosts);
+    }
+    if (ranks_are_open) out.ranks = std::max(slots_of(out.hosts), static_cast<int>(out.hosts.size()));
+    out.places = spread(out.ranks, out.hosts);
+  } catch (const std::exception& error) {
+    return fmt::format("{}: {}", by_file ? "--hostfile" : "--hosts", error.what());
+  }
+  if (words_of(out.ssh).empty()) return "--ssh '': which command?";
+  if (out.nodes > 0) return "--nodes divides this machine, and --hosts names others; give one of them";
+  if (out.bind_core) return "--bind core is for ranks on this machine";
+  return "";
+}
+
 /// What is wrong with settings that are each fine by themselves; "" if nothing.
 std::string contradiction(const settings& asked, bool separated) {
   if (asked.command.empty()) return "which program? See rmarun --help";
@@ -84,6 +138,9 @@ std::string contradiction(const settings& asked, bool separated) {
   if (!separated && first.starts_with('-')) return fmt::format("unknown option '{}'; see rmarun --help", first);
   if (asked.nodes > asked.ranks) {
     return fmt::format("--nodes {} is more than the {} ranks; every node needs one", asked.nodes, asked.ranks);
+  }
+  if (asked.gdb_rank >= asked.ranks) {
+    return fmt::format("--gdb {}: the ranks are 0 to {}", asked.gdb_rank, asked.ranks - 1);
   }
   if (!std::isfinite(asked.timeout_s)) return fmt::format("--timeout {}: how many seconds?", asked.timeout_s);
   if (std::ranges::count(asked.process_sets, "") != 0) return "--pset '': give it as NAME=RANKS";
@@ -111,8 +168,10 @@ std::string contradiction(const settings& asked, bool separated) {
 std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
   CLI::App app(usage, "rmarun");
   app.formatter(std::make_shared<usage_formatter>());
-  std::string bind = "none";
-  declare(app, out, bind);
+  written text;
+  declare(app, out, text.bind);
+  declare_hosts(app, out, text);
+  declare_debuggers(app, out);
   app.prefix_command();  // what follows the program's name is the program's
   accept_np(app, argc, argv);
   try {
@@ -123,18 +182,38 @@ std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
     say(error.what());
     return exit_usage;
   }
-  out.bind_core = bind == "core";
+  out.bind_core = text.bind == "core";
   out.command = app.remaining();
   bool separated = false;
   if (!out.command.empty() && out.command.front() == "--") {
     out.command.erase(out.command.begin());
     separated = true;
   }
-  if (const std::string wrong = contradiction(out, separated); !wrong.empty()) {
+  std::string wrong = take_hosts(out, text, app.count("--ranks") == 0);
+  if (wrong.empty()) wrong = contradiction(out, separated);
+  if (!wrong.empty()) {
     say(wrong);
     return exit_usage;
   }
   return std::nullopt;
+}
+
+std::vector<std::string> command_of(const settings& asked, int rank) {
+  std::vector<std::string> words;
+  if (rank == asked.gdb_rank && asked.debugger.empty()) {
+    words = {"gdb", "-q", "--args"};
+  } else if (!asked.debugger.empty() && (asked.gdb_rank < 0 || rank == asked.gdb_rank)) {
+    words = words_of(asked.debugger);
+  } else if (asked.valgrind) {
+    words = {"valgrind", "--quiet", "--error-exitcode=99"};
+  }
+  words.insert(words.end(), asked.command.begin(), asked.command.end());
+  return words;
+}
+
+std::vector<std::string> words_of(const std::string& command) {
+  std::istringstream words(command);
+  return {std::istream_iterator<std::string>(words), {}};
 }
 
 std::string joined(const std::vector<std::string>& process_sets) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "rmarun_hosts.hpp"
+
 namespace rma::launcher {
 
 struct settings {
@@ -18,6 +20,12 @@ struct settings {
   bool tag_output = false;
   std::vector<std::string> process_sets;  ///< "NAME=RANKS"
   std::vector<std::string> exports;       ///< "NAME=VALUE" or "NAME"
+  std::vector<host> hosts;                ///< empty: this machine
+  std::vector<int> places;                ///< the host of each rank, where there are hosts
+  std::string ssh = "ssh";
+  int gdb_rank = -1;     ///< which a debugger starts; -1: none
+  std::string debugger;  ///< in front of each rank's program
+  bool valgrind = false;
   std::vector<std::string> command;
 };
 
@@ -31,8 +39,14 @@ inline constexpr int exit_by_signal = 128;  ///< + signal number
 /// Fills `out`. An exit status if there is nothing to start: help, version, or an error that was printed.
 std::optional<int> parse_command_line(int argc, char** argv, settings& out);
 
+/// What starts that rank: the program, behind a debugger where one is wanted.
+std::vector<std::string> command_of(const settings& asked, int rank);
+
 /// As RMA_PROCESS_SETS has them.
 std::string joined(const std::vector<std::string>& process_sets);
+
+/// A command's words, which blanks separate.
+std::vector<std::string> words_of(const std::string& command);
 
 /// Prints `rmarun: TEXT` and a newline to standard error in one piece.
 void say(const std::string& text);
