@@ -4,14 +4,14 @@
 include(CMakePackageConfigHelpers)
 
 set(rma_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/rma)
-install(TARGETS rma EXPORT rmaTargets FILE_SET HEADERS)
-install(EXPORT rmaTargets NAMESPACE rma:: DESTINATION ${rma_cmake_dir})
+rma_install(TARGETS rma EXPORT rmaTargets FILE_SET HEADERS)
+rma_install(EXPORT rmaTargets NAMESPACE rma:: DESTINATION ${rma_cmake_dir})
 
 get_target_property(rma_library_type rma TYPE)
 configure_package_config_file(cmake/rmaConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/rmaConfig.cmake
   INSTALL_DESTINATION ${rma_cmake_dir})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/rmaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rmaConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/rmaConfigVersion.cmake
+rma_install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rmaConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/rmaConfigVersion.cmake
   cmake/rmaModules.cmake
   DESTINATION ${rma_cmake_dir})
 
@@ -30,7 +30,7 @@ cmake_path(SET rma_pc_dir ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig)
 file(RELATIVE_PATH rma_pc_prefix ${rma_pc_dir} ${CMAKE_INSTALL_PREFIX})
 string(REGEX REPLACE "/$" "" rma_pc_prefix ${rma_pc_prefix})
 configure_file(cmake/rma.pc.in ${CMAKE_CURRENT_BINARY_DIR}/rma.pc @ONLY)
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rma.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+rma_install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rma.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # The reference of the public headers, with the guide: BUILD/reference/html/index.html.
 find_program(RMA_DOXYGEN doxygen)

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 
+# rma_install(...): `install`, where the project that this is part of wants rma installed, too.
+function(rma_install)
+  if(RMA_INSTALL)
+    install(${ARGN})
+  endif()
+endfunction()
+
 # rma_add_tool(NAME n SOURCES s... [LIBRARIES l...]): a program that is installed. It may include the library's
 # internal headers, fmt and CLI11; hwloc is PkgConfig::hwloc. It finds a shared library from where both are installed.
 function(rma_add_tool)
@@ -14,7 +21,7 @@ function(rma_add_tool)
     file(RELATIVE_PATH to_library ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
     set_target_properties(${arg_NAME} PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
   endif()
-  install(TARGETS ${arg_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  rma_install(TARGETS ${arg_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
 # rma_compile_quickly(FILE...): sources that run once, and whose headers (CLI11, Catch2) take long to optimise.

@@ -29,6 +29,15 @@ BANNED = [
     ("tests/", re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep) ?\("), False, "wait for the event itself"),
 ]
 
+# Texts for users are in plain English: short sentences with a subject and a verb.
+FOR_USERS = ("README.md", "docs/guide/", "docs/coming-from.md", "src/core/settings.cpp", "src/api/raise.cpp",
+             "tools/rmarun_options.cpp", "tools/rma_sim_options.cpp", "tools/rma_info.cpp", "tools/rma_tune.cpp")
+UNCLEAR = [
+    (re.compile(r"\btoo([.;:,)\"]|$)"), "a trailing 'too'; write 'also' before the verb"),
+    (re.compile(r"(^|[.:;] |\(|\")(Who|Whoever|who) (?!\w+\?)"), "'who' as a subject; name it: a rank, a thread"),
+    (re.compile(r"\b(is|are|was|were|gets?) told\b"), "reports, gets an error, learns of: what happens"),
+]
+
 # A layer may include itself and any lower number. `core` is the base that all may include; `runtime` holds the shared
 # records (runtime, team) beside `xfer`, which fills them; `api` implements the public API on all of them.
 LAYERS = {"core": 0, "boot": 1, "fabric": 2, "channel": 3, "datatype": 3, "p2p": 4, "window": 5, "runtime": 5,
@@ -167,6 +176,15 @@ def check_banned_words(source, code):
                     source.report(number, "banned-word", f"{match.group(0)}: {why}")
 
 
+def check_language(source):
+    if not source.path.startswith(FOR_USERS):
+        return
+    for number, line in enumerate(source.lines, 1):
+        for pattern, why in UNCLEAR:
+            if pattern.search(line):
+                source.report(number, "language", why)
+
+
 def layer_of(path):
     return path.split("/")[0] if path.split("/")[0] in LAYERS else None
 
@@ -255,6 +273,7 @@ def check_listed_in_cmake(source, cmake_files):
 def check(source, cmake_files):
     code = without_comments(source.text) if source.is_cpp() else source.text
     check_text(source)
+    check_language(source)
     check_function_lengths(source, code)
     if source.is_cpp():
         check_banned_words(source, code)

@@ -17,6 +17,8 @@
 #include "rma/team.hpp"
 #include "rma/window_facts.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// The addresses that the members of a team use for their parts of windows. Windows of library memory have their parts
@@ -79,3 +81,5 @@ class AddressMap {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -29,6 +29,8 @@
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// What Window::aggregate returns. All calls need an open epoch, as those of the window do.
@@ -137,3 +139,5 @@ class [[nodiscard]] Aggregate {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -28,6 +28,8 @@
 
 #include "rma/window.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// How an aggregator collects. The same on all ranks.
@@ -308,3 +310,5 @@ Aggregator<T>::Aggregator(Window<T>& window, const AggregatorOptions& options, s
 }
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -34,6 +34,8 @@
 #include "rma/detail/collective_descriptions.hpp"
 #include "rma/schedule.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 class Collectives : public CollectiveDescriptions {
@@ -558,3 +560,5 @@ class Collectives : public CollectiveDescriptions {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -10,6 +10,10 @@
 #include <string>
 #include <string_view>
 
+#include "rma/version.hpp"
+
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// What a program promises about its threads. Each level allows what the one before allows; docs/architecture.md,
@@ -25,6 +29,8 @@ std::string_view name_of(thread_level level) noexcept;
 
 /// Everything has a default: `Runtime(Config{})` is what `Runtime()` does.
 struct Config {
+  /// Of the headers that the program was compiled with. Leave it as it is.
+  std::uint32_t headers = header_version;
   /// Read RMA_* variables of the environment. Values given here win over them. A variable of that kind that is no
   /// setting is an error (bad_setting).
   bool environment = true;
@@ -50,3 +56,5 @@ struct Config {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

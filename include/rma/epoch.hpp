@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// How a target is locked.
@@ -62,3 +64,5 @@ inline constexpr assertion no_check = assertion::no_check;
 inline constexpr assertion deferrable = assertion::deferrable;
 
 }  // namespace rma
+
+#pragma GCC visibility pop

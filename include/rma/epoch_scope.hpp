@@ -10,6 +10,8 @@
 
 #include "rma/detail/window_ops.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 namespace detail {
@@ -85,3 +87,5 @@ class [[nodiscard]] Epoch {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -13,6 +13,8 @@
 #include <string>
 #include <string_view>
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// One byte that says what happened, sorted by what the caller should do next.
@@ -64,12 +66,19 @@ constexpr bool ok(status s) noexcept { return s == status::done || s == status::
 /// The stable name of a status, as it appears in messages ("out_of_window").
 std::string_view name_of(status s) noexcept;
 
-/// What public calls throw. `code()` is stable; `what()` is one line that names call, window, rank, value and remedy,
-/// and ends with the place of the call in the program, as in "... (halo.cpp:42)".
+/// What public calls throw. `code()` is stable; `what()` is one line that names rank, call, window, the place of the
+/// call in the program, the status, what is wrong and what to do:
+///
+///   [rank 0] put to rank 1 (window 'halo') at halo.cpp:42: wrong_epoch: no epoch is open; ...
+///
+/// Where no call on a window, team or request is concerned (at the start, say) the place ends the line, in brackets.
 class Error : public std::runtime_error {
  public:
   /// `where`: of the public call; without a line if it is not known.
   Error(status code, const std::string& message, int rank = -1, std::source_location where = {});
+
+  /// The same for "HEAD at FILE:LINE: CODE: REASON".
+  Error(status code, const std::string& head, const std::string& reason, int rank, std::source_location where);
 
   /// The stable code.
   [[nodiscard]] status code() const noexcept { return code_; }
@@ -86,3 +95,5 @@ class Error : public std::runtime_error {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// In RMA_ACCUMULATE and in messages the last one has dashes: `lock-get-modify-put`.
@@ -145,3 +147,5 @@ struct Hints {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -34,6 +34,8 @@
 #include <span>
 #include <type_traits>
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 namespace detail {
@@ -201,6 +203,8 @@ inline Layout Layout::structure(std::initializer_list<Part> parts) {
 }
 
 }  // namespace rma
+
+#pragma GCC visibility pop
 
 template <>
 struct std::hash<rma::Layout> {

@@ -55,6 +55,8 @@
 #include "rma/layout.hpp"
 #include "rma/request.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 class MessageRequest;
@@ -517,3 +519,5 @@ class Messages {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

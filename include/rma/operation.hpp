@@ -12,6 +12,8 @@
 #include <string_view>
 #include <type_traits>
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// Run-time name of an operator.
@@ -105,3 +107,5 @@ std::string_view name_of(operation op) noexcept;
 std::string_view name_of(element e) noexcept;
 
 }  // namespace rma
+
+#pragma GCC visibility pop

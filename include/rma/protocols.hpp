@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// One line for each protocol of the library's table: its name, what asks for it, whether the target takes part.
@@ -16,3 +18,5 @@ namespace rma {
 [[nodiscard]] std::vector<std::string> protocols();
 
 }  // namespace rma
+
+#pragma GCC visibility pop

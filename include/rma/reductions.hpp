@@ -18,6 +18,8 @@
 #include "rma/collectives.hpp"
 #include "rma/operation.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 class Reductions : public Collectives {
@@ -327,3 +329,5 @@ class Reductions : public Collectives {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

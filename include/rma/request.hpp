@@ -12,6 +12,8 @@
 
 #include "rma/error.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 class Request;
@@ -141,3 +143,5 @@ std::optional<std::size_t> test_any(std::span<Request> requests,
 bool test_all(std::span<Request> requests, std::source_location where = std::source_location::current());
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -21,6 +21,8 @@
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// The calls, as members of every window.
@@ -179,3 +181,5 @@ class RequestForms {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

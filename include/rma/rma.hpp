@@ -24,5 +24,6 @@
 #include "rma/signals.hpp"
 #include "rma/synchronisation.hpp"
 #include "rma/team.hpp"
+#include "rma/version.hpp"
 #include "rma/window.hpp"
 #include "rma/words.hpp"

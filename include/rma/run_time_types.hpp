@@ -13,6 +13,8 @@
 #include "rma/operation.hpp"
 #include "rma/request.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// The calls, as members of every window. All return a status, none throws. A number that is no operator or no element
@@ -94,3 +96,5 @@ class RunTimeTypes {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

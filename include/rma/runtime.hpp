@@ -14,6 +14,9 @@
 #include "rma/config.hpp"
 #include "rma/error.hpp"
 #include "rma/team.hpp"
+#include "rma/version.hpp"
+
+#pragma GCC visibility push(default)
 
 namespace rma {
 
@@ -140,7 +143,28 @@ class Runtime {
   std::shared_ptr<detail::team_core> world_;
 };
 
-/// The library's version, "MAJOR.MINOR.PATCH".
-std::string_view version() noexcept;
+/// A named part of the program in the rank's trace (RMA_TRACE): from its construction to its end. Regions may lie
+/// within each other. Without a trace it does nothing.
+///
+///   const rma::trace_region region(rt, "assembly");
+///
+/// Shape      local
+/// Threads    any; one region is for one thread
+/// Lifetime   within that of its Runtime; the name is copied
+/// Cost       two looks at the clock, and some 100 bytes in the trace; without a trace one load
+class [[nodiscard]] trace_region {
+ public:
+  trace_region(const Runtime& rt, std::string_view name);
+  ~trace_region();
+  trace_region(const trace_region&) = delete;
+  trace_region& operator=(const trace_region&) = delete;
+
+ private:
+  detail::runtime_core* core_;  ///< null: nothing is traced
+  std::string name_;
+  std::int64_t begin_ns_ = 0;
+};
 
 }  // namespace rma
+
+#pragma GCC visibility pop

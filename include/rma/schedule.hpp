@@ -27,6 +27,8 @@
 #include <string>
 #include <vector>
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 class Schedule {
@@ -135,3 +137,5 @@ enum class Written : std::uint8_t {
                                              std::span<const std::size_t> output_bytes = {});
 
 }  // namespace rma
+
+#pragma GCC visibility pop

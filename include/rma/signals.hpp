@@ -17,6 +17,8 @@
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// The calls, as members of every window. A window has Hints::signals counters on each rank, numbered from 0.
@@ -193,3 +195,5 @@ class Signals {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -25,6 +25,8 @@
 #include "rma/config.hpp"
 #include "rma/runtime.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma::sim {
 
 /// A rank that dies: it stops wherever it is at that moment of virtual time.
@@ -156,3 +158,5 @@ inline Outcome run(const Config& job, const std::function<void(Runtime&)>& rank_
 }
 
 }  // namespace rma::sim
+
+#pragma GCC visibility pop

@@ -33,6 +33,8 @@
 
 #include "rma/sim.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma::sim {
 
 class pattern_job;
@@ -204,3 +206,5 @@ PatternOutcome run_trace(const Config& job, const std::vector<TracePut>& puts,
                          IntraNode intra_node = IntraNode::adapter);
 
 }  // namespace rma::sim
+
+#pragma GCC visibility pop

@@ -19,6 +19,8 @@
 #include "rma/epoch.hpp"
 #include "rma/request.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// The calls, as members of every window.
@@ -188,3 +190,5 @@ class Synchronisation {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -16,6 +16,8 @@
 #include "rma/operation.hpp"
 #include "rma/reductions.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// An ordered set of ranks; this rank is one of them. A cheap handle: copies are the same team.
@@ -178,3 +180,5 @@ class Team : public Reductions, public Messages<Team> {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -59,6 +59,8 @@
 #include "rma/window_facts.hpp"
 #include "rma/words.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 template <class T>
@@ -568,3 +570,5 @@ class Window : public window_facts,
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -12,6 +12,8 @@
 #include "rma/hints.hpp"
 #include "rma/team.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// The kinds of operations, for `one_sided`.
@@ -65,3 +67,5 @@ class window_facts {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -23,6 +23,8 @@
 #include "rma/detail/word_ops.hpp"
 #include "rma/error.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// What can be waited for: plain values that are written at once.
@@ -86,3 +88,5 @@ class Words {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

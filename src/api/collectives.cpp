@@ -138,7 +138,7 @@ status learn_nodes(detail::team_core& team, detail::coll::team_state& state, con
 status run_call(detail::team_core& team, const detail::collective_call& call, const std::source_location& where,
                 std::string* why) noexcept {
   detail::context& ctx = *team.rt->ctx;
-  const detail::call_scope in(ctx, call.name, target_of(call));
+  const detail::call_scope in(ctx, call.name, target_of(call), true);
   if (const status s = may_start(team, call.wrong); s != status::done) return s;
   detail::coll::team_state& state = state_of(team);
   if (const status s = learn_nodes(team, state, call, true); s != status::done) return s;
@@ -189,7 +189,7 @@ void start_with(detail::team_core& team, Request& made, Start&& start) {
 status start_call(detail::team_core& team, const detail::collective_call& call, const std::source_location& where,
                   Request& made) noexcept {
   detail::context& ctx = *team.rt->ctx;
-  const detail::call_scope in(ctx, call.name, target_of(call));
+  const detail::call_scope in(ctx, call.name, target_of(call), true);
   if (const status s = may_start(team, call.wrong); s != status::done) return s;
   detail::coll::team_state& state = state_of(team);
   if (const status s = learn_nodes(team, state, call, false); s != status::done) return s;

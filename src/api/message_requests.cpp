@@ -229,8 +229,9 @@ std::shared_ptr<void> message_node::release() noexcept {
 }
 
 std::string message_node::describe(status ended) const {
-  return fmt::format("a {} on a team of {} ranks, rank {}: {}{}", is_send ? "send" : "receive", team->size, team->rank,
-                     rma::name_of(ended), reason_of_message(ended, outcome(*this)));
+  const std::string why = reason_of_message(ended, outcome(*this));
+  return fmt::format("a {} on a team of {} ranks, rank {}: {}{}{}", is_send ? "send" : "receive", team->size,
+                     team->rank, rma::name_of(ended), why.empty() ? "" : ": ", why);
 }
 
 // ---- one ----------------------------------------------------------------------------------------------------------

@@ -206,17 +206,17 @@ std::string reason_of_message(status code, const Received& what) {
   switch (code) {
     case status::message_too_long:
       return fmt::format(
-          ": the message from rank {} with tag {} has {} bytes, and the receive takes {}; probe() says before",
+          "the message from rank {} with tag {} has {} bytes, and the receive takes {}; probe() says before",
           what.source, what.tag, what.bytes, what.room);
     case status::bad_argument:
-      return fmt::format(": tag {}; tags are 0 to 2147483647, and for receives any_tag", what.call_tag);
-    case status::revoked: return ": a member has revoked the team; go on with team.shrink()";
-    case status::wrong_thread: return fmt::format(": {}", wrong_thread_remedy);
-    case status::job_aborted: return ": the job is being ended";
+      return fmt::format("tag {}; tags are 0 to 2147483647, and for receives any_tag", what.call_tag);
+    case status::revoked: return "a member has revoked the team; go on with team.shrink()";
+    case status::wrong_thread: return fmt::format("{}", wrong_thread_remedy);
+    case status::job_aborted: return "the job is being ended";
     case status::transfer_failed:
-      return ": the other side has given the message up, or the transfer ended with an error; what was to be received "
+      return "the other side has given the message up, or the transfer ended with an error; what was to be received "
              "is undefined";
-    case status::out_of_memory: return ": no memory for the request";
+    case status::out_of_memory: return "no memory for the request";
     default: return {};
   }
 }
@@ -225,27 +225,28 @@ void raise_on_team(team_core& team, const char* call, status code, const Receive
                    const std::source_location& where) {
   context& ctx = *team.rt->ctx;
   const int lost = code == status::peer_failed ? ctx.last_failed() : -1;
-  std::string text = fmt::format("{} on a team of {} ranks, rank {}: {}", call, team.size, team.rank, name_of(code));
+  std::string why;
   if (code == status::bad_rank) {
-    text += fmt::format(": {}; ranks of this team are 0 to {}", what.call_rank, team.size - 1);
+    why = fmt::format("rank {} is not in the team; its ranks are 0 to {}", what.call_rank, team.size - 1);
   } else if (code == status::peer_failed) {
-    text += ": " + ctx.why_failed(lost);
+    why = ctx.why_failed(lost);
   } else {
-    text += reason_of_message(code, what);
+    why = reason_of_message(code, what);
   }
-  throw Error(code, text, code == status::peer_failed ? lost : what.call_rank, where);
+  throw Error(code, fmt::format("[rank {}] {} (team of {} ranks)", ctx.rank(), call, team.size), why,
+              code == status::peer_failed ? lost : what.call_rank, where);
 }
 
 void raise_message(const char* call, status code, const Received& what, const std::source_location& where) {
-  std::string text = fmt::format("{} on a message: {}", call, name_of(code));
+  std::string why;
   if (code == status::peer_failed && what.call_rank >= 0) {
-    text += fmt::format(": world rank {} is dead or has left the job", what.call_rank);
+    why = fmt::format("world rank {} is dead or has left the job", what.call_rank);
   } else if (code == status::bad_argument) {
-    text += ": there is none, or it is under way";
+    why = "there is none, or it is under way";
   } else {
-    text += reason_of_message(code, what);
+    why = reason_of_message(code, what);
   }
-  throw Error(code, text, what.call_rank >= 0 ? what.call_rank : -1, where);
+  throw Error(code, fmt::format("{} (message)", call), why, what.call_rank >= 0 ? what.call_rank : -1, where);
 }
 
 }  // namespace rma::detail

@@ -218,10 +218,31 @@ std::string bad_argument(const window_core& w, const refusal& r) {
   }
 }
 
+/// Of several things that an update needs, the one that is missing.
+std::string bad_type(const window_core& w, const refusal& r) {
+  const auto type = rma::name_of(w.refused_type);
+  const auto op = rma::name_of(w.refused_op);
+  if (r.what == call::compare_and_swap && w.refused_type > element::u64)
+    return fmt::format("compare_and_swap needs an integer type, and {} is none", type);
+  if (!defined_for(w.refused_op, w.refused_type)) {
+    const bool orders = w.refused_op == operation::min || w.refused_op == operation::max;
+    return fmt::format("operator {} needs {}, and {} has none; use another operator, or another type", op,
+                       orders ? "an order of the values" : "integers, whose bits it combines", type);
+  }
+  if (r.layout != nullptr)
+    return fmt::format("the layout of {} has a piece that is no whole number of {}; make its blocks of whole elements",
+                       number_of(r.layout->bytes(), "byte"), type);
+  return fmt::format(
+      "operator {} on {}: the network device updates integers of 8 bytes at most; use another "
+      "Hints::accumulate",
+      op, type);
+}
+
 std::string remedy(const window_core& w, refusal r) {
   const auto& [what, code, target, displacement, count, layout] = r;
   if (what == call::wait_until || what == call::test_until) {
-    if (code != status::bad_rank) r.target = w.team->rank;  // whose part it is, not who should write there
+    if (code != status::bad_rank)
+      r.target = w.team->rank;  // the owner of the part, not the rank that should write there
   }
   switch (code) {
     case status::out_of_window: return outside(w, r);
@@ -230,10 +251,7 @@ std::string remedy(const window_core& w, refusal r) {
     case status::bad_rank:
       return fmt::format("rank {} is not in the team; its ranks are 0 to {}", target, w.size() - 1);
     case status::bad_size: return amount_of(w, r) + ": the two sides differ, or the size overflows";
-    case status::bad_type:
-      return fmt::format("operator {} on {}: ", rma::name_of(w.refused_op), rma::name_of(w.refused_type)) +
-             "logical and bitwise operators and compare_and_swap need integers, min and max an order, layouts "
-             "whole elements, and mode device elements of at most 8 bytes";
+    case status::bad_type: return bad_type(w, r);
     case status::misaligned:
       return fmt::format(
           "displacement {} is not a multiple of the element's size; atomic operations need natural alignment",
@@ -260,16 +278,12 @@ std::string remedy(const window_core& w, refusal r) {
   const auto& [what, code, target, displacement, count, layout] = r;
   if (is_freed(view)) {
     if (what == call::free && code <= status::peer_failed) {
-      throw Error(code,
-                  fmt::format("free: {}: the window is freed, but not all that was under way came to a good end",
-                              rma::name_of(code)),
-                  -1, where);
+      throw Error(code, "free", "the window is freed, but not all that was under way came to a good end", -1, where);
     }
     const bool unlock = code == status::not_locked;
-    throw Error(unlock ? code : status::window_freed,
-                fmt::format("{}: {}", name_of(what),
-                            unlock ? "not_locked: this epoch was unlocked already"
-                                   : "window_freed: the window was freed, moved from or never made"),
+    throw Error(unlock ? code : status::window_freed, std::string(name_of(what)),
+                unlock ? "this epoch was unlocked already; unlock once"
+                       : "the window was freed, moved from or never made; make it before",
                 -1, where);
   }
   const window_core& w = core_of(view);
@@ -295,10 +309,8 @@ std::string remedy(const window_core& w, refusal r) {
     why = remedy(w, r);
   }
   const std::string towards = target >= 0 && is_towards_one(what) ? fmt::format(" to rank {}", target) : std::string();
-  throw Error(code,
-              fmt::format("{}{} on window {}, rank {}: {}: {}", name_of(what), towards, name, w.team->rank,
-                          rma::name_of(code), why),
-              about, where);
+  throw Error(code, fmt::format("[rank {}] {}{} (window {})", w.ctx->rank(), name_of(what), towards, name), why, about,
+              where);
 }
 
 }  // namespace

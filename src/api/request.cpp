@@ -57,23 +57,18 @@ Error request_error(const char* call, status code, request_node*& node, const st
   }
   end_failed(node, code);
   std::string why;
-  if (code == status::peer_failed) why = ": " + owner.ctx().why_failed(peer);
-  if (code == status::revoked) why = ": a member has revoked the window or its team";
+  if (code == status::peer_failed) why = owner.ctx().why_failed(peer);
+  if (code == status::revoked) why = "a member has revoked the window or its team";
   if (code == status::transfer_failed) {
-    why = dropped ? ": the target has dropped the window"
-                  : ": the transfer ended with an error, though the rank lives; what it should have written is "
+    why = dropped ? "the target has dropped the window"
+                  : "the transfer ended with an error, though the rank lives; what it should have written is "
                     "undefined: repeat it, unless memory of either is not mapped or protected";
   }
-  if (synchronises) {
-    return {code,
-            fmt::format("{} on a synchronisation of window {}, rank {}: {}{}", call, name, owner.ctx().rank(),
-                        name_of(code), why),
-            peer, where};
-  }
-  return {code,
-          fmt::format("{} on a request to world rank {} on window {}, rank {}: {}{}", call, peer, name,
-                      owner.ctx().rank(), name_of(code), why),
-          peer, where};
+  const int me = owner.ctx().rank();
+  const std::string head =
+      synchronises ? fmt::format("[rank {}] {} (synchronization of window {})", me, call, name)
+                   : fmt::format("[rank {}] {} (request to world rank {}, window {})", me, call, peer, name);
+  return {code, head, why, peer, where};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <mutex>
 
@@ -15,7 +16,23 @@
 namespace rma {
 namespace {
 
+/// The library's version as headers have it.
+std::uint32_t library_version() {
+  unsigned major = 0, minor = 0, patch = 0;
+  (void)std::sscanf(std::string(version()).c_str(), "%u.%u.%u", &major, &minor, &patch);
+  return 10'000 * major + 100 * minor + patch;
+}
+
+void check_headers(std::uint32_t of_program) {
+  if (of_program / 100 == library_version() / 100) return;
+  throw Error(status::bad_setting,
+              fmt::format("the program was compiled with headers of rma {}.{}.{} and runs with the library {}: compile "
+                          "it again, or install the library that belongs to these headers",
+                          of_program / 10'000, of_program / 100 % 100, of_program % 100, version()));
+}
+
 std::shared_ptr<detail::runtime_core> start(const Config& config) {
+  check_headers(config.headers);
   boot::fill_standard_streams();  // before anything is opened
   const auto destroy = [](detail::runtime_core* core) {
     if (!core->forked()) delete core;
@@ -48,6 +65,17 @@ Runtime::Runtime(const Config& config) : core_(start(config)) {
 
 Runtime::~Runtime() = default;
 
+trace_region::trace_region(const Runtime& rt, std::string_view name)
+    : core_(rt.core().trace != nullptr ? &rt.core() : nullptr) {
+  if (core_ == nullptr) return;
+  name_ = name;
+  begin_ns_ = core_->around->now_ns();
+}
+
+trace_region::~trace_region() {
+  if (core_ != nullptr) core_->trace->add_region(name_, begin_ns_, core_->around->now_ns());
+}
+
 Team Runtime::world() const noexcept { return Team(world_); }
 int Runtime::rank() const noexcept { return core_->ctx->rank(); }
 int Runtime::size() const noexcept { return core_->ctx->size(); }
@@ -72,35 +100,8 @@ void Runtime::abort(int code, std::string_view message) noexcept {
 std::vector<int> Runtime::failed_ranks() const { return core_->ctx->dead_ranks(); }
 
 std::vector<Counter> Runtime::counters() const {
-  constexpr std::string_view names[] = {"messages_sent",        "messages_received",
-                                        "messages_refused",     "protests",
-                                        "sends_queued",         "sleeps",
-                                        "operations_handler",   "operations_fabric",
-                                        "stripe_waits",         "placement_reads",
-                                        "lock_waits",           "locks_local",
-                                        "locks_remote",         "lock_migrations",
-                                        "barrier_words",        "deaths",
-                                        "eager_messages",       "announced_messages",
-                                        "unexpected_messages",  "rendezvous_messages",
-                                        "rendezvous_transfers", "ring_messages",
-                                        "layout_requests",      "layout_bytes",
-                                        "layouts_asked"};
-  static_assert(std::size(names) == static_cast<std::size_t>(detail::counter::count_));
-  const std::lock_guard guard(core_->ctx->lock());
   std::vector<Counter> all;
-  for (std::size_t i = 0; i < std::size(names); ++i) {
-    all.push_back({std::string(names[i]), core_->ctx->value(static_cast<detail::counter>(i))});
-  }
-  if (core_->where.wide != nullptr) {
-    core_->where.wide->counts([&all](std::string_view name, std::uint64_t value) {
-      all.push_back({std::string(name), value});
-    });
-  }
-  all.push_back({"unexpected_bytes", core_->messages->unexpected_bytes()});
-  all.push_back({"unexpected_bytes_max", core_->messages->unexpected_bytes_max()});
-  all.push_back({"message_sources", core_->messages->sources()});
-  all.push_back({"ring_bytes", core_->messages->ring_bytes()});
-  all.push_back({"segment_bytes_in_use", core_->segment_in_use()});
+  core_->each_count([&](std::string_view name, std::uint64_t value) { all.push_back({std::string(name), value}); });
   return all;
 }
 
@@ -134,7 +135,8 @@ std::vector<std::string> Runtime::fabrics() const {
 }
 
 std::string Runtime::waits() const {
-  return core_->where.around->why_waits(static_cast<std::int64_t>(core_->config.number(detail::knob::spin_us)) * 1000);
+  const auto spin_ns = static_cast<std::int64_t>(core_->config.number(detail::knob::spin_us)) * 1000;
+  return core_->where.around->why_waits(spin_ns) + (core_->ctx->serves_beside() ? "; a progress thread serves" : "");
 }
 
 std::string Runtime::route(int rank) const {

@@ -60,21 +60,22 @@ namespace detail {
 void raise_team(const team_core& team, const char* call, status code, const std::source_location& where,
                 const std::string& why) {
   const int lost = code == status::peer_failed ? team.rt->ctx->last_failed() : -1;
-  std::string text = fmt::format("{} on a team of {} ranks, rank {}: {}", call, team.size, team.rank, name_of(code));
+  std::string text;
   switch (code) {
-    case status::peer_failed: text += ": " + team.rt->ctx->why_failed(lost) + "; go on with team.shrink()"; break;
-    case status::revoked: text += ": a member has revoked it; go on with team.shrink()"; break;
-    case status::bad_rank: text += fmt::format("; ranks of this team are 0 to {}", team.size - 1); break;
+    case status::peer_failed: text = team.rt->ctx->why_failed(lost) + "; go on with team.shrink()"; break;
+    case status::revoked: text = "a member has revoked it; go on with team.shrink()"; break;
+    case status::bad_rank: text = fmt::format("ranks of this team are 0 to {}", team.size - 1); break;
     case status::bad_size:
-      text += "; not all ranks gave the same size, or one of them gave an operator that was refused";
+      if (why.empty()) text = "the ranks gave different sizes, or another rank's call was refused";
       break;
-    case status::bad_type: text += "; this operator is none, or not defined for the element type"; break;
-    case status::wrong_thread: text += fmt::format(": {}", wrong_thread_remedy); break;
-    case status::job_aborted: text += ": the job is being ended"; break;
+    case status::bad_type: text = "this operator is not defined for the element type"; break;
+    case status::wrong_thread: text = wrong_thread_remedy; break;
+    case status::job_aborted: text = "the job is being ended"; break;
     default: break;
   }
-  if (!why.empty()) text += ": " + why;
-  throw Error(code, text, lost, where);
+  if (!why.empty()) text += (text.empty() ? "" : ": ") + why;
+  throw Error(code, fmt::format("[rank {}] {} (team of {} ranks)", team.rt->ctx->rank(), call, team.size), text, lost,
+              where);
 }
 
 }  // namespace detail

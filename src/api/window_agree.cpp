@@ -77,8 +77,8 @@ std::string difference(const team_core& team, const window_plan& plan, const Hin
 }  // namespace
 
 void refuse(const window_plan& plan, const Hints& hints, status code, const std::string& why) {
-  const std::string name = hints.name.empty() ? std::string("window") : "window " + quoted(hints.name);
-  throw Error(code, fmt::format("{} of {}: {}: {}", name_of(plan.kind), name, rma::name_of(code), why), -1, plan.where);
+  const std::string name = hints.name.empty() ? std::string() : fmt::format(" (window {})", quoted(hints.name));
+  throw Error(code, std::string(name_of(plan.kind)) + name, why, -1, plan.where);
 }
 
 namespace {

@@ -428,6 +428,13 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
     w->barrier.attach(lines(team.rank), lines(0), lines(team.size == 2 ? 1 - team.rank : 0),
                       static_cast<std::uint32_t>(team.size));
   }
+  const bool asks_target = w->mode == accumulate_mode::handler || w->locks == lock_protocol::two_sided;
+  if (w->spans_nodes && asks_target) rt.ctx->serve_beside(true);
+  if (rt.config.is(knob::log, "debug")) {
+    fmt::print(stderr, "rma: rank {}: {} (window {}): {} bytes here, accumulates {}, locks {} ({})\n", rt.ctx->rank(),
+               name_of(plan.kind), detail::quoted(hints.name), w->local_bytes, name_of(w->mode), name_of(w->locks),
+               w->locks_why);
+  }
   w->allow_locks(true);
   return w.release();
 }

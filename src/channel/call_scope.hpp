@@ -29,22 +29,44 @@ class named_wait {
 
 class call_scope {
  public:
-  /// `call`: a literal.
-  call_scope(context& ctx, std::string_view call, int target = -1) noexcept
-      : name_(ctx, call.data()), around_(ctx.keeps_accounts() ? &ctx.around() : nullptr) {
+  /// `call`: a literal. `traces_itself`: the caller adds its own event to the trace, with more in it.
+  call_scope(context& ctx, std::string_view call, int target = -1, bool traces_itself = false) noexcept
+      : name_(ctx, call.data()),
+        around_(ctx.keeps_accounts() ? &ctx.around() : nullptr),
+        trace_(traces_itself ? nullptr : ctx.trace()) {
     if (around_ != nullptr) [[unlikely]]
       around_->enter(call, target);
+    if (trace_ != nullptr) [[unlikely]]
+      begin(ctx, call, target);
   }
   ~call_scope() {
     if (around_ != nullptr) [[unlikely]]
       around_->leave();
+    if (trace_ != nullptr) [[unlikely]]
+      end();
   }
   call_scope(const call_scope&) = delete;
   call_scope& operator=(const call_scope&) = delete;
 
  private:
+  [[gnu::cold]] void begin(context& ctx, std::string_view call, int target) noexcept {
+    ctx_ = &ctx;
+    call_ = call.data();
+    target_ = target;
+    begin_ns_ = ctx.around().now_ns();
+  }
+  [[gnu::cold]] void end() noexcept {
+    trace_->add({call_, {}, target_, 0, {}, {}, begin_ns_, ctx_->around().now_ns()});
+  }
+
   named_wait name_;
   surroundings* around_;
+  trace_file* trace_;
+  // Set where there is a trace, and nowhere else.
+  context* ctx_;
+  const char* call_;
+  int target_;
+  std::int64_t begin_ns_;
 };
 
 }  // namespace rma::detail

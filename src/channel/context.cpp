@@ -51,7 +51,7 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, s
       near_(s.on(knob::intranode)),
       accounts_(around.keeps_accounts()),
       threads_(level_of(s)),
-      shared_(threads_ == thread_level::multiple || s.on(knob::progress_thread) || s.is(knob::nbc_progress, "thread")),
+      shared_(threads_ == thread_level::multiple),
       patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)),
       spin_ns_(patience_.spin_ns),
       stall_report_ns_(static_cast<std::int64_t>(s.number(knob::stall_report_s)) * 1'000'000'000) {
@@ -231,10 +231,12 @@ void context::look_at_adapter() noexcept {
   if (!waiting_.empty()) send_waiting();
 }
 
-status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, waiting how,
-                          long_wait* whole) noexcept {
-  around_.inside(true);
+status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, waiting how, long_wait* whole,
+                          int peer_rank) noexcept {
   const bool serves = how == waiting::serving;
+  const bool is_counted = shared_ && !serves;
+  if (is_counted) program_waits_.fetch_add(1, std::memory_order_relaxed);
+  around_.inside(true);
   const std::int64_t spin_most_ns = (serves ? spin_stretch_of_thread : spin_stretch) * patience_.spin_ns;
   std::int64_t idle_since_ns = 0;
   long_wait own(*this);
@@ -291,7 +293,10 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
       adapt(around_.now_ns() - now, spin_most_ns);
     }
   }
+  if (peer_rank >= 0 && idle_since_ns != 0) note_target_wait(peer_rank, watch.begin_ns(), idle_since_ns);
+  if (serves && program_waits_.load(std::memory_order_relaxed) != 0) return result;  // the program is inside still
   leave_library();
+  if (is_counted) program_leaves();
   return result;
 }
 
@@ -544,26 +549,6 @@ void context::on_immediate(int source, std::uint32_t immediate) noexcept {
 // Out of reach is as good as dead; of who has left in good order nothing is expected.
 void context::on_broken(int rank) noexcept {
   if (!has_left(rank)) lost(rank);
-}
-
-void context::start_progress_thread() {
-  progress_thread_ = around_.start([this] {
-    while (stopping_.load() == 0) {
-      const auto stops = [this]() noexcept { return stopping_.load() != 0; };
-      const auto goes_on = []() noexcept { return status::done; };
-      (void)wait_slow(condition_of(stops), judge_of(goes_on), never_ns, waiting::serving);
-      if (aborted_.load() != 0) return;
-    }
-  });
-}
-
-void context::stop_progress_thread() noexcept {
-  if (progress_thread_ == nullptr) return;
-  stopping_.store(1);
-  full_fence();
-  around_.ring(rank());
-  progress_thread_->join();
-  progress_thread_ = nullptr;
 }
 
 }  // namespace rma::detail

@@ -30,6 +30,7 @@
 #include "channel/message_pool.hpp"
 #include "core/settings.hpp"
 #include "core/small_lock.hpp"
+#include "core/trace.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/surroundings.hpp"
 #include "rma/detail/word.hpp"
@@ -96,6 +97,7 @@ enum class counter : std::uint8_t {
   layout_requests,       ///< writes, reads and sends of lists that operations with layouts were made of
   layout_bytes,          ///< of descriptions of layouts in messages
   layouts_asked,         ///< descriptions that were asked for, since they were not in the cache any more
+  target_wait_ns,        ///< time that calls waited for an operation's target, if they did not find its answer at once
   count_
 };
 
@@ -159,6 +161,9 @@ class context final : public fabric::sink, public fabric::directory {
   }
   [[nodiscard]] surroundings& around() const noexcept { return around_; }
   [[nodiscard]] bool keeps_accounts() const noexcept { return accounts_; }
+  /// Calls on something else than a window are events of this trace; null: nothing is traced.
+  void trace_to(trace_file* file) noexcept { trace_ = file; }
+  [[nodiscard]] trace_file* trace() const noexcept { return trace_; }
   /// `wait_until` looks at its condition at least so often before it sleeps.
   [[nodiscard]] unsigned looks_before_sleep() const noexcept {
     return std::max(patience_.first_spins, patience_.looks_before_sleep);
@@ -313,7 +318,10 @@ class context final : public fabric::sink, public fabric::directory {
   /// For a wait that only this rank's own handlers and the peer decide.
   template <class Ready>
   status wait_for_peer(int peer_rank, Ready&& ready) noexcept {
-    return wait_for_message(ready, [&]() noexcept { return gone(peer_rank) ? status::peer_failed : status::done; });
+    if (ready()) return status::done;
+    const auto failed = [&]() noexcept { return gone(peer_rank) ? status::peer_failed : status::done; };
+    return wait_slow(condition_of(ready), judge_of(failed), std::numeric_limits<std::int64_t>::max(), waiting::rung,
+                     nullptr, peer_rank);
   }
 
   /// Calls `post()` under the lock, again and again while there is no room; what it said in the end. Gives the lock up
@@ -396,7 +404,12 @@ class context final : public fabric::sink, public fabric::directory {
   /// Why calls that need `rank` fail, for people: "world rank 2 is dead or has left the job".
   [[nodiscard]] std::string why_failed(int rank);
 
-  void start_progress_thread();
+  // ---- the progress thread (progress_thread.cpp) --------------------------------------------------------------
+  /// Starts it where the settings want one, or (auto) where other nodes need this rank's processor. `for_window`: a
+  /// window needs it whatever the fabric does by itself. Called by one thread at a time, in collective calls.
+  void serve_beside(bool for_window = false);
+  /// It runs. All ranks decide alike.
+  [[nodiscard]] bool serves_beside() const noexcept { return serves_beside_; }
   void stop_progress_thread() noexcept;
 
   void on_completion(std::uint64_t token, status result, std::uint64_t bytes) noexcept override;
@@ -453,7 +466,11 @@ class context final : public fabric::sink, public fabric::directory {
     serving  ///< for others, while the program computes
   };
   status wait_slow(condition ready, judge failed, std::int64_t until_ns, waiting how = waiting::rung,
-                   long_wait* whole = nullptr) noexcept;
+                   long_wait* whole = nullptr, int peer_rank = -1) noexcept;
+  void serve() noexcept;
+  void stand_aside() noexcept;
+  void program_leaves() noexcept;
+  void note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_t idle_since_ns) noexcept;
   bool heard_out(std::int64_t& until_ns) noexcept;
   bool sleep(condition ready, std::int64_t until_ns, bool serves) noexcept;
   void wake_others() noexcept;
@@ -484,6 +501,7 @@ class context final : public fabric::sink, public fabric::directory {
   surroundings& around_;
   bool near_;  ///< ranks of the node are reached through `node_` although `wide_` would reach them, too
   bool accounts_;
+  trace_file* trace_ = nullptr;
   thread_level threads_;
   bool shared_;                         ///< two threads may be inside at the same time
   pthread_t maker_ = ::pthread_self();  ///< the thread that made the runtime
@@ -535,6 +553,11 @@ class context final : public fabric::sink, public fabric::directory {
   word32 stopping_{};
   bulk_order bulk_{*this};
   std::unique_ptr<companion> progress_thread_;
+  bool serves_beside_ = false;
+  bool yields_to_program_ = false;                ///< the thread stands aside while the program waits in the library
+  std::atomic<std::uint32_t> program_waits_ = 0;  ///< threads of the program in waits, counted where `shared_`
+  word32 aside_{};                                ///< how the progress thread stands aside, see stand_aside
+  std::atomic<bool> has_warned_ = false;          ///< of a target that let a call wait
 };
 
 }  // namespace rma::detail

@@ -34,6 +34,9 @@ class long_wait {
     return now_ns - begin_ns_;
   }
 
+  /// When it was called first; 0: never.
+  [[nodiscard]] std::int64_t begin_ns() const noexcept { return begin_ns_; }
+
  private:
   void speak(std::int64_t now_ns) noexcept;
   void fall_silent() noexcept;

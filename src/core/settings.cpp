@@ -32,7 +32,7 @@ struct definition {
 };
 
 constexpr std::uint64_t int_most = INT_MAX;
-constexpr std::uint64_t spin_us_most = 1'000'000'000'000;             // 100 times as many nanoseconds are a number, too
+constexpr std::uint64_t spin_us_most = 1'000'000'000'000;  // 100 times as many nanoseconds are a number as well
 constexpr std::uint64_t address_space_most = std::uint64_t{1} << 47;  // of a process
 
 constexpr definition table[] = {
@@ -63,14 +63,17 @@ constexpr definition table[] = {
      "library windows of 1 MiB and more lie in huge pages, where the kernel has some (Linux 6.1)"},
     {"RMA_FABRIC", "auto", form::words, "auto|shm|verbs|ucx|tcp|sim",
      "what leads to ranks whose memory is not shared: auto takes RDMA verbs if every rank has a device, else UCX if it "
-     "has a network besides TCP everywhere, else TCP; sim: a simulated job has its adapters on one node, too"},
+     "has a network besides TCP everywhere, else TCP; sim: a simulated job has its adapters also on one node"},
     {"RMA_DEVICE", "", form::text, "name[:port[:gid index]]; empty: the first that works",
      "RDMA device, see ibv_devices"},
     {"RMA_REGISTRATION_CACHE_BYTES", "1G", form::bytes, "bytes, K M G T; 0: none",
      "memory of the program that stays registered with the RDMA device for the next transfer"},
     {"RMA_THREADS", "serialized", form::words, "single|funneled|serialized|multiple",
-     "who may call: the only thread; the one that made the runtime; any, each window by one at a time; any at once"},
-    {"RMA_PROGRESS_THREAD", "0", form::words, "0|1", "a thread that serves others while this rank computes"},
+     "which threads may call: the only one; the one that made the runtime; any, each window by one at a time; any at "
+     "once"},
+    {"RMA_PROGRESS_THREAD", "auto", form::words, "auto|0|1",
+     "a thread that serves others while this rank computes; auto: where the fabric between nodes, its accumulates or "
+     "its lock managers need the target's processor, and only while no call of the rank waits in the library"},
     {"RMA_SPIN_US", "20", form::number, "microseconds",
      "how long a wait spins before it sleeps, when cores suffice; between nodes up to 100 times as long while its "
      "sleeps are short",
@@ -78,6 +81,11 @@ constexpr definition table[] = {
     {"RMA_STALL_REPORT_S", "60", form::number, "seconds; 0: never",
      "a rank that waits for so long in one call prints where the ranks of its node are; again after twice the time", 0,
      1'000'000'000},
+    {"RMA_LOG", "warn", form::words, "error|warn|info|debug",
+     "what a rank prints beside errors: warn, what makes a program slow and is easily mended; info, what was chosen "
+     "when the job started; debug, also each window"},
+    {"RMA_COUNTERS", "0", form::words, "0|1",
+     "a rank prints its counters that are not 0 when its Runtime ends; docs/guide/measuring.md says what each counts"},
     {"RMA_INTRANODE", "on", form::words, "on|off",
      "off: no plain memory between ranks, everything through the fabric's calls"},
     {"RMA_PROMOTE", "0", form::words, "0|1", "user memory of windows is copied into shared pages, where safe"},
@@ -108,7 +116,7 @@ constexpr definition table[] = {
     {"RMA_TUNING", "", form::text, "a file that rma-tune has written; empty: built-in figures",
      "what transfers between nodes cost on this machine, for the choice among schemes"},
     {"RMA_ACCUMULATE", "auto", form::words, "auto|element|striped|handler|direct|lock-get-modify-put",
-     "who makes atomic operations atomic, where the window's hints do not say: locked instructions, a lock for each "
+     "what makes atomic operations atomic, where the window's hints do not say: locked instructions, a lock for each "
      "stripe, the target's handler, the network device (direct), or their origin under a lock of the target's part by "
      "the network's atomics"},
     {"RMA_STRIPE_BIAS", "on", form::words, "on|off",
@@ -201,11 +209,17 @@ constexpr definition table[] = {
     {"RMA_CHECK", RMA_CHECK_BY_DEFAULT, form::words, "0|1",
      "no operation is inlined, so that lock, start and post in a fence epoch that was used, and fence(no_precede) "
      "behind "
-     "an operation, are told (wrong_epoch) on one node, too; a debug build of the library checks unless it is told not "
+     "an operation, are also reported (wrong_epoch) on one node; a debug build of the library checks unless this says "
+     "not "
      "to"},
     {"RMA_TRACE", "", form::text, "file name, %r is the rank; without %r the rank is appended",
      "one Chrome/Perfetto trace per rank: every call on a window, every operation to its end, the protocol chosen and "
      "why; slows everything down"},
+    {"RMA_TRACE_BYTES", "256M", form::bytes, "bytes, K M G T", "the most that one rank's trace takes; then it ends",
+     65536, UINT64_MAX},
+    {"RMA_TRACE_CALLS", "", form::text, "names separated by commas, as in put,flush,barrier; empty: all",
+     "which calls and operations the trace has; regions of the program are always in it, arrows of messages where "
+     "message is named"},
 };
 static_assert(std::size(table) == static_cast<std::size_t>(knob::count_));
 

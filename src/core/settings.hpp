@@ -38,6 +38,8 @@ enum class knob : std::uint8_t {
   progress_thread,
   spin_us,
   stall_report_s,
+  log,
+  counters,
   intranode,
   promote,
   user_memory,
@@ -82,6 +84,8 @@ enum class knob : std::uint8_t {
   lock_recovery,
   check,
   trace,
+  trace_bytes,
+  trace_calls,
   count_
 };
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <utility>
 
 #include "rma/error.hpp"
 
@@ -81,11 +83,13 @@ std::string trace_file_name(std::string_view pattern, int rank, int number) {
   return name.replace(at, 2, who);
 }
 
-trace_file::trace_file(const std::string& pattern, int rank)
+trace_file::trace_file(const std::string& pattern, int rank, std::uint64_t bytes_max, std::string only)
     : buffer_("[\n" + name_event(rank, this_process())),
       name_(free_name(pattern, rank, buffer_)),
       rank_(rank),
-      fd_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
+      fd_(::open(name_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)),
+      bytes_left_(bytes_max),
+      only_(std::move(only)) {
   if (fd_ < 0) {
     throw Error(status::bad_setting,
                 fmt::format("RMA_TRACE={}: cannot write {}: {}", pattern, name_, std::strerror(errno)));
@@ -100,9 +104,30 @@ trace_file::~trace_file() {
   if (fd_ >= 0) ::close(fd_);
 }
 
-void trace_file::add(const trace_event& e) noexcept {
+// A comma on either side of each name.
+bool trace_file::leaves_out(std::string_view call) const noexcept {
+  if (only_.empty()) return false;
+  for (std::size_t at = only_.find(call); at != std::string::npos; at = only_.find(call, at + 1)) {
+    const std::size_t end = at + call.size();
+    if ((at == 0 || only_[at - 1] == ',') && (end == only_.size() || only_[end] == ',')) return false;
+  }
+  return true;
+}
+
+void trace_file::add_region(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns) noexcept {
   const std::lock_guard guard(lock_);
   if (fd_ < 0) return;
+  buffer_ += ",\n{\"name\":\"";
+  append_escaped(buffer_, name);
+  fmt::format_to(std::back_inserter(buffer_),
+                 "\",\"cat\":\"region\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}}}", rank_, ::gettid(),
+                 micros(begin_ns), micros(end_ns - begin_ns));
+  write_if_due(end_ns);
+}
+
+void trace_file::add(const trace_event& e) noexcept {
+  const std::lock_guard guard(lock_);
+  if (fd_ < 0 || leaves_out(e.call)) return;
   fmt::format_to(std::back_inserter(buffer_),
                  ",\n{{\"name\":\"{}\",\"ph\":\"X\",\"pid\":{},\"tid\":{},\"ts\":{},\"dur\":{}", e.call, rank_,
                  ::gettid(), micros(e.begin_ns), micros(e.end_ns - e.begin_ns));
@@ -115,7 +140,7 @@ void trace_file::add(const trace_event& e) noexcept {
 
 void trace_file::add_operation(const trace_event& o, int peer) noexcept {
   const std::lock_guard guard(lock_);
-  if (fd_ < 0) return;
+  if (fd_ < 0 || leaves_out(o.call)) return;
   const auto one = [&](char phase, std::int64_t at_ns) {
     fmt::format_to(std::back_inserter(buffer_),
                    ",\n{{\"name\":\"{}\",\"cat\":\"operation\",\"ph\":\"{}\",\"id\":{},\"pid\":{},\"ts\":{}", o.call,
@@ -136,7 +161,7 @@ void trace_file::add_operation(const trace_event& o, int peer) noexcept {
 // An arrow binds to a slice: each end gets one of a length that can be seen.
 void trace_file::add_arrow(const arrow& a, std::int64_t at_ns) noexcept {
   const std::lock_guard guard(lock_);
-  if (fd_ < 0) return;
+  if (fd_ < 0 || leaves_out("message")) return;
   const bool begins = a.from == rank_;
   const auto thread = ::gettid();
   fmt::format_to(std::back_inserter(buffer_),
@@ -159,8 +184,17 @@ void trace_file::write_if_due(std::int64_t end_ns) noexcept {
   write();
 }
 
-// A trace that cannot be written ends; the program goes on.
+// A trace that cannot be written, or is as long as it may be, ends; the program goes on.
 void trace_file::write() noexcept {
+  if (fd_ >= 0 && buffer_.size() > bytes_left_) {
+    std::fprintf(stderr, "rma: rank %d: the trace %s ends here: it has the size that RMA_TRACE_BYTES allows\n", rank_,
+                 name_.c_str());
+    buffer_ = "\n]\n";
+    bytes_left_ = buffer_.size();
+    write();
+    ::close(std::exchange(fd_, -1));
+  }
+  bytes_left_ -= std::min<std::uint64_t>(buffer_.size(), bytes_left_);
   for (std::size_t done = 0; fd_ >= 0 && done < buffer_.size();) {
     const auto n = ::write(fd_, buffer_.data() + done, buffer_.size() - done);
     if (n < 0 && errno == EINTR) continue;

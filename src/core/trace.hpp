@@ -35,8 +35,9 @@ std::string trace_file_name(std::string_view pattern, int rank, int number = 1);
 class trace_file {
  public:
   /// Makes the first file of that name that this process has not written yet. Throws Error(bad_setting) if it cannot be
-  /// made.
-  trace_file(const std::string& pattern, int rank);
+  /// made. `bytes_max`: what it may take; then it ends, and one line says so. `only`: names of calls, separated by
+  /// commas; empty: all.
+  trace_file(const std::string& pattern, int rank, std::uint64_t bytes_max = UINT64_MAX, std::string only = {});
   trace_file(const trace_file&) = delete;
   trace_file& operator=(const trace_file&) = delete;
   ~trace_file();
@@ -44,6 +45,8 @@ class trace_file {
   void add(const trace_event& event) noexcept;
   /// An operation that may have overlapped others. `peer` is its target's rank in the world.
   void add_operation(const trace_event& operation, int peer) noexcept;
+  /// A part of the program that it has named itself.
+  void add_region(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns) noexcept;
   /// One end of an arrow, whose other end the trace of another rank has: from a message's sender to its receiver.
   struct arrow {
     int from = -1;
@@ -53,6 +56,7 @@ class trace_file {
   void add_arrow(const arrow& a, std::int64_t at_ns) noexcept;
 
  private:
+  [[nodiscard]] bool leaves_out(std::string_view call) const noexcept;
   void write_if_due(std::int64_t end_ns) noexcept;
   void write() noexcept;
 
@@ -61,6 +65,8 @@ class trace_file {
   std::string name_;
   int rank_;
   int fd_;
+  std::uint64_t bytes_left_;
+  std::string only_;
   std::uint64_t operations_ = 0;  ///< that are in it
   std::int64_t written_ns_ = 0;   ///< end of the newest event that is in the file
 };

@@ -85,6 +85,8 @@ class surroundings {
   /// True if time is virtual: then everything that takes a processor's time has to be charged, calls that could be
   /// inlined must not be, and memory of another rank is touched by library functions only.
   [[nodiscard]] virtual bool keeps_accounts() const noexcept { return false; }
+  /// Ranks are fibers of one process: nothing may block its threads.
+  [[nodiscard]] virtual bool is_simulated() const noexcept { return false; }
   /// This rank's processor has done that. Time passes at `settle` or at the next wait.
   virtual void charge(work, std::uint64_t /*bytes*/) noexcept {}
   /// Lets the others live through what this rank was charged. Not under the progress lock.

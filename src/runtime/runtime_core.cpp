@@ -25,7 +25,9 @@ namespace {
 // Before the job is joined: a file that cannot be written ends this rank while nobody waits for it.
 std::unique_ptr<trace_file> open_trace(const settings& s) {
   const std::string& name = s.text(knob::trace);
-  return name.empty() ? nullptr : std::make_unique<trace_file>(name, static_cast<int>(s.number(knob::rank)));
+  return name.empty() ? nullptr
+                      : std::make_unique<trace_file>(name, static_cast<int>(s.number(knob::rank)),
+                                                     s.number(knob::trace_bytes), s.text(knob::trace_calls));
 }
 
 /// What was measured on this machine, if the file has it; else one line says that it has not.
@@ -65,6 +67,7 @@ runtime_core::runtime_core(const Config& wanted)
       exceptions(std::uncaught_exceptions()),
       segment_(board->segment_bytes()) {
   if (where.wide != nullptr) use_tuning(*ctx, *where.wide);
+  ctx->trace_to(trace.get());
   messages->trace_to(trace.get());
   nodes->copied_bytes_max = config.number(knob::send_copy_bytes);
   if (where.wide != nullptr) publish_segment();
@@ -72,7 +75,19 @@ runtime_core::runtime_core(const Config& wanted)
   around->begin();
   where.node->ranks_are_there();
   if (where.wide != nullptr) where.wide->ranks_are_there();
-  if (config.on(knob::progress_thread) || config.is(knob::nbc_progress, "thread")) ctx->start_progress_thread();
+  ctx->serve_beside();
+  log_start();
+}
+
+// One line of rank 0 at level info, of each rank at level debug.
+void runtime_core::log_start() const {
+  const bool debug = config.is(knob::log, "debug");
+  if (!debug && (!config.is(knob::log, "info") || ctx->rank() != 0)) return;
+  fmt::print(stderr, "rma: rank {} of {}: {} ranks on its node by {}, others by {}; waits {}; progress thread {}\n",
+             ctx->rank(), ctx->size(), board->size(), where.node->caps().name,
+             where.wide == nullptr ? "nothing" : where.wide->caps().name,
+             around->why_waits(static_cast<std::int64_t>(config.number(knob::spin_us)) * 1000),
+             ctx->serves_beside() ? "on" : "off");
 }
 
 // Left by an exception, the rank leaves as if it had died: the others get peer_failed instead of waiting for it.
@@ -84,8 +99,46 @@ runtime_core::~runtime_core() {
     if (in_good_order) (void)messages_leave();
     ctx->drain(in_good_order);
   }
+  if (config.on(knob::counters)) print_counters();
   board->leave(in_good_order);
   if (in_good_order) boot->leave();
+}
+
+void runtime_core::each_count(const std::function<void(std::string_view, std::uint64_t)>& add) {
+  constexpr std::string_view names[] = {"messages_sent",        "messages_received",
+                                        "messages_refused",     "protests",
+                                        "sends_queued",         "sleeps",
+                                        "operations_handler",   "operations_fabric",
+                                        "stripe_waits",         "placement_reads",
+                                        "lock_waits",           "locks_local",
+                                        "locks_remote",         "lock_migrations",
+                                        "barrier_words",        "deaths",
+                                        "eager_messages",       "announced_messages",
+                                        "unexpected_messages",  "rendezvous_messages",
+                                        "rendezvous_transfers", "ring_messages",
+                                        "layout_requests",      "layout_bytes",
+                                        "layouts_asked",        "target_wait_ns"};
+  static_assert(std::size(names) == static_cast<std::size_t>(counter::count_));
+  const std::lock_guard guard(ctx->lock());
+  for (std::size_t i = 0; i < std::size(names); ++i) add(names[i], ctx->value(static_cast<counter>(i)));
+  if (where.wide != nullptr) where.wide->counts(add);
+  add("unexpected_bytes", messages->unexpected_bytes());
+  add("unexpected_bytes_max", messages->unexpected_bytes_max());
+  add("message_sources", messages->sources());
+  add("ring_bytes", messages->ring_bytes());
+  add("segment_bytes_in_use", segment_in_use());
+}
+
+// In one write, so that tables of several ranks do not mix.
+void runtime_core::print_counters() noexcept {
+  try {
+    std::string text = fmt::format("rma: counters of rank {} that are not 0:\n", ctx->rank());
+    each_count([&](std::string_view name, std::uint64_t value) {
+      if (value != 0) text += fmt::format("rma:   {:<24} {:>16}\n", name, value);
+    });
+    (void)!::write(STDERR_FILENO, text.data(), text.size());
+  } catch (...) {  // no memory for a text
+  }
 }
 
 // Sends that nobody waits for any more are still their senders' promise.

@@ -5,10 +5,12 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -97,6 +99,8 @@ struct runtime_core {
   /// The wide fabric reaches it no longer; it stays taken.
   void withdraw(std::size_t offset) noexcept;
   [[nodiscard]] std::size_t segment_in_use() const noexcept;
+  /// Calls `add` with each counter's name and value.
+  void each_count(const std::function<void(std::string_view, std::uint64_t)>& add);
   /// How many teams of this process set were made here before this one: its members count alike.
   [[nodiscard]] std::uint64_t count_team_of(std::string_view process_set);
   /// Gives back what all have dropped.
@@ -106,6 +110,8 @@ struct runtime_core {
 
  private:
   status messages_leave() noexcept;
+  void print_counters() noexcept;
+  void log_start() const;
   status enroll(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept;
   [[nodiscard]] std::span<extent> own_extents(std::size_t offset) noexcept;
 

@@ -107,7 +107,7 @@ void names_and_numbers(context& ctx) {
   const std::array<std::uint64_t, 4> four{};
   std::array<std::uint64_t, 4> into{};
   const auto no_rank = [](context& c, std::string_view call, int number, const std::function<void()>& made) {
-    c.throws(status::bad_rank, {std::string(call) + " on", "rank " + std::to_string(number) + " is not in the team"},
+    c.throws(status::bad_rank, {std::string(call) + " (window", "rank " + std::to_string(number) + " is not in the team"},
              made);
     try {
       made();
@@ -124,12 +124,12 @@ void names_and_numbers(context& ctx) {
   }
   const std::array<int, 2> twice{to, to};
   const std::string there = named_rank(to) + " is in the list twice";
-  ctx.throws(status::bad_argument, {"post on", there}, [&] { win->post(twice); });
-  ctx.throws(status::bad_argument, {"start on", there}, [&] { win->start(twice); });
-  ctx.throws(status::bad_argument, {"neighbours on", there}, [&] { win->neighbours(twice, {}); });
-  ctx.throws(status::bad_argument, {"fence_neighbours on", "needs neighbours()"}, [&] { win->fence_neighbours(); });
+  ctx.throws(status::bad_argument, {"post (window", there}, [&] { win->post(twice); });
+  ctx.throws(status::bad_argument, {"start (window", there}, [&] { win->start(twice); });
+  ctx.throws(status::bad_argument, {"neighbours (window", there}, [&] { win->neighbours(twice, {}); });
+  ctx.throws(status::bad_argument, {"fence_neighbours (window", "needs neighbours()"}, [&] { win->fence_neighbours(); });
   win->neighbours({}, {});
-  ctx.throws(status::bad_argument, {"neighbours on", "once"}, [&] { win->neighbours(twice, {}); });
+  ctx.throws(status::bad_argument, {"neighbours (window", "once"}, [&] { win->neighbours(twice, {}); });
   const std::string target = "to " + named_rank(to);
   ctx.throws(status::wrong_epoch, {"put_signal " + target, "no epoch is open"},
              [&] { win->put_signal(four, to, win.at(to, 0), 0); });

@@ -77,6 +77,7 @@ TEST_CASE("without anything the defaults hold", "[core][settings]") {
   CHECK(s.is(knob::user_memory, "auto"));
   CHECK(s.on(knob::intranode));
   CHECK_FALSE(s.on(knob::progress_thread));
+  CHECK(s.is(knob::progress_thread, "auto"));
   CHECK(listed(s, "RMA_SPIN_US").origin == "default");
   for (const Setting& each : s.list()) {
     CAPTURE(each.name);

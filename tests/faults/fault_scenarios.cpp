@@ -164,7 +164,7 @@ void die_in_collectives(stage& on) {
 // Who has been told may use its buffers again: nothing of what failed is written there any more.
 void collectives_with_dead(stage& on) {
   collective_storm storm(on);
-  on.must_be_told("on a team of", [&] {  // behind whichever call it is
+  on.must_be_told("(team of", [&] {  // behind whichever call it is
     for (;;) storm.turn(on);
   });
   constexpr std::uint64_t mark = 0x5a5a5a5a5a5a5a5a;
@@ -263,7 +263,7 @@ void read_created(stage& on) {
     on.kill_now();
   }
   std::vector<std::uint64_t> to(1000);
-  on.must_be_told("on window 'created'", [&] {  // by get, or by the flush of a get that was under way
+  on.must_be_told("(window 'created')", [&] {  // by get, or by the flush of a get that was under way
     while (true) {
       (void)on.created.get(on.victim, 3);
       on.created.get(std::span(to), on.victim, 0);

@@ -81,6 +81,12 @@ class Tidy(unittest.TestCase):
         text = "void f() { g(\"}{{\", '{', 1'000, R\"x(}}\")x\"); /* { */ }  // {\n#define open {\n"
         self.assertEqual(self.rules("a.hpp", SPDX + text + "int a;\n" * 100), [])
 
+    def test_language(self):
+        for text, found in (("It waits, too.\n", 1), ("Who waits gets an error.\n", 1), ("An error is told.\n", 1),
+                            ("A rank that waits also gets an error; too many do.\n", 0)):
+            self.assertEqual(self.rules("docs/guide/a.md", text), ["language"] * found, text)
+            self.assertEqual(self.rules("docs/other.md", text), [], text)
+
     def test_banned_words(self):
         for text, found in (("// TO" "DO: later\n", 1), ("thread_local int a;\n", 1), ("// no thread_local\n", 0),
                             ("volatile int a;\n", 1), ("void f() { asm volatile(\"pause\"); }\n", 0),

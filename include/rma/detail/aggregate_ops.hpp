@@ -5,6 +5,8 @@
 
 #include "rma/detail/view.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma::detail {
 
 /// From now on operations of this window may wait for others: none takes a short way.
@@ -15,3 +17,5 @@ status issue_aggregated(window_view& window, const operation_args& args) noexcep
 status end_aggregate(window_view& window, bool wait) noexcept;
 
 }  // namespace rma::detail
+
+#pragma GCC visibility pop

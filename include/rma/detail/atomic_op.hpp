@@ -18,6 +18,8 @@
 
 #include "rma/operation.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma::detail {
 
 /// std::complex without its functions. Same bytes.
@@ -189,3 +191,5 @@ inline T compare_swap_atomic(T* at, T expected, T desired) noexcept {
 }
 
 }  // namespace rma::detail
+
+#pragma GCC visibility pop

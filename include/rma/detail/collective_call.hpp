@@ -11,6 +11,8 @@
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 class Schedule;
@@ -112,3 +114,5 @@ struct collective_call {
 
 }  // namespace detail
 }  // namespace rma
+
+#pragma GCC visibility pop

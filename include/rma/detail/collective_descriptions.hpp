@@ -10,6 +10,8 @@
 #include "rma/detail/team_base.hpp"
 #include "rma/schedule.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// Members that send to this one, and those that it sends to, in the order of their blocks. Each edge is named at both
@@ -264,3 +266,5 @@ class CollectiveDescriptions : public TeamBase {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#pragma GCC visibility push(default)
+
 namespace rma::detail {
 
 /// 16 bytes of any type at any address, in a register. Not for `auto`: it would deduce a type that must be aligned.
@@ -89,3 +91,5 @@ inline void copy_bytes(void* to, const void* from, std::size_t bytes, copy_turn*
 }
 
 }  // namespace rma::detail
+
+#pragma GCC visibility pop

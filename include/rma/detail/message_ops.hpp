@@ -14,6 +14,8 @@
 #include "rma/error.hpp"
 #include "rma/layout.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 /// Of a receive: a message of any member, with any tag.
@@ -125,3 +127,5 @@ void end_persistent(message_node* node) noexcept;
 
 }  // namespace detail
 }  // namespace rma
+
+#pragma GCC visibility pop

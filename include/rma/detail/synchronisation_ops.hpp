@@ -9,6 +9,8 @@
 #include "rma/detail/view.hpp"
 #include "rma/request.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma::detail {
 
 status ifence(window_view& window, assertion promises, request_node*& node) noexcept;
@@ -30,3 +32,5 @@ status fence_neighbours(window_view& window, assertion promises) noexcept;
 fence_kind fence_of(const window_view& window) noexcept;
 
 }  // namespace rma::detail
+
+#pragma GCC visibility pop

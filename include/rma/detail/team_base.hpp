@@ -15,6 +15,8 @@
 #include "rma/error.hpp"
 #include "rma/request.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 
 namespace detail {
@@ -116,3 +118,5 @@ class TeamBase {
 };
 
 }  // namespace rma
+
+#pragma GCC visibility pop

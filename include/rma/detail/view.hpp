@@ -20,6 +20,8 @@
 #include "rma/hints.hpp"
 #include "rma/operation.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma {
 class Layout;
 }
@@ -261,3 +263,5 @@ inline target_view* view_of(const window_view& window, int target) noexcept {
 }
 
 }  // namespace rma::detail
+
+#pragma GCC visibility pop

@@ -19,6 +19,8 @@
 #include "rma/request.hpp"
 #include "rma/team.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma::detail {
 
 /// What a new window is made of.
@@ -516,3 +518,5 @@ void unlock_or_raise(window_view& window, int target, std::source_location where
 void flush_or_raise(window_view& window, int target, std::source_location where);
 
 }  // namespace rma::detail
+
+#pragma GCC visibility pop

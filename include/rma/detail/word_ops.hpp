@@ -12,6 +12,8 @@
 #include "rma/detail/view.hpp"
 #include "rma/detail/window_ops.hpp"
 
+#pragma GCC visibility push(default)
+
 namespace rma::detail {
 
 /// Looks at an element, wherever it lies.
@@ -55,3 +57,5 @@ status wait_until(window_view& window, std::uint64_t at, std::size_t bytes, int 
 status test_until(window_view& window, std::uint64_t at, std::size_t bytes, const element_test& ready) noexcept;
 
 }  // namespace rma::detail
+
+#pragma GCC visibility pop

@@ -39,6 +39,7 @@ class sim_surroundings final : public detail::surroundings {
   void take(detail::small_lock& lock) noexcept override;
 
   bool keeps_accounts() const noexcept override;
+  bool is_simulated() const noexcept override { return true; }
   void charge(detail::work what, std::uint64_t bytes) noexcept override;
   void settle() noexcept override;
   void enter(std::string_view call, int target) noexcept override;

@@ -53,7 +53,7 @@ struct sgrs {
 
 struct host_assisted {
   static const char* refuses(const window_core& w, const placement& at, const checked_operation& o) noexcept {
-    if (!w.ctx->config().on(knob::progress_thread)) return "the target has no helper: RMA_PROGRESS_THREAD is 0";
+    if (!w.ctx->serves_beside()) return "the target has no helper: it runs no progress thread";
     return sgrs::refuses(w, at, o);
   }
 };

@@ -14,7 +14,7 @@ static_assert(std::size(protocol_rows) <= 32);
 /// The target makes progress while the operation is under way: it has a thread for that, or will take part in the end
 /// of the epoch. Elsewhere `auto` leaves operations one-sided that are.
 bool target_serves(const window_core& w, const checked_operation& o) noexcept {
-  return w.terms.active || w.ctx->config().on(knob::progress_thread) || !w.ctx->network_of(o.peer).caps().one_sided;
+  return w.terms.active || w.ctx->serves_beside() || !w.ctx->network_of(o.peer).caps().one_sided;
 }
 
 /// Whether one of the schemes for layouts carries the operation out: between nodes, or where a scheme is asked for.

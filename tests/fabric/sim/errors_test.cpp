@@ -78,7 +78,7 @@ TEST_CASE("every call that can meet a failed transfer reports it", "[errors]") {
   }
   for (const std::string call : {"lock", "put", "get", "flush", "wait", "unlock_all", "fence"}) {
     INFO(call << ": " << texts[call]);
-    CHECK(texts[call].find("on window 'w', rank 0: transfer_failed: ") != std::string::npos);
+    CHECK(texts[call].find("(window 'w') at ") != std::string::npos);
     CHECK(texts[call].find("world rank 1 ") != std::string::npos);
   }
 }

@@ -134,7 +134,7 @@ bool comes_through(referee& judge, Do&& what) {
     return true;
   } catch (const rma::Error& e) {
     if (e.code() != rma::status::transfer_failed) throw;
-    if (e.rank() < 0 || std::string(e.what()).find(" on window ") == std::string::npos)
+    if (e.rank() < 0 || std::string(e.what()).find(" (window ") == std::string::npos)
       fail(fmt::format("an error that does not name window and target: {}", e.what()));
     ++judge.failures;
     return false;

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The progress thread of a rank, and what a rank reports where it would have helped.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <limits>
+#include <string>
+
+#include "channel/context.hpp"
+#include "core/futex.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr std::int64_t nap_first_ns = 250'000;
+constexpr std::int64_t nap_most_ns = 1'000'000;
+constexpr std::int64_t rest_ns = 100'000'000;  // woken before, when the program leaves the library
+constexpr std::int64_t worth_saying_ns = 10'000'000;
+
+/// Values of aside_.
+constexpr std::uint32_t serving = 0, naps = 1, rests = 2;
+
+/// Other nodes need this rank's processor for puts and gets, or for what the settings choose for all windows.
+bool needs_processor(const settings& s, const fabric::network* wide) noexcept {
+  if (wide == nullptr) return false;
+  return !wide->caps().one_sided || s.is(knob::accumulate, "handler") || s.is(knob::lock, "two-sided") ||
+         s.is(knob::lock, "two-sided:deferred");
+}
+
+}  // namespace
+
+// In simulated jobs, which are for comparing protocols, only where it is asked for.
+void context::serve_beside(bool for_window) {
+  if (serves_beside_) return;
+  const bool always = settings_.on(knob::progress_thread) || settings_.is(knob::nbc_progress, "thread");
+  const bool may = settings_.is(knob::progress_thread, "auto") && !around_.is_simulated();
+  if (!always && (!may || (!for_window && !needs_processor(settings_, wide_)))) return;
+  shared_ = true;
+  yields_to_program_ = !always;
+  serves_beside_ = true;
+  progress_thread_ = around_.start([this] { serve(); });
+}
+
+void context::stop_progress_thread() noexcept {
+  if (progress_thread_ == nullptr) return;
+  stopping_.store(1);
+  aside_.store(serving);
+  futex_wake_all(aside_);
+  full_fence();
+  around_.ring(rank());
+  progress_thread_->join();
+  progress_thread_ = nullptr;
+}
+
+void context::serve() noexcept {
+  const auto pauses = [this]() noexcept {
+    return stopping_.load() != 0 || (yields_to_program_ && program_waits_.load(std::memory_order_relaxed) != 0);
+  };
+  const auto goes_on = []() noexcept { return status::done; };
+  while (stopping_.load() == 0) {
+    (void)wait_slow(condition_of(pauses), judge_of(goes_on), std::numeric_limits<std::int64_t>::max(),
+                    waiting::serving);
+    if (aborted_.load() != 0) return;
+    if (yields_to_program_) stand_aside();
+  }
+}
+
+// A thread of the program in a wait handles what comes itself, sooner than one that has to be woken for each message.
+// This one looks again now and then, so that waits need not wake it at their end; where one sleeps, which may be for
+// long, it rests until that wait is over.
+void context::stand_aside() noexcept {
+  for (std::int64_t nap_ns = nap_first_ns; program_waits_.load() != 0; nap_ns = std::min(2 * nap_ns, nap_most_ns)) {
+    const bool long_ones = asleep_.load() != 0;
+    aside_.store(long_ones ? rests : naps);
+    full_fence();
+    if (program_waits_.load() == 0 || stopping_.load() != 0) break;
+    futex_wait(aside_, long_ones ? rests : naps, long_ones ? rest_ns : nap_ns);
+    if (stopping_.load() != 0) break;
+  }
+  aside_.store(serving);
+}
+
+void context::program_leaves() noexcept {
+  program_waits_.fetch_sub(1);
+  if (aside_.load() != rests) return;
+  aside_.store(serving);
+  futex_wake_all(aside_);
+}
+
+// The line is for a target that was silent for all that time: a long transfer is none.
+void context::note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_t idle_since_ns) noexcept {
+  const std::int64_t now_ns = around_.now_ns();
+  {
+    const std::lock_guard guard(lock_);
+    count(counter::target_wait_ns, static_cast<std::uint64_t>(now_ns - begin_ns));
+  }
+  const bool worth_it = now_ns - idle_since_ns > worth_saying_ns && !serves_beside_ && !around_.is_simulated();
+  if (!worth_it || settings_.is(knob::log, "error") || gone(peer_rank) || has_warned_.exchange(true)) return;
+  const std::string text = fmt::format(
+      "rma: rank {} waited {} ms in {} for rank {}, which computed outside the library; "
+      "RMA_PROGRESS_THREAD=1 lets ranks serve others meanwhile (reported once)\n",
+      rank(), (now_ns - idle_since_ns) / 1'000'000, where(), peer_rank);
+  (void)std::fputs(text.c_str(), stderr);
+}
+
+}  // namespace rma::detail
