@@ -98,6 +98,36 @@ TEST_CASE("a file of whole lines, closed at the end", "[core][trace]") {
   CHECK(lines[4] == "]");
 }
 
+// Goal: a trace ends when it has the size that it may have, as a whole file. Break: leave bytes_left_ as it is.
+TEST_CASE("a trace does not grow beyond its size", "[core][trace]") {
+  constexpr std::uint64_t most = 200'000;
+  const folder here;
+  {
+    trace_file trace(here / "t", 0, most);
+    for (int i = 0; i < 10'000; ++i) trace.add(event_at(i));
+  }
+  const auto lines = lines_of(here / "t.0");
+  CHECK(lines.size() > 100);
+  CHECK(lines.back() == "]");
+  CHECK(std::filesystem::file_size(here / "t.0") < most + 100);
+}
+
+TEST_CASE("a trace has the calls that it is asked for, and the program's regions", "[core][trace]") {
+  const folder here;
+  {
+    trace_file trace(here / "t", 0, UINT64_MAX, "output,put_signal");
+    trace.add(event_at(1));  // of put
+    trace_event other = event_at(2);
+    other.call = "put_signal";
+    trace.add(other);
+    trace.add_region("part \"one\"", 5, 9);
+  }
+  const auto lines = lines_of(here / "t.0");
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[2].find(R"("name":"put_signal")") != std::string::npos);
+  CHECK(lines[3].starts_with(R"({"name":"part \"one\"","cat":"region","ph":"X","pid":0,)"));
+}
+
 // Goal: each runtime of a process leaves its trace, and a run replaces those of the run before.
 // Method: two of them, by processes of their own; three traces each. Break: cut whatever file is there.
 TEST_CASE("traces of one process after the other", "[core][trace]") {

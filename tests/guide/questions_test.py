@@ -75,6 +75,14 @@ class Guide(unittest.TestCase):
             for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
                 self.assertTrue(os.path.exists(os.path.join(GUIDE, link)), f"{name}: {link}")
 
+    def test_each_counter_is_described(self):
+        with open(os.path.join(GUIDE, "../../src/runtime/runtime_core.cpp"), encoding="utf-8") as file:
+            text = file.read()
+        names = re.findall(r'"(\w+)"', text[text.index("names[] = {"):text.index("static_assert(std::size(names)")])
+        self.assertGreater(len(names), 20)
+        for name in names + re.findall(r'add\("(\w+)"', text):
+            self.assertIn(f"`{name}`", self.pages["measuring.md"])
+
     def test_the_index_names_every_page(self):
         for name in self.pages:
             self.assertTrue(name == "README.md" or f"({name})" in self.pages["README.md"], name)

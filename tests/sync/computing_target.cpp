@@ -25,11 +25,7 @@ using window = rma::Window<std::uint64_t>;
 constexpr auto computation = 2s;
 constexpr int median_fraction = 200, longest_fraction = 40;
 
-bool has_progress_thread(const rma::Runtime& rt) {
-  const auto settings = rt.settings();
-  return std::any_of(settings.begin(), settings.end(),
-                     [](const auto& s) { return s.name == "RMA_PROGRESS_THREAD" && s.value == "1"; });
-}
+bool has_progress_thread(const rma::Runtime& rt) { return rt.waits().find("progress thread") != std::string::npos; }
 
 /// Nanoseconds of each epoch until the target's computation is nearly over.
 std::vector<double> epochs(rma::Runtime& rt, window& win) {

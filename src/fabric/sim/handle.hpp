@@ -22,7 +22,8 @@ struct handle {
 
 std::string make_handle(world& job, int rank);
 
-/// Throws Error(bad_boot) for text that make_handle has not made here.
-handle parse_handle(std::string_view text);
+/// Throws Error(bad_boot) for text that make_handle has not made here. Exported for rma-sim, as are the functions of
+/// world, topology and report that it calls.
+[[gnu::visibility("default")]] handle parse_handle(std::string_view text);
 
 }  // namespace rma::sim

@@ -32,14 +32,14 @@ struct network_record {
 network_record record_of(const network_model& of, const use_log* log = nullptr);
 
 /// Totals and the busiest links and engines, as lines of text.
-std::string text_report(const network_record& of, unsigned busiest = 10);
+[[gnu::visibility("default")]] std::string text_report(const network_record& of, unsigned busiest = 10);
 
 /// The record as JSON, with every link and engine that was used; times in ns, use over time in ps.
 std::string json_report(const network_record& of);
 
 /// An SVG picture: links as rows, grouped by level, time as columns, colour for the share of time that a link was busy.
 /// Where a group has too many links to be told apart, a row is the mean of neighbours. Needs use over time.
-std::string heat_map_svg(const network_record& of);
+[[gnu::visibility("default")]] std::string heat_map_svg(const network_record& of);
 
 /// The log's spans as Chrome trace events in virtual time (chrome://tracing, ui.perfetto.dev).
 std::string trace_json(const network_model& of, const use_log& log);

@@ -27,7 +27,7 @@ class topology {
   enum class kind : std::uint8_t { single_switch, fat_tree, torus };
 
   /// Errors     Error(bad_setting): not one of the forms above; Error(bad_argument): no room for that many nodes
-  topology(std::string_view text, int nodes);
+  [[gnu::visibility("default")]] topology(std::string_view text, int nodes);
 
   [[nodiscard]] kind what() const noexcept { return kind_; }
   [[nodiscard]] int nodes() const noexcept { return static_cast<int>(nodes_); }

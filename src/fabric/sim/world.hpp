@@ -140,7 +140,7 @@ class world {
   /// Ends the job. Does not return if a rank runs.
   void abort(int code, std::string_view message) noexcept;
   /// Ends the running rank as if its main function had returned this.
-  [[noreturn]] void exit_rank(int code) noexcept;
+  [[noreturn, gnu::visibility("default")]] void exit_rank(int code) noexcept;
   /// A runtime of this rank is in the job, or has left it. Who ends inside it has died.
   void enter_job(int rank) noexcept { ++inside_[static_cast<std::size_t>(rank)]; }
   void leave_job(int rank) noexcept { --inside_[static_cast<std::size_t>(rank)]; }
@@ -155,7 +155,7 @@ class world {
   /// Empty, or who waits for what, one line each.
   [[nodiscard]] const std::string& deadlock() const noexcept { return deadlock_; }
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
-  [[nodiscard]] bool same_thread() const noexcept;
+  [[nodiscard, gnu::visibility("default")]] bool same_thread() const noexcept;
 
   /// Round `turn` of the job: each runtime of a rank takes part in the next.
   meeting& meeting_of(std::size_t turn);
