@@ -99,8 +99,9 @@ void context::note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_
   const bool worth_it = now_ns - idle_since_ns > worth_saying_ns && !serves_beside_ && !around_.is_simulated();
   if (!worth_it || settings_.is(knob::log, "error") || gone(peer_rank) || has_warned_.exchange(true)) return;
   const std::string text = fmt::format(
-      "rma: rank {} waited {} ms in {} for rank {}, which computed outside the library; "
-      "RMA_PROGRESS_THREAD=1 lets ranks serve others meanwhile (reported once)\n",
+      "rma: rank {} waited {} ms in {} for an answer of rank {}, which was outside the library, or whose lock was "
+      "held; "
+      "RMA_PROGRESS_THREAD=1 lets ranks serve others while they compute (reported once)\n",
       rank(), (now_ns - idle_since_ns) / 1'000'000, where(), peer_rank);
   (void)std::fputs(text.c_str(), stderr);
 }

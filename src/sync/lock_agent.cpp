@@ -392,13 +392,12 @@ lock_request& begin_request(window_core& w, int target) {
 
 status await_answer(window_core& w, int target, lock_request& r) noexcept {
   const int peer = w.world_rank(target);
-  const bool self = target == w.team->rank;
   status s = status::done;
   {
     const absence out(w);
-    s = w.ctx->wait_for_message(
-        [&r]() noexcept { return r.answered.load() == r.number; },
-        [&]() noexcept { return !self && w.ctx->gone(peer) ? status::peer_failed : w.revocation(); });
+    const auto is_answered = [&r]() noexcept { return r.answered.load() == r.number; };
+    s = w.ctx->wait_for_peer(peer, [&]() noexcept { return is_answered() || w.revocation() != status::done; });
+    if (s == status::done && !is_answered()) s = w.revocation();
   }
   if (s == status::revoked) release_by_agent(w, target);  // granted or not
   if (s == status::peer_failed) w.ctx->blame(peer);

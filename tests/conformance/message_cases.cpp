@@ -107,8 +107,8 @@ void names_and_numbers(context& ctx) {
   const std::array<std::uint64_t, 4> four{};
   std::array<std::uint64_t, 4> into{};
   const auto no_rank = [](context& c, std::string_view call, int number, const std::function<void()>& made) {
-    c.throws(status::bad_rank, {std::string(call) + " (window", "rank " + std::to_string(number) + " is not in the team"},
-             made);
+    c.throws(status::bad_rank,
+             {std::string(call) + " (window", "rank " + std::to_string(number) + " is not in the team"}, made);
     try {
       made();
     } catch (const rma::Error& e) {
@@ -127,7 +127,8 @@ void names_and_numbers(context& ctx) {
   ctx.throws(status::bad_argument, {"post (window", there}, [&] { win->post(twice); });
   ctx.throws(status::bad_argument, {"start (window", there}, [&] { win->start(twice); });
   ctx.throws(status::bad_argument, {"neighbours (window", there}, [&] { win->neighbours(twice, {}); });
-  ctx.throws(status::bad_argument, {"fence_neighbours (window", "needs neighbours()"}, [&] { win->fence_neighbours(); });
+  ctx.throws(status::bad_argument, {"fence_neighbours (window", "needs neighbours()"},
+             [&] { win->fence_neighbours(); });
   win->neighbours({}, {});
   ctx.throws(status::bad_argument, {"neighbours (window", "once"}, [&] { win->neighbours(twice, {}); });
   const std::string target = "to " + named_rank(to);

@@ -96,7 +96,8 @@ void messages_name_everything(context& ctx) {
     ctx.check(std::string(e.where().file_name()).ends_with("misuse_cases.cpp"), "the error does not say where");
     const std::string place = "misuse_cases.cpp:" + std::to_string(e.where().line()) + ": out_of_window: ";
     ctx.check(std::string(e.what()).find(place) != std::string::npos, e.what());
-    const std::string head = "[rank " + std::to_string(ctx.rank()) + "] put (window 'halo') at ";
+    const std::string head =
+        "[rank " + std::to_string(ctx.rank()) + "] put to rank " + std::to_string(to) + " (window 'halo') at ";
     ctx.check(std::string_view(e.what()).starts_with(head), e.what());
     ctx.check(std::string(e.what()).find('\n') == std::string::npos, "the message has several lines");
   }
@@ -232,13 +233,13 @@ void unequal_collectives(context& ctx) {
     std::vector<std::uint32_t> data(odd_one ? 3 : 1000, 7);
     const auto broadcast = [&] { world.broadcast(std::span(data), root); };
     if (odd_one && ctx.rank() != root) {
-      ctx.throws(status::bad_size, {"broadcast", "not all ranks gave the same size"}, broadcast);
+      ctx.throws(status::bad_size, {"broadcast (team of ", "bad_size: member "}, broadcast);
     } else {
       may_throw(broadcast);  // members behind it get to know, the others do not
     }
   }
   std::vector<double> sums(odd_one ? 2 : 1, 1);
-  ctx.throws(status::bad_size, {"allreduce", "not all ranks gave the same size"},
+  ctx.throws(status::bad_size, {"allreduce (team of ", "bad_size: member "},
              [&] { world.allreduce(std::span(sums), rma::sum); });
   ctx.throws(status::bad_size, {"allgather"}, [&] {
     if (odd_one) {

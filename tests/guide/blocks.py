@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """blocks.py OUTPUT PAGE...: writes a program that runs the C++ blocks of these pages one after the other.
 
-A block with a main function becomes a function of that program that is called with the command line, if it makes no
-Runtime of its own: those that do are compiled only. Any other block is the body of a function that has a Runtime `rt`.
+A block whose main function has a command line is written as a program of its own, beside OUTPUT; its path is printed.
+A main function without one is called by the program. Any other block is the body of a function that has a Runtime `rt`.
 """
 import os
 import re
@@ -27,6 +27,15 @@ def blocks_of(path):
         return re.findall(r"^```cpp\n(.*?)^```", file.read(), re.DOTALL | re.MULTILINE)
 
 
+def write_program(output, name, block):
+    """A block that makes its own Runtime is a program of its own."""
+    path = os.path.join(os.path.dirname(output), f"guide_{name}.cpp")
+    if not os.path.exists(path) or open(path, encoding="utf-8").read() != block:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(block)
+    print(path)
+
+
 def main():
     output, pages = sys.argv[1], sys.argv[2:]
     text, calls = HEAD, []
@@ -36,7 +45,7 @@ def main():
             name = f"{stem}_{number}"
             code = re.sub(r"^#include .*\n", "", block, flags=re.MULTILINE)
             if "int main(int argc" in code:
-                text += f"namespace {name} {{\n[[maybe_unused]] {code.replace('int main(', 'int run(').lstrip()}}}\n\n"
+                write_program(output, name, block)
             elif "int main()" in code:
                 text += f"namespace {name} {{\n{code.replace('int main()', 'int run()').lstrip()}}}\n\n"
                 calls.append(f"  if (rt.rank() == 0 && {name}::run() != 0) rt.abort(1, \"{name}\");\n")
