@@ -58,6 +58,7 @@ class Run {
     rendezvous_ = counter("rendezvous_transfers");
   }
   void stop() {
+    sources_ = counter("message_sources");
     world_.barrier();
     time_ = rt_.now() - started_;
     rendezvous_ = counter("rendezvous_transfers") - rendezvous_;
@@ -81,7 +82,7 @@ class Run {
     good = world_.allreduce(good ? 1 : 0, rma::min) == 1;
     const double waited_us = world_.allreduce(us(waited_).count(), rma::sum) / ranks();
     const auto messages = world_.allreduce(rendezvous_, rma::sum);
-    const double sources = world_.allreduce(static_cast<double>(counter("message_sources")), rma::sum) / ranks();
+    const double sources = world_.allreduce(static_cast<double>(sources_), rma::sum) / ranks();
     if (rank() == 0) {
       const char* const forms[] = {"messages", "one-sided blocking", "one-sided nonblocking"};
       fmt::print(
@@ -107,7 +108,7 @@ class Run {
   std::string kernel_;
   Options options_;
   std::chrono::nanoseconds started_{0}, time_{0}, waited_{0};
-  std::uint64_t rendezvous_ = 0;
+  std::uint64_t rendezvous_ = 0, sources_ = 0;
 };
 
 /// Reads the options, and refuses a number of ranks that `fits` says no to. `one_sided`: there are forms to choose
