@@ -26,15 +26,13 @@ namespace rma::launcher {
 
 namespace {
 
-constexpr const char* usage = R"(Starts a program as several ranks, on this machine or on others.
+constexpr const char* usage = R"(Starts a program as several ranks on this machine.
 
   rmarun -n 4 ./app args...                  four ranks
   rmarun -n 4 --nodes 2 ./app                as if on two machines: ranks 0, 1 and ranks 2, 3
-  rmarun -n 4 --hosts a,b ./app              two ranks each on hosts a and b, by ssh
   rmarun -n 4 --timeout 60 --tag-output ./app
 
-Standard input goes to rank 0; on other hosts it is empty. They need the same folder and program, and ssh must reach
-them without a password. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to all ranks; at the third INT or TERM
+Standard input goes to rank 0. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to all ranks; at the third INT or TERM
 they are killed. When a rank fails, the others are ended and rmarun exits as that rank did: with its status, or with
 128 + the signal's number. Other statuses: 124 after --timeout, 127 if the program is not found, 126 if it cannot be
 executed, 2 for a mistake in the command line.)";
@@ -57,17 +55,6 @@ struct written {
   std::string hosts;
   std::string hostfile;
 };
-
-void declare_hosts(CLI::App& app, settings& out, written& text) {
-  auto* const list = app.add_option("--hosts", text.hosts,
-                                    "HOST[:RANKS],...: start the ranks there by ssh, in blocks; without -n as many as "
-                                    "the hosts take");
-  app.add_option("--hostfile", text.hostfile,
-                 "A file that has a host in each line: HOST, HOST:RANKS or HOST slots=RANKS")
-      ->excludes(list);
-  app.add_option("--ssh", out.ssh, "The command that runs another one on a host, with its options")
-      ->capture_default_str();
-}
 
 void declare_debuggers(CLI::App& app, settings& out) {
   app.add_option("--gdb", out.gdb_rank, "Start this rank in gdb, which reads the standard input")
@@ -170,7 +157,6 @@ std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
   app.formatter(std::make_shared<usage_formatter>());
   written text;
   declare(app, out, text.bind);
-  declare_hosts(app, out, text);
   declare_debuggers(app, out);
   app.prefix_command();  // what follows the program's name is the program's
   accept_np(app, argc, argv);
