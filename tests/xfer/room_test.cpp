@@ -140,6 +140,46 @@ TEST_CASE("a put behind a million others returns at once", "[room]") {
   CHECK(grown < puts * record_bytes * 5 / 4);
 }
 
+// Break: let a transfer over the bulk channel, or the messages of a layout, wait for room where they are issued.
+TEST_CASE("requests of a million transfers with layouts return at once while the links are down", "[.][long][room]") {
+  const std::string scheme = GENERATE("multi-w", "generic", "sgrs");
+  CAPTURE(scheme);
+  auto job = nodes(2, 1024);
+  job.settings["RMA_LAYOUT"] = scheme;
+  job.outages.push_back({1ms, 20s});
+  constexpr std::size_t puts = 1'000'000, pieces = 3;
+  std::int64_t longest_ns = 0;
+  const auto out = rma::sim::run(job, [&](Runtime& rt) {
+    auto win = Window<word>::allocate(rt.world(), puts * pieces * 2);
+    const word from[2 * pieces] = {7, 0, 7, 0, 7, 0};
+    const Layout rows = every(pieces, 2);
+    win.fence();
+    if (rt.rank() == 0) {
+      std::vector<Request> all;
+      all.reserve(puts);
+      auto epoch = win.lock(rma::shared, 1);
+      win.put(word{0}, 1, 0);
+      win.flush(1);
+      rt.compute(2ms);
+      for (std::size_t i = 0; i < puts; ++i) {
+        const auto before = rt.now();
+        all.push_back(win.rput(from, rows, 1, i * pieces * 2, rows));
+        longest_ns = std::max<std::int64_t>(longest_ns, (rt.now() - before).count());
+      }
+      require(rt.now() < 20s, "the puts have waited for the links");
+      for (Request& each : all) each.wait();
+      require(rt.now() > 20s, "the puts were over while the links were down");
+      epoch.unlock();
+    }
+    rt.world().barrier();
+    if (rt.rank() == 1)
+      require(std::count(win.local().begin(), win.local().end(), 7) == puts * pieces, "a put is missing");
+    win.free();
+  });
+  require_ok(out);
+  CHECK(longest_ns < 10'000);
+}
+
 namespace {
 
 /// Operations of all kinds by every rank on its right neighbour, more than the network takes, whose effect depends on
