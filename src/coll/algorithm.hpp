@@ -46,6 +46,7 @@ struct machine_costs {
   double combined_byte_ns = 0.05;
   double eager_bytes = 4096;
   double rendezvous_ns = 3000;  ///< latency of a longer one
+  double long_byte_ns = 0.1;    ///< in a longer one: no copies at the ends
 };
 [[nodiscard]] double estimated_ns(const effort& e, const machine_costs& m) noexcept;
 

@@ -58,10 +58,10 @@ machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messa
 }
 
 // Of the kind of network only, so that all members come to the same choice. A rendezvous is a message there and one
-// back before the data.
+// back before the data, and a message of their end.
 machine_costs machine::costs(bool one_node) const noexcept {
   const auto eager = static_cast<double>(ctx_.config().number(knob::eager_bytes));
-  if (one_node && ctx_.wide() == nullptr) return {250, 80, 0.05, 0.03, eager, 750};
+  if (one_node && ctx_.wide() == nullptr) return {250, 80, 0.05, 0.03, eager, 750, 0.05};
   const fabric::network& network = ctx_.wide() != nullptr ? *ctx_.wide() : ctx_.node();
   const fabric::transfer_costs& costs = network.caps().costs;
   const double latency_ns = static_cast<double>(costs.message_ns) * 0.4;
@@ -71,7 +71,8 @@ machine_costs machine::costs(bool one_node) const noexcept {
           costs.message_byte_ns,
           0.03,
           std::min(eager, static_cast<double>(network.caps().message_bytes_max) * 0.9),
-          3 * latency_ns};
+          5 * latency_ns,
+          costs.byte_ns};
 }
 
 void machine::add_work(running& r) noexcept {

@@ -29,8 +29,10 @@ blocks blocks_of(const collective_blocks& b, const std::vector<std::size_t>& siz
 
 }  // namespace
 
-plan::plan(const collective_call& c, int rank, int size, bool reproducible, std::span<const int> nodes)
+plan::plan(const collective_call& c, std::int32_t c_signature, int rank, int size, bool reproducible,
+           std::span<const int> nodes)
     : what(c.what),
+      signature(c_signature),
       bytes(c.bytes),
       root(c.root),
       sent_bytes(c.sent.each_bytes),
@@ -66,7 +68,6 @@ plan::plan(const collective_call& c, int rank, int size, bool reproducible, std:
 plan::~plan() = default;
 
 bool plan::lists_differ(const collective_call& c) const noexcept {
-  if (!varied && c.sources.empty() && c.targets.empty()) return false;
   const auto same_ranks = [](const std::vector<int>& mine, std::span<const int> theirs) {
     return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end());
   };

@@ -20,17 +20,18 @@ namespace rma::detail::coll {
 class running;
 
 struct plan {
-  plan(const collective_call& call, int rank, int size, bool reproducible, std::span<const int> nodes);
+  plan(const collective_call& call, std::int32_t signature, int rank, int size, bool reproducible,
+       std::span<const int> nodes);
   plan(const plan&) = delete;
   plan& operator=(const plan&) = delete;
   ~plan();
 
   /// True if a call like this one, by the same member, has this plan.
-  [[nodiscard]] bool serves(const collective_call& c) const noexcept {
-    return what == c.what && bytes == c.bytes && root == c.root && sent_bytes == c.sent.each_bytes &&
-           received_bytes == c.received.each_bytes && element_bytes == element_bytes_of(c) &&
-           commutative == commutes(c) && of.inexact == inexact(c) && varied == c.varied && in_place == c.in_place &&
-           !lists_differ(c);
+  [[nodiscard]] bool serves(const collective_call& c, std::int32_t c_signature) const noexcept {
+    return signature == c_signature && bytes == c.bytes && root == c.root && sent_bytes == c.sent.each_bytes &&
+           received_bytes == c.received.each_bytes && varied == c.varied && in_place == c.in_place &&
+           (!c.user || (element_bytes == element_bytes_of(c) && commutative == commutes(c))) &&
+           (!has_lists(c) || !lists_differ(c));
   }
   /// Has the algorithm build its schedule.
   void build(const collective_call& c, const machine_costs& costs, const algorithm* forced);
@@ -38,6 +39,7 @@ struct plan {
   void use(const Schedule& made);
 
   call what;
+  std::int32_t signature;
   std::size_t bytes;
   int root;
   std::size_t sent_bytes, received_bytes, element_bytes;
@@ -55,6 +57,9 @@ struct plan {
   std::vector<running*> idle;
 
  private:
+  [[nodiscard]] static bool has_lists(const collective_call& c) noexcept {
+    return c.varied || !c.sources.empty() || !c.targets.empty();
+  }
   [[nodiscard]] bool lists_differ(const collective_call& c) const noexcept;
 };
 

@@ -53,11 +53,22 @@ std::size_t whole_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 *
 
 void running::prepare(team_state& team, const collective_call& call, const std::source_location& where) {
   team_ = &team;
-  call_ = call;
   where_ = where;
-  signature_ = signature_of(call);
+  signature_ = plan_.signature;
+  // Blocks and neighbours are in the plan.
+  call_.what = call.what;
+  call_.name = call.name;
+  call_.in = call.in;
+  call_.out = call.out;
+  call_.type = call.type;
+  call_.op = call.op;
+  call_.user = call.user;
+  call_.combines = call.combines;
+  call_.wrong = call.wrong;
   const bool shaped = call.in_shape.given() || call.out_shape.given();
-  if (shaped) {
+  if (shaped || call_.in_shape.given() || call_.out_shape.given()) [[unlikely]] {
+    call_.in_shape = call.in_shape;
+    call_.out_shape = call.out_shape;
     own(call_.in_shape, layouts_[0], layout_offsets_[0]);
     own(call_.out_shape, layouts_[1], layout_offsets_[1]);
   }

@@ -49,9 +49,14 @@ double sharing(const shape& s) noexcept {
   return std::max(1.0, most * (1 - most / s.size));
 }
 /// Rounds of a tree within nodes, and those between them.
+/// Several messages at once to one rank, from all others, meet in the network; rounds of pairs wait for the slowest
+/// one.
+double meeting(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
+constexpr double pairs_apart = 1.2;
+constexpr double around = 1.3;  ///< a ring, each round of which waits for the slowest neighbours
 double rounds_within(const shape& s) noexcept { return log2_ceil(ranks_of_node(s)); }
 double rounds_between(const shape& s) noexcept { return logs(s) - rounds_within(s); }
-constexpr double within_factor = 0.2;  ///< what a byte costs within a node against one between nodes, about
+constexpr double within_factor = 0.05;  ///< what a byte costs within a node against one between nodes, about
 /// Bytes of a vector that goes along a tree of which one rank of each node talks to others.
 double tree_bytes(const shape& s) noexcept {
   return vector_bytes(s) * (rounds_between(s) + within_factor * rounds_within(s));
@@ -138,7 +143,7 @@ constexpr algorithm rows[] = {
     algorithm{"linear", call::allreduce, linear::allreduce,
               [](S s) noexcept -> effort {
                 const double others = ranks(s) - 1;
-                return {1, 2 * others, vector_bytes(s) * others, vector_bytes(s) * others};
+                return {1, 2 * others, vector_bytes(s) * others, vector_bytes(s) * others, sharing(s)};
               },
               collects_little},
     algorithm{"binomial", call::allreduce, binomial::allreduce,
@@ -148,7 +153,7 @@ constexpr algorithm rows[] = {
     algorithm{"ring", call::allreduce, ring::allreduce,
               [](S s) noexcept -> effort {
                 const double rounds = 2 * (ranks(s) - 1);
-                return {rounds, rounds, 2 * vector_bytes(s), vector_bytes(s)};
+                return {rounds, rounds, 2 * vector_bytes(s), vector_bytes(s), around};
               },
               any_order},
     algorithm{"rabenseifner", call::allreduce, rabenseifner::allreduce,
@@ -171,16 +176,16 @@ constexpr algorithm rows[] = {
 
     algorithm{"pairwise", call::reduce_scatter, pairwise::reduce_scatter,
               [](S s) noexcept -> effort {
-                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), received_bytes(s), sharing(s)};
+                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), received_bytes(s), pairs_apart * sharing(s)};
               }},
     algorithm{"linear", call::reduce_scatter, linear::reduce_scatter,
               [](S s) noexcept -> effort {
-                return {1, 2 * (ranks(s) - 1), received_bytes(s), received_bytes(s), sharing(s)};
+                return {1, 2 * (ranks(s) - 1), received_bytes(s), received_bytes(s), meeting(s) * sharing(s)};
               },
               collects_little},
     algorithm{"ring", call::reduce_scatter, ring::reduce_scatter,
               [](S s) noexcept -> effort {
-                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), received_bytes(s)};
+                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), received_bytes(s), around};
               },
               any_order},
     algorithm{"recursive-halving", call::reduce_scatter, recursive_halving::reduce_scatter,
@@ -225,9 +230,11 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort { return {logs(s), logs(s), 2 * moved_bytes(s), 0}; }, regular},
 
     algorithm{"ring", call::allgather, ring::allgather,
-              [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0}; }},
+              [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0, around}; }},
     algorithm{"linear", call::allgather, linear::allgather,
-              [](S s) noexcept -> effort { return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, sharing(s)}; }},
+              [](S s) noexcept -> effort {
+                return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, meeting(s) * sharing(s)};
+              }},
     algorithm{"bruck", call::allgather, bruck::allgather,
               [](S s) noexcept -> effort {
                 const double all = received_bytes(s);
@@ -245,10 +252,12 @@ constexpr algorithm rows[] = {
               }},
 
     algorithm{"pairwise", call::alltoall, pairwise::alltoall,
-              [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0, sharing(s)}; }},
+              [](S s) noexcept -> effort {
+                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0, sharing(s) > 1 ? pairs_apart * sharing(s) : 1};
+              }},
     algorithm{"linear", call::alltoall, linear::alltoall,
               [](S s) noexcept -> effort {
-                return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, 1.3 * sharing(s) - 0.3};
+                return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, std::max(meeting(s), sharing(s))};
               }},
     algorithm{"bruck", call::alltoall, bruck::alltoall,
               [](S s) noexcept -> effort {
@@ -283,8 +292,10 @@ std::string names_of_algorithms(call what) {
 
 double estimated_ns(const effort& e, const machine_costs& m) noexcept {
   const double each = e.bytes / std::max({1.0, e.rounds, e.messages / 2});
-  const double latency_ns = each > m.eager_bytes ? m.rendezvous_ns : m.latency_ns;
-  return e.rounds * latency_ns + e.messages * m.message_ns + e.bytes * e.link_share * m.byte_ns +
+  const bool is_long = each > m.eager_bytes;
+  const double latency_ns = is_long ? m.rendezvous_ns : m.latency_ns;
+  const double byte_ns = is_long ? m.long_byte_ns : m.byte_ns;
+  return e.rounds * latency_ns + e.messages * m.message_ns + e.bytes * e.link_share * byte_ns +
          e.combined_bytes * m.combined_byte_ns;
 }
 

@@ -51,14 +51,17 @@ team_state::~team_state() {
 // What is refused has a plan without steps, whatever it is.
 plan& team_state::find(const collective_call& c) {
   if (c.wrong != status::done) [[unlikely]] {
-    if (refused_ == nullptr) refused_ = std::make_unique<plan>(collective_call{}, 0, 1, false, std::span<const int>{});
+    if (refused_ == nullptr)
+      refused_ = std::make_unique<plan>(collective_call{}, 0, 0, 1, false, std::span<const int>{});
+    refused_->signature = signature_of(c);
     return *refused_;
   }
-  if (!plans_.empty() && plans_.front()->serves(c) && c.what != call::schedule) return *plans_.front();
-  const auto at = c.what == call::schedule
-                      ? plans_.end()
-                      : std::find_if(plans_.begin(), plans_.end(), [&](const auto& p) { return p->serves(c); });
-  if (at == plans_.end()) return make(c);
+  const std::int32_t signature = signature_of(c);
+  if (!plans_.empty() && plans_.front()->serves(c, signature) && c.what != call::schedule) return *plans_.front();
+  const auto at = c.what == call::schedule ? plans_.end()
+                                           : std::find_if(plans_.begin(), plans_.end(),
+                                                          [&](const auto& p) { return p->serves(c, signature); });
+  if (at == plans_.end()) return make(c, signature);
   std::rotate(plans_.begin(), at, at + 1);
   return *plans_.front();
 }
@@ -136,12 +139,12 @@ void team_state::look_for_mismatches() noexcept {
   }
 }
 
-plan& team_state::make(const collective_call& c) {
+plan& team_state::make(const collective_call& c, std::int32_t signature) {
   if (plans_.size() >= plans_max) {
     const auto unused = std::find_if(plans_.rbegin(), plans_.rend(), [](const auto& p) { return p->in_use == 0; });
     if (unused != plans_.rend()) plans_.erase(std::next(unused).base());
   }
-  auto made = std::make_unique<plan>(c, team_.rank, team_.size, all_.reproducible(), nodes_);
+  auto made = std::make_unique<plan>(c, signature, team_.rank, team_.size, all_.reproducible(), nodes_);
   if (c.schedule != nullptr) {
     made->use(*c.schedule);
   } else {

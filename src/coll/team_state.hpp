@@ -98,7 +98,7 @@ class team_state {
   running& start(plan& p, const collective_call& call, const std::source_location& where) noexcept;
   running& take(plan& p, const collective_call& call, const std::source_location& where);
   plan& find(const collective_call& call);
-  plan& make(const collective_call& call);
+  plan& make(const collective_call& call, std::int32_t signature);
 
   machine& all_;
   team_core& team_;

@@ -422,6 +422,7 @@ void messenger::trace_operation(const message_operation& op) noexcept {
                                           "neither side maps the other's buffer, and cores are short: the kernel "
                                           "copies once",
                                           "both buffers are this process's: one copy",
+                                          "members of a collective may send to each other at once",
                                           "there are no data",
                                           "data in pieces are packed into messages",
                                           "data in pieces go from where they lie to where they belong"};

@@ -25,6 +25,8 @@ constexpr std::uint64_t message_context(std::uint64_t team_id, message_user user
   return team_id << 1 | static_cast<std::uint64_t>(user);
 }
 
+constexpr message_user user_of(std::uint64_t context) noexcept { return static_cast<message_user>(context & 1); }
+
 enum class send_mode : std::uint8_t {
   standard,     ///< over when the buffer may be used again
   synchronous,  ///< over when a receive has been found, too
@@ -55,6 +57,7 @@ enum class rendezvous_reason : std::uint8_t {
   both_private,    ///< two copies, at the same time
   short_of_cores,  ///< the same, but the two sides seldom run at the same time
   own_memory,      ///< both buffers are this process's
+  collective,      ///< both sides are there, and may send to each other
   no_bytes,
   layout,    ///< one side's data are in pieces, and copied
   in_lists,  ///< the same, and sent and received where they lie

@@ -19,8 +19,8 @@ namespace rma::detail {
 //   who came first    between nodes                             in the memory of one node
 //   the receive       put, where a write's end can be polled:   (a message is announced all the same)
 //                     it has asked already
-//   the message       getcqe: the receiver reads                the sender's buffer is mapped: getcqe, one copy
-//                                                               the receive's is: rput, one copy
+//   the message       getcqe: the receiver reads; rput for a    the sender's buffer is mapped: getcqe, one copy
+//                     collective, whose members send at once    the receive's is: rput, one copy
 //                                                               else stream: two copies at the same time, where both
 //                                                               sides run; getcqe by the kernel where cores are short
 //
@@ -42,8 +42,10 @@ void messenger::choose(const peer& p, send_operation& op) const noexcept {
     return;
   }
   if (!caps.copies_by_cpu || p.rank == ctx_.rank()) {
-    op.reset(possible(rendezvous_kind::getcqe, caps, op.bytes));
-    op.reason = caps.copies_by_cpu ? own_memory : sender_first;
+    // Of two that exchange, each would read what the other's link is busy to answer.
+    const bool exchanged = !caps.copies_by_cpu && user_of(op.context) == message_user::collectives;
+    op.reset(possible(exchanged ? rendezvous_kind::rput : rendezvous_kind::getcqe, caps, op.bytes));
+    op.reason = caps.copies_by_cpu ? own_memory : exchanged ? collective : sender_first;
     return;
   }
   const bool mapped = is_mapped(op);

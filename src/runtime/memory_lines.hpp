@@ -3,7 +3,6 @@
 /// A member's part of the collectives in memory, in its own segment: a single-writer flag, and two slots for data.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -29,10 +28,10 @@ struct memory_lines {
   word64 output_at;
 
   static constexpr int members_max = 32;
-  /// The same at all members: less where there are many.
+  /// The same at all members. Of two it stays in their nearest caches; more of them often take turns on a core, and a
+  /// turn of all costs them more than the cache does.
   [[nodiscard]] static constexpr std::size_t slot_bytes(int members) noexcept {
-    return std::clamp<std::size_t>((std::size_t{256} << 10) / static_cast<std::size_t>(members) / 64 * 64, 512,
-                                   std::size_t{16} << 10);
+    return members <= 2 ? std::size_t{16} << 10 : members <= 8 ? std::size_t{64} << 10 : std::size_t{16} << 10;
   }
   [[nodiscard]] static constexpr std::size_t all_bytes(int members) noexcept {
     return members > members_max ? 0 : sizeof(memory_lines) + 2 * slot_bytes(members);

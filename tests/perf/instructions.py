@@ -33,7 +33,7 @@ LIMITS = {
         "put_rows": 270, "accumulate_1024": 60 * 1024,
     },
     # A start of a shape that has been started before, and its end, besides messages.
-    "collective_instructions": {"ibarrier": 760, "iallreduce": 880, "ialltoall": 1000, "persistent": 440},
+    "collective_instructions": {"ibarrier": 715, "iallreduce": 825, "ialltoall": 950, "persistent": 440},
     "registration_instructions": {"same_buffer": 95, "other_buffer": 180},
     # Both sides of a message; how many receives are posted besides makes no difference.
     "message_instructions": {"send_then_recv": 400, "send_recv": 920, "among_10": 1060, "among_100000": 1060},
