@@ -65,7 +65,7 @@ machine_costs machine::costs(bool one_node) const noexcept {
   const fabric::network& network = ctx_.wide() != nullptr ? *ctx_.wide() : ctx_.node();
   const fabric::transfer_costs& costs = network.caps().costs;
   const double latency_ns = static_cast<double>(costs.message_ns) * 0.4;
-  const double message_ns = std::max(1.3 * static_cast<double>(costs.piece_ns), latency_ns / 16);
+  const double message_ns = std::max(0.6 * static_cast<double>(costs.piece_ns), latency_ns / 24);
   return {latency_ns,
           message_ns,
           costs.message_byte_ns,

@@ -53,7 +53,10 @@ double sharing(const shape& s) noexcept {
 /// one.
 double meeting(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
 constexpr double pairs_apart = 1.2;
-constexpr double around = 1.3;  ///< a ring, each round of which waits for the slowest neighbours
+/// A ring, each round of which waits for the slowest neighbours.
+double around(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
+/// What an exchange of all parts moves of a vector: but for the rank's own one.
+double of_others(const shape& s) noexcept { return (ranks(s) - 1) / ranks(s); }
 double rounds_within(const shape& s) noexcept { return log2_ceil(ranks_of_node(s)); }
 double rounds_between(const shape& s) noexcept { return logs(s) - rounds_within(s); }
 constexpr double within_factor = 0.05;  ///< what a byte costs within a node against one between nodes, about
@@ -97,7 +100,7 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort { return {1, ranks(s) - 1, vector_bytes(s) * (ranks(s) - 1), 0}; }},
     algorithm{"scatter-allgather", call::broadcast, scatter_allgather::broadcast,
               [](S s) noexcept -> effort {
-                return {logs(s) + ranks(s) - 1, logs(s) + ranks(s) - 1, 2 * vector_bytes(s), 0};
+                return {logs(s) + ranks(s) - 1, logs(s) + ranks(s) - 1, 2 * of_others(s) * vector_bytes(s), 0};
               }},
     algorithm{"chain", call::broadcast, chain::broadcast,
               [](S s) noexcept -> effort {
@@ -123,7 +126,7 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort {
                 const double rounds = 2 * logs(s) + aside(s);
                 const double bytes = vector_bytes(s);
-                return {rounds, rounds, bytes * (2 + aside(s) / 2), bytes * (1 + aside(s) / 2), sharing(s)};
+                return {rounds, rounds, bytes * (2 * of_others(s) + aside(s) / 2), bytes * (1 + aside(s) / 2), sharing(s)};
               },
               any_order},
     algorithm{"hierarchical", call::reduce, hierarchical::reduce,
@@ -153,14 +156,14 @@ constexpr algorithm rows[] = {
     algorithm{"ring", call::allreduce, ring::allreduce,
               [](S s) noexcept -> effort {
                 const double rounds = 2 * (ranks(s) - 1);
-                return {rounds, rounds, 2 * vector_bytes(s), vector_bytes(s), around};
+                return {rounds, rounds, 2 * of_others(s) * vector_bytes(s), vector_bytes(s), around(s)};
               },
               any_order},
     algorithm{"rabenseifner", call::allreduce, rabenseifner::allreduce,
               [](S s) noexcept -> effort {
                 const double rounds = 2 * logs(s) + aside(s);
                 const double bytes = vector_bytes(s);
-                return {rounds, rounds, bytes * (2 + aside(s)), bytes * (1 + aside(s) / 2), sharing(s)};
+                return {rounds, rounds, bytes * (2 * of_others(s) + aside(s)), bytes * (1 + aside(s) / 2), sharing(s)};
               },
               any_order},
     algorithm{"circulant", call::allreduce, circulant::allreduce,
@@ -185,7 +188,7 @@ constexpr algorithm rows[] = {
               collects_little},
     algorithm{"ring", call::reduce_scatter, ring::reduce_scatter,
               [](S s) noexcept -> effort {
-                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), received_bytes(s), around};
+                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), received_bytes(s), around(s)};
               },
               any_order},
     algorithm{"recursive-halving", call::reduce_scatter, recursive_halving::reduce_scatter,
@@ -230,7 +233,7 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort { return {logs(s), logs(s), 2 * moved_bytes(s), 0}; }, regular},
 
     algorithm{"ring", call::allgather, ring::allgather,
-              [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0, around}; }},
+              [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0, around(s)}; }},
     algorithm{"linear", call::allgather, linear::allgather,
               [](S s) noexcept -> effort {
                 return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, meeting(s) * sharing(s)};
