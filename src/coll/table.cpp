@@ -126,7 +126,8 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort {
                 const double rounds = 2 * logs(s) + aside(s);
                 const double bytes = vector_bytes(s);
-                return {rounds, rounds, bytes * (2 * of_others(s) + aside(s) / 2), bytes * (1 + aside(s) / 2), sharing(s)};
+                const double moved = bytes * (2 * of_others(s) + aside(s) / 2);
+                return {rounds, rounds, moved, bytes * (1 + aside(s) / 2), sharing(s)};
               },
               any_order},
     algorithm{"hierarchical", call::reduce, hierarchical::reduce,
@@ -256,7 +257,8 @@ constexpr algorithm rows[] = {
 
     algorithm{"pairwise", call::alltoall, pairwise::alltoall,
               [](S s) noexcept -> effort {
-                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0, sharing(s) > 1 ? pairs_apart * sharing(s) : 1};
+                const double share = sharing(s) > 1 ? pairs_apart * sharing(s) : 1;
+                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0, share};
               }},
     algorithm{"linear", call::alltoall, linear::alltoall,
               [](S s) noexcept -> effort {
