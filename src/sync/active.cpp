@@ -10,6 +10,7 @@
 #include "sync/epochs.hpp"
 #include "sync/fence.hpp"
 #include "sync/group.hpp"
+#include "sync/merged_ends.hpp"
 #include "window/window_core.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
@@ -141,11 +142,9 @@ status exposure_state(window_core& w) noexcept {
 /// Tells the targets, each with the small operations that are held for it (figure 10.5) once all else there is
 /// complete. What was put so is in messages, whose failure the next call that completes the target reports.
 status complete_with_aggregates(window_core& w) noexcept {
-  const notify_header told{w.id, static_cast<std::uint32_t>(counter_kind::completion), 0};
-  const rider end{message::notify, std::as_bytes(std::span(&told, 1))};
   status result = status::done;
   for (const int target : w.access_group) {
-    w.block_of(target) == nullptr ? issue_apart(w, target) : issue_scheduled(w, target);
+    issue_all_but_aggregates(w, target);
     ask_placed(w, target);
   }
   for (const int target : w.access_group) {
@@ -154,7 +153,7 @@ status complete_with_aggregates(window_core& w) noexcept {
   std::vector<int> fetched;
   for (const int target : w.access_group) {
     if (has_results_held(w, target)) fetched.push_back(target);
-    if (!issue_with_rider(w, target, end)) notify(w, target, counter_kind::completion, 0);
+    complete_with_rider(w, target);
   }
   for (const int target : fetched) {
     if (const status s = complete_issued(w, target); s != status::done) result = s;
@@ -169,6 +168,16 @@ void end_access(window_core& w) noexcept {
 }
 
 }  // namespace
+
+void issue_all_but_aggregates(window_core& w, int target) noexcept {
+  w.block_of(target) == nullptr ? issue_apart(w, target) : issue_scheduled(w, target);
+}
+
+void complete_with_rider(window_core& w, int target) noexcept {
+  const notify_header told{w.id, static_cast<std::uint32_t>(counter_kind::completion), 0};
+  const rider end{message::notify, std::as_bytes(std::span(&told, 1))};
+  if (!issue_with_rider(w, target, end)) notify(w, target, counter_kind::completion, 0);
+}
 
 status fence(window_view& view, assertion promises) noexcept {
   if (const status s = usable(view); s != status::done) return s;

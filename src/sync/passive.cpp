@@ -9,6 +9,7 @@
 #include "sync/epochs.hpp"
 #include "sync/lock_agent.hpp"
 #include "sync/locking.hpp"
+#include "sync/merged_ends.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
@@ -147,8 +148,13 @@ status flush_one_locally(window_core& w, int target) noexcept {
   return s;
 }
 
-/// True if the lock's end has gone to the target's lock manager, with the small operations that were held.
-bool unlock_with_aggregates(window_core& w, int target, std::uint8_t held) noexcept {
+bool open_towards(const window_core& w, int target) noexcept {
+  return w.access == access_epoch::lock_all || w.held(target) != 0;
+}
+
+}  // namespace
+
+bool unlock_with_aggregates(window_core& w, int target, std::uint8_t held, status& failed) noexcept {
   const bool by_message = held != held_unchecked && w.block_of(target) == nullptr &&
                           is_released_by_message(w, target, static_cast<lock_kind>(held));
   if (!by_message || !has_aggregates(w, target)) {
@@ -156,7 +162,8 @@ bool unlock_with_aggregates(window_core& w, int target, std::uint8_t held) noexc
     return false;
   }
   issue_apart(w, target);
-  if (complete_issued(w, target) != status::done || !has_aggregates(w, target)) {
+  failed = complete_issued(w, target);
+  if (failed != status::done || !has_aggregates(w, target)) {
     issue_scheduled(w, target);
     return false;
   }
@@ -164,12 +171,6 @@ bool unlock_with_aggregates(window_core& w, int target, std::uint8_t held) noexc
   w.state_of(target).path = lock_path::cpu;  // what an inlined lock is, which says nothing
   return issue_with_rider(w, target, {message::lock, std::as_bytes(std::span(&leave, 1))});
 }
-
-bool open_towards(const window_core& w, int target) noexcept {
-  return w.access == access_epoch::lock_all || w.held(target) != 0;
-}
-
-}  // namespace
 
 bool is_wanted(const window_core& w, int target) noexcept {
   return std::find(w.wanted.begin(), w.wanted.end(), target) != w.wanted.end();
@@ -222,7 +223,13 @@ status unlock_slow(window_view& view, int target) noexcept {
   if (const status s = await_claim(w, target); s != status::done) return s;  // another thread may be asking for it now
   const std::uint8_t held = w.held(target);
   if (held == 0 || held == held_by_lock_all) return status::not_locked;
-  const bool told = unlock_with_aggregates(w, target, held);
+  status failed = status::done;
+  const bool told = unlock_with_aggregates(w, target, held, failed);
+  const status closed = close_lock(w, target, held, told);
+  return failed != status::done ? failed : closed;
+}
+
+status close_lock(window_core& w, int target, std::uint8_t held, bool told) noexcept {
   target_state& state = w.state_of(target);
   state.experience.writes = state.dirty && only_writes(w, target);
   const bool follows = release_follows_writes(w, target);
@@ -275,13 +282,41 @@ status touch(window_core& w, int target) noexcept {
   return status::done;
 }
 
+namespace {
+
+/// The locks of other nodes' ranks whose ends go with what is held for them: unlock_all need not let go of these.
+status unlock_far_with_aggregates(window_core& w) noexcept {
+  if (w.unchecked != 0 || !w.schedule.on()) return status::done;
+  status result = status::done;
+  const auto held = static_cast<std::uint8_t>(lock_kind::shared);
+  for (const int target : w.far_used) {
+    issue_all_but_aggregates(w, target);
+    ask_placed(w, target);  // all at once
+  }
+  std::erase_if(w.far_used, [&](int target) {
+    status failed = status::done;
+    if (!has_aggregates(w, target) || !unlock_with_aggregates(w, target, held, failed)) {
+      if (failed != status::done) result = failed;
+      return false;
+    }
+    w.far(target).held = 0;
+    return true;
+  });
+  return result;
+}
+
+}  // namespace
+
 status unlock_all_slow(window_view& view) noexcept {
   if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::unlock_all);
   if (w.access != access_epoch::lock_all) return status::not_locked;
+  status result = unlock_far_with_aggregates(w);
   issue_scheduled(w, -1);
-  status result = w.dirty.empty() ? status::done : complete_unfollowed(w);
+  if (!w.dirty.empty()) {
+    if (const status s = complete_unfollowed(w); s != status::done) result = s;
+  }
   const status released = let_go_of_all(w);
   if (const status followed = complete_all(w); result == status::done) result = followed;
   if (result == status::done) result = released;

@@ -13,6 +13,7 @@
 #include "sync/fence.hpp"
 #include "sync/lock_attempt.hpp"
 #include "sync/locking.hpp"
+#include "sync/merged_ends.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
@@ -96,22 +97,29 @@ class issued_task final : public completion {
   status worst_ = status::done;
 };
 
-/// Closed for new operations from the start, as complete() is.
+/// Closed for new operations from the start, as complete() is. The small operations that are held for a target go in
+/// one message with the news (figure 10.5) once all else there is complete.
 class complete_task final : public completion {
  public:
-  explicit complete_task(window_core& w) noexcept {
-    issue_scheduled(w, -1);
+  explicit complete_task(window_core& w) : due_(w.access_group) {
     for (const int target : w.access_group) {
+      issue_all_but_aggregates(w, target);
       if (target_view* const t = w.view_at(target)) window_core::close(*t);
     }
     set_access(w, access_epoch::closing);
-    for (const int target : w.dirty) ask_placed(w, target);  // all at once
+    for (const int target : w.access_group) ask_placed(w, target);  // all at once
   }
   status advance(window_core& w) noexcept override {
-    if (complete_dirty(w, worst_) == status::not_yet) return status::not_yet;
-    full_fence();
-    for (const int target : w.access_group) notify(w, target, counter_kind::completion, 0);
-    return worst_;
+    if (!advance_all(w)) return status::not_yet;
+    if (!std::exchange(told_, true)) {
+      full_fence();
+      due_.clear();
+      for (const int target : w.access_group) {
+        if (has_results_held(w, target)) due_.push_back(target);
+        complete_with_rider(w, target);
+      }
+    }
+    return advance_all(w) ? worst_ : status::not_yet;
   }
   status conclude(window_core& w, status s) noexcept override {
     w.access_group.clear();
@@ -121,20 +129,41 @@ class complete_task final : public completion {
   }
 
  private:
+  /// True if everything that was issued to the targets in question is complete.
+  bool advance_all(window_core& w) noexcept {
+    std::erase_if(due_, [&](int target) {
+      const status s = try_complete_issued(w, target);
+      if (s != status::done && s != status::not_yet) worst_ = s;
+      return s != status::not_yet;
+    });
+    return due_.empty();
+  }
+
+  std::vector<int> due_;
+  bool told_ = false;
   status worst_ = status::done;
 };
 
+/// Small operations that are held go in one message with the lock's end, where that is a message (figure 10.6).
 class unlock_task final : public completion {
  public:
   explicit unlock_task(int target) noexcept : target_(target) {}
-  status advance(window_core& w) noexcept override { return try_complete_target(w, target_); }
+  status advance(window_core& w) noexcept override {
+    const status s = try_complete_issued(w, target_);
+    if (s != status::done || std::exchange(ended_, true)) return s;
+    status failed = status::done;  // all that had been issued was complete
+    told_ = unlock_with_aggregates(w, target_, w.held(target_), failed);
+    return try_complete_issued(w, target_);
+  }
   status conclude(window_core& w, status s) noexcept override {
-    const status released = unlock_slow(w, target_);
+    const status released = told_ ? close_lock(w, target_, w.held(target_), true) : unlock_slow(w, target_);
     return s != status::done ? s : released;
   }
 
  private:
   int target_;
+  bool ended_ = false;
+  bool told_ = false;  ///< the target's lock manager
 };
 
 /// From its beginning on the window takes the target for locked, but for operations: no other lock of it, no lock_all,
@@ -244,7 +273,7 @@ status iunlock(window_view& view, int target, request_node*& node) noexcept {
   const entry_scope in(w, call::unlock, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (const std::uint8_t held = w.held(target); held == 0 || held == held_by_lock_all) return status::not_locked;
-  issue_scheduled(w, target);
+  issue_all_but_aggregates(w, target);
   return start_task(w, std::make_unique<unlock_task>(target), node);
 }
 

@@ -138,6 +138,10 @@ status complete_locally(window_core& w, int target) noexcept {
 
 status try_complete_target(window_core& w, int target) noexcept {
   issue_scheduled(w, target);
+  return try_complete_issued(w, target);
+}
+
+status try_complete_issued(window_core& w, int target) noexcept {
   target_state& state = w.state_of(target);
   if (!state.dirty) return status::done;
   if (w.gathered.wait_for(target)) copy_gathered(w);

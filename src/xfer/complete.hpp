@@ -35,6 +35,8 @@ bool only_writes(window_core& w, int target) noexcept;
 status complete_followed(window_core& w, int target) noexcept;
 /// complete_target without waiting: `not_yet` if something is still under way.
 status try_complete_target(window_core& w, int target) noexcept;
+/// The same of what has been issued: what is scheduled stays held.
+status try_complete_issued(window_core& w, int target) noexcept;
 /// What has been issued to a target until now.
 struct issued_mark {
   int target = -1;

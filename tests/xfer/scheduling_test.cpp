@@ -239,6 +239,58 @@ TEST_CASE("small operations and complete are one message", "[xfer][aggregate]") 
   CHECK(large.by_fabric >= 1);
 }
 
+namespace {
+
+/// Messages of rank 0 for the second of two epochs that `work` makes as a whole; rank 1 exposes its part meanwhile.
+std::uint64_t messages_of(const settings& chosen, bool exposed, const std::function<void(window&)>& work) {
+  std::uint64_t messages = 0;
+  with_ranks(2, chosen, [&](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 1024);
+    for (std::uint64_t i = 1; i <= 2; ++i) {
+      if (rt.rank() == 0) {
+        const std::uint64_t before = counter_of(rt, "messages_sent");
+        if (exposed) win.start(std::array{1});
+        work(win);
+        messages = counter_of(rt, "messages_sent") - before;
+      } else if (exposed) {
+        win.post(std::array{0});
+        win.wait();
+      }
+      rt.world().barrier();
+      if (rt.rank() == 1 && (win.local()[3] != i * 7 || win.local()[9] != 8)) throw std::runtime_error("wrong data");
+      rt.world().barrier();
+    }
+    win.free();
+  });
+  return messages;
+}
+
+}  // namespace
+
+// Two small operations and what ends their epoch. A lock that is managed by its target costs a request besides.
+// Break: let icomplete, iunlock or unlock_all issue what is held before they tell the target.
+TEST_CASE("small operations go with icomplete, iunlock and unlock_all", "[xfer][aggregate]") {
+  const settings aggregated{{"RMA_AGGREGATE", "512"}, {"RMA_LOCK", "cpu"}};
+  const auto work = [](window& win) {
+    win.accumulate(std::uint64_t{7}, 1, 3, rma::sum);
+    win.put(std::uint64_t{8}, 1, 9);
+  };
+  CHECK(messages_of(aggregated, true, [&](window& win) {
+          work(win);
+          win.icomplete().wait();
+        }) == 1);
+  CHECK(messages_of(aggregated, false, [&](window& win) {
+          if (win.try_lock(rma::shared, 1) != rma::status::done) throw std::runtime_error("no lock");
+          work(win);
+          win.iunlock(1).wait();
+        }) == 2);
+  CHECK(messages_of(aggregated, false, [&](window& win) {
+          auto all = win.lock_all();
+          work(win);
+          all.unlock();
+        }) == 2);
+}
+
 TEST_CASE("puts and gets in turn use both directions of a link", "[xfer][schedule]") {
   const auto both = [](window& win) {
     constexpr std::size_t length = 8192;
