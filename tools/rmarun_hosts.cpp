@@ -2,128 +2,145 @@
 #include "rmarun_hosts.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
-#include <stdexcept>
+#include <climits>
+#include <cstdlib>
+#include <fstream>
+#include <numeric>
+#include <sstream>
+#include <string_view>
+
+#include "rma/error.hpp"
 
 namespace rma::launcher {
-
 namespace {
 
-constexpr int slots_max = 1 << 20;
+[[noreturn]] void refuse(const std::string& why) { throw Error(status::bad_argument, why); }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r";
-  const auto first = text.find_first_not_of(blanks);
-  return first == std::string_view::npos ? std::string_view{}
-                                         : text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
-int parse_slots(std::string_view text, std::string_view of) {
+int slots_of(std::string_view text, const std::string& where) {
   int slots = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slots);
-  if (error != std::errc{} || end != text.data() + text.size() || slots < 1 || slots > slots_max)
-    throw std::invalid_argument(fmt::format("'{}': '{}' is no number of ranks", of, text));
+  if (error != std::errc{} || end != text.data() + text.size() || slots < 1) {
+    refuse(fmt::format("{}: '{}' is no number of slots; write HOST:2 or HOST slots=2", where, text));
+  }
   return slots;
 }
 
-/// `a`, `a:2`. A name that begins with a dash would be an option of ssh.
-host parse_host(std::string_view text) {
+/// NAME or NAME:SLOTS; an IPv6 address with slots is in brackets.
+host host_of(std::string_view text, const std::string& where) {
+  if (text.starts_with('-')) refuse(fmt::format("{}: '{}' is no name of a host", where, text));
+  const auto bracket = text.find(']');
   const auto colon = text.rfind(':');
-  host h{std::string(text.substr(0, colon)), 0};
-  if (colon != std::string_view::npos) h.slots = parse_slots(text.substr(colon + 1), text);
-  if (h.name.empty() || h.name.front() == '-' || h.name.find_first_of(" \t'\"") != std::string::npos)
-    throw std::invalid_argument(fmt::format("'{}' is no host", text));
-  return h;
+  const bool v6 = std::ranges::count(text, ':') > 1 && bracket == std::string_view::npos;
+  if (colon == std::string_view::npos || v6 || (bracket != std::string_view::npos && colon < bracket)) {
+    return {.name = std::string(text)};
+  }
+  return {.name = std::string(text.substr(0, colon)), .slots = slots_of(text.substr(colon + 1), where)};
+}
+
+std::string quoted(const std::string& text) {
+  std::string out = "'";
+  for (const char c : text) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::string own_path() {
+  std::string path(PATH_MAX, '\0');
+  const ssize_t bytes = ::readlink("/proc/self/exe", path.data(), path.size());
+  if (bytes <= 0) return "rmarun";
+  path.resize(static_cast<std::size_t>(bytes));
+  return path;
 }
 
 }  // namespace
 
-std::vector<host> parse_hosts(std::string_view list) {
-  std::vector<host> hosts;
-  for (std::size_t at = 0; at <= list.size();) {
-    const auto end = std::min(list.find(',', at), list.size());
-    hosts.push_back(parse_host(trimmed(list.substr(at, end - at))));
-    at = end + 1;
+std::vector<host> parse_hosts(const std::string& list) {
+  std::vector<host> found;
+  std::istringstream in(list);
+  for (std::string each; std::getline(in, each, ',');) {
+    if (each.empty()) refuse(fmt::format("--hosts '{}': a name is missing between two commas", list));
+    found.push_back(host_of(each, "--hosts"));
   }
-  return hosts;
+  if (found.empty()) refuse("--hosts '': which hosts?");
+  return found;
 }
 
-std::vector<host> parse_hostfile(std::string_view text) {
-  constexpr std::string_view slots = "slots=";
-  std::vector<host> hosts;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
-    at = end + 1;
-    line = trimmed(line.substr(0, line.find('#')));
-    if (line.empty()) continue;
-    const auto blank = line.find_first_of(" \t");
-    hosts.push_back(parse_host(line.substr(0, blank)));
-    if (blank == std::string_view::npos) continue;
-    const std::string_view rest = trimmed(line.substr(blank));
-    if (!rest.starts_with(slots))
-      throw std::invalid_argument(fmt::format("'{}': only slots=N may follow a host", line));
-    hosts.back().slots = parse_slots(rest.substr(slots.size()), line);
+std::vector<host> read_hostfile(const std::string& path) {
+  std::ifstream in(path);
+  if (!in) refuse(fmt::format("--hostfile {}: it cannot be read", path));
+  std::vector<host> found;
+  std::string line;
+  for (int number = 1; std::getline(in, line); ++number) {
+    std::istringstream words(line.substr(0, line.find('#')));
+    std::string name;
+    if (!(words >> name)) continue;
+    const std::string where = fmt::format("{}:{}", path, number);
+    host each = host_of(name, where);
+    for (std::string word; words >> word;) {
+      constexpr std::string_view slots = "slots=";
+      if (!word.starts_with(slots)) refuse(fmt::format("{}: '{}' is unknown; write NAME slots=N", where, word));
+      each.slots = slots_of(std::string_view(word).substr(slots.size()), where);
+    }
+    found.push_back(std::move(each));
   }
-  if (hosts.empty()) throw std::invalid_argument("it names no host");
-  return hosts;
+  if (found.empty()) refuse(fmt::format("--hostfile {}: it names no host", path));
+  return found;
 }
 
-int slots_of(const std::vector<host>& hosts) {
-  int all = 0;
-  for (const host& each : hosts) {
-    if (each.slots == 0) return 0;
-    all += each.slots;
-  }
-  return all;
-}
-
-std::vector<int> spread(int ranks, const std::vector<host>& hosts) {
-  std::vector<int> places;
+std::vector<int> divide(const std::vector<host>& hosts, int ranks) {
   const auto count = static_cast<int>(hosts.size());
-  if (std::ranges::any_of(hosts, [](const host& each) { return each.slots != 0; })) {
-    for (int h = 0; h < count; ++h) {
-      const auto slots = static_cast<std::size_t>(std::max(hosts[static_cast<std::size_t>(h)].slots, 1));
-      places.insert(places.end(), slots, h);
+  std::vector<int> at(static_cast<std::size_t>(ranks));
+  const bool given = std::ranges::any_of(hosts, [](const host& h) { return h.slots != 0; });
+  if (!given) {
+    if (count > ranks) refuse(fmt::format("{} hosts are more than the {} ranks; every host needs one", count, ranks));
+    for (int rank = 0; rank < ranks; ++rank) {
+      at[static_cast<std::size_t>(rank)] = static_cast<int>(static_cast<long long>(rank) * count / ranks);
     }
-    if (static_cast<std::size_t>(ranks) > places.size())
-      throw std::invalid_argument(fmt::format("-n {}: the hosts take {} ranks", ranks, places.size()));
-    places.resize(static_cast<std::size_t>(ranks));
-    return places;
+    return at;
   }
-  for (int rank = 0; rank < ranks; ++rank)
-    places.push_back(static_cast<int>(static_cast<long long>(rank) * count / std::max(ranks, count)));
-  return places;
+  const auto slots_at = [](const host& h) { return std::max(1, h.slots); };
+  const int slots =
+      std::accumulate(hosts.begin(), hosts.end(), 0, [&](int before, const host& h) { return before + slots_at(h); });
+  if (slots < ranks) refuse(fmt::format("the hosts have {} slots, which is less than the {} ranks", slots, ranks));
+  std::size_t rank = 0;
+  for (int i = 0; i < count; ++i) {
+    const int most = slots_at(hosts[static_cast<std::size_t>(i)]);
+    for (int k = 0; k < most && rank < at.size(); ++k) at[rank++] = i;
+  }
+  return at;
 }
 
-std::string shell_word(std::string_view text) {
-  std::string made = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      made += "'\\''";
-    } else {
-      made += c;
-    }
-  }
-  return made + "'";
+std::vector<std::string> command_at(const std::string& ssh, const std::string& name) {
+  std::vector<std::string> command;
+  std::istringstream words(ssh);
+  for (std::string word; words >> word;) command.push_back(word);
+  command.push_back(name);
+  command.push_back("exec " + quoted(own_path()) + " --remote-rank");
+  return command;
 }
 
-// The program's input is empty. A program that ends takes its watcher with it, which else waits for the end of the
-// script's input; what the watcher has started ends when ssh closes that.
-std::string remote_script(const std::string& folder, const std::vector<std::string>& environment,
-                          const std::vector<std::string>& command) {
-  std::string script = "IFS= read -r RMA_KEY || exit 1; export RMA_KEY";
-  for (const std::string& each : environment) {
-    const auto cut = each.find('=');
-    script += fmt::format("; export {}={}", each.substr(0, cut), shell_word(each.substr(cut + 1)));
+std::string order_for_remote(const std::vector<std::string>& changes, const std::vector<std::string>& command) {
+  std::string body = std::string(".") + '\0';
+  if (char* const here = ::getcwd(nullptr, 0)) {
+    body = std::string(here) + '\0';
+    std::free(here);
   }
-  script += fmt::format("; cd {} || exit 126; exec 3<&0;", shell_word(folder));
-  for (const std::string& word : command) script += " " + shell_word(word);
-  return script +
-         " </dev/null 3<&- & p=$!; { cat <&3; kill -TERM $p; sleep 2; kill -KILL $p; } >/dev/null 2>&1 & w=$!; "
-         "wait $p; s=$?; kill $w 2>/dev/null; exit $s";
+  const auto add = [&body](const std::vector<std::string>& list) {
+    body += std::to_string(list.size()) + '\0';
+    for (const std::string& each : list) body += each + '\0';
+  };
+  add(changes);
+  add(command);
+  return std::to_string(body.size()) + "\n" + body;
 }
 
 }  // namespace rma::launcher

@@ -1,38 +1,40 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Ranks on other hosts, which ssh starts.
+/// Ranks on other hosts: which rank runs where, and how ssh starts it there.
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace rma::launcher {
 
+struct settings;
+
+/// A host and how many ranks it takes before the next one is asked; 0: as many as the others.
 struct host {
   std::string name;
-  int slots = 0;  ///< ranks that it takes; 0: as many as the others
-
-  bool operator==(const host&) const = default;
+  int slots = 0;
 };
 
-/// "a,b:2". Throws std::invalid_argument.
-std::vector<host> parse_hosts(std::string_view list);
-/// A host in each line: `a`, `a:2` or `a slots=2`; # begins a comment. Throws std::invalid_argument.
-std::vector<host> parse_hostfile(std::string_view text);
+/// Of "a,b:2,c". Throws rma::Error(bad_argument) with what is wrong.
+std::vector<host> parse_hosts(const std::string& list);
+/// Of a file with one host a line: `NAME`, `NAME slots=N` (Open MPI) or `NAME:N` (MPICH); # begins a comment. Throws
+/// rma::Error(bad_argument) with file and line.
+std::vector<host> read_hostfile(const std::string& path);
 
-/// The number of slots, if each host says how many it has; else 0.
-int slots_of(const std::vector<host>& hosts);
+/// For each rank the index of its host: in blocks, as many as a host's slots say, or of equal size. Throws
+/// rma::Error(bad_argument) if there are fewer slots than ranks, or more hosts than ranks.
+std::vector<int> divide(const std::vector<host>& hosts, int ranks);
 
-/// The host of each rank: blocks in the order of the hosts. Throws std::invalid_argument if they have too few slots.
-std::vector<int> spread(int ranks, const std::vector<host>& hosts);
+/// `ssh HOST exec RMARUN --remote-rank`: what rmarun runs in the place of a rank. `ssh`: the command, with options.
+std::vector<std::string> command_at(const std::string& ssh, const std::string& name);
 
-/// One word of a POSIX shell's command.
-std::string shell_word(std::string_view text);
+/// What the remote side reads from its standard input: the directory, the changes of the environment and the command.
+/// The job's key is among them, and is on no command line.
+std::string order_for_remote(const std::vector<std::string>& changes, const std::vector<std::string>& command);
 
-/// What ssh is to do on the other host: a script for its shell. The first line of its input is the job's key, which so
-/// is in no command line; the end of its input ends the program.
-std::string remote_script(const std::string& folder, const std::vector<std::string>& environment,
-                          const std::vector<std::string>& command);
+/// The remote side: reads its order, starts the program, and ends it when the connection to rmarun is gone. Returns the
+/// exit status.
+int run_remote_rank();
 
 }  // namespace rma::launcher

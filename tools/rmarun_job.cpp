@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -17,9 +18,8 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
-#include <system_error>
+#include <utility>
 
 #include "boot/descriptors.hpp"
 #include "boot/digest.hpp"
@@ -48,12 +48,18 @@ bool is_ignored(int number) {
   return ::sigaction(number, nullptr, &now) == 0 && now.sa_handler == SIG_IGN;
 }
 
-/// Ranks on other hosts reach the job's server by TCP.
-std::string server_address(const settings& asked) {
+/// Ranks of other hosts reach it by the address that this host's name stands for, or the one that was asked for.
+std::string place_of_server(const settings& asked) {
   if (asked.hosts.empty()) return "local://";
   const char* const wanted = std::getenv("RMA_BOOT_INTERFACE");
   return boot::to_text(
-      {.local = false, .host = boot::address_of_interface(wanted == nullptr ? "" : wanted), .port = "0"});
+      {.local = false, .host = boot::address_of_interface(wanted != nullptr ? wanted : ""), .port = "0"});
+}
+
+/// "tcp://..." as ranks are told it that must not look for the server in rank 0's process.
+std::string told_address(const std::string& address) {
+  constexpr std::string_view tcp = "tcp://";
+  return address.starts_with(tcp) ? "rmarun://" + address.substr(tcp.size()) : address;
 }
 
 /// The limit that a process could not be started for, as the end of a message; nothing if it was no limit.
@@ -71,7 +77,8 @@ job::job(const settings& asked)
       id_("rma-" + boot::random_hex(id_bytes)),
       key_(boot::random_hex(key_bytes)),
       guardian_(id_),
-      server_({.size = asked.ranks, .key = key_, .address = server_address(asked)}),
+      host_of_(asked.hosts.empty() ? std::vector<int>() : divide(asked.hosts, asked.ranks)),
+      server_({.size = asked.ranks, .key = key_, .address = place_of_server(asked)}),
       pids_(static_cast<std::size_t>(asked.ranks), -1) {}
 
 int job::run() {
@@ -83,6 +90,7 @@ int job::run() {
     server_.start();
     if (asked_.tag_output) output_.start();
   }
+  orders_.clear();
   while (running_ > 0) wait_for_events();
   clean_up();
   return verdict_.value_or(0);
@@ -111,16 +119,6 @@ void job::prepare_process() {
 
 namespace {
 
-/// What a rank on another host gets of this environment: settings, and what -x names.
-std::vector<std::string> exported(std::vector<std::string> environment, const settings& asked) {
-  std::erase_if(environment, [&](const std::string& each) {
-    const std::string name = each.substr(0, each.find('='));
-    const auto is_it = [&name](const std::string& wanted) { return wanted.substr(0, wanted.find('=')) == name; };
-    return name == "RMA_KEY" || (!name.starts_with("RMA_") && !std::ranges::any_of(asked.exports, is_it));
-  });
-  return environment;
-}
-
 /// A job that hangs is to say where its ranks are before its time is over. Empty: they do so by themselves, or shall
 /// not.
 std::string stall_report_before(double timeout_s) {
@@ -142,19 +140,95 @@ std::vector<std::string> job::changes_for(int rank) const {
   const char* outer = std::getenv(job_variable);
   const std::string path = outer != nullptr ? std::string(outer) + "/" + id_ : id_;
   changes.push_back(fmt::format("{}={}", job_variable, path));
-  changes.push_back("RMA_BOOT=" + server_.address());
-  if (asked_.hosts.empty()) changes.push_back("RMA_KEY=" + key_);  // else by a pipe
+  changes.push_back("RMA_BOOT=" + told_address(server_.address()));
+  changes.push_back("RMA_KEY=" + key_);
   changes.push_back(fmt::format("RMA_SIZE={}", asked_.ranks));
-  const auto& places = asked_.places;
-  const auto beside =
-      places.empty() ? asked_.ranks : std::ranges::count(places, places[static_cast<std::size_t>(rank)]);
-  changes.push_back(fmt::format("RMA_LOCAL_RANKS={}", beside));
+  const int host = host_of_.empty() ? 0 : host_of_[static_cast<std::size_t>(rank)];
+  const auto local = host_of_.empty() ? asked_.ranks : std::ranges::count(host_of_, host);
+  changes.push_back(fmt::format("RMA_LOCAL_RANKS={}", local));
   changes.push_back(fmt::format("RMA_RANK={}", rank));
   changes.push_back("RMA_PROCESS_SETS=" + joined(asked_.process_sets));
   // Blocks of equal size, give or take one.
   const auto node = static_cast<long long>(rank) * asked_.nodes / asked_.ranks;
+  if (!host_of_.empty()) {
+    changes.push_back("RMA_NODE=" + asked_.hosts[static_cast<std::size_t>(host)].name);
+    return changes;
+  }
   changes.push_back(asked_.nodes > 0 ? fmt::format("RMA_NODE=node{}", node) : "RMA_NODE=");
   return changes;
+}
+
+std::vector<std::string> job::command_of(int rank) const {
+  std::vector<std::string> command;
+  if (asked_.debugged < 0 || asked_.debugged == rank) command = asked_.debugger;
+  command.insert(command.end(), asked_.command.begin(), asked_.command.end());
+  return command;
+}
+
+namespace {
+
+/// The library's settings and what the user exports go along; the rest of the environment is the other host's.
+std::vector<std::string> changes_elsewhere(std::vector<std::string> changes, const std::vector<std::string>& exports) {
+  std::vector<std::string> all;
+  for (char** at = ::environ; at != nullptr && *at != nullptr; ++at) {
+    const std::string_view each = *at;
+    const std::string_view name = each.substr(0, each.find('='));
+    if (name.starts_with("RMA_") || std::ranges::find(exports, name) != exports.end()) all.emplace_back(each);
+  }
+  for (std::string& each : changes) {
+    const std::string start = each.substr(0, each.find('=') + 1);
+    std::erase_if(all, [&start](const std::string& before) { return before.starts_with(start); });
+    all.push_back(std::move(each));
+  }
+  return all;
+}
+
+}  // namespace
+
+/// sshd refuses connections while many others (10, by its default) have not proven who they are.
+void job::wait_for_starts() {
+  constexpr std::size_t unread_max = 8;
+  constexpr std::chrono::seconds patience{20};
+  constexpr int look_again_ms = 5;
+  const auto until = boot_clock::now() + patience;
+  const auto is_read = [](const boot::unique_fd& order) {
+    int left = 0;
+    return ::ioctl(order.get(), FIONREAD, &left) != 0 || left == 0;
+  };
+  for (;;) {
+    std::erase_if(orders_, is_read);
+    if (orders_.size() < unread_max || boot_clock::now() >= until) return;
+    (void)::poll(nullptr, 0, look_again_ms);
+  }
+}
+
+/// A rank of another host is ssh here; what to start there, the job's key included, goes through its standard input.
+start_outcome job::start_elsewhere(int rank, const tagged_output::ends& tagged) {
+  const std::string& name = asked_.hosts[static_cast<std::size_t>(host_of_[static_cast<std::size_t>(rank)])].name;
+  const std::vector<std::string> command = command_at(asked_.ssh, name);
+  const std::vector<std::string> environment = environment_with({});
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return {.pid = -1, .error = errno};
+  boot::unique_fd order_out{ends[0]};
+  boot::unique_fd order_in{ends[1]};
+  const start_outcome outcome = start_process({.rank = rank,
+                                               .command = command,
+                                               .environment = environment,
+                                               .stdin_fd = order_out.get(),
+                                               .stdout_fd = tagged.out ? tagged.out.get() : STDOUT_FILENO,
+                                               .stderr_fd = tagged.err ? tagged.err.get() : STDERR_FILENO,
+                                               .inherited = inherited_});
+  if (outcome.error != 0) return outcome;
+  const std::string order = order_for_remote(changes_elsewhere(changes_for(rank), asked_.exports), command_of(rank));
+  for (std::size_t done = 0; done < order.size();) {  // ssh reads it as soon as it runs; SIGPIPE is ignored
+    const ssize_t wrote = ::write(order_in.get(), order.data() + done, order.size() - done);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) break;  // it has ended, and its exit status says why
+    done += static_cast<std::size_t>(wrote);
+  }
+  orders_.push_back(std::move(order_out));
+  wait_for_starts();
+  return outcome;
 }
 
 /// False if not all could be started; the job is then being ended.
@@ -166,62 +240,44 @@ bool job::start_ranks() {
     say(fmt::format("--bind core: {} ranks share {} cores", asked_.ranks, binding->cores()));
   }
   const boot::unique_fd nothing{::open("/dev/null", O_RDONLY | O_CLOEXEC)};
-  const boot::unique_fd typed = input_.open();
+  const boot::unique_fd typed = asked_.debugged < 0 ? input_.open() : boot::unique_fd();
   for (int rank = 0; rank < asked_.ranks; ++rank) {
     tagged_output::ends tagged;
     if (asked_.tag_output) tagged = output_.add(rank);
-    const bool reads = rank == std::max(asked_.gdb_rank, 0);
-    const int input = !reads ? nothing.get() : typed ? typed.get() : STDIN_FILENO;
-    const start_outcome outcome = start_rank(rank, input, tagged, binding ? &*binding : nullptr);
-    if (outcome.error != 0) {
-      const std::string first = asked_.hosts.empty() ? command_of(asked_, rank).front() : asked_.ssh;
-      say(fmt::format("cannot start '{}': {}{}", first, boot::error_text(outcome.error), limit_behind(outcome.error)));
-      begin_end(outcome.error == ENOENT ? exit_not_found : exit_cannot_execute);
-      return false;
+    if (!host_of_.empty()) {
+      if (!note_start(rank, start_elsewhere(rank, tagged), asked_.ssh)) return false;
+      continue;
     }
-    pids_[static_cast<std::size_t>(rank)] = outcome.pid;
-    ++running_;
+    auto changes = changes_for(rank);
+    changes.push_back(fmt::format("RMA_CORE_GROUP={}", binding ? binding->group_of(rank) : 0));
+    const auto environment = environment_with(changes);
+    const std::vector<std::string> command = command_of(rank);
+    const int first = std::max(asked_.debugged, 0);  // the rank that has the standard input
+    const int input = rank != first ? nothing.get() : typed ? typed.get() : STDIN_FILENO;
+    const start_outcome outcome = start_process({.rank = rank,
+                                                 .command = command,
+                                                 .environment = environment,
+                                                 .stdin_fd = input,
+                                                 .stdout_fd = tagged.out ? tagged.out.get() : STDOUT_FILENO,
+                                                 .stderr_fd = tagged.err ? tagged.err.get() : STDERR_FILENO,
+                                                 .inherited = inherited_,
+                                                 .binding = binding ? &*binding : nullptr,
+                                                 .has_terminal = rank == asked_.debugged});
+    if (!note_start(rank, outcome, command.front())) return false;
   }
   return true;
 }
 
-start_outcome job::start_rank(int rank, int input, const tagged_output::ends& tagged, const core_binding* binding) {
-  std::vector<std::string> command = command_of(asked_, rank);
-  std::vector<std::string> environment;
-  boot::unique_fd key_and_life;
-  if (asked_.hosts.empty()) {
-    auto changes = changes_for(rank);
-    changes.push_back(fmt::format("RMA_CORE_GROUP={}", binding != nullptr ? binding->group_of(rank) : 0));
-    environment = environment_with(changes);
-  } else {
-    const host& there = asked_.hosts[static_cast<std::size_t>(asked_.places[static_cast<std::size_t>(rank)])];
-    const std::string script =
-        remote_script(std::filesystem::current_path(), exported(environment_with(changes_for(rank)), asked_), command);
-    command = words_of(asked_.ssh);
-    command.insert(command.end(), {there.name, "exec /bin/sh -c " + shell_word(script)});
-    environment = environment_with({});
-    key_and_life = open_lifeline(key_);
-    input = key_and_life.get();
+/// False if the rank could not be started: the job is being ended.
+bool job::note_start(int rank, const start_outcome& outcome, const std::string& what) {
+  if (outcome.error != 0) {
+    say(fmt::format("cannot start '{}': {}{}", what, boot::error_text(outcome.error), limit_behind(outcome.error)));
+    begin_end(outcome.error == ENOENT ? exit_not_found : exit_cannot_execute);
+    return false;
   }
-  return start_process({.rank = rank,
-                        .command = command,
-                        .environment = environment,
-                        .stdin_fd = input,
-                        .stdout_fd = tagged.out ? tagged.out.get() : STDOUT_FILENO,
-                        .stderr_fd = tagged.err ? tagged.err.get() : STDERR_FILENO,
-                        .inherited = inherited_,
-                        .binding = binding});
-}
-
-/// A pipe whose reader finds the key first, and its end when this process ends.
-boot::unique_fd job::open_lifeline(const std::string& key) {
-  int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
-  boot::unique_fd from(ends[0]);
-  lifelines_.emplace_back(ends[1]);
-  const std::string line = key + "\n";
-  (void)!::write(ends[1], line.data(), line.size());  // fits into any pipe
-  return from;
+  pids_[static_cast<std::size_t>(rank)] = outcome.pid;
+  ++running_;
+  return true;
 }
 
 void job::wait_for_events() {
@@ -325,6 +381,7 @@ void job::clean_up() {
     (void)::poll(&news, 1, std::min(sweep_ms, boot::ms_until(until)));
     on_signals();
   }
+  if (asked_.debugged >= 0) take_terminal(STDIN_FILENO);  // back from the debugger
   guardian_.dismiss();
   server_.stop();
   // From here on only output can take time, and a signal may end that.

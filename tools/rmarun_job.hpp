@@ -37,10 +37,12 @@ class job {
 
   void prepare_process();
   bool start_ranks();
-  [[nodiscard]] start_outcome start_rank(int rank, int input, const tagged_output::ends& tagged,
-                                         const core_binding* binding);
-  [[nodiscard]] boot::unique_fd open_lifeline(const std::string& key);
   [[nodiscard]] std::vector<std::string> changes_for(int rank) const;
+  /// The program, and the debugger before it.
+  [[nodiscard]] std::vector<std::string> command_of(int rank) const;
+  start_outcome start_elsewhere(int rank, const tagged_output::ends& tagged);
+  void wait_for_starts();
+  bool note_start(int rank, const start_outcome& outcome, const std::string& what);
   void wait_for_events();
   /// Nobody has ended it yet.
   [[nodiscard]] bool ends_itself() const noexcept { return phase_ == phase::running || phase_ == phase::suspecting; }
@@ -68,11 +70,12 @@ class job {
   inherited_state inherited_;
   boot::unique_fd signals_;
   guardian guardian_;
+  std::vector<boot::unique_fd> orders_;  ///< for other hosts, which have not been read
+  const std::vector<int> host_of_;       ///< by rank; empty: all on this machine
   boot::server server_;
   tagged_output output_;
   terminal_input input_;
-  std::vector<boot::unique_fd> lifelines_;  ///< to ssh: ranks on other hosts end when theirs is closed
-  std::vector<pid_t> pids_;                 ///< by rank; -1 once it has ended
+  std::vector<pid_t> pids_;  ///< by rank; -1 once it has ended
   int running_ = 0;
   phase phase_ = phase::running;
   std::optional<int> verdict_;

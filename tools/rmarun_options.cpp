@@ -9,7 +9,6 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <sstream>
@@ -26,10 +25,12 @@ namespace rma::launcher {
 
 namespace {
 
-constexpr const char* usage = R"(Starts a program as several ranks on this machine.
+constexpr const char* usage = R"(Starts a program as several ranks, on this machine or on several hosts.
 
   rmarun -n 4 ./app args...                  four ranks
   rmarun -n 4 --nodes 2 ./app                as if on two machines: ranks 0, 1 and ranks 2, 3
+  rmarun -n 4 --hosts a,b ./app              ranks 0, 1 on host a and ranks 2, 3 on host b, by ssh
+  rmarun -n 4 --gdb 2 ./app                  rank 2 under gdb, which has the terminal
   rmarun -n 4 --timeout 60 --tag-output ./app
 
 Standard input goes to rank 0. INT, TERM, HUP, QUIT, USR1 and USR2 are passed on to all ranks; at the third INT or TERM
@@ -49,19 +50,33 @@ class usage_formatter : public CLI::Formatter {
   }
 };
 
-/// Options as they were written, until they are known to be right.
-struct written {
+/// Texts that become settings once they have been looked at.
+struct raw_texts {
   std::string bind = "none";
-  std::string hosts;
-  std::string hostfile;
+  std::string hosts, hostfile;
+  std::string debugger;
+  int gdb = -1;
+  bool valgrind = false;
 };
 
-void declare_debuggers(CLI::App& app, settings& out) {
-  app.add_option("--gdb", out.gdb_rank, "Start this rank in gdb, which reads the standard input")
-      ->check(CLI::Range(0, 1 << 20));
-  app.add_option("--debugger", out.debugger,
-                 "Start each rank by this command, as in 'xterm -e gdb --args'; with --gdb, that rank");
-  app.add_flag("--valgrind", out.valgrind, "Start each rank in valgrind; one with errors ends with status 99");
+void declare_places(CLI::App& app, settings& out, raw_texts& raw) {
+  CLI::Option* const hosts = app.add_option(
+      "--hosts", raw.hosts, "A,B:2,...: start the ranks there by ssh, in blocks; :2 says how many a host takes");
+  CLI::Option* const file =
+      app.add_option("--hostfile", raw.hostfile, "The same, one host a line: NAME, NAME:2 or NAME slots=2");
+  hosts->excludes(file);
+  app.add_option("--ssh", out.ssh, "The command that reaches a host, with options")
+      ->default_str("ssh -o BatchMode=yes");
+}
+
+void declare_debuggers(CLI::App& app, raw_texts& raw) {
+  CLI::Option* const gdb = app.add_option("--gdb", raw.gdb, "Run this rank under gdb, with the terminal as its input")
+                               ->check(CLI::NonNegativeNumber);
+  CLI::Option* const valgrind = app.add_flag("--valgrind", raw.valgrind, "Run each rank under valgrind");
+  CLI::Option* const debugger = app.add_option(
+      "--debugger", raw.debugger, "Start each rank by this command, as in 'xterm -e gdb --args' or 'strace -f'");
+  gdb->excludes(valgrind)->excludes(debugger);
+  valgrind->excludes(debugger);
 }
 
 void declare(CLI::App& app, settings& out, std::string& bind) {
@@ -95,39 +110,19 @@ void accept_np(const CLI::App& app, int argc, char** argv) {
   }
 }
 
-/// Takes --hosts or --hostfile; what is wrong with them, or "".
-std::string take_hosts(settings& out, const written& text, bool ranks_are_open) {
-  if (text.hosts.empty() && text.hostfile.empty()) return "";
-  const bool by_file = !text.hostfile.empty();
-  try {
-    if (by_file) {
-      std::ifstream file(text.hostfile);
-      if (!file) return fmt::format("--hostfile {}: it cannot be read", text.hostfile);
-      out.hosts = parse_hostfile(std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
-    } else {
-      out.hosts = parse_hosts(text.hosts);
-    }
-    if (ranks_are_open) out.ranks = std::max(slots_of(out.hosts), static_cast<int>(out.hosts.size()));
-    out.places = spread(out.ranks, out.hosts);
-  } catch (const std::exception& error) {
-    return fmt::format("{}: {}", by_file ? "--hostfile" : "--hosts", error.what());
-  }
-  if (words_of(out.ssh).empty()) return "--ssh '': which command?";
-  if (out.nodes > 0) return "--nodes divides this machine, and --hosts names others; give one of them";
-  if (out.bind_core) return "--bind core is for ranks on this machine";
-  return "";
-}
-
 /// What is wrong with settings that are each fine by themselves; "" if nothing.
 std::string contradiction(const settings& asked, bool separated) {
   if (asked.command.empty()) return "which program? See rmarun --help";
   const std::string& first = asked.command.front();
   if (!separated && first.starts_with('-')) return fmt::format("unknown option '{}'; see rmarun --help", first);
+  if (asked.nodes > 0 && !asked.hosts.empty()) return "--nodes is for one machine, and --hosts for several";
+  if (asked.debugged >= asked.ranks) {
+    return fmt::format("--gdb {}: the ranks are 0 ... {}", asked.debugged, asked.ranks - 1);
+  }
+  if (asked.debugged >= 0 && !asked.hosts.empty()) return "--gdb is for ranks on this machine, not with --hosts";
+  if (asked.bind_core && !asked.hosts.empty()) return "--bind core is for ranks on this machine, not with --hosts";
   if (asked.nodes > asked.ranks) {
     return fmt::format("--nodes {} is more than the {} ranks; every node needs one", asked.nodes, asked.ranks);
-  }
-  if (asked.gdb_rank >= asked.ranks) {
-    return fmt::format("--gdb {}: the ranks are 0 to {}", asked.gdb_rank, asked.ranks - 1);
   }
   if (!std::isfinite(asked.timeout_s)) return fmt::format("--timeout {}: how many seconds?", asked.timeout_s);
   if (std::ranges::count(asked.process_sets, "") != 0) return "--pset '': give it as NAME=RANKS";
@@ -152,13 +147,38 @@ std::string contradiction(const settings& asked, bool separated) {
 
 }  // namespace
 
+namespace {
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+
+/// Throws rma::Error with what is wrong.
+void take(const raw_texts& raw, settings& out) {
+  out.bind_core = raw.bind == "core";
+  if (!raw.hosts.empty()) out.hosts = parse_hosts(raw.hosts);
+  if (!raw.hostfile.empty()) out.hosts = read_hostfile(raw.hostfile);
+  if (!out.hosts.empty()) (void)divide(out.hosts, out.ranks);
+  if (out.ssh.empty()) out.ssh = "ssh -o BatchMode=yes";
+  out.debugger = words_of(raw.debugger);
+  if (raw.valgrind) out.debugger = {"valgrind", "--error-exitcode=1", "--quiet"};
+  out.debugged = raw.gdb;
+  if (raw.gdb >= 0) out.debugger = {"gdb", "--args"};
+}
+
+}  // namespace
+
 std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
   CLI::App app(usage, "rmarun");
   app.formatter(std::make_shared<usage_formatter>());
-  written text;
-  declare(app, out, text.bind);
-  declare_debuggers(app, out);
-  app.prefix_command();  // what follows the program's name is the program's
+  raw_texts raw;
+  declare(app, out, raw.bind);
+  declare_places(app, out, raw);
+  declare_debuggers(app, raw);
+  bool remote = false;
+  app.add_flag("--remote-rank", remote)->group("");  // hidden: what --hosts starts
+  app.prefix_command();                              // what follows the program's name is the program's
   accept_np(app, argc, argv);
   try {
     app.parse(argc, argv);
@@ -168,38 +188,24 @@ std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
     say(error.what());
     return exit_usage;
   }
-  out.bind_core = text.bind == "core";
+  if (remote) return run_remote_rank();
+  try {
+    take(raw, out);
+  } catch (const Error& error) {
+    say(error.what());
+    return exit_usage;
+  }
   out.command = app.remaining();
   bool separated = false;
   if (!out.command.empty() && out.command.front() == "--") {
     out.command.erase(out.command.begin());
     separated = true;
   }
-  std::string wrong = take_hosts(out, text, app.count("--ranks") == 0);
-  if (wrong.empty()) wrong = contradiction(out, separated);
-  if (!wrong.empty()) {
+  if (const std::string wrong = contradiction(out, separated); !wrong.empty()) {
     say(wrong);
     return exit_usage;
   }
   return std::nullopt;
-}
-
-std::vector<std::string> command_of(const settings& asked, int rank) {
-  std::vector<std::string> words;
-  if (rank == asked.gdb_rank && asked.debugger.empty()) {
-    words = {"gdb", "-q", "--args"};
-  } else if (!asked.debugger.empty() && (asked.gdb_rank < 0 || rank == asked.gdb_rank)) {
-    words = words_of(asked.debugger);
-  } else if (asked.valgrind) {
-    words = {"valgrind", "--quiet", "--error-exitcode=99"};
-  }
-  words.insert(words.end(), asked.command.begin(), asked.command.end());
-  return words;
-}
-
-std::vector<std::string> words_of(const std::string& command) {
-  std::istringstream words(command);
-  return {std::istream_iterator<std::string>(words), {}};
 }
 
 std::string joined(const std::vector<std::string>& process_sets) {

@@ -18,14 +18,12 @@ struct settings {
   double timeout_s = 0;  ///< 0 means none
   bool keep_going = false;
   bool tag_output = false;
+  std::vector<host> hosts;                ///< empty: this machine alone
+  std::string ssh;                        ///< the command, with options
+  std::vector<std::string> debugger;      ///< what the program is started by, if anything
+  int debugged = -1;                      ///< the rank that is; -1: all
   std::vector<std::string> process_sets;  ///< "NAME=RANKS"
   std::vector<std::string> exports;       ///< "NAME=VALUE" or "NAME"
-  std::vector<host> hosts;                ///< empty: this machine
-  std::vector<int> places;                ///< the host of each rank, where there are hosts
-  std::string ssh = "ssh";
-  int gdb_rank = -1;     ///< which a debugger starts; -1: none
-  std::string debugger;  ///< in front of each rank's program
-  bool valgrind = false;
   std::vector<std::string> command;
 };
 
@@ -39,14 +37,8 @@ inline constexpr int exit_by_signal = 128;  ///< + signal number
 /// Fills `out`. An exit status if there is nothing to start: help, version, or an error that was printed.
 std::optional<int> parse_command_line(int argc, char** argv, settings& out);
 
-/// What starts that rank: the program, behind a debugger where one is wanted.
-std::vector<std::string> command_of(const settings& asked, int rank);
-
 /// As RMA_PROCESS_SETS has them.
 std::string joined(const std::vector<std::string>& process_sets);
-
-/// A command's words, which blanks separate.
-std::vector<std::string> words_of(const std::string& command);
 
 /// Prints `rmarun: TEXT` and a newline to standard error in one piece.
 void say(const std::string& text);

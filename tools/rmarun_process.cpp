@@ -36,6 +36,7 @@ bool redirect(int from, int to) { return from == to || ::dup2(from, to) == to; }
     ::_exit(1);
   };
   (void)::setpgid(0, 0);  // a group of its own: signals reach what it starts, too
+  if (order.has_terminal) take_terminal(order.stdin_fd);
   (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(1);  // rmarun died before the line above
   if (!redirect(order.stdin_fd, STDIN_FILENO) || !redirect(order.stdout_fd, STDOUT_FILENO) ||
@@ -52,6 +53,16 @@ bool redirect(int from, int to) { return from == to || ::dup2(from, to) == to; }
 }
 
 }  // namespace
+
+void take_terminal(int terminal) {
+  if (::isatty(terminal) == 0) return;
+  sigset_t output, before;
+  sigemptyset(&output);
+  sigaddset(&output, SIGTTOU);  // a group in the background would be stopped by the call
+  (void)::sigprocmask(SIG_BLOCK, &output, &before);
+  (void)::tcsetpgrp(terminal, ::getpgrp());
+  (void)::sigprocmask(SIG_SETMASK, &before, nullptr);
+}
 
 start_outcome start_process(const start_order& order) {
   int ends[2];

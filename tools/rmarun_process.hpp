@@ -30,6 +30,7 @@ struct start_order {
   int stderr_fd = 2;
   const inherited_state& inherited;
   const core_binding* binding = nullptr;  ///< none: not bound
+  bool has_terminal = false;              ///< its group becomes the one in the foreground, if stdin_fd is a terminal
 };
 
 struct start_outcome {
@@ -39,6 +40,9 @@ struct start_outcome {
 
 /// Returns once the program runs or could not be started.
 start_outcome start_process(const start_order& order);
+
+/// Makes the caller's process group the one in the foreground of this terminal; nothing if it is none.
+void take_terminal(int terminal);
 
 /// This environment with `changes` ("NAME=VALUE") applied.
 std::vector<std::string> environment_with(const std::vector<std::string>& changes);

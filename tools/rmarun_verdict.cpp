@@ -65,6 +65,12 @@ std::optional<job::failure> job::judge(int rank, pid_t pid, int wait_status) con
     return who(exit_by_signal + number, describe_signal(number));
   }
   const int exit_status = WEXITSTATUS(wait_status);
+  constexpr int ssh_failed = 255;
+  if (exit_status == ssh_failed && !host_of_.empty() && server_.state(rank) == boot::rank_state::absent) {
+    const std::string& name = asked_.hosts[static_cast<std::size_t>(host_of_[static_cast<std::size_t>(rank)])].name;
+    return who(ssh_failed,
+               fmt::format("did not start: '{} {}' failed; it must work without a password", asked_.ssh, name));
+  }
   if (exit_status != 0) return who(exit_status, fmt::format("exited with status {}", exit_status));
   const boot::rank_state state = server_.state(rank);
   if (state == boot::rank_state::joined || state == boot::rank_state::dead) {

@@ -21,8 +21,9 @@ inline constexpr std::string_view introduced_address = "introduced";
 
 /// What a rank is told by its launcher (environment RMA_BOOT, RMA_RANK, RMA_SIZE, RMA_KEY, RMA_NODE, or a Config).
 struct options {
-  /// "" or "alone" (a job of one), "local://NAME" (abstract Unix socket of rmarun), "tcp://HOST:PORT" (of rank 0's
-  /// host), "pmix" or "pmi2" (the launcher says rank and size, and how the ranks meet), "introduced" (`from_rank_0`)
+  /// "" or "alone" (a job of one), "local://NAME" (abstract Unix socket of rmarun), "rmarun://HOST:PORT" (of rmarun on
+  /// another host; only in RMA_BOOT), "tcp://HOST:PORT" (of rank 0's host), "pmix" or "pmi2" (the launcher says rank
+  /// and size, and how the ranks meet), "introduced" (`from_rank_0`)
   std::string address;
   int rank = 0;
   int size = 1;
@@ -33,6 +34,7 @@ struct options {
   int peer_timeout_ms = 10000;  ///< tcp: a host that is silent for so long is taken for dead
   std::function<std::string(const std::string&)> from_rank_0{};  ///< introduced: gives all ranks what rank 0 gives
   bool one_machine = false;                                      ///< introduced: of all ranks
+  bool served_by_launcher = false;                               ///< `address` is that of rmarun, on any host
   bool served_by_rank_0 = false;  ///< somebody else has started the job's server, in rank 0's process
 };
 

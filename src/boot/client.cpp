@@ -244,7 +244,7 @@ std::unique_ptr<client> join_served(const options& how) {
   const auto deadline = boot_clock::now() + std::chrono::milliseconds(how.timeout_ms);
   boot_address where = parse_address(how.address);
   std::unique_ptr<server> hosted;
-  if (!where.local && how.rank == 0 && !how.served_by_rank_0) {
+  if (!where.local && how.rank == 0 && !how.served_by_rank_0 && !how.served_by_launcher) {
     allow_connections(how.size);
     hosted = std::make_unique<server>(server_options{
         .size = how.size, .key = how.key, .address = how.address, .peer_timeout_ms = how.peer_timeout_ms});

@@ -19,7 +19,9 @@ namespace rma::boot {
 inline constexpr std::chrono::seconds ask_patience{1};
 
 /// The job's server is in rank 0's process, not in rmarun.
-inline bool rank_0_serves(const options& how) { return how.served_by_rank_0 || !how.address.starts_with("local://"); }
+inline bool rank_0_serves(const options& how) {
+  return how.served_by_rank_0 || (!how.served_by_launcher && !how.address.starts_with("local://"));
+}
 
 class socket_client final : public client {
  public:

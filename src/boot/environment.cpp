@@ -35,6 +35,11 @@ options options_from_environment() {
   how.key = text_of("RMA_KEY");
   how.node = text_of("RMA_NODE");
   how.interface = text_of("RMA_BOOT_INTERFACE");
+  constexpr std::string_view launcher = "rmarun://";
+  if (how.address.starts_with(launcher)) {
+    how.address.replace(0, launcher.size(), "tcp://");
+    how.served_by_launcher = true;
+  }
   const bool told = !how.address.empty() || !text_of("RMA_RANK").empty() || !text_of("RMA_SIZE").empty();
   if (!told && !text_of("PMIX_NAMESPACE").empty() && !text_of("PMIX_RANK").empty()) {
     how.address = pmix_address;

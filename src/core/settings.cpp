@@ -36,7 +36,7 @@ constexpr std::uint64_t spin_us_most = 1'000'000'000'000;  // 100 times as many 
 constexpr std::uint64_t address_space_most = std::uint64_t{1} << 47;  // of a process
 
 constexpr definition table[] = {
-    {"RMA_BOOT", "", form::text, "local://NAME, tcp://HOST:PORT, pmix, pmi2, alone",
+    {"RMA_BOOT", "", form::text, "local://NAME, tcp://HOST:PORT, rmarun://HOST:PORT, pmix, pmi2, alone",
      "where the ranks of the job meet; empty: by PMIx if its launcher started this process, else a job of one rank"},
     {"RMA_RANK", "0", form::number, "0 ... RMA_SIZE-1", "number of this rank", 0, int_most},
     {"RMA_SIZE", "1", form::number, "1 ...", "number of ranks", 1, int_most},

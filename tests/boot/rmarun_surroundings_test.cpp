@@ -131,3 +131,38 @@ TEST_CASE("ranks that leave while rmarun is stopped", "[boot][rmarun]") {
   CHECK(job.errors().empty());
   CHECK(job.exit_status() == 0);
 }
+
+// Goal: a debugger is put before the program of the ranks it is for. Break: leave asked_.debugger out of command_of.
+TEST_CASE("ranks under a debugger", "[boot][rmarun]") {
+  launched all({"-n", "2", "--debugger", "env SHOWN=yes", "sh", "-c", "echo $SHOWN"});
+  CHECK(all.line() == "yes");
+  CHECK(all.line() == "yes");
+  CHECK(all.exit_status() == 0);
+  if (::access("/usr/bin/gdb", X_OK) != 0) return;
+  launched one({"-n", "2", "--gdb", "1", "sh", "-c", "echo rank $RMA_RANK"}, "run\nquit\n");
+  CHECK(one.exit_status() == 0);
+  const std::string said = one.rest_of_output();
+  CHECK(said.find("rank 0\n") != std::string::npos);
+  CHECK(said.find("rank 1\n") != std::string::npos);
+  CHECK(said.find("exited normally") != std::string::npos);
+}
+
+// Goal: what cannot be done together is refused in one line. Break: leave a line of `contradiction` out.
+TEST_CASE("hosts and debuggers that make no sense", "[boot][rmarun]") {
+  const std::vector<std::vector<std::string>> mistakes = {
+      {"-n", "2", "--hosts", "a,,b", "true"},
+      {"-n", "1", "--hosts", "a,b", "true"},
+      {"-n", "5", "--hosts", "a:2,b:2", "true"},
+      {"-n", "2", "--hosts", "a:x", "true"},
+      {"-n", "2", "--hosts", "-oProxyCommand=x", "true"},
+      {"-n", "2", "--hostfile", "/no/such/file", "true"},
+      {"-n", "2", "--hosts", "a", "--nodes", "2", "true"},
+      {"-n", "2", "--gdb", "2", "true"},
+      {"-n", "2", "--gdb", "0", "--valgrind", "true"},
+  };
+  for (const std::vector<std::string>& each : mistakes) {
+    CAPTURE(each);
+    launched job(each);
+    CHECK(job.exit_status() == 2);
+  }
+}

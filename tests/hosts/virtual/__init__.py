@@ -8,6 +8,7 @@ host          one host: its own file systems, then a door
 world         the switch, the hosts on it, faults, and the job on them
 launch        ways to start ranks: tcp boot, mpirun, srun
 slurm         a Slurm of these hosts
+sshd          an sshd on each of these hosts
 """
 import sys
 from pathlib import Path

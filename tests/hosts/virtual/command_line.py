@@ -30,9 +30,10 @@ def parser() -> Parser:
     add = made.add_argument
     add("--hosts", type=number(1, 8), default=2, metavar="N", help="how many (default 2)")
     add("-n", "--ranks", type=number(1, 256), metavar="N", help="on all hosts together (default 2 on each)")
-    add("--start", choices=["tcp", "mpirun", "srun", "srun-pmi2"], default="tcp",
+    add("--start", choices=["tcp", "mpirun", "srun", "srun-pmi2", "sshd"], default="tcp",
         help="what starts the ranks: this script, telling each where they meet (tcp, the default), Open MPI's mpirun "
-        "on the first host, or the srun of a Slurm of these hosts, by PMIx or by PMI-2")
+        "on the first host, or the srun of a Slurm of these hosts, by PMIx or by PMI-2; "
+        "sshd: as tcp, and each host has an sshd (ssh -F /run/hosts/ssh_config)")
     add("--once", action="store_true", help="run PROGRAM once, on the first host, and not as ranks")
     add("-x", type=variable, action="append", default=[], metavar="NAME=VALUE", dest="variables",
         help="something for the environment of the ranks")

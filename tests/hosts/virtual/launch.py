@@ -5,7 +5,7 @@ import os
 import secrets
 from dataclasses import dataclass
 
-from . import FOLDER, OWN, address_of, door, name_of, slurm
+from . import FOLDER, OWN, address_of, door, name_of, slurm, sshd
 
 PORT = 5610
 
@@ -59,10 +59,10 @@ def mpirun(options: argparse.Namespace, environment: dict[str, str]) -> list[str
 
 
 def left_behind(options: argparse.Namespace) -> list[str]:
-    """Processes that run on the hosts, but for Slurm's."""
+    """Processes that run on the hosts, but for Slurm's and sshd."""
     found = []
     for host in range(options.hosts):
         for words in door.ask(host, "list").split("\n"):
-            if words and not slurm.is_daemon(words):
+            if words and not slurm.is_daemon(words) and not sshd.is_daemon(words):
                 found.append(f"{name_of(host)}: {words}")
     return found

@@ -12,6 +12,7 @@ NEEDED = {
     "mpirun": (("mpirun.openmpi", "openmpi-bin"),),
     "srun": (("srun", "slurm-wlm"), ("slurmctld", "slurm-wlm"), ("munged", "munge"),
              ("/usr/lib/x86_64-linux-gnu/slurm-wlm/mpi_pmix.so", "slurm-wlm-basic-plugins")),
+    "sshd": (("sshd", "openssh-server"), ("ssh", "openssh-client"), ("ssh-keygen", "openssh-client")),
 }
 NEEDED["srun-pmi2"] = NEEDED["srun"]
 PATH = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
@@ -43,8 +44,8 @@ def missing(start: str) -> str:
     """Why no host can be started here; nothing if one can."""
     if lacks := missing_packages(start):
         return f"missing: {', '.join(lacks)}; to get it: tests/hosts/hosts --install --start {start}"
-    if start.startswith("srun") and os.geteuid() != 0:
-        return "Slurm's daemons need root"
+    if start.startswith("s") and os.geteuid() != 0:
+        return "Slurm's daemons and sshd need root"
     tried = subprocess.run([*unshare(*as_root()), "sh", "-c", TRY], capture_output=True, text=True, check=False,
                            stdin=subprocess.DEVNULL, env={**os.environ, "PATH": PATH})
     if tried.returncode == 0:

@@ -10,7 +10,8 @@ import sys
 import time
 from pathlib import Path
 
-from . import FOLDER, HOST_FAILED, OWN, SHARED, TIMED_OUT, Failure, address_of, door, launch, name_of, needs, slurm
+from . import (FOLDER, HOST_FAILED, OWN, SHARED, TIMED_OUT, Failure, address_of, door, launch, name_of, needs, slurm,
+               sshd)
 
 PATIENCE_S = 20  # until a host has started
 GRACE_S = 5  # what the others have to find out by themselves that one has failed
@@ -194,5 +195,7 @@ def run(options: argparse.Namespace) -> int:
     made.build()
     if options.start in slurm.STARTS:
         slurm.start(options.hosts)
+    elif options.start == "sshd":
+        sshd.start(options.hosts)
     made.start()
     return made.watch()
