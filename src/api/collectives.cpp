@@ -139,14 +139,20 @@ status run_call(detail::team_core& team, const detail::collective_call& call, co
                 std::string* why) noexcept {
   detail::context& ctx = *team.rt->ctx;
   const detail::call_scope in(ctx, call.name, target_of(call), true);
-  if (const status s = may_start(team, call.wrong); s != status::done) return s;
+  // Whoever is told of a death may use the buffers of all that is under way on the team.
+  const auto told = [&team](status s) noexcept {
+    if (s == status::peer_failed) [[unlikely]]
+      state_of(team).give_up_all(s);
+    return s;
+  };
+  if (const status s = may_start(team, call.wrong); s != status::done) return told(s);
   detail::coll::team_state& state = state_of(team);
-  if (const status s = learn_nodes(team, state, call, true); s != status::done) return s;
+  if (const status s = learn_nodes(team, state, call, true); s != status::done) return told(s);
   const traced event(team, call);
   if (state.in_memory(call)) {
     const status s = state.run_in_memory(call, where, why);
     event.end("memory", "all members share memory");
-    return s;
+    return told(s);
   }
   running* r = nullptr;
   {
@@ -156,7 +162,7 @@ status run_call(detail::team_core& team, const detail::collective_call& call, co
   detail::coll::plan& used = r->of();
   const status s = finish_call(ctx, *r, why);
   event.end(used.chosen == nullptr ? "none" : used.chosen->name, used.reason);
-  return s;
+  return told(s);
 }
 
 /// The caller holds the lock.

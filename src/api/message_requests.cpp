@@ -228,10 +228,9 @@ std::shared_ptr<void> message_node::release() noexcept {
   return last;
 }
 
-std::string message_node::describe(status ended) const {
-  const std::string why = reason_of_message(ended, outcome(*this));
-  return fmt::format("a {} on a team of {} ranks, rank {}: {}{}{}", is_send ? "send" : "receive", team->size,
-                     team->rank, rma::name_of(ended), why.empty() ? "" : ": ", why);
+std::string message_node::describe(status ended, std::string& reason) const {
+  reason = reason_of_message(ended, outcome(*this));
+  return fmt::format("a {} (team of {} ranks)", is_send ? "send" : "receive", team->size);
 }
 
 // ---- one ----------------------------------------------------------------------------------------------------------

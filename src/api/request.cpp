@@ -34,10 +34,13 @@ Error request_error(const char* call, status code, request_node*& node, const st
   }
   if (node->outside != nullptr) {
     const int lost = code == status::peer_failed ? node->owner->ctx().last_failed() : -1;
-    std::string text = fmt::format("{} on {}", call, node->outside->describe(code));
-    if (lost >= 0) text += ": " + node->owner->ctx().why_failed(lost);
+    context& ctx = node->owner->ctx();
+    std::string reason;
+    const std::string head =
+        fmt::format("[rank {}] {} for {}", ctx.rank(), call, node->outside->describe(code, reason));
+    if (lost >= 0) reason += (reason.empty() ? "" : "; ") + ctx.why_failed(lost);
     end_failed(node, code);
-    return {code, text, lost, where};
+    return {code, head, reason, lost, where};
   }
   if (node->operation == nullptr && node->task == nullptr) {
     end_failed(node, code);
@@ -65,9 +68,9 @@ Error request_error(const char* call, status code, request_node*& node, const st
                     "undefined: repeat it, unless memory of either is not mapped or protected";
   }
   const int me = owner.ctx().rank();
-  const std::string head =
-      synchronises ? fmt::format("[rank {}] {} (synchronization of window {})", me, call, name)
-                   : fmt::format("[rank {}] {} (request to world rank {}, window {})", me, call, peer, name);
+  const std::string head = synchronises
+                               ? fmt::format("[rank {}] {} (synchronization of window {})", me, call, name)
+                               : fmt::format("[rank {}] {} for world rank {} (window {})", me, call, peer, name);
   return {code, head, why, peer, where};
 }
 

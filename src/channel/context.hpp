@@ -469,6 +469,7 @@ class context final : public fabric::sink, public fabric::directory {
                    long_wait* whole = nullptr, int peer_rank = -1) noexcept;
   void serve() noexcept;
   void stand_aside() noexcept;
+  [[nodiscard]] bool has_far_ranks() const noexcept;
   void program_leaves() noexcept;
   void note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_t idle_since_ns) noexcept;
   bool heard_out(std::int64_t& until_ns) noexcept;

@@ -22,9 +22,9 @@ constexpr std::int64_t worth_saying_ns = 10'000'000;
 /// Values of aside_.
 constexpr std::uint32_t serving = 0, naps = 1, rests = 2;
 
-/// Other nodes need this rank's processor for puts and gets, or for what the settings choose for all windows.
+/// Other nodes, if there are any, need this rank's processor for puts and gets, or for what the settings choose for all
+/// windows.
 bool needs_processor(const settings& s, const fabric::network* wide) noexcept {
-  if (wide == nullptr) return false;
   return !wide->caps().one_sided || s.is(knob::accumulate, "handler") || s.is(knob::lock, "two-sided") ||
          s.is(knob::lock, "two-sided:deferred");
 }
@@ -36,11 +36,19 @@ void context::serve_beside(bool for_window) {
   if (serves_beside_) return;
   const bool always = settings_.on(knob::progress_thread) || settings_.is(knob::nbc_progress, "thread");
   const bool may = settings_.is(knob::progress_thread, "auto") && !around_.is_simulated();
-  if (!always && (!may || (!for_window && !needs_processor(settings_, wide_)))) return;
+  if (!always && (!may || !has_far_ranks() || (!for_window && !needs_processor(settings_, wide_)))) return;
   shared_ = true;
   yields_to_program_ = !always;
   serves_beside_ = true;
   progress_thread_ = around_.start([this] { serve(); });
+}
+
+bool context::has_far_ranks() const noexcept {
+  if (wide_ == nullptr) return false;
+  for (int rank = 0; rank < boot_.size(); ++rank) {
+    if (!near_ || !node_.reaches(rank)) return true;
+  }
+  return false;
 }
 
 void context::stop_progress_thread() noexcept {

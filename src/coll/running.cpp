@@ -453,15 +453,12 @@ void running::wait_for_place() const noexcept { team_->wait_for_place(turn_); }
 
 std::string running::why() const { return team_->why(turn_); }
 
-std::string running::describe(status ended) const {
-  const team_core& team = team_->team();
+std::string running::describe(status ended, std::string& reason) const {
   if (!ok(ended)) team_->wait_for_place(turn_);
-  std::string text =
-      fmt::format("{} on a team of {} ranks, rank {}: {}", call_.name, team.size, team.rank, rma::name_of(ended));
+  if (ended == status::peer_failed) team_->give_up_all(ended);
   const std::lock_guard guard(team_->all().ctx().lock());
-  const std::string why = team_->why(turn_);
-  if (!why.empty()) text += ": " + why;
-  return text;
+  reason = team_->why(turn_);
+  return fmt::format("{} (team of {} ranks)", call_.name, team_->team().size);
 }
 
 }  // namespace rma::detail::coll

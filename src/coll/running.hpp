@@ -77,7 +77,7 @@ class running final : public awaited {
   status failed() noexcept override;
   void give_up(status why) noexcept override;
   std::shared_ptr<void> release() noexcept override;
-  std::string describe(status ended) const override;
+  std::string describe(status ended, std::string& reason) const override;
   /// What was said of its failure; nothing of a death or a revocation.
   [[nodiscard]] std::string why() const;
   /// Before: where the call of another member was made comes by a message. Without the lock.

@@ -231,6 +231,22 @@ void team_state::on_failure(std::uint64_t turn, status why, std::string text, in
   if (at != active_.end()) at->fail(why);
 }
 
+void team_state::give_up_all(status why) noexcept {
+  context& ctx = all_.ctx();
+  {
+    const std::lock_guard guard(ctx.lock());
+    for (auto at = active_.begin(); at != active_.end();) {
+      running& r = *at++;
+      r.fail(why);
+    }
+  }
+  const auto are_over = [&]() noexcept {
+    const std::lock_guard guard(ctx.lock());
+    return active_.empty();
+  };
+  (void)ctx.wait_for_message(are_over, []() noexcept { return status::done; });
+}
+
 void team_state::on_place(std::uint64_t turn, std::string text) noexcept {
   if (places_.size() >= failures_max) places_.erase(places_.begin());
   places_[turn] = std::move(text);

@@ -64,6 +64,9 @@ class team_state {
   void on_place(std::uint64_t turn, std::string text) noexcept;
   /// Tells all members that this one's has.
   void tell(std::uint64_t turn, status why, const std::string& text, int other = -1) noexcept;
+  /// A member is dead, and the caller is about to be told: all others that are under way end with that, too, and write
+  /// into no buffer any more. Without the progress lock.
+  void give_up_all(status why) noexcept;
   /// What was said of a failure, by whoever found it. Empty if nothing.
   [[nodiscard]] std::string why(std::uint64_t turn) const;
   /// A wait is about to sleep. A member that is in memory, in the same collective as one that waits for messages here,

@@ -47,7 +47,7 @@ struct message_node final : awaited {
   [[nodiscard]] status failed() noexcept override;
   void give_up(status why) noexcept override;
   std::shared_ptr<void> release() noexcept override;
-  [[nodiscard]] std::string describe(status ended) const override;
+  [[nodiscard]] std::string describe(status ended, std::string& reason) const override;
 
   [[nodiscard]] message_operation& operation() noexcept {
     return is_send ? static_cast<message_operation&>(send) : receive;

@@ -25,8 +25,8 @@ class awaited {
   /// under the progress lock, and the last call but for those that it makes itself. Returns what must not be destroyed
   /// under the lock, or null.
   virtual std::shared_ptr<void> release() noexcept = 0;
-  /// What it is, for errors: "wait on <this>: peer_failed".
-  [[nodiscard]] virtual std::string describe(status ended) const = 0;
+  /// What it is, for errors: "[rank 0] wait for <this> at ...: peer_failed: <reason>". The reason may be empty.
+  [[nodiscard]] virtual std::string describe(status ended, std::string& reason) const = 0;
 
  protected:
   ~awaited() = default;

@@ -153,7 +153,7 @@ void mixed_requests(context& ctx) {
   std::vector<rma::Request> all;
   all.push_back(world.irecv(std::span(short_one), ctx.left(), 7));
   { const rma::Request dropped = world.isend(std::span(out), ctx.right(), 7); }
-  ctx.throws(rma::status::message_too_long, {"wait on a receive", std::to_string(out.size() * sizeof(int)), "takes 4"},
+  ctx.throws(rma::status::message_too_long, {"wait for a receive", std::to_string(out.size() * sizeof(int)), "takes 4"},
              [&] { (void)wait_any(std::span(all)); });
   world.barrier();
   window.free();

@@ -22,7 +22,7 @@ PROTOCOLS = {"direct", "handler", "promised", "device", "fabric", "none", "stage
              "network:agent", "network:fompi", "hybrid:cpu", "hybrid:manager", "hybrid:network", "memory", "messages",
              "memory fence", "acknowledgement", "generic", "multi-w",
              "placed", "two-sided", "two-sided:deferred", "deferred"}
-MESSAGES = {"eager", "rdma-ring", "rput", "getcqe", "get", "putnr", "put", "stream"}
+MESSAGES = {"eager", "rdma-ring", "rput", "getcqe", "get", "putnr", "put", "stream", "sgrs"}
 ALGORITHMS = {"linear", "binomial", "recursive-doubling", "ring", "bruck", "pairwise", "rabenseifner", "circulant",
               "dissemination", "chain", "hierarchical", "scatter-allgather"}
 ARROW = {"s", "f"}  # from a message's sender to its receiver
@@ -95,9 +95,10 @@ def check_events(events, rank, replay):
         raise Failed(f"{replay}\nrank {rank} does not begin with its name: {events[0]}")
     for event in events[1:]:
         args = event["args"]
+        chosen = args["protocol"] in PROTOCOLS | ALGORITHMS and args["why"]
+        of_no_window = not (args["window"] or args["protocol"] or args["why"])  # of a Team or a Runtime
         good = (event["ph"] == "X" and event["pid"] == rank and event["ts"] > 0 and event["dur"] >= 0
-                and set(args) == ARGS and args["protocol"] in PROTOCOLS | ALGORITHMS and args["why"]
-                and -1 <= args["target"] < RANKS)
+                and set(args) == ARGS and (chosen or of_no_window) and -1 <= args["target"] < RANKS)
         if not good:
             raise Failed(f"{replay}\nrank {rank}: {event}")
 

@@ -177,9 +177,13 @@ void collectives_with_dead(stage& on) {
     rest.iallreduce(std::span(sums), rma::sum).wait();
     if (sums.back() != static_cast<std::uint64_t>(rest.size())) on.wrong("allreduce after shrink");
   }
-  for (const auto* const each : {&storm.small, &storm.large, &storm.all, &storm.some}) {
-    if (std::any_of(each->begin(), each->end(), [](std::uint64_t v) { return v != mark; }))
-      on.wrong("a buffer of a failed collective was written later");
+  for (const auto& [name, each] : {std::pair("small", &storm.small), std::pair("large", &storm.large),
+                                   std::pair("all", &storm.all), std::pair("some", &storm.some)}) {
+    const auto at = std::ranges::find_if(*each, [](std::uint64_t v) { return v != mark; });
+    if (at != each->end())
+      on.wrong("a buffer of a failed collective was written later: " + std::string(name) + " at " +
+               std::to_string(at - each->begin()) + ", " +
+               std::to_string(std::ranges::count_if(*each, [](std::uint64_t v) { return v != mark; })) + " elements");
   }
 }
 

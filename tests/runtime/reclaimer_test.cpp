@@ -31,7 +31,9 @@ using rma::status;
 
 /// Of a team, at most, in whole pages: for its barriers and its collectives in memory.
 constexpr std::size_t lines_bytes =
-    (sizeof(rma::detail::barrier_lines) + rma::detail::memory_lines::all_bytes(2) + 4095) / 4096 * 4096;
+    (sizeof(rma::detail::barrier_lines) +
+     std::max(rma::detail::memory_lines::all_bytes(2), rma::detail::memory_lines::all_bytes(3)) + 4095) /
+    4096 * 4096;
 constexpr std::size_t left_by_good_use_bytes = 2 * 4096 + lines_bytes;  ///< the last window of two, and a living team
 constexpr std::size_t being_made_bytes = 5 * 4096 + lines_bytes;        ///< a window and a team, when a rank died
 

@@ -133,6 +133,10 @@ class board {
   [[nodiscard]] bool is_inside(std::size_t i) const noexcept {
     return slot(i).inside.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(whereabouts::outside);
   }
+  /// Its progress thread sleeps until it is asked for something, and no other thread of its sleeps here.
+  [[nodiscard]] bool is_served(std::size_t i) const noexcept {
+    return (slot(i).doorbell.load(std::memory_order_relaxed) & doorbell_serves) != 0;
+  }
   /// Wakes rank `i` if it sleeps. The caller has put a full fence between its news and this call.
   void ring_doorbell(std::size_t i) noexcept {
     if (slot(i).doorbell.load(std::memory_order_relaxed) != 0) [[unlikely]]

@@ -165,6 +165,7 @@ std::string node_surroundings::place_of(std::size_t index) const {
   const std::string where = slot.waits.set.load() != 0
                                 ? fmt::format("in {}", std::string_view(slot.waits.text, text_length(slot.waits)))
                             : !board_.is_inside(index) ? "in the program, outside the library"
+                            : board_.is_served(index)  ? "in the program, outside the library; a progress thread serves"
                             : stopped.empty()          ? "in the library, not for long"
                                                        : "in the library";
   return stopped.empty() ? where : fmt::format("{}, {}", stopped, where);
