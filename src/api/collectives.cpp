@@ -261,7 +261,7 @@ Request Collective::start(std::source_location where) {
 
 status Collective::try_start(Request& made) noexcept {
   if (kept_ == nullptr) return status::bad_argument;
-  const detail::call_scope in(*core_->rt->ctx, kept_->call().name);
+  const detail::call_scope in(*core_->rt->ctx, kept_->call().name, -1, true);
   if (const status s = may_start(*core_); s != status::done) return s;
   if (!kept_->over() || kept_->request() != nullptr) return status::bad_argument;
   start_with(*core_, made, [this]() -> running& {

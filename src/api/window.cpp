@@ -107,7 +107,7 @@ status free_window(window_view* view) noexcept {
   window_core& w = core_of(*view);
   if (!idle(w)) return status::wrong_epoch;
   team_core& team = *w.team;
-  const call_scope in(*w.ctx, name_of(call::free));
+  const call_scope in(*w.ctx, name_of(call::free).data());
   status s = issue_deferred(w, -1, nullptr);
   if (const status completed = complete_all(w); ok(s)) s = completed;
   const status met = team.barrier();  // nobody uses the memory any more

@@ -380,7 +380,7 @@ void take_out(window_core& w) {
 window_view* make_window(const Team& handle, const window_plan& plan, const Hints& hints) {
   team_core& team = handle.core();
   runtime_core& rt = *team.rt;
-  const call_scope in(*rt.ctx, name_of(plan.kind));
+  const call_scope in(*rt.ctx, name_of(plan.kind).data());
   if (const status s = rt.ctx->check_caller(); s != status::done)
     raise_team(team, name_of(plan.kind).data(), s, plan.where);
   std::uint64_t bytes = 0;

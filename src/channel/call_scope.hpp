@@ -29,9 +29,9 @@ class named_wait {
 
 class call_scope {
  public:
-  /// `call`: a literal. `traces_itself`: the caller adds its own event to the trace, with more in it.
-  call_scope(context& ctx, std::string_view call, int target = -1, bool traces_itself = false) noexcept
-      : name_(ctx, call.data()),
+  /// `call`: a literal, whose length is of interest only where somebody looks. `traces_itself`: the caller adds its own event to the trace, with more in it.
+  call_scope(context& ctx, const char* call, int target = -1, bool traces_itself = false) noexcept
+      : name_(ctx, call),
         around_(ctx.keeps_accounts() ? &ctx.around() : nullptr),
         trace_(traces_itself ? nullptr : ctx.trace()) {
     if (around_ != nullptr) [[unlikely]]
@@ -49,9 +49,9 @@ class call_scope {
   call_scope& operator=(const call_scope&) = delete;
 
  private:
-  [[gnu::cold]] void begin(context& ctx, std::string_view call, int target) noexcept {
+  [[gnu::cold]] void begin(context& ctx, const char* call, int target) noexcept {
     ctx_ = &ctx;
-    call_ = call.data();
+    call_ = call;
     target_ = target;
     begin_ns_ = ctx.around().now_ns();
   }

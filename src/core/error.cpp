@@ -11,8 +11,7 @@ std::string with_place(const std::string& message, const std::source_location& w
   return message + " (" + where.file_name() + ":" + std::to_string(where.line()) + ")";
 }
 
-std::string placed(status code, const std::string& head, const std::string& reason,
-                   const std::source_location& where) {
+std::string placed(status code, const std::string& head, const std::string& reason, const std::source_location& where) {
   std::string text = head;
   if (where.line() != 0) text += " at " + std::string(where.file_name()) + ":" + std::to_string(where.line());
   text += ": " + std::string(name_of(code));

@@ -363,15 +363,20 @@ void settings::set(std::size_t index, std::string value, source from) {
     fits = parse_number(value, d.kind == form::bytes, e.number) && e.number >= d.least && e.number <= d.most;
   }
   if (!fits) refuse(d, value, origin_names[static_cast<std::size_t>(from)]);
-  e.value = std::move(value);
+  e.value = value == d.initial ? nullptr : std::make_shared<const std::string>(std::move(value));
   sources_[index] = from;
+}
+
+std::string_view settings::view(std::size_t index) const noexcept {
+  const entry& e = values_[index];
+  return e.value == nullptr ? std::string_view(table[index].initial) : std::string_view(*e.value);
 }
 
 std::vector<Setting> settings::list() const {
   std::vector<Setting> all;
   for (std::size_t i = 0; i < std::size(table); ++i) {
-    const bool secret = table[i].name == "RMA_KEY" && !values_[i].value.empty();
-    all.push_back({std::string(table[i].name), secret ? "(set)" : values_[i].value,
+    const bool secret = table[i].name == "RMA_KEY" && !view(i).empty();
+    all.push_back({std::string(table[i].name), secret ? "(set)" : std::string(view(i)),
                    origin_names[static_cast<std::size_t>(sources_[i])], std::string(table[i].choices),
                    std::string(table[i].summary)});
   }

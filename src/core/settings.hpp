@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -95,8 +96,10 @@ class settings {
   /// Reads the environment (if wanted) and the config. Throws Error(bad_setting).
   explicit settings(const Config& config);
 
-  [[nodiscard]] const std::string& text(knob k) const noexcept { return values_[static_cast<std::size_t>(k)].value; }
-  [[nodiscard]] bool is(knob k, std::string_view value) const noexcept { return text(k) == value; }
+  [[nodiscard]] std::string text(knob k) const { return std::string(view(static_cast<std::size_t>(k))); }
+  [[nodiscard]] bool is(knob k, std::string_view value) const noexcept {
+    return view(static_cast<std::size_t>(k)) == value;
+  }
   [[nodiscard]] bool on(knob k) const noexcept { return is(k, "1") || is(k, "on"); }
   [[nodiscard]] std::uint64_t number(knob k) const noexcept { return values_[static_cast<std::size_t>(k)].number; }
   [[nodiscard]] std::vector<Setting> list() const;
@@ -107,10 +110,12 @@ class settings {
   [[nodiscard]] bool one_machine() const noexcept { return one_machine_; }
 
  private:
+  /// Each simulated rank has all of them: a value that is as it was at first takes no memory of its own.
   struct entry {
-    std::string value;
+    std::shared_ptr<const std::string> value;  ///< null: the initial one
     std::uint64_t number = 0;
   };
+  [[nodiscard]] std::string_view view(std::size_t index) const noexcept;
   enum class source : std::uint8_t { initial, environment, config };
   void take_launcher();
   void set(std::size_t index, std::string value, source from);
