@@ -29,7 +29,8 @@ class named_wait {
 
 class call_scope {
  public:
-  /// `call`: a literal, whose length is of interest only where somebody looks. `traces_itself`: the caller adds its own event to the trace, with more in it.
+  /// `call`: a literal, whose length is of interest only where somebody looks. `traces_itself`: the caller adds its own
+  /// event to the trace, with more in it.
   call_scope(context& ctx, const char* call, int target = -1, bool traces_itself = false) noexcept
       : name_(ctx, call),
         around_(ctx.keeps_accounts() ? &ctx.around() : nullptr),
