@@ -113,6 +113,9 @@ std::unique_ptr<client> join_served(const options& how);
 /// who or what has ended it, or holds it up.
 [[noreturn]] void raise_job_ended(client& me, status why);
 
+/// An address as RMA_BOOT has it says who serves, too: "rmarun://" becomes "tcp://" and `served_by_launcher`.
+void take_address(options& how);
+
 /// What the launcher put into the environment. Throws rma::Error(bad_boot) if it makes no sense.
 options options_from_environment();
 

@@ -29,17 +29,20 @@ int number_of(const char* name, int otherwise) {
 
 }  // namespace
 
+void take_address(options& how) {
+  constexpr std::string_view launcher = "rmarun://";
+  if (!how.address.starts_with(launcher)) return;
+  how.address.replace(0, launcher.size(), "tcp://");
+  how.served_by_launcher = true;
+}
+
 options options_from_environment() {
   options how;
   how.address = text_of("RMA_BOOT");
   how.key = text_of("RMA_KEY");
   how.node = text_of("RMA_NODE");
   how.interface = text_of("RMA_BOOT_INTERFACE");
-  constexpr std::string_view launcher = "rmarun://";
-  if (how.address.starts_with(launcher)) {
-    how.address.replace(0, launcher.size(), "tcp://");
-    how.served_by_launcher = true;
-  }
+  take_address(how);
   const bool told = !how.address.empty() || !text_of("RMA_RANK").empty() || !text_of("RMA_SIZE").empty();
   if (!told && !text_of("PMIX_NAMESPACE").empty() && !text_of("PMIX_RANK").empty()) {
     how.address = pmix_address;

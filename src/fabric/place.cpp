@@ -34,6 +34,7 @@ using detail::settings;
 boot::options boot_options(const settings& s) {
   boot::options how;
   how.address = s.text(knob::boot);
+  boot::take_address(how);
   how.rank = static_cast<int>(s.number(knob::rank));
   how.size = static_cast<int>(s.number(knob::size));
   how.key = s.text(knob::key);
