@@ -83,7 +83,7 @@ void raise_request(const char* call, status code, request_node*& node, const std
 
 bool Request::is_silent(std::span<const Request> requests) noexcept {
   return std::any_of(requests.begin(), requests.end(), [](const Request& r) {
-    return r.node_ != nullptr && r.node_->task != nullptr && r.node_->task->silent();
+    return r.node_ != nullptr && r.node_->task != nullptr && r.node_->silent.load(std::memory_order_relaxed);
   });
 }
 

@@ -9,28 +9,28 @@ namespace rma::detail {
 
 bulk_order::bulk_order(context& ctx) : ctx_(ctx) { ctx.add_duty(&bulk_order::on_duty, this); }
 
-bulk_order::lines& bulk_order::lines_of(int peer) {
+bulk_order::peer_queues& bulk_order::queues_of(int peer) {
   auto& found = peers_[peer];
-  if (found == nullptr) found = std::make_unique<lines>();
+  if (found == nullptr) found = std::make_unique<peer_queues>();
   return *found;
 }
 
 // True if the first one is through, and the next may go on.
-bool bulk_order::post_first(lines& of, line& l) {
-  if (l.empty()) return false;
-  bulk_turn& first = l.front();
+bool bulk_order::post_first(peer_queues& of, queue& q) {
+  if (q.empty()) return false;
+  bulk_turn& first = q.front();
   const bulk_turn::progress made = first.post(first);
   if (made == bulk_turn::progress::no_room && !std::exchange(of.blocked, true)) {
     blocked_.push_back(&of);
     ctx_.on_duty(this, true);
   }
   if (made != bulk_turn::progress::over) return false;
-  first.in_line.unlink();
+  first.in_queue.unlink();
   first.posted(first);
   return true;
 }
 
-void bulk_order::pump(lines& of) {
+void bulk_order::pump(peer_queues& of) {
   while (post_first(of, of.receives)) continue;
   while (post_first(of, of.sends)) continue;
 }
@@ -39,7 +39,7 @@ unsigned bulk_order::on_duty(void* self) noexcept {
   auto& me = *static_cast<bulk_order*>(self);
   me.ctx_.on_duty(self, false);
   std::swap(me.asked_, me.blocked_);
-  for (lines* const of : me.asked_) {
+  for (peer_queues* const of : me.asked_) {
     of->blocked = false;
     me.pump(*of);
   }

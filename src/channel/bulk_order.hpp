@@ -5,8 +5,8 @@
 ///
 /// The fabric gives the n-th send to the n-th receive. That is right if a transfer posts all its receives before the
 /// next one does, each in one step with the control message that lets the peer send, and the peer sends in the order of
-/// these messages. So each rank has two lines for each peer, of transfers that post receives and of transfers that
-/// send, and only the first in a line posts. A transfer joins the line of sends when the first such message has come.
+/// these messages. So each rank has two queues for each peer, of transfers that post receives and of transfers that
+/// send, and only the first in a queue posts. A transfer joins the queue of sends when the first such message has come.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -19,7 +19,7 @@ namespace rma::detail {
 
 class context;
 
-/// A transfer's place in a line.
+/// A transfer's place in a queue.
 struct bulk_turn {
   enum class progress : std::uint8_t {
     over,     ///< nothing more will be posted
@@ -28,9 +28,9 @@ struct bulk_turn {
   };
   /// Posts as much as it can.
   progress (*post)(bulk_turn& self) = nullptr;
-  /// It is over, and in no line any more; may free it, and begin others.
+  /// It is over, and in no queue any more; may free it, and begin others.
   void (*posted)(bulk_turn& self) = nullptr;
-  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> in_line;
+  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> in_queue;
 };
 
 /// Guarded by the progress lock.
@@ -38,34 +38,34 @@ class bulk_order {
  public:
   explicit bulk_order(context& ctx);
 
-  void join_receives(int peer, bulk_turn& turn) { lines_of(peer).receives.push_back(turn); }
-  void join_sends(int peer, bulk_turn& turn) { lines_of(peer).sends.push_back(turn); }
+  void join_receives(int peer, bulk_turn& turn) { queues_of(peer).receives.push_back(turn); }
+  void join_sends(int peer, bulk_turn& turn) { queues_of(peer).sends.push_back(turn); }
   /// Of one that is in none: nothing happens. What it has posted goes on.
-  static void leave(bulk_turn& turn) noexcept { turn.in_line.unlink(); }
+  static void leave(bulk_turn& turn) noexcept { turn.in_queue.unlink(); }
   /// Lets those that are first post, and those behind them. For who has joined, or has learnt what it waited for.
-  void pump(int peer) { pump(lines_of(peer)); }
+  void pump(int peer) { pump(queues_of(peer)); }
 
  private:
-  using line = boost::intrusive::list<
+  using queue = boost::intrusive::list<
       bulk_turn,
       boost::intrusive::member_hook<
           bulk_turn, boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>,
-          &bulk_turn::in_line>,
+          &bulk_turn::in_queue>,
       boost::intrusive::constant_time_size<false>>;
-  struct lines {
-    line receives, sends;
+  struct peer_queues {
+    queue receives, sends;
     bool blocked = false;  ///< in `blocked_`
   };
 
-  lines& lines_of(int peer);
-  bool post_first(lines& of, line& l);
-  void pump(lines& of);
+  peer_queues& queues_of(int peer);
+  bool post_first(peer_queues& of, queue& q);
+  void pump(peer_queues& of);
   static unsigned on_duty(void* self) noexcept;
 
   context& ctx_;
-  std::unordered_map<int, std::unique_ptr<lines>> peers_;
-  std::vector<lines*> blocked_;  ///< a first one has found no room
-  std::vector<lines*> asked_;    ///< room for on_duty
+  std::unordered_map<int, std::unique_ptr<peer_queues>> peers_;
+  std::vector<peer_queues*> blocked_;  ///< a first one has found no room
+  std::vector<peer_queues*> asked_;    ///< room for on_duty
 };
 
 }  // namespace rma::detail

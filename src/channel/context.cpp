@@ -54,6 +54,7 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, s
       shared_(threads_ == thread_level::multiple),
       patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)),
       spin_ns_(patience_.spin_ns),
+      spin_of_thread_ns_(patience_.spin_ns),
       stall_report_ns_(static_cast<std::int64_t>(s.number(knob::stall_report_s)) * 1'000'000'000) {
   set_handler(message::protest, &context::on_protest, this);
   if (wide_ == nullptr) return;
@@ -160,7 +161,7 @@ void context::acknowledge() noexcept {
   });
 }
 
-unsigned context::progress() noexcept {
+unsigned context::make_progress() noexcept {
   std::unique_lock guard(lock_, std::try_to_lock);
   if (!guard) return 0;  // somebody else is at it
   unsigned found = node_.poll(*this, events_per_round);
@@ -238,6 +239,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
   if (is_counted) program_waits_.fetch_add(1, std::memory_order_relaxed);
   around_.inside(true);
   const std::int64_t spin_most_ns = (serves ? spin_stretch_of_thread : spin_stretch) * patience_.spin_ns;
+  std::atomic<std::int64_t>& spin_ns = serves ? spin_of_thread_ns_ : spin_ns_;
   std::int64_t idle_since_ns = 0;
   long_wait own(*this);
   long_wait& watch = whole != nullptr ? *whole : own;
@@ -250,7 +252,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
   const bool long_pause =
       patience_.spin_ns == 0 && until_ns != never_ns && until_ns - around_.now_ns() > pause_yielded_ns;
   for (;;) {
-    const unsigned found = progress();
+    const unsigned found = serves ? make_progress() : progress();
     if (ready()) break;
     const std::uint32_t news = deaths_.load() + departures_.load() + aborted_.load() + revocations_.load();
     if (news != news_seen) {
@@ -259,7 +261,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
       if (result != status::done) {
         bool more = true, met = false;
         while (more && !met) {  // it may have come before the death did
-          more = progress() != 0;
+          more = make_progress() != 0;
           met = ready();
         }
         if (!met && (result != status::peer_failed || heard_out(farewell_until_ns))) break;
@@ -281,7 +283,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
     look_around(now);
     const std::int64_t lasts_ns = serves ? 0 : watch.lasts_ns(now);
     if (std::exchange(busy, false)) idle_since_ns = now;
-    if (now - idle_since_ns < std::min(spin_most_ns, spin_ns_.load(std::memory_order_relaxed))) {
+    if (now - idle_since_ns < std::min(spin_most_ns, spin_ns.load(std::memory_order_relaxed))) {
       spin_pause();
     } else if (patience_.spin_ns == 0 && !long_pause && idle_rounds++ < patience_.looks_before_sleep) {
       around_.yield();
@@ -290,7 +292,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
     } else {
       if (how == waiting::unrung) continue;
       busy = true;  // whoever woke it may have more
-      adapt(around_.now_ns() - now, spin_most_ns);
+      adapt(spin_ns, around_.now_ns() - now, spin_most_ns);
     }
   }
   if (peer_rank >= 0 && idle_since_ns != 0) note_target_wait(peer_rank, watch.begin_ns(), idle_since_ns);
@@ -344,11 +346,11 @@ unsigned context::do_duties() noexcept {
 // could have spun spins longer the next time; who slept for long has spun in vain. It may spin for longer than two
 // ranks take to wake each other up (0.8 ms on a busy virtual machine): each would take that for a long wait, and sleep
 // again.
-void context::adapt(std::int64_t slept_ns, std::int64_t most_ns) noexcept {
+void context::adapt(std::atomic<std::int64_t>& spin_ns, std::int64_t slept_ns, std::int64_t most_ns) noexcept {
   if (wide_ == nullptr || patience_.spin_ns == 0) return;
-  const std::int64_t spun_ns = spin_ns_.load(std::memory_order_relaxed);
+  const std::int64_t spun_ns = spin_ns.load(std::memory_order_relaxed);
   const bool longer = slept_ns < most_ns;
-  spin_ns_.store(std::clamp(longer ? 2 * spun_ns : spun_ns / 2, patience_.spin_ns, most_ns), std::memory_order_relaxed);
+  spin_ns.store(std::clamp(longer ? 2 * spun_ns : spun_ns / 2, patience_.spin_ns, most_ns), std::memory_order_relaxed);
 }
 
 // Whoever promised to send a message while this rank was inside gets it handled before it goes: the last look at the
@@ -359,7 +361,7 @@ void context::leave_library() noexcept {
   around_.inside(false);
   full_fence();
   for (unsigned looks = 1; is_expected(); ++looks) {
-    (void)progress();
+    (void)make_progress();
     look_around(around_.now_ns());
     if (looks % looks_before_nap != 0) {
       around_.yield();

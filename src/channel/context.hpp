@@ -251,8 +251,12 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] std::size_t unsent_bytes() const noexcept { return unsent_.reserved_bytes(); }
 
   // ---- progress ---------------------------------------------------------------------------------------------
-  /// One round: poll, handle, acknowledge, send what waited. Returns how much happened.
-  unsigned progress() noexcept;
+  /// One round: poll, handle, acknowledge, send what waited. Returns how much happened. For threads of the program: a
+  /// progress thread that yields stands aside for a while.
+  unsigned progress() noexcept {
+    note_program();
+    return make_progress();
+  }
   /// Progress now and then, for calls that need nobody and may be all that a program makes, in a loop: others may wait
   /// for this rank's handler. Costs a count in most of them.
   void look_for_others() noexcept {
@@ -268,6 +272,7 @@ class context final : public fabric::sink, public fabric::directory {
   /// times; true if `ready()`, which is called under the lock.
   template <class Ready>
   bool ready_soon(Ready&& ready) noexcept {
+    note_program();
     for (unsigned i = 0; i < quick_looks_; ++i) {
       if (ready()) return true;
       look_at_adapter();
@@ -457,6 +462,12 @@ class context final : public fabric::sink, public fabric::directory {
     guard.lock();
     return waited == status::done ? s : waited;
   }
+  unsigned make_progress() noexcept;
+  /// The program communicates. Threads may count over each other: it is only looked whether the number changes.
+  void note_program() noexcept {
+    if (serves_beside_)
+      program_rounds_.store(program_rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  }
   void look_at_adapter() noexcept;
   void tell_news() noexcept;
   void look_if_due() noexcept;
@@ -476,7 +487,7 @@ class context final : public fabric::sink, public fabric::directory {
   bool sleep(condition ready, std::int64_t until_ns, bool serves) noexcept;
   void wake_others() noexcept;
   void take_steps() noexcept;
-  void adapt(std::int64_t slept_ns, std::int64_t most_ns) noexcept;
+  void adapt(std::atomic<std::int64_t>& spin_ns, std::int64_t slept_ns, std::int64_t most_ns) noexcept;
   void leave_library() noexcept;
   peer& find_peer(int rank) noexcept;
   [[nodiscard]] std::uint32_t news() const noexcept {
@@ -517,9 +528,10 @@ class context final : public fabric::sink, public fabric::directory {
   message_pool unsent_;       ///< these messages
   std::array<std::uint64_t, static_cast<std::size_t>(counter::count_)> counters_{};
   patience patience_;
-  unsigned quick_looks_ = 0;               ///< of ready_soon
-  std::atomic<std::uint32_t> asleep_ = 0;  ///< threads of this rank that sleep for something of their own
-  std::atomic<std::int64_t> spin_ns_;      ///< adapts to how long waits are
+  unsigned quick_looks_ = 0;                     ///< of ready_soon
+  std::atomic<std::uint32_t> asleep_ = 0;        ///< threads of this rank that sleep for something of their own
+  std::atomic<std::int64_t> spin_ns_;            ///< of the program's waits: adapts to how long they are
+  std::atomic<std::int64_t> spin_of_thread_ns_;  ///< the same of the progress thread's, which are longer
   hook_list<unsigned(void*) noexcept> duties_;
   std::uint32_t on_duty_ = 0;  ///< a bit for each of them
   std::int64_t duty_due_ns_ = std::numeric_limits<std::int64_t>::max();
@@ -555,10 +567,11 @@ class context final : public fabric::sink, public fabric::directory {
   bulk_order bulk_{*this};
   std::unique_ptr<companion> progress_thread_;
   bool serves_beside_ = false;
-  bool yields_to_program_ = false;                ///< the thread stands aside while the program waits in the library
-  std::atomic<std::uint32_t> program_waits_ = 0;  ///< threads of the program in waits, counted where `shared_`
-  word32 aside_{};                                ///< how the progress thread stands aside, see stand_aside
-  std::atomic<bool> has_warned_ = false;          ///< of a target that let a call wait
+  bool yields_to_program_ = false;                 ///< the thread stands aside while the program waits in the library
+  std::atomic<std::uint32_t> program_waits_ = 0;   ///< threads of the program in waits, counted where `shared_`
+  std::atomic<std::uint32_t> program_rounds_ = 0;  ///< see note_program
+  word32 aside_{};                                 ///< how the progress thread stands aside, see stand_aside
+  std::atomic<bool> has_warned_ = false;           ///< of a target that let a call wait
 };
 
 }  // namespace rma::detail

@@ -63,11 +63,15 @@ void context::stop_progress_thread() noexcept {
 }
 
 void context::serve() noexcept {
-  const auto pauses = [this]() noexcept {
-    return stopping_.load() != 0 || (yields_to_program_ && program_waits_.load(std::memory_order_relaxed) != 0);
+  std::uint32_t rounds_seen = 0;
+  const auto program_is_inside = [&]() noexcept {
+    return program_waits_.load(std::memory_order_relaxed) != 0 ||
+           program_rounds_.load(std::memory_order_relaxed) != rounds_seen;
   };
+  const auto pauses = [&]() noexcept { return stopping_.load() != 0 || (yields_to_program_ && program_is_inside()); };
   const auto goes_on = []() noexcept { return status::done; };
   while (stopping_.load() == 0) {
+    rounds_seen = program_rounds_.load(std::memory_order_relaxed);
     (void)wait_slow(condition_of(pauses), judge_of(goes_on), std::numeric_limits<std::int64_t>::max(),
                     waiting::serving);
     if (aborted_.load() != 0) return;
@@ -75,18 +79,25 @@ void context::serve() noexcept {
   }
 }
 
-// A thread of the program in a wait handles what comes itself, sooner than one that has to be woken for each message.
-// This one looks again now and then, so that waits need not wake it at their end; where one sleeps, which may be for
-// long, it rests until that wait is over.
+// A thread of the program that waits or communicates handles what comes itself, sooner than one that has to be woken
+// for each message. This one looks again now and then, so that calls need not wake it at their end: it serves once none
+// has been made since its last look. Where a wait sleeps, which may be for long, it rests until that wait is over.
 void context::stand_aside() noexcept {
-  for (std::int64_t nap_ns = nap_first_ns; program_waits_.load() != 0; nap_ns = std::min(2 * nap_ns, nap_most_ns)) {
+  std::uint32_t rounds_seen = 0;
+  const auto program_was_inside = [&]() noexcept {
+    return program_waits_.load() != 0 || program_rounds_.load(std::memory_order_relaxed) != rounds_seen;
+  };
+  std::int64_t nap_ns = nap_first_ns;
+  do {
+    rounds_seen = program_rounds_.load(std::memory_order_relaxed);
     const bool long_ones = asleep_.load() != 0;
     aside_.store(long_ones ? rests : naps);
     full_fence();
-    if (program_waits_.load() == 0 || stopping_.load() != 0) break;
-    futex_wait(aside_, long_ones ? rests : naps, long_ones ? rest_ns : nap_ns);
     if (stopping_.load() != 0) break;
-  }
+    futex_wait(aside_, long_ones ? rests : naps, long_ones && program_waits_.load() != 0 ? rest_ns : nap_ns);
+    if (stopping_.load() != 0) break;
+    nap_ns = std::min(2 * nap_ns, nap_most_ns);
+  } while (program_was_inside());
   aside_.store(serving);
 }
 

@@ -94,7 +94,7 @@ void messenger::abandon_pieces(message_operation& op) noexcept {
   end_pieces_if_over(*t);
 }
 
-/// Those behind it in its line go on.
+/// Those behind it in its queue go on.
 void messenger::stop_posting(piece_transfer& t) noexcept {
   const int with = t.peer;
   bulk_order::leave(t);
@@ -200,7 +200,7 @@ void messenger::take_grant(int source, send_operation* op, const transfer_reques
   }
   piece_transfer& t = *op->pieces;
   t.granted += lists;
-  if (!t.in_line.is_linked()) ctx_.bulk().join_sends(source, t);
+  if (!t.in_queue.is_linked()) ctx_.bulk().join_sends(source, t);
   ctx_.bulk().pump(source);
 }
 

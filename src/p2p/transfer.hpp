@@ -35,10 +35,10 @@ struct transfer : fabric::completion {
   transfer* next_free = nullptr;
   bool in_a_line = false;
   unsigned attempts = 0;
-  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_line;
+  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_queue;
 
   using line =
-      boost::intrusive::list<transfer, boost::intrusive::member_hook<transfer, decltype(in_line), &transfer::in_line>,
+      boost::intrusive::list<transfer, boost::intrusive::member_hook<transfer, decltype(in_queue), &transfer::in_queue>,
                              boost::intrusive::constant_time_size<false>>;
 
   /// Posts as much as there is room for. True if all is posted, or nothing more will be.

@@ -36,6 +36,9 @@ class engine;
 struct target_state;
 
 /// What a user's Request refers to: an operation, or a synchronisation.
+/// Whether a thread is in a step of a synchronisation; `awaited`: and another one wants it to be over.
+enum class task_step : std::uint8_t { none, under_way, awaited };
+
 struct request_node {
   engine* owner = nullptr;  ///< null if the node is free, or outlives its engine
   operation_record* operation = nullptr;
@@ -45,7 +48,8 @@ struct request_node {
   int rank = -1;                      ///< of the target, in the world
   status ended = status::not_yet;     ///< of the task; of any, when the engine is gone
   status reached = status::not_yet;   ///< what the task's steps ended with, which are to be concluded
-  bool silent = false;                ///< of the task, after its last step
+  std::atomic<bool> silent = false;   ///< of the task, after its last step
+  task_step step = task_step::none;   ///< of the task: lets other threads into the window while it waits
   request_node* next_free = nullptr;
   /// What it lies in, once the engine is gone; `ended` says the rest.
   std::shared_ptr<std::deque<request_node>> kept{};

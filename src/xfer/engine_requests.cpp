@@ -106,19 +106,50 @@ std::shared_ptr<void> engine::free_request(request_node* node) noexcept {
   return last;
 }
 
+namespace {
+
+/// One step, while none is under way. True if another thread waits for its end.
+bool advance(request_node& node, window_core& w) noexcept {
+  node.step = task_step::under_way;
+  node.reached = node.task->advance(w);
+  node.silent.store(node.reached == status::not_yet && node.task->silent(), std::memory_order_relaxed);
+  return std::exchange(node.step, task_step::none) == task_step::awaited;
+}
+
+/// For a thread that is alone in the window: a step under way has let it in, and has to be over before it goes on.
+void await_step(request_node& node, window_core& w) noexcept {
+  while (node.step != task_step::none) {
+    node.step = task_step::awaited;
+    const absence out(w);
+    (void)w.ctx->wait_until(
+        [&]() noexcept {
+          const visit in(w);
+          return node.step == task_step::none;
+        },
+        []() noexcept { return status::done; });
+  }
+}
+
+}  // namespace
+
 void engine::give_up_tasks(window_core& w) noexcept {
   std::vector<request_node*> left;
   {
     const std::lock_guard guard(ctx_.lock());
     for (request_node& node : *requests_) {
-      const bool pending = node.window == w.id && node.task != nullptr && node.ended == status::not_yet;
-      if (pending && node.task->may_be_dropped()) left.push_back(&node);
+      if (node.window == w.id && node.task != nullptr && node.ended == status::not_yet) left.push_back(&node);
     }
   }
   const visit in(w);
   for (request_node* const node : left) {  // without the progress lock: they may need messages
-    node->task->give_up(w, status::window_freed);
-    (void)end_task(*node, w, status::window_freed);
+    await_step(*node, w);
+    if (node->task->may_be_dropped()) {
+      node->task->give_up(w, status::window_freed);
+      (void)end_task(*node, w, status::window_freed);
+    } else {
+      const std::lock_guard guard(ctx_.lock());
+      stop_advancing(*node);
+    }
   }
 }
 
@@ -157,10 +188,9 @@ unsigned engine::advance_tasks(void* self) noexcept {
     window_core* w = nullptr;
     request_node* const node = me.enter_task(i, w, more);
     if (node == nullptr) continue;
-    if (node->reached == status::not_yet) {
-      node->reached = node->task->advance(*w);
-      node->silent = node->reached == status::not_yet && node->task->silent();
-      if (node->reached != status::not_yet) ++ended;
+    if (node->reached == status::not_yet && node->step == task_step::none) {
+      const bool awaited = advance(*node, *w);
+      if (awaited || node->reached != status::not_yet) ++ended;
     }
     w->entrance.leave();
   }
@@ -175,7 +205,7 @@ unsigned engine::advance_tasks(void* self) noexcept {
 // Nobody rings when a silent one could go on.
 void engine::pace_tasks(bool came_further) noexcept {
   constexpr std::int64_t pause_first_ns = 1'000, pause_max_ns = 1'000'000;
-  const bool silent = std::any_of(tasks_.begin(), tasks_.end(), [](const request_node* n) { return n->silent; });
+  const bool silent = std::any_of(tasks_.begin(), tasks_.end(), [](const request_node* n) { return n->silent.load(); });
   task_pause_ns_ = !silent        ? 0
                    : came_further ? pause_first_ns
                                   : std::clamp(2 * task_pause_ns_, pause_first_ns, pause_max_ns);
@@ -184,7 +214,7 @@ void engine::pace_tasks(bool came_further) noexcept {
 
 namespace {
 
-/// One step of a synchronisation, and its conclusion if that was the last.
+/// One step of a synchronisation, and its conclusion if that was the last. None while another thread is in one.
 status step(request_node& node) noexcept {
   if (node.ended != status::not_yet) return node.ended;
   engine& owner = *node.owner;
@@ -199,12 +229,14 @@ status step(request_node& node) noexcept {
     return node.ended = status::window_freed;
   }
   const visit in(*w);
-  if (node.reached == status::not_yet) node.reached = node.task->advance(*w);
+  if (node.step != task_step::none) return status::not_yet;
+  if (node.reached == status::not_yet) (void)advance(node, *w);
   if (node.reached == status::not_yet) {
     const status lost = node.task->failed(*w);
     if (lost == status::done) return status::not_yet;
     (void)owner.ctx().progress();  // it may have come before the news did
-    node.reached = node.task->advance(*w);
+    if (node.step != task_step::none) return status::not_yet;
+    if (node.reached == status::not_yet) (void)advance(node, *w);
     if (node.reached == status::not_yet) {
       node.task->give_up(*w, lost);
       return owner.end_task(node, *w, lost);
@@ -227,12 +259,13 @@ void discard_task(request_node& node) noexcept {
     return node.task.reset();
   }
   const visit in(*w);
+  await_step(node, *w);
   (void)owner.end_task(node, *w, status::window_freed);
   node.task.reset();
 }
 
 status wait_task(request_node& node) noexcept {
-  const status s = node.owner->ctx().wait_heard([&]() noexcept { return node.task->silent(); },
+  const status s = node.owner->ctx().wait_heard([&]() noexcept { return node.silent.load(std::memory_order_relaxed); },
                                                 [&]() noexcept { return step(node) != status::not_yet; });
   return s == status::done ? node.ended : s;
 }
