@@ -356,20 +356,22 @@ void settings::take_launcher() {
 
 void settings::set(std::size_t index, std::string value, source from) {
   const definition& d = table[index];
-  entry& e = values_[index];
+  std::uint64_t& number = numbers_[index];
   bool fits = true;
-  if (d.kind == form::words) fits = one_of(d.choices, value, e.number);
+  if (d.kind == form::words) fits = one_of(d.choices, value, number);
   if (d.kind == form::number || d.kind == form::bytes) {
-    fits = parse_number(value, d.kind == form::bytes, e.number) && e.number >= d.least && e.number <= d.most;
+    fits = parse_number(value, d.kind == form::bytes, number) && number >= d.least && number <= d.most;
   }
   if (!fits) refuse(d, value, origin_names[static_cast<std::size_t>(from)]);
-  e.value = value == d.initial ? nullptr : std::make_shared<const std::string>(std::move(value));
+  std::erase_if(changed_, [index](const changed& c) { return c.index == index; });
+  if (value != d.initial) changed_.push_back({index, std::move(value)});
   sources_[index] = from;
 }
 
 std::string_view settings::view(std::size_t index) const noexcept {
-  const entry& e = values_[index];
-  return e.value == nullptr ? std::string_view(table[index].initial) : std::string_view(*e.value);
+  const auto found =
+      std::find_if(changed_.begin(), changed_.end(), [index](const changed& c) { return c.index == index; });
+  return found == changed_.end() ? table[index].initial : std::string_view(found->value);
 }
 
 std::vector<Setting> settings::list() const {

@@ -6,7 +6,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -101,7 +100,7 @@ class settings {
     return view(static_cast<std::size_t>(k)) == value;
   }
   [[nodiscard]] bool on(knob k) const noexcept { return is(k, "1") || is(k, "on"); }
-  [[nodiscard]] std::uint64_t number(knob k) const noexcept { return values_[static_cast<std::size_t>(k)].number; }
+  [[nodiscard]] std::uint64_t number(knob k) const noexcept { return numbers_[static_cast<std::size_t>(k)]; }
   [[nodiscard]] std::vector<Setting> list() const;
   /// Config::from_rank_0 and one_machine.
   [[nodiscard]] const std::function<std::string(const std::string&)>& from_rank_0() const noexcept {
@@ -110,16 +109,17 @@ class settings {
   [[nodiscard]] bool one_machine() const noexcept { return one_machine_; }
 
  private:
-  /// Each simulated rank has all of them: a value that is as it was at first takes no memory of its own.
-  struct entry {
-    std::shared_ptr<const std::string> value;  ///< null: the initial one
-    std::uint64_t number = 0;
+  /// A setting whose value is not its initial one.
+  struct changed {
+    std::size_t index;
+    std::string value;
   };
   [[nodiscard]] std::string_view view(std::size_t index) const noexcept;
   enum class source : std::uint8_t { initial, environment, config };
   void take_launcher();
   void set(std::size_t index, std::string value, source from);
-  std::array<entry, static_cast<std::size_t>(knob::count_)> values_;
+  std::array<std::uint64_t, static_cast<std::size_t>(knob::count_)> numbers_{};
+  std::vector<changed> changed_;  ///< few: each of thousands of simulated ranks has a list of its own
   std::array<source, static_cast<std::size_t>(knob::count_)> sources_{};
   std::function<std::string(const std::string&)> from_rank_0_;
   bool one_machine_ = false;
