@@ -43,6 +43,7 @@ class Rma(CMakePackage):
         return [
             self.define_from_variant("BUILD_SHARED_LIBS", "shared"),
             self.define_from_variant("RMA_BUILD_ARMCI", "armci"),
+            self.define("RMA_BUILD_MPI", False),
             self.define("RMA_BUILD_TOOLS", True),
             self.define("RMA_BUILD_TESTS", False),
             self.define("RMA_BUILD_EXAMPLES", False),

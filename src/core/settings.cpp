@@ -220,6 +220,8 @@ constexpr definition table[] = {
     {"RMA_TRACE_CALLS", "", form::text, "names separated by commas, as in put,flush,barrier; empty: all",
      "which calls and operations the trace has; regions of the program are always in it, arrows of messages where "
      "message is named"},
+    {"RMA_MPI_EXPLAIN", "0", form::words, "0|1",
+     "under rma-mpi: rank 0 prints which windows of an MPI program are taken over, and which are left to MPI and why"},
 };
 static_assert(std::size(table) == static_cast<std::size_t>(knob::count_));
 

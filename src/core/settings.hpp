@@ -86,6 +86,7 @@ enum class knob : std::uint8_t {
   trace,
   trace_bytes,
   trace_calls,
+  mpi_explain,
   count_
 };
 

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// MPI_Init, MPI_Finalize: the Runtime lives between them. The ranks learn by MPI how to reach each other.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "mpi/lock_board.hpp"
+#include "mpi/requests.hpp"
+#include "mpi/types.hpp"
+
+namespace rma::mpi {
+namespace {
+
+std::string broadcast(MPI_Comm comm, const std::string& of_rank_0) {
+  int bytes = static_cast<int>(of_rank_0.size());
+  PMPI_Bcast(&bytes, 1, MPI_INT, 0, comm);
+  std::string text = of_rank_0;
+  text.resize(static_cast<std::size_t>(bytes));
+  PMPI_Bcast(text.data(), bytes, MPI_CHAR, 0, comm);
+  return text;
+}
+
+bool is_one_machine(MPI_Comm comm, int size) {
+  MPI_Comm here = MPI_COMM_NULL;
+  PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
+  int together = 0;
+  PMPI_Comm_size(here, &together);
+  PMPI_Comm_free(&here);
+  int fewest = 0;
+  PMPI_Allreduce(&together, &fewest, 1, MPI_INT, MPI_MIN, comm);
+  return fewest == size;
+}
+
+/// Progress does not depend on calls: a rank may block in MPI while others work on its memory.
+Config config_of(MPI_Comm comm) {
+  Config how;
+  PMPI_Comm_rank(comm, &how.rank);
+  PMPI_Comm_size(comm, &how.size);
+  how.one_machine = is_one_machine(comm, how.size);
+  how.from_rank_0 = [comm](const std::string& text) { return broadcast(comm, text); };
+  if (std::getenv("RMA_PROGRESS_THREAD") == nullptr) how.settings["RMA_PROGRESS_THREAD"] = "1";
+  int provided = MPI_THREAD_SINGLE;
+  PMPI_Query_thread(&provided);
+  how.threads = provided == MPI_THREAD_MULTIPLE ? thread_level::multiple : thread_level::serialized;
+  return how;
+}
+
+bool wants_explanations() noexcept {
+  const char* const value = std::getenv("RMA_MPI_EXPLAIN");
+  return value != nullptr && std::strcmp(value, "1") == 0;
+}
+
+void start() {
+  MPI_Comm own = MPI_COMM_NULL;
+  PMPI_Comm_dup(MPI_COMM_WORLD, &own);
+  try {
+    auto made = std::make_unique<state>(config_of(own), own);
+    made->explain = wants_explanations();
+    explain(*made, "windows of MPI_COMM_WORLD are taken over: " + std::to_string(made->runtime.size()) + " ranks");
+    set_current(made.release());
+  } catch (const Error& e) {
+    std::fprintf(stderr, "librma_mpi: MPI_Init: %s\n", e.what());
+    PMPI_Abort(MPI_COMM_WORLD, 1);
+  }
+}
+
+void stop() {
+  const std::unique_ptr<state> s(current());
+  if (s == nullptr) return;
+  PMPI_Barrier(s->comm);
+  set_current(nullptr);
+  PMPI_Comm_free(&s->comm);
+}
+
+}  // namespace
+}  // namespace rma::mpi
+
+int MPI_Init(int* argc, char*** argv) {
+  const int code = PMPI_Init(argc, argv);
+  if (code == MPI_SUCCESS) rma::mpi::start();
+  return code;
+}
+
+int MPI_Init_thread(int* argc, char*** argv, int required, int* provided) {
+  const int code = PMPI_Init_thread(argc, argv, required, provided);
+  if (code == MPI_SUCCESS) rma::mpi::start();
+  return code;
+}
+
+int MPI_Finalize() {
+  rma::mpi::stop();
+  return PMPI_Finalize();
+}

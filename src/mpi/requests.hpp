@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Requests of Rput, Rget and the like: generalized requests of MPI, so that its calls take them beside its own. The
+/// program's calls of MPI_Wait, MPI_Test and their kin advance them, by wrappers.
+#pragma once
+
+#include <list>
+#include <mutex>
+
+#include "mpi/state.hpp"
+
+namespace rma::mpi {
+
+class request_list {
+ public:
+  /// Gives the program a request that is complete when `ours` is.
+  int add(window& w, const char* call, Request ours, MPI_Request* theirs);
+
+  /// Advances all that are pending. True if there are some still.
+  bool advance() noexcept { return count_.load(std::memory_order_acquire) != 0 && advance_slow(); }
+
+ private:
+  struct entry {
+    window* in;
+    const char* call;
+    Request ours;
+    MPI_Request theirs;
+  };
+  bool advance_slow() noexcept;
+
+  std::atomic<std::size_t> count_ = 0;
+  std::mutex mutex_;
+  std::list<entry> entries_;
+};
+
+}  // namespace rma::mpi

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/state.hpp"
+
+#include <sched.h>
+
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+
+#include "mpi/lock_board.hpp"
+#include "mpi/requests.hpp"
+#include "mpi/types.hpp"
+
+namespace rma::mpi {
+namespace {
+
+// The one mutable global of this library: MPI's calls have no argument that could say which runtime they mean.
+std::atomic<state*> the_state = nullptr;
+
+}  // namespace
+
+state* current() noexcept { return the_state.load(std::memory_order_acquire); }
+void set_current(state* now) noexcept { the_state.store(now, std::memory_order_release); }
+
+state::state(const Config& config, MPI_Comm own)
+    : comm(own),
+      runtime(config),
+      world(runtime.world()),
+      types(std::make_unique<type_table>()),
+      locks(std::make_unique<lock_board>(world)),
+      requests(std::make_unique<request_list>()) {}
+
+state::~state() = default;
+
+window* find_slow(state& s, MPI_Win win) noexcept {
+  const std::shared_lock guard(s.mutex);
+  const auto found = s.windows.find(key_of(win));
+  if (found == s.windows.end()) return nullptr;
+  s.last.store(found->second.get(), std::memory_order_release);
+  return found->second.get();
+}
+
+void explain(const state& s, const std::string& what) {
+  if (s.explain && s.runtime.rank() == 0) std::fprintf(stderr, "librma_mpi: %s\n", what.c_str());
+}
+
+void poll_mpi() noexcept {
+  int flag = 0;
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+  sched_yield();
+}
+
+namespace {
+
+int error_class(status s) noexcept {
+  switch (s) {
+    case status::out_of_window: return MPI_ERR_RMA_RANGE;
+    case status::wrong_epoch:
+    case status::not_locked: return MPI_ERR_RMA_SYNC;
+    case status::window_freed: return MPI_ERR_WIN;
+    case status::bad_rank: return MPI_ERR_RANK;
+    case status::bad_size: return MPI_ERR_COUNT;
+    case status::bad_type: return MPI_ERR_TYPE;
+    case status::bad_argument: return MPI_ERR_ARG;
+    case status::misaligned: return MPI_ERR_DISP;
+    case status::out_of_memory: return MPI_ERR_NO_MEM;
+    default: return MPI_ERR_OTHER;
+  }
+}
+
+}  // namespace
+
+int report_slow(window& w, const char* call, status s, int target) {
+  MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  PMPI_Win_get_errhandler(w.handle, &handler);
+  if (handler == MPI_ERRORS_ARE_FATAL) {
+    const std::string to = target >= 0 ? " to rank " + std::to_string(target) : "";
+    std::fprintf(stderr, "librma_mpi: [rank %d] %s%s: %s\n", w.rank, call, to.c_str(), name_of(s).data());
+  }
+  if (handler != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler);
+  const int code = error_class(s);
+  PMPI_Win_call_errhandler(w.handle, code);
+  return code;
+}
+
+}  // namespace rma::mpi

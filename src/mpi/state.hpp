@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What librma_mpi keeps in a process: the Runtime, the windows that it has taken over, and what it knows of datatypes.
+/// MPI's interface has no argument for it, so that one pointer to it is the process's (the only one of this library).
+///
+/// A window that is taken over has a window of the MPI's own beside it, without memory. Its handle is the one that the
+/// program has: names, attributes, groups, error handlers and info stay the MPI's.
+#pragma once
+
+#include <mpi.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <shared_mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "rma/rma.hpp"
+
+namespace rma::mpi {
+
+struct datatype;
+class type_table;
+class lock_board;
+class request_list;
+
+/// A window that is taken over.
+struct window {
+  std::atomic<MPI_Win> handle = MPI_WIN_NULL;  ///< of the MPI's own window beside it
+  Window<std::byte> memory;
+  Window<std::byte> pool;  ///< of a shared window: all parts, one behind the other, are rank 0's part of this
+  int rank = 0;
+  int size = 0;
+  std::uint32_t number = 0;  ///< the same on all ranks
+  bool deferrable = false;   ///< the program cannot load or store memory of other ranks directly
+
+  // Displacement units: that of all ranks, or 0 and one for each.
+  std::uint64_t unit = 1;
+  std::vector<int> units;
+
+  // What MPI_Win_get_attr gives.
+  void* base = nullptr;
+  MPI_Aint bytes = 0;
+  int own_unit = 1;
+  int flavor = MPI_WIN_FLAVOR_CREATE;
+  int model = MPI_WIN_UNIFIED;
+
+  [[nodiscard]] std::uint64_t offset(int target, MPI_Aint displacement) const noexcept {
+    if (unit != 0) [[likely]]
+      return static_cast<std::uint64_t>(displacement) * unit;
+    const auto t = static_cast<std::size_t>(target);
+    return t < units.size() ? static_cast<std::uint64_t>(displacement) * static_cast<std::uint64_t>(units[t]) : 0;
+  }
+};
+
+struct state {
+  explicit state(const Config& config, MPI_Comm own);
+  ~state();
+
+  MPI_Comm comm;  ///< a copy of MPI_COMM_WORLD, for this library's own collectives
+  Runtime runtime;
+  Team world;
+  bool explain = false;
+  std::unique_ptr<type_table> types;
+  std::unique_ptr<lock_board> locks;
+  std::unique_ptr<request_list> requests;
+
+  std::atomic<window*> last = nullptr;  ///< the window that was found last
+  std::shared_mutex mutex;              ///< of `windows` and `free_windows`
+  std::unordered_map<std::uint64_t, std::unique_ptr<window>> windows;
+  std::vector<std::unique_ptr<window>> free_windows;  ///< kept: another thread may be looking at `handle`
+  std::uint32_t windows_made = 0;
+};
+
+/// Null before MPI_Init, after MPI_Finalize, and where the library stands aside.
+state* current() noexcept;
+void set_current(state* now) noexcept;
+
+window* find_slow(state& s, MPI_Win win) noexcept;
+
+/// The window of that handle; null if it is the MPI's.
+inline window* find(MPI_Win win) noexcept {
+  state* const s = current();
+  if (s == nullptr) [[unlikely]]
+    return nullptr;
+  window* const last = s->last.load(std::memory_order_acquire);
+  if (last != nullptr && last->handle.load(std::memory_order_relaxed) == win) [[likely]]
+    return last;
+  return find_slow(*s, win);
+}
+
+/// With RMA_MPI_EXPLAIN=1 one line on standard error says what was decided, on rank 0 of the job.
+void explain(const state& s, const std::string& what);
+
+/// Has the window's error handler called, unless the status is a success. Returns MPI's error code.
+int report_slow(window& w, const char* call, status s, int target);
+inline int report(window& w, const char* call, status s, int target = -1) {
+  if (ok(s)) [[likely]]
+    return MPI_SUCCESS;
+  return report_slow(w, call, s, target);
+}
+
+/// Lets MPI make progress, as a wait for another rank of the program must: that rank may be waiting in MPI for this
+/// one.
+void poll_mpi() noexcept;
+
+/// Waits until `done()` says something else than not_yet; MPI makes progress meanwhile.
+template <class Test>
+status wait_with_mpi(Test&& test) noexcept {
+  for (unsigned round = 1;; ++round) {
+    const status s = test();
+    if (s != status::not_yet) return s;
+    if (round % 16 == 0) poll_mpi();
+  }
+}
+inline status wait_with_mpi(Request& request) noexcept {
+  if (!request.pending()) [[likely]]
+    return request.try_wait();
+  return wait_with_mpi([&]() noexcept { return request.try_test(); });
+}
+
+}  // namespace rma::mpi

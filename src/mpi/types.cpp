@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "mpi/types.hpp"
+
+#include <complex>
+#include <cstdint>
+
+#include "mpi/type_decoder.hpp"
+
+namespace rma::mpi {
+
+Layout layout_of(const datatype& type, std::size_t count) {
+  if (type.dense) return Layout::contiguous<std::byte>(count * type.bytes);
+  return count == 1 ? type.one : Layout::contiguous(count, type.one);
+}
+
+std::optional<operation> operator_of(MPI_Op op) noexcept {
+  const struct {
+    MPI_Op theirs;
+    operation ours;
+  } table[] = {{MPI_SUM, operation::sum},   {MPI_REPLACE, operation::replace}, {MPI_NO_OP, operation::no_op},
+               {MPI_MAX, operation::max},   {MPI_MIN, operation::min},         {MPI_PROD, operation::prod},
+               {MPI_BAND, operation::band}, {MPI_BOR, operation::bor},         {MPI_BXOR, operation::bxor},
+               {MPI_LAND, operation::land}, {MPI_LOR, operation::lor},         {MPI_LXOR, operation::lxor}};
+  for (const auto& each : table) {
+    if (each.theirs == op) return each.ours;
+  }
+  return std::nullopt;
+}
+
+namespace {
+
+/// The element type of so many bytes: of signed or unsigned integers, floating point, complex; none if there is none.
+std::optional<element> element_of_size(char kind, int bytes) noexcept {
+  constexpr struct {
+    char kind;
+    int bytes;
+    element as;
+  } table[] = {{'i', 1, element::i8},  {'i', 2, element::i16}, {'i', 4, element::i32}, {'i', 8, element::i64},
+               {'u', 1, element::u8},  {'u', 2, element::u16}, {'u', 4, element::u32}, {'u', 8, element::u64},
+               {'f', 4, element::f32}, {'f', 8, element::f64}, {'c', 8, element::c32}, {'c', 16, element::c64}};
+  for (const auto& each : table) {
+    if (each.kind == kind && each.bytes == bytes) return each.as;
+  }
+  return std::nullopt;
+}
+
+int free_datatype(MPI_Datatype /*type*/, int /*keyval*/, void* kept, void* /*extra*/) {
+  delete static_cast<datatype*>(kept);
+  return MPI_SUCCESS;
+}
+
+}  // namespace
+
+std::unique_ptr<datatype> type_table::make_basic(MPI_Datatype type, std::optional<element> as) {
+  int bytes = 0;
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_size(type, &bytes);
+  PMPI_Type_get_extent(type, &lower, &extent);
+  auto basic = std::make_unique<basic_type>();
+  *basic = {type, static_cast<std::size_t>(bytes), static_cast<std::size_t>(extent), as, 0};
+  auto made = std::make_unique<datatype>();
+  *made = {type, basic->bytes, extent == bytes, basic.get(), Layout::contiguous<std::byte>(basic->bytes)};
+  basics_.push_back(std::move(basic));
+  return made;
+}
+
+void type_table::add(MPI_Datatype type, std::optional<element> as) {
+  if (!predefined_.contains(key_of(type))) predefined_.emplace(key_of(type), make_basic(type, as));
+}
+
+/// Of Fortran and of C's variable types: as long as the compiler has made them.
+void type_table::add_by_size(MPI_Datatype type, char kind) {
+  if (type == MPI_DATATYPE_NULL) return;
+  int bytes = 0;
+  PMPI_Type_size(type, &bytes);
+  if (bytes > 0) add(type, element_of_size(kind, bytes));
+}
+
+const datatype* type_table::find_predefined(MPI_Datatype type) noexcept {
+  const auto found = predefined_.find(key_of(type));
+  return found == predefined_.end() ? nullptr : found->second.get();
+}
+
+const datatype* type_table::find_f90(MPI_Datatype type, int combiner) {
+  const auto found = f90_.find(key_of(type));
+  if (found != f90_.end()) return found->second.get();
+  const char kind = combiner == MPI_COMBINER_F90_INTEGER ? 'i' : combiner == MPI_COMBINER_F90_REAL ? 'f' : 'c';
+  int bytes = 0;
+  PMPI_Type_size(type, &bytes);
+  return f90_.emplace(key_of(type), make_basic(type, element_of_size(kind, bytes))).first->second.get();
+}
+
+const datatype* type_table::find_slow(MPI_Datatype type) noexcept {
+  if (type == MPI_DATATYPE_NULL) return nullptr;
+  if (const datatype* const known = find_predefined(type); known != nullptr) {
+    last_.store(known, std::memory_order_release);
+    return known;
+  }
+  const std::lock_guard guard(mutex_);
+  void* kept = nullptr;
+  int flag = 0;
+  if (PMPI_Type_get_attr(type, keyval_, &kept, &flag) != MPI_SUCCESS) return nullptr;
+  if (flag != 0) return static_cast<datatype*>(kept);
+  std::unique_ptr<datatype> made = type_decoder(*this).decode(type);
+  if (made == nullptr || PMPI_Type_set_attr(type, keyval_, made.get()) != MPI_SUCCESS) return nullptr;
+  return made.release();
+}
+
+type_table::type_table() {
+  PMPI_Type_create_keyval(MPI_TYPE_NULL_COPY_FN, free_datatype, &keyval_, nullptr);
+  for (const MPI_Datatype type : {MPI_CHAR, MPI_SIGNED_CHAR, MPI_SHORT, MPI_INT, MPI_LONG, MPI_LONG_LONG, MPI_WCHAR,
+                                  MPI_INT8_T, MPI_INT16_T, MPI_INT32_T, MPI_INT64_T, MPI_AINT, MPI_COUNT, MPI_OFFSET})
+    add_by_size(type, 'i');
+  for (const MPI_Datatype type :
+       {MPI_UNSIGNED_CHAR, MPI_UNSIGNED_SHORT, MPI_UNSIGNED, MPI_UNSIGNED_LONG, MPI_UNSIGNED_LONG_LONG, MPI_BYTE,
+        MPI_UINT8_T, MPI_UINT16_T, MPI_UINT32_T, MPI_UINT64_T, MPI_C_BOOL, MPI_CXX_BOOL, MPI_PACKED})
+    add_by_size(type, 'u');
+  for (const MPI_Datatype type : {MPI_FLOAT, MPI_DOUBLE, MPI_LONG_DOUBLE}) add_by_size(type, 'f');
+  for (const MPI_Datatype type : {MPI_C_FLOAT_COMPLEX, MPI_C_DOUBLE_COMPLEX, MPI_C_LONG_DOUBLE_COMPLEX,
+                                  MPI_CXX_FLOAT_COMPLEX, MPI_CXX_DOUBLE_COMPLEX, MPI_CXX_LONG_DOUBLE_COMPLEX})
+    add_by_size(type, 'c');
+  add_fortran();
+  add_pairs();
+}
+
+type_table::~type_table() { PMPI_Type_free_keyval(&keyval_); }
+
+void type_table::add_fortran() {
+  for (const MPI_Datatype type : {MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8, MPI_CHARACTER})
+    add_by_size(type, 'i');
+  for (const MPI_Datatype type : {MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8, MPI_REAL16})
+    add_by_size(type, 'f');
+  for (const MPI_Datatype type : {MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_COMPLEX8, MPI_COMPLEX16, MPI_COMPLEX32})
+    add_by_size(type, 'c');
+  add_by_size(MPI_LOGICAL, 'l');  // what is true there is the MPI's to say
+}
+
+/// The second one of a pair is the last int of its data.
+void type_table::add_pairs() {
+  for (const MPI_Datatype type : {MPI_FLOAT_INT, MPI_DOUBLE_INT, MPI_LONG_INT, MPI_2INT, MPI_SHORT_INT,
+                                  MPI_LONG_DOUBLE_INT, MPI_2INTEGER, MPI_2REAL, MPI_2DOUBLE_PRECISION}) {
+    add_pair(type);
+  }
+}
+
+void type_table::add_pair(MPI_Datatype type) {
+  if (type == MPI_DATATYPE_NULL) return;
+  int bytes = 0;
+  PMPI_Type_size(type, &bytes);
+  if (bytes <= 0) return;
+  add(type, std::nullopt);
+  MPI_Aint lower = 0;
+  MPI_Aint extent = 0;
+  PMPI_Type_get_true_extent(type, &lower, &extent);
+  datatype& made = *predefined_.at(key_of(type));
+  basic_type& basic = *basics_.back();
+  if (static_cast<std::size_t>(extent) == basic.bytes && basic.extent == basic.bytes) return;  // no holes
+  basic.second_at = static_cast<std::size_t>(extent) - sizeof(int);
+  const Layout first = Layout::contiguous<std::byte>(basic.bytes - sizeof(int));
+  const Layout second = Layout::contiguous<int>(1);
+  const Layout both = Layout::structure({{first, 0}, {second, static_cast<std::ptrdiff_t>(basic.second_at)}});
+  made.dense = false;
+  made.one = Layout::resized(both, 0, basic.extent);
+}
+
+}  // namespace rma::mpi

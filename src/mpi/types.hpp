@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Datatypes and operators of MPI, decoded: a derived type once, then kept as an attribute of the type.
+#pragma once
+
+#include <cstring>
+#include <mutex>
+
+#include "mpi/state.hpp"
+
+namespace rma::mpi {
+
+/// A handle of MPI as a number: a pointer, or an int.
+template <class Handle>
+std::uint64_t key_of(Handle handle) noexcept {
+  static_assert(sizeof(Handle) <= sizeof(std::uint64_t));
+  std::uint64_t key = 0;
+  std::memcpy(&key, &handle, sizeof handle);
+  return key;
+}
+
+/// A predefined type, of which others are made.
+struct basic_type {
+  MPI_Datatype handle = MPI_DATATYPE_NULL;
+  std::size_t bytes = 0;        ///< of data
+  std::size_t extent = 0;       ///< from one to the next
+  std::optional<element> as{};  ///< the library's element type; none: updates go by MPI_Reduce_local
+  std::size_t second_at = 0;    ///< of a pair: where its int is
+  [[nodiscard]] bool is_pair() const noexcept { return second_at != 0; }
+};
+
+struct datatype {
+  MPI_Datatype handle = MPI_DATATYPE_NULL;
+  std::size_t bytes = 0;              ///< of data
+  bool dense = false;                 ///< the data of several are in one piece, and begin at the buffer's address
+  const basic_type* basic = nullptr;  ///< what it is made of; null: of different types
+  Layout one;                         ///< of one, with its extent
+};
+
+/// Where the data of `count` elements lie.
+Layout layout_of(const datatype& type, std::size_t count);
+
+class type_table {
+ public:
+  type_table();
+  ~type_table();
+  type_table(const type_table&) = delete;
+  type_table& operator=(const type_table&) = delete;
+
+  /// Null if it cannot be decoded: its extent is negative, or it is no type.
+  const datatype* find(MPI_Datatype type) noexcept {
+    const datatype* const last = last_.load(std::memory_order_acquire);
+    if (last != nullptr && last->handle == type) [[likely]]
+      return last;
+    return find_slow(type);
+  }
+
+ private:
+  friend struct type_decoder;
+  const datatype* find_predefined(MPI_Datatype type) noexcept;
+  /// Of MPI_Type_create_f90_real and the like, whose handles are not known before.
+  const datatype* find_f90(MPI_Datatype type, int combiner);
+  const datatype* find_slow(MPI_Datatype type) noexcept;
+  std::unique_ptr<datatype> make_basic(MPI_Datatype type, std::optional<element> as);
+  void add(MPI_Datatype type, std::optional<element> as);
+  void add_by_size(MPI_Datatype type, char kind);
+  void add_fortran();
+  void add_pairs();
+  void add_pair(MPI_Datatype type);
+
+  std::unordered_map<std::uint64_t, std::unique_ptr<datatype>> predefined_;
+  std::vector<std::unique_ptr<basic_type>> basics_;
+  std::atomic<const datatype*> last_ = nullptr;  ///< a predefined one: its handle is not used again
+  std::mutex mutex_;                             ///< of what is decoded
+  std::unordered_map<std::uint64_t, std::unique_ptr<datatype>> f90_;
+  int keyval_ = MPI_KEYVAL_INVALID;
+};
+
+/// The library's operator; none for MINLOC, MAXLOC and what is none at all.
+std::optional<operation> operator_of(MPI_Op op) noexcept;
+
+}  // namespace rma::mpi

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Windows: which are taken over, how they are made and freed, what they tell about themselves.
+#include <algorithm>
+#include <mutex>
+
+#include "mpi/types.hpp"
+
+namespace rma::mpi {
+namespace {
+
+/// What the program has asked for.
+struct request_of_window {
+  const char* call;
+  MPI_Aint bytes;
+  int unit;
+  MPI_Info info;
+  MPI_Comm comm;
+  int flavor;
+};
+
+/// The same on all ranks: they see the same communicator.
+bool is_taken_over(const state* s, const request_of_window& asked) {
+  if (s == nullptr || asked.comm == MPI_COMM_NULL) return false;
+  int inter = 0;
+  PMPI_Comm_test_inter(asked.comm, &inter);
+  int how = MPI_UNEQUAL;
+  if (inter == 0) PMPI_Comm_compare(asked.comm, s->comm, &how);
+  if (how == MPI_IDENT || how == MPI_CONGRUENT) return true;
+  explain(*s, std::string(asked.call) + ": left to MPI, since its communicator is not MPI_COMM_WORLD or a copy of it");
+  return false;
+}
+
+std::unique_ptr<window> take_record(state& s) {
+  const std::lock_guard guard(s.mutex);
+  if (s.free_windows.empty()) return std::make_unique<window>();
+  std::unique_ptr<window> record = std::move(s.free_windows.back());
+  s.free_windows.pop_back();
+  return record;
+}
+
+void set_units(window& w, int unit, MPI_Comm comm) {
+  const int both[2] = {unit, -unit};
+  int most[2] = {0, 0};
+  PMPI_Allreduce(both, most, 2, MPI_INT, MPI_MAX, comm);
+  w.own_unit = unit;
+  w.units.clear();
+  w.unit = static_cast<std::uint64_t>(unit);
+  if (most[0] == -most[1]) return;
+  w.unit = 0;
+  w.units.resize(static_cast<std::size_t>(w.size));
+  PMPI_Allgather(&unit, 1, MPI_INT, w.units.data(), 1, MPI_INT, comm);
+}
+
+/// Where each part of a shared window begins: they lie one behind the other.
+status make_shared(state& s, window& w, const Hints& hints, MPI_Comm comm) {
+  const MPI_Aint aligned = (w.bytes + 63) / 64 * 64;
+  MPI_Aint before = 0;
+  MPI_Aint all = 0;
+  PMPI_Exscan(&w.bytes, &before, 1, MPI_AINT, MPI_SUM, comm);
+  PMPI_Allreduce(&aligned, &all, 1, MPI_AINT, MPI_SUM, comm);
+  if (w.rank == 0) before = 0;
+  const std::size_t own = w.rank == 0 ? static_cast<std::size_t>(all) : 0;
+  if (const status made = Window<std::byte>::try_allocate_shared(s.world, own, w.pool, hints); !ok(made)) return made;
+  std::byte* const begin = w.pool.pointer_to(0);
+  w.base = begin == nullptr ? nullptr : begin + before;
+  return Window<std::byte>::try_create(s.world, {static_cast<std::byte*>(w.base), static_cast<std::size_t>(w.bytes)},
+                                       w.memory, hints);
+}
+
+status make_memory(state& s, window& w, MPI_Comm comm) {
+  const Hints hints;
+  const auto bytes = static_cast<std::size_t>(w.bytes);
+  switch (w.flavor) {
+    case MPI_WIN_FLAVOR_ALLOCATE: {
+      const status made = Window<std::byte>::try_allocate(s.world, bytes, w.memory, hints);
+      w.base = ok(made) ? w.memory.data() : nullptr;
+      return made;
+    }
+    case MPI_WIN_FLAVOR_SHARED: return make_shared(s, w, hints, comm);
+    case MPI_WIN_FLAVOR_DYNAMIC: return Window<std::byte>::try_create_dynamic(s.world, w.memory, hints);
+    default: return Window<std::byte>::try_create(s.world, {static_cast<std::byte*>(w.base), bytes}, w.memory, hints);
+  }
+}
+
+int refuse(MPI_Comm comm, int code) {
+  PMPI_Comm_call_errhandler(comm, code);
+  return code;
+}
+
+/// The barrier is MPI's, so that MPI makes progress while ranks are late; what follows waits for nobody's program.
+int make(state& s, const request_of_window& asked, void* base, MPI_Win* win) {
+  if (asked.bytes < 0) return refuse(asked.comm, MPI_ERR_SIZE);
+  if (asked.unit <= 0) return refuse(asked.comm, MPI_ERR_DISP);
+  std::unique_ptr<window> w = take_record(s);
+  w->rank = s.runtime.rank();
+  w->size = s.runtime.size();
+  w->flavor = asked.flavor;
+  w->base = base;
+  w->bytes = asked.bytes;
+  w->deferrable = asked.flavor != MPI_WIN_FLAVOR_SHARED;
+  set_units(*w, asked.unit, asked.comm);
+  if (const status made = make_memory(s, *w, asked.comm); !ok(made)) {
+    explain(s, std::string(asked.call) + ": " + std::string(name_of(made)));
+    return refuse(asked.comm, made == status::out_of_memory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER);
+  }
+  void* nothing = nullptr;  // of all flavours this one needs least of Open MPI: it is there on one rank as well
+  const int code = PMPI_Win_allocate(0, 1, asked.info, asked.comm, &nothing, win);
+  if (code != MPI_SUCCESS) return code;
+  w->handle = *win;
+  const std::lock_guard guard(s.mutex);
+  w->number = ++s.windows_made;
+  s.windows[key_of(*win)] = std::move(w);
+  return MPI_SUCCESS;
+}
+
+int free_window(state& s, MPI_Win* win) {
+  window* const w = find(*win);
+  const std::uint64_t key = key_of(*win);
+  const int code = PMPI_Win_free(win);  // calls the attributes' functions, which may use the window
+  if (code != MPI_SUCCESS) return code;
+  const status freed = w->memory.try_free();
+  if (w->flavor == MPI_WIN_FLAVOR_SHARED) (void)w->pool.try_free();
+  const std::lock_guard guard(s.mutex);
+  w->handle = MPI_WIN_NULL;
+  s.last = nullptr;
+  const auto found = s.windows.find(key);
+  s.free_windows.push_back(std::move(found->second));
+  s.windows.erase(found);
+  return ok(freed) ? MPI_SUCCESS : refuse(s.comm, MPI_ERR_RMA_SYNC);
+}
+
+bool own_attribute(window& w, int keyval, void* value) noexcept {
+  const auto give = [&](void* what) {
+    *static_cast<void**>(value) = what;
+    return true;
+  };
+  if (keyval == MPI_WIN_BASE) return give(w.flavor == MPI_WIN_FLAVOR_DYNAMIC ? MPI_BOTTOM : w.base);
+  if (keyval == MPI_WIN_SIZE) return give(&w.bytes);
+  if (keyval == MPI_WIN_DISP_UNIT) return give(&w.own_unit);
+  if (keyval == MPI_WIN_CREATE_FLAVOR) return give(&w.flavor);
+  if (keyval == MPI_WIN_MODEL) return give(&w.model);
+  return false;
+}
+
+/// `rank` MPI_PROC_NULL: the first part that is not empty.
+status shared_part(window& w, int rank, MPI_Aint* bytes, int* unit, void** base) noexcept {
+  if (w.flavor != MPI_WIN_FLAVOR_SHARED) return status::not_supported;
+  std::byte* at = w.pool.pointer_to(0);
+  for (int r = 0; r < w.size; ++r) {
+    std::size_t part = 0;
+    if (const status s = w.memory.try_part_bytes(r, part); !ok(s)) return s;
+    if (rank == r || (rank == MPI_PROC_NULL && part > 0)) {
+      *bytes = static_cast<MPI_Aint>(part);
+      *unit = w.unit != 0 ? static_cast<int>(w.unit) : w.units[static_cast<std::size_t>(r)];
+      *base = at;
+      return status::done;
+    }
+    at += part;
+  }
+  if (rank != MPI_PROC_NULL) return status::bad_rank;
+  *bytes = 0;
+  *unit = w.own_unit;
+  *base = nullptr;
+  return status::done;
+}
+
+}  // namespace
+}  // namespace rma::mpi
+
+using namespace rma::mpi;
+
+int MPI_Win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  const request_of_window asked{"MPI_Win_create", size, disp_unit, info, comm, MPI_WIN_FLAVOR_CREATE};
+  if (is_taken_over(current(), asked)) return make(*current(), asked, base, win);
+  return PMPI_Win_create(base, size, disp_unit, info, comm, win);
+}
+
+int MPI_Win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win) {
+  const request_of_window asked{"MPI_Win_allocate", size, disp_unit, info, comm, MPI_WIN_FLAVOR_ALLOCATE};
+  if (!is_taken_over(current(), asked)) return PMPI_Win_allocate(size, disp_unit, info, comm, baseptr, win);
+  const int code = make(*current(), asked, nullptr, win);
+  if (code == MPI_SUCCESS) *static_cast<void**>(baseptr) = find(*win)->base;
+  return code;
+}
+
+int MPI_Win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win) {
+  const request_of_window asked{"MPI_Win_allocate_shared", size, disp_unit, info, comm, MPI_WIN_FLAVOR_SHARED};
+  if (!is_taken_over(current(), asked)) return PMPI_Win_allocate_shared(size, disp_unit, info, comm, baseptr, win);
+  const int code = make(*current(), asked, nullptr, win);
+  if (code == MPI_SUCCESS) *static_cast<void**>(baseptr) = find(*win)->base;
+  return code;
+}
+
+int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
+  const request_of_window asked{"MPI_Win_create_dynamic", 0, 1, info, comm, MPI_WIN_FLAVOR_DYNAMIC};
+  if (is_taken_over(current(), asked)) return make(*current(), asked, nullptr, win);
+  return PMPI_Win_create_dynamic(info, comm, win);
+}
+
+int MPI_Win_attach(MPI_Win win, void* base, MPI_Aint size) {
+  window* const w = find(win);
+  if (w == nullptr) return PMPI_Win_attach(win, base, size);
+  std::uint64_t at = 0;
+  if (size == 0) return MPI_SUCCESS;
+  return report(*w, "MPI_Win_attach",
+                w->memory.try_attach({static_cast<std::byte*>(base), static_cast<std::size_t>(size)}, at));
+}
+
+int MPI_Win_detach(MPI_Win win, const void* base) {
+  window* const w = find(win);
+  if (w == nullptr) return PMPI_Win_detach(win, base);
+  auto* const begin = static_cast<std::byte*>(const_cast<void*>(base));
+  return report(*w, "MPI_Win_detach", w->memory.try_detach({begin, 1}));
+}
+
+int MPI_Win_shared_query(MPI_Win win, int rank, MPI_Aint* size, int* disp_unit, void* baseptr) {
+  window* const w = find(win);
+  if (w == nullptr) return PMPI_Win_shared_query(win, rank, size, disp_unit, baseptr);
+  return report(*w, "MPI_Win_shared_query", shared_part(*w, rank, size, disp_unit, static_cast<void**>(baseptr)), rank);
+}
+
+int MPI_Win_get_attr(MPI_Win win, int win_keyval, void* attribute_val, int* flag) {
+  window* const w = find(win);
+  if (w == nullptr || !own_attribute(*w, win_keyval, attribute_val))
+    return PMPI_Win_get_attr(win, win_keyval, attribute_val, flag);
+  *flag = 1;
+  return MPI_SUCCESS;
+}
+
+int MPI_Win_free(MPI_Win* win) {
+  if (win == nullptr || find(*win) == nullptr) return PMPI_Win_free(win);
+  return free_window(*current(), win);
+}
