@@ -1,0 +1,48 @@
+! SPDX-License-Identifier: Apache-2.0
+! A window of Fortran: made, used in fences and locks, asked for its attributes.
+program fortran
+  use mpi
+  use, intrinsic :: iso_c_binding
+  implicit none
+  integer :: rank, ranks, right, left, win, ierror, wrong, request
+  integer, target :: value, old
+  integer(kind=mpi_address_kind) :: bytes, at, attribute
+  integer, pointer :: part(:)
+  type(c_ptr) :: base
+  logical :: flag
+
+  call mpi_init(ierror)
+  call mpi_comm_rank(mpi_comm_world, rank, ierror)
+  call mpi_comm_size(mpi_comm_world, ranks, ierror)
+  right = mod(rank + 1, ranks)
+  left = mod(rank + ranks - 1, ranks)
+  wrong = 0
+  bytes = 64
+  call mpi_win_allocate(bytes, 4, mpi_info_null, mpi_comm_world, base, win, ierror)
+  call c_f_pointer(base, part, [16])
+  part = 0
+  call mpi_win_fence(0, win, ierror)
+  value = 10 + rank
+  at = 1
+  call mpi_put(value, 1, mpi_integer, right, at, 1, mpi_integer, win, ierror)
+  call mpi_win_fence(mpi_mode_nosucceed, win, ierror)
+  if (part(2) /= 10 + left) wrong = wrong + 1
+  call mpi_win_lock(mpi_lock_shared, 0, 0, win, ierror)
+  value = 1
+  at = 2
+  call mpi_fetch_and_op(value, old, mpi_integer, 0, at, mpi_sum, win, ierror)
+  call mpi_win_unlock(0, win, ierror)
+  if (old < 0 .or. old >= ranks) wrong = wrong + 1
+  call mpi_barrier(mpi_comm_world, ierror)
+  call mpi_win_lock_all(0, win, ierror)
+  call mpi_rget(old, 1, mpi_integer, 0, at, 1, mpi_integer, win, request, ierror)
+  call mpi_wait(request, mpi_status_ignore, ierror)
+  call mpi_win_unlock_all(win, ierror)
+  if (old /= ranks) wrong = wrong + 1
+  call mpi_win_get_attr(win, mpi_win_size, attribute, flag, ierror)
+  if (.not. flag .or. attribute /= 64) wrong = wrong + 1
+  call mpi_win_free(win, ierror)
+  call mpi_allreduce(wrong, old, 1, mpi_integer, mpi_sum, mpi_comm_world, ierror)
+  if (rank == 0) print '(a, i0, a)', 'fortran: ', old, ' wrong'
+  call mpi_finalize(ierror)
+end program fortran

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Updates: every operator, the types that no processor updates (pairs, long double), requests, units that differ.
+#include <complex.h>
+#include <mpi.h>
+#include <stdio.h>
+#include <string.h>
+
+static int rank, size, wrong;
+
+static void check(const char* what, double is, double should) {
+  if (is == should) return;
+  ++wrong;
+  printf("rank %d: %s is %g, not %g\n", rank, what, is, should);
+}
+
+static void operators(MPI_Win win, int* part) {
+  const MPI_Op ops[] = {MPI_SUM,  MPI_PROD, MPI_MAX, MPI_MIN,  MPI_LAND,   MPI_LOR,
+                        MPI_LXOR, MPI_BAND, MPI_BOR, MPI_BXOR, MPI_REPLACE};
+  const char* const names[] = {"sum", "prod", "max", "min", "land", "lor", "lxor", "band", "bor", "bxor", "replace"};
+  const int should[] = {12 + 10, 12 * 10, 12, 10, 1, 1, 0, 12 & 10, 12 | 10, 12 ^ 10, 10};
+  const int count = sizeof ops / sizeof *ops, ten = 10;
+  for (int i = 0; i < count; ++i) part[i] = 12;
+  MPI_Win_fence(0, win);
+  for (int i = 0; i < count; ++i) MPI_Accumulate(&ten, 1, MPI_INT, (rank + 1) % size, i, 1, MPI_INT, ops[i], win);
+  MPI_Win_fence(0, win);
+  for (int i = 0; i < count; ++i) check(names[i], part[i], should[i]);
+  int old = -1;
+  MPI_Fetch_and_op(NULL, &old, MPI_INT, rank, 0, MPI_NO_OP, win);
+  MPI_Win_fence(0, win);
+  check("no_op", old, 22);
+}
+
+// All add to rank 0's pair, in turns of no order: the greatest value and the least rank of those that have it.
+static void pairs(void) {
+  struct {
+    double value;
+    int where;
+  } *part, mine = {rank % 2, rank}, old = {0, 0};
+  long double *sum, one = 1.0L;
+  MPI_Win win;
+  MPI_Win_allocate(2 * sizeof *part, sizeof *part, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &win);
+  part[0].value = -1, part[0].where = 99;
+  part[1].value = 99, part[1].where = 99;
+  MPI_Win_fence(0, win);
+  MPI_Accumulate(&mine, 1, MPI_DOUBLE_INT, 0, 0, 1, MPI_DOUBLE_INT, MPI_MAXLOC, win);
+  MPI_Accumulate(&mine, 1, MPI_DOUBLE_INT, 0, 1, 1, MPI_DOUBLE_INT, MPI_MINLOC, win);
+  MPI_Win_fence(0, win);
+  if (rank == 0) {
+    check("greatest", part[0].value, size > 1);
+    check("its rank", part[0].where, size > 1);
+    check("least", part[1].value, 0);
+    check("its rank", part[1].where, 0);
+  }
+  MPI_Fetch_and_op(&mine, &old, MPI_DOUBLE_INT, 0, 1, MPI_MINLOC, win);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  check("fetched", old.value, 0);
+  MPI_Win_free(&win);
+  MPI_Win_allocate(sizeof *sum, sizeof *sum, MPI_INFO_NULL, MPI_COMM_WORLD, &sum, &win);
+  *sum = 0;
+  MPI_Win_fence(0, win);
+  for (int i = 0; i < 20; ++i) MPI_Accumulate(&one, 1, MPI_LONG_DOUBLE, 0, 0, 1, MPI_LONG_DOUBLE, MPI_SUM, win);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  if (rank == 0) check("sum of long doubles", (double)*sum, 20 * size);
+  MPI_Win_free(&win);
+}
+
+static void complexes(void) {
+  double complex *part, factor = 2 * I;
+  MPI_Win win;
+  MPI_Win_allocate(sizeof *part, sizeof *part, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &win);
+  *part = 3;
+  MPI_Win_fence(0, win);
+  MPI_Accumulate(&factor, 1, MPI_C_DOUBLE_COMPLEX, (rank + 1) % size, 0, 1, MPI_C_DOUBLE_COMPLEX, MPI_PROD, win);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  check("imaginary part", cimag(*part), 6);
+  MPI_Win_free(&win);
+}
+
+static void requests(MPI_Win win, int* part) {
+  enum { count = 8 };
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  int values[count], got[count], old = -1, one = 1, message = rank, heard = -1;
+  MPI_Request all[2 * count + 4];
+  MPI_Status status;
+  MPI_Win_lock_all(0, win);
+  for (int i = 0; i < count; ++i) {
+    values[i] = 10 * rank + i;
+    MPI_Rput(&values[i], 1, MPI_INT, right, i, 1, MPI_INT, win, &all[i]);
+  }
+  MPI_Irecv(&heard, 1, MPI_INT, left, 1, MPI_COMM_WORLD, &all[count]);
+  MPI_Isend(&message, 1, MPI_INT, right, 1, MPI_COMM_WORLD, &all[count + 1]);
+  MPI_Waitall(count + 2, all, MPI_STATUSES_IGNORE);
+  check("message", heard, left);
+  MPI_Win_flush(right, win);
+  for (int i = 0; i < count; ++i) MPI_Rget(&got[i], 1, MPI_INT, right, i, 1, MPI_INT, win, &all[i]);
+  for (int i = 0; i < count; ++i) {
+    int which = -1;
+    MPI_Waitany(count, all, &which, &status);
+    check("got by request", got[which], 10 * rank + which);
+  }
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Raccumulate(&one, 1, MPI_INT, right, 0, 1, MPI_INT, MPI_SUM, win, &all[0]);
+  MPI_Wait(&all[0], &status);
+  MPI_Win_flush(right, win);
+  MPI_Rget_accumulate(&one, 1, MPI_INT, &old, 1, MPI_INT, right, 0, 1, MPI_INT, MPI_SUM, win, &all[0]);
+  for (int over = 0; !over;) MPI_Test(&all[0], &over, MPI_STATUS_IGNORE);
+  check("old by request", old, 10 * rank + 1);
+  MPI_Rput(&one, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, win, &all[0]);
+  MPI_Wait(&all[0], MPI_STATUS_IGNORE);
+  MPI_Win_unlock_all(win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  check("updated by requests", part[0], 10 * left + 2);
+}
+
+// Each rank counts its part in another unit.
+static void units(void) {
+  const int right = (rank + 1) % size, unit_there = 4 << (right % 2);
+  int part[16], value = rank;
+  MPI_Win win;
+  memset(part, -1, sizeof part);
+  MPI_Win_create(part, sizeof part, 4 << (rank % 2), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  MPI_Win_fence(0, win);
+  MPI_Put(&value, 1, MPI_INT, right, 32 / unit_there, 1, MPI_INT, win);
+  MPI_Put(&value, 1, MPI_INT, MPI_PROC_NULL, 0, 1, MPI_INT, win);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  check("put in another's unit", part[8], (rank + size - 1) % size);
+  MPI_Win_free(&win);
+}
+
+int main(int argc, char** argv) {
+  int part[16];
+  MPI_Win win;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Win_create(part, sizeof part, sizeof *part, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+  operators(win, part);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  requests(win, part);
+  MPI_Win_free(&win);
+  pairs();
+  complexes();
+  units();
+  MPI_Reduce(rank == 0 ? MPI_IN_PLACE : &wrong, &wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
+  if (rank == 0) printf("updates: %d wrong\n", wrong);
+  MPI_Finalize();
+  return 0;
+}
