@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <source_location>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -105,6 +106,15 @@ class Runtime {
   /// Source     MPI 4.0, 7.4.2 (MPI_Comm_create_from_group)
   [[nodiscard]] Team team_of(std::string_view process_set,
                              std::source_location where = std::source_location::current()) const;
+  /// A team of ranks of the world, in the order of the list; each call with the same list makes another one.
+  /// Shape      collective over the ranks of the list, all with the same one: the others need not know, and must not
+  ///            call
+  /// Errors     bad_argument if the list names a rank twice or lacks this one; bad_rank; peer_failed if one is dead
+  /// Threads    one thread at a time for each list
+  /// Cost       as Team::split of so many ranks; a few bytes for each rank of each list are kept
+  /// Source     MPI 4.0, 7.4.2 (MPI_Comm_create_group)
+  [[nodiscard]] Team team_of_ranks(std::span<const int> ranks,
+                                   std::source_location where = std::source_location::current()) const;
 
   /// Time since some fixed moment; virtual in the simulator, where each look takes 20 ns of it: a loop that waits for a
   /// time comes to an end.

@@ -224,6 +224,33 @@ Team Runtime::team_of(std::string_view process_set, std::source_location where) 
 
 namespace {
 
+/// Why the ranks of a list make no team here; done if they do.
+status check_list(std::span<const int> ranks, int size, int rank) {
+  std::vector<int> sorted(ranks.begin(), ranks.end());
+  std::sort(sorted.begin(), sorted.end());
+  if (!sorted.empty() && (sorted.front() < 0 || sorted.back() >= size)) return status::bad_rank;
+  const bool twice = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+  return twice || !std::binary_search(sorted.begin(), sorted.end(), rank) ? status::bad_argument : status::done;
+}
+
+}  // namespace
+
+Team Runtime::team_of_ranks(std::span<const int> ranks, std::source_location where) const {
+  const detail::call_scope in(*core_->ctx, "team_of_ranks");
+  require_caller(*world_, "team_of_ranks", where);
+  if (const status s = check_list(ranks, size(), rank()); !ok(s)) {
+    detail::raise_team(
+        *world_, "team_of_ranks", s, where,
+        fmt::format("of the list {{{}}}, which has to name each member once, and this rank", fmt::join(ranks, ", ")));
+  }
+  core_->dropped->announce();
+  const std::string name = fmt::format("ranks {}", fmt::join(ranks, ","));  // no set of the library has such a name
+  const std::vector<int> members(ranks.begin(), ranks.end());
+  return Team(make_team(*world_, mix(number_of(name), core_->count_team_of(name)), members, where));
+}
+
+namespace {
+
 /// One collective: `run()` if this thread may call.
 template <class Run>
 status collective(detail::team_core& team, const char* call, int root, Run&& run) noexcept {

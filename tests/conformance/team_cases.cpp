@@ -140,6 +140,28 @@ void defined_process_set(context& ctx) {
   ctx.equal(win[0], team.world_rank((team.rank() + team.size() - 1) % team.size()), "put by the member before");
 }
 
+// Goal: a list of ranks makes a team of them, in its order, without the others. Method: all ranks but the first, the
+// last one first; two teams of the list at once. Lists that make no team are refused.
+void listed_ranks(context& ctx) {
+  const std::vector<int> twice{ctx.rank(), ctx.rank()};
+  const std::vector<int> outside{ctx.rank(), ctx.size()};
+  ctx.throws(rma::status::bad_argument, {"team_of_ranks"}, [&] { (void)ctx.runtime().team_of_ranks(twice); });
+  ctx.throws(rma::status::bad_argument, {"team_of_ranks"}, [&] { (void)ctx.runtime().team_of_ranks({}); });
+  ctx.throws(rma::status::bad_rank, {"team_of_ranks"}, [&] { (void)ctx.runtime().team_of_ranks(outside); });
+  std::vector<int> ranks;
+  for (int r = ctx.size() - 1; r > 0; --r) ranks.push_back(r);
+  if (ctx.rank() == 0) return;
+  rma::Team one = ctx.runtime().team_of_ranks(ranks);
+  rma::Team other = ctx.runtime().team_of_ranks(ranks);
+  ctx.equal(one.rank(), ctx.size() - 1 - ctx.rank(), "rank in the list's team");
+  ctx.equal(one.allreduce(1, rma::sum) + other.allreduce(1, rma::sum), 2 * one.size(), "sums over the list");
+  auto win = rma::Window<int>::allocate(one, 1);
+  win.fence();
+  win.put(ctx.rank(), (one.rank() + 1) % one.size(), 0);
+  win.fence();
+  ctx.equal(win[0], one.world_rank((one.rank() + one.size() - 1) % one.size()), "put by the member before");
+}
+
 // Goal: a set that is not there is an error that lists those that are.
 void unknown_process_set(context& ctx) {
   for (const auto call : {0, 1}) {
@@ -506,6 +528,7 @@ constexpr test_case team_table[] = {
     {"team.node_shares_memory", node_shares_memory},
     {"team.shrink_of_the_living", shrink_of_the_living},
     {"team.own_process_sets", own_process_sets},
+    {"team.listed_ranks", listed_ranks},
     {"team.defined_process_set", defined_process_set},
     {"team.unknown_process_set", unknown_process_set},
     {"team.barrier_separates", barrier_separates},
