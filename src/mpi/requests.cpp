@@ -63,14 +63,6 @@ bool tested(int& code, Test&& test) {
   return false;
 }
 
-/// Issues by `issue(request)`, and makes MPI's request of it.
-template <class Issue>
-int begin(window& w, const char* call, int target, MPI_Request* theirs, Issue&& issue) {
-  Request ours;
-  if (const status s = issue(ours); !ok(s)) return report(w, call, s, target);
-  return current()->requests->add(w, call, std::move(ours), theirs);
-}
-
 }  // namespace
 }  // namespace rma::mpi
 

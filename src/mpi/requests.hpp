@@ -33,4 +33,12 @@ class request_list {
   std::list<entry> entries_;
 };
 
+/// Issues by `issue(request)`, and makes MPI's request of it.
+template <class Issue>
+int begin(window& w, const char* call, int target, MPI_Request* theirs, Issue&& issue) {
+  Request ours;
+  if (const status s = issue(ours); !ok(s)) return report(w, call, s, target);
+  return current()->requests->add(w, call, std::move(ours), theirs);
+}
+
 }  // namespace rma::mpi

@@ -45,12 +45,12 @@ void explain(const state& s, const std::string& what) {
 }
 
 void poll_mpi() noexcept {
+  // Of another rank than this one: MPICH does not go on for a probe of MPI_COMM_SELF.
   int flag = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_SELF, &flag, MPI_STATUS_IGNORE);
+  if (state* const s = current(); s != nullptr)
+    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, s->comm, &flag, MPI_STATUS_IGNORE);
   sched_yield();
 }
-
-namespace {
 
 int error_class(status s) noexcept {
   switch (s) {
@@ -63,12 +63,11 @@ int error_class(status s) noexcept {
     case status::bad_type: return MPI_ERR_TYPE;
     case status::bad_argument: return MPI_ERR_ARG;
     case status::misaligned: return MPI_ERR_DISP;
+    case status::unreachable: return MPI_ERR_RMA_SHARED;
     case status::out_of_memory: return MPI_ERR_NO_MEM;
     default: return MPI_ERR_OTHER;
   }
 }
-
-}  // namespace
 
 int report_slow(window& w, const char* call, status s, int target) {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;

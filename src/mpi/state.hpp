@@ -7,11 +7,15 @@
 /// program has: names, attributes, groups, error handlers and info stay the MPI's.
 #pragma once
 
+// MPICH does not say that its calls are visible outside, as these wrappers of them must be.
+#pragma GCC visibility push(default)
 #include <mpi.h>
+#pragma GCC visibility pop
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <shared_mutex>
@@ -70,10 +74,11 @@ struct state {
   std::unique_ptr<request_list> requests;
 
   std::atomic<window*> last = nullptr;  ///< the window that was found last
-  std::shared_mutex mutex;              ///< of `windows` and `free_windows`
+  std::shared_mutex mutex;              ///< of what follows
   std::unordered_map<std::uint64_t, std::unique_ptr<window>> windows;
   std::vector<std::unique_ptr<window>> free_windows;  ///< kept: another thread may be looking at `handle`
-  std::uint32_t windows_made = 0;
+  std::map<std::vector<int>, Team> teams;             ///< of communicators, by their ranks in the world
+  std::uint32_t windows_made = 0;                     ///< the greatest number of a window that this rank has
 };
 
 /// Null before MPI_Init, after MPI_Finalize, and where the library stands aside.
@@ -96,6 +101,8 @@ inline window* find(MPI_Win win) noexcept {
 /// With RMA_MPI_EXPLAIN=1 one line on standard error says what was decided, on rank 0 of the job.
 void explain(const state& s, const std::string& what);
 
+/// MPI's error class of a status.
+int error_class(status s) noexcept;
 /// Has the window's error handler called, unless the status is a success. Returns MPI's error code.
 int report_slow(window& w, const char* call, status s, int target);
 inline int report(window& w, const char* call, status s, int target = -1) {

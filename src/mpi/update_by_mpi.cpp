@@ -99,9 +99,10 @@ status update_by_mpi(window& w, const origin_buffer& from, const result_buffer* 
     byte_list old(there.bytes());
     if (const status s = op == MPI_NO_OP ? status::done : pack(from, operand); !ok(s)) return s;
     lock_board& locks = *current()->locks;
-    if (const status s = locks.lock(to.target, w.number); !ok(s)) return s;
+    const int in_world = w.memory.team().world_rank(to.target);
+    if (const status s = locks.lock(in_world, w.number); !ok(s)) return s;
     const status updated = update_locked(w, operand, old, to, there, op);
-    const status unlocked = locks.unlock(to.target, w.number);
+    const status unlocked = locks.unlock(in_world, w.number);
     if (!ok(updated) || !ok(unlocked)) return ok(updated) ? unlocked : updated;
     return result != nullptr ? unpack(old, *result) : status::done;
   } catch (const std::exception&) {

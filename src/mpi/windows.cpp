@@ -2,7 +2,9 @@
 /// \file
 /// Windows: which are taken over, how they are made and freed, what they tell about themselves.
 #include <algorithm>
+#include <cstdio>
 #include <mutex>
+#include <numeric>
 
 #include "mpi/types.hpp"
 
@@ -19,16 +21,52 @@ struct request_of_window {
   int flavor;
 };
 
-/// The same on all ranks: they see the same communicator.
-bool is_taken_over(const state* s, const request_of_window& asked) {
-  if (s == nullptr || asked.comm == MPI_COMM_NULL) return false;
+/// Numbers in MPI_COMM_WORLD of the communicator's ranks; empty if it has others (of another job, or two groups).
+std::vector<int> ranks_in_world(const state& s, MPI_Comm comm) {
   int inter = 0;
-  PMPI_Comm_test_inter(asked.comm, &inter);
+  PMPI_Comm_test_inter(comm, &inter);
+  if (inter != 0) return {};
+  MPI_Group some = MPI_GROUP_NULL;
+  MPI_Group all = MPI_GROUP_NULL;
+  int size = 0;
+  PMPI_Comm_group(comm, &some);
+  PMPI_Comm_group(s.comm, &all);
+  PMPI_Group_size(some, &size);
+  std::vector<int> mine(static_cast<std::size_t>(size));
+  std::vector<int> in_world(mine.size());
+  std::iota(mine.begin(), mine.end(), 0);
+  PMPI_Group_translate_ranks(some, size, mine.data(), all, in_world.data());
+  PMPI_Group_free(&some);
+  PMPI_Group_free(&all);
+  if (std::find(in_world.begin(), in_world.end(), MPI_UNDEFINED) != in_world.end()) return {};
+  return in_world;
+}
+
+/// The team of a communicator's ranks; none if the window is to be left to MPI. Its ranks see the same, so that all of
+/// them take the window over or none does.
+std::optional<Team> team_for(state* s, const request_of_window& asked) {
+  if (s == nullptr || asked.comm == MPI_COMM_NULL) return std::nullopt;
+  const std::vector<int> ranks = ranks_in_world(*s, asked.comm);
+  if (ranks.empty()) {
+    explain(*s, std::string(asked.call) + ": left to MPI, since its communicator has ranks outside MPI_COMM_WORLD");
+    return std::nullopt;
+  }
   int how = MPI_UNEQUAL;
-  if (inter == 0) PMPI_Comm_compare(asked.comm, s->comm, &how);
-  if (how == MPI_IDENT || how == MPI_CONGRUENT) return true;
-  explain(*s, std::string(asked.call) + ": left to MPI, since its communicator is not MPI_COMM_WORLD or a copy of it");
-  return false;
+  PMPI_Comm_compare(asked.comm, s->comm, &how);
+  if (how == MPI_IDENT || how == MPI_CONGRUENT) return s->world;
+  {
+    const std::shared_lock guard(s->mutex);
+    if (const auto known = s->teams.find(ranks); known != s->teams.end()) return known->second;
+  }
+  PMPI_Barrier(asked.comm);  // MPI makes progress while ranks are late
+  try {
+    const Team made = s->runtime.team_of_ranks(ranks);
+    const std::lock_guard guard(s->mutex);
+    return s->teams.emplace(ranks, made).first->second;
+  } catch (const Error& e) {
+    std::fprintf(stderr, "librma_mpi: %s: left to MPI: %s\n", asked.call, e.what());
+    return std::nullopt;
+  }
 }
 
 std::unique_ptr<window> take_record(state& s) {
@@ -39,10 +77,12 @@ std::unique_ptr<window> take_record(state& s) {
   return record;
 }
 
-void set_units(window& w, int unit, MPI_Comm comm) {
-  const int both[2] = {unit, -unit};
-  int most[2] = {0, 0};
-  PMPI_Allreduce(both, most, 2, MPI_INT, MPI_MAX, comm);
+/// Ranks that share a window have made different numbers of others: the next one of the greatest is free on all.
+void agree(state& s, window& w, int unit, MPI_Comm comm) {
+  const int mine[3] = {unit, -unit, static_cast<int>(s.windows_made)};
+  int most[3] = {0, 0, 0};
+  PMPI_Allreduce(mine, most, 3, MPI_INT, MPI_MAX, comm);
+  w.number = static_cast<std::uint32_t>(most[2]) + 1;
   w.own_unit = unit;
   w.units.clear();
   w.unit = static_cast<std::uint64_t>(unit);
@@ -52,34 +92,33 @@ void set_units(window& w, int unit, MPI_Comm comm) {
   PMPI_Allgather(&unit, 1, MPI_INT, w.units.data(), 1, MPI_INT, comm);
 }
 
-/// Where each part of a shared window begins: they lie one behind the other.
-status make_shared(state& s, window& w, const Hints& hints, MPI_Comm comm) {
-  const MPI_Aint aligned = (w.bytes + 63) / 64 * 64;
+/// The parts of a shared window lie one behind the other, in memory of rank 0.
+status make_shared(const Team& team, window& w, const Hints& hints, MPI_Comm comm) {
   MPI_Aint before = 0;
   MPI_Aint all = 0;
   PMPI_Exscan(&w.bytes, &before, 1, MPI_AINT, MPI_SUM, comm);
-  PMPI_Allreduce(&aligned, &all, 1, MPI_AINT, MPI_SUM, comm);
+  PMPI_Allreduce(&w.bytes, &all, 1, MPI_AINT, MPI_SUM, comm);
   if (w.rank == 0) before = 0;
   const std::size_t own = w.rank == 0 ? static_cast<std::size_t>(all) : 0;
-  if (const status made = Window<std::byte>::try_allocate_shared(s.world, own, w.pool, hints); !ok(made)) return made;
+  if (const status made = Window<std::byte>::try_allocate_shared(team, own, w.pool, hints); !ok(made)) return made;
   std::byte* const begin = w.pool.pointer_to(0);
   w.base = begin == nullptr ? nullptr : begin + before;
-  return Window<std::byte>::try_create(s.world, {static_cast<std::byte*>(w.base), static_cast<std::size_t>(w.bytes)},
+  return Window<std::byte>::try_create(team, {static_cast<std::byte*>(w.base), static_cast<std::size_t>(w.bytes)},
                                        w.memory, hints);
 }
 
-status make_memory(state& s, window& w, MPI_Comm comm) {
+status make_memory(const Team& team, window& w, MPI_Comm comm) {
   const Hints hints;
   const auto bytes = static_cast<std::size_t>(w.bytes);
   switch (w.flavor) {
     case MPI_WIN_FLAVOR_ALLOCATE: {
-      const status made = Window<std::byte>::try_allocate(s.world, bytes, w.memory, hints);
+      const status made = Window<std::byte>::try_allocate(team, bytes, w.memory, hints);
       w.base = ok(made) ? w.memory.data() : nullptr;
       return made;
     }
-    case MPI_WIN_FLAVOR_SHARED: return make_shared(s, w, hints, comm);
-    case MPI_WIN_FLAVOR_DYNAMIC: return Window<std::byte>::try_create_dynamic(s.world, w.memory, hints);
-    default: return Window<std::byte>::try_create(s.world, {static_cast<std::byte*>(w.base), bytes}, w.memory, hints);
+    case MPI_WIN_FLAVOR_SHARED: return make_shared(team, w, hints, comm);
+    case MPI_WIN_FLAVOR_DYNAMIC: return Window<std::byte>::try_create_dynamic(team, w.memory, hints);
+    default: return Window<std::byte>::try_create(team, {static_cast<std::byte*>(w.base), bytes}, w.memory, hints);
   }
 }
 
@@ -88,28 +127,28 @@ int refuse(MPI_Comm comm, int code) {
   return code;
 }
 
-/// The barrier is MPI's, so that MPI makes progress while ranks are late; what follows waits for nobody's program.
-int make(state& s, const request_of_window& asked, void* base, MPI_Win* win) {
+/// The ranks meet in `agree`, by MPI, so that MPI makes progress while some are late.
+int make(state& s, const Team& team, const request_of_window& asked, void* base, MPI_Win* win) {
   if (asked.bytes < 0) return refuse(asked.comm, MPI_ERR_SIZE);
   if (asked.unit <= 0) return refuse(asked.comm, MPI_ERR_DISP);
   std::unique_ptr<window> w = take_record(s);
-  w->rank = s.runtime.rank();
-  w->size = s.runtime.size();
+  w->rank = team.rank();
+  w->size = team.size();
   w->flavor = asked.flavor;
   w->base = base;
   w->bytes = asked.bytes;
   w->deferrable = asked.flavor != MPI_WIN_FLAVOR_SHARED;
-  set_units(*w, asked.unit, asked.comm);
-  if (const status made = make_memory(s, *w, asked.comm); !ok(made)) {
+  agree(s, *w, asked.unit, asked.comm);
+  if (const status made = make_memory(team, *w, asked.comm); !ok(made)) {
     explain(s, std::string(asked.call) + ": " + std::string(name_of(made)));
-    return refuse(asked.comm, made == status::out_of_memory ? MPI_ERR_NO_MEM : MPI_ERR_OTHER);
+    return refuse(asked.comm, error_class(made));
   }
   void* nothing = nullptr;  // of all flavours this one needs least of Open MPI: it is there on one rank as well
   const int code = PMPI_Win_allocate(0, 1, asked.info, asked.comm, &nothing, win);
   if (code != MPI_SUCCESS) return code;
   w->handle = *win;
   const std::lock_guard guard(s.mutex);
-  w->number = ++s.windows_made;
+  s.windows_made = std::max(s.windows_made, w->number);
   s.windows[key_of(*win)] = std::move(w);
   return MPI_SUCCESS;
 }
@@ -172,29 +211,31 @@ using namespace rma::mpi;
 
 int MPI_Win_create(void* base, MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
   const request_of_window asked{"MPI_Win_create", size, disp_unit, info, comm, MPI_WIN_FLAVOR_CREATE};
-  if (is_taken_over(current(), asked)) return make(*current(), asked, base, win);
+  if (const auto team = team_for(current(), asked)) return make(*current(), *team, asked, base, win);
   return PMPI_Win_create(base, size, disp_unit, info, comm, win);
 }
 
 int MPI_Win_allocate(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win) {
   const request_of_window asked{"MPI_Win_allocate", size, disp_unit, info, comm, MPI_WIN_FLAVOR_ALLOCATE};
-  if (!is_taken_over(current(), asked)) return PMPI_Win_allocate(size, disp_unit, info, comm, baseptr, win);
-  const int code = make(*current(), asked, nullptr, win);
+  const auto team = team_for(current(), asked);
+  if (!team) return PMPI_Win_allocate(size, disp_unit, info, comm, baseptr, win);
+  const int code = make(*current(), *team, asked, nullptr, win);
   if (code == MPI_SUCCESS) *static_cast<void**>(baseptr) = find(*win)->base;
   return code;
 }
 
 int MPI_Win_allocate_shared(MPI_Aint size, int disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win) {
   const request_of_window asked{"MPI_Win_allocate_shared", size, disp_unit, info, comm, MPI_WIN_FLAVOR_SHARED};
-  if (!is_taken_over(current(), asked)) return PMPI_Win_allocate_shared(size, disp_unit, info, comm, baseptr, win);
-  const int code = make(*current(), asked, nullptr, win);
+  const auto team = team_for(current(), asked);
+  if (!team) return PMPI_Win_allocate_shared(size, disp_unit, info, comm, baseptr, win);
+  const int code = make(*current(), *team, asked, nullptr, win);
   if (code == MPI_SUCCESS) *static_cast<void**>(baseptr) = find(*win)->base;
   return code;
 }
 
 int MPI_Win_create_dynamic(MPI_Info info, MPI_Comm comm, MPI_Win* win) {
   const request_of_window asked{"MPI_Win_create_dynamic", 0, 1, info, comm, MPI_WIN_FLAVOR_DYNAMIC};
-  if (is_taken_over(current(), asked)) return make(*current(), asked, nullptr, win);
+  if (const auto team = team_for(current(), asked)) return make(*current(), *team, asked, nullptr, win);
   return PMPI_Win_create_dynamic(info, comm, win);
 }
 

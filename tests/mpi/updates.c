@@ -80,8 +80,8 @@ static void requests(MPI_Win win, int* part) {
   enum { count = 8 };
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
   int values[count], got[count], old = -1, one = 1, message = rank, heard = -1;
-  MPI_Request all[2 * count + 4];
-  MPI_Status status;
+  MPI_Request all[count + 2];
+  MPI_Status status, statuses[count + 2];
   MPI_Win_lock_all(0, win);
   for (int i = 0; i < count; ++i) {
     values[i] = 10 * rank + i;
@@ -89,7 +89,7 @@ static void requests(MPI_Win win, int* part) {
   }
   MPI_Irecv(&heard, 1, MPI_INT, left, 1, MPI_COMM_WORLD, &all[count]);
   MPI_Isend(&message, 1, MPI_INT, right, 1, MPI_COMM_WORLD, &all[count + 1]);
-  MPI_Waitall(count + 2, all, MPI_STATUSES_IGNORE);
+  MPI_Waitall(count + 2, all, statuses);
   check("message", heard, left);
   MPI_Win_flush(right, win);
   for (int i = 0; i < count; ++i) MPI_Rget(&got[i], 1, MPI_INT, right, i, 1, MPI_INT, win, &all[i]);
