@@ -22,13 +22,6 @@ constexpr std::size_t n = 64;  // inner points of each side
 constexpr unsigned steps = 200;
 constexpr double hot = 100.0;  // the upper border; the others are 0
 
-/// Ranks per dimension: as near to a square as their number allows.
-std::array<int, 2> grid_of(int ranks) {
-  int rows = static_cast<int>(std::sqrt(ranks));
-  while (ranks % rows != 0) --rows;
-  return {rows, ranks / rows};
-}
-
 std::size_t first_of(int place, int places) {
   return n * static_cast<std::size_t>(place) / static_cast<std::size_t>(places);
 }
@@ -40,13 +33,14 @@ enum Side : unsigned { above, below, before, behind };
 class Block {
  public:
   explicit Block(rma::Runtime& rt)
-      : grid_(grid_of(rt.size())),
-        row_(rt.rank() / grid_[1]),
-        column_(rt.rank() % grid_[1]),
+      : grid_(rma::Grid::extents_for(rt.size(), 2), {}),
+        rank_(rt.rank()),
+        row_(grid_.coordinates(rank_)[0]),
+        column_(grid_.coordinates(rank_)[1]),
         rows_(rows_of(row_)),
         columns_(columns_of(column_)),
-        stride_(n / static_cast<std::size_t>(grid_[1]) + 3),
-        points_(stride_ * (n / static_cast<std::size_t>(grid_[0]) + 3)),
+        stride_(n / static_cast<std::size_t>(grid_.extent(1)) + 3),
+        points_(stride_ * (n / static_cast<std::size_t>(grid_.extent(0)) + 3)),
         window_(rma::Window<double>::allocate(rt.world(), 2 * points_)) {
     if (row_ != 0) return;
     for (unsigned copy = 0; copy < 2; ++copy) std::fill_n(&window_[at(copy, 0, 0)], columns_ + 2, hot);
@@ -87,7 +81,7 @@ class Block {
   [[nodiscard]] double diagonal(unsigned copy) const {
     double sum = 0;
     for (std::size_t i = 1; i <= rows_; ++i) {
-      const std::size_t point = first_of(row_, grid_[0]) + i, first = first_of(column_, grid_[1]);
+      const std::size_t point = first_of(row_, grid_.extent(0)) + i, first = first_of(column_, grid_.extent(1));
       if (point > first && point - first <= columns_) sum += window_[at(copy, i, point - first)];
     }
     return sum;
@@ -97,26 +91,25 @@ class Block {
   [[nodiscard]] std::size_t at(unsigned copy, std::size_t row, std::size_t column) const {
     return copy * points_ + row * stride_ + column;
   }
-  [[nodiscard]] std::size_t rows_of(int row) const { return first_of(row + 1, grid_[0]) - first_of(row, grid_[0]); }
-  [[nodiscard]] std::size_t columns_of(int column) const {
-    return first_of(column + 1, grid_[1]) - first_of(column, grid_[1]);
+  [[nodiscard]] std::size_t rows_of(int row) const {
+    return first_of(row + 1, grid_.extent(0)) - first_of(row, grid_.extent(0));
   }
-  /// -1: there is none.
+  [[nodiscard]] std::size_t columns_of(int column) const {
+    return first_of(column + 1, grid_.extent(1)) - first_of(column, grid_.extent(1));
+  }
+  /// Or no_rank, to which a put does nothing.
   [[nodiscard]] int neighbor(Side side) const {
-    const int row = row_ + (side == below ? 1 : side == above ? -1 : 0);
-    const int column = column_ + (side == behind ? 1 : side == before ? -1 : 0);
-    return row < 0 || row >= grid_[0] || column < 0 || column >= grid_[1] ? -1 : row * grid_[1] + column;
+    return grid_.neighbor(rank_, side == above || side == below ? 0 : 1, side == below || side == behind ? 1 : -1);
   }
   /// A neighbor may be one step ahead, so that steps take turns with the signals as they do with the copies.
   static unsigned signal(unsigned copy, Side side) { return 4 * copy + side; }
   void send(unsigned copy, Side to, const rma::Layout& edge, std::size_t from, std::size_t there) {
     constexpr std::array<Side, 4> seen_from_there{below, above, behind, before};
-    if (neighbor(to) < 0) return;
     window_.put_signal(&window_[from], edge, neighbor(to), there, edge, signal(copy, seen_from_there[to]));
   }
 
-  std::array<int, 2> grid_;
-  int row_, column_;
+  rma::Grid grid_;
+  int rank_, row_, column_;
   std::size_t rows_, columns_;  // inner points
   std::size_t stride_;          // points from one row to the next
   std::size_t points_;          // from one copy to the other

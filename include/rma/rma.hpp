@@ -7,6 +7,7 @@
 
 #include "rma/address_map.hpp"
 #include "rma/aggregator.hpp"
+#include "rma/atomic_forms.hpp"
 #include "rma/collectives.hpp"
 #include "rma/config.hpp"
 #include "rma/epoch.hpp"
@@ -15,6 +16,7 @@
 #include "rma/layout.hpp"
 #include "rma/messages.hpp"
 #include "rma/operation.hpp"
+#include "rma/ranks.hpp"
 #include "rma/reductions.hpp"
 #include "rma/request.hpp"
 #include "rma/request_forms.hpp"

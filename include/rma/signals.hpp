@@ -7,11 +7,13 @@
 ///   win.wait_signal(0);                      // ... and the one to its right: the halo is there
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <source_location>
 #include <span>
+#include <utility>
 
 #include "rma/detail/window_ops.hpp"
 #include "rma/layout.hpp"
@@ -41,6 +43,21 @@ class Signals {
   }
   [[nodiscard]] status try_put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal) noexcept {
     return issue(detail::put_args(from.data(), from.size_bytes(), target, at), signal);
+  }
+  /// The same of one element, which is taken before the call returns. `{}` means no data.
+  template <class V>
+    requires(std::convertible_to<const V&, T> && !std::convertible_to<const V&, std::span<const T>>)
+  void put_signal(const V& value, int target, std::size_t at, unsigned signal, source where = source::current()) {
+    const status s = try_put_signal(value, target, at, signal);
+    require(detail::call::put_signal, s, target, at, 1, signal, where);
+  }
+  template <class V>
+    requires(std::convertible_to<const V&, T> && !std::convertible_to<const V&, std::span<const T>>)
+  [[nodiscard]] status try_put_signal(const V& value, int target, std::size_t at, unsigned signal) noexcept {
+    const T converted = static_cast<T>(value);
+    auto args = detail::put_args(&converted, sizeof(T), target, at);
+    args.signal = detail::signal_number(signal);
+    return detail::issue_and_wait(view(), std::move(args));
   }
   /// The same of what `from_layout` selects of `from`, to where `to_layout` says: one signal, when all of it is there.
   /// Errors     bad_size if the layouts have not equally many bytes; nothing is raised then

@@ -18,6 +18,8 @@
 ///            order. flush, unlock, complete and fence order everything before them before everything after
 /// Units      displacements count `displacement_unit` (default: elements; in dynamic windows bytes) from the start of
 ///            the target's part
+/// Target     a rank of the window's team. rma::no_rank (rma/ranks.hpp): nothing happens, whatever the epoch; a fetched
+///            value is T{}, and a try_ form leaves it as it was
 /// Errors     out_of_window, wrong_epoch, bad_rank, bad_size, bad_type, misaligned, bad_argument, unreachable,
 ///            window_freed, window_failed, wrong_thread; peer_failed and transfer_failed, by the operation or by the
 ///            call that completes it. The `try_` form returns them, the other throws rma::Error; that is all that they
@@ -43,6 +45,7 @@
 #include <utility>
 
 #include "rma/aggregate.hpp"
+#include "rma/atomic_forms.hpp"
 #include "rma/detail/copy.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "rma/epoch.hpp"
@@ -50,6 +53,7 @@
 #include "rma/hints.hpp"
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
+#include "rma/ranks.hpp"
 #include "rma/request.hpp"
 #include "rma/request_forms.hpp"
 #include "rma/run_time_types.hpp"
@@ -70,11 +74,13 @@ class Aggregator;
 template <class T>
 class Window : public window_facts,
                public Synchronisation<Window<T>>,
+               public AtomicForms<Window<T>, T>,
                public RequestForms<Window<T>, T>,
                public Signals<Window<T>, T>,
                public Words<Window<T>, T>,
                public RunTimeTypes<Window<T>> {
   friend class Synchronisation<Window<T>>;
+  friend class AtomicForms<Window<T>, T>;
   friend class RequestForms<Window<T>, T>;
   friend class Signals<Window<T>, T>;
   friend class Words<Window<T>, T>;

@@ -7,6 +7,7 @@
 #include "datatype/layout_node.hpp"
 #include "rma/detail/aggregate_ops.hpp"
 #include "rma/detail/window_ops.hpp"
+#include "rma/ranks.hpp"
 #include "rma/request.hpp"
 #include "window/attached_ranges.hpp"
 #include "xfer/complete.hpp"
@@ -277,6 +278,8 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
 /// The general way. `counted`: among the bytes of the epoch.
 [[gnu::noinline]] status issue_any(window_core& w, const operation_args& a, request_node** request, bool counted,
                                    bool aggregated = false) noexcept {
+  if (a.target == no_rank) [[unlikely]]
+    return usable(w);
   checked_operation o;
   o.aggregated = aggregated;
   const entry_scope in(w, a, o);

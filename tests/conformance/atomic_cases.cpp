@@ -407,6 +407,56 @@ void accumulate_with_layouts(context& ctx) {
   });
 }
 
+// Goal: fetch_add, swap, atomic_load and atomic_store are the updates that they name. Break: let swap use sum.
+void other_names(context& ctx) {
+  test_window<std::int64_t> win(ctx, 2);
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  const int to = ctx.right();
+  ctx.equal(win->fetch_add(5, to, win.at(to, 0)), std::int64_t{0}, "fetch_add returns what was there");
+  ctx.equal(win->swap(7, to, win.at(to, 0)), std::int64_t{5}, "swap returns what was there");
+  ctx.equal(win->atomic_load(to, win.at(to, 0)), std::int64_t{7}, "atomic_load");
+  win->atomic_store(9, to, win.at(to, 1));
+  win->flush(to);
+  std::int64_t old = 0;
+  ctx.expect(win->try_fetch_add(1, old, to, win.at(to, 1)), rma::status::done, "try_fetch_add");
+  ctx.equal(old, std::int64_t{9}, "try_fetch_add");
+  ctx.expect(win->try_swap(3, old, to, win.at(to, 1)), rma::status::done, "try_swap");
+  ctx.equal(old, std::int64_t{10}, "try_swap");
+  ctx.check(rma::ok(win->try_atomic_store(4, to, win.at(to, 1))), "try_atomic_store");
+  win->flush(to);
+  ctx.expect(win->try_atomic_load(old, to, win.at(to, 1)), rma::status::done, "try_atomic_load");
+  ctx.equal(old, std::int64_t{4}, "try_atomic_load");
+  win->unlock_all();
+  win.free();
+}
+
+// Goal: an operation whose target is no_rank does nothing, in an epoch and without one; requests of it are complete.
+// Break: let issue_any refuse it.
+void to_no_rank(context& ctx) {
+  test_window<std::int64_t> win(ctx, 4);
+  std::fill(win.local().begin(), win.local().end(), 11);
+  std::vector<std::int64_t> some(3, 5);
+  const std::span<const std::int64_t> from(some);
+  for (const bool in_epoch : {false, true}) {
+    if (in_epoch) ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+    win->put(1, rma::no_rank, 0);
+    win->put(from, rma::no_rank, 1'000'000);
+    win->accumulate(from, rma::no_rank, 0, rma::sum);
+    win->get(std::span(some), rma::no_rank, 0);
+    ctx.equal(some[0], std::int64_t{5}, "a buffer for what no rank has");
+    ctx.equal(win->get(rma::no_rank, 0), std::int64_t{0}, "a value of no rank");
+    ctx.equal(win->fetch_add(1, rma::no_rank, 0), std::int64_t{0}, "fetch_add of no rank");
+    ctx.equal(win->compare_and_swap(1, 2, rma::no_rank, 0), std::int64_t{0}, "compare_and_swap of no rank");
+    rma::Request put = win->rput(from, rma::no_rank, 0);
+    ctx.check(!put.pending(), "a request of no rank is complete");
+    if (in_epoch) win->unlock_all();
+  }
+  ctx.expect(win->try_put(1, rma::no_rank - 1, 0), rma::status::bad_rank, "another number");
+  ctx.world().barrier();
+  for (const std::int64_t value : win.local()) ctx.equal(value, std::int64_t{11}, "the window's memory");
+  win.free();
+}
+
 constexpr test_case atomic_table[] = {
     {"atomic.tickets", tickets, each_kind},
     {"atomic.compare_and_swap_counters", compare_and_swap_counters, each_kind},
@@ -419,6 +469,8 @@ constexpr test_case atomic_table[] = {
     {"atomic.order_of_one_origin", order_of_one_origin, each_kind},
     {"atomic.claims_by_requests", claims_by_requests, each_kind},
     {"atomic.accumulate_with_layouts", accumulate_with_layouts, each_kind},
+    {"atomic.other_names", other_names, each_kind},
+    {"atomic.to_no_rank", to_no_rank, each_kind},
 };
 
 }  // namespace

@@ -153,8 +153,8 @@ void bad_ranks(context& ctx) {
   test_window<std::uint64_t> win(ctx, hundred);
   std::uint64_t value = 0;
   std::vector<std::uint64_t> ten(10);
-  for (const int to :
-       {-1, -2, ctx.size(), ctx.size() + 1, std::numeric_limits<int>::max(), std::numeric_limits<int>::min()}) {
+  for (const int to : {-1, rma::no_rank - 1, ctx.size(), ctx.size() + 1, std::numeric_limits<int>::max(),
+                       std::numeric_limits<int>::min()}) {
     win->fence();
     const std::string text = " to rank " + std::to_string(to);
     ctx.expect(win->try_put(value, to, 0), status::bad_rank, "put" + text);

@@ -343,6 +343,24 @@ void unknown_signals(context& ctx) {
   win.free();
 }
 
+// Goal: put_signal of one value takes it before it returns, and brings it before the signal. Break: in try_put_signal
+// of a value, leave the signal out.
+void one_value(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 1);
+  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  for (std::uint64_t round = 1; round <= ctx.rounds(200); ++round) {
+    std::uint64_t value = round;
+    win->put_signal(value, ctx.right(), win.at(ctx.right(), 0), 1);
+    value = ~round;
+    win->wait_signal(1, 1, ctx.left());
+    ctx.equal(win.local()[0], round, "the value behind the signal");
+    win->put_signal({}, ctx.left(), 0, 2);
+    win->wait_signal(2, 1, ctx.right());
+  }
+  win->unlock_all();
+  win.free();
+}
+
 constexpr test_case signal_table[] = {
     {"signal.put_ring", put_ring, each_kind},
     {"signal.in_parts", in_parts, each_kind},
@@ -353,6 +371,7 @@ constexpr test_case signal_table[] = {
     {"signal.accumulate_then_signal", accumulate_then_signal, each_kind},
     {"signal.any_of_several", any_of_several, each_kind},
     {"signal.first_of_several", first_of_several, each_kind},
+    {"signal.one_value", one_value, each_kind},
     {"signal.to_self", to_self, each_kind},
     {"signal.in_other_epochs", in_other_epochs, each_kind},
     {"signal.unknown_signals", unknown_signals, each_kind},

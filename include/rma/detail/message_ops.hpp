@@ -13,6 +13,7 @@
 
 #include "rma/error.hpp"
 #include "rma/layout.hpp"
+#include "rma/ranks.hpp"
 
 #pragma GCC visibility push(default)
 
@@ -21,9 +22,6 @@ namespace rma {
 /// Of a receive: a message of any member, with any tag.
 inline constexpr int any_source = -1;
 inline constexpr int any_tag = -1;
-/// Nobody: a send to it and a receive from it are over at once, with no data. For what a rank at the edge has no
-/// neighbour.
-inline constexpr int no_rank = -2;
 
 enum class send_kind : std::uint8_t { standard, synchronous, buffered, ready };
 
