@@ -97,6 +97,7 @@ enum class counter : std::uint8_t {
   layout_requests,       ///< writes, reads and sends of lists that operations with layouts were made of
   layout_bytes,          ///< of descriptions of layouts in messages
   layouts_asked,         ///< descriptions that were asked for, since they were not in the cache any more
+  layout_plans,          ///< decisions how two layouts are cut into lists, which had not been made before
   target_wait_ns,        ///< time that calls waited for an operation's target, if they did not find its answer at once
   count_
 };

@@ -128,7 +128,7 @@ void bulk_streams::begin(bulk_stream& s) {
     tell(s, bulk_word::over, w == nullptr ? 1 : 0, s.result);
   }
   if (!alike || (!may && !s.sends)) return free(s);
-  s.cut.emplace(s.here, s.there, matching_limits{s.request.pieces_max, caps.transfer_bytes_max});
+  plan(s);
   if (s.sends) ctx_.bulk().join_sends(s.peer, s);
   if (!s.sends) ctx_.bulk().join_receives(s.peer, s);
   s.at = bulk_stream::stage::queued;

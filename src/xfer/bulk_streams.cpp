@@ -43,6 +43,7 @@ bulk_stream& bulk_streams::new_stream(int peer) {
   s.at = bulk_stream::stage::waits;
   s.result = status::done;
   s.granted = s.under_way = 0;
+  s.messages_cut = 0;
   s.arrived = 0;
   with(peer).all.push_back(s);
   ++active_;
@@ -54,6 +55,7 @@ void bulk_streams::free(bulk_stream& s) noexcept {
   p.all.erase(p.all.iterator_to(s));
   if (p.last_get == &s) p.last_get = nullptr;
   s.cut.reset();
+  s.plan.reset();
   s.here = s.there = Layout();
   s.at = bulk_stream::stage::over;
   s.operation = nullptr;
@@ -84,7 +86,9 @@ void bulk_streams::start(window_core& w, const checked_operation& o, operation_r
   s.request.window = w.id;
   s.request.offset = o.offset;
   s.request.ticket = (std::uint64_t{s.generation} << 32) | s.index;
-  s.cut.emplace(s.here, s.there, matching_limits{s.request.pieces_max, caps.transfer_bytes_max});
+  s.request.here = name(s, s.here);
+  s.request.there = name(s, s.there);
+  plan(s);
   ++op.pieces;
   if (put) {
     send_request(s, 0);
@@ -119,8 +123,6 @@ std::uint32_t bulk_streams::name(bulk_stream& s, const Layout& layout) {
 
 void bulk_streams::send_request(bulk_stream& s, std::uint32_t posted) {
   s.requested = true;
-  s.request.here = name(s, s.here);
-  s.request.there = name(s, s.there);
   s.request.posted = posted;
   ctx_.send_record(s.peer, message::bulk, s.request);
 }
@@ -152,9 +154,36 @@ void bulk_streams::after_last(bulk_turn& self) {
   s.owner->finish_if_over(s);
 }
 
+// How the data are cut is decided at the first transfer of two layouts, and kept with their numbers. What a peer calls
+// by a number need not be what it has been, so that the plan says what it is for.
+void bulk_streams::plan(bulk_stream& s) {
+  const matching_limits limits{s.request.pieces_max, ctx_.network_of(s.peer).caps().transfer_bytes_max};
+  peer_state& p = with(s.peer);
+  plan_cache& plans = s.at_origin ? p.plans_as_origin : p.plans_as_target;
+  const std::uint64_t key = std::uint64_t{s.request.here} << 32 | s.request.there;
+  if (const auto* const kept = plans.find(key); kept != nullptr && (*kept)->is_for(s.here, s.there, limits)) {
+    s.plan = *kept;
+    return;
+  }
+  ctx_.count(counter::layout_plans);
+  const bool is_kept = names_max_ != 0 && std::max(s.here.blocks(), s.there.blocks()) <= transfer_plan::blocks_max;
+  if (!is_kept) {
+    s.cut.emplace(s.here, s.there, limits);
+    return;
+  }
+  s.plan = std::make_shared<const transfer_plan>(s.here, s.there, limits);
+  plans.remove(key);
+  plans.add(key, s.plan);
+}
+
 void bulk_streams::cut_next(bulk_stream& s) {
   if (std::exchange(s.list_is_cut, true)) return;
   s.list.clear();
+  if (s.plan != nullptr) {
+    for (const transfer_plan::piece& each : s.plan->message(s.messages_cut++))
+      s.list.push_back({s.base + each.offset, each.bytes});
+    return;
+  }
   (void)s.cut->next([&s](std::ptrdiff_t at, std::size_t bytes) { s.list.push_back({s.base + at, bytes}); });
 }
 
@@ -163,7 +192,7 @@ bulk_turn::progress bulk_streams::post_receives(bulk_stream& s) {
   fabric::network& network = ctx_.network_of(s.peer);
   std::uint32_t posted = 0;
   bool room = true;
-  while (room && s.result == status::done && (s.list_is_cut || !s.cut->done())) {
+  while (room && s.result == status::done && (s.list_is_cut || !s.is_all_cut())) {
     cut_next(s);
     const status made = network.post_bulk_receive(s.peer, s.list, fabric::token_of(s));
     room = made != status::retry_queue_full;
@@ -190,7 +219,7 @@ bulk_turn::progress bulk_streams::post_receives(bulk_stream& s) {
 // To each receive of the peer's goes one send, whatever happens here.
 bulk_turn::progress bulk_streams::post_sends(bulk_stream& s) {
   fabric::network& network = ctx_.network_of(s.peer);
-  while (s.granted != 0 && (s.list_is_cut || !s.cut->done())) {
+  while (s.granted != 0 && (s.list_is_cut || !s.is_all_cut())) {
     cut_next(s);
     std::span<const fabric::local_slice> list(s.list);
     if (s.result != status::done) list = {};
@@ -209,7 +238,7 @@ bulk_turn::progress bulk_streams::post_sends(bulk_stream& s) {
     ++s.under_way;
     ctx_.count(counter::layout_requests);
   }
-  const bool over = (s.given_up && s.granted == 0) || (s.cut->done() && !s.list_is_cut);
+  const bool over = (s.given_up && s.granted == 0) || (s.is_all_cut() && !s.list_is_cut);
   return over ? progress::over : progress::waits;
 }
 

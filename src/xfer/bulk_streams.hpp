@@ -54,12 +54,17 @@ struct bulk_stream : fabric::completion, bulk_turn {
   bulk_request request;
   Layout here, there;
   std::byte* base = nullptr;
-  std::optional<matching> cut;
-  std::uint32_t granted = 0;  ///< receives of the peer's that nothing has been sent to
+  std::shared_ptr<const transfer_plan> plan;  ///< of how the data are cut, if it is kept
+  std::size_t messages_cut = 0;               ///< of the plan's
+  std::optional<matching> cut;                ///< else
+  std::uint32_t granted = 0;                  ///< receives of the peer's that nothing has been sent to
   std::uint32_t under_way = 0;
   std::uint64_t arrived = 0;              ///< bytes
   std::vector<fabric::local_slice> list;  ///< of the next message
   bool list_is_cut = false;               ///< and it has found no room
+  [[nodiscard]] bool is_all_cut() const noexcept {
+    return plan != nullptr ? messages_cut == plan->messages() : cut->done();
+  }
 };
 
 class bulk_streams {
@@ -79,6 +84,10 @@ class bulk_streams {
       bulk_stream,
       boost::intrusive::member_hook<bulk_stream, boost::intrusive::list_member_hook<>, &bulk_stream::listed>>;
 
+  /// By the numbers of both layouts.
+  using plan_cache = recent_entries<std::uint64_t, std::shared_ptr<const transfer_plan>>;
+  static constexpr std::size_t plans_max = 16;  ///< kept for a peer; each has 32 KiB at most
+
   struct description {
     std::uint32_t number = 0;
     std::vector<std::byte> bytes;
@@ -90,7 +99,8 @@ class bulk_streams {
     all_list all;
     bulk_stream* last_get = nullptr;  ///< the peer's last one, for which `more` may come
     layout_names known;               ///< what layouts are called towards the peer
-    description coming;               ///< of which some is there
+    plan_cache plans_as_origin{plans_max}, plans_as_target{plans_max};
+    description coming;  ///< of which some is there
   };
 
   peer_state& with(int peer);
@@ -110,6 +120,7 @@ class bulk_streams {
   progress post_receives(bulk_stream& s);
   progress post_sends(bulk_stream& s);
   void cut_next(bulk_stream& s);
+  void plan(bulk_stream& s);
   void finish_if_over(bulk_stream& s);
   void end_peer(int peer);
   void watch() noexcept { ctx_.on_duty(this, active_ != 0); }

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
+#include <vector>
 
 #include "datatype/cursor.hpp"
 
@@ -68,6 +70,39 @@ class matching {
 
   cursor here_, there_;
   matching_limits limits_;
+};
+
+/// The decision on two layouts, kept: the pieces of this side, message by message.
+class transfer_plan {
+ public:
+  static constexpr std::size_t blocks_max = 2048;  ///< of a layout; plans of longer ones are not worth their memory
+
+  struct piece {
+    std::ptrdiff_t offset;
+    std::size_t bytes;
+  };
+
+  transfer_plan(const Layout& here, const Layout& there, matching_limits limits)
+      : here_(here), there_(there), limits_(limits) {
+    for (matching cut(here, there, limits); !cut.done(); ends_.push_back(pieces_.size()))
+      cut.next([this](std::ptrdiff_t offset, std::size_t bytes) { pieces_.push_back({offset, bytes}); });
+  }
+
+  /// Whether it is the decision on these. Layouts that were copied from the plan's are compared at no cost.
+  [[nodiscard]] bool is_for(const Layout& here, const Layout& there, matching_limits limits) const noexcept {
+    return limits.pieces == limits_.pieces && limits.bytes == limits_.bytes && here == here_ && there == there_;
+  }
+  [[nodiscard]] std::size_t messages() const noexcept { return ends_.size(); }
+  [[nodiscard]] std::span<const piece> message(std::size_t i) const noexcept {
+    const std::size_t first = i == 0 ? 0 : ends_[i - 1];
+    return std::span(pieces_).subspan(first, ends_[i] - first);
+  }
+
+ private:
+  Layout here_, there_;
+  matching_limits limits_;
+  std::vector<piece> pieces_;
+  std::vector<std::size_t> ends_;  ///< of each message, among the pieces
 };
 
 /// How many messages the decision makes of them.

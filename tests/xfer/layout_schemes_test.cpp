@@ -159,18 +159,18 @@ namespace {
 
 /// What a rank's counters have grown by.
 struct counted {
-  std::uint64_t requests = 0, layout_bytes = 0, handled = 0, asked = 0;
+  std::uint64_t requests = 0, layout_bytes = 0, handled = 0, asked = 0, plans = 0;
 };
 
 counted counts_of(rma::Runtime& rt) {
   return {counter_of(rt, "layout_requests"), counter_of(rt, "layout_bytes"), counter_of(rt, "operations_handler"),
-          counter_of(rt, "layouts_asked")};
+          counter_of(rt, "layouts_asked"), counter_of(rt, "layout_plans")};
 }
 
 counted since(rma::Runtime& rt, const counted& before) {
   const counted now = counts_of(rt);
   return {now.requests - before.requests, now.layout_bytes - before.layout_bytes, now.handled - before.handled,
-          now.asked - before.asked};
+          now.asked - before.asked, now.plans - before.plans};
 }
 
 /// Simulated ranks on nodes of their own.
@@ -239,6 +239,45 @@ TEST_CASE("a layout is described once", "[xfer][sgrs]") {
     CHECK(took[2].layout_bytes <= 16);
     CHECK(took[1].layout_bytes + took[3].layout_bytes == 0);
   }
+}
+
+// Break: let `plan` not look among those that are kept, or key them by one of the two layouts.
+TEST_CASE("how two layouts are cut is decided once", "[xfer][sgrs]") {
+  const auto rows_of = [](std::size_t count, std::ptrdiff_t stride) {
+    return rma::Layout::vector<int>(count, 8, stride);
+  };
+  for (const bool put : {true, false}) {
+    CAPTURE(put);
+    const std::vector<counted> took = two_transfers("sgrs", put, rows_of(120, 64), rows_of(120, 32));
+    CHECK(took[0].plans == 1);
+    CHECK(took[1].plans == 1);
+    CHECK(took[2].plans + took[3].plans == 0);
+    CHECK(took[2].requests == 3);
+    CHECK(took[3].requests == 3);
+    const std::vector<counted> long_ones = two_transfers("sgrs", put, rows_of(3000, 64), rows_of(3000, 32));
+    CHECK(long_ones[2].plans == 1);  // too long to be kept
+  }
+  const std::vector<counted> both = [&] {
+    std::vector<counted> took(2);
+    with_ranks(2, {{"RMA_LAYOUT", "sgrs"}}, [&](rma::Runtime& rt) {
+      auto win = rma::Window<int>::allocate(rt.world(), 1 << 14);
+      std::vector<int> mine(1 << 14, rt.rank() + 1);
+      for (int turn = 0; turn < 3; ++turn) {  // the same layouts in other pairs, and as target and origin
+        const counted before = counts_of(rt);
+        win.fence();
+        win.put(mine.data(), rows_of(70, 64), 1 - rt.rank(), 0, rows_of(70, 32));
+        win.get(mine.data() + 32, rows_of(70, 64), 1 - rt.rank(), 8, rows_of(70, 64));
+        win.fence();
+        took[static_cast<std::size_t>(rt.rank())] = since(rt, before);
+        for (std::size_t i = 0; i < 70 * 8; ++i) {
+          if (win.local()[i / 8 * 32 + i % 8] != 2 - rt.rank()) throw std::runtime_error("wrong data");
+        }
+      }
+      win.free();
+    });
+    return took;
+  }();
+  CHECK(both[0].plans + both[1].plans == 0);
 }
 
 // Puts and gets of both ranks, of different lengths, all under way at once.
