@@ -17,8 +17,8 @@ enum class accumulate_mode : std::uint8_t {
   automatic,  ///< RMA_ACCUMULATE; if that is auto: striped where all ranks share memory, handler elsewhere and
               ///< with lock two_sided (RMA_LOCK=two-sided)
   element,    ///< every element by one locked instruction: best for scattered single updates
-  striped,    ///< a lock for each 8 KiB of the window, 256 at most; bulk runs SIMD under it. As `element` until the
-              ///< first bulk update of a target
+  striped,    ///< a lock for each 8 KiB of the window (accumulate_granularity); bulk runs SIMD under it. As `element`
+              ///< until the first bulk update of a target
   handler,    ///< all at the target, by its progress
   direct,     ///< by the network device, elements of up to 8 bytes: 64-bit sums and swaps by one operation, others by
               ///< a loop of them
@@ -114,6 +114,12 @@ struct Hints {
   /// See accumulate_mode. One asked for here that the window cannot have is an error; RMA_ACCUMULATE is followed
   /// where it can be.
   accumulate_mode accumulate = accumulate_mode::automatic;
+  /// Bytes of the window that one lock of mode `striped` guards, rounded up to a power of two; 0: 8 KiB. Fine ones let
+  /// ranks update neighbouring ranges at once, coarse ones make long updates cheaper. Less than 64: no stripes but each
+  /// element by itself, which is mode `element` where the mode is automatic. A rank's part has 4096 locks at most (256
+  /// if this is 0); beyond so many, ranges share them. The other modes have no locks of ranges, and do not look at it.
+  /// MPI's info key `mpi_accumulate_granularity`. Source: dissertation, chapter 7.
+  std::size_t accumulate_granularity = 0;
   /// See layout_scheme (RMA_LAYOUT for all windows).
   layout_scheme layout = layout_scheme::automatic;
   /// See schedule_order. Each rank may say something else: it is about its own operations.

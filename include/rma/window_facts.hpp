@@ -28,6 +28,10 @@ class window_facts {
   [[nodiscard]] std::string_view name() const noexcept { return detail::name_of_window(*view_); }
   /// Who makes atomic operations atomic here. Never `automatic`.
   [[nodiscard]] accumulate_mode atomicity() const noexcept { return view_->mode; }
+  /// Bytes that one lock of mode `striped` guards; 0 in the other modes, which have no locks of ranges.
+  [[nodiscard]] std::size_t accumulate_granularity() const noexcept {
+    return view_->mode == accumulate_mode::striped ? std::size_t{1} << view_->stripe_shift : 0;
+  }
   /// What carries out locks of this target. `automatic` only for a rank that is not in the team, or a freed window.
   [[nodiscard]] lock_protocol locking(int target) const noexcept { return detail::locking(*view_, target); }
   /// Requests for locks of this window by this rank, migrations, time. Threads: as for lock().

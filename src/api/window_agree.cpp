@@ -42,6 +42,7 @@ wishes wishes_of(const team_core& team, const window_plan& plan, const Hints& hi
           unit_of(plan, hints),
           hints.signals,
           static_cast<std::uint64_t>(hints.accumulate),
+          hints.accumulate_granularity,
           std::uint64_t{hints.lock_threshold} << 32 | digits(hints.lock, hints.scheme, hints.home, policy),
           static_cast<std::uint64_t>(wished_fence(team.rt->config, hints))};
 }
@@ -61,6 +62,11 @@ std::string difference(const team_core& team, const window_plan& plan, const Hin
     case alike::accumulate:
       return fmt::format("the ranks wish different accumulate modes, this one '{}' (Hints::accumulate)",
                          name_of(hints.accumulate));
+    case alike::granularity:
+      return fmt::format(
+          "the ranks wish different granularities of atomics, this one {} bytes "
+          "(Hints::accumulate_granularity)",
+          hints.accumulate_granularity);
     case alike::lock:
       return fmt::format(
           "the ranks wish different locks, this one '{}' (Hints::lock, scheme, home, policy, "

@@ -14,7 +14,7 @@
 namespace rma::detail {
 
 /// What each rank says of the window that it wants, and all must say alike.
-enum class alike : std::uint8_t { kind, unit, signals, accumulate, lock, fence, count_ };
+enum class alike : std::uint8_t { kind, unit, signals, accumulate, granularity, lock, fence, count_ };
 
 /// What all ranks need to know of each other before anything is allocated.
 struct agreement {

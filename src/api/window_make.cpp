@@ -33,6 +33,9 @@ namespace {
 
 constexpr std::uint64_t magic_base = 0x726d612d77696e00ULL;
 constexpr std::size_t stripes_max = 256;
+constexpr std::size_t hinted_stripes_max = 4096;  ///< 256 KiB of locks
+constexpr std::size_t stripe_bytes_min = 64;      ///< finer than that is each element by itself
+constexpr std::size_t stripe_bytes_most = std::size_t{1} << 62;
 /// Library memory that others copy to begins in the middle of a page: users' large buffers begin at the start of one,
 /// and copies between equal offsets in pages make loads wait for stores (docs/decisions/0007-copies.md). What only
 /// adapters move begins at the start: a packet of 4 KiB is one page then, not parts of two.
@@ -46,15 +49,27 @@ std::uint64_t mix(std::uint64_t a, std::uint64_t b) noexcept {
   return x ^ (x >> 27);
 }
 
+/// log2 of the bytes that one stripe guards.
+unsigned stripe_shift_of(const Hints& hints) noexcept {
+  if (hints.accumulate_granularity == 0) return stripe_shift_unless_hinted;
+  const std::size_t wished = std::clamp(hints.accumulate_granularity, stripe_bytes_min, stripe_bytes_most);
+  return static_cast<unsigned>(std::countr_zero(std::bit_ceil(wished)));
+}
+
+std::uint32_t stripes_for(const Hints& hints, std::size_t bytes) noexcept {
+  const std::size_t most = hints.accumulate_granularity == 0 ? stripes_max : hinted_stripes_max;
+  const std::size_t whole = std::max<std::size_t>(bytes, 1) - 1;
+  return static_cast<std::uint32_t>(std::bit_ceil(std::min((whole >> stripe_shift_of(hints)) + 1, most)));
+}
+
 /// The data begin `colour` bytes behind a multiple of `grain`.
-block_layout lay_out(std::size_t mapped, std::size_t signals, std::size_t bytes, std::size_t grain,
+block_layout lay_out(std::size_t mapped, const Hints& hints, std::size_t bytes, std::size_t grain,
                      std::size_t colour) noexcept {
   const auto line = [](std::size_t n) { return (n + 63) / 64 * 64; };
   block_layout l;
-  l.stripes = static_cast<std::uint32_t>(
-      std::bit_ceil(std::clamp<std::size_t>((bytes + stripe_bytes - 1) >> stripe_shift, 1, stripes_max)));
+  l.stripes = stripes_for(hints, bytes);
   l.signals_at = line(sizeof(window_block));
-  l.posts_at = line(l.signals_at + signals * sizeof(word64));
+  l.posts_at = line(l.signals_at + hints.signals * sizeof(word64));
   l.completions_at = line(l.posts_at + mapped * sizeof(word32));
   l.records_at = line(l.completions_at + mapped * sizeof(word32));
   l.waiters_at = line(l.records_at + mapped);
@@ -113,6 +128,7 @@ void attach_targets(window_core& w, const window_plan& plan) {
   w.mapped = may_inline(w) ? static_cast<std::uint32_t>(count) : 0;
   w.targets = w.views.data();
   w.stripe_mask = w.layout.stripes - 1;
+  w.stripe_shift = static_cast<std::uint8_t>(stripe_shift_of(w.hints));
   w.my_lock_tag = lock_tag(static_cast<std::uint32_t>(w.ctx->rank()));
   w.my_stripe_tag = 1 + static_cast<std::uint32_t>(w.ctx->rank());
   w.updating = &w.my_block().updating;
@@ -156,6 +172,11 @@ bool adapter_reaches(const window_core& w, accumulate_mode mode) noexcept {
          reinterpret_cast<std::uintptr_t>(w.local_base) % 8 == 0 && w.local_bytes % 8 == 0;
 }
 
+/// Whether the hint asks for less than a stripe can be.
+bool wants_elements(const Hints& hints) noexcept {
+  return hints.accumulate_granularity != 0 && hints.accumulate_granularity < stripe_bytes_min;
+}
+
 /// Whether single elements may go without their stripes until somebody updates in bulk.
 bool may_be_biased(const window_core& w) noexcept {
   return w.ctx->config().on(knob::stripe_bias) && w.board->fenced_by_others() && !w.crowded &&
@@ -187,8 +208,9 @@ status choose_mode(window_core& w, const window_plan& plan) {
   if (by_memory && !w.all_mapped && w.hints.accumulate != accumulate_mode::automatic) return status::not_supported;
   if (!is_by_adapter(w.mode)) {
     w.mode = !w.all_mapped || (w.defers && wished == accumulate_mode::automatic) ? accumulate_mode::handler
-             : wished == accumulate_mode::automatic                              ? accumulate_mode::striped
-                                                                                 : wished;
+             : wished == accumulate_mode::automatic
+                 ? (wants_elements(w.hints) ? accumulate_mode::element : accumulate_mode::striped)
+                 : wished;
   }
   const bool by_processor = w.mode == accumulate_mode::element || w.mode == accumulate_mode::striped;
   const bool biased = w.mode == accumulate_mode::striped && (all & every_one_biased) != 0;
@@ -347,8 +369,7 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
   runtime_core& rt = *team.rt;
   const bool library_memory = plan.kind == call::allocate || plan.kind == call::allocate_shared;
   const bool copied_to = library_memory && (team.one_node || all.mapped_max > 1);
-  w.layout =
-      lay_out(all.mapped_max, w.hints.signals, all.bytes_max, library_memory ? 4096 : 64, copied_to ? colour_bytes : 0);
+  w.layout = lay_out(all.mapped_max, w.hints, all.bytes_max, library_memory ? 4096 : 64, copied_to ? colour_bytes : 0);
   w.block_bytes = w.layout.data_at + (library_memory ? w.local_bytes : 0);
   w.part_bytes_max = all.bytes_max;
   const std::uint64_t room = w.layout.data_at + (library_memory ? all.bytes_max : 0);

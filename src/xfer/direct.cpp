@@ -67,13 +67,13 @@ status apply_striped(window_core& w, target_view& t, std::byte* base, std::uint6
                      std::uint64_t bytes, operation op, element type) noexcept {
   const std::uint64_t e = rma::bytes_of(type);
   while (bytes > 0) {
-    const std::uint64_t first = offset >> stripe_shift;
-    const std::uint64_t wanted = std::min(((offset + bytes - 1) >> stripe_shift) + 1, first + stripes_at_once);
+    const std::uint64_t first = offset >> w.stripe_shift;
+    const std::uint64_t wanted = std::min(((offset + bytes - 1) >> w.stripe_shift) + 1, first + stripes_at_once);
     if (const status s = lock_stripe(w, stripe_at(w, t, first)); s != status::done) return s;
     std::uint64_t behind = first + 1;  // the last one held
     while (behind < wanted && try_lock_stripe(w, stripe_at(w, t, behind))) ++behind;
     // whole elements whose first byte lies in these stripes
-    const std::uint64_t room = (behind << stripe_shift) - offset;
+    const std::uint64_t room = (behind << w.stripe_shift) - offset;
     const std::uint64_t part = std::min(bytes, (room + e - 1) / e * e);
     std::byte* const at = place_of(base, offset);
     const void* const source = from == nullptr ? at : from;
@@ -113,7 +113,7 @@ status swap_direct(window_core& w, target_view& t, std::byte* base, const checke
     swap_locked(at, *o.args, o.bytes);
     return status::done;
   }
-  stripe_lock& stripe = t.stripes[(o.offset >> stripe_shift) & w.stripe_mask];
+  stripe_lock& stripe = t.stripes[(o.offset >> w.stripe_shift) & w.stripe_mask];
   if (const status s = lock_stripe(w, stripe); s != status::done) return s;
   if (o.bytes > 8 || owns_stripe(w, t, 1)) {
     swap_owned(at, o.args->compare, o.args->origin, o.args->result, o.bytes);

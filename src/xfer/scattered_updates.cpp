@@ -42,7 +42,7 @@ class update_batch {
 
   /// `bytes` at `offset` of the target's part are updated with those at `source` of the origin's buffer.
   void add(std::uint64_t offset, std::ptrdiff_t source, std::size_t bytes) noexcept {
-    const bool crosses = ((offset ^ (offset + bytes - 1)) >> stripe_shift) != 0;
+    const bool crosses = ((offset ^ (offset + bytes - 1)) >> w_.stripe_shift) != 0;
     if (bytes != block_bytes_ || crosses || count_ == batch_blocks_max) [[unlikely]] {
       apply();
       if (crosses || bytes > batch_block_bytes_max) {
@@ -119,7 +119,7 @@ class update_batch {
     }
   }
   [[nodiscard]] std::uint64_t stripe_of(const block_update& b) const noexcept {
-    return (b.offset >> stripe_shift) & w_.stripe_mask;
+    return (b.offset >> w_.stripe_shift) & w_.stripe_mask;
   }
   void sort_by_stripe(std::array<std::uint8_t, batch_blocks_max>& order) const noexcept {
     std::array<std::uint8_t, batch_blocks_max> bucket;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Atomicity under contention, in every accumulate mode: exact totals, no torn elements, order of one origin kept.
 #include <algorithm>
+#include <bit>
 #include <complex>
 #include <cstdint>
 #include <numeric>
@@ -190,6 +191,38 @@ void race_of_single_and_bulk(context& ctx) {
       ctx.equal(total, wanted, "total in mode " + std::to_string(static_cast<int>(win->atomicity())));
     }
   });
+}
+
+// Goal: Hints::accumulate_granularity says what a stripe's lock guards; totals are exact at every granularity.
+// Method: all ranks add to overlapping ranges, to a column and to single words. Break: let apply_striped, update_batch
+// or the inlined update take the stripes of another granularity.
+void granularity(context& ctx) {
+  constexpr std::size_t words = 4096;
+  const std::vector<std::uint64_t> ones(words, 1);
+  for (const std::size_t wished : {0, 1, 64, 100, 4096, 1 << 24}) {
+    rma::Hints hints;
+    hints.accumulate_granularity = wished;
+    test_window<std::uint64_t> win(ctx, words, hints);
+    const std::size_t guarded = wished == 0 ? 8192 : std::bit_ceil(std::max<std::size_t>(wished, 64));
+    const bool striped = win->atomicity() == rma::accumulate_mode::striped;
+    ctx.equal(win->accumulate_granularity(), striped ? guarded : 0, "granularity");
+    std::uint64_t added = 0;
+    {
+      const auto hold = win->lock_all();
+      for (std::size_t i = 0; i < ctx.rounds(20); ++i) {
+        const std::size_t first = (i * 37 + static_cast<std::size_t>(ctx.rank()) * 3) % 1000, length = 8 + i % 3000;
+        win->accumulate(std::span(ones).first(length), 0, win.at(0, first), rma::sum);
+        win->accumulate(ones.data(), rma::Layout::contiguous<std::uint64_t>(300), 0, win.at(0, first % 90),
+                        rma::Layout::vector<std::uint64_t>(300, 1, 13), rma::sum);
+        win->accumulate(std::uint64_t{1}, 0, win.at(0, first), rma::sum);
+        added += length + 301;
+      }
+    }
+    const std::uint64_t wanted = ctx.world().allreduce(added, rma::sum);
+    const auto all = win.local();
+    if (ctx.rank() == 0) ctx.equal(std::accumulate(all.begin(), all.end(), std::uint64_t{0}), wanted, "total");
+    win.free();
+  }
 }
 
 // Goal: the first bulk update of a target loses none of the single updates that are under way.
@@ -462,6 +495,7 @@ constexpr test_case atomic_table[] = {
     {"atomic.compare_and_swap_counters", compare_and_swap_counters, each_kind},
     {"atomic.compare_and_swap_values", compare_and_swap_values, each_kind},
     {"atomic.race_of_single_and_bulk", race_of_single_and_bulk, each_kind},
+    {"atomic.granularity", granularity, each_kind},
     {"atomic.scattered_in_order", scattered_in_order, each_kind},
     {"atomic.first_bulk_beside_singles", first_bulk_beside_singles, each_kind},
     {"atomic.overlapping_get_accumulates", overlapping_get_accumulates, each_kind},

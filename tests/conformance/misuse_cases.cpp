@@ -461,6 +461,7 @@ void different_windows(context& ctx) {
           with({.name = "odd", .signals = 1}, {.name = "odd", .signals = 65536}));
   refused({"accumulate", odd ? "element" : "handler"},
           with({.accumulate = rma::accumulate_mode::handler}, {.accumulate = rma::accumulate_mode::element}));
+  refused({"granularities", odd ? "64 bytes" : "0 bytes"}, with({}, {.accumulate_granularity = 64}));
   refused({"lock", odd ? "cpu" : "two-sided"},
           with({.lock = rma::lock_protocol::two_sided}, {.lock = rma::lock_protocol::cpu}));
   refused({"units", odd ? "8 bytes" : "1 bytes"}, with({.displacement_unit = 1}, {}));

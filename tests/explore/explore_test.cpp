@@ -178,7 +178,8 @@ TEST_CASE("updates under a stripe's lock are exact, and those who wait for it ar
 
 // Each begins in a stripe of its own and meets the other in the third: it may find it free, held, or free again.
 TEST_CASE("bulk updates of several stripes are exact where they overlap", "[explore][atomics]") {
-  constexpr std::uint64_t per_stripe = rma::detail::stripe_bytes / sizeof(std::uint64_t);
+  constexpr std::uint64_t per_stripe =
+      (std::uint64_t{1} << rma::detail::stripe_shift_unless_hinted) / sizeof(std::uint64_t);
   constexpr std::uint64_t words = 4 * per_stripe;
   const std::vector<std::uint64_t> ones(words, 1);
   all_hold(explore({.ranks = 2, .preemptions = preemptions(), .settings = {{"RMA_ACCUMULATE", "striped"}}},

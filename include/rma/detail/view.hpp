@@ -118,6 +118,9 @@ struct alignas(64) target_view {
   target_view* used_next = nullptr;  ///< see window_view::used_first
 };
 
+/// log2 of the bytes that one stripe guards, unless Hints::accumulate_granularity says something else.
+inline constexpr unsigned stripe_shift_unless_hinted = 13;
+
 /// The part of a window that the inlined calls see. Fixed at creation, but for limits and epoch state.
 struct window_view {
   target_view* targets = nullptr;  ///< mapped targets first, first+1, ... first+mapped-1
@@ -128,7 +131,8 @@ struct window_view {
   std::uint32_t stripe_mask = 0;
   word32* updating = nullptr;  ///< 1 while this rank updates an element without its stripe
   accumulate_mode mode = accumulate_mode::handler;
-  std::uint8_t may_lock = 0;     ///< no epoch other than lock() is open, and inline_sync
+  std::uint8_t stripe_shift = stripe_shift_unless_hinted;  ///< log2 of the bytes that one stripe guards
+  std::uint8_t may_lock = 0;                               ///< no epoch other than lock() is open, and inline_sync
   std::uint8_t inline_sync = 0;  ///< locks and flushes may be inlined: they are in memory, and nothing is traced
   std::uint8_t far_open = 0;     ///< this lock_all epoch has used a target that is not in targets
   std::uint8_t unchecked = 0;    ///< the last lock_all was called with no_check: no target's lock is taken
@@ -137,10 +141,6 @@ struct window_view {
   std::uint32_t locks_open = 0;       ///< targets locked by lock()
   target_view* used_first = nullptr;  ///< those that this lock_all epoch has locked, linked by used_next
 };
-
-/// log2 of the bytes that one stripe guards.
-inline constexpr unsigned stripe_shift = 13;
-inline constexpr std::uint64_t stripe_bytes = std::uint64_t{1} << stripe_shift;
 
 /// Public calls by number, for messages.
 enum class call : std::uint8_t {

@@ -246,7 +246,7 @@ template <class T, class Locked, class Owned>
     }
   }
   prefetch_for_write(place);  // its line comes while the stripe's does
-  stripe_lock& stripe = t->stripes[((at * sizeof(T)) >> stripe_shift) & window.stripe_mask];
+  stripe_lock& stripe = t->stripes[((at * sizeof(T)) >> window.stripe_shift) & window.stripe_mask];
   if (!try_lock_stripe(window, stripe)) [[unlikely]]
     return false;
   owned(place);
