@@ -13,8 +13,9 @@
 ///
 /// Operations of up to 2 KiB on memory that is not mapped wait for the others to their target, and go there in one
 /// message when the handle ends, is waited for, or a message is full. Larger ones and those on mapped memory go at
-/// once, as without a handle. Every call that completes operations, and the end of their epoch, sends what waits, too.
-/// Source: dissertation, 9.2 (aggregate handles).
+/// once, as without a handle. Where the network's adapter does atomic operations (accumulate_mode::direct), those to
+/// one target are posted together: one doorbell for a chain of them. Every call that completes operations, and the end
+/// of their epoch, sends what waits, too. Source: dissertation, 9.2 (aggregate handles).
 #pragma once
 
 #include <cstddef>
@@ -117,6 +118,33 @@ class [[nodiscard]] Aggregate {
   {
     return detail::issue_aggregated(
         view(), detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at));
+  }
+
+  /// `old`, which must stay till wait() or the call that completes the operations, is what was there.
+  void fetch_and_op(const T& value, T& old, int target, std::size_t at, operation op, source where = source::current())
+    requires accumulable<T>
+  {
+    const status s = try_fetch_and_op(value, old, target, at, op);
+    detail::require(view(), detail::call::fetch_and_op, s, target, at, 1, where);
+  }
+  [[nodiscard]] status try_fetch_and_op(const T& value, T& old, int target, std::size_t at, operation op) noexcept
+    requires accumulable<T>
+  {
+    return detail::issue_aggregated(view(), detail::fetch_args(element_of<T>, op, &value, &old, target, at));
+  }
+  void compare_and_swap(const T& expected, const T& desired, T& old, int target, std::size_t at,
+                        source where = source::current())
+    requires accumulable<T>
+  {
+    const status s = try_compare_and_swap(expected, desired, old, target, at);
+    detail::require(view(), detail::call::compare_and_swap, s, target, at, 1, where);
+  }
+  [[nodiscard]] status try_compare_and_swap(const T& expected, const T& desired, T& old, int target,
+                                            std::size_t at) noexcept
+    requires accumulable<T>
+  {
+    static_assert(std::is_integral_v<T>, "compare_and_swap needs an integer window");
+    return detail::issue_aggregated(view(), detail::swap_args(element_of<T>, &expected, &desired, &old, target, at));
   }
 
   /// What waits is sent now.

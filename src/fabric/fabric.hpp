@@ -173,6 +173,11 @@ class network {
                            std::uint64_t& old, std::uint64_t token) noexcept = 0;
   virtual status compare_swap(int peer, const region_key& region, std::uint64_t address, std::uint64_t expected,
                               std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept = 0;
+  /// Until `end_chain`, or another `begin_chain`, atomics to this peer may be kept here and given to the adapter
+  /// together: by one doorbell, and with one completion for all. They keep their order. `poll` gives the adapter what
+  /// there is room for.
+  virtual void begin_chain(int /*peer*/) noexcept {}
+  virtual void end_chain() noexcept {}
 
   /// A control message: header and payload are copied. `retry_queue_full` if there is no room now.
   virtual status send(int peer, std::uint16_t kind, std::span<const std::byte> header,

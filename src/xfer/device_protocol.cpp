@@ -4,7 +4,8 @@
 /// All ranks go this way, the target itself and its neighbours, too: an adapter's atomics are not atomic to a
 /// processor's.
 ///
-///   sum of 64-bit integers, and atomic reads   fetch_add, posted and counted; results go straight to the caller
+///   sum of 64-bit integers, and atomic reads   fetch_add, posted and counted; results go straight to the caller;
+///                                              those of several words in chains, with one doorbell for each
 ///   compare_and_swap of 64 bits                compare_swap
 ///   everything else                            a loop: read the word, compute here, compare_swap until it hits
 #include <algorithm>
@@ -21,12 +22,17 @@
 namespace rma::detail {
 namespace {
 
+/// Whether each word of it is one fetch_add.
+bool is_added(const operation_args& a) noexcept {
+  return (a.type == element::u64 || a.type == element::i64) && (a.op == operation::sum || a.op == operation::no_op);
+}
+
 /// Whether all of it is posted at once, and may be held for room: the rest are loops, which wait for each word.
 bool is_posted(const checked_operation& o) noexcept {
   const operation_args& a = *o.args;
   if (!o.contiguous || a.signal >= 0) return false;
   if (a.kind == call::compare_and_swap) return o.bytes == word_bytes;
-  return (a.type == element::u64 || a.type == element::i64) && (a.op == operation::sum || a.op == operation::no_op);
+  return is_added(a);
 }
 
 status resume_device(window_core& w, const checked_operation& o) noexcept;
@@ -41,6 +47,7 @@ class device_run {
         peer_(o.peer),
         state_(*o.state),
         holds_(is_posted(o)),
+        chains_(o.bytes > word_bytes && is_added(*o.args) && !w.schedule.issuing),
         guard_(w.ctx->lock(), std::defer_lock),
         network_(*w.ctx->wide()) {}
 
@@ -62,6 +69,7 @@ class device_run {
   }
   [[nodiscard]] std::uint64_t posted_bytes() const noexcept { return posted_bytes_; }
   status end_resumed(status result) noexcept {
+    end_chain();
     operation_->posted = posted_bytes_;
     if (full_) return status::retry_queue_full;
     w_.team->rt->ops->end_piece(*operation_, result);
@@ -71,8 +79,7 @@ class device_run {
   /// `count` bytes at `offset` of the window. `from` may be null for no_op, `old` if nobody wants it.
   status range(std::uint64_t offset, const std::byte* from, std::byte* old, std::uint64_t count) noexcept {
     const operation_args& a = *o_.args;
-    const bool whole = (a.type == element::u64 || a.type == element::i64);
-    if (whole && (a.op == operation::sum || a.op == operation::no_op)) {
+    if (is_added(a)) {
       status s = status::done;
       if (a.op == operation::no_op) from = nullptr;
       for (std::uint64_t i = 0; i < count && s == status::done && !full_; i += word_bytes) {
@@ -102,6 +109,7 @@ class device_run {
   status end(status result, bool now, request_node** request) noexcept {
     if (operation_ == nullptr) return result;
     if (!guard_.owns_lock()) guard_.lock();
+    end_chain();
     if (full_) {
       hold_for_room(w_, o_, *operation_, posted_bytes_, resume_device);
       const bool is_long_value = o_.args->by_value && o_.bytes > copied_bytes_max;
@@ -118,6 +126,7 @@ class device_run {
     if (full_) return status::done;
     if (!resumed_ && !guard_.owns_lock()) guard_.lock();
     begin();
+    if (chains_ && !std::exchange(is_chained_, true)) network_.begin_chain(peer_);
     const auto attempt = [=, this]() noexcept {
       const status posted = call(*operation_);
       if (posted == status::posted) ++operation_->pieces;
@@ -129,6 +138,9 @@ class device_run {
     if (full_) return status::done;
     posted_bytes_ += word_bytes;
     return s == status::posted ? status::done : s;
+  }
+  void end_chain() noexcept {
+    if (std::exchange(is_chained_, false)) network_.end_chain();
   }
   void begin() noexcept {
     if (operation_ != nullptr) return;
@@ -203,7 +215,9 @@ class device_run {
   const checked_operation& o_;
   int peer_;
   target_state& state_;
-  const bool holds_;      ///< what finds no room is held
+  const bool holds_;   ///< what finds no room is held
+  const bool chains_;  ///< it is several words, posted without a wait between them, and not in a chain of others
+  bool is_chained_ = false;
   bool full_ = false;     ///< there is no room
   bool resumed_ = false;  ///< its user holds the lock
   std::uint64_t posted_bytes_ = 0;

@@ -35,6 +35,33 @@ bool may_aggregate(const window_core& w, const checked_operation& o) noexcept {
   return o.contiguous || o.target->blocks() <= batched_pieces_max;
 }
 
+/// Whether it is posted to the adapter together with others.
+bool may_chain(const window_core& w, const checked_operation& o) noexcept {
+  return o.aggregated && o.atomic() && o.contiguous && o.bytes <= batched_bytes_max &&
+         w.mode == accumulate_mode::direct;
+}
+
+/// Atomics to one target that are issued while it lives are given to the adapter in chains.
+class chain_scope {
+ public:
+  chain_scope(window_core& w, int target) noexcept : ctx_(*w.ctx), chains_(w.mode == accumulate_mode::direct) {
+    if (!chains_) return;
+    const std::lock_guard guard(ctx_.lock());
+    ctx_.wide()->begin_chain(w.world_rank(target));
+  }
+  ~chain_scope() {
+    if (!chains_) return;
+    const std::lock_guard guard(ctx_.lock());
+    ctx_.wide()->end_chain();
+  }
+  chain_scope(const chain_scope&) = delete;
+  chain_scope& operator=(const chain_scope&) = delete;
+
+ private:
+  context& ctx_;
+  const bool chains_;
+};
+
 std::uint32_t message_bytes_of(const checked_operation& o) noexcept {
   return batched_bytes(o.args->kind, o.bytes, o.contiguous ? 0 : o.target->blocks());
 }
@@ -113,7 +140,10 @@ void issue_of(window_core& w, int target, bool all, const rider* end) noexcept {
   take_all(w, state, small, large, [](const operation_record& op) { return op.batched; });
   state.scheduled.operations = 0;
   const bool was_issuing = std::exchange(w.schedule.issuing, true);
-  issue_ordered(w, state, large);
+  if (!large.empty()) {
+    const chain_scope chain(w, target);
+    issue_ordered(w, state, large);
+  }
   if (all) {
     state.scheduled.message_bytes = 0;
     send_batches(w, target, state, small, end);
@@ -128,6 +158,10 @@ const char* why_held(const window_core& w, const checked_operation& o, const cha
   if (may_aggregate(w, o)) {
     how = "aggregated";
     return o.aggregated ? "Window::aggregate" : w.schedule.why_aggregated;
+  }
+  if (may_chain(w, o)) {
+    how = "chained";
+    return "Window::aggregate";
   }
   how = name_of(w.schedule.order).data();
   return w.schedule.order == schedule_order::in_order ? nullptr : w.schedule.why_ordered;

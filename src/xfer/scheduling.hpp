@@ -32,7 +32,7 @@ struct scheduling {
   const char* why_ordered = "RMA_SCHEDULE";
   const char* why_aggregated = "RMA_AGGREGATE";
   bool handles = false;  ///< there has been an aggregate handle
-  bool issuing = false;  ///< those that were held: they are not held again
+  bool issuing = false;  ///< those that were held: they are not held again, and their atomics are in a chain
   [[nodiscard]] bool on() const noexcept {
     return order != schedule_order::in_order || aggregate_bytes != 0 || handles;
   }

@@ -4,9 +4,28 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/assert.hpp"
+
 namespace rma::sim {
 
 using slices = std::span<const fabric::local_slice>;
+
+namespace {
+
+constexpr std::size_t chain_max = 8;  // as long as those of the verbs fabric
+
+/// Whether a caller has looked at what the network takes in one request. Several pieces there are paired with as many
+/// here, each a request of its own.
+[[maybe_unused]] bool keeps_to_limits(slices here, std::span<const fabric::remote_slice> there, std::size_t list_max,
+                                      const fabric::capabilities& caps) noexcept {
+  std::size_t bytes = 0;
+  for (const fabric::remote_slice& each : there) bytes += each.bytes;
+  const bool paired = there.size() > 1;
+  return bytes <= caps.transfer_bytes_max && there.size() <= caps.remote_slices_max &&
+         here.size() <= (paired ? there.size() : list_max);
+}
+
+}  // namespace
 
 sim_fabric::sim_fabric(wire& shared, int rank) : wire_(shared), rank_(rank) { wire_.join(rank, *this); }
 
@@ -49,9 +68,11 @@ wire::order sim_fabric::begin(wire::kind what, int peer, std::uint64_t token,
 
 status sim_fabric::write(int peer, slices from, const fabric::region_key& region,
                          std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept {
+  if (!post_kept()) return status::retry_queue_full;
   wire::order o = begin(wire::kind::write, peer, token, region);
   o.local = from;
   o.remote = to;
+  RMA_ASSERT(keeps_to_limits(from, to, caps().gather_max, caps()));
   return wire_.post(o);
 }
 
@@ -59,6 +80,7 @@ status sim_fabric::write_word(int peer, const fabric::region_key& region, std::u
                               std::uint64_t value) noexcept {
   if (!caps().words) return status::not_supported;
   const fabric::remote_slice there{address, sizeof value};
+  if (!post_kept()) return status::retry_queue_full;
   wire::order o = begin(wire::kind::write, peer, 0, region);
   o.payload = std::as_bytes(std::span(&value, 1));
   o.remote = {&there, 1};
@@ -70,6 +92,7 @@ status sim_fabric::write_word(int peer, const fabric::region_key& region, std::u
 status sim_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
                                         fabric::remote_slice to, std::uint32_t immediate,
                                         std::uint64_t token) noexcept {
+  if (!post_kept()) return status::retry_queue_full;
   wire::order o = begin(wire::kind::write, peer, token, region);
   o.local = from;
   o.remote = {&to, 1};
@@ -79,36 +102,76 @@ status sim_fabric::write_with_immediate(int peer, slices from, const fabric::reg
 
 status sim_fabric::read(int peer, slices to, const fabric::region_key& region,
                         std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept {
+  if (!post_kept()) return status::retry_queue_full;
   wire::order o = begin(wire::kind::read, peer, token, region);
   o.local = to;
   o.remote = from;
+  RMA_ASSERT(keeps_to_limits(to, from, caps().scatter_max, caps()));
   return wire_.post(o);
 }
 
 status sim_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
                              std::uint64_t& old, std::uint64_t token) noexcept {
-  const fabric::remote_slice word{address, sizeof old};
-  wire::order o = begin(wire::kind::fetch_add, peer, token, region);
-  o.remote = {&word, 1};
-  o.operand = operand;
-  o.old = &old;
-  return wire_.post(o);
+  return atomic({wire::kind::fetch_add, peer, region, address, operand, 0, &old, token});
 }
 
 status sim_fabric::compare_swap(int peer, const fabric::region_key& region, std::uint64_t address,
                                 std::uint64_t expected, std::uint64_t desired, std::uint64_t& old,
                                 std::uint64_t token) noexcept {
-  const fabric::remote_slice word{address, sizeof old};
-  wire::order o = begin(wire::kind::compare_swap, peer, token, region);
+  return atomic({wire::kind::compare_swap, peer, region, address, desired, expected, &old, token});
+}
+
+status sim_fabric::atomic(const kept_atomic& a) noexcept {
+  const bool chained = a.peer == chain_peer_;
+  if ((!chained || kept_.size() == chain_max) && !post_kept()) return status::retry_queue_full;
+  if (chained) {
+    kept_.push_back(a);
+    return status::posted;
+  }
+  const status s = post_atomic(a);
+  if (s == status::posted) ++atomic_doorbells_;
+  return s;
+}
+
+status sim_fabric::post_atomic(const kept_atomic& a) noexcept {
+  const fabric::remote_slice word{a.address, sizeof *a.old};
+  wire::order o = begin(a.what, a.peer, a.token, a.region);
   o.remote = {&word, 1};
-  o.operand = desired;
-  o.expected = expected;
-  o.old = &old;
-  return wire_.post(o);
+  o.operand = a.operand;
+  o.expected = a.expected;
+  o.old = a.old;
+  const status s = wire_.post(o);
+  if (s == status::posted) ++atomics_;
+  return s;
+}
+
+bool sim_fabric::post_kept() noexcept {
+  if (kept_.empty()) return true;
+  std::size_t posted = 0;
+  while (posted < kept_.size() && post_atomic(kept_[posted]) == status::posted) ++posted;
+  if (posted != 0) ++atomic_doorbells_;
+  kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(posted));
+  return kept_.empty();
+}
+
+void sim_fabric::begin_chain(int peer) noexcept {
+  end_chain();
+  chain_peer_ = peer;
+}
+
+void sim_fabric::end_chain() noexcept {
+  chain_peer_ = -1;
+  (void)post_kept();
+}
+
+void sim_fabric::counts(const std::function<void(std::string_view, std::uint64_t)>& add) const {
+  add("sim_atomics", atomics_);
+  add("sim_atomic_doorbells", atomic_doorbells_);
 }
 
 status sim_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte> header,
                         std::span<const std::byte> payload) noexcept {
+  if (!post_kept()) return status::retry_queue_full;
   wire::order o = begin(wire::kind::message, peer, 0, {});
   o.message_kind = kind;
   o.header = header;
@@ -117,6 +180,7 @@ status sim_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte>
 }
 
 status sim_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcept {
+  if (caps().bulk_pieces_max == 0) return status::not_supported;
   if (from.size() > caps().bulk_pieces_max) return status::bad_argument;
   wire::order o = begin(wire::kind::bulk, peer, token, {});
   o.local = from;
@@ -124,12 +188,14 @@ status sim_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcep
 }
 
 status sim_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) noexcept {
+  if (caps().bulk_pieces_max == 0) return status::not_supported;
   if (to.size() > caps().bulk_pieces_max) return status::bad_argument;
   return wire_.post_receive(rank_, peer, to, token);
 }
 
 unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   detail::explore_point(this);
+  (void)post_kept();
   if (const std::size_t deaths = wire_.job().deaths().size(); deaths != deaths_seen_) {
     deaths_seen_ = deaths;
     wire_.end_bulk_of_dead(rank_);

@@ -46,19 +46,26 @@ class sim_fabric final : public fabric::network {
   status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
   status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
 
+  void begin_chain(int peer) noexcept override;
+  void end_chain() noexcept override;
+  void counts(const std::function<void(std::string_view, std::uint64_t)>& add) const override;
+
   void forget(int peer) noexcept override;
 
   bool pending() noexcept override {
     detail::explore_point(this, false);
+    (void)post_kept();
     return !arrivals_.empty();
   }
   bool quiet() noexcept override {
     detail::explore_point(this, false);
-    return under_way_ == 0;
+    return under_way_ == 0 && kept_.empty();
   }
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
 
   // ---- of the wire ------------------------------------------------------------------------------------------
+  /// Nothing of this peer's reaches this rank's memory any more.
+  [[nodiscard]] bool has_forgotten(int peer) const noexcept;
   [[nodiscard]] bool has_registered(std::uint64_t key, std::uint64_t address, std::uint64_t bytes) const noexcept;
   [[nodiscard]] std::uint32_t under_way() const noexcept { return under_way_; }
   [[nodiscard]] std::uint32_t messages_waiting() const noexcept { return messages_waiting_; }
@@ -86,8 +93,19 @@ class sim_fabric final : public fabric::network {
     std::uint64_t address;
     std::uint64_t bytes;
   };
+  struct kept_atomic {
+    wire::kind what;
+    int peer;
+    fabric::region_key region;
+    std::uint64_t address, operand, expected;
+    std::uint64_t* old;
+    std::uint64_t token;
+  };
   void put(arrival&& a);
-  [[nodiscard]] bool has_forgotten(int peer) const noexcept;
+  status atomic(const kept_atomic& a) noexcept;
+  status post_atomic(const kept_atomic& a) noexcept;
+  /// Posts what a chain has kept; false if some of it found no room.
+  bool post_kept() noexcept;
   [[nodiscard]] wire::order begin(wire::kind what, int peer, std::uint64_t token,
                                   const fabric::region_key& region) const noexcept;
 
@@ -101,6 +119,9 @@ class sim_fabric final : public fabric::network {
   std::uint64_t next_key_ = 1;
   std::map<std::uint64_t, range> regions_;
   fifo<arrival> arrivals_;
+  int chain_peer_ = -1;            ///< atomics to it are kept until the chain ends
+  std::vector<kept_atomic> kept_;  ///< in order
+  std::uint64_t atomics_ = 0, atomic_doorbells_ = 0;
   std::vector<int> forgotten_;  ///< peers whose deaths are known: nothing of theirs is handed on
 };
 

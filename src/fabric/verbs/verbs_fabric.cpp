@@ -197,6 +197,9 @@ void verbs_fabric::counts(const std::function<void(std::string_view, std::uint64
   add("verbs_word_writes", word_writes_);
   add("verbs_reads", of(IBV_WR_RDMA_READ));
   add("verbs_atomics", of(IBV_WR_ATOMIC_CMP_AND_SWP) + of(IBV_WR_ATOMIC_FETCH_AND_ADD));
+  std::uint64_t entries = 0;
+  for (const std::uint64_t each : posted_) entries += each;
+  add("verbs_doorbells", entries - of(IBV_WR_SEND) - listed_ + lists_);
   add("verbs_sends", of(IBV_WR_SEND_WITH_IMM));
   add("verbs_completions", completions_taken_);
   add("verbs_bulk_sends", of(IBV_WR_SEND));

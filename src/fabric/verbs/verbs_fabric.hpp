@@ -60,6 +60,8 @@ class verbs_fabric final : public fabric::network, private registrar {
                    std::uint64_t& old, std::uint64_t token) noexcept override;
   status compare_swap(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t expected,
                       std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept override;
+  void begin_chain(int peer) noexcept override;
+  void end_chain() noexcept override;
   status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
               std::span<const std::byte> payload) noexcept override;
   status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
@@ -90,11 +92,13 @@ class verbs_fabric final : public fabric::network, private registrar {
     work then;
     bool must_signal = false;
   };
-  /// Writes and reads to one connection that has had no room for them (verbs_queued.cpp).
+  /// Writes and reads to one connection that has had no room for them, and atomics of a chain (verbs_queued.cpp).
   struct queued_transfers {
     static constexpr std::size_t count_max = 8;
     connection* to = nullptr;  ///< null: there has been room for all
     std::uint32_t count = 0;
+    int chain_peer = -1;    ///< atomics to it are queued until the chain ends
+    bool had_room = false;  ///< there was room for all when the chain began
     std::array<order, count_max> all;
     std::array<std::array<std::byte, inline_bytes_max>, count_max> data;  ///< of those that go inline
   };
@@ -167,6 +171,8 @@ class verbs_fabric final : public fabric::network, private registrar {
   [[nodiscard]] std::uint32_t chain_of(const connection& c) const noexcept;
   [[nodiscard]] bool queues(const connection& c, slices local, const order& o) const noexcept;
   status queue(connection& c, const fabric::local_slice& local, const order& o) noexcept;
+  [[nodiscard]] bool chains(const connection& c) const noexcept;
+  status add_to_chain(connection& c, const order& o) noexcept;
   bool post_queued() noexcept;
   void go_on_with_queued() noexcept;
   void end_queued(const connection& c, status result, fabric::sink& to) noexcept;
@@ -245,6 +251,8 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::array<std::uint64_t, 8> posted_{};  ///< entries, by operation
   std::uint64_t tail_writes_ = 0;          ///< of these, empty ones
   std::uint64_t word_writes_ = 0;          ///< of these, write_word
+  std::uint64_t lists_ = 0;                ///< calls that posted several entries
+  std::uint64_t listed_ = 0;               ///< the entries of these
   std::uint64_t completions_taken_ = 0;    ///< each speaks for one entry or several
   bool armed_ = false;
   bool complained_ = false;

@@ -102,6 +102,8 @@ bool verbs_fabric::post_list(connection& c, std::span<order> all) noexcept {
     c.at(c.head++) = o.then;
     ++posted_[static_cast<std::size_t>(o.request.opcode) % posted_.size()];
   }
+  ++lists_;
+  listed_ += count;
   under_way_ += count;
   c.unsignalled = signalled ? 0 : c.unsignalled + count;
   if (!signalled && !std::exchange(c.listed, true)) tails_.push_back(&c);
@@ -393,7 +395,9 @@ status verbs_fabric::atomic(int peer, const fabric::region_key& region, std::uin
   if (!caps_.atomics) return status::not_supported;
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s;
-  if (is_blocked(*c)) return status::retry_queue_full;
+  const bool chained = chains(*c);
+  if (!chained && is_blocked(*c)) return status::retry_queue_full;
+  if (chained && queued_.count == chain_of(*c) && !post_queued()) return status::retry_queue_full;
   o.then.buffer = words_->take();
   if (o.then.buffer < 0) return status::retry_queue_full;
   o.then.word = true;
@@ -404,7 +408,7 @@ status verbs_fabric::atomic(int peer, const fabric::region_key& region, std::uin
   o.request.wr.atomic.remote_addr = address;
   o.request.wr.atomic.rkey = static_cast<std::uint32_t>(region.key);
   o.must_signal = true;
-  return post(*c, o);
+  return chained ? add_to_chain(*c, o) : post(*c, o);
 }
 
 status verbs_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,

@@ -9,7 +9,8 @@
 ///        +-----------------------------(no room)-------------------------------------->+
 ///
 /// Queued is only what comes while the device has half a queue to do. To one connection at a time; what else is posted
-/// to it waits for them. `poll` and whoever posts see whether they fit.
+/// to it waits for them. `poll` and whoever posts see whether they fit. Atomics of a chain (begin_chain) are queued in
+/// the same place, whatever the device has to do: all of them have been called for before anybody waits.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -49,6 +50,37 @@ status verbs_fabric::queue(connection& c, const fabric::local_slice& local, cons
   queued_.to = &c;
   if (++queued_.count == chain_of(c)) (void)post_queued();
   return status::posted;
+}
+
+// Atomics of a chain are queued from the first one on: nobody waits for them before the chain ends. Behind what another
+// connection has queued they are posted one by one.
+bool verbs_fabric::chains(const connection& c) const noexcept {
+  return c.peer == queued_.chain_peer && (queued_.count == 0 || queued_.to == &c);
+}
+
+// There is room for it.
+status verbs_fabric::add_to_chain(connection& c, const order& o) noexcept {
+  order& next = queued_.all[queued_.count];
+  next.request = o.request;
+  next.pieces[0] = o.pieces[0];
+  next.then = o.then;
+  next.must_signal = true;
+  queued_.to = &c;
+  if (++queued_.count == chain_of(c)) (void)post_queued();
+  return status::posted;
+}
+
+void verbs_fabric::begin_chain(int peer) noexcept {
+  end_chain();
+  queued_.chain_peer = peer;
+  queued_.had_room = queued_.to == nullptr;
+}
+
+// What finds no room now is posted by `poll`.
+void verbs_fabric::end_chain() noexcept {
+  if (std::exchange(queued_.chain_peer, -1) < 0 || queued_.to == nullptr) return;
+  if (queued_.count != 0) (void)post_queued();
+  if (queued_.count == 0 && queued_.had_room) queued_.to = nullptr;
 }
 
 // False if they have to wait.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: reads and short writes that find the send queue full are queued, and go in chains: none is lost or out of its
-// turn, whatever happens to the connection.
-// Method: two ranks in one thread; what has been posted is counted by the device's work requests and completions.
+// Goal: reads and short writes that find the send queue full are queued, and go in chains, as atomics do that are
+// called for together: none is lost or out of its turn, whatever happens to the connection. Method: two ranks in one
+// thread; what has been posted is counted by the device's work requests and completions.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -160,6 +160,32 @@ TEST_CASE("what comes after queued reads does not overtake them", "[verbs]") {
   REQUIRE(r.job.post([&] { return r.job[0].net->send(1, 21, {}, {}); }) == status::done);
   CHECK(r.count("verbs_reads") == r.next);
   r.all_over_and_right();
+}
+
+// Break: let `atomic` post what is of a chain; or let `post_list` count each entry.
+TEST_CASE("atomics of a chain reach the adapter by one doorbell, and one completion tells of them", "[verbs]") {
+  if (no_device()) return;
+  reader r;
+  REQUIRE(r.job.until([&] { return r.job[0].net->quiet(); }));
+  const auto add = [&](std::size_t i) {
+    return r.job[0].net->fetch_add(1, r.key, r.key.address + 8 * i, 1, r.mine[i], i + 1);
+  };
+  const std::uint64_t doorbells = r.count("verbs_doorbells"), completions = r.count("verbs_completions");
+  r.job[0].net->begin_chain(1);
+  for (std::size_t i = 0; i < r.chain - 1; ++i) REQUIRE(add(i) == status::posted);
+  CHECK(r.count("verbs_doorbells") == doorbells);
+  r.job[0].net->end_chain();
+  CHECK(r.count("verbs_doorbells") == doorbells + 1);
+  r.next = r.chain - 1;
+  REQUIRE(r.job.until([&] { return r.job[0].over.size() == r.next; }));
+  CHECK(r.count("verbs_completions") == completions + 1);
+  for (std::size_t i = 0; i < r.next; ++i) {
+    CHECK(r.mine[i] == 1000 + i);
+    CHECK(r.window[i] == 1001 + i);
+  }
+  REQUIRE(r.read(0, r.key) == status::posted);  // nothing is left of the chain
+  CHECK(r.count("verbs_doorbells") == doorbells + 2);
+  REQUIRE(r.job.until([&] { return r.job[0].net->quiet(); }));
 }
 
 // Break: let end_queued not end them.
