@@ -130,3 +130,36 @@ TEST_CASE("contract: operations to the dead end", "[contract]") {
     }
   }
 }
+
+// Goal: of what a rank had under way when it died nothing is written any more once its death is known here.
+// Method: writes, long ones and short, of which some have arrived; the memory is filled anew when the death is told.
+// Break: let `forget` leave the connection as it is.
+TEST_CASE("contract: nothing of the dead is written", "[contract]") {
+  for (const bool gone_first : {false, true}) {
+    with_fabric(2, [&](fabric_job& all) {
+      CAPTURE(gone_first);
+      if (all.caps().copies_by_cpu) {
+        all.cannot = "its writes are copies, over when they return";
+        return;
+      }
+      const std::size_t words = fitting(all, 1 << 17);
+      std::vector<std::uint64_t> memory(words), from = numbers(words, 3);
+      const region_key key = region_of(all[0], memory);
+      exchange(all, 0, 1);
+      for (std::uint64_t i = 1; i <= 16; ++i) {
+        const std::size_t some = i % 4 == 0 ? 1 : words;
+        const auto here = words_at(from.data(), some);
+        const auto there = words_in(key, 0, some);
+        (void)all[1].fabric.write(0, {&here, 1}, key, {&there, 1}, i);
+      }
+      for (int i = 0; i < 3; ++i) (void)all[0].fabric.poll(all[0], 1);
+      if (gone_first) all.leave(1);
+      all.announce_death(1);
+      (void)all[0].fabric.poll(all[0], 1000);
+      std::ranges::fill(memory, 99);
+      CHECK(!all.until([&] { return std::ranges::count(memory, 99) != static_cast<std::ptrdiff_t>(words); },
+                       silent_naps));
+      if (!gone_first) all.leave(1);
+    });
+  }
+}

@@ -15,6 +15,14 @@ namespace {
 constexpr time_ps us = 1'000'000;
 constexpr std::size_t message_bytes = 4096;
 
+/// What transfers with layouts are cut by. Draws of its own, which move no others.
+void draw_limits(weather& w, dice d) {
+  w.caps.scatter_max = d.one_of<std::size_t>({1, 2, 30});
+  w.caps.outstanding_reads_max = d.one_of<std::uint32_t>({1, 4, 16});
+  w.caps.handler_pieces_bytes_max = d.one_of<std::size_t>({0, 512, ~std::size_t{0}});
+  if (d.one_in(5)) w.caps.bulk_pieces_max = 0;
+}
+
 }  // namespace
 
 breach breach_named(std::string_view name) {
@@ -92,6 +100,7 @@ weather storm(std::uint64_t seed) {
   const auto polls = other.one_of(
       {fabric::polled_end::none, fabric::polled_end::write, fabric::polled_end::read, fabric::polled_end::both});
   w.caps.polls = w.caps.in_order_placement ? polls : fabric::polled_end::none;
+  draw_limits(w, dice(seed ^ 0x11417));
   return w;
 }
 

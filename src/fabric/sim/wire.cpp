@@ -260,7 +260,8 @@ void wire::copy_in(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept
 
 bool wire::lies_in_region(const flight& f) const noexcept {
   const sim_fabric* const owner = fabrics_[static_cast<std::size_t>(f.target)];
-  return owner != nullptr && std::all_of(f.remote.begin(), f.remote.end(), [&](const fabric::remote_slice& s) {
+  return owner != nullptr && !owner->has_forgotten(f.origin) &&
+         std::all_of(f.remote.begin(), f.remote.end(), [&](const fabric::remote_slice& s) {
            return owner->has_registered(f.region.key, s.address, s.bytes);
          });
 }

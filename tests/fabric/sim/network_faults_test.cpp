@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: links that are down and jitter delay packets and lose none.
+// Goal: links that are down and jitter delay packets and lose none; bad conditions are drawn from a seed.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "fabric/sim/recorder.hpp"
+#include "fabric/sim/weather.hpp"
 
 namespace rma::sim {
 namespace {
@@ -76,6 +78,31 @@ TEST_CASE("jitter keeps the order of different puts of one pair", "[sim][faults]
   world.run();
   CHECK(world.arrived.size() == 100);
   CHECK(std::is_sorted(world.arrived.begin(), world.arrived.end()));
+}
+
+// Break: leave a limit as calm() has it.
+TEST_CASE("a storm draws what transfers with layouts are cut by, from its seed alone", "[sim][network]") {
+  std::set<std::size_t> gathers, scatters, slices, bulk, reads, handlers;
+  std::set<bool> one_sided;
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    const fabric::capabilities c = storm(seed).caps, again = storm(seed).caps;
+    gathers.insert(c.gather_max);
+    scatters.insert(c.scatter_max);
+    slices.insert(c.remote_slices_max);
+    bulk.insert(c.bulk_pieces_max);
+    reads.insert(c.outstanding_reads_max);
+    handlers.insert(c.handler_pieces_bytes_max);
+    one_sided.insert(c.one_sided);
+    CHECK(c.scatter_max == again.scatter_max);
+    CHECK(c.bulk_pieces_max == again.bulk_pieces_max);
+  }
+  CHECK(gathers == std::set<std::size_t>{1, 2, 30});
+  CHECK(scatters == std::set<std::size_t>{1, 2, 30});
+  CHECK(slices == std::set<std::size_t>{1, 4});
+  CHECK(bulk == std::set<std::size_t>{0, 1, 3, 50});
+  CHECK(reads == std::set<std::size_t>{1, 4, 16});
+  CHECK(handlers.size() == 3);
+  CHECK(one_sided.size() == 2);
 }
 
 }  // namespace rma::sim
