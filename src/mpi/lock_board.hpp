@@ -25,12 +25,13 @@ class lock_board {
   status lock(int target, std::uint32_t number) noexcept {
     mutex_.lock();
     const std::uint64_t mine = static_cast<std::uint64_t>(rank_) + 1;
+    waiting between;
     for (std::uint64_t found = 1; found != 0;) {
       if (const status s = words_.try_compare_and_swap(0, mine, found, target, number % words); !ok(s)) {
         mutex_.unlock();
         return s;
       }
-      if (found != 0) poll_mpi();
+      if (found != 0) between.pause();
     }
     return status::done;
   }

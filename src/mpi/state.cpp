@@ -49,7 +49,13 @@ void poll_mpi() noexcept {
   int flag = 0;
   if (state* const s = current(); s != nullptr)
     PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, s->comm, &flag, MPI_STATUS_IGNORE);
-  sched_yield();
+}
+
+void waiting::pause() noexcept {
+  constexpr unsigned before_mpi = 16;
+  constexpr unsigned before_yield = 1024;
+  if (++rounds_ % before_mpi == 0) poll_mpi();
+  if (rounds_ >= before_yield) sched_yield();
 }
 
 int error_class(status s) noexcept {

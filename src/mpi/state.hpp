@@ -115,13 +115,20 @@ inline int report(window& w, const char* call, status s, int target = -1) {
 /// one.
 void poll_mpi() noexcept;
 
-/// Waits until `done()` says something else than not_yet; MPI makes progress meanwhile.
+/// What a wait does after each look: now and then it lets MPI make progress, and after some 100 us the processor go.
+class waiting {
+ public:
+  void pause() noexcept;
+
+ private:
+  unsigned rounds_ = 0;
+};
+
+/// Waits until `test()` says something else than not_yet; MPI makes progress meanwhile.
 template <class Test>
 status wait_with_mpi(Test&& test) noexcept {
-  for (unsigned round = 1;; ++round) {
-    const status s = test();
-    if (s != status::not_yet) return s;
-    if (round % 16 == 0) poll_mpi();
+  for (waiting w;; w.pause()) {
+    if (const status s = test(); s != status::not_yet) return s;
   }
 }
 inline status wait_with_mpi(Request& request) noexcept {
