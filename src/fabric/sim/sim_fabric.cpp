@@ -18,11 +18,10 @@ constexpr std::size_t chain_max = 8;  // as long as those of the verbs fabric
 /// here, each a request of its own.
 [[maybe_unused]] bool keeps_to_limits(slices here, std::span<const fabric::remote_slice> there, std::size_t list_max,
                                       const fabric::capabilities& caps) noexcept {
-  std::size_t bytes = 0;
-  for (const fabric::remote_slice& each : there) bytes += each.bytes;
   const bool paired = there.size() > 1;
-  return bytes <= caps.transfer_bytes_max && there.size() <= caps.remote_slices_max &&
-         here.size() <= (paired ? there.size() : list_max);
+  const bool is_short = std::ranges::all_of(
+      there, [&](const fabric::remote_slice& each) { return each.bytes <= caps.transfer_bytes_max; });
+  return is_short && there.size() <= caps.remote_slices_max && here.size() <= (paired ? there.size() : list_max);
 }
 
 }  // namespace

@@ -266,6 +266,12 @@ bool wire::lies_in_region(const flight& f) const noexcept {
          });
 }
 
+/// Whether the origin is there, and has not been told that the target is dead.
+bool wire::takes_answer(const flight& f) const noexcept {
+  const sim_fabric* const origin = fabrics_[static_cast<std::size_t>(f.origin)];
+  return origin != nullptr && job_.alive(f.origin) && !origin->has_forgotten(f.target);
+}
+
 // ---- what the model tells --------------------------------------------------------------------------------------
 
 void wire::on_departure(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept {
@@ -287,8 +293,8 @@ void wire::on_arrival(transfer_id id, std::uint64_t first, std::uint32_t bytes) 
   const bool word = bytes == 0;
   f.arrived += bytes;
   if ((id & 1) != 0) {
-    const bool lost = fabrics_[static_cast<std::size_t>(f.origin)] == nullptr || !job_.alive(f.origin);
-    if (!word && !lost && f.result == status::done) copy_in(f, first, bytes);
+    if (f.result == status::done && !takes_answer(f)) f.result = status::peer_failed;
+    if (!word && f.result == status::done) copy_in(f, first, bytes);
     if (word || f.arrived == f.bytes) arrived_back(index);
     return;
   }
@@ -456,9 +462,9 @@ void wire::answer(std::uint32_t index) {
 
 void wire::arrived_back(std::uint32_t index) {
   flight& f = at(index);
-  const bool lost = fabrics_[static_cast<std::size_t>(f.origin)] == nullptr || !job_.alive(f.origin);
+  if (f.result == status::done && !takes_answer(f)) f.result = status::peer_failed;
   if (f.result == status::done && f.fails) f.result = status::transfer_failed;
-  if (f.old != nullptr && f.result == status::done && !lost) *f.old = f.old_value;
+  if (f.old != nullptr && f.result == status::done) *f.old = f.old_value;
   complete(f);
   connection& c = between(f.origin, f.target);
   const bool was_read = is_read(f.what);

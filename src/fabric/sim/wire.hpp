@@ -158,6 +158,7 @@ class wire final : public transfer_sink {
   void copy_out(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept;
   void copy_in(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept;
   [[nodiscard]] bool lies_in_region(const flight& f) const noexcept;
+  [[nodiscard]] bool takes_answer(const flight& f) const noexcept;
   void arrived_at_target(std::uint32_t index);
   void arrived_back(std::uint32_t index);
   void serve(connection& c, stream& s);
