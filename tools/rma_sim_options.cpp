@@ -66,6 +66,7 @@ struct words {
   std::vector<std::string> kills;
   std::string limit;
   std::string stack = "256K";
+  unsigned watchdog_s = 60;
 };
 
 void declare(CLI::App& app, settings& out, words& said) {
@@ -84,6 +85,10 @@ void declare(CLI::App& app, settings& out, words& said) {
   app.add_option("--kill", said.kills, "RANK@TIME: that rank dies then, say 3@20us; may be repeated")
       ->allow_extra_args(false);
   app.add_option("--limit", said.limit, "End the run at this virtual time, say 10s");
+  app.add_option("--watchdog", said.watchdog_s,
+                 "Say so when one rank has run alone for so many seconds of real time, as in an endless loop; 0: never")
+      ->check(CLI::Range(0U, 86'400U))
+      ->capture_default_str();
   app.add_option("--stack", said.stack, "Stack of each rank in bytes (K, M); taken as far as it is touched")
       ->capture_default_str();
   app.add_flag("--faults", out.job.faults,
@@ -121,6 +126,7 @@ std::string understand(const words& said, settings& out) {
       return fmt::format("--limit {}: a time with a unit (ns, us, ms, s) is needed, say 10s", said.limit);
     out.job.limit = *limit;
   }
+  out.job.watchdog = std::chrono::seconds(said.watchdog_s);
   std::size_t bytes = 0;
   const char* const last = said.stack.data() + said.stack.size();
   const auto [end, error] = std::from_chars(said.stack.data(), last, bytes);

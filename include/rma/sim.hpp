@@ -72,6 +72,11 @@ struct Config {
   unsigned send_queue = 0;
   /// Virtual time after which the run ends; 0: none.
   std::chrono::nanoseconds limit{};
+  /// Real time for which one rank may run without a call that lets others run, as it does in an endless loop; 0: any.
+  /// Then a line says which rank, and in which call; again after twice that time, and so on. The run goes on.
+  std::chrono::milliseconds watchdog{};
+  /// Gets that line, on another thread; empty: it is printed to standard error.
+  std::function<void(const std::string&)> on_stall{};
 };
 
 /// How a rank ended.

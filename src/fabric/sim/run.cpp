@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cstdio>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,6 +41,11 @@ world_options options_of(const Config& job) {
   if (!job.breach.empty()) o.today.broken = breach_named(job.breach);
   o.watch_network = job.watch_network;
   o.machine = load_parameters(job.parameters.empty() ? default_machine : std::string_view(job.parameters));
+  if (job.watchdog.count() < 0) throw Error(status::bad_argument, "a watchdog's time below zero");
+  o.watchdog = job.watchdog;
+  o.on_stall = job.on_stall ? job.on_stall : [](const std::string& line) {
+    (void)std::fprintf(stderr, "rma-sim: %s\n", line.c_str());
+  };
   if (job.limit.count() < 0) throw Error(status::bad_argument, "a limit of virtual time below zero");
   if (job.limit.count() > 0) o.limit_ps = job.limit.count() * 1000;
   return o;

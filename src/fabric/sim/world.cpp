@@ -49,7 +49,9 @@ world::world(const world_options& options)
       watches_(at(options.ranks), 0),
       inside_(at(options.ranks), 0),
       memory_busy_until_ps_(at(nodes_), 0),
-      thread_(static_cast<std::uint64_t>(::gettid())) {}
+      thread_(static_cast<std::uint64_t>(::gettid())) {
+  if (options.watchdog.count() > 0) watchdog_ = std::make_unique<watchdog>(options.watchdog, options.on_stall);
+}
 
 world::~world() { RMA_ASSERT(current_ == nullptr); }
 
@@ -125,8 +127,10 @@ void world::resume(strand& s) noexcept {
   if (s.ended) return;
   strand* const before = std::exchange(current_, &s);
   s.started = true;
+  if (watchdog_ != nullptr) watchdog_->note(s.rank, s.call);
   s.body->resume();
   current_ = before;
+  if (watchdog_ != nullptr) watchdog_->note(running(), {});
 }
 
 void world::resume_at(strand& s, time_ps when_ps) noexcept {
@@ -256,6 +260,7 @@ void world::enter_call(std::string_view call, int target) noexcept {
   RMA_ASSERT(current_ != nullptr);
   current_->call = call;
   current_->target = target;
+  if (watchdog_ != nullptr) watchdog_->note(current_->rank, call);
 }
 
 // ---- time-outs: a fiber has one entry in the heap, which is moved when it turns out to be too early -----------------

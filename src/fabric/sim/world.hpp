@@ -24,6 +24,7 @@
 #include "fabric/sim/event_queue.hpp"
 #include "fabric/sim/fiber.hpp"
 #include "fabric/sim/parameters.hpp"
+#include "fabric/sim/watchdog.hpp"
 #include "fabric/sim/weather.hpp"
 
 namespace rma::sim {
@@ -49,6 +50,8 @@ struct world_options {
   weather today = calm();                         ///< of the network between the nodes
   bool watch_network = false;                     ///< keep what its links and engines did
   std::map<std::string, std::string> settings{};  ///< of every rank's runtime
+  std::chrono::milliseconds watchdog{};           ///< real time that one rank may run alone; 0: it is not looked at
+  std::function<void(const std::string&)> on_stall{};  ///< gets what the watchdog reports
 };
 
 /// How a rank's main function ended.
@@ -234,6 +237,7 @@ class world {
   std::string abort_message_;
   std::string deadlock_;
   std::uint64_t thread_;
+  std::unique_ptr<watchdog> watchdog_;
 };
 
 }  // namespace rma::sim

@@ -2,12 +2,14 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -49,6 +51,29 @@ TEST_CASE("four simulated ranks put, lock and fence", "[fabric][sim][run]") {
   CHECK(out.ok());
   CHECK(seen == std::vector<std::uint64_t>{20103, 20100, 20101, 20102});
   CHECK(out.time > 0ns);
+}
+
+// Goal: a rank that loops without a call of the library is named, while it does so; the run goes on after that.
+// Method: rank 1 loops until the report has come. Break: in watchdog::look, compare no turns.
+TEST_CASE("the watchdog names a rank that does not let others run", "[fabric][sim][run]") {
+  std::mutex lock;
+  std::string line;
+  std::atomic<bool> reported = false;
+  sim::Config job{.ranks = 3, .watchdog = 20ms};
+  job.on_stall = [&](const std::string& text) {
+    const std::lock_guard guard(lock);
+    line = text;
+    reported.store(true);
+  };
+  const sim::Outcome out = sim::run(job, [&](rma::Runtime& rt) {
+    rt.world().barrier();
+    const auto give_up = std::chrono::steady_clock::now() + 30s;
+    while (rt.rank() == 1 && !reported.load() && std::chrono::steady_clock::now() < give_up) continue;
+    rt.world().barrier();
+  });
+  INFO(out.text());
+  CHECK(out.ok());
+  CHECK_THAT(line, Contains("rank 1 has run for") && Contains("gdb -p"));
 }
 
 TEST_CASE("the same job gives the same run", "[fabric][sim][run]") {
