@@ -63,7 +63,9 @@ struct capabilities {
   write_completion write_means = write_completion::local;
   bool in_order_placement = false;
   polled_end polls = polled_end::none;  ///< of transfers of one piece
-  bool messages_after_writes = false;   ///< a message is handled when the writes posted before it are in memory
+  /// A message is handled when the writes posted before it are in memory, and no write is there before a message that
+  /// was sent before it has come.
+  bool messages_after_writes = false;
   bool write_with_immediate = false;
   bool atomics = false;                    ///< fetch_add and compare_swap of 64 bits, atomic to each other
   bool atomics_with_cpu = false;           ///< and to the target's processor

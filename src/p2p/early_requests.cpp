@@ -231,7 +231,9 @@ void messenger::on_ask(void* self, int source, std::span<const std::byte> payloa
       return;  // void
   }
   if (crossed != nullptr) {
-    const bool fits = crossed->layout == nullptr && crossed->total <= r.where.room;
+    // What is written may be there before its announcement, which would be taken for the next message's.
+    const bool overtakes = !me.ctx_.network_of(source).caps().messages_after_writes;
+    const bool fits = crossed->layout == nullptr && crossed->total <= r.where.room && !overtakes;
     if (!fits && crossed->total > r.where.room) return;  // the receive is over
     if (!fits) return me.tell(source, r.where.receive, 0, rendezvous_step::declined);
     crossed->solicited = true;  // the receiver may not have handled the announcement
