@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """doxygen_filter.py HEADER: the header as Doxygen is to read it. A comment stands for all declarations until the next
-empty line or comment, as in the headers; its headings (Shape, Completes, Errors ...) become paragraphs."""
+empty line or comment, as in the headers; its headings (Shape, Completes, Errors ...) become paragraphs. What is said of
+all `try_` forms at the top of window.hpp is said at each of them, and of what moves."""
 import re
 import sys
 
 HEADING = re.compile(r"^( *///) (Shape|Completes|Memory|Units|Errors|Threads|Cost|Source|See|Example)  +")
 OTHER = re.compile(r"\s*(public|private|using)\b|}  // namespace")
 SCOPE = re.compile(r"\s*(template\b.*>\s*)?(requires\b.*\s)?(class|struct|enum|namespace|concept|union) ")
+
+TRY_FORM = re.compile(r"\s*(template <.*?>\s+)?(requires.*?\s+)?(\[\[nodiscard\]\] )?(static )?status try_\w+\(")
+MOVE = re.compile(r"\s*(\w+)(& operator=)?\((\w+)&& \w+\) noexcept")
 
 
 def is_comment(line):
@@ -32,12 +36,23 @@ def end_of_group(lines, at, depth):
     return at
 
 
+def uncommented(lines, at):
+    """A line of code that no comment stands for."""
+    line = lines[at]
+    continues = at > 0 and re.match(r"\s*(template|requires)\b", lines[at - 1])
+    if not continues and TRY_FORM.match(" ".join(lines[at:at + 3])):
+        yield " " * indentation(line) + "/// The form without `try_`, but returns the status instead of throwing."
+    elif (moved := MOVE.match(line)) and moved.group(1) == moved.group(3):
+        yield " " * indentation(line) + "/// Moves; the other one is empty then."
+    yield line
+
+
 def grouped(lines):
     at = 0
     while at < len(lines):
         line = lines[at]
         if not is_comment(line) or "\\file" in line:
-            yield line
+            yield from uncommented(lines, at)
             at += 1
             continue
         first = at

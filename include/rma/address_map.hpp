@@ -29,10 +29,12 @@ namespace rma {
 /// Threads    any number of threads may find; add and remove are for one thread while nobody finds
 class AddressMap {
  public:
+  /// A window, and a place in it.
   struct Place {
     void* object = nullptr;  ///< what the window was added with
     int target = -1;         ///< number of the rank in the window's team
     std::size_t at = 0;      ///< bytes from the start of its part
+    /// True if a window lies there.
     explicit operator bool() const noexcept { return target >= 0; }
   };
 

@@ -48,6 +48,7 @@ class [[nodiscard]] Aggregate {
   using source = std::source_location;
 
  public:
+  /// Made by Window::aggregate.
   explicit Aggregate(detail::window_view& view) noexcept : view_(&view) { detail::begin_aggregate(view); }
   Aggregate(Aggregate&& other) noexcept : view_(std::exchange(other.view_, nullptr)), exceptions_(other.exceptions_) {}
   Aggregate& operator=(Aggregate&&) = delete;
@@ -55,6 +56,7 @@ class [[nodiscard]] Aggregate {
     if (view_ != nullptr && !exceptions_.thrown()) (void)detail::end_aggregate(*view_, false);
   }
 
+  /// As Window::put, held until the handle sends.
   void put(const T& value, int target, std::size_t at, source where = source::current()) {
     detail::require(view(), detail::call::put, try_put(value, target, at), target, at, 1, where);
   }
@@ -63,12 +65,14 @@ class [[nodiscard]] Aggregate {
     a.by_value = true;
     return detail::issue_aggregated(view(), a);
   }
+  /// As Window::put, held until the handle sends.
   void put(std::span<const T> from, int target, std::size_t at, source where = source::current()) {
     detail::require(view(), detail::call::put, try_put(from, target, at), target, at, from.size(), where);
   }
   [[nodiscard]] status try_put(std::span<const T> from, int target, std::size_t at) noexcept {
     return detail::issue_aggregated(view(), detail::put_args(from.data(), from.size_bytes(), target, at));
   }
+  /// As Window::put, held until the handle sends.
   void put(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
            source where = source::current()) {
     const status s = try_put(from, from_layout, target, at, to_layout);
@@ -80,12 +84,14 @@ class [[nodiscard]] Aggregate {
         view(), detail::layout_args(detail::call::put, from, nullptr, from_layout, target, at, to_layout));
   }
 
+  /// As Window::get, held until the handle sends.
   void get(std::span<T> to, int target, std::size_t at, source where = source::current()) {
     detail::require(view(), detail::call::get, try_get(to, target, at), target, at, to.size(), where);
   }
   [[nodiscard]] status try_get(std::span<T> to, int target, std::size_t at) noexcept {
     return detail::issue_aggregated(view(), detail::get_args(to.data(), to.size_bytes(), target, at));
   }
+  /// As Window::get, held until the handle sends.
   void get(T* to, const Layout& to_layout, int target, std::size_t at, const Layout& from_layout,
            source where = source::current()) {
     const status s = try_get(to, to_layout, target, at, from_layout);
@@ -97,6 +103,7 @@ class [[nodiscard]] Aggregate {
         view(), detail::layout_args(detail::call::get, nullptr, to, to_layout, target, at, from_layout));
   }
 
+  /// As Window::accumulate, held until the handle sends.
   void accumulate(const T& value, int target, std::size_t at, operation op, source where = source::current())
     requires accumulable<T>
   {
@@ -107,6 +114,7 @@ class [[nodiscard]] Aggregate {
   {
     return detail::issue_aggregated(view(), detail::accumulate_args(&value, sizeof(T), element_of<T>, op, target, at));
   }
+  /// As Window::accumulate, held until the handle sends.
   void accumulate(std::span<const T> from, int target, std::size_t at, operation op, source where = source::current())
     requires accumulable<T>
   {

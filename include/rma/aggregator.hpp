@@ -46,12 +46,12 @@ struct AggregatorOptions {
 
 /// Counters of this rank since the aggregator was made.
 struct AggregatorCounts {
-  std::uint64_t direct = 0;     ///< operations on mapped memory, applied at once
-  std::uint64_t stored = 0;     ///< operations that were put into a buffer
-  std::uint64_t forwarded = 0;  ///< records that came from other ranks and went on
-  std::uint64_t applied = 0;    ///< records that came from other ranks and were applied here
-  std::uint64_t buffers = 0;    ///< buffers sent
-  std::size_t buffer_bytes = 0;
+  std::uint64_t direct = 0;      ///< operations on mapped memory, applied at once
+  std::uint64_t stored = 0;      ///< operations that were put into a buffer
+  std::uint64_t forwarded = 0;   ///< records that came from other ranks and went on
+  std::uint64_t applied = 0;     ///< records that came from other ranks and were applied here
+  std::uint64_t buffers = 0;     ///< buffers sent
+  std::size_t buffer_bytes = 0;  ///< memory of its buffers
   std::size_t memory_bytes = 0;  ///< of all buffers of this rank
 };
 
@@ -119,6 +119,7 @@ class Aggregator {
   using source = std::source_location;
 
  public:
+  /// Collective over the window's team.
   explicit Aggregator(Window<T>& window, const AggregatorOptions& options = {}, source where = source::current());
   Aggregator(const Aggregator&) = delete;
   Aggregator& operator=(const Aggregator&) = delete;
@@ -135,6 +136,7 @@ class Aggregator {
     detail::abandon_epoch(*window_.view_, -1);
   }
 
+  /// Sends one element on its way to the target.
   void put(const T& value, int target, std::size_t at, source where = source::current()) {
     check(target, at, where);
     if (router_->is_here(target)) {
@@ -143,6 +145,7 @@ class Aggregator {
     }
     store_update(kind::put, operation::replace, value, target, at);
   }
+  /// Sends one update on its way to the target.
   template <operation Op>
   void accumulate(const T& value, int target, std::size_t at, operation_tag<Op> op, source where = source::current())
     requires accumulable<T>

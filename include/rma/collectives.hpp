@@ -38,6 +38,7 @@
 
 namespace rma {
 
+/// The collective calls that do not combine elements, as members of every team. See the top of this file.
 class Collectives : public CollectiveDescriptions {
  public:
   /// Nobody's is over before everybody has started his. The blocking form is Team::barrier.

@@ -44,9 +44,11 @@ enum class assertion : std::uint8_t {
   /// in program order. The locks two_sided and automatic use this between nodes: a small epoch is one message.
   deferrable = 32,
 };
+/// Both promises.
 constexpr assertion operator|(assertion a, assertion b) noexcept {
   return static_cast<assertion>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
 }
+/// Whether that promise is among them.
 constexpr bool has(assertion set, assertion one) noexcept {
   return (static_cast<unsigned>(set) & static_cast<unsigned>(one)) != 0;
 }
@@ -56,12 +58,12 @@ constexpr bool is_assertion(assertion set) noexcept {
   return (static_cast<unsigned>(set) &
           ~static_cast<unsigned>(no_store | no_put | no_precede | no_succeed | no_check | deferrable)) == 0;
 }
-inline constexpr assertion no_store = assertion::no_store;
-inline constexpr assertion no_put = assertion::no_put;
-inline constexpr assertion no_precede = assertion::no_precede;
-inline constexpr assertion no_succeed = assertion::no_succeed;
-inline constexpr assertion no_check = assertion::no_check;
-inline constexpr assertion deferrable = assertion::deferrable;
+inline constexpr assertion no_store = assertion::no_store;      ///< MPI_MODE_NOSTORE
+inline constexpr assertion no_put = assertion::no_put;          ///< MPI_MODE_NOPUT
+inline constexpr assertion no_precede = assertion::no_precede;  ///< MPI_MODE_NOPRECEDE
+inline constexpr assertion no_succeed = assertion::no_succeed;  ///< MPI_MODE_NOSUCCEED
+inline constexpr assertion no_check = assertion::no_check;      ///< MPI_MODE_NOCHECK
+inline constexpr assertion deferrable = assertion::deferrable;  ///< the lock may be taken later
 
 }  // namespace rma
 

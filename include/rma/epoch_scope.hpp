@@ -47,6 +47,7 @@ class exception_watch {
 ///            the last flush: declare them before it
 class [[nodiscard]] Epoch {
  public:
+  /// Made by Window::lock and lock_all.
   Epoch(detail::window_view* view, int target) noexcept : view_(view), target_(target) {}
   Epoch(Epoch&& other) noexcept
       : view_(std::exchange(other.view_, nullptr)), target_(other.target_), exceptions_(other.exceptions_) {}

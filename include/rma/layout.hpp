@@ -43,6 +43,7 @@ struct layout_node;
 struct layout_internals;
 }  // namespace detail
 
+/// Where the pieces of a datum lie. A value: copies share what they describe. See the top of this file.
 class Layout {
  public:
   struct Part;
@@ -193,9 +194,9 @@ class Layout {
 
 /// One part of a structure: `count` copies of `layout`, one extent apart, the first `offset` bytes from its start.
 struct Layout::Part {
-  Layout layout;
-  std::ptrdiff_t offset = 0;
-  std::size_t count = 1;
+  Layout layout;              ///< of one block
+  std::ptrdiff_t offset = 0;  ///< of the first block, in bytes
+  std::size_t count = 1;      ///< of blocks, one behind the other
 };
 
 inline Layout Layout::structure(std::initializer_list<Part> parts) {
@@ -206,7 +207,9 @@ inline Layout Layout::structure(std::initializer_list<Part> parts) {
 
 #pragma GCC visibility pop
 
+/// Equal layouts have equal hashes.
 template <>
 struct std::hash<rma::Layout> {
+  /// Layout::hash.
   std::size_t operator()(const rma::Layout& layout) const noexcept { return layout.hash(); }
 };

@@ -73,6 +73,7 @@ class MessageRequest {
 
  public:
   MessageRequest() noexcept = default;
+  /// Made by the calls that return one.
   explicit MessageRequest(detail::message_node* node) noexcept : node_(node) {}
   MessageRequest(MessageRequest&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
   MessageRequest& operator=(MessageRequest&& other) noexcept {
@@ -192,6 +193,7 @@ class Message {
   [[nodiscard]] explicit operator bool() const noexcept { return held_.what != nullptr; }
   [[nodiscard]] const Received& info() const noexcept { return info_; }
 
+  /// Receives this message; blocks until its data are there.
   template <class T, std::size_t N>
   Received recv(std::span<T, N> to, source where = source::current()) {
     Received what;
@@ -203,6 +205,7 @@ class Message {
   [[nodiscard]] status try_recv(std::span<T, N> to, Received& what) noexcept {
     return detail::receive_held(held_, detail::buffer_of(to), what);
   }
+  /// Receives this message; blocks until its data are there.
   template <class T>
   Received recv(T* to, const Layout& layout, source where = source::current()) {
     Received what;
@@ -229,6 +232,7 @@ class PersistentMessage {
 
  public:
   PersistentMessage() noexcept = default;
+  /// Made by send_init and recv_init.
   explicit PersistentMessage(detail::message_node* node) noexcept : node_(node) {}
   PersistentMessage(PersistentMessage&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
   PersistentMessage& operator=(PersistentMessage&& other) noexcept {
@@ -275,6 +279,7 @@ class Messages {
  public:
   // ---- sends ----------------------------------------------------------------------------------------------------
 
+  /// Standard mode; returns when the buffer may be used again.
   template <class T, std::size_t N>
   void send(std::span<T, N> data, int to, int tag, source where = source::current()) {
     require("send", try_send(data, to, tag), to, tag, where);
@@ -284,6 +289,7 @@ class Messages {
     detail::require_copyable<T>();
     return detail::send_plain(core(), data.data(), data.size_bytes(), to, tag);
   }
+  /// Standard mode; returns when the buffer may be used again.
   template <class T>
   void send(const T* from, const Layout& layout, int to, int tag, source where = source::current()) {
     require("send", try_send(from, layout, to, tag), to, tag, where);
@@ -292,6 +298,7 @@ class Messages {
   [[nodiscard]] status try_send(const T* from, const Layout& layout, int to, int tag) noexcept {
     return detail::send_message(core(), send_kind::standard, detail::buffer_of(from, layout), to, tag);
   }
+  /// Synchronous mode: returns when the receive has begun and the buffer may be used again.
   template <class T, std::size_t N>
   void ssend(std::span<T, N> data, int to, int tag, source where = source::current()) {
     require("ssend", try_ssend(data, to, tag), to, tag, where);
@@ -368,6 +375,7 @@ class Messages {
     detail::require_copyable<T>();
     return detail::receive_plain(core(), data.data(), data.size_bytes(), from, tag, what);
   }
+  /// Receives the first message that fits; blocks until its data are there.
   template <class T>
   Received recv(T* to, const Layout& layout, int from, int tag, source where = source::current()) {
     Received what;
@@ -464,6 +472,7 @@ class Messages {
 
   // ---- again and again ------------------------------------------------------------------------------------------
 
+  /// A send that can be started again and again.
   template <class T, std::size_t N>
   [[nodiscard]] PersistentMessage send_init(std::span<T, N> data, int to, int tag, send_kind kind = send_kind::standard,
                                             source where = source::current()) {
@@ -472,6 +481,7 @@ class Messages {
             where);
     return PersistentMessage(node);
   }
+  /// A receive that can be started again and again.
   template <class T, std::size_t N>
   [[nodiscard]] PersistentMessage recv_init(std::span<T, N> data, int from, int tag, source where = source::current()) {
     detail::message_node* node = nullptr;

@@ -18,31 +18,32 @@ namespace rma {
 
 /// Run-time name of an operator.
 enum class operation : std::uint8_t { sum, prod, min, max, land, lor, lxor, band, bor, bxor, replace, no_op };
-inline constexpr std::size_t operation_count = 12;
+inline constexpr std::size_t operation_count = 12;  ///< operators
 
 /// Run-time name of an element type.
 enum class element : std::uint8_t { i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, c32, c64 };
-inline constexpr std::size_t element_count = 12;
+inline constexpr std::size_t element_count = 12;  ///< element types
 
 /// An operator known when the program is compiled.
 template <operation Op>
 struct operation_tag {
-  static constexpr operation value = Op;
+  static constexpr operation value = Op;  ///< the operator, at run time
+  /// The operator, at run time.
   constexpr operator operation() const noexcept { return Op; }  // NOLINT: meant to be implicit
 };
 
-inline constexpr operation_tag<operation::sum> sum{};
-inline constexpr operation_tag<operation::prod> prod{};
-inline constexpr operation_tag<operation::min> min{};
-inline constexpr operation_tag<operation::max> max{};
-inline constexpr operation_tag<operation::land> land{};
-inline constexpr operation_tag<operation::lor> lor{};
-inline constexpr operation_tag<operation::lxor> lxor{};
-inline constexpr operation_tag<operation::band> band{};
-inline constexpr operation_tag<operation::bor> bor{};
-inline constexpr operation_tag<operation::bxor> bxor{};
-inline constexpr operation_tag<operation::replace> replace{};
-inline constexpr operation_tag<operation::no_op> no_op{};
+inline constexpr operation_tag<operation::sum> sum{};          ///< x + value
+inline constexpr operation_tag<operation::prod> prod{};        ///< x * value
+inline constexpr operation_tag<operation::min> min{};          ///< the smaller one
+inline constexpr operation_tag<operation::max> max{};          ///< the larger one
+inline constexpr operation_tag<operation::land> land{};        ///< both are not 0
+inline constexpr operation_tag<operation::lor> lor{};          ///< one of them is not 0
+inline constexpr operation_tag<operation::lxor> lxor{};        ///< exactly one of them is not 0
+inline constexpr operation_tag<operation::band> band{};        ///< bitwise and
+inline constexpr operation_tag<operation::bor> bor{};          ///< bitwise or
+inline constexpr operation_tag<operation::bxor> bxor{};        ///< bitwise exclusive or
+inline constexpr operation_tag<operation::replace> replace{};  ///< the value: an atomic store
+inline constexpr operation_tag<operation::no_op> no_op{};      ///< x as it is: an atomic load
 
 namespace detail {
 template <class T>
@@ -103,7 +104,9 @@ constexpr bool defined_for(operation op, element e) noexcept {
   return false;
 }
 
+/// Its name in settings, traces and errors.
 std::string_view name_of(operation op) noexcept;
+/// Its name in settings, traces and errors.
 std::string_view name_of(element e) noexcept;
 
 }  // namespace rma

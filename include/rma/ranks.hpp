@@ -35,7 +35,7 @@ class Grid {
   using source = std::source_location;
 
  public:
-  static constexpr std::size_t dimensions_max = 8;
+  static constexpr std::size_t dimensions_max = 8;  ///< of any grid
 
   /// `periodic`: dimensions whose ends are neighbors; none if it is empty.
   explicit Grid(std::span<const int> extents, std::span<const bool> periodic = {}, source where = source::current())

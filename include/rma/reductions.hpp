@@ -22,6 +22,7 @@
 
 namespace rma {
 
+/// The collective calls that combine elements, as members of every team. See the top of this file.
 class Reductions : public Collectives {
  public:
   /// Element by element, `mine` of all members combined, in `result` of `root`; that of the others is not looked at.

@@ -47,6 +47,7 @@ class RunTimeTypes {
     const Layout products = Layout::contiguous<std::byte>(from_layout.bytes());
     return accumulate_as(type, operation::sum, room.data(), products, target, at, to_layout);
   }
+  /// The same with a request.
   [[nodiscard]] status raccumulate_scaled_as(element type, const void* factor, const void* from,
                                              const Layout& from_layout, int target, std::size_t at,
                                              const Layout& to_layout, std::span<std::byte> room,
@@ -72,18 +73,22 @@ class RunTimeTypes {
         detail::get_accumulate_args(from, from_layout, result, result_layout, type, op, target, at, target_layout);
     return detail::with_request(view(), args, request);
   }
+  /// `fetch_and_op` of a type and operator given at run time.
   [[nodiscard]] status fetch_and_op_as(element type, operation op, const void* value, void* old, int target,
                                        std::size_t at) noexcept {
     return detail::issue_and_wait(view(), detail::fetch_args(type, op, value, old, target, at));
   }
+  /// The same with a request.
   [[nodiscard]] status rfetch_and_op_as(element type, operation op, const void* value, void* old, int target,
                                         std::size_t at, Request& request) noexcept {
     return detail::with_request(view(), detail::fetch_args(type, op, value, old, target, at), request);
   }
+  /// `compare_and_swap` of a type given at run time.
   [[nodiscard]] status compare_and_swap_as(element type, const void* expected, const void* desired, void* old,
                                            int target, std::size_t at) noexcept {
     return detail::issue_and_wait(view(), detail::swap_args(type, expected, desired, old, target, at));
   }
+  /// The same with a request.
   [[nodiscard]] status rcompare_and_swap_as(element type, const void* expected, const void* desired, void* old,
                                             int target, std::size_t at, Request& request) noexcept {
     return detail::with_request(view(), detail::swap_args(type, expected, desired, old, target, at), request);

@@ -27,17 +27,17 @@ struct runtime_core;
 
 /// A named count, for reports and tests.
 struct Counter {
-  std::string name;
-  std::uint64_t value = 0;
+  std::string name;         ///< as in the documentation
+  std::uint64_t value = 0;  ///< at this time
 };
 
 /// A setting as it is in force.
 struct Setting {
-  std::string name;
-  std::string value;
+  std::string name;     ///< RMA_...
+  std::string value;    ///< in force
   std::string origin;   ///< "default", "environment", "config"
   std::string choices;  ///< what else it may be
-  std::string summary;
+  std::string summary;  ///< what it is for
 };
 
 /// One rank's part of a job.
@@ -146,6 +146,7 @@ class Runtime {
   /// rank" for a number outside the world. Connects if that has not been done yet; not for data paths.
   [[nodiscard]] std::string route(int rank) const;
 
+  /// For the library itself.
   [[nodiscard]] detail::runtime_core& core() const noexcept { return *core_; }
 
  private:
@@ -164,6 +165,7 @@ class Runtime {
 /// Cost       two looks at the clock, and some 100 bytes in the trace; without a trace one load
 class [[nodiscard]] trace_region {
  public:
+  /// Begins the region.
   trace_region(const Runtime& rt, std::string_view name);
   ~trace_region();
   trace_region(const trace_region&) = delete;

@@ -31,17 +31,21 @@
 
 namespace rma {
 
+/// Rounds of steps that one member carries out. See the top of this file.
 class Schedule {
  public:
+  /// Memory that a schedule works on: what the call is given, what it returns, and memory of its own.
   enum class Buffer : std::uint8_t { input, output, scratch };
 
   /// A place in one of the buffers.
   struct Place {
-    Buffer buffer = Buffer::input;
-    std::size_t offset = 0;
+    Buffer buffer = Buffer::input;  ///< which one
+    std::size_t offset = 0;         ///< bytes from its beginning
+    /// So many bytes further on.
     [[nodiscard]] constexpr Place operator+(std::size_t bytes) const noexcept { return {buffer, offset + bytes}; }
   };
 
+  /// What a step does.
   enum class Action : std::uint8_t {
     send,            ///< `bytes` at `from` to `peer`
     recv,            ///< `bytes` from `peer` into `into`
@@ -54,39 +58,52 @@ class Schedule {
     round            ///< what is above ends before anything below starts
   };
 
+  /// One step.
   struct Step {
-    Action action = Action::round;
-    Buffer from_buffer = Buffer::input;
-    Buffer into_buffer = Buffer::input;
-    std::int32_t peer = -1;
-    std::size_t bytes = 0;
-    std::size_t from_offset = 0;
-    std::size_t into_offset = 0;
+    Action action = Action::round;       ///< what is done
+    Buffer from_buffer = Buffer::input;  ///< where the data are
+    Buffer into_buffer = Buffer::input;  ///< where they go
+    std::int32_t peer = -1;              ///< the other member
+    std::size_t bytes = 0;               ///< how many
+    std::size_t from_offset = 0;         ///< in from_buffer
+    std::size_t into_offset = 0;         ///< in into_buffer
+    /// Where the data are.
     [[nodiscard]] constexpr Place from() const noexcept { return {from_buffer, from_offset}; }
+    /// Where they go.
     [[nodiscard]] constexpr Place into() const noexcept { return {into_buffer, into_offset}; }
   };
 
   // Within a round steps begin in their order: a send sees what copies and combinations above it have written. What a
   // receive brings, and the end of a send (its bytes may be overwritten), come with the round's end.
+  /// Sends to a member.
   Schedule& send(Place from, std::size_t bytes, int to) { return add(Action::send, from, {}, bytes, to); }
+  /// Receives from a member.
   Schedule& recv(Place into, std::size_t bytes, int from) { return add(Action::recv, {}, into, bytes, from); }
+  /// Copies here.
   Schedule& copy(Place from, Place into, std::size_t bytes) { return add(Action::copy, from, into, bytes, -1); }
+  /// into = into op from, element by element.
   Schedule& combine(Place from, Place into, std::size_t bytes) { return add(Action::combine, from, into, bytes, -1); }
+  /// into = from op into, element by element.
   Schedule& combine_before(Place from, Place into, std::size_t bytes) {
     return add(Action::combine_before, from, into, bytes, -1);
   }
+  /// Writes to a place of a member's buffer.
   Schedule& put(Place from, Place at_peer, std::size_t bytes, int to) {
     return add(Action::put, from, at_peer, bytes, to);
   }
+  /// The same, and the member can wait for it.
   Schedule& put_signal(Place from, Place at_peer, std::size_t bytes, int to) {
     return add(Action::put_signal, from, at_peer, bytes, to);
   }
+  /// Waits for a put_signal of that member.
   Schedule& wait_signal(int from) { return add(Action::wait_signal, {}, {}, 0, from); }
+  /// Ends a round: what follows begins when all before is complete.
   Schedule& round() {
     if (!steps_.empty() && steps_.back().action != Action::round) add(Action::round, {}, {}, 0, -1);
     return *this;
   }
 
+  /// All steps, in the order in which they were added.
   [[nodiscard]] std::span<const Step> steps() const noexcept { return steps_; }
   /// How much of a buffer is touched here: what a caller has to bring, and how much scratch memory is taken.
   [[nodiscard]] std::size_t bytes_of(Buffer buffer) const noexcept {

@@ -105,6 +105,7 @@ class Signals {
   {
     return issue(detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at), signal);
   }
+  /// The same of layouts.
   void accumulate_signal(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
                          operation op, unsigned signal, source where = source::current())
     requires accumulable<T>

@@ -31,18 +31,19 @@ namespace rma::sim {
 
 /// A rank that dies: it stops wherever it is at that moment of virtual time.
 struct Kill {
-  int rank = 0;
-  std::chrono::nanoseconds at{};
+  int rank = 0;                   ///< in the world
+  std::chrono::nanoseconds at{};  ///< virtual time
 };
 
 /// A time in which no link between the nodes carries anything: packets wait until it is over.
 struct Outage {
-  std::chrono::nanoseconds from{};
-  std::chrono::nanoseconds until{};
+  std::chrono::nanoseconds from{};   ///< virtual time
+  std::chrono::nanoseconds until{};  ///< virtual time
 };
 
 /// A simulated job. Everything has a default.
 struct Config {
+  /// How many there are.
   int ranks = 1;
   /// Ranks that share a node's memory; 0: all of them.
   int ranks_per_node = 0;
@@ -89,7 +90,7 @@ enum class Fate : std::uint8_t {
 
 /// What became of one rank.
 struct RankOutcome {
-  Fate fate = Fate::stuck;
+  Fate fate = Fate::stuck;  ///< how it ended
   /// Of its main function.
   int exit_code = 0;
   /// What the exception said.

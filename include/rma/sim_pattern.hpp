@@ -39,6 +39,7 @@ namespace rma::sim {
 
 class pattern_job;
 
+/// Virtual time.
 using picoseconds = std::chrono::duration<std::int64_t, std::pico>;
 
 /// What a put or get between two ranks of one node is.
@@ -50,7 +51,7 @@ enum class IntraNode : std::uint8_t {
 
 /// A put or get that was started. Belongs to the rank that did it.
 struct PatternHandle {
-  std::size_t number = static_cast<std::size_t>(-1);
+  std::size_t number = static_cast<std::size_t>(-1);  ///< among those of its rank
 };
 
 /// What the function of a pattern gets: the rank that runs it. Times are virtual.
@@ -62,13 +63,18 @@ struct PatternHandle {
 /// Threads    the rank's own fiber
 class PatternRank {
  public:
+  /// Made by run_pattern.
   PatternRank(pattern_job& job, int rank) noexcept : job_(job), rank_(rank) {}
   PatternRank(const PatternRank&) = delete;
   PatternRank& operator=(const PatternRank&) = delete;
 
+  /// This rank's number.
   [[nodiscard]] int rank() const noexcept { return rank_; }
+  /// Number of ranks.
   [[nodiscard]] int size() const noexcept;
+  /// The node on which it runs.
   [[nodiscard]] int node() const noexcept;
+  /// Virtual time.
   [[nodiscard]] picoseconds now() const noexcept;
 
   /// Starts to put so many bytes into the memory of rank `dest`. Puts of one rank leave in the order of their calls.
@@ -95,7 +101,7 @@ class PatternRank {
 
 /// What became of one rank.
 struct PatternRankOutcome {
-  Fate fate = Fate::stuck;
+  Fate fate = Fate::stuck;  ///< how it ended
   /// When its function returned.
   picoseconds end{};
   /// By phase, in the order of PatternOutcome::phases.
@@ -108,8 +114,8 @@ struct PatternRankOutcome {
 
 /// Puts and gets of one kind, all ranks together; barriers are not among them.
 struct TransferUse {
-  std::uint64_t count = 0;
-  std::uint64_t bytes = 0;
+  std::uint64_t count = 0;  ///< transfers
+  std::uint64_t bytes = 0;  ///< carried
   /// From the call until it was completed.
   picoseconds latency{}, latency_max{};
   /// Of that: for the DMA engine that sends, while it works on earlier transfers or on what comes in.
@@ -120,27 +126,28 @@ struct TransferUse {
 
 /// One direction of a cable.
 struct LinkUse {
-  std::string name{};  ///< "node 3 -> switch 0.1"
-  std::uint64_t bytes = 0;
-  std::uint64_t packets = 0;
-  picoseconds busy{};
+  std::string name{};                    ///< "node 3 -> switch 0.1"
+  std::uint64_t bytes = 0;               ///< carried
+  std::uint64_t packets = 0;             ///< carried
+  picoseconds busy{};                    ///< time in which it carried
   picoseconds waiting{}, waiting_max{};  ///< of packets, all together and of one
 };
 
 /// One DMA engine of a node's adapter.
 struct EngineUse {
-  int node = 0;
-  int number = 0;
-  std::uint64_t bytes_out = 0;
-  std::uint64_t bytes_in = 0;
-  std::uint64_t transfers = 0;
-  picoseconds busy{};
+  int node = 0;                  ///< whose engine it is
+  int number = 0;                ///< of the engine in its node
+  std::uint64_t bytes_out = 0;   ///< that left the node
+  std::uint64_t bytes_in = 0;    ///< that came into the node
+  std::uint64_t transfers = 0;   ///< that it made
+  picoseconds busy{};            ///< time in which it carried
   picoseconds waiting{};         ///< of transfers and of packets that came in, for this engine
   std::uint64_t queue_most = 0;  ///< transfers that waited at a time
 };
 
 /// What became of a pattern.
 struct PatternOutcome {
+  /// By rank.
   std::vector<PatternRankOutcome> ranks{};
   /// Labels, in the order in which they were first used.
   std::vector<std::string> phases{};
@@ -188,10 +195,11 @@ PatternOutcome run_pattern(const Config& job, const std::function<void(PatternRa
 
 /// One line of a recorded pattern.
 struct TracePut {
-  int rank = 0;
-  int dest = 0;
-  std::int64_t bytes = 0;
-  int tag = 0;
+  int rank = 0;            ///< origin
+  int dest = 0;            ///< target
+  std::int64_t bytes = 0;  ///< carried
+  int tag = 0;             ///< of the put
+  /// Equal in everything.
   bool operator==(const TracePut&) const = default;
 };
 

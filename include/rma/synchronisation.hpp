@@ -97,6 +97,7 @@ class Synchronisation {
   [[nodiscard]] status try_issued_to_all(Request& request) noexcept {
     return begin(request, [&](auto& node) { return detail::issued_to(view(), -1, node); });
   }
+  /// The same for all targets.
   [[nodiscard]] Request iflush_all(source where = source::current()) {
     Request request;
     detail::require(view(), detail::call::flush_all, try_iflush_all(request), -1, 0, 0, where);

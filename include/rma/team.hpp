@@ -32,6 +32,7 @@ class Team : public Reductions, public Messages<Team> {
   using source = std::source_location;
 
  public:
+  /// Made by Runtime::world, split and the like.
   explicit Team(std::shared_ptr<detail::team_core> core) noexcept : Reductions(std::move(core)) {}
   using Reductions::core;
 
@@ -81,11 +82,13 @@ class Team : public Reductions, public Messages<Team> {
   using Reductions::exscan;
   using Reductions::scan;
   using Reductions::try_exscan;
+  /// Of one value each.
   template <accumulable T>
   [[nodiscard]] T allreduce(T value, operation op, source where = source::current()) {
     allreduce(std::span(&value, 1), op, where);
     return value;
   }
+  /// Of one value each: of ranks 0 to this one.
   template <accumulable T>
   [[nodiscard]] T scan(T value, operation op, source where = source::current()) {
     scan(std::span(&value, 1), op, where);

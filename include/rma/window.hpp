@@ -90,7 +90,7 @@ class Window : public window_facts,
   using source = std::source_location;
 
  public:
-  using value_type = T;
+  using value_type = T;  ///< the element
 
   // ---- life -----------------------------------------------------------------------------------------------
 

@@ -22,9 +22,11 @@ using call = detail::call;
 /// Local: asks nobody, unless it says so.
 class window_facts {
  public:
+  /// The team that made it.
   [[nodiscard]] Team team(std::source_location where = std::source_location::current()) const {
     return detail::team_of(*view_, where);
   }
+  /// Of Hints::name.
   [[nodiscard]] std::string_view name() const noexcept { return detail::name_of_window(*view_); }
   /// Who makes atomic operations atomic here. Never `automatic`.
   [[nodiscard]] accumulate_mode atomicity() const noexcept { return view_->mode; }
