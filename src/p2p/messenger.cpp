@@ -82,7 +82,7 @@ messenger::peer& messenger::find_peer(int rank) {
     p->eager_max = std::min({eager_max_, message_max - sizeof(envelope), half - sizeof(unexpected_message)});
     p->piece_max = message_max - sizeof(stream_piece);
     const bool looks = ctx_.waits_spin() || ctx_.keeps_accounts();  // oversubscribed ranks sleep
-    p->rings = ctx_.config().is(knob::eager, "rdma-ring") && looks &&
+    p->rings = ctx_.config().is(knob::eager, "rdma-ring") && looks && caps.transfer_bytes_max >= ring_slot_bytes &&
                possible(rendezvous_kind::put, caps) == rendezvous_kind::put;
     find_lines(*p);
   }

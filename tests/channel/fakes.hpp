@@ -32,6 +32,7 @@ class fake_network final : public fabric::network {
   void let_move() {
     caps_.polls = fabric::polled_end::both;
     caps_.write_means = fabric::write_completion::placed;
+    caps_.messages_after_writes = true;
     moves_ = true;
   }
   unsigned failing = 0;  ///< so many of the next transfers end with an error
