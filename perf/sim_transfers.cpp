@@ -88,7 +88,7 @@ double alltoall_us(const std::string& scheme, int ranks, std::size_t rows, std::
   return us;
 }
 
-/// What so many puts, one after the other, took of rank 1's processor.
+/// Processor time of rank 1 during so many puts, one after the other.
 double target_us(const std::string& scheme, std::size_t rows, std::size_t columns, int puts) {
   const auto ended = run(2, {{"RMA_LAYOUT", scheme}, {"RMA_PROGRESS_THREAD", "1"}}, [&](rma::Runtime& rt) {
     auto win = rma::Window<int>::allocate(rt.world(), rows * matrix_columns);
@@ -116,7 +116,7 @@ double bare_get_us(std::size_t bytes) {
   return std::chrono::duration<double, std::micro>(out.time).count() / turns;
 }
 
-/// Of memory that is rank 0's own; the first one connects.
+/// Puts from memory of rank 0; the first one sets up the connection.
 double get_us(std::size_t bytes) {
   double us = 0;
   run(2, {}, [&](rma::Runtime& rt) {
@@ -141,7 +141,7 @@ double get_us(std::size_t bytes) {
   return us;
 }
 
-/// What `transfer(compute time)` hides of the time that it takes alone.
+/// The part of the transfer's time that computation hides (overlap).
 double share_of(const std::function<double(double)>& transfer) {
   (void)transfer(0);
   const double alone_us = transfer(0);

@@ -45,7 +45,7 @@ class Schedule {
     [[nodiscard]] constexpr Place operator+(std::size_t bytes) const noexcept { return {buffer, offset + bytes}; }
   };
 
-  /// What a step does.
+  /// Kind of a step.
   enum class Action : std::uint8_t {
     send,            ///< `bytes` at `from` to `peer`
     recv,            ///< `bytes` from `peer` into `into`

@@ -28,7 +28,7 @@ struct bulk_turn {
   };
   /// Posts as much as it can.
   progress (*post)(bulk_turn& self) = nullptr;
-  /// It is over, and in no queue any more; may free it, and begin others.
+  /// All of it is posted and it has left its queue; the callee may free it, and begin others.
   void (*posted)(bulk_turn& self) = nullptr;
   boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> in_queue;
 };

@@ -81,7 +81,7 @@ void context::serve() noexcept {
 
 // A thread of the program that waits or communicates handles what comes itself, sooner than one that has to be woken
 // for each message. This one looks again now and then, so that calls need not wake it at their end: it serves once none
-// has been made since its last look. Where a wait sleeps, which may be for long, it rests until that wait is over.
+// has been made since its last look. While a wait of the program sleeps, the thread sleeps until that wait ends.
 void context::stand_aside() noexcept {
   std::uint32_t rounds_seen = 0;
   const auto program_was_inside = [&]() noexcept {

@@ -118,7 +118,7 @@ struct alignas(64) target_view {
   target_view* used_next = nullptr;  ///< see window_view::used_first
 };
 
-/// log2 of the bytes that one stripe guards, unless Hints::accumulate_granularity says something else.
+/// log2 of the bytes that one stripe guards, where Hints::accumulate_granularity gives no other number.
 inline constexpr unsigned stripe_shift_unless_hinted = 13;
 
 /// The part of a window that the inlined calls see. Fixed at creation, but for limits and epoch state.
