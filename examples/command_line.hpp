@@ -17,7 +17,7 @@ namespace example {
 inline constexpr int exit_usage = 2;
 
 /// Rank 0 says it; all leave together, so that nobody's exit ends the job before it was said.
-inline int refuse(rma::Runtime& rt, const std::string& program, const std::string& why) {
+inline int reject(rma::Runtime& rt, const std::string& program, const std::string& why) {
   if (rt.rank() == 0) fmt::print(stderr, "{}: {} (--help lists the options)\n", program, why);
   rt.world().barrier();
   return exit_usage;
@@ -34,7 +34,7 @@ inline std::optional<int> parse(CLI::App& app, rma::Runtime& rt, int argc, char*
     rt.world().barrier();
     return 0;
   } catch (const CLI::ParseError& mistake) {
-    return refuse(rt, app.get_name(), mistake.what());
+    return reject(rt, app.get_name(), mistake.what());
   }
 }
 

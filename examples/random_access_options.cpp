@@ -83,10 +83,10 @@ std::optional<int> read_options(rma::Runtime& rt, int argc, char** argv, Options
   if (const auto leave = example::parse(app, rt, argc, argv)) return leave;
   if (options.stored == 0) options.stored = stored_updates_max;
   if (options.log2_table > 0 && (word{1} << options.log2_table) < static_cast<word>(rt.size())) {
-    return example::refuse(rt, "random_access", "--log2-table: fewer words than ranks");
+    return example::reject(rt, "random_access", "--log2-table: fewer words than ranks");
   }
   if (options.variant == Variant::shared && !rt.world().one_node()) {
-    return example::refuse(rt, "random_access", "--variant shared: the ranks are on several nodes");
+    return example::reject(rt, "random_access", "--variant shared: the ranks are on several nodes");
   }
   return std::nullopt;
 }

@@ -92,7 +92,7 @@ void declare(CLI::App& app, settings& out, words& said) {
   app.add_option("--stack", said.stack, "Stack of each rank in bytes (K, M); taken as far as it is touched")
       ->capture_default_str();
   app.add_flag("--faults", out.job.faults,
-               "Bad weather drawn from the seed: delays, full queues, outages, all that a fabric's contract allows");
+               "Faults drawn from the seed: delays, full queues, outages, all that a fabric's contract allows");
   app.add_option(
       "--send-queue", out.job.send_queue,
       "Operations of one rank that its adapter takes at a time; 0: 1024, or with --faults what the seed says");

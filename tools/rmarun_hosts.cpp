@@ -18,20 +18,20 @@
 namespace rma::launcher {
 namespace {
 
-[[noreturn]] void refuse(const std::string& why) { throw Error(status::bad_argument, why); }
+[[noreturn]] void reject(const std::string& why) { throw Error(status::bad_argument, why); }
 
 int slots_of(std::string_view text, const std::string& where) {
   int slots = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), slots);
   if (error != std::errc{} || end != text.data() + text.size() || slots < 1) {
-    refuse(fmt::format("{}: '{}' is no number of slots; write HOST:2 or HOST slots=2", where, text));
+    reject(fmt::format("{}: '{}' is no number of slots; write HOST:2 or HOST slots=2", where, text));
   }
   return slots;
 }
 
 /// NAME or NAME:SLOTS; an IPv6 address with slots is in brackets.
 host host_of(std::string_view text, const std::string& where) {
-  if (text.starts_with('-')) refuse(fmt::format("{}: '{}' is no name of a host", where, text));
+  if (text.starts_with('-')) reject(fmt::format("{}: '{}' is no name of a host", where, text));
   const auto bracket = text.find(']');
   const auto colon = text.rfind(':');
   const bool v6 = std::ranges::count(text, ':') > 1 && bracket == std::string_view::npos;
@@ -67,16 +67,16 @@ std::vector<host> parse_hosts(const std::string& list) {
   std::vector<host> found;
   std::istringstream in(list);
   for (std::string each; std::getline(in, each, ',');) {
-    if (each.empty()) refuse(fmt::format("--hosts '{}': a name is missing between two commas", list));
+    if (each.empty()) reject(fmt::format("--hosts '{}': a name is missing between two commas", list));
     found.push_back(host_of(each, "--hosts"));
   }
-  if (found.empty()) refuse("--hosts '': which hosts?");
+  if (found.empty()) reject("--hosts '': which hosts?");
   return found;
 }
 
 std::vector<host> read_hostfile(const std::string& path) {
   std::ifstream in(path);
-  if (!in) refuse(fmt::format("--hostfile {}: it cannot be read", path));
+  if (!in) reject(fmt::format("--hostfile {}: it cannot be read", path));
   std::vector<host> found;
   std::string line;
   for (int number = 1; std::getline(in, line); ++number) {
@@ -87,12 +87,12 @@ std::vector<host> read_hostfile(const std::string& path) {
     host each = host_of(name, where);
     for (std::string word; words >> word;) {
       constexpr std::string_view slots = "slots=";
-      if (!word.starts_with(slots)) refuse(fmt::format("{}: '{}' is unknown; write NAME slots=N", where, word));
+      if (!word.starts_with(slots)) reject(fmt::format("{}: '{}' is unknown; write NAME slots=N", where, word));
       each.slots = slots_of(std::string_view(word).substr(slots.size()), where);
     }
     found.push_back(std::move(each));
   }
-  if (found.empty()) refuse(fmt::format("--hostfile {}: it names no host", path));
+  if (found.empty()) reject(fmt::format("--hostfile {}: it names no host", path));
   return found;
 }
 
@@ -101,7 +101,7 @@ std::vector<int> divide(const std::vector<host>& hosts, int ranks) {
   std::vector<int> at(static_cast<std::size_t>(ranks));
   const bool given = std::ranges::any_of(hosts, [](const host& h) { return h.slots != 0; });
   if (!given) {
-    if (count > ranks) refuse(fmt::format("{} hosts are more than the {} ranks; every host needs one", count, ranks));
+    if (count > ranks) reject(fmt::format("{} hosts are more than the {} ranks; every host needs one", count, ranks));
     for (int rank = 0; rank < ranks; ++rank) {
       at[static_cast<std::size_t>(rank)] = static_cast<int>(static_cast<long long>(rank) * count / ranks);
     }
@@ -110,7 +110,7 @@ std::vector<int> divide(const std::vector<host>& hosts, int ranks) {
   const auto slots_at = [](const host& h) { return std::max(1, h.slots); };
   const int slots =
       std::accumulate(hosts.begin(), hosts.end(), 0, [&](int before, const host& h) { return before + slots_at(h); });
-  if (slots < ranks) refuse(fmt::format("the hosts have {} slots, which is less than the {} ranks", slots, ranks));
+  if (slots < ranks) reject(fmt::format("the hosts have {} slots, which is less than the {} ranks", slots, ranks));
   std::size_t rank = 0;
   for (int i = 0; i < count; ++i) {
     const int most = slots_at(hosts[static_cast<std::size_t>(i)]);

@@ -78,30 +78,30 @@ void tagged_output::finish() {
 }
 
 void tagged_output::run() {
-  std::vector<pollfd> watched;
-  while (wait_for_output(watched)) {
+  std::vector<pollfd> polled;
+  while (wait_for_output(polled)) {
     for (std::size_t i = 0; i < streams_.size(); ++i) {
-      if (watched[i].revents != 0) take(streams_[i]);
+      if (polled[i].revents != 0) take(streams_[i]);
     }
   }
   for (stream& each : streams_) pass_on(each, true);
 }
 
 /// False when all streams have ended, or when the job has and nothing more is there.
-bool tagged_output::wait_for_output(std::vector<pollfd>& watched) {
-  watched.clear();
+bool tagged_output::wait_for_output(std::vector<pollfd>& polled) {
+  polled.clear();
   bool any = false;
   for (const stream& each : streams_) {
-    watched.push_back({each.from.get(), POLLIN, 0});
+    polled.push_back({each.from.get(), POLLIN, 0});
     any = any || each.from;
   }
-  watched.push_back({stop_event_.get(), POLLIN, 0});
+  polled.push_back({stop_event_.get(), POLLIN, 0});
   if (!any) return false;
   int ready = 0;
   do {
-    ready = ::poll(watched.data(), watched.size(), -1);
+    ready = ::poll(polled.data(), polled.size(), -1);
   } while (ready < 0 && errno == EINTR);
-  return !(ready == 1 && watched.back().revents != 0);
+  return !(ready == 1 && polled.back().revents != 0);
 }
 
 void tagged_output::take(stream& from) {
@@ -138,11 +138,11 @@ unique_fd terminal_input::open() {
   return std::move(made[0]);
 }
 
-int terminal_input::watch(std::vector<pollfd>& watched) const {
+int terminal_input::watch(std::vector<pollfd>& polled) const {
   const bool wanting = to_ && pending_.empty() && !ended_;
   const bool reading = wanting && may_read();
-  watched.push_back({reading ? STDIN_FILENO : -1, POLLIN, 0});
-  watched.push_back({pending_.empty() ? -1 : to_.get(), POLLOUT, 0});
+  polled.push_back({reading ? STDIN_FILENO : -1, POLLIN, 0});
+  polled.push_back({pending_.empty() ? -1 : to_.get(), POLLOUT, 0});
   return wanting && !reading ? background_ms : -1;
 }
 

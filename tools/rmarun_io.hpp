@@ -42,7 +42,7 @@ class tagged_output {
   };
 
   void run();
-  bool wait_for_output(std::vector<pollfd>& watched);
+  bool wait_for_output(std::vector<pollfd>& polled);
   static void take(stream& from);
   static void pass_on(stream& from, bool everything);
 
@@ -57,7 +57,7 @@ class terminal_input {
   /// The end that rank 0 reads; only if standard input is a terminal.
   boot::unique_fd open();
   /// Adds what it waits for (always two entries, maybe disabled ones). For how many milliseconds, at most; -1: any.
-  int watch(std::vector<pollfd>& watched) const;
+  int watch(std::vector<pollfd>& polled) const;
   void serve(const pollfd& terminal, const pollfd& pipe);
 
  private:

@@ -281,14 +281,14 @@ bool job::note_start(int rank, const start_outcome& outcome, const std::string& 
 }
 
 void job::wait_for_events() {
-  std::vector<pollfd> watched = {{signals_.get(), POLLIN, 0}, {ends_itself() ? server_.abort_fd() : -1, POLLIN, 0}};
-  const std::size_t fixed = watched.size();
-  const int input_ms = input_.watch(watched);
-  const int ready = ::poll(watched.data(), watched.size(), wait_ms(input_ms));
+  std::vector<pollfd> polled = {{signals_.get(), POLLIN, 0}, {ends_itself() ? server_.abort_fd() : -1, POLLIN, 0}};
+  const std::size_t fixed = polled.size();
+  const int input_ms = input_.watch(polled);
+  const int ready = ::poll(polled.data(), polled.size(), wait_ms(input_ms));
   if (ready > 0) {
-    if (watched[1].revents != 0) on_abort();
-    if (watched[0].revents != 0) on_signals();
-    input_.serve(watched[fixed], watched[fixed + 1]);
+    if (polled[1].revents != 0) on_abort();
+    if (polled[0].revents != 0) on_signals();
+    input_.serve(polled[fixed], polled[fixed + 1]);
   }
   on_deadlines();
 }

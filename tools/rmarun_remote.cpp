@@ -85,16 +85,16 @@ std::optional<order> parse(std::string_view body) {
 
 /// sshd lets go of the pipes when its client is gone: nobody reads what the rank writes any more.
 bool waits_for_end(int signals, pid_t pid, int& wait_status) {
-  pollfd watched[] = {{signals, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
+  pollfd polled[] = {{signals, POLLIN, 0}, {STDOUT_FILENO, 0, 0}};
   for (;;) {
     if (::waitpid(pid, &wait_status, WNOHANG) == pid) return true;
-    if (::poll(watched, std::size(watched), -1) < 0 && errno != EINTR) return false;
+    if (::poll(polled, std::size(polled), -1) < 0 && errno != EINTR) return false;
     signalfd_siginfo news;
     while (::read(signals, &news, sizeof news) == static_cast<ssize_t>(sizeof news)) {
       const int number = static_cast<int>(news.ssi_signo);
       if (number != SIGCHLD) (void)::kill(-pid, number);
     }
-    if ((watched[1].revents & (POLLERR | POLLHUP)) != 0) return false;
+    if ((polled[1].revents & (POLLERR | POLLHUP)) != 0) return false;
   }
 }
 

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Style ratchet: tidy.py [ROOT]. Prints one line per finding, `path:line: rule: what`, and exits with 1 if any.
 
-Rules: spdx, file-length, function-length, whitespace, line-length, banned-word, include-direction, foreign-header,
-listed-in-cmake, defined-elsewhere. A line is excused by a comment `tidy: allow(<rule>) <why>` on it or on the line
-above it.
+Rules: spdx, file-length, function-length, whitespace, line-length, banned-word, private-word, include-direction,
+foreign-header, listed-in-cmake, defined-elsewhere. A line is excused by a comment `tidy: allow(<rule>) <why>` on it or
+on the line above it.
 """
 import ast
 import os
@@ -28,6 +28,25 @@ BANNED = [
     ("", re.compile(r"(?<!asm )(?<!__asm__ )\bvolatile\b"), False, "use std::atomic"),
     ("tests/", re.compile(r"\b(sleep_for|sleep_until|usleep|nanosleep) ?\("), False, "wait for the event itself"),
 ]
+
+# Identifiers that only this project understood, and the field's word for each.
+RENAMED = {
+    "watched": "observed, polled", "crowded": "shared_by_threads", "attended": "needs_entry_scope",
+    "objections": "blocked_by", "given_up": "window_failed, abandoned", "one_thread": "wrong_thread",
+    "door": "window_mutex", "absence": "window_unlock_guard", "last_near": "last_handler_target",
+    "last_far": "last_fabric_target",
+    "dice": "rng_state, rng", "owe": "defer_ack", "pay": "take_pending_acks", "owed": "pending_acks",
+    "nonsense": "malformed_reason", "refuse": "reject_malformed, reject", "protest": "malformed_notice",
+    "knocks": "missed_reservations", "look_for_others": "poll_occasionally", "leave_library": "stop_serving",
+    "heard_out": "goodbye_deadline_passed", "bury": "mark_dead", "bury_other_nodes": "mark_other_nodes_dead",
+    "blame": "set_last_failed", "surroundings": "platform", "companion": "helper_thread", "weather": "fault_model",
+    "landlord": "segment_provider", "meeting": "sim_boot", "bond": "connection_state", "doubtful": "unresolved",
+    "greeter": "connection_manager", "letter": "collective_message", "circle": "barrier_state",
+    "seat": "barrier_handle", "inlet": "incoming_word", "outlet": "outgoing_word", "homecoming": "migration_reply",
+    "bring_home": "migrate_to_cpu", "wants_home": "prefers_cpu", "rent": "benefit", "price": "migration_cost",
+    "home_run": "local_streak", "debt": "excess_ns", "lateness": "excess_ns", "in_vain": "failed_attempt",
+}
+PRIVATE_WORD = re.compile(r"\b(" + "|".join(RENAMED) + r")\b")
 
 # Texts for users are in plain English: short sentences with a subject and a verb.
 FOR_USERS = ("README.md", "docs/guide/", "docs/coming-from.md", "src/core/settings.cpp", "src/api/raise.cpp",
@@ -176,6 +195,13 @@ def check_banned_words(source, code):
                     source.report(number, "banned-word", f"{match.group(0)}: {why}")
 
 
+def check_private_words(source, code):
+    if source.path.startswith(("src/", "include/")):
+        for number, line in enumerate(code.split("\n"), 1):
+            if match := PRIVATE_WORD.search(line):
+                source.report(number, "private-word", f"{match.group(0)}: say {RENAMED[match.group(0)]}")
+
+
 def check_language(source):
     if not source.path.startswith(FOR_USERS):
         return
@@ -277,6 +303,7 @@ def check(source, cmake_files):
     check_function_lengths(source, code)
     if source.is_cpp():
         check_banned_words(source, code)
+        check_private_words(source, code)
         check_includes(source)
         check_listed_in_cmake(source, cmake_files)
     return source.findings

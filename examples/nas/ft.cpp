@@ -222,7 +222,7 @@ int main(int argc, char** argv) {
   return nas::run_kernel(argc, argv, "ft", false, [](nas::Run& run) {
     const nas::Problem problem = nas::problem_of(run.size());
     if (static_cast<std::size_t>(run.ranks()) > problem.nz) {
-      return example::refuse(run.runtime(), "nas_ft", "there are more ranks than planes");
+      return example::reject(run.runtime(), "nas_ft", "there are more ranks than planes");
     }
     nas::Solver solver(run, problem);
     return run.report(solver.run(), nas::published::ft(run.size()), 1e-12);

@@ -132,7 +132,7 @@ std::optional<int> read_options(rma::Runtime& rt, int argc, char** argv, const s
   options.size = size[0];
   options.form = form == "messages" ? Form::messages : form == "blocking" ? Form::blocking : Form::nonblocking;
   if (!fits(rt.size())) {
-    return example::refuse(rt, "nas_" + name, fmt::format("{} ranks: it needs {}", rt.size(), ranks));
+    return example::reject(rt, "nas_" + name, fmt::format("{} ranks: it needs {}", rt.size(), ranks));
   }
   return std::nullopt;
 }

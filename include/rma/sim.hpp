@@ -56,7 +56,7 @@ struct Config {
   /// What connects the nodes, and what the parts of the machine can do; empty: the default.
   std::string topology{};
   std::string parameters{};
-  /// Bad weather drawn from the seed: what completions mean, order of placement, full queues, receivers that are not
+  /// Faults drawn from the seed: what completions mean, order of placement, full queues, receivers that are not
   /// ready, delays, links that go down, registrations that fail. All of it within the contract of a fabric.
   bool faults = false;
   /// Some transfers between nodes, drawn from the seed, end with an error though both ranks live: calls report

@@ -48,18 +48,18 @@ class Words {
   template <class E = T, std::predicate<E> Ready>
     requires awaitable<E>
   E wait_until(std::size_t at, Ready&& ready, int from = -1, source where = source::current()) {
-    detail::watch<E, Ready> watched(ready);
-    const status s = detail::wait_until(view(), at, sizeof(E), from, watched.test());
+    detail::watch<E, Ready> watching(ready);
+    const status s = detail::wait_until(view(), at, sizeof(E), from, watching.test());
     detail::require(view(), detail::call::wait_until, s, from, at, sizeof(E), where);
-    return watched.result();
+    return watching.result();
   }
   /// `value`: what was found, if the status is done. What `ready` throws passes through here, too.
   template <class E = T, std::predicate<E> Ready>
     requires awaitable<E>
   [[nodiscard]] status try_wait_until(std::size_t at, Ready&& ready, E& value, int from = -1) {
-    detail::watch<E, Ready> watched(ready);
-    const status s = detail::wait_until(view(), at, sizeof(E), from, watched.test());
-    if (ok(s)) value = watched.result();
+    detail::watch<E, Ready> watching(ready);
+    const status s = detail::wait_until(view(), at, sizeof(E), from, watching.test());
+    if (ok(s)) value = watching.result();
     return s;
   }
   /// The same without waiting: makes a step of progress if it is not ready.
@@ -75,9 +75,9 @@ class Words {
   template <class E = T, std::predicate<E> Ready>
     requires awaitable<E>
   [[nodiscard]] status try_test_until(std::size_t at, Ready&& ready) {
-    detail::watch<E, Ready> watched(ready);
-    const status s = detail::test_until(view(), at, sizeof(E), watched.test());
-    if (s == status::done) (void)watched.result();
+    detail::watch<E, Ready> watching(ready);
+    const status s = detail::test_until(view(), at, sizeof(E), watching.test());
+    if (s == status::done) (void)watching.result();
     return s;
   }
 

@@ -115,7 +115,7 @@ status learn_nodes(detail::team_core& team, detail::coll::team_state& state, con
   if (!state.needs_nodes(call, may_wait)) return status::done;
   int mine = team.rank;
   for (int r = team.first + team.mapped - 1; team.rt->intranode && r >= team.first; --r) {
-    if (team.place(r) >= 0) mine = r;
+    if (team.node_index(r) >= 0) mine = r;
   }
   std::vector<int> nodes(static_cast<std::size_t>(team.size));
   detail::collective_call exchange;

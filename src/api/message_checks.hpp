@@ -36,7 +36,7 @@ inline shm::line_pair* lines_of(const team_core& team, int r, int tag) noexcept 
 }
 /// For the next call.
 inline void find_lines(team_core& team, int r) noexcept {
-  if (team.message_lines == nullptr || team.place(r) < 0) return;
+  if (team.message_lines == nullptr || team.node_index(r) < 0) return;
   auto& known = team.message_lines[static_cast<std::size_t>(r - team.first)];
   if (known.load(std::memory_order_relaxed) == nullptr) known.store(team.messages->lines_with(team.world_rank(r)));
 }

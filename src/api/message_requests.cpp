@@ -75,7 +75,7 @@ status begin(message_node& n, message_node*& node) noexcept {
     node = &n;
     return status::done;
   }
-  if (s == status::peer_failed) n.team->rt->ctx->blame(n.operation().peer);
+  if (s == status::peer_failed) n.team->rt->ctx->set_last_failed(n.operation().peer);
   n.team.reset();  // the caller has it
   free_node(n);
   return s;
@@ -110,7 +110,7 @@ status release(message_node*& node, Received& what) noexcept {
   what = outcome(n);
   const status s = n.operation().result;
   const std::shared_ptr<team_core> team = std::move(n.team);
-  if (s == status::peer_failed && n.operation().peer != any_source) team->rt->ctx->blame(n.operation().peer);
+  if (s == status::peer_failed && n.operation().peer != any_source) team->rt->ctx->set_last_failed(n.operation().peer);
   const quick_turn turn(*team->rt->ctx);
   free_node(n);
   return s;
@@ -182,7 +182,7 @@ status send_copy(team_core& team, const message_buffer& data, int to, int tag) n
     return status::done;
   }
   free_node(n);
-  if (s == status::peer_failed) team.rt->ctx->blame(team.world_rank(to));
+  if (s == status::peer_failed) team.rt->ctx->set_last_failed(team.world_rank(to));
   return s;
 }
 
@@ -200,7 +200,7 @@ request_node* request_of(message_node*& node, Received* what) {
 status message_node::state() noexcept {
   if (!is_over(*this)) return status::not_yet;
   const message_operation& op = operation();
-  if (op.result == status::peer_failed && op.peer != any_source) team->rt->ctx->blame(op.peer);
+  if (op.result == status::peer_failed && op.peer != any_source) team->rt->ctx->set_last_failed(op.peer);
   return op.result;
 }
 

@@ -38,7 +38,7 @@ status receive_plain(team_core& team, void* at, std::size_t bytes, int from, int
     spin_pause();
   }
   if (found != messenger::quick_result::done) return receive_message(team, {at, bytes, nullptr}, from, tag, what);
-  messages.ctx().look_for_others();
+  messages.ctx().poll_occasionally();
   return status::done;
 }
 
@@ -71,7 +71,7 @@ status send_message(team_core& team, send_kind kind, const message_buffer& data,
     s = team.rt->messages->send(op);
   }
   if (s == status::posted) s = wait_operation(team, op);
-  if (s == status::peer_failed) ctx.blame(op.peer);
+  if (s == status::peer_failed) ctx.set_last_failed(op.peer);
   return s;
 }
 
@@ -90,7 +90,7 @@ status receive_message(team_core& team, const message_buffer& into, int from, in
   }
   if (s == status::posted) s = wait_operation(team, op);
   what = received_of(team, op);
-  if (s == status::peer_failed && from != any_source) ctx.blame(op.peer);
+  if (s == status::peer_failed && from != any_source) ctx.set_last_failed(op.peer);
   return s;
 }
 
@@ -116,14 +116,14 @@ status exchange_messages(team_core& team, const message_buffer& data, int to, in
     }
   }
   if (sent == status::posted) sent = wait_operation(team, out);
-  if (sent == status::peer_failed) ctx.blame(out.peer);
+  if (sent == status::peer_failed) ctx.set_last_failed(out.peer);
   if (came == status::posted && sent != status::done) {  // its message may never come
     const std::lock_guard guard(ctx.lock());
     if (back.ended.load() == 0 && team.rt->messages->withdraw(back, sent)) came = sent;
   }
   if (came == status::posted) came = wait_operation(team, back);
   if (from != no_rank) what = received_of(team, back);
-  if (came == status::peer_failed && sent == status::done && from != any_source) ctx.blame(back.peer);
+  if (came == status::peer_failed && sent == status::done && from != any_source) ctx.set_last_failed(back.peer);
   return sent != status::done ? sent : came;
 }
 
@@ -166,7 +166,7 @@ status probe_message(team_core& team, int from, int tag, bool wait, Received& wh
       const status lost = failed_with(team, source);
       return lost == status::done && source != any_source && ctx.gone(source) ? status::peer_failed : lost;
     });
-    if (s == status::peer_failed && source != any_source) ctx.blame(source);
+    if (s == status::peer_failed && source != any_source) ctx.set_last_failed(source);
   } else if (!there()) {
     (void)ctx.progress();
     if (!there()) s = team.revocation() != status::done ? team.revocation() : status::not_yet;
@@ -196,7 +196,7 @@ status receive_held(held_message& held, const message_buffer& into, Received& wh
   if (s == status::posted) s = wait_operation(team, op);
   what = received_of(team, op);
   what.room = into.bytes;
-  if (s == status::peer_failed) team.rt->ctx->blame(op.source);
+  if (s == status::peer_failed) team.rt->ctx->set_last_failed(op.source);
   return s;
 }
 

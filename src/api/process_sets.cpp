@@ -27,7 +27,7 @@ std::vector<boot::process_set> sets_of_setting(const detail::runtime_core& core)
 std::vector<int> own_node(const detail::team_core& world) {
   std::vector<int> ranks;
   for (int r = world.first; r < world.first + world.mapped; ++r) {
-    if (world.place(r) >= 0) ranks.push_back(r);
+    if (world.node_index(r) >= 0) ranks.push_back(r);
   }
   return ranks;
 }

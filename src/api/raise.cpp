@@ -287,7 +287,7 @@ std::string remedy(const window_core& w, refusal r) {
                 -1, where);
   }
   const window_core& w = core_of(view);
-  const visit in(w);
+  const window_guard in(w);
   const bool of_member = code == status::bad_rank || code == status::bad_argument || code == status::unreachable;
   if (of_member && takes_group(what)) r.target = w.refused_rank;
   const std::string name = w.hints.name.empty() ? fmt::format("#{:x}", w.id & 0xffff) : quoted(w.hints.name);

@@ -40,16 +40,16 @@ std::uint64_t number_of(std::string_view name) noexcept {
 /// it ends these waits.
 std::shared_ptr<detail::team_core> make_team(const detail::team_core& parent, std::uint64_t id,
                                              const std::vector<int>& world_ranks, const std::source_location& where,
-                                             int watched = -1) {
+                                             int maker_watch = -1) {
   const int world = parent.world_rank(parent.rank);
   const auto me = std::find(world_ranks.begin(), world_ranks.end(), world) - world_ranks.begin();
   const int size = static_cast<int>(world_ranks.size());
   auto team = std::make_shared<detail::team_core>(parent.rt, id, world_ranks, static_cast<int>(me), size);
-  team->watched = watched;
+  team->maker_watch = maker_watch;
   team->make_lines(where);
   std::uint32_t here = 1;
-  if (watched >= 0 && !team->has_lines) require(parent, "split", team->allreduce_one(here, min), where);
-  team->watched = -1;
+  if (maker_watch >= 0 && !team->has_lines) require(parent, "split", team->allreduce_one(here, min), where);
+  team->maker_watch = -1;
   return team;
 }
 
@@ -96,7 +96,7 @@ int Team::world_rank(int rank, source where) const {
 
 bool Team::shares_memory(int rank, source where) const {
   if (rank < 0 || rank >= size()) raise("shares_memory", status::bad_rank, where);
-  return core_->rt->intranode ? core_->place(rank) >= 0 : rank == core_->rank;
+  return core_->rt->intranode ? core_->node_index(rank) >= 0 : rank == core_->rank;
 }
 
 bool Team::one_node() const noexcept { return core_->one_node && (core_->rt->intranode || core_->size == 1); }
@@ -124,7 +124,7 @@ Team Team::split(int colour, int key, source where) const {
 Team Team::node(source where) const {
   int lowest = rank();
   for (int r = core_->first; r < core_->first + core_->mapped; ++r) {
-    if (core_->place(r) >= 0) {
+    if (core_->node_index(r) >= 0) {
       lowest = r;
       break;
     }

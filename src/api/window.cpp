@@ -37,7 +37,7 @@ void forget(window_core& w) noexcept {
     e.remove(w);
     w.team->rt->syncs->remove(w);
   }
-  { const visit alone(w); }  // a synchronisation that another thread was going on with has made its step
+  { const window_guard alone(w); }  // a synchronisation that another thread was going on with has made its step
   const std::lock_guard guard(w.ctx->lock());
   for (target_state& state : w.states) e.forget(state);
   for (const auto& [target, far] : w.far_targets) e.forget(*far);
@@ -155,7 +155,7 @@ status revoke(window_view& view) noexcept {
 status attach(window_view& view, void* memory, std::size_t bytes, std::uint64_t& displacement) noexcept {
   if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const visit in(w);
+  const window_guard in(w);
   displacement = reinterpret_cast<std::uint64_t>(memory);
   if (w.kind != call::create_dynamic) return status::not_supported;
   if (memory == nullptr || bytes == 0) return status::bad_argument;
@@ -180,7 +180,7 @@ status attach(window_view& view, void* memory, std::size_t bytes, std::uint64_t&
 status detach(window_view& view, void* memory) noexcept {
   if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const visit in(w);
+  const window_guard in(w);
   if (w.kind != call::create_dynamic) return status::not_supported;
   attachment removed;
   if (!take_out(w, reinterpret_cast<std::uint64_t>(memory), removed)) return status::bad_argument;
@@ -232,7 +232,7 @@ bool reaches_far(window_core& w, int target) noexcept {
 bool one_sided(window_view& view, call kind, int target) noexcept {
   if (is_freed(view)) return false;
   window_core& w = core_of(view);
-  const visit in(w);
+  const window_guard in(w);
   const bool transfer = kind == call::put || kind == call::get;
   if (target < 0 || target >= w.size()) return false;
   if (target == w.team->rank) return true;
@@ -255,7 +255,7 @@ bool one_sided(window_view& view, call kind, int target) noexcept {
 status part_bytes(window_view& view, int rank, std::size_t& bytes) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const visit in(w);
+  const window_guard in(w);
   if (rank < 0 || rank >= w.size()) return status::bad_rank;
   if (w.kind == call::create_dynamic) {
     bytes = 0;
@@ -279,7 +279,7 @@ lock_protocol locking(const window_view& view, int target) noexcept {
 
 LockCounts counts_of_locks(const window_view& view) noexcept {
   if (is_freed(view)) return {};
-  const visit in(core_of(view));
+  const window_guard in(core_of(view));
   return core_of(view).counts;
 }
 

@@ -82,7 +82,7 @@ std::string difference(const team_core& team, const window_plan& plan, const Hin
 
 }  // namespace
 
-void refuse(const window_plan& plan, const Hints& hints, status code, const std::string& why) {
+void reject(const window_plan& plan, const Hints& hints, status code, const std::string& why) {
   const std::string name = hints.name.empty() ? std::string() : fmt::format(" (window {})", quoted(hints.name));
   throw Error(code, std::string(name_of(plan.kind)) + name, why, -1, plan.where);
 }
@@ -179,28 +179,28 @@ status check_plan(const team_core& team, const window_plan& plan, const Hints& h
 void raise_plan(const team_core& team, const window_plan& plan, const Hints& hints, const agreement& all) {
   switch (all.worst) {
     case status::bad_size:
-      refuse(plan, hints, all.worst,
+      reject(plan, hints, all.worst,
              fmt::format("{} elements of {} bytes here: more than a process can address, on this or another rank",
                          plan.count, plan.element_bytes));
     case status::unreachable:
-      refuse(plan, hints, all.worst, "the team spans nodes (or RMA_INTRANODE=off); use team.node()");
-    case status::bad_setting: refuse(plan, hints, all.worst, difference(team, plan, hints, all.differs));
+      reject(plan, hints, all.worst, "the team spans nodes (or RMA_INTRANODE=off); use team.node()");
+    case status::bad_setting: reject(plan, hints, all.worst, difference(team, plan, hints, all.differs));
     case status::not_supported:
       if (!can_have_fence(team, wished_fence(team.rt->config, hints))) {
-        refuse(plan, hints, all.worst,
+        reject(plan, hints, all.worst,
                "fence 'imm-ri' (Hints::fence, RMA_FENCE) needs a fabric that writes with an immediate; use imm-opt");
       }
-      refuse(plan, hints, all.worst,
+      reject(plan, hints, all.worst,
              "accumulate modes direct and lock_get_modify_put need a network with atomics (on one node also "
              "RMA_FABRIC=verbs, ucx or tcp, "
              "simulated: sim); use element, striped, handler or automatic");
     case status::bad_argument:
       if (!has_unit(plan, hints)) {
-        refuse(plan, hints, all.worst,
+        reject(plan, hints, all.worst,
                fmt::format("displacements of a dynamic window are bytes: Hints::displacement_unit is {}, may be 0 or 1",
                            hints.displacement_unit));
       }
-      refuse(plan, hints, all.worst,
+      reject(plan, hints, all.worst,
              fmt::format(
                  "a null pointer with elements, {} signals (at most {}), a displacement_unit that the window cannot "
                  "have, or a hint that is none of its enumeration, on this or another rank",

@@ -34,6 +34,6 @@ status check_plan(const team_core& team, const window_plan& plan, const Hints& h
 agreement agree(team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t bytes, status mine);
 /// Throws what they could not agree on.
 void raise_plan(const team_core& team, const window_plan& plan, const Hints& hints, const agreement& all);
-[[noreturn]] void refuse(const window_plan& plan, const Hints& hints, status code, const std::string& why);
+[[noreturn]] void reject(const window_plan& plan, const Hints& hints, status code, const std::string& why);
 
 }  // namespace rma::detail

@@ -114,9 +114,9 @@ void publish(window_core& w) {
 /// noticed.
 bool may_inline(const window_core& w) noexcept {
 #if defined(RMA_ASSERTS)
-  if (w.ctx->one_thread()) return false;
+  if (w.ctx->is_single_threaded()) return false;
 #endif
-  return !w.crowded;
+  return !w.shared_by_threads;
 }
 
 void attach_targets(window_core& w, const window_plan& plan) {
@@ -179,7 +179,7 @@ bool wants_elements(const Hints& hints) noexcept {
 
 /// Whether single elements may go without their stripes until somebody updates in bulk.
 bool may_be_biased(const window_core& w) noexcept {
-  return w.ctx->config().on(knob::stripe_bias) && w.board->fenced_by_others() && !w.crowded &&
+  return w.ctx->config().on(knob::stripe_bias) && w.board->fenced_by_others() && !w.shared_by_threads &&
          reinterpret_cast<std::uintptr_t>(w.local_base) % 8 == 0;
 }
 
@@ -215,7 +215,7 @@ status choose_mode(window_core& w, const window_plan& plan) {
   const bool by_processor = w.mode == accumulate_mode::element || w.mode == accumulate_mode::striped;
   const bool biased = w.mode == accumulate_mode::striped && (all & every_one_biased) != 0;
   if (biased) w.my_block().stripe_bias.store(stripes_biased);
-  const bool forced = w.watched || w.checks || w.unit != w.element_bytes || w.defers;
+  const bool forced = w.observed || w.checks || w.unit != w.element_bytes || w.defers;
   for (std::size_t i = 0; i < w.views.size(); ++i) {
     target_view& v = w.views[i];
     // Where updates are locked instructions, or leave a mark. Not where neighbours store as they like.
@@ -282,13 +282,13 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
   w->intranode = team.rt->intranode;
   w->trace = team.rt->trace.get();
   w->spans_nodes = !team.one_node && w->ctx->wide() != nullptr;
-  w->watched = w->trace != nullptr || team.rt->around->keeps_accounts();
-  w->crowded = w->ctx->threads() == thread_level::multiple;
+  w->observed = w->trace != nullptr || team.rt->around->keeps_accounts();
+  w->shared_by_threads = w->ctx->threads() == thread_level::multiple;
   w->checks = team.rt->config.on(knob::check);
-  w->attended = w->watched || w->crowded || w->checks;
-  w->objections = w->ctx->one_thread() ? window_core::one_thread : std::uint8_t{0};
+  w->needs_entry_scope = w->observed || w->shared_by_threads || w->checks;
+  w->blocked_by = w->ctx->is_single_threaded() ? window_core::wrong_thread : std::uint8_t{0};
   w->local_bytes = plan.count * plan.element_bytes;
-  w->dice = mix(w->id, static_cast<std::uint64_t>(team.rank));
+  w->rng_state = mix(w->id, static_cast<std::uint64_t>(team.rank));
   choose_fence(*w);
   const std::lock_guard guard(w->ctx->lock());
   w->slot = team.rt->ops->new_slot();
@@ -354,7 +354,7 @@ status look_for_memory(const window_core& w, const agreement& all) {
 [[noreturn]] void refuse_bytes(const window_core& w, const window_plan& plan, const agreement& all) {
   const std::uint64_t machine = machine_bytes_left();
   const std::uint64_t granted = granted_bytes_left();
-  refuse(plan, w.hints, status::out_of_memory,
+  reject(plan, w.hints, status::out_of_memory,
          fmt::format("the ranks ask for {} bytes together, at most {} on one; this machine has {} bytes available{}, "
                      "and a rank's segment {} bytes with {} in use here (RMA_SEGMENT_BYTES){}",
                      all.bytes_sum, all.bytes_max, machine,
@@ -413,11 +413,11 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
 
   auto w = new_core(handle, plan, hints);
   if (std::string why_not; choose_lock(*w, why_not) != status::done)
-    refuse(plan, hints, status::not_supported, why_not);
+    reject(plan, hints, status::not_supported, why_not);
   choose_schedule(*w);
   // Not between nodes, whatever the locks: nothing wakes a target there that makes nothing but inlined calls.
   const bool in_memory = w->locks == lock_protocol::cpu && w->intranode && !w->spans_nodes;
-  w->inline_sync = in_memory && !w->watched && may_inline(*w) ? 1 : 0;
+  w->inline_sync = in_memory && !w->observed && may_inline(*w) ? 1 : 0;
   take_place(*w, plan, all);
   if (plan.kind == call::create && (hints.promote || rt.config.on(knob::promote))) promote_memory(*w);
   if (plan.kind == call::create) check_access(*w, w->local_base, w->local_bytes);
@@ -439,13 +439,13 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
       raise_team(team, name_of(plan.kind).data(), s, plan.where);
     }
     release_window(*w);
-    refuse(plan, hints, s,
+    reject(plan, hints, s,
            fmt::format("accumulate mode '{}' needs every rank's memory {}, and that of this window is not",
                        name_of(hints.accumulate),
                        is_by_adapter(hints.accumulate) ? "registered and in whole words of 8 bytes" : "mapped"));
   }
   if (team.one_node) {
-    const auto lines = [&](int r) { return &w->block_at(team.place(r))->lines; };
+    const auto lines = [&](int r) { return &w->block_at(team.node_index(r))->lines; };
     w->barrier.attach(lines(team.rank), lines(0), lines(team.size == 2 ? 1 - team.rank : 0),
                       static_cast<std::uint32_t>(team.size));
   }

@@ -81,7 +81,7 @@ status issue_row(const action& op, const spot& where, void* local, std::size_t b
   return issue(op, where, local, row, row, room, nullptr);
 }
 
-[[noreturn]] void refuse(const action& op, status s, const spot& where, std::size_t bytes) {
+[[noreturn]] void reject(const action& op, status s, const spot& where, std::size_t bytes) {
   fail_by(op.call, s,
           std::to_string(bytes) + " bytes at byte " + std::to_string(where.at) + " of the " +
               std::to_string(where.in->window.part_bytes(where.target)) + " that process " + std::to_string(op.proc) +
@@ -167,7 +167,7 @@ void issue_elsewhere(state& s, const action& op, const spot& where, void* local,
   }
   s.order(op.call, where);
   if (const status made = issue(op, where, local, local_layout, remote_layout, s.room, nullptr); !ok(made))
-    refuse(op, made, where, remote_layout.bytes());
+    reject(op, made, where, remote_layout.bytes());
   s.finish(op.call, where);
 }
 
@@ -175,7 +175,7 @@ void issue_elsewhere(state& s, const action& op, const spot& where, void* local,
 void settle(const action& op, const spot& where, status made, std::size_t bytes) {
   if (made == status::done) [[likely]]
     return;
-  if (!ok(made)) refuse(op, made, where, bytes);
+  if (!ok(made)) reject(op, made, where, bytes);
   check(op.call, where.in->window.try_flush(where.target));
 }
 

@@ -96,7 +96,7 @@ bool expect(frame_link& at, message wanted, frame& got, const options& how, boot
     case frame_link::result::garbage:
       throw bad_boot(who_and_where(how) + "what listens there does not speak rma's protocol");
   }
-  if (got.type == message::refuse) {
+  if (got.type == message::rejected) {
     throw bad_boot(who_and_where(how) + one_line(body_reader(got.body).text()));
   }
   if (got.type != wanted) throw bad_boot(who_and_where(how) + "what listens there does not follow rma's protocol");

@@ -33,19 +33,19 @@ pmix_value_t value_of(std::uint32_t number) {
 
 /// All ranks have come to a fence, or will not. PMIx's thread has a share of it: it may say so when nobody waits any
 /// more.
-struct meeting {
+struct exchange_state {
   pmix_info_t how[2] = {directive(PMIX_COLLECT_DATA), directive(PMIX_TIMEOUT)};
   std::mutex lock;  ///< of what follows
   std::condition_variable ended;
   bool over = false;
   pmix_status_t outcome = PMIX_SUCCESS;
 };
-using shared_meeting = std::shared_ptr<meeting>;
+using shared_meeting = std::shared_ptr<exchange_state>;
 
 /// Called by PMIx's thread; `mine` is its share.
 void end_meeting(pmix_status_t outcome, void* mine) {
   const std::unique_ptr<shared_meeting> share(static_cast<shared_meeting*>(mine));
-  meeting& all = **share;
+  exchange_state& all = **share;
   const std::lock_guard hold(all.lock);
   all.outcome = outcome;
   all.over = true;
@@ -68,13 +68,13 @@ pmix_session::pmix_session() {
   size_ = number(PMIX_JOB_SIZE);
 }
 
-void pmix_session::refuse(const char* what, pmix_status_t why) const {
+void pmix_session::reject(const char* what, pmix_status_t why) const {
   throw Error(status::bad_boot, std::string("PMIx cannot ") + what + " (" + pmix_.PMIx_Error_string(why) +
                                     "); is this process a rank of mpirun, or of srun --mpi=pmix?");
 }
 
 void pmix_session::check(const char* what, pmix_status_t s) const {
-  if (s != PMIX_SUCCESS) refuse(what, s);
+  if (s != PMIX_SUCCESS) reject(what, s);
 }
 
 int pmix_session::number(const char* key) const {
@@ -83,7 +83,7 @@ int pmix_session::number(const char* key) const {
   pmix_value_t* raw = nullptr;
   check(key, pmix_.PMIx_Get(&job, key, nullptr, 0, &raw));
   const value_ptr found(raw);
-  if (found->type != PMIX_UINT32) refuse(key, PMIX_ERR_TYPE_MISMATCH);
+  if (found->type != PMIX_UINT32) reject(key, PMIX_ERR_TYPE_MISMATCH);
   return static_cast<int>(found->data.uint32);
 }
 
@@ -103,7 +103,7 @@ unsigned pmix_session::next_round() const {
 
 /// Launchers may ignore the time-out that they are given.
 void pmix_session::meet(int timeout_s) const {
-  const auto all = std::make_shared<meeting>();
+  const auto all = std::make_shared<exchange_state>();
   all->how[1].value.type = PMIX_INT;
   all->how[1].value.data.integer = timeout_s;
   auto share = std::make_unique<shared_meeting>(all);
@@ -137,7 +137,7 @@ std::string pmix_session::from_rank_0(const std::string& text, int timeout_s) {
   pmix_value_t* raw = nullptr;
   check("get a value of rank 0", pmix_.PMIx_Get(&first, key.c_str(), nullptr, 0, &raw));
   const value_ptr found(raw);
-  if (found->type != PMIX_STRING) refuse("get a value of rank 0", PMIX_ERR_TYPE_MISMATCH);
+  if (found->type != PMIX_STRING) reject("get a value of rank 0", PMIX_ERR_TYPE_MISMATCH);
   return found->data.string;
 }
 

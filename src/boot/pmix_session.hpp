@@ -35,7 +35,7 @@ class pmix_session final : public introduction {
   void abort(int code, std::string_view message) noexcept override;
 
  private:
-  [[noreturn]] void refuse(const char* what, pmix_status_t why) const;
+  [[noreturn]] void reject(const char* what, pmix_status_t why) const;
   void check(const char* what, pmix_status_t s) const;
   void meet(int timeout_s) const;
   int number(const char* key) const;

@@ -10,7 +10,7 @@
 namespace rma::boot {
 namespace {
 
-[[noreturn]] void refuse(std::string_view what, std::string_view why) {
+[[noreturn]] void reject(std::string_view what, std::string_view why) {
   throw Error(status::bad_setting, "process set '" + std::string(what) + "': " + std::string(why));
 }
 
@@ -27,9 +27,9 @@ int rank_of(std::string_view set, std::string_view text, int size) {
   const char* const last = text.data() + text.size();
   const auto [end, error] = std::from_chars(text.data(), last, rank);
   if (error == std::errc::invalid_argument || end != last)
-    refuse(set, "'" + std::string(text) + "' is no rank; ranks are written as in 0-3,5");
+    reject(set, "'" + std::string(text) + "' is no rank; ranks are written as in 0-3,5");
   if (error != std::errc{} || rank < 0 || rank >= size)
-    refuse(set, "rank " + std::string(text) + ", but ranks count from 0 to " + std::to_string(size - 1));
+    reject(set, "rank " + std::string(text) + ", but ranks count from 0 to " + std::to_string(size - 1));
   return rank;
 }
 
@@ -41,7 +41,7 @@ std::vector<int> ranks_of(std::string_view set, std::string_view text, int size)
     const bool range = upper.find('-') != std::string_view::npos;
     const int first = rank_of(set, take(upper, '-'), size);
     const int last = range ? rank_of(set, upper, size) : first;
-    if (last < first) refuse(set, "range " + std::to_string(first) + "-" + std::to_string(last) + " is empty");
+    if (last < first) reject(set, "range " + std::to_string(first) + "-" + std::to_string(last) + " is empty");
     const auto old = static_cast<std::ptrdiff_t>(ranks.size());
     ranks.resize(ranks.size() + static_cast<std::size_t>(last - first + 1));
     std::iota(ranks.begin() + old, ranks.end(), first);
@@ -59,10 +59,10 @@ std::vector<process_set> parse_process_sets(std::string_view text, int size) {
     std::string_view ranks = take(text, ';');
     const std::string_view all = ranks;
     const std::string_view name = take(ranks, '=');
-    if (name.empty() || name.size() == all.size()) refuse(all, "a set is written NAME=RANKS, as in io=0-3,5");
-    if (name.starts_with(own_sets)) refuse(name, "names that begin with rma:// are the library's own");
+    if (name.empty() || name.size() == all.size()) reject(all, "a set is written NAME=RANKS, as in io=0-3,5");
+    if (name.starts_with(own_sets)) reject(name, "names that begin with rma:// are the library's own");
     for (const process_set& other : sets) {
-      if (other.name == name) refuse(name, "is defined twice");
+      if (other.name == name) reject(name, "is defined twice");
     }
     sets.push_back({std::string(name), ranks_of(name, ranks, size)});
   }

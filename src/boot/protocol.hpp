@@ -36,7 +36,7 @@ enum class message : std::uint8_t {
   challenge,     ///< 32 raw bytes Ns
   proof,         ///< 32 raw bytes
   welcome,       ///< 32 raw bytes
-  refuse,        ///< text reason
+  rejected,      ///< text reason
   ready,         ///< (empty)
   ask_late,      ///< (empty); also while the sender waits
   late,          ///< text: the ranks that have not joined; if all have, those that others wait for

@@ -89,45 +89,45 @@ void server::wake_loop() const {
 }
 
 void server::run() {
-  std::vector<pollfd> watched;
+  std::vector<pollfd> polled;
   for (;;) {
-    wait_for_work(watched);
+    wait_for_work(polled);
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
-    serve(watched);
+    serve(polled);
   }
 }
 
 /// Fills `watched`: wake event, listener, then the connections in their order.
-void server::wait_for_work(std::vector<pollfd>& watched) {
+void server::wait_for_work(std::vector<pollfd>& polled) {
   auto earliest = boot_clock::time_point::max();
-  watched.clear();
+  polled.clear();
   {
     const std::lock_guard lock(mutex_);
     const bool accepting = boot_clock::now() >= accept_again_;
     if (!accepting) earliest = accept_again_;
-    watched.push_back({wake_event_.get(), POLLIN, 0});
-    watched.push_back({accepting ? listener_.get() : -1, POLLIN, 0});
+    polled.push_back({wake_event_.get(), POLLIN, 0});
+    polled.push_back({accepting ? listener_.get() : -1, POLLIN, 0});
     for (const auto& each : connections_) {
       const bool reading = each->out.size() - each->out_at < out_bytes_max;
       const int events = (reading ? POLLIN : 0) | (each->has_output() ? POLLOUT : 0);
-      watched.push_back({each->fd.get(), static_cast<short>(events), 0});
+      polled.push_back({each->fd.get(), static_cast<short>(events), 0});
       if (each->now != connection::phase::member) earliest = std::min(earliest, each->deadline);
     }
     for (const auto& [number, seated] : rounds_) earliest = std::min(earliest, seated->tell_at);
   }
   const int timeout_ms = earliest == boot_clock::time_point::max() ? -1 : ms_until(earliest);
-  (void)::poll(watched.data(), watched.size(), timeout_ms);  // an error shows as "nothing ready"
+  (void)::poll(polled.data(), polled.size(), timeout_ms);  // an error shows as "nothing ready"
 }
 
-void server::serve(const std::vector<pollfd>& watched) {
+void server::serve(const std::vector<pollfd>& polled) {
   std::uint64_t count = 0;
   (void)!::read(wake_event_.get(), &count, sizeof count);
-  for (std::size_t i = fixed_descriptors; i < watched.size(); ++i) {
+  for (std::size_t i = fixed_descriptors; i < polled.size(); ++i) {
     connection& each = *connections_[i - fixed_descriptors];
-    if ((watched[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !each.doomed) read_from(each);
+    if ((polled[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0 && !each.doomed) read_from(each);
   }
-  if (watched[1].revents != 0) accept_all();
+  if (polled[1].revents != 0) accept_all();
   const auto now = boot_clock::now();
   for (const auto& each : connections_) {
     if (each->now != connection::phase::member && each->deadline <= now) each->doomed = true;
@@ -219,7 +219,7 @@ void server::tell_departures() {
 }
 
 void server::drop_doomed() {
-  // A death can doom further connections, never fewer: repeat until all that are doomed have left their seats.
+  // A death can doom further connections, never fewer: repeat until all that are doomed have left the round.
   for (bool again = true; again;) {
     again = false;
     for (const auto& each : connections_) {

@@ -82,8 +82,8 @@ class server {
   struct seated_round;
 
   void run();
-  void wait_for_work(std::vector<pollfd>& watched);
-  void serve(const std::vector<pollfd>& watched);
+  void wait_for_work(std::vector<pollfd>& polled);
+  void serve(const std::vector<pollfd>& polled);
   void accept_all();
   void complain();
   void make_room();
@@ -93,8 +93,8 @@ class server {
   void on_proof(connection& from, const frame& received);
   void on_member_frame(connection& from, const frame& received);
   void on_abort(const connection& from, const frame& received);
-  void refuse(connection& whom, const std::string& why);
-  void seat(connection& newcomer);
+  void reject(connection& whom, const std::string& why);
+  void admit(connection& newcomer);
   void unseat(connection& leaver);
   void drop_doomed();
   static void flush(connection& to);

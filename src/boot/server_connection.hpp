@@ -16,7 +16,7 @@ struct server::connection {
   enum class phase : std::uint8_t {
     expects_hello,  ///< a stranger
     expects_proof,  ///< a stranger
-    member,         ///< has a seat in a round
+    member,         ///< takes part in a round
     parting,        ///< left or refused: what is queued still goes out, nothing more is read
   };
 
@@ -40,13 +40,13 @@ struct server::connection {
 
 struct server::seated_round {
   explicit seated_round(int size)
-      : seats(static_cast<std::size_t>(size), nullptr), logic(size, [this](int rank, const std::string& bytes) {
-          if (connection* at = seats[static_cast<std::size_t>(rank)]; at != nullptr) at->out += bytes;
+      : members(static_cast<std::size_t>(size), nullptr), logic(size, [this](int rank, const std::string& bytes) {
+          if (connection* at = members[static_cast<std::size_t>(rank)]; at != nullptr) at->out += bytes;
         }) {}
   seated_round(const seated_round&) = delete;
   seated_round& operator=(const seated_round&) = delete;
 
-  std::vector<connection*> seats;  ///< by rank; null if it is not here
+  std::vector<connection*> members;  ///< by rank; null if it is not here
   round logic;
   boot_clock::time_point tell_at = boot_clock::time_point::max();  ///< when it has departures
 };

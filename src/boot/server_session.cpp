@@ -42,32 +42,32 @@ void server::on_proof(connection& from, const frame& received) {
     return;
   }
   if (!equal(prove(key_, prover::client, from.seen), received.body)) {
-    return refuse(from, "the job key is wrong; RMA_KEY must be the one that this job was started with");
+    return reject(from, "the job key is wrong; RMA_KEY must be the one that this job was started with");
   }
   const auto size = static_cast<std::uint32_t>(size_);
   if (from.seen.size != size) {
-    return refuse(from, "RMA_SIZE=" + std::to_string(from.seen.size) + ", but this job has " + std::to_string(size_) +
+    return reject(from, "RMA_SIZE=" + std::to_string(from.seen.size) + ", but this job has " + std::to_string(size_) +
                             " ranks; give every rank the same RMA_SIZE");
   }
-  if (from.seen.rank >= size) return refuse(from, "RMA_RANK is not below RMA_SIZE");
-  seat(from);
+  if (from.seen.rank >= size) return reject(from, "RMA_RANK is not below RMA_SIZE");
+  admit(from);
 }
 
-void server::refuse(connection& whom, const std::string& why) {
-  whom.out += frame_writer(message::refuse).text(why).finish();
+void server::reject(connection& whom, const std::string& why) {
+  whom.out += frame_writer(message::rejected).text(why).finish();
   whom.now = connection::phase::parting;
 }
 
-void server::seat(connection& newcomer) {
+void server::admit(connection& newcomer) {
   const auto rank = static_cast<int>(newcomer.seen.rank);
   const std::size_t number = next_round_[newcomer.seen.rank];
   seated_round& seated = round_at(number);
   switch (seated.logic.state(rank)) {
     case rank_state::absent: break;
-    case rank_state::dead: return refuse(newcomer, "this rank is known to be dead; a rank cannot be replaced");
+    case rank_state::dead: return reject(newcomer, "this rank is known to be dead; a rank cannot be replaced");
     case rank_state::joined:
     case rank_state::left:
-      return refuse(
+      return reject(
           newcomer,
           "rank " + std::to_string(rank) +
               " has joined already: this process, by a Runtime that still lives (one at a time for each rank), "
@@ -78,12 +78,12 @@ void server::seat(connection& newcomer) {
   newcomer.now = connection::phase::member;
   newcomer.in.set_frame_bytes_max(member_frame_bytes_max);
   newcomer.out += frame_writer(message::welcome).raw(bytes_of(prove(key_, prover::server, newcomer.seen))).finish();
-  seated.seats[newcomer.seen.rank] = &newcomer;
+  seated.members[newcomer.seen.rank] = &newcomer;
   seated.logic.join(rank);
 }
 
 void server::unseat(connection& leaver) {
-  round_at(leaver.round_number).seats[static_cast<std::size_t>(leaver.rank)] = nullptr;
+  round_at(leaver.round_number).members[static_cast<std::size_t>(leaver.rank)] = nullptr;
   leaver.now = connection::phase::parting;
   leaver.deadline = boot_clock::now() + handshake_timeout_;
 }
@@ -135,9 +135,9 @@ server::seated_round& server::round_at(std::size_t number) {
 
 void server::forget_old_rounds() {
   std::erase_if(rounds_, [](const auto& entry) {
-    const auto& seats = entry.second->seats;
+    const auto& members = entry.second->members;
     return entry.second->logic.over() &&
-           std::all_of(seats.begin(), seats.end(), [](const connection* at) { return at == nullptr; });
+           std::all_of(members.begin(), members.end(), [](const connection* at) { return at == nullptr; });
   });
 }
 
@@ -150,7 +150,7 @@ void server::death_of(int rank) {
   for (const auto& [number, seated] : rounds_) {
     died = died || seated->logic.state(rank) == rank_state::joined;
     seated->logic.die(rank);
-    if (seated->seats[at] != nullptr) seated->seats[at]->doomed = true;
+    if (seated->members[at] != nullptr) seated->members[at]->doomed = true;
   }
   if (died) deaths_.push_back(rank);
 }

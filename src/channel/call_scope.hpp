@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One public call on something else than a window: who is where, for surroundings that keep accounts and for waits
+/// One public call on something else than a window: who is where, for platforms that keep accounts and for waits
 /// that last, and that time passes in it.
 #pragma once
 
@@ -61,7 +61,7 @@ class call_scope {
   }
 
   named_wait name_;
-  surroundings* around_;
+  platform* around_;
   trace_file* trace_;
   // Set where there is a trace, and nowhere else.
   context* ctx_;

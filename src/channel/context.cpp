@@ -26,7 +26,7 @@ constexpr std::int64_t dozes_of_a_wait = 8;
 constexpr unsigned looks_before_nap = 64;  // of who only waits for room
 constexpr std::int64_t nap_ns = 1'000'000;
 constexpr std::int64_t wake_most_ns = 100'000;  // usually a quarter
-constexpr std::uint32_t knocks_per_wake = 8;    // a wake costs as much as some system calls that copy
+constexpr std::uint32_t missed_per_wake = 8;    // a wake costs as much as some system calls that copy
 
 std::int64_t doze_after_ns(std::int64_t waited_ns) noexcept {
   return std::clamp(waited_ns / dozes_of_a_wait, doze_least_ns, doze_most_ns);
@@ -41,8 +41,7 @@ thread_level level_of(const settings& s) noexcept {
 
 }  // namespace
 
-context::context(const settings& s, boot::client& boot, fabric::network& node, surroundings& around,
-                 fabric::network* wide)
+context::context(const settings& s, boot::client& boot, fabric::network& node, platform& around, fabric::network* wide)
     : settings_(s),
       boot_(boot),
       node_(node),
@@ -56,7 +55,7 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, s
       spin_ns_(patience_.spin_ns),
       spin_of_thread_ns_(patience_.spin_ns),
       stall_report_ns_(static_cast<std::int64_t>(s.number(knob::stall_report_s)) * 1'000'000'000) {
-  set_handler(message::protest, &context::on_protest, this);
+  set_handler(message::malformed_notice, &context::on_malformed_notice, this);
   if (wide_ == nullptr) return;
   wide_->use(*this);
   if (wide_->event_fd() < 0) return;
@@ -72,7 +71,7 @@ void context::send(int to, message kind, std::span<const std::byte> header,
   peer& p = peer_of(to);
   count(counter::messages_sent);
   if (accounts_) [[unlikely]]
-    around_.charge(work::send, header.size() + payload.size());
+    around_.charge(cost_kind::send, header.size() + payload.size());
   if (p.waiting_count() == 0) {
     if (p.network->send(to, static_cast<std::uint16_t>(kind), header, payload) == status::done) return;
     waiting_.push_back(to);
@@ -88,7 +87,7 @@ bool context::try_send(int to, message kind, std::span<const std::byte> header,
   if (p.network->send(to, static_cast<std::uint16_t>(kind), header, payload) != status::done) return false;
   count(counter::messages_sent);
   if (accounts_) [[unlikely]]
-    around_.charge(work::send, header.size() + payload.size());
+    around_.charge(cost_kind::send, header.size() + payload.size());
   return true;
 }
 
@@ -121,7 +120,7 @@ fabric::prospect context::promise(int to, std::size_t bytes) noexcept {
   peer& p = peer_of(to);
   if (p.waiting_count() != 0) return fabric::prospect::no_room;  // these come first
   const fabric::prospect found = p.network->promise(to, bytes);
-  if (found == fabric::prospect::asleep && patience_.spin_ns != 0 && ++p.knocks % knocks_per_wake == 0) {
+  if (found == fabric::prospect::asleep && patience_.spin_ns != 0 && ++p.missed_reservations % missed_per_wake == 0) {
     full_fence();
     around_.ring(to);
   }
@@ -143,20 +142,20 @@ fabric::prospect context::promise_awake(int to, std::size_t bytes) noexcept {
   return found;
 }
 
-void context::owe(int source) noexcept {
-  if (peer_of(source).owed++ == 0) owed_.push_back(source);
+void context::defer_ack(int source) noexcept {
+  if (peer_of(source).pending_acks++ == 0) ack_sources_.push_back(source);
 }
 
 // What finds no room stays owed, and grows.
 void context::acknowledge() noexcept {
-  std::erase_if(owed_, [&](int rank) {
+  std::erase_if(ack_sources_, [&](int rank) {
     peer& p = peer_of(rank);
-    if (p.owed == 0) return true;  // paid with an answer
+    if (p.pending_acks == 0) return true;  // paid with an answer
     const auto kind = static_cast<std::uint16_t>(message::acknowledge);
-    const auto bytes = std::as_bytes(std::span(&p.owed, 1));
+    const auto bytes = std::as_bytes(std::span(&p.pending_acks, 1));
     if (p.waiting_count() != 0 || p.network->send(rank, kind, bytes, {}) != status::done) return gone(rank);
     count(counter::messages_sent);
-    p.owed = 0;
+    p.pending_acks = 0;
     return true;
   });
 }
@@ -168,14 +167,14 @@ unsigned context::make_progress() noexcept {
   if (wide_ != nullptr) found += wide_->poll(*this, events_per_round);
   drained_ = found < events_per_round;
   if (on_duty_ != 0) found += do_duties();
-  if (!owed_.empty()) acknowledge();
+  if (!ack_sources_.empty()) acknowledge();
   if (!waiting_.empty()) send_waiting();
   if (drained_ && news() != news_told_) [[unlikely]]
     tell_news();
   if (found != 0 && shared_) wake_others();
   if (accounts_) [[unlikely]] {
     guard.unlock();
-    around_.charge(work::poll, found);
+    around_.charge(cost_kind::poll, found);
     around_.settle();
   }
   if (stepping_.load(std::memory_order_relaxed)) [[unlikely]] {
@@ -228,7 +227,7 @@ void context::wake_others() noexcept {
 
 void context::look_at_adapter() noexcept {
   if (wide_->poll(*this, events_per_round) != 0 && shared_) wake_others();
-  if (!owed_.empty()) acknowledge();
+  if (!ack_sources_.empty()) acknowledge();
   if (!waiting_.empty()) send_waiting();
 }
 
@@ -247,7 +246,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
   unsigned idle_rounds = 0;
   unsigned turn = 0;
   std::uint32_t news_seen = ~std::uint32_t{0};
-  std::int64_t farewell_until_ns = 0;
+  std::int64_t goodbye_until_ns = 0;
   status result = status::done;
   const bool long_pause =
       patience_.spin_ns == 0 && until_ns != never_ns && until_ns - around_.now_ns() > pause_yielded_ns;
@@ -264,7 +263,7 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
           more = make_progress() != 0;
           met = ready();
         }
-        if (!met && (result != status::peer_failed || heard_out(farewell_until_ns))) break;
+        if (!met && (result != status::peer_failed || goodbye_deadline_passed(goodbye_until_ns))) break;
         result = status::done;
         if (met) break;
         news_seen = ~news;  // it is asked again at the next turn
@@ -297,13 +296,13 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
   }
   if (peer_rank >= 0 && idle_since_ns != 0) note_target_wait(peer_rank, watch.begin_ns(), idle_since_ns);
   if (serves && program_waits_.load(std::memory_order_relaxed) != 0) return result;  // the program is inside still
-  leave_library();
+  stop_serving();
   if (is_counted) program_leaves();
   return result;
 }
 
 // Who has left said everything before; over a network it may take longer than the news of it.
-bool context::heard_out(std::int64_t& until_ns) noexcept {
+bool context::goodbye_deadline_passed(std::int64_t& until_ns) noexcept {
   if (wide_ == nullptr) return true;
   {
     const std::lock_guard guard(lock_);
@@ -357,7 +356,7 @@ void context::adapt(std::atomic<std::int64_t>& spin_ns, std::int64_t slept_ns, s
 // rings comes after the others can see that it is gone. However long that takes: the sender may have lost its core
 // between the promise and the message, and will wait for the answer. Nor does it go while an answer waits for room, for
 // who asked will wait for that, and makes room. The dead promise nothing, once they are known.
-void context::leave_library() noexcept {
+void context::stop_serving() noexcept {
   around_.inside(false);
   full_fence();
   for (unsigned looks = 1; is_expected(); ++looks) {
@@ -383,13 +382,13 @@ bool context::anything_new() noexcept {
 bool context::is_expected() noexcept {
   const std::lock_guard guard(lock_);
   if (node_.promised()) return true;
-  if (owed_.empty() && waiting_.empty()) return false;
+  if (ack_sources_.empty() && waiting_.empty()) return false;
   const auto is_near = [&](int rank) { return peer_of(rank).network == &node_ && !gone(rank); };
   const auto is_answer = [](const message_pool::record& m) {
     const auto kind = static_cast<message>(m.kind());
-    return kind == message::reply || kind == message::refuse;
+    return kind == message::reply || kind == message::refusal;
   };
-  return std::any_of(owed_.begin(), owed_.end(), is_near) ||
+  return std::any_of(ack_sources_.begin(), ack_sources_.end(), is_near) ||
          std::any_of(waiting_.begin(), waiting_.end(), [&](int rank) {
            const auto& messages = peer_of(rank).waiting;  // many, where a network has no room
            return is_near(rank) && std::any_of(messages.begin(), messages.end(), is_answer);
@@ -398,7 +397,7 @@ bool context::is_expected() noexcept {
 
 // Everything that waits for room.
 std::size_t context::waiting_messages() noexcept {
-  std::size_t n = owed_.size();
+  std::size_t n = ack_sources_.size();
   for (const int rank : waiting_) n += peer_of(rank).waiting_count();
   return n;
 }
@@ -463,13 +462,13 @@ void context::look_around(std::int64_t now_ns) noexcept {
   around_.look_for_deaths(died);
   for (const int rank : died) boot_.report_death(rank);
   const status job = boot_.poll_events(died);
-  for (const int rank : died) bury(rank);
+  for (const int rank : died) mark_dead(rank);
   std::vector<int> left;
   boot_.take_departures(left);
   left_.insert(left_.end(), left.begin(), left.end());
   far_left_.store(static_cast<std::uint32_t>(left_.size()));
   if (job == status::fabric_lost && boot_.rank_0_serves()) {
-    bury_other_nodes();
+    mark_other_nodes_dead();
   } else if (!ok(job)) {
     aborted_.store(1);
   }
@@ -492,17 +491,17 @@ bool context::has_left(int rank) noexcept {
   return std::find(left_.begin(), left_.end(), rank) != left_.end();
 }
 
-void context::lost(int rank) noexcept {
-  blame(rank);
+void context::report_lost(int rank) noexcept {
+  set_last_failed(rank);
   const std::lock_guard guard(news_lock_);
   if (std::find(dead_.begin(), dead_.end(), rank) != dead_.end()) return;
   boot_.report_death(rank);
-  bury(rank);
+  mark_dead(rank);
 }
 
 // What was under way ends first: a lock of the dead rank is free when its death is known, and nothing of what it still
 // had to say may arrive afterwards.
-void context::bury(int rank) noexcept {
+void context::mark_dead(int rank) noexcept {
   if (std::find(dead_.begin(), dead_.end(), rank) != dead_.end()) return;
   node_.forget(rank);
   if (wide_ != nullptr) wide_->forget(rank);
@@ -512,11 +511,11 @@ void context::bury(int rank) noexcept {
 
 // This node is cut off from the job, or the job's first rank is gone: who is elsewhere must be presumed dead. The ranks
 // of one node see each other, and go on.
-void context::bury_other_nodes() noexcept {
+void context::mark_other_nodes_dead() noexcept {
   if (std::exchange(cut_off_, true)) return;
   for (int rank = 0; rank < boot_.size(); ++rank) {
     const bool left = around_.has_left(rank) || std::find(left_.begin(), left_.end(), rank) != left_.end();
-    if (!node_.reaches(rank) && !left) bury(rank);
+    if (!node_.reaches(rank) && !left) mark_dead(rank);
   }
 }
 
@@ -528,12 +527,12 @@ std::vector<int> context::dead_ranks() {
 void context::on_message(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
   count(counter::messages_received);
   if (kind >= handlers_.size() || handlers_[kind].run == nullptr) {
-    refuse(source, kind, payload.size(), nonsense::unknown_kind);
+    reject_malformed(source, kind, payload.size(), malformed_reason::unknown_kind);
     return;
   }
   handlers_[kind].run(handlers_[kind].self, source, payload);
   if (accounts_) [[unlikely]]
-    around_.charge(work::handler, payload.size());
+    around_.charge(cost_kind::handler, payload.size());
 }
 
 void context::on_completion(std::uint64_t token, status result, std::uint64_t bytes) noexcept {
@@ -544,13 +543,14 @@ void context::on_completion(std::uint64_t token, status result, std::uint64_t by
 
 void context::on_immediate(int source, std::uint32_t immediate) noexcept {
   const auto& user = immediates_[static_cast<std::size_t>(user_of_immediate(immediate))];
-  if (user.run == nullptr) return refuse(source, 0, sizeof immediate, nonsense::unknown_kind);  // messages have others
+  if (user.run == nullptr)
+    return reject_malformed(source, 0, sizeof immediate, malformed_reason::unknown_kind);  // messages have others
   user.run(user.self, source, value_of_immediate(immediate));
 }
 
 // Out of reach is as good as dead; of who has left in good order nothing is expected.
 void context::on_broken(int rank) noexcept {
-  if (!has_left(rank)) lost(rank);
+  if (!has_left(rank)) report_lost(rank);
 }
 
 }  // namespace rma::detail

@@ -32,7 +32,7 @@
 #include "core/small_lock.hpp"
 #include "core/trace.hpp"
 #include "fabric/fabric.hpp"
-#include "fabric/surroundings.hpp"
+#include "fabric/platform.hpp"
 #include "rma/detail/word.hpp"
 
 namespace rma::detail {
@@ -45,9 +45,9 @@ enum class message : std::uint16_t {
   reply,                         ///< data that come back
   acknowledge,                   ///< so many operations are done
   share,                         ///< do your half of a large copy
-  refuse,                        ///< it could not be done
+  refusal,                       ///< it could not be done
   lock,                          ///< between a rank that wants a lock and the lock manager of its target
-  protest,                       ///< a message made no sense
+  malformed_notice,              ///< a message made no sense
   fence,                         ///< how far a rank is with a fence
   range,                         ///< a lock of bytes of a window
   barrier,                       ///< a rank has come to a round of a barrier
@@ -68,14 +68,14 @@ enum class message : std::uint16_t {
 };
 
 /// Why a message is refused.
-enum class nonsense : std::uint16_t { unknown_kind, wrong_length, wrong_contents, protected_memory };
+enum class malformed_reason : std::uint16_t { unknown_kind, wrong_length, wrong_contents, protected_memory };
 
 /// Counts that `Runtime::counters` reports. Guarded by the progress lock.
 enum class counter : std::uint8_t {
   messages_sent,
   messages_received,
   messages_refused,
-  protests,
+  malformed_notices,
   sends_queued,
   sleeps,
   operations_handler,
@@ -111,19 +111,19 @@ class context final : public fabric::sink, public fabric::directory {
 
   /// Per-peer state, made when the peer is first used.
   struct peer {
-    fabric::network* network = nullptr;  ///< that leads there
-    std::uint64_t operations_sent = 0;   ///< handler operations, counted by message
-    word64 operations_done{};            ///< of these, acknowledged
-    std::uint32_t owed = 0;              ///< its operations that are done here and not acknowledged
-    sent_operations* sent = nullptr;     ///< the engine's, of those that are not acknowledged; null until the first
-    word32 protests{};                   ///< messages of ours that made no sense to it
-    std::uint32_t knocks = 0;            ///< messages that were not promised because it slept
-    message_pool::queue waiting;         ///< messages that found no room
+    fabric::network* network = nullptr;     ///< that leads there
+    std::uint64_t operations_sent = 0;      ///< handler operations, counted by message
+    word64 operations_done{};               ///< of these, acknowledged
+    std::uint32_t pending_acks = 0;         ///< its operations that are done here and not acknowledged
+    sent_operations* sent = nullptr;        ///< the engine's, of those that are not acknowledged; null until the first
+    word32 malformed_notices{};             ///< messages of ours that made no sense to it
+    std::uint32_t missed_reservations = 0;  ///< messages that were not promised because it slept
+    message_pool::queue waiting;            ///< messages that found no room
     [[nodiscard]] std::size_t waiting_count() const noexcept { return waiting.size(); }
   };
 
   /// `node` reaches the ranks of this node, `wide` (may be null) every rank, this one included.
-  context(const settings& s, boot::client& boot, fabric::network& node, surroundings& around,
+  context(const settings& s, boot::client& boot, fabric::network& node, platform& around,
           fabric::network* wide = nullptr);
   ~context();
 
@@ -133,10 +133,10 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] thread_level threads() const noexcept { return threads_; }
   /// `wrong_thread` if the thread level does not let this thread call.
   [[nodiscard]] status check_caller() const noexcept {
-    return one_thread() && ::pthread_equal(::pthread_self(), maker_) == 0 ? status::wrong_thread : status::done;
+    return is_single_threaded() && ::pthread_equal(::pthread_self(), maker_) == 0 ? status::wrong_thread : status::done;
   }
   /// The thread level lets one thread call.
-  [[nodiscard]] bool one_thread() const noexcept {
+  [[nodiscard]] bool is_single_threaded() const noexcept {
     return threads_ == thread_level::single || threads_ == thread_level::funneled;
   }
   /// The fabric that reaches the ranks whose memory is used directly.
@@ -160,7 +160,7 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] const fabric::transfer_costs* measured_costs() const noexcept {
     return costs_are_measured_ ? &measured_costs_ : nullptr;
   }
-  [[nodiscard]] surroundings& around() const noexcept { return around_; }
+  [[nodiscard]] platform& around() const noexcept { return around_; }
   [[nodiscard]] bool keeps_accounts() const noexcept { return accounts_; }
   /// Calls on something else than a window are events of this trace; null: nothing is traced.
   void trace_to(trace_file* file) noexcept { trace_ = file; }
@@ -204,14 +204,16 @@ class context final : public fabric::sink, public fabric::directory {
   /// The same for a message worth waking a sleeper for: waits until it is awake, but not for long.
   [[nodiscard]] fabric::prospect promise_awake(int to, std::size_t bytes) noexcept;
   /// The handler of an operation is done: the origin gets to know at the end of this round, or by an answer before.
-  void owe(int source) noexcept;
+  void defer_ack(int source) noexcept;
   /// Tells all origins what is owed to them: before the end of the round, for a handler that has taken long.
   void acknowledge() noexcept;
   /// A message of `source` is not what it should be: its sender is told, nothing else happens. Operations of the sender
   /// towards this rank that it may have been part of end with `transfer_failed`.
-  void refuse(int source, std::uint16_t kind, std::size_t bytes, nonsense why) noexcept;
+  void reject_malformed(int source, std::uint16_t kind, std::size_t bytes, malformed_reason why) noexcept;
   /// What is owed to `source` and goes with the answer that is sent to it now.
-  [[nodiscard]] std::uint32_t pay(int source) noexcept { return std::exchange(peer_of(source).owed, 0); }
+  [[nodiscard]] std::uint32_t take_pending_acks(int source) noexcept {
+    return std::exchange(peer_of(source).pending_acks, 0);
+  }
   /// Called when a write has arrived whose immediate is for this user; gets the value without the user's bits.
   void set_immediate(immediate_user user, immediate_handler run, void* self) noexcept {
     immediates_[static_cast<std::size_t>(user)] = {run, self};
@@ -260,7 +262,7 @@ class context final : public fabric::sink, public fabric::directory {
   }
   /// Progress now and then, for calls that need nobody and may be all that a program makes, in a loop: others may wait
   /// for this rank's handler. Costs a count in most of them.
-  void look_for_others() noexcept {
+  void poll_occasionally() noexcept {
     const std::uint32_t left = calls_to_look_.load(std::memory_order_relaxed);
     calls_to_look_.store(left - 1, std::memory_order_relaxed);
     if (left == 0) [[unlikely]]
@@ -398,11 +400,11 @@ class context final : public fabric::sink, public fabric::directory {
   /// Something was revoked: every wait asks whether it can go on.
   void note_revocation() noexcept { revocations_.fetch_add(1); }
   /// The fabric found out that this rank's process is gone, before its liveness word was looked at.
-  void lost(int rank) noexcept;
+  void report_lost(int rank) noexcept;
   [[nodiscard]] std::vector<int> dead_ranks();
   /// The rank that the last peer_failed of this thread's wait was about, for messages. -1 if none.
   [[nodiscard]] int last_failed() const noexcept { return last_failed_.load(std::memory_order_relaxed); }
-  void blame(int rank) noexcept { last_failed_.store(rank, std::memory_order_relaxed); }
+  void set_last_failed(int rank) noexcept { last_failed_.store(rank, std::memory_order_relaxed); }
 
   /// A value that a rank has put into the job's store before its last fence.
   /// Without an answer from the process of rank 0, where the job's server is, the peer is lost to this rank.
@@ -484,12 +486,12 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] bool has_far_ranks() const noexcept;
   void program_leaves() noexcept;
   void note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_t idle_since_ns) noexcept;
-  bool heard_out(std::int64_t& until_ns) noexcept;
+  bool goodbye_deadline_passed(std::int64_t& until_ns) noexcept;
   bool sleep(condition ready, std::int64_t until_ns, bool serves) noexcept;
   void wake_others() noexcept;
   void take_steps() noexcept;
   void adapt(std::atomic<std::int64_t>& spin_ns, std::int64_t slept_ns, std::int64_t most_ns) noexcept;
-  void leave_library() noexcept;
+  void stop_serving() noexcept;
   peer& find_peer(int rank) noexcept;
   [[nodiscard]] std::uint32_t news() const noexcept {
     return deaths_.load(std::memory_order_relaxed) + departures_.load(std::memory_order_relaxed);
@@ -499,9 +501,9 @@ class context final : public fabric::sink, public fabric::directory {
   std::size_t waiting_messages() noexcept;
   unsigned do_duties() noexcept;
   void look_around(std::int64_t now_ns) noexcept;
-  void bury(int rank) noexcept;
-  void bury_other_nodes() noexcept;
-  static void on_protest(void* self, int source, std::span<const std::byte> payload) noexcept;
+  void mark_dead(int rank) noexcept;
+  void mark_other_nodes_dead() noexcept;
+  static void on_malformed_notice(void* self, int source, std::span<const std::byte> payload) noexcept;
   void send_waiting() noexcept;
   void tell_undelivered(std::int64_t waited_s) noexcept;
 
@@ -511,7 +513,7 @@ class context final : public fabric::sink, public fabric::directory {
   fabric::network* wide_;
   fabric::transfer_costs measured_costs_{};  ///< of `wide_`
   bool costs_are_measured_ = false;
-  surroundings& around_;
+  platform& around_;
   bool near_;  ///< ranks of the node are reached through `node_` although `wide_` would reach them, too
   bool accounts_;
   trace_file* trace_ = nullptr;
@@ -524,9 +526,9 @@ class context final : public fabric::sink, public fabric::directory {
   std::unordered_map<int, std::unique_ptr<peer>> peers_;
   int last_rank_ = -1;  ///< the peer that was asked for last
   peer* last_peer_ = nullptr;
-  std::vector<int> owed_;     ///< peers with owed != 0
-  std::vector<int> waiting_;  ///< peers with queued messages
-  message_pool unsent_;       ///< these messages
+  std::vector<int> ack_sources_;  ///< peers with owed != 0
+  std::vector<int> waiting_;      ///< peers with queued messages
+  message_pool unsent_;           ///< these messages
   std::array<std::uint64_t, static_cast<std::size_t>(counter::count_)> counters_{};
   patience patience_;
   unsigned quick_looks_ = 0;                     ///< of ready_soon
@@ -561,12 +563,12 @@ class context final : public fabric::sink, public fabric::directory {
   bool cut_off_ = false;  ///< from the job; guarded by news_lock_
   std::atomic<std::int64_t> looked_ns_ = 0;
   std::atomic<int> last_failed_ = -1;
-  std::atomic<std::uint32_t> calls_to_look_ = 0;  ///< of look_for_others, until the clock is asked
+  std::atomic<std::uint32_t> calls_to_look_ = 0;  ///< of poll_occasionally, until the clock is asked
   std::uint32_t calls_per_look_ = 1;              ///< these two under the progress lock
   std::int64_t looked_for_others_ns_ = 0;
   word32 stopping_{};
   bulk_order bulk_{*this};
-  std::unique_ptr<companion> progress_thread_;
+  std::unique_ptr<helper_thread> progress_thread_;
   bool serves_beside_ = false;
   bool yields_to_program_ = false;                 ///< the thread stands aside while the program waits in the library
   std::atomic<std::uint32_t> program_waits_ = 0;   ///< threads of the program in waits, counted where `shared_`

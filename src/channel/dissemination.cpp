@@ -19,7 +19,7 @@ struct dissemination::news {
 };
 
 /// An invitation to write, its recall, or the answer to that.
-struct dissemination::offer {
+struct dissemination::word_grant {
   enum class step : std::uint32_t { invite, recall, answer, count_ };
   std::uint64_t id;
   std::uint64_t address;
@@ -41,12 +41,12 @@ dissemination::dissemination(context& ctx) : ctx_(ctx) {
   ctx.add_before_sleep(&dissemination::on_sleep, this);
 }
 
-dissemination::circle& dissemination::find(std::uint64_t id) noexcept {
+dissemination::barrier_state& dissemination::find(std::uint64_t id) noexcept {
   const std::lock_guard guard(ctx_.lock());
-  circle& c = known(id);
+  barrier_state& c = known(id);
   if (board_ != nullptr && c.written == nullptr) {
     c.written = std::make_unique<writing>();
-    for (inlet& each : c.written->in) each.enough = enough_;
+    for (incoming_word& each : c.written->in) each.enough = enough_;
   }
   return c;
 }
@@ -54,25 +54,25 @@ dissemination::circle& dissemination::find(std::uint64_t id) noexcept {
 void dissemination::drop(std::uint64_t id) noexcept {
   const std::lock_guard guard(ctx_.lock());
   last_ = nullptr;
-  const auto at = circles_.find(id);
+  const auto at = barriers_.find(id);
   if (at->second.written != nullptr) {
-    for (const inlet& i : at->second.written->in) {
+    for (const incoming_word& i : at->second.written->in) {
       if (i.word != nullptr) board_->give_back(i.word);
     }
   }
-  circles_.erase(at);
+  barriers_.erase(at);
 }
 
 // Others may come to a barrier before this rank has made what it belongs to.
-dissemination::circle& dissemination::known(std::uint64_t id) noexcept {
+dissemination::barrier_state& dissemination::known(std::uint64_t id) noexcept {
   if (last_ == nullptr || last_->id != id) {
-    last_ = &circles_[id];
+    last_ = &barriers_[id];
     last_->id = id;
   }
   return *last_;
 }
 
-void dissemination::send(circle& c, unsigned round, int to) noexcept {
+void dissemination::send(barrier_state& c, unsigned round, int to) noexcept {
   if (c.written != nullptr && write(c, round, to)) return;
   ctx_.send_record(to, message::barrier, news{c.id, c.turn, round});
 }
@@ -82,9 +82,11 @@ void dissemination::on_news(void* self, int source, std::span<const std::byte> p
   auto& me = *static_cast<dissemination*>(self);
   constexpr auto kind = static_cast<std::uint16_t>(message::barrier);
   news n{};
-  if (payload.size() != sizeof n) return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_length);
+  if (payload.size() != sizeof n)
+    return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_length);
   std::memcpy(&n, payload.data(), sizeof n);
-  if (n.round >= rounds_max) return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
+  if (n.round >= rounds_max)
+    return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_contents);
   me.known(n.id).heard[n.round].store(n.turn);
 }
 
@@ -107,30 +109,30 @@ void dissemination::end(wait& mine) noexcept {
 }
 
 void dissemination::stayed_awake(const wait& mine) noexcept {
-  inlet& in = mine.of->written->in[mine.round];
+  incoming_word& in = mine.of->written->in[mine.round];
   if (!in.open && ++in.awake >= in.enough) invite(mine);
 }
 
 void dissemination::invite(const wait& w) noexcept {
-  inlet& in = w.of->written->in[w.round];
+  incoming_word& in = w.of->written->in[w.round];
   if (in.word == nullptr) in.word = board_->take();
   if (in.word == nullptr) return;
   in.tag = ++last_tag_ != 0 ? last_tag_ : ++last_tag_;
   in.open = true;
   ctx_.send_record(w.from, message::barrier_word,
-                   offer{w.of->id, reinterpret_cast<std::uint64_t>(in.word), board_->region().key, w.round, in.tag,
-                         w.of->turn, offer::step::invite});
+                   word_grant{w.of->id, reinterpret_cast<std::uint64_t>(in.word), board_->region().key, w.round, in.tag,
+                              w.of->turn, word_grant::step::invite});
 }
 
 // What has been written counts still.
 void dissemination::recall(const wait& w) noexcept {
-  inlet& in = w.of->written->in[w.round];
+  incoming_word& in = w.of->written->in[w.round];
   in.awake = 0;
   if (!in.open) return;
   in.open = false;
   in.enough = std::min(2 * in.enough, enough_at_most);
   ctx_.send_record(w.from, message::barrier_word,
-                   offer{w.of->id, 0, 0, w.round, in.tag, w.of->turn, offer::step::recall});
+                   word_grant{w.of->id, 0, 0, w.round, in.tag, w.of->turn, word_grant::step::recall});
 }
 
 void dissemination::on_sleep(void* self) noexcept {
@@ -142,8 +144,8 @@ void dissemination::on_sleep(void* self) noexcept {
 
 // ---- its sender ---------------------------------------------------------------------------------------------
 
-bool dissemination::write(circle& c, unsigned round, int to) noexcept {
-  outlet& out = c.written->out[round];
+bool dissemination::write(barrier_state& c, unsigned round, int to) noexcept {
+  outgoing_word& out = c.written->out[round];
   if (out.tag == 0 || out.rank != to) return false;
   const std::uint64_t word = std::uint64_t{out.tag} << 32 | c.turn;
   if (ctx_.wide()->write_word(to, out.region, out.address, word) != status::done) return false;
@@ -153,19 +155,19 @@ bool dissemination::write(circle& c, unsigned round, int to) noexcept {
 }
 
 // An invitation that comes after the last barrier has nobody to use it.
-void dissemination::on_invitation(int source, const offer& o) noexcept {
-  const auto at = circles_.find(o.id);
-  if (at == circles_.end() || at->second.written == nullptr) return;
+void dissemination::on_invitation(int source, const word_grant& o) noexcept {
+  const auto at = barriers_.find(o.id);
+  if (at == barriers_.end() || at->second.written == nullptr) return;
   at->second.written->out[o.round] = {source, o.tag, o.turn, o.address, {o.address, sizeof(word64), o.key}};
 }
 
 // Who has dropped the barrier has passed it for the last time.
-void dissemination::on_recall(int source, const offer& o) noexcept {
-  offer answer = o;
-  answer.what = offer::step::answer;
-  const auto at = circles_.find(o.id);
-  if (at != circles_.end() && at->second.written != nullptr) {
-    outlet& out = at->second.written->out[o.round];
+void dissemination::on_recall(int source, const word_grant& o) noexcept {
+  word_grant answer = o;
+  answer.what = word_grant::step::answer;
+  const auto at = barriers_.find(o.id);
+  if (at != barriers_.end() && at->second.written != nullptr) {
+    outgoing_word& out = at->second.written->out[o.round];
     const bool valid = out.tag == o.tag && out.rank == source;
     answer.turn = valid ? out.turn : o.turn - 1;
     if (valid) out.tag = 0;
@@ -176,15 +178,16 @@ void dissemination::on_recall(int source, const offer& o) noexcept {
 void dissemination::on_offer(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<dissemination*>(self);
   constexpr auto kind = static_cast<std::uint16_t>(message::barrier_word);
-  offer o{};
-  if (payload.size() != sizeof o) return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_length);
+  word_grant o{};
+  if (payload.size() != sizeof o)
+    return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_length);
   std::memcpy(&o, payload.data(), sizeof o);
-  if (o.round >= rounds_max || o.what >= offer::step::count_)
-    return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
-  if (o.what == offer::step::invite) return me.on_invitation(source, o);
-  if (o.what == offer::step::recall) return me.on_recall(source, o);
-  const auto at = me.circles_.find(o.id);
-  if (at == me.circles_.end()) return;
+  if (o.round >= rounds_max || o.what >= word_grant::step::count_)
+    return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_contents);
+  if (o.what == word_grant::step::invite) return me.on_invitation(source, o);
+  if (o.what == word_grant::step::recall) return me.on_recall(source, o);
+  const auto at = me.barriers_.find(o.id);
+  if (at == me.barriers_.end()) return;
   word32& heard = at->second.heard[o.round];
   if (static_cast<std::int32_t>(o.turn - heard.load()) > 0) heard.store(o.turn);
 }

@@ -37,7 +37,7 @@ class dissemination {
   static constexpr unsigned rounds_max = 32;
 
   /// Who tells a round here may write it.
-  struct inlet {
+  struct incoming_word {
     word64* word = nullptr;
     std::uint32_t tag = 0;     ///< of the invitation, its upper half; the lower half is the turn. 0: never invited
     bool open = false;         ///< not recalled
@@ -51,7 +51,7 @@ class dissemination {
     }
   };
   /// This rank may write a round there.
-  struct outlet {
+  struct outgoing_word {
     int rank = -1;
     std::uint32_t tag = 0;   ///< 0: it may not
     std::uint32_t turn = 0;  ///< the last one written
@@ -59,33 +59,33 @@ class dissemination {
     fabric::region_key region;
   };
   struct writing {
-    std::array<inlet, rounds_max> in{};
-    std::array<outlet, rounds_max> out{};
+    std::array<incoming_word, rounds_max> in{};
+    std::array<outgoing_word, rounds_max> out{};
   };
   /// One barrier that is passed again and again, as one rank sees it.
-  struct circle {
+  struct barrier_state {
     std::uint64_t id = 0;
     std::uint32_t turn = 0;                  ///< how often this rank has begun to pass it
     std::array<word32, rounds_max> heard{};  ///< by round: the turn that its sender has come to, by message
     std::unique_ptr<writing> written{};      ///< null where none may write
   };
-  /// Finds the circle at first use, and drops it in the end: when its last barrier is over nothing more comes for it.
-  class seat {
+  /// Finds the state at first use, and drops it in the end: when its last barrier is over nothing more comes for it.
+  class barrier_handle {
    public:
-    seat() = default;
-    seat(const seat&) = delete;
-    seat& operator=(const seat&) = delete;
-    ~seat() {
+    barrier_handle() = default;
+    barrier_handle(const barrier_handle&) = delete;
+    barrier_handle& operator=(const barrier_handle&) = delete;
+    ~barrier_handle() {
       if (at_ != nullptr) all_->drop(at_->id);
     }
-    circle& in(dissemination& all, std::uint64_t id) noexcept {
+    barrier_state& in(dissemination& all, std::uint64_t id) noexcept {
       if (at_ == nullptr) at_ = &(all_ = &all)->find(id);
       return *at_;
     }
 
    private:
     dissemination* all_ = nullptr;
-    circle* at_ = nullptr;
+    barrier_state* at_ = nullptr;
   };
 
   explicit dissemination(context& ctx);
@@ -94,17 +94,17 @@ class dissemination {
   ~dissemination() { ctx_.remove_before_sleep(this); }
 
   /// Of the turn that this rank has begun.
-  [[nodiscard]] static bool heard(const circle& c, unsigned round) noexcept {
+  [[nodiscard]] static bool heard(const barrier_state& c, unsigned round) noexcept {
     return static_cast<std::int32_t>(c.heard[round].load() - c.turn) >= 0 ||
            (c.written != nullptr && c.written->in[round].shows(c.turn));
   }
-  void tell(circle& c, unsigned round, int to) noexcept {
+  void tell(barrier_state& c, unsigned round, int to) noexcept {
     const std::lock_guard guard(ctx_.lock());
     send(c, round, to);
   }
   /// One round: tells `to` and waits for `from` (world ranks). `peer_failed` if that one is gone, or `failed` says so.
   template <class Failed>
-  status meet(circle& c, unsigned round, int to, int from, Failed&& failed) noexcept {
+  status meet(barrier_state& c, unsigned round, int to, int from, Failed&& failed) noexcept {
     const auto ready = [&c, round]() noexcept { return heard(c, round); };
     const bool far = &ctx_.network_of(from) == ctx_.wide();
     wait mine{&c, round, from};
@@ -121,7 +121,7 @@ class dissemination {
     const status s = ctx_.wait_for_message(ready, [&]() noexcept {
       const status judged = failed();
       if (judged != status::done || !ctx_.gone(from)) return judged;
-      ctx_.blame(from);
+      ctx_.set_last_failed(from);
       return status::peer_failed;
     });
     if (far && board_ != nullptr) end(mine);
@@ -130,38 +130,38 @@ class dissemination {
 
  private:
   struct news;
-  struct offer;
+  struct word_grant;
   struct wait {
-    circle* of;
+    barrier_state* of;
     unsigned round;
     int from;
     bool slept = false;
   };
-  circle& find(std::uint64_t id) noexcept;
+  barrier_state& find(std::uint64_t id) noexcept;
   void drop(std::uint64_t id) noexcept;
-  void send(circle& c, unsigned round, int to) noexcept;
-  circle& known(std::uint64_t id) noexcept;
+  void send(barrier_state& c, unsigned round, int to) noexcept;
+  barrier_state& known(std::uint64_t id) noexcept;
   static void on_news(void* self, int source, std::span<const std::byte> payload) noexcept;
 
   // Told by writes; all under the progress lock but `end`.
-  bool write(circle& c, unsigned round, int to) noexcept;
+  bool write(barrier_state& c, unsigned round, int to) noexcept;
   void begin(wait& mine) noexcept;
   void end(wait& mine) noexcept;
   void stayed_awake(const wait& mine) noexcept;
   void invite(const wait& w) noexcept;
   void recall(const wait& w) noexcept;
-  void on_invitation(int source, const offer& o) noexcept;
-  void on_recall(int source, const offer& o) noexcept;
+  void on_invitation(int source, const word_grant& o) noexcept;
+  void on_recall(int source, const word_grant& o) noexcept;
   static void on_offer(void* self, int source, std::span<const std::byte> payload) noexcept;
   static void on_sleep(void* self) noexcept;
 
   context& ctx_;
   std::unique_ptr<word_board> board_;  ///< null: none may write
-  std::uint32_t enough_ = 0;           ///< of a new inlet
+  std::uint32_t enough_ = 0;           ///< of a new incoming word
   std::uint32_t last_tag_ = 0;
-  wait* waiting_ = nullptr;                            ///< the thread that waits for a word, if one does
-  std::unordered_map<std::uint64_t, circle> circles_;  ///< guarded by the progress lock
-  circle* last_ = nullptr;                             ///< the one that was told of last
+  wait* waiting_ = nullptr;                                    ///< the thread that waits for a word, if one does
+  std::unordered_map<std::uint64_t, barrier_state> barriers_;  ///< guarded by the progress lock
+  barrier_state* last_ = nullptr;                              ///< the one that was told of last
 };
 
 }  // namespace rma::detail

@@ -25,7 +25,7 @@ void context::drain(bool in_good_order) noexcept {
       [&]() noexcept {
         const std::lock_guard guard(lock_);
         const bool quiet = wide_ == nullptr || wide_->quiet();
-        if (waiting_.empty() && owed_.empty() && quiet) return true;
+        if (waiting_.empty() && ack_sources_.empty() && quiet) return true;
         const std::int64_t now_ns = around_.now_ns();
         if (now_ns > told_at_ns) {
           told_at_ns = at_no_time_ns;

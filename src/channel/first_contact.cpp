@@ -17,9 +17,9 @@ status context::look_up(int rank, std::string_view key, std::string& value) noex
   if (std::find(dead_.begin(), dead_.end(), rank) == dead_.end()) {
     unmet_.push_back(rank);
     no_address_ = s;
-    bury(rank);
+    mark_dead(rank);
   }
-  blame(rank);
+  set_last_failed(rank);
   return status::peer_failed;
 }
 

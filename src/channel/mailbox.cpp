@@ -33,17 +33,18 @@ void mailbox::on_piece(void* self, int source, std::span<const std::byte> payloa
   auto& me = *static_cast<mailbox*>(self);
   header h{};
   constexpr auto kind = static_cast<std::uint16_t>(message::collect);
-  if (payload.size() < sizeof h) return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_length);
+  if (payload.size() < sizeof h)
+    return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   const auto part = payload.subspan(sizeof h);
   const address key{h.team, h.sequence, h.tag, source};
-  const auto known = me.letters_.find(key);
+  const auto known = me.messages_.find(key);
   // Pieces come in order, and room is made for what has come, not for what is said to come.
-  const std::size_t before = known == me.letters_.end() ? 0 : known->second.data.size();
-  const std::size_t total = known == me.letters_.end() ? h.total : known->second.total;
+  const std::size_t before = known == me.messages_.end() ? 0 : known->second.data.size();
+  const std::size_t total = known == me.messages_.end() ? h.total : known->second.total;
   if (h.offset != before || h.total != total || part.size() > total - before)
-    return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
-  letter& l = me.letters_[key];
+    return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_contents);
+  collective_message& l = me.messages_[key];
   l.total = total;
   l.data.insert(l.data.end(), part.begin(), part.end());
 }
@@ -63,11 +64,11 @@ status mailbox::take_soon(const address& from, std::span<std::byte> data) noexce
 }
 
 status mailbox::take_locked(const address& from, std::span<std::byte> data) noexcept {
-  const auto at = letters_.find(from);
-  if (at == letters_.end() || at->second.data.size() < at->second.total) return status::not_yet;
+  const auto at = messages_.find(from);
+  if (at == messages_.end() || at->second.data.size() < at->second.total) return status::not_yet;
   const bool fits = at->second.data.size() == data.size();
   if (fits && !data.empty()) std::memcpy(data.data(), at->second.data.data(), data.size());
-  letters_.erase(at);
+  messages_.erase(at);
   return fits ? status::done : status::bad_size;
 }
 

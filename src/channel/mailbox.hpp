@@ -37,7 +37,7 @@ class mailbox {
     const auto lost = [&]() noexcept {
       const status s = failed();
       if (s != status::done || !ctx_.gone(from.source)) return s;
-      ctx_.blame(from.source);
+      ctx_.set_last_failed(from.source);
       return status::peer_failed;
     };
     status taken = take_soon(from, data);
@@ -48,7 +48,7 @@ class mailbox {
   }
 
  private:
-  struct letter {
+  struct collective_message {
     std::vector<std::byte> data;
     std::size_t total = 0;  ///< bytes that will come
   };
@@ -59,7 +59,7 @@ class mailbox {
   status take_locked(const address& from, std::span<std::byte> data) noexcept;
 
   context& ctx_;
-  std::map<address, letter> letters_;
+  std::map<address, collective_message> messages_;
 };
 
 }  // namespace rma::detail

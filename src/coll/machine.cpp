@@ -114,15 +114,15 @@ void machine::on_failure(void* self, int source, std::span<const std::byte> payl
   auto& me = *static_cast<machine*>(self);
   failure_message m;
   if (payload.size() < sizeof m) {
-    me.ctx_.refuse(source, static_cast<std::uint16_t>(message::collective_failed), payload.size(),
-                   nonsense::wrong_length);
+    me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::collective_failed), payload.size(),
+                             malformed_reason::wrong_length);
     return;
   }
   std::memcpy(&m, payload.data(), sizeof m);
   const auto text = payload.subspan(sizeof m);
   if (text.size() != m.text_bytes || m.why > 0 || m.why < -127) {
-    me.ctx_.refuse(source, static_cast<std::uint16_t>(message::collective_failed), payload.size(),
-                   nonsense::wrong_contents);
+    me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::collective_failed), payload.size(),
+                             malformed_reason::wrong_contents);
     return;
   }
   std::string said(reinterpret_cast<const char*>(text.data()), text.size());

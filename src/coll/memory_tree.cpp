@@ -19,7 +19,7 @@ void memory_collectives::make_groups() {
   const unsigned block = 1U << ((static_cast<unsigned>(std::bit_width(members - 1)) + 1) / 2);
   std::vector<std::uint32_t> names;
   for (int r = 0; r < team_.size; ++r)
-    names.push_back(team_.rt->board->slot(static_cast<std::size_t>(team_.place(r))).core_group);
+    names.push_back(team_.rt->board->slot(static_cast<std::size_t>(team_.node_index(r))).core_group);
   const bool bound = std::find(names.begin(), names.end(), 0U) == names.end();
   by_cores_ = bound && std::adjacent_find(names.begin(), names.end(), std::not_equal_to<>()) != names.end();
   for (unsigned r = 0; r < members && !by_cores_; ++r) names[r] = r / block;

@@ -11,7 +11,7 @@
 namespace rma::detail::coll {
 
 std::byte* memory_collectives::segment_of(int member) const noexcept {
-  return team_.rt->board->segment(static_cast<std::size_t>(team_.place(member)));
+  return team_.rt->board->segment(static_cast<std::size_t>(team_.node_index(member)));
 }
 
 const std::byte* memory_collectives::input_of(int member) const noexcept {

@@ -240,7 +240,7 @@ void running::message_over(const message_operation& m) noexcept {
 void running::take_failure(status s, int world_rank) noexcept {
   if (!ok(result_)) return;
   result_ = s;
-  if (s == status::peer_failed) team_->all().ctx().blame(world_rank);
+  if (s == status::peer_failed) team_->all().ctx().set_last_failed(world_rank);
 }
 
 void running::went_on() noexcept {

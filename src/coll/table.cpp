@@ -51,7 +51,7 @@ double sharing(const shape& s) noexcept {
 /// Rounds of a tree within nodes, and those between them.
 /// Several messages at once to one rank, from all others, meet in the network; rounds of pairs wait for the slowest
 /// one.
-double meeting(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
+double sync_factor(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
 constexpr double pairs_apart = 1.2;
 /// A ring, each round of which waits for the slowest neighbours.
 double around(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
@@ -184,7 +184,7 @@ constexpr algorithm rows[] = {
               }},
     algorithm{"linear", call::reduce_scatter, linear::reduce_scatter,
               [](S s) noexcept -> effort {
-                return {1, 2 * (ranks(s) - 1), received_bytes(s), received_bytes(s), meeting(s) * sharing(s)};
+                return {1, 2 * (ranks(s) - 1), received_bytes(s), received_bytes(s), sync_factor(s) * sharing(s)};
               },
               collects_little},
     algorithm{"ring", call::reduce_scatter, ring::reduce_scatter,
@@ -237,7 +237,7 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0, around(s)}; }},
     algorithm{"linear", call::allgather, linear::allgather,
               [](S s) noexcept -> effort {
-                return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, meeting(s) * sharing(s)};
+                return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, sync_factor(s) * sharing(s)};
               }},
     algorithm{"bruck", call::allgather, bruck::allgather,
               [](S s) noexcept -> effort {
@@ -262,7 +262,7 @@ constexpr algorithm rows[] = {
               }},
     algorithm{"linear", call::alltoall, linear::alltoall,
               [](S s) noexcept -> effort {
-                return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, std::max(meeting(s), sharing(s))};
+                return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, std::max(sync_factor(s), sharing(s))};
               }},
     algorithm{"bruck", call::alltoall, bruck::alltoall,
               [](S s) noexcept -> effort {

@@ -228,7 +228,7 @@ static_assert(std::size(table) == static_cast<std::size_t>(knob::count_));
 /// Of settings::source.
 constexpr const char* origin_names[] = {"default", "environment", "config"};
 
-[[noreturn]] void refuse(const definition& d, std::string_view value, std::string_view origin) {
+[[noreturn]] void reject(const definition& d, std::string_view value, std::string_view origin) {
   std::string range;
   if (d.kind == form::number || d.kind == form::bytes) range = fmt::format(" ({} to {})", d.least, d.most);
   throw Error(status::bad_setting, fmt::format("{}={} ({}) is not a value of this setting; valid: {}{}", d.name,
@@ -364,7 +364,7 @@ void settings::set(std::size_t index, std::string value, source from) {
   if (d.kind == form::number || d.kind == form::bytes) {
     fits = parse_number(value, d.kind == form::bytes, number) && number >= d.least && number <= d.most;
   }
-  if (!fits) refuse(d, value, origin_names[static_cast<std::size_t>(from)]);
+  if (!fits) reject(d, value, origin_names[static_cast<std::size_t>(from)]);
   std::erase_if(changed_, [index](const changed& c) { return c.index == index; });
   if (value != d.initial) changed_.push_back({index, std::move(value)});
   sources_[index] = from;

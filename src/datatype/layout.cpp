@@ -15,7 +15,7 @@ namespace {
 
 using internals = detail::layout_internals;
 
-[[noreturn]] void refuse(const char* builder, const char* why) {
+[[noreturn]] void reject(const char* builder, const char* why) {
   throw Error(status::bad_size, std::string("Layout::") + builder + ": " + why);
 }
 
@@ -23,23 +23,23 @@ constexpr const char* too_large_text =
     "a count, offset or bound does not fit in ptrdiff_t (was a negative number given?), or levels nest too deep";
 
 void require(status s, const char* builder) {
-  if (s != status::done) refuse(builder, too_large_text);
+  if (s != status::done) reject(builder, too_large_text);
 }
 
 std::ptrdiff_t times(std::ptrdiff_t factor, std::size_t extent, const char* builder) {
   std::ptrdiff_t product = 0;
-  if (__builtin_mul_overflow(factor, extent, &product)) refuse(builder, too_large_text);
+  if (__builtin_mul_overflow(factor, extent, &product)) reject(builder, too_large_text);
   return product;
 }
 
 std::ptrdiff_t plus(std::ptrdiff_t a, std::ptrdiff_t b, const char* builder) {
   std::ptrdiff_t sum = 0;
-  if (__builtin_add_overflow(a, b, &sum)) refuse(builder, too_large_text);
+  if (__builtin_add_overflow(a, b, &sum)) reject(builder, too_large_text);
   return sum;
 }
 
 std::ptrdiff_t as_signed(std::size_t n, const char* builder) {
-  if (n > static_cast<std::size_t>(PTRDIFF_MAX)) refuse(builder, too_large_text);
+  if (n > static_cast<std::size_t>(PTRDIFF_MAX)) reject(builder, too_large_text);
   return static_cast<std::ptrdiff_t>(n);
 }
 
@@ -66,7 +66,7 @@ Layout placed(const Layout& inner, std::span<const std::ptrdiff_t> offsets, Leng
   if (entries.empty()) return {};
   require(internals::place(made, std::move(entries), as_signed(inner.extent(), "indexed")), "indexed");
   std::ptrdiff_t extent = 0;
-  if (__builtin_sub_overflow(end, least, &extent)) refuse("indexed", too_large_text);
+  if (__builtin_sub_overflow(end, least, &extent)) reject("indexed", too_large_text);
   internals::set_extent(made, plus(least, inner.extent_lower(), "indexed"), static_cast<std::size_t>(extent));
   return made;
 }
@@ -114,7 +114,7 @@ void append_blocks(std::vector<detail::list_entry>& entries, const Layout::Part&
 
 }  // namespace
 
-void Layout::too_large() { refuse("contiguous or vector", too_large_text); }
+void Layout::too_large() { reject("contiguous or vector", too_large_text); }
 
 bool Layout::same_as(const Layout& other) const noexcept {
   if (bytes_ != other.bytes_ || lower_ != other.lower_ || upper_ != other.upper_ || extent_ != other.extent_ ||
@@ -141,7 +141,7 @@ Layout Layout::vector(std::size_t count, std::size_t block_length, std::ptrdiff_
   const std::ptrdiff_t block_extent = times(as_signed(block_length, "vector"), inner.extent(), "vector");
   const std::ptrdiff_t stride_bytes = count == 1 ? 0 : times(stride, inner.extent(), "vector");
   const std::ptrdiff_t last = times(stride_bytes, count - 1, "vector");
-  if (last == PTRDIFF_MIN) refuse("vector", too_large_text);
+  if (last == PTRDIFF_MIN) reject("vector", too_large_text);
   const std::ptrdiff_t extent = plus(last < 0 ? -last : last, block_extent, "vector");
   const std::ptrdiff_t lower = plus(inner.extent_lower(), std::min<std::ptrdiff_t>(last, 0), "vector");
   Layout made = inner;
@@ -154,7 +154,7 @@ Layout Layout::vector(std::size_t count, std::size_t block_length, std::ptrdiff_
 Layout Layout::indexed(std::span<const std::size_t> block_lengths, std::span<const std::ptrdiff_t> offsets,
                        const Layout& inner) {
   if (block_lengths.size() != offsets.size()) {
-    refuse("indexed", "there must be as many block lengths as offsets");
+    reject("indexed", "there must be as many block lengths as offsets");
   }
   return placed(inner, offsets, [&](std::size_t i) { return block_lengths[i]; });
 }
@@ -166,11 +166,11 @@ Layout Layout::indexed(std::size_t block_length, std::span<const std::ptrdiff_t>
 Layout Layout::subarray(std::span<const std::size_t> sizes, std::span<const std::size_t> subsizes,
                         std::span<const std::size_t> starts, const Layout& inner) {
   if (sizes.size() != subsizes.size() || sizes.size() != starts.size() || sizes.empty()) {
-    refuse("subarray", "sizes, subsizes and starts must have the same number of dimensions, at least 1");
+    reject("subarray", "sizes, subsizes and starts must have the same number of dimensions, at least 1");
   }
   for (std::size_t d = 0; d < sizes.size(); ++d) {
     if (starts[d] > sizes[d] || subsizes[d] > sizes[d] - starts[d]) {
-      refuse("subarray", "the box must lie inside the array: starts + subsizes <= sizes in each dimension");
+      reject("subarray", "the box must lie inside the array: starts + subsizes <= sizes in each dimension");
     }
   }
   Layout made = inner;
@@ -203,7 +203,7 @@ Layout Layout::structure(std::span<const Part> parts) {
   }
   if (first == nullptr) return {};
   std::ptrdiff_t extent = 0;
-  if (__builtin_sub_overflow(end, least, &extent)) refuse("structure", too_large_text);
+  if (__builtin_sub_overflow(end, least, &extent)) reject("structure", too_large_text);
   std::vector<detail::list_entry> entries;
   Layout made;
   if (alike) {

@@ -13,12 +13,12 @@
 #include "boot/descriptors.hpp"
 #include "boot/interfaces.hpp"
 #include "core/cores.hpp"
-#include "fabric/shm/node_surroundings.hpp"
+#include "fabric/shm/node_platform.hpp"
 #include "fabric/shm/shm.hpp"
 #include "fabric/sim/run.hpp"
-#include "fabric/sim/sim_boot.hpp"
+#include "fabric/sim/sim_client.hpp"
 #include "fabric/sim/sim_fabric.hpp"
-#include "fabric/sim/sim_surroundings.hpp"
+#include "fabric/sim/sim_platform.hpp"
 #include "fabric/survey.hpp"
 #include "fabric/tcp/tcp_fabric.hpp"
 #include "fabric/ucx/open.hpp"
@@ -183,15 +183,15 @@ std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const
   return made;
 }
 
-place simulated_place(const settings& s) {
+job_context simulated_place(const settings& s) {
   const sim::handle me = sim::parse_handle(s.text(knob::boot));
   auto boot = std::make_unique<sim::sim_client>(*me.job, me.rank);
-  shm::landlord& host = *boot;
-  place at;
+  shm::segment_provider& host = *boot;
+  job_context at;
   std::vector<int> members = me.job->ranks_of(me.job->node_of(me.rank));
   const std::size_t mine = position(members, me.rank);
   at.board = std::make_unique<shm::board>(host, s, std::move(members), mine);
-  at.around = std::make_unique<sim::sim_surroundings>(*boot, *at.board);
+  at.around = std::make_unique<sim::sim_platform>(*boot, *at.board);
   at.node = std::make_unique<shm::shm_fabric>(*at.board);
   // As with a device on a real node: what could do without it uses it if it is asked for.
   if (me.job->nodes() > 1 || s.is(knob::fabric, "sim"))
@@ -222,10 +222,10 @@ Config started_as(int& argc, char** argv, const Config& wanted) {
   return how;
 }
 
-place find_place(const settings& s) {
+job_context find_place(const settings& s) {
   if (s.text(knob::boot).starts_with(sim::handle_prefix)) return simulated_place(s);
   if (s.is(knob::fabric, "sim")) refuse_fabric("sim", "this job is not simulated (rma-sim, rma::sim::run)");
-  place at;
+  job_context at;
   at.boot = boot::join(boot_options(s));
   at.boot->begin_step("looks for network devices");
   introduced mine{
@@ -239,7 +239,7 @@ place find_place(const settings& s) {
   at.wide = start_wide(s, *at.boot, job, std::move(device));
   const std::size_t me = position(job.members, at.boot->rank());
   at.board = std::make_unique<shm::board>(*at.boot, s, std::move(job.members), me);
-  at.around = std::make_unique<shm::node_surroundings>(*at.board, load);
+  at.around = std::make_unique<shm::node_platform>(*at.board, load);
   at.node = std::make_unique<shm::shm_fabric>(*at.board);
   return at;
 }

@@ -9,16 +9,16 @@
 #include "boot/boot.hpp"
 #include "core/settings.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/platform.hpp"
 #include "fabric/shm/board.hpp"
-#include "fabric/surroundings.hpp"
 
 namespace rma::fabric {
 
 /// Members in order of construction; destroyed the other way round.
-struct place {
+struct job_context {
   std::unique_ptr<boot::client> boot;
   std::unique_ptr<shm::board> board;
-  std::unique_ptr<detail::surroundings> around;
+  std::unique_ptr<detail::platform> around;
   std::unique_ptr<network> node;  ///< the ranks of this node
   std::unique_ptr<network> wide;  ///< all ranks; null if the job has one node or nothing leads to the others
 };
@@ -27,6 +27,6 @@ struct place {
 Config started_as(int& argc, char** argv, const Config& wanted);
 
 /// Joins the job that the settings name. Throws rma::Error.
-place find_place(const detail::settings& settings);
+job_context find_place(const detail::settings& settings);
 
 }  // namespace rma::fabric

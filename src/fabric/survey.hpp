@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "boot/boot.hpp"
-#include "fabric/shm/node_surroundings.hpp"
+#include "fabric/shm/node_platform.hpp"
 #include "fabric/verbs/abilities.hpp"
 
 namespace rma::fabric {

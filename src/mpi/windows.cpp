@@ -122,15 +122,15 @@ status make_memory(const Team& team, window& w, MPI_Comm comm) {
   }
 }
 
-int refuse(MPI_Comm comm, int code) {
+int reject(MPI_Comm comm, int code) {
   PMPI_Comm_call_errhandler(comm, code);
   return code;
 }
 
 /// The ranks meet in `agree`, by MPI, so that MPI makes progress while some are late.
 int make(state& s, const Team& team, const request_of_window& asked, void* base, MPI_Win* win) {
-  if (asked.bytes < 0) return refuse(asked.comm, MPI_ERR_SIZE);
-  if (asked.unit <= 0) return refuse(asked.comm, MPI_ERR_DISP);
+  if (asked.bytes < 0) return reject(asked.comm, MPI_ERR_SIZE);
+  if (asked.unit <= 0) return reject(asked.comm, MPI_ERR_DISP);
   std::unique_ptr<window> w = take_record(s);
   w->rank = team.rank();
   w->size = team.size();
@@ -141,7 +141,7 @@ int make(state& s, const Team& team, const request_of_window& asked, void* base,
   agree(s, *w, asked.unit, asked.comm);
   if (const status made = make_memory(team, *w, asked.comm); !ok(made)) {
     explain(s, std::string(asked.call) + ": " + std::string(name_of(made)));
-    return refuse(asked.comm, error_class(made));
+    return reject(asked.comm, error_class(made));
   }
   void* nothing = nullptr;  // of all flavours this one needs least of Open MPI: it is there on one rank as well
   const int code = PMPI_Win_allocate(0, 1, asked.info, asked.comm, &nothing, win);
@@ -166,7 +166,7 @@ int free_window(state& s, MPI_Win* win) {
   const auto found = s.windows.find(key);
   s.free_windows.push_back(std::move(found->second));
   s.windows.erase(found);
-  return ok(freed) ? MPI_SUCCESS : refuse(s.comm, MPI_ERR_RMA_SYNC);
+  return ok(freed) ? MPI_SUCCESS : reject(s.comm, MPI_ERR_RMA_SYNC);
 }
 
 bool own_attribute(window& w, int keyval, void* value) noexcept {

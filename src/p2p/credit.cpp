@@ -37,10 +37,10 @@ void messenger::hold_units(peer& p, std::uint32_t units) noexcept {
 
 void messenger::note_room(peer& p) noexcept {
   const std::uint32_t taken = p.held + p.freed, share = units_max_ + p.lent;
-  const bool crowded = taken + unexpected_messages::units_of(0) > share;
-  if (crowded == p.is_crowded) return;
-  p.is_crowded = crowded;
-  crowded_ += crowded ? 1U : ~0U;
+  const bool over_share = taken + unexpected_messages::units_of(0) > share;
+  if (over_share == p.is_crowded) return;
+  p.is_crowded = over_share;
+  crowded_ += over_share ? 1U : ~0U;
 }
 
 // ---- receives that wait for what is behind a full share

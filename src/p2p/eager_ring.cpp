@@ -65,7 +65,7 @@ bool messenger::post_slot(ring_out_state& out, std::uint32_t slot) noexcept {
   w.run = &messenger::on_ring_write;
   const status s = ctx_.network_of(out.peer).write(out.peer, std::span(&here, 1), out.region, std::span(&there, 1),
                                                    fabric::token_of(w));
-  if (s == status::transfer_failed) out.again.push_back(slot);
+  if (s == status::transfer_failed) out.resend.push_back(slot);
   return s != status::retry_queue_full;
 }
 
@@ -74,7 +74,7 @@ bool messenger::post_slot(ring_out_state& out, std::uint32_t slot) noexcept {
 void messenger::on_ring_write(fabric::completion& self, status result, std::uint64_t) noexcept {
   auto& w = static_cast<ring_write&>(self);
   if (result != status::transfer_failed) return;
-  w.out->again.push_back(w.slot);
+  w.out->resend.push_back(w.slot);
   w.out->owner->unposted_rings_ = true;
   w.out->owner->ctx_.on_duty(w.out->owner, true);
 }
@@ -85,13 +85,13 @@ void messenger::post_rings() noexcept {
   for (const auto& [rank, p] : peers_) {
     if (p->ring_out == nullptr || p->gone) continue;
     ring_out_state& out = *p->ring_out;
-    std::erase_if(out.again, [&](std::uint32_t slot) { return post_slot(out, slot); });
+    std::erase_if(out.resend, [&](std::uint32_t slot) { return post_slot(out, slot); });
     while (out.unposted != 0) {
       const auto slot = static_cast<std::uint32_t>((out.ring.filled() - out.unposted) % out.ring.slots());
       if (!post_slot(out, slot)) break;
       --out.unposted;
     }
-    if (out.unposted != 0 || !out.again.empty()) unposted_rings_ = true;
+    if (out.unposted != 0 || !out.resend.empty()) unposted_rings_ = true;
   }
 }
 
@@ -278,7 +278,8 @@ void messenger::on_credit(void* self, int source, std::span<const std::byte> pay
   auto& me = *static_cast<messenger*>(self);
   credit_message c;
   if (payload.size() != sizeof c)
-    return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::credit), payload.size(), nonsense::wrong_length);
+    return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::credit), payload.size(),
+                                    malformed_reason::wrong_length);
   std::memcpy(&c, payload.data(), sizeof c);
   peer& p = me.peer_of(source);
   if (p.gone) return;
@@ -291,8 +292,8 @@ void messenger::on_credit(void* self, int source, std::span<const std::byte> pay
       if (p.ring_out != nullptr) p.ring_out->ring.give_back(static_cast<std::uint32_t>(c.count));
       return;
     default:
-      return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::credit), payload.size(),
-                            nonsense::wrong_contents);
+      return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::credit), payload.size(),
+                                      malformed_reason::wrong_contents);
   }
   if (!p.queued.empty()) me.send_queued(p);
 }

@@ -195,7 +195,8 @@ void messenger::on_ask(void* self, int source, std::span<const std::byte> payloa
   auto& me = *static_cast<messenger*>(self);
   early_request r;
   if (payload.size() != sizeof r)
-    return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::ask), payload.size(), nonsense::wrong_length);
+    return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::ask), payload.size(),
+                                    malformed_reason::wrong_length);
   std::memcpy(&r, payload.data(), sizeof r);
   peer& p = me.peer_of(source);
   if (p.gone) return;
@@ -208,7 +209,8 @@ void messenger::on_ask(void* self, int source, std::span<const std::byte> payloa
   }
   if (r.where.kind > static_cast<std::uint32_t>(rendezvous_kind::count_) ||
       !rendezvous_of(static_cast<rendezvous_kind>(r.where.kind)).writes)
-    return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::ask), payload.size(), nonsense::wrong_contents);
+    return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::ask), payload.size(),
+                                    malformed_reason::wrong_contents);
   const std::uint16_t seen = r.of.sequence;
   const match_key key{r.of.context, source, r.of.tag};
   me.forget_use(key);  // whoever asks again has noticed

@@ -26,7 +26,8 @@ void messenger::on_eager(void* self, int source, std::span<const std::byte> payl
   auto& me = *static_cast<messenger*>(self);
   envelope e;
   if (!read_header(payload, e) || e.tag < 0)
-    return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::eager), payload.size(), nonsense::wrong_contents);
+    return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::eager), payload.size(),
+                                    malformed_reason::wrong_contents);
   peer& p = me.peer_of(source);
   if (p.gone || me.delay(p, message::eager, e.sequence, payload)) return;
   me.take_eager(p, payload);
@@ -73,8 +74,8 @@ void messenger::on_announce(void* self, int source, std::span<const std::byte> p
   if (!read_header(payload, a) || a.of.tag < 0 || a.send == 0 ||
       a.kind >= static_cast<std::uint16_t>(rendezvous_kind::count_) ||
       (a.kind == static_cast<std::uint16_t>(rendezvous_kind::sgrs) && a.address == 0))
-    return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::announce), payload.size(),
-                          nonsense::wrong_contents);
+    return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::announce), payload.size(),
+                                    malformed_reason::wrong_contents);
   peer& p = me.peer_of(source);
   if (p.gone || me.delay(p, message::announce, a.of.sequence, payload)) return;
   me.take_announcement(p, payload);
@@ -113,7 +114,7 @@ void messenger::on_request(void* self, int source, std::span<const std::byte> pa
   transfer_request r;
   const auto kind = static_cast<std::uint16_t>(message::request);
   if (!read_header(payload, r) || r.kind >= static_cast<std::uint32_t>(rendezvous_kind::count_))
-    return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
+    return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_contents);
   message_operation* const op = me.ids_.find(r.send, source);
   if (r.kind == static_cast<std::uint32_t>(rendezvous_kind::sgrs))
     return me.take_grant(source, static_cast<send_operation*>(op), r);
@@ -127,7 +128,7 @@ void messenger::on_request(void* self, int source, std::span<const std::byte> pa
   const rendezvous_protocol& protocol = rendezvous_of(static_cast<rendezvous_kind>(r.kind));
   if (op->state != message_state::announced || op->step != rendezvous_state::announced || protocol.reads ||
       (protocol.writes && (r.room < op->total || op->layout != nullptr)))
-    return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
+    return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_contents);
   if (op->kind == rendezvous_kind::stream && protocol.writes) op->reason = rendezvous_reason::mapped_receive;
   me.write_as_asked(static_cast<send_operation&>(*op), r, false);
 }
@@ -136,8 +137,8 @@ void messenger::on_rendezvous(void* self, int source, std::span<const std::byte>
   auto& me = *static_cast<messenger*>(self);
   rendezvous_message m;
   if (!read_header(payload, m) || m.step >= rendezvous_step::count_)
-    return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::rendezvous), payload.size(),
-                          nonsense::wrong_contents);
+    return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::rendezvous), payload.size(),
+                                    malformed_reason::wrong_contents);
   message_operation* const op = m.to == 0 ? nullptr : me.ids_.find(m.to, source);
   if (op == nullptr) return me.on_unknown(source, m);
   switch (m.step) {
@@ -197,8 +198,8 @@ void messenger::on_stream(void* self, int source, std::span<const std::byte> pay
   const auto data = payload.subspan(whole ? sizeof h : 0);
   if (!whole || op->state != message_state::receiving || op->step != rendezvous_state::asked ||
       data.size() > op->total - op->moved)
-    return me.ctx_.refuse(source, static_cast<std::uint16_t>(message::stream), payload.size(),
-                          nonsense::wrong_contents);
+    return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::stream), payload.size(),
+                                    malformed_reason::wrong_contents);
   if (op->moved == 0) {  // the write that was asked for has failed
     me.stop_polling(*op);
     op->total = static_cast<receive_operation*>(op)->message_bytes;

@@ -39,8 +39,8 @@ struct messenger::ring_out_state {
   int peer;
   fabric::region_key region{};
   bool open = false;
-  std::uint32_t unposted = 0;          ///< the last ones that were filled
-  std::vector<std::uint32_t> again{};  ///< slots whose write has failed
+  std::uint32_t unposted = 0;           ///< the last ones that were filled
+  std::vector<std::uint32_t> resend{};  ///< slots whose write has failed
 };
 
 struct messenger::peer {

@@ -126,13 +126,13 @@ void messenger::end_pieces_if_over(piece_transfer& t) noexcept {
   const piece_transfer::word told = t.told;
   if (op != nullptr && t.sends && told == piece_transfer::word::none && !t.is_given_up) return;
   const bool all_there = t.result == status::done && (t.sends || t.arrived == op->total);
-  const bool sends = t.sends, given_up = t.is_given_up;
+  const bool sends = t.sends, abandoned = t.is_given_up;
   const status result = t.result;
   pieces_.give_back(t);
   if (op == nullptr) return;
   op->pieces = nullptr;
   if (result == status::peer_failed && ctx_.gone(op->with)) return;  // the news of its death ends the operation
-  if (given_up) return on_gone(*op);
+  if (abandoned) return on_gone(*op);
   if (sends && told == piece_transfer::word::stream) return fall_back(*op, true);
   if (sends) return sender_event(static_cast<send_operation&>(*op), rendezvous_event::finished);
   if (!all_there) return fall_back(*op, false);
@@ -190,7 +190,8 @@ void messenger::take_grant(int source, send_operation* op, const transfer_reques
       (begins ? op->layout == nullptr || (op->kind == rendezvous_kind::sgrs && r.address <= op->part_bytes)
               : op->pieces != nullptr && r.address == op->part_bytes);
   if (!right)
-    return ctx_.refuse(source, static_cast<std::uint16_t>(message::request), sizeof r, nonsense::wrong_contents);
+    return ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::request), sizeof r,
+                                 malformed_reason::wrong_contents);
   if (begins) {
     op->kind = rendezvous_kind::sgrs;
     op->reason = rendezvous_reason::in_lists;

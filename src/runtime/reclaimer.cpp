@@ -135,9 +135,11 @@ void reclaimer::on_news(void* self, int source, std::span<const std::byte> paylo
   auto& me = *static_cast<reclaimer*>(self);
   constexpr auto kind = static_cast<std::uint16_t>(message::dropped);
   news n{};
-  if (payload.size() != sizeof n) return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_length);
+  if (payload.size() != sizeof n)
+    return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_length);
   std::memcpy(&n, payload.data(), sizeof n);
-  if (n.what >= news::step::count_) return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
+  if (n.what >= news::step::count_)
+    return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_contents);
   if (n.what == news::step::released) {
     const auto at = me.records_.find(n.id);
     if (at != me.records_.end() && at->second.dropped) me.release(at);

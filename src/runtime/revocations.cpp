@@ -77,9 +77,11 @@ void revocations::on_news(void* self, int source, std::span<const std::byte> pay
   auto& me = *static_cast<revocations*>(self);
   constexpr auto kind = static_cast<std::uint16_t>(message::revoke);
   news n{};
-  if (payload.size() != sizeof n) return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_length);
+  if (payload.size() != sizeof n)
+    return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_length);
   std::memcpy(&n, payload.data(), sizeof n);
-  if (n.what >= news::object::count_) return me.ctx_.refuse(source, kind, payload.size(), nonsense::wrong_contents);
+  if (n.what >= news::object::count_)
+    return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_contents);
   if (n.what == news::object::window) {
     if (window_core* const w = me.ops_.find(n.id)) return me.mark(w->revoked, *w->team, n);
   } else if (const auto team = me.teams_.find(n.id); team != me.teams_.end()) {

@@ -106,7 +106,7 @@ runtime_core::~runtime_core() {
 
 void runtime_core::each_count(const std::function<void(std::string_view, std::uint64_t)>& add) {
   constexpr std::string_view names[] = {"messages_sent",        "messages_received",
-                                        "messages_refused",     "protests",
+                                        "messages_refused",     "malformed_notices",
                                         "sends_queued",         "sleeps",
                                         "operations_handler",   "operations_fabric",
                                         "stripe_waits",         "placement_reads",

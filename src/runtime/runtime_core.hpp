@@ -57,10 +57,10 @@ struct runtime_core {
   const pid_t process;
   settings config;
   std::unique_ptr<trace_file> trace;  ///< null without RMA_TRACE
-  fabric::place where;
+  fabric::job_context where;
   boot::client* boot;
   shm::board* board;
-  surroundings* around;
+  platform* around;
   std::unique_ptr<context> ctx;
   std::unique_ptr<mailbox> mail;
   std::unique_ptr<dissemination> barriers;

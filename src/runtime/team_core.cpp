@@ -79,7 +79,7 @@ void team_core::make_lines(const std::source_location& where) {
   lines_offset = at.offset;
   has_lines = true;
   const auto lines = [&](int r) {
-    return reinterpret_cast<barrier_lines*>(rt->board->segment(static_cast<std::size_t>(place(r))) + lines_offset);
+    return reinterpret_cast<barrier_lines*>(rt->board->segment(static_cast<std::size_t>(node_index(r))) + lines_offset);
   };
   fast.attach(lines(rank), lines(0), lines(size == 2 ? 1 - rank : 0), static_cast<std::uint32_t>(size));
 }
@@ -87,13 +87,13 @@ void team_core::make_lines(const std::source_location& where) {
 status team_core::lost_member() noexcept {
   if (const status s = revocation(); s != status::done) return s;
   if (rt->ctx->deaths() == 0) return status::done;
-  if (watched >= 0 && rt->ctx->dead(watched)) {
-    rt->ctx->blame(watched);
+  if (maker_watch >= 0 && rt->ctx->dead(maker_watch)) {
+    rt->ctx->set_last_failed(maker_watch);
     return status::peer_failed;
   }
   for (int r = 0; r < size; ++r) {
     if (!rt->ctx->dead(world_rank(r))) continue;
-    rt->ctx->blame(world_rank(r));
+    rt->ctx->set_last_failed(world_rank(r));
     return status::peer_failed;
   }
   return status::done;
@@ -106,14 +106,14 @@ status team_core::nobody_left() noexcept {
   for (int r = 0; r < size; ++r) {
     if (r != rank && !ctx.gone(world_rank(r))) return status::done;
   }
-  ctx.blame(world_rank(rank == 0 ? 1 : 0));
+  ctx.set_last_failed(world_rank(rank == 0 ? 1 : 0));
   return status::peer_failed;
 }
 
 status team_core::gone_member() noexcept {
   for (int r = first; r < first + mapped; ++r) {
-    if (place(r) < 0 || r == rank || !rt->ctx->gone(world_rank(r))) continue;
-    rt->ctx->blame(world_rank(r));
+    if (node_index(r) < 0 || r == rank || !rt->ctx->gone(world_rank(r))) continue;
+    rt->ctx->set_last_failed(world_rank(r));
     return status::peer_failed;
   }
   return lost_member();
@@ -247,12 +247,12 @@ status team_core::barrier() noexcept {
     return fast.arrive_and_wait(
         *rt->ctx, [this]() noexcept { ring_waiters(); }, [this]() noexcept { return gone_member(); });
   }
-  return message_barrier(id, far_seat, [this]() noexcept { return lost_member(); });
+  return message_barrier(id, far_barrier, [this]() noexcept { return lost_member(); });
 }
 
 // Two teams whose members are used by different threads may agree on the same place at the same time. Whoever comes too
-// late at a member makes its whole team look elsewhere, at a distance that is drawn by lot: the same teams do not meet
-// again and again.
+// late at a member makes its whole team look elsewhere, at a distance that is drawn at random: the same teams do not
+// meet again and again.
 team_core::placement team_core::allocate(std::size_t bytes, std::size_t mine, std::size_t needed,
                                          std::size_t alignment) noexcept {
   std::uint64_t lot = id;

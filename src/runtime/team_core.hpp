@@ -50,16 +50,16 @@ struct team_core : std::enable_shared_from_this<team_core> {
   std::uint64_t user_context = 0;  ///< of its users' messages
   messenger* messages = nullptr;
   bool one_node = false;
-  std::uint64_t sequence = 0;       ///< collectives so far
-  std::uint64_t children = 0;       ///< windows and teams made so far, but for those of the living
-  std::shared_ptr<descent> line{};  ///< null before the first shrink()
-  node_barrier fast;                ///< valid if one_node
-  dissemination::seat far_seat;     ///< of the barrier otherwise
-  std::size_t lines_offset = 0;     ///< of the barrier's lines, and those of collectives, in every member's segment
+  std::uint64_t sequence = 0;                 ///< collectives so far
+  std::uint64_t children = 0;                 ///< windows and teams made so far, but for those of the living
+  std::shared_ptr<descent> line{};            ///< null before the first shrink()
+  node_barrier fast;                          ///< valid if one_node
+  dissemination::barrier_handle far_barrier;  ///< of the barrier otherwise
+  std::size_t lines_offset = 0;  ///< of the barrier's lines, and those of collectives, in every member's segment
   bool has_lines = false;
   std::shared_ptr<coll::team_state> collectives{};  ///< null before the first
   std::atomic<bool> revoked = false;                ///< see revocations.hpp
-  int watched = -1;  ///< while this one is being made: a rank of the world whose death may keep members from coming
+  int maker_watch = -1;  ///< while this one is being made: a rank of the world whose death may keep members from coming
 
   /// An empty list of ranks means the world.
   team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_id, const std::vector<int>& world_ranks,
@@ -68,13 +68,13 @@ struct team_core : std::enable_shared_from_this<team_core> {
 
   [[nodiscard]] int world_rank(int r) const noexcept { return members == nullptr ? r : members[r]; }
   /// Index on this node of a member, or -1.
-  [[nodiscard]] int place(int r) const noexcept {
+  [[nodiscard]] int node_index(int r) const noexcept {
     return r >= first && r < first + mapped ? places[static_cast<std::size_t>(r - first)] : -1;
   }
   /// Of members that share memory; null where a team has none.
   [[nodiscard]] memory_lines* memory_lines_of(int r) const noexcept {
     if (!has_lines || !rt->intranode || size > memory_lines::members_max) return nullptr;
-    std::byte* const segment = rt->board->segment(static_cast<std::size_t>(place(r)));
+    std::byte* const segment = rt->board->segment(static_cast<std::size_t>(node_index(r)));
     return reinterpret_cast<memory_lines*>(segment + lines_offset + sizeof(barrier_lines));
   }
   /// `revoked` if it is.
@@ -99,19 +99,19 @@ struct team_core : std::enable_shared_from_this<team_core> {
   /// An allgather that ends alike on all survivors, unless it is member 0 that dies in it.
   status allgather_alike(std::span<const std::byte> mine, std::byte* all) noexcept;
   status barrier() noexcept;
-  /// By messages, for any fabric. The seat belongs to the barrier of that name, and all members pass it in turn.
+  /// By messages, for any fabric. The handle belongs to the barrier of that name, and all members pass it in turn.
   /// `failed` says why it cannot end, as lost_member does.
   template <class Failed>
-  status message_barrier(std::uint64_t barrier_id, dissemination::seat& seat, Failed&& failed) noexcept {
+  status message_barrier(std::uint64_t barrier_id, dissemination::barrier_handle& barrier, Failed&& failed) noexcept {
     if (const status s = failed(); s != status::done) return s;
     dissemination& barriers = *rt->barriers;
-    dissemination::circle& circle = seat.in(barriers, barrier_id);
-    ++circle.turn;
+    dissemination::barrier_state& barrier_state = barrier.in(barriers, barrier_id);
+    ++barrier_state.turn;
     unsigned round = 0;
     for (int distance = 1; distance < size; distance <<= 1, ++round) {
       const int to = world_rank((rank + distance) % size);
       const int from = world_rank((rank - distance + size) % size);
-      const status s = barriers.meet(circle, round, to, from, failed);
+      const status s = barriers.meet(barrier_state, round, to, from, failed);
       if (s != status::done) return s;
     }
     full_fence();

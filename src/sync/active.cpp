@@ -48,7 +48,7 @@ status barrier(window_core& w) noexcept {
     return w.barrier.arrive_and_wait(
         *w.ctx, [&team]() noexcept { team.ring_waiters(); }, failed);
   }
-  return team.message_barrier(w.barrier_id, w.far_seat, lost);
+  return team.message_barrier(w.barrier_id, w.far_barrier, lost);
 }
 
 /// How many of the target's posts this rank has used up.
@@ -98,13 +98,13 @@ int lost_origin(window_core& w) noexcept {
 
 /// Until all have completed, or, if there is one, until it is certain whether this origin has.
 status await_completions(window_core& w, int only = -1) noexcept {
-  const absence out(w);
+  const window_unlock_guard out(w);
   return wait_for_count(
       w, [&w, only]() noexcept { return only < 0 ? all_completed(w) : has_completed(w, only); },
       [&w]() noexcept {
         const int lost = lost_origin(w);
         if (lost < 0) return status::done;
-        w.ctx->blame(w.world_rank(lost));
+        w.ctx->set_last_failed(w.world_rank(lost));
         return status::peer_failed;
       });
 }
@@ -113,11 +113,11 @@ status await_completions(window_core& w, int only = -1) noexcept {
 status await_post(window_core& w, int target) noexcept {
   const std::uint32_t wanted = starts_of(w, target) + 1;
   const int peer = w.world_rank(target);
-  const absence out(w);
+  const window_unlock_guard out(w);
   const status s = wait_for_count(
       w, [&]() noexcept { return static_cast<std::int32_t>(posts_from(w, target) - wanted) >= 0; },
       [&]() noexcept { return w.ctx->gone(peer) ? status::peer_failed : status::done; });
-  if (s == status::peer_failed) w.ctx->blame(peer);
+  if (s == status::peer_failed) w.ctx->set_last_failed(peer);
   return s;
 }
 
@@ -198,7 +198,7 @@ status fence(window_view& view, assertion promises) noexcept {
   if (completed != status::done && completed != status::transfer_failed) return completed;
   // Nothing before and nothing after: there is nothing to order.
   if (!(has(promises, no_precede) && has(promises, no_succeed))) {
-    const absence out(w);
+    const window_unlock_guard out(w);
     if (const status s = barrier(w); s != status::done) return s;
   }
   if (has(promises, no_succeed)) {
@@ -343,11 +343,11 @@ std::size_t first_unknown(const window_core& w, std::span<const unsigned> signal
 /// Until `taken` is true; `from` as of wait_signal.
 template <class Taken>
 status await_signals(window_core& w, int from, Taken taken) noexcept {
-  const absence out(w);
+  const window_unlock_guard out(w);
   return wait_for_count(w, taken, [&]() noexcept {
     if (from < 0) return w.team->nobody_left();
     if (!w.ctx->gone(w.world_rank(from))) return status::done;
-    w.ctx->blame(w.world_rank(from));
+    w.ctx->set_last_failed(w.world_rank(from));
     return status::peer_failed;
   });
 }

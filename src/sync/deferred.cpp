@@ -42,7 +42,7 @@ status await_target(window_core& w, int target, int peer) noexcept {
   };
   const status s = w.ctx->wait_for_message(
       is_through, [&]() noexcept { return w.ctx->gone(peer) ? status::peer_failed : w.revocation(); });
-  if (s == status::peer_failed) w.ctx->blame(peer);
+  if (s == status::peer_failed) w.ctx->set_last_failed(peer);
   return s;
 }
 

@@ -58,10 +58,10 @@ status run_to_end(window_core& w, fence_run& run) noexcept {
   status result = status::not_yet;
   status s = status::done;
   {
-    const absence out(w);
+    const window_unlock_guard out(w);
     s = w.ctx->wait_for_message(
         [&]() noexcept {
-          const visit in(w);
+          const window_guard in(w);
           return (result = run.advance(w)) != status::not_yet;
         },
         [&]() noexcept { return run.failed(w); });
@@ -140,7 +140,7 @@ void fence_run::enter(window_core& w) noexcept {
       rounds_.begin_reduce_scatter(*w.team, id, number_, w.fences.counts);
       break;
     case fence_phase::issue: enter_issue(w); break;
-    case fence_phase::barrier: rounds_.begin_barrier(*w.team, w.fences.seat.in(*w.team->rt->barriers, id)); break;
+    case fence_phase::barrier: rounds_.begin_barrier(*w.team, w.fences.barrier.in(*w.team->rt->barriers, id)); break;
     case fence_phase::flags: enter_flags(w); break;
     default: break;
   }
@@ -312,7 +312,7 @@ status fence_run::failed(window_core& w) noexcept {
     if (phase_ == fence_phase::count || phase_ == fence_phase::barrier) missing = w.world_rank(rounds_.from(*w.team));
   }
   if (missing < 0 || !w.ctx->gone(missing)) return status::done;
-  w.ctx->blame(missing);
+  w.ctx->set_last_failed(missing);
   return status::peer_failed;
 }
 

@@ -24,29 +24,29 @@ bool lock_agent::take_message(int source, const lock_header& h, std::span<const 
   if (h.kind != static_cast<std::uint8_t>(lock_kind::shared) &&
       h.kind != static_cast<std::uint8_t>(lock_kind::exclusive))
     return false;
-  if (readers_ && h.word == lock_word::ask && h.kind != static_cast<std::uint8_t>(lock_kind::shared)) return false;
+  if (readers_ && h.word == lock_word::request && h.kind != static_cast<std::uint8_t>(lock_kind::shared)) return false;
   switch (h.word) {
-    case lock_word::ask:
+    case lock_word::request:
       enqueue({source, h.number, h.target, static_cast<lock_kind>(h.kind), false, false, false, h.late, {}});
       return true;
     case lock_word::epoch: return take_piece(source, h, body);
-    case lock_word::leave: leave(source, h.number); return true;
-    case lock_word::home: {
+    case lock_word::release: leave(source, h.number); return true;
+    case lock_word::migrate_request: {
       lock_header reply = h;
-      reply.word = lock_word::welcome;
+      reply.word = lock_word::migrate_reply;
       reply.result = static_cast<std::int8_t>(may_come(source) ? status::done : status::not_yet);
       w_.ctx->send_record(source, message::lock, reply);
       return true;
     }
-    case lock_word::come: comes(source); return true;
-    case lock_word::stay: stays(source); return true;
+    case lock_word::migrated: comes(source); return true;
+    case lock_word::migrate_cancel: stays(source); return true;
     case lock_word::answer:
-    case lock_word::welcome: break;
+    case lock_word::migrate_reply: break;
   }
   return false;
 }
 
-void lock_agent::enqueue(claim&& c) noexcept {
+void lock_agent::enqueue(queued_request&& c) noexcept {
   c.since_ns = w_.ctx->around().now_ns();
   waiting_.push_back(std::move(c));
   (void)serve();
@@ -55,11 +55,11 @@ void lock_agent::enqueue(claim&& c) noexcept {
 
 bool lock_agent::take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept {
   if (w_.locks != lock_protocol::two_sided && !w_.defers_far) return false;
-  claim& c = arriving_[source];
+  queued_request& c = arriving_[source];
   if (c.source < 0) c = {source, h.number, h.target, static_cast<lock_kind>(h.kind), true, false, false, h.late, {}};
   c.messages.insert(c.messages.end(), body.begin(), body.end());
   if (h.last == 0) return true;
-  claim whole = std::move(c);
+  queued_request whole = std::move(c);
   arriving_.erase(source);
   enqueue(std::move(whole));
   return true;
@@ -70,7 +70,7 @@ void lock_agent::ask_own(std::uint32_t number, lock_kind kind) noexcept {
 }
 
 void lock_agent::leave(int source, std::uint32_t number) noexcept {
-  const auto is_it = [&](const claim& c) { return c.source == source && c.number == number; };
+  const auto is_it = [&](const queued_request& c) { return c.source == source && c.number == number; };
   if (const auto held = std::find_if(holders_.begin(), holders_.end(), is_it); held != holders_.end()) {
     give_back(*held);
     holders_.erase(held);
@@ -103,16 +103,16 @@ unsigned lock_agent::work() noexcept {
 }
 
 unsigned lock_agent::serve() noexcept {
-  unsigned served = bury();
+  unsigned served = remove_dead();
   while (!waiting_.empty()) {
     auto next = waiting_.begin();
     turn t = take(*next);
     if (t == turn::waits) {
-      next = std::find_if(next + 1, waiting_.end(), [this](const claim& c) { return passes(c); });
+      next = std::find_if(next + 1, waiting_.end(), [this](const queued_request& c) { return passes(c); });
       if (next == waiting_.end()) break;
       t = turn::holds;
     }
-    claim c = std::move(*next);
+    queued_request c = std::move(*next);
     waiting_.erase(next);
     ++served;
     if (t == turn::brings || t == turn::elsewhere) {
@@ -130,27 +130,27 @@ unsigned lock_agent::serve() noexcept {
   return served;
 }
 
-lock_agent::turn lock_agent::take(claim& c) noexcept {
+lock_agent::turn lock_agent::take(queued_request& c) noexcept {
   if (w_.locks == lock_protocol::hybrid) return take_hybrid(c);
   if (readers_) return readers_->enter() ? turn::holds : turn::waits;
   return w_.locks == lock_protocol::two_sided ? take_two_sided(c) : wait_for_cpu(c, c.kind, proxy_of(c));
 }
 
-lock_agent::turn lock_agent::take_two_sided(const claim& c) const noexcept {
-  const auto writers =
-      std::count_if(holders_.begin(), holders_.end(), [](const claim& h) { return h.kind == lock_kind::exclusive; });
+lock_agent::turn lock_agent::take_two_sided(const queued_request& c) const noexcept {
+  const auto writers = std::count_if(holders_.begin(), holders_.end(),
+                                     [](const queued_request& h) { return h.kind == lock_kind::exclusive; });
   return agent_grants(holders_.size(), static_cast<std::size_t>(writers), c.kind) ? turn::holds : turn::waits;
 }
 
-/// Who wants the lock shared passes writers that wait: it may hold other locks, for which they wait in a circle. Takes
+/// Who wants the lock shared passes writers that wait: it may hold other locks, for which they wait in a cycle. Takes
 /// it.
-bool lock_agent::passes(const claim& c) noexcept {
+bool lock_agent::passes(const queued_request& c) noexcept {
   if (c.kind != lock_kind::shared || waiting_.front().kind == lock_kind::shared) return false;
   if (w_.locks == lock_protocol::two_sided) return take_two_sided(c) == turn::holds;
   return cpu_wait(w_, w_.team->rank, c.kind, proxy_of(c)).ready();
 }
 
-lock_agent::turn lock_agent::wait_for_cpu(const claim& c, lock_kind kind, std::uint64_t tag) noexcept {
+lock_agent::turn lock_agent::wait_for_cpu(const queued_request& c, lock_kind kind, std::uint64_t tag) noexcept {
   if (!wait_) {
     wait_.emplace(w_, w_.team->rank, kind, tag);
     deaths_seen_ = ~std::uint32_t{0};  // of the dead that are known already it has to be told, too
@@ -165,7 +165,7 @@ lock_agent::turn lock_agent::wait_for_cpu(const claim& c, lock_kind kind, std::u
 }
 
 /// The lock migrates at the request of ranks of other nodes here, and nowhere else.
-lock_agent::turn lock_agent::take_hybrid(claim& c) noexcept {
+lock_agent::turn lock_agent::take_hybrid(queued_request& c) noexcept {
   const int me = w_.team->rank;
   (void)mend(w_, me);
   if (!wait_ && (w_.my_block().lock.state.load() & lock_away) != 0) return turn::elsewhere;
@@ -200,8 +200,8 @@ void lock_agent::comes(int source) noexcept {
   std::uint64_t state = block.lock.state.load();
   while ((state & ~lock_waiters) == migrating_tag(source) && (block.network_lock.load() & network_away) != 0) {
     if (!block.lock.state.compare_exchange(state, lock_counted | (state & lock_waiters))) continue;
-    block.migration.rent.store(0);
-    block.migration.home_run.store(0);
+    block.migration.benefit.store(0);
+    block.migration.local_streak.store(0);
     wake_all(w_, w_.team->rank);
     (void)serve();
     return;
@@ -216,23 +216,24 @@ void lock_agent::stays(int source) noexcept {
   }
 }
 
-void lock_agent::give_back(const claim& c) noexcept {
+void lock_agent::give_back(const queued_request& c) noexcept {
   if (w_.locks != lock_protocol::two_sided && !readers_) release_proxy(w_, c.kind, proxy_of(c));
 }
 
-void lock_agent::run(const claim& c) noexcept {
+void lock_agent::run(const queued_request& c) noexcept {
   engine& e = *w_.team->rt->ops;
   for (std::size_t at = 0; c.messages.size() - at > sizeof(std::uint32_t);) {
     std::uint32_t bytes = 0;
     std::memcpy(&bytes, c.messages.data() + at, sizeof bytes);
     at += sizeof bytes;
-    if (bytes > c.messages.size() - at) return e.refuse(c.source, message::lock, c.messages, nonsense::wrong_contents);
+    if (bytes > c.messages.size() - at)
+      return e.reject_malformed(c.source, message::lock, c.messages, malformed_reason::wrong_contents);
     run_operation(e, c.source, std::span(c.messages).subspan(at, bytes));
     at += bytes;
   }
 }
 
-void lock_agent::answer(const claim& c, status result, int blamed) noexcept {
+void lock_agent::answer(const queued_request& c, status result, int blamed) noexcept {
   lock_header h{w_.id,
                 c.number,
                 c.target,
@@ -252,11 +253,11 @@ void lock_agent::answer(const claim& c, status result, int blamed) noexcept {
 }
 
 /// Sees to the dead among holders and waiters.
-unsigned lock_agent::bury() noexcept {
+unsigned lock_agent::remove_dead() noexcept {
   unsigned told = 0;
   const bool recovers = !w_.ctx->config().is(knob::lock_recovery, "off");
   // Who leaves in good order lets go before.
-  const auto gone = [this](const claim& c) { return w_.ctx->dead(c.source); };
+  const auto gone = [this](const queued_request& c) { return w_.ctx->dead(c.source); };
   for (std::size_t i = 0; i < holders_.size();) {
     if (!gone(holders_[i])) {
       ++i;
@@ -297,7 +298,7 @@ unsigned lock_agent::bury() noexcept {
 unsigned lock_agent::fail_waiting(int blamed) noexcept {
   end_wait();
   const auto told = static_cast<unsigned>(waiting_.size());
-  for (const claim& c : std::exchange(waiting_, {})) answer(c, status::peer_failed, blamed);
+  for (const queued_request& c : std::exchange(waiting_, {})) answer(c, status::peer_failed, blamed);
   return told;
 }
 
@@ -312,9 +313,9 @@ void lock_agent::end_wait() noexcept {
 void lock_agent::close() noexcept {
   end_wait();
   const int failed = w_.ctx->last_failed();  // why this rank gives its window up, perhaps
-  for (const claim& c : std::exchange(waiting_, {}))
+  for (const queued_request& c : std::exchange(waiting_, {}))
     answer(c, failed < 0 ? status::window_freed : status::peer_failed, failed);
-  for (const claim& c : std::exchange(holders_, {})) give_back(c);
+  for (const queued_request& c : std::exchange(holders_, {})) give_back(c);
   arriving_.clear();
 }
 
@@ -333,13 +334,14 @@ bool agent_is_busy(const window_core& w) noexcept { return w.agent->busy(); }
 
 void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexcept {
   lock_header h{};
-  if (payload.size() < sizeof h) return e.refuse(source, message::lock, payload, nonsense::wrong_length);
+  if (payload.size() < sizeof h)
+    return e.reject_malformed(source, message::lock, payload, malformed_reason::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   window_core* const w = e.find(h.window);
-  if (h.word == lock_word::answer || h.word == lock_word::welcome) {
+  if (h.word == lock_word::answer || h.word == lock_word::migrate_reply) {
     if (w == nullptr) return;
     const bool ours = h.target >= 0 && h.target < w->size() && w->world_rank(h.target) == source;
-    if (!ours) return e.refuse(source, message::lock, payload, nonsense::wrong_contents);
+    if (!ours) return e.reject_malformed(source, message::lock, payload, malformed_reason::wrong_contents);
     if (h.word == lock_word::answer) {
       take_answer(*w, h.target, h);
     } else {
@@ -349,10 +351,10 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
   }
   if (w != nullptr && w->agent != nullptr) {
     if (!w->agent->take_message(source, h, payload.subspan(sizeof h)))
-      e.refuse(source, message::lock, payload, nonsense::wrong_contents);
+      e.reject_malformed(source, message::lock, payload, malformed_reason::wrong_contents);
     return;
   }
-  if (h.word != lock_word::ask && h.word != lock_word::epoch) return;  // the window has been dropped here
+  if (h.word != lock_word::request && h.word != lock_word::epoch) return;  // the window has been dropped here
   h.word = lock_word::answer;
   // A rank that gave its window up because another had failed passes that on.
   h.blamed = e.ctx().last_failed();
@@ -394,18 +396,18 @@ status await_answer(window_core& w, int target, lock_request& r) noexcept {
   const int peer = w.world_rank(target);
   status s = status::done;
   {
-    const absence out(w);
+    const window_unlock_guard out(w);
     const auto is_answered = [&r]() noexcept { return r.answered.load() == r.number; };
     s = w.ctx->wait_for_peer(peer, [&]() noexcept { return is_answered() || w.revocation() != status::done; });
     if (s == status::done && !is_answered()) s = w.revocation();
   }
   if (s == status::revoked) release_by_agent(w, target);  // granted or not
-  if (s == status::peer_failed) w.ctx->blame(peer);
+  if (s == status::peer_failed) w.ctx->set_last_failed(peer);
   if (s != status::done) return s;
   s = r.result;
   if (s == status::peer_failed) {
     await_news_of_death(w);
-    w.ctx->blame(r.blamed);
+    w.ctx->set_last_failed(r.blamed);
   }
   return s;
 }
@@ -424,7 +426,7 @@ lock_request& ask_agent(window_core& w, int target, lock_kind kind, std::uint32_
   if (target == w.team->rank) {
     w.agent->ask_own(request.number, kind);
   } else {
-    tell_agent(w, target, lock_word::ask, request.number, kind, true, {}, late);
+    tell_agent(w, target, lock_word::request, request.number, kind, true, {}, late);
   }
   return request;
 }
@@ -436,7 +438,7 @@ status acquire_by_agent(window_core& w, int target, lock_kind kind, std::uint32_
 lock_header leave_message(window_core& w, int target) {
   const std::lock_guard guard(w.ctx->lock());
   const std::uint32_t number = request_to(w, target).number;
-  return {w.id, number, target, -1, lock_word::leave, static_cast<std::uint8_t>(lock_kind::shared), 1, 0};
+  return {w.id, number, target, -1, lock_word::release, static_cast<std::uint8_t>(lock_kind::shared), 1, 0};
 }
 
 void release_by_agent(window_core& w, int target) noexcept {
@@ -445,7 +447,7 @@ void release_by_agent(window_core& w, int target) noexcept {
   if (target == w.team->rank) {
     w.agent->leave_own(number);
   } else {
-    tell_agent(w, target, lock_word::leave, number, lock_kind::shared, true, {});
+    tell_agent(w, target, lock_word::release, number, lock_kind::shared, true, {});
   }
 }
 

@@ -66,7 +66,7 @@ class lock_agent {
   void close() noexcept;
 
  private:
-  struct claim {
+  struct queued_request {
     int source = -1;  ///< world rank
     std::uint32_t number = 0;
     std::int32_t target = 0;
@@ -74,7 +74,7 @@ class lock_agent {
     bool is_epoch = false;
     bool is_noted = false;  ///< in the ledger of migrations
     bool migrates = false;
-    std::uint8_t late = 0;            ///< see lateness()
+    std::uint8_t late = 0;            ///< see excess_ns()
     std::vector<std::byte> messages;  ///< of the epoch
     std::int64_t since_ns = 0;        ///< in the queue
   };
@@ -83,7 +83,7 @@ class lock_agent {
     int source;
     std::uint32_t number;
   };
-  void enqueue(claim&& c) noexcept;
+  void enqueue(queued_request&& c) noexcept;
   bool take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept;
   void leave(int source, std::uint32_t number) noexcept;
   bool may_come(int source) noexcept;
@@ -91,28 +91,28 @@ class lock_agent {
   void stays(int source) noexcept;
   void take_back_grant() noexcept;
   enum class turn : std::uint8_t { waits, holds, brings, elsewhere };
-  turn take(claim& c) noexcept;
-  turn take_two_sided(const claim& c) const noexcept;
-  turn take_hybrid(claim& c) noexcept;
-  bool passes(const claim& c) noexcept;
-  turn wait_for_cpu(const claim& c, lock_kind kind, std::uint64_t tag) noexcept;
-  void give_back(const claim& c) noexcept;
-  void run(const claim& c) noexcept;
-  void answer(const claim& c, status result, int blamed) noexcept;
-  unsigned bury() noexcept;
+  turn take(queued_request& c) noexcept;
+  turn take_two_sided(const queued_request& c) const noexcept;
+  turn take_hybrid(queued_request& c) noexcept;
+  bool passes(const queued_request& c) noexcept;
+  turn wait_for_cpu(const queued_request& c, lock_kind kind, std::uint64_t tag) noexcept;
+  void give_back(const queued_request& c) noexcept;
+  void run(const queued_request& c) noexcept;
+  void answer(const queued_request& c, status result, int blamed) noexcept;
+  unsigned remove_dead() noexcept;
   unsigned fail_waiting(int blamed) noexcept;
   void end_wait() noexcept;
-  [[nodiscard]] std::uint64_t proxy_of(const claim& c) const noexcept {
+  [[nodiscard]] std::uint64_t proxy_of(const queued_request& c) const noexcept {
     return lock_tag(static_cast<std::uint32_t>(c.source)) | lock_proxy;
   }
 
   window_core& w_;
-  std::deque<claim> waiting_;
-  std::vector<claim> holders_;
-  std::unordered_map<int, claim> arriving_;  ///< epochs of which pieces are missing, by source
-  std::optional<cpu_wait> wait_;             ///< the first's in waiting_, for the CPU lock
-  std::optional<reader_hold> readers_;       ///< of lock \"network\", scheme \"agent\": holders_ are its readers
-  std::optional<grant> granted_;             ///< it may die before, or give up
+  std::deque<queued_request> waiting_;
+  std::vector<queued_request> holders_;
+  std::unordered_map<int, queued_request> arriving_;  ///< epochs of which pieces are missing, by source
+  std::optional<cpu_wait> wait_;                      ///< the first's in waiting_, for the CPU lock
+  std::optional<reader_hold> readers_;  ///< of lock \"network\", scheme \"agent\": holders_ are its readers
+  std::optional<grant> granted_;        ///< it may die before, or give up
   std::uint32_t deaths_seen_ = 0;
 };
 

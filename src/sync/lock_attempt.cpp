@@ -13,9 +13,9 @@ namespace rma::detail {
 namespace {
 
 /// Came to nothing before it began.
-class in_vain final : public lock_attempt {
+class failed_attempt final : public lock_attempt {
  public:
-  explicit in_vain(status why) noexcept : why_(why) {}
+  explicit failed_attempt(status why) noexcept : why_(why) {}
   status advance() noexcept override { return why_; }
   status failed() noexcept override { return status::done; }
   void cancel() noexcept override {}
@@ -47,7 +47,7 @@ class by_agent final : public lock_attempt {
       if (s != status::done) cancel();
       return s;
     }
-    w_.ctx->blame(peer);
+    w_.ctx->set_last_failed(peer);
     return status::peer_failed;
   }
   void cancel() noexcept override {
@@ -127,7 +127,7 @@ class hybrid_attempt final : public lock_attempt {
 std::unique_ptr<lock_attempt> attempt_lock(window_core& w, int target, lock_kind kind) {
   if (w.locks != lock_protocol::cpu || !maps_lock(w, target)) ++(w.is_far(target) ? w.counts.remote : w.counts.local);
   if (w.defers_far) {
-    if (const status s = send_deferred_before(w, -1); s != status::done) return std::make_unique<in_vain>(s);
+    if (const status s = send_deferred_before(w, -1); s != status::done) return std::make_unique<failed_attempt>(s);
   }
   switch (w.locks) {
     case lock_protocol::network:
@@ -136,7 +136,7 @@ std::unique_ptr<lock_attempt> attempt_lock(window_core& w, int target, lock_kind
       return attempt_network(w, target, kind);
     case lock_protocol::hybrid: return std::make_unique<hybrid_attempt>(w, target, kind);
     case lock_protocol::two_sided:
-      if (const status s = send_deferred_before(w, -1); s != status::done) return std::make_unique<in_vain>(s);
+      if (const status s = send_deferred_before(w, -1); s != status::done) return std::make_unique<failed_attempt>(s);
       return std::make_unique<by_agent>(w, target, kind);
     default: break;
   }

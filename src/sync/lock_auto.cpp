@@ -49,7 +49,7 @@ status release_epoch(window_core& w, int target, const deferred_epoch& epoch) no
   target_state& state = w.state_of(target);
   const std::int64_t begin_ns = w.ctx->around().now_ns();
   lock_request* request = nullptr;
-  const status s = await_epoch(w, target, epoch, lateness(state.experience), &request);
+  const status s = await_epoch(w, target, epoch, excess_ns(state.experience), &request);
   state.experience.alone = request->alone;
   if (s == status::done)
     state.experience = after_answer(state.experience, w.ctx->around().now_ns() - begin_ns - request->waited_ns,
@@ -70,24 +70,24 @@ status release_deferred(window_core& w, int target) noexcept {
 // ---- a rank of another node brings the lock to CPU mode -----------------------------------------------------------
 
 /// What the question whether the lock may come has led to.
-enum class homecoming : std::uint8_t { not_asked, asked, yes, no };
+enum class migration_reply : std::uint8_t { not_asked, asked, yes, no };
 
-homecoming settle(window_core& w, int target) noexcept {
+migration_reply take_reply(window_core& w, int target) noexcept {
   const std::lock_guard guard(w.ctx->lock());
   lock_request& r = request_to(w, target);
-  if (r.home_asked_ns < 0) return homecoming::not_asked;
-  if (r.home_answered_ns < 0) return homecoming::asked;
+  if (r.home_asked_ns < 0) return migration_reply::not_asked;
+  if (r.home_answered_ns < 0) return migration_reply::asked;
   const std::int64_t took_ns = r.home_answered_ns - r.home_asked_ns;
   r.home_asked_ns = r.home_answered_ns = -1;
-  if (r.welcome && answers_well(w.state_of(target).experience, took_ns)) return homecoming::yes;
-  if (r.welcome) tell_agent(w, target, lock_word::stay, 0, lock_kind::exclusive, true, {});
-  return homecoming::no;
+  if (r.welcome && answers_well(w.state_of(target).experience, took_ns)) return migration_reply::yes;
+  if (r.welcome) tell_agent(w, target, lock_word::migrate_cancel, 0, lock_kind::exclusive, true, {});
+  return migration_reply::no;
 }
 
 void ask_home(window_core& w, int target) noexcept {
   const std::lock_guard guard(w.ctx->lock());
   request_to(w, target).home_asked_ns = w.ctx->around().now_ns();
-  tell_agent(w, target, lock_word::home, 0, lock_kind::exclusive, true, {});
+  tell_agent(w, target, lock_word::migrate_request, 0, lock_kind::exclusive, true, {});
 }
 
 /// The CPU word still names this rank as the one that brings the lock. Whoever else would do so holds the network word
@@ -103,7 +103,7 @@ bool may_bring(window_core& w, int target) noexcept {
   return s == status::done && (state & ~lock_waiters) == migrating_tag(w.ctx->rank());
 }
 
-status bring_home(window_core& w, int target) noexcept {
+status migrate_to_cpu(window_core& w, int target) noexcept {
   target_state& state = w.state_of(target);
   full_fence();  // what was stored in the epoch, before the adapter is asked
   if (const status s = leave_network(w, target); s != status::done) return s;
@@ -113,7 +113,7 @@ status bring_home(window_core& w, int target) noexcept {
   ++w.counts.migrations;
   const std::lock_guard guard(w.ctx->lock());
   w.ctx->count(counter::lock_migrations, 1);
-  tell_agent(w, target, lock_word::come, 0, lock_kind::exclusive, true, {});
+  tell_agent(w, target, lock_word::migrated, 0, lock_kind::exclusive, true, {});
   return status::done;
 }
 
@@ -121,16 +121,16 @@ status bring_home(window_core& w, int target) noexcept {
 status release_there(window_core& w, int target, lock_kind kind) noexcept {
   target_state& state = w.state_of(target);
   state.experience = after_epoch(state.experience, state.epoch_bytes);
-  if (!wants_home(state.experience) || kind != lock_kind::exclusive) return release_hybrid(w, target, kind);
-  const homecoming outcome = settle(w, target);
-  if (outcome == homecoming::yes) {
-    if (may_bring(w, target)) return bring_home(w, target);
+  if (!prefers_cpu(state.experience) || kind != lock_kind::exclusive) return release_hybrid(w, target, kind);
+  const migration_reply outcome = take_reply(w, target);
+  if (outcome == migration_reply::yes) {
+    if (may_bring(w, target)) return migrate_to_cpu(w, target);
     const std::lock_guard guard(w.ctx->lock());
-    tell_agent(w, target, lock_word::stay, 0, lock_kind::exclusive, true, {});
+    tell_agent(w, target, lock_word::migrate_cancel, 0, lock_kind::exclusive, true, {});
   }
-  if (outcome == homecoming::yes || outcome == homecoming::no) state.experience = after_no(state.experience);
+  if (outcome == migration_reply::yes || outcome == migration_reply::no) state.experience = after_no(state.experience);
   const status s = release_hybrid(w, target, kind);
-  if (outcome == homecoming::not_asked && s == status::done) ask_home(w, target);
+  if (outcome == migration_reply::not_asked && s == status::done) ask_home(w, target);
   return s;
 }
 
@@ -153,7 +153,7 @@ status acquire_auto(window_core& w, int target, lock_kind kind, deferral by) noe
   state.epoch_bytes = 0;
   const bool now = by == deferral::none || w.block_of(target) != nullptr || w.access == access_epoch::lock_all;
   // Of several threads none lets an epoch wait, see acquire_two_sided.
-  if (now || w.crowded) return acquire_now(w, target, kind);
+  if (now || w.shared_by_threads) return acquire_now(w, target, kind);
   if (state.experience.place != lock_place::cpu) {
     if (const status s = send_deferred_before(w, -1); s != status::done) return s;
     const status s = acquire_there(w, target, kind);
@@ -169,7 +169,8 @@ status release_auto(window_core& w, int target, lock_kind kind) noexcept {
   target_state& state = w.state_of(target);
   if (state.epoch != nullptr) return release_deferred(w, target);
   const bool may_come = state.deferrable != deferral::none && w.block_of(target) == nullptr;
-  if (state.path == lock_path::network && may_come && !w.failed() && !w.crowded) return release_there(w, target, kind);
+  if (state.path == lock_path::network && may_come && !w.failed() && !w.shared_by_threads)
+    return release_there(w, target, kind);
   return release_hybrid(w, target, kind);
 }
 

@@ -78,7 +78,7 @@ void wake(window_core& w, waiter_list& waiters, int index) noexcept {
 /// False for a rank that computes while its ilock is pending, and for a target, which may wait for other locks than its
 /// own and be computing: somebody else gets the chance, too.
 bool will_look(const window_core& w, int target, int index) noexcept {
-  const int place = w.team->place(static_cast<int>(w.first) + index);
+  const int place = w.team->node_index(static_cast<int>(w.first) + index);
   return !(w.agent != nullptr && static_cast<int>(w.first) + index == target) && place >= 0 &&
          w.board->is_inside(static_cast<std::size_t>(place));
 }
@@ -192,16 +192,16 @@ bool cpu_wait::ready() noexcept {
 
 status cpu_wait::failed() noexcept {
   for (int r = static_cast<int>(w_.first); r < static_cast<int>(w_.first + w_.near_count()); ++r) {
-    if (w_.team->place(r) < 0 || r == w_.team->rank || !w_.ctx->gone(w_.world_rank(r))) continue;
+    if (w_.team->node_index(r) < 0 || r == w_.team->rank || !w_.ctx->gone(w_.world_rank(r))) continue;
     list_.clear(w_.index_of(r));  // or it would be woken instead of somebody who lives
-    if (recover_from(w_, target_, r) && is_news(r)) return blame(w_.world_rank(r));
+    if (recover_from(w_, target_, r) && is_news(r)) return fail_with(w_.world_rank(r));
   }
   return w_.agent == nullptr ? status::done : failed_far();
 }
 
 // Holders on other nodes have no records here: the lock manager knows them, unless it is gone itself.
 status cpu_wait::failed_far() noexcept {
-  if (w_.ctx->gone(w_.world_rank(target_))) return blame(w_.world_rank(target_));
+  if (w_.ctx->gone(w_.world_rank(target_))) return fail_with(w_.world_rank(target_));
   word64& word = view_.lock->state;
   std::uint64_t state = word.load();
   const bool recovers = !w_.ctx->config().is(knob::lock_recovery, "off");
@@ -212,7 +212,7 @@ status cpu_wait::failed_far() noexcept {
            !word.compare_exchange(state, lock_abandoned(state)))
       continue;
     if (recovers) w_.team->ring_all();
-    return blame(dead);
+    return fail_with(dead);
   }
   return !recovers && (state & lock_readers) != 0 ? w_.team->lost_member() : status::done;
 }
@@ -221,7 +221,7 @@ status cpu_wait::missed() noexcept {
   if (view_.lock->recoveries.load() == recoveries_) return status::done;
   for (const int r : settled(w_, target_)) {
     if (!is_news(r)) continue;
-    w_.ctx->lost(w_.world_rank(r));  // this rank may not have heard of the death
+    w_.ctx->report_lost(w_.world_rank(r));  // this rank may not have heard of the death
     return status::peer_failed;
   }
   if (w_.agent == nullptr || proxy_ != 0) return status::done;
@@ -358,8 +358,8 @@ bool cpu_wait::is_news(int r) const noexcept {
   return std::find(settled_.begin(), settled_.end(), r) == settled_.end();
 }
 
-status cpu_wait::blame(int world_rank) noexcept {
-  w_.ctx->blame(world_rank);
+status cpu_wait::fail_with(int world_rank) noexcept {
+  w_.ctx->set_last_failed(world_rank);
   return status::peer_failed;
 }
 
@@ -423,7 +423,8 @@ std::unique_ptr<lock_attempt> attempt_cpu(window_core& w, int target, lock_kind 
 }
 
 void take_back_first_use(window_core& w, int target) noexcept {
-  if (w.crowded || target < 0 || target >= w.size() || w.is_far(target)) return;  // crowded: no call is inlined
+  if (w.shared_by_threads || target < 0 || target >= w.size() || w.is_far(target))
+    return;  // shared by threads: no call is inlined
   target_view& t = w.views[w.index_of(target)];
   if (t.lock != nullptr && t.held == 0) take_back(w, t);
 }
@@ -443,7 +444,7 @@ status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
   };
   status s = status::done;
   {
-    const absence out(w);
+    const window_unlock_guard out(w);
     long_wait whole(*w.ctx);
     do {
       s = wait.is_out() ? w.ctx->wait_at_most(drain_ns, over, failed, &whole)

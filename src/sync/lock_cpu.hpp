@@ -135,7 +135,7 @@ class cpu_wait {
   void withdraw_late() noexcept;
   status failed_far() noexcept;
   [[nodiscard]] bool is_news(int r) const noexcept;
-  status blame(int world_rank) noexcept;
+  status fail_with(int world_rank) noexcept;
 
   window_core& w_;
   int target_;

@@ -102,8 +102,8 @@ class fompi_wait {
     if ((r.global ? global() : local_).await_answer(must(), r.atomic, old) == status::done) a_ = step(a_, old);
   }
   std::int64_t drawn(std::int64_t time_ns) noexcept {
-    w_.dice = w_.dice * 6364136223846793005U + 1442695040888963407U;
-    return time_ns / 2 + static_cast<std::int64_t>((w_.dice >> 33) % static_cast<std::uint64_t>(time_ns / 2 + 1));
+    w_.rng_state = w_.rng_state * 6364136223846793005U + 1442695040888963407U;
+    return time_ns / 2 + static_cast<std::int64_t>((w_.rng_state >> 33) % static_cast<std::uint64_t>(time_ns / 2 + 1));
   }
   void watch(const fompi_attempt& before, bool global, std::uint64_t old) noexcept {
     if (before.phase != a_.phase || before.seen != a_.seen) since_ns_ = w_.ctx->around().now_ns();
@@ -120,7 +120,7 @@ class fompi_wait {
       const std::lock_guard guard(w_.ctx->lock());
       w_.ctx->count(counter::lock_waits);
     }
-    const absence out(w_);
+    const window_unlock_guard out(w_);
     return w_.ctx->pause(
         part_ns, [this]() noexcept { return lost(); }, &whole_);
   }
@@ -133,7 +133,7 @@ class fompi_wait {
                      : a_.want != fompi_want::shared && w_.ctx->gone(first_) ? first_
                                                                              : -1;
     if (gone >= 0) {
-      w_.ctx->blame(gone);
+      w_.ctx->set_last_failed(gone);
       return status::peer_failed;
     }
     return w_.ctx->around().now_ns() - since_ns_ > still_ns ? w_.team->lost_member() : status::done;
@@ -150,7 +150,7 @@ class fompi_wait {
   [[nodiscard]] bool missed() noexcept {
     if (now_recovered_ == recoveries_) return false;
     await_news_of_death(w_);
-    if (w_.team->lost_member() == status::done && holder_ >= 0) w_.ctx->blame(holder_);
+    if (w_.team->lost_member() == status::done && holder_ >= 0) w_.ctx->set_last_failed(holder_);
     return true;
   }
   /// Leaves nothing in the words: nothing of this rank, and nothing of a dead one that can be named.

@@ -16,7 +16,7 @@
 ///                  '--a writer--> blocked, in the word --it left--> held
 ///
 /// A lock_all is one atomic, however many targets it uses; an exclusive lock pays for that with two more than scheme
-/// "word" needs, four in all with its unlock. Pauses between two looks double and are drawn by lot.
+/// "word" needs, four in all with its unlock. Pauses between two looks double and are drawn uniformly from [t/2, t].
 ///
 /// Death of a holder: a writer has its name in the local word (the paper's is a bit). A waiter that finds it dead
 /// removes it and what it added to the global word (RMA_LOCK_RECOVERY=on), and reports peer_failed, as do the others

@@ -22,10 +22,10 @@ class between_homes {
     if (w_.block_of(target_) != nullptr && mend(w_, target_)) return status::done;
     const int peer = w_.world_rank(target_);
     const bool self = target_ == w_.team->rank;
-    const absence out(w_);
+    const window_unlock_guard out(w_);
     const status s = w_.ctx->pause(
         ns_, [&]() noexcept { return !self && w_.ctx->gone(peer) ? status::peer_failed : w_.revocation(); }, &whole_);
-    if (s == status::peer_failed) w_.ctx->blame(peer);
+    if (s == status::peer_failed) w_.ctx->set_last_failed(peer);
     ns_ = std::min(2 * ns_, retry_max_ns);
     return s;
   }
@@ -96,7 +96,7 @@ status acquire_near(window_core& w, int target, lock_kind kind) noexcept {
 status ask_manager(window_core& w, int target, lock_kind kind) noexcept {
   target_state& state = w.state_of(target);
   const std::int64_t begin_ns = w.ctx->around().now_ns();
-  lock_request& request = ask_agent(w, target, kind, lateness(state.experience));
+  lock_request& request = ask_agent(w, target, kind, excess_ns(state.experience));
   const status s = await_answer(w, target, request);
   state.experience.alone = request.alone;
   state.path = lock_path::agent;
@@ -146,14 +146,15 @@ bool note_request(window_core& w, window_block& block, bool home, std::uint32_t 
   // What was lost to a rank without neighbours is paid at once.
   const std::uint32_t weight = adaptive && w.alone && w.defers_far ? late : 1;
   migration_words& words = block.migration;
-  const migration_ledger before{words.rent.load(std::memory_order_relaxed), words.price.load(std::memory_order_relaxed),
-                                words.home_run.load(std::memory_order_relaxed), false};
+  const migration_ledger before{words.benefit.load(std::memory_order_relaxed),
+                                words.migration_cost.load(std::memory_order_relaxed),
+                                words.local_streak.load(std::memory_order_relaxed), false};
   const migration_ledger after =
       accounted(before, w.policy, w.policy_threshold, well, adaptive && counts_all ? 1 : migration_price_min, weight);
   // Ranks that write at the same time lose a count: it is a wager anyway.
-  if (after.rent != before.rent) words.rent.store(after.rent);
-  if (after.price != before.price) words.price.store(after.price);
-  if (after.home_run != before.home_run) words.home_run.store(after.home_run);
+  if (after.benefit != before.benefit) words.benefit.store(after.benefit);
+  if (after.migration_cost != before.migration_cost) words.migration_cost.store(after.migration_cost);
+  if (after.local_streak != before.local_streak) words.local_streak.store(after.local_streak);
   return after.migrate;
 }
 

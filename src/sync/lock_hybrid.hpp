@@ -16,13 +16,14 @@
 /// do, the CPU word names the rank that acts next. If that one dies, whoever sees it finishes for it (`mend`): back to
 /// CPU mode if the network word says "away", else nothing has happened yet.
 ///
-/// When to migrate is the policy's matter. "adaptive": each request that would be served better elsewhere pays rent,
-/// each other one takes some back; when the rent exceeds the price of a migration, the lock moves. The price doubles
-/// with each migration that the lock did not stay for, and halves with each that it did. In network mode the node's
-/// requests pay; in CPU mode those of other nodes, but only if the lock manager has kept their ranks waiting before,
-/// again and again (window/lock_experience.hpp): a manager that answers is as good as the network. Nobody is near a
-/// rank that has its node for itself: there every request of another node pays, and the first migration costs one of
-/// them. Source: dissertation ch. 5, figures 5.1-5.4 (step 4 of figure 5.4 means network mode); the policy is ours.
+/// When to migrate is the policy's matter. "adaptive": each request that would be served better elsewhere adds to the
+/// benefit, each other one takes some back; when the benefit exceeds the cost of a migration, the lock moves. The cost
+/// doubles with each migration that the lock did not stay for, and halves with each that it did. In network mode the
+/// node's requests pay; in CPU mode those of other nodes, but only if the lock manager has kept their ranks waiting
+/// before, again and again (window/lock_experience.hpp): a manager that answers is as good as the network. Nobody is
+/// near a rank that has its node for itself: there every request of another node pays, and the first migration costs
+/// one of them. Source: dissertation ch. 5, figures 5.1-5.4 (step 4 of figure 5.4 means network mode); the policy is
+/// ours.
 #pragma once
 
 #include <algorithm>
@@ -42,9 +43,10 @@ constexpr std::uint64_t migrating_tag(int rank) noexcept { return granted_tag(ra
 
 /// What is written down about the requests for one lock.
 struct migration_ledger {
-  std::uint32_t rent = 0;      ///< requests of the other side, less those of the side where the lock is
-  std::uint32_t price = 0;     ///< rent that a migration has to be worth
-  std::uint32_t home_run = 0;  ///< requests of the side where the lock is since it came there, as far as they are seen
+  std::uint32_t benefit = 0;         ///< requests of the other side, less those of the side where the lock is
+  std::uint32_t migration_cost = 0;  ///< benefit that a migration has to reach
+  std::uint32_t local_streak =
+      0;  ///< requests of the side where the lock is since it came there, as far as they are seen
   bool migrate = false;
 };
 inline constexpr std::uint32_t migration_price_min = 4;
@@ -54,21 +56,22 @@ inline constexpr std::uint32_t migration_price_max = 512;
 constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std::uint32_t threshold, bool home,
                                      std::uint32_t price_min = migration_price_min, std::uint32_t weight = 1) noexcept {
   l.migrate = false;
-  l.price = std::max(l.price, price_min);
+  l.migration_cost = std::max(l.migration_cost, price_min);
   if (home) {
-    l.rent = policy == lock_policy::threshold || l.rent == 0 ? 0 : l.rent - 1;
-    l.home_run = std::min(l.home_run + 1, migration_price_max);
+    l.benefit = policy == lock_policy::threshold || l.benefit == 0 ? 0 : l.benefit - 1;
+    l.local_streak = std::min(l.local_streak + 1, migration_price_max);
     return l;
   }
-  l.rent += weight;
+  l.benefit += weight;
   const std::uint32_t needed = policy == lock_policy::naive       ? 1
                                : policy == lock_policy::threshold ? threshold
-                                                                  : l.price;
-  if (l.rent < needed) return l;
-  const bool in_vain = l.home_run < l.price;
-  l.price = in_vain ? std::min(2 * l.price, migration_price_max) : std::max(l.price / 2, price_min);
-  l.rent = 0;
-  l.home_run = 0;
+                                                                  : l.migration_cost;
+  if (l.benefit < needed) return l;
+  const bool failed_attempt = l.local_streak < l.migration_cost;
+  l.migration_cost =
+      failed_attempt ? std::min(2 * l.migration_cost, migration_price_max) : std::max(l.migration_cost / 2, price_min);
+  l.benefit = 0;
+  l.local_streak = 0;
   l.migrate = true;
   return l;
 }

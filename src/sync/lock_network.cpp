@@ -130,10 +130,10 @@ class network_wait {
     a_.phase = network_phase::entering;
     return true;
   }
-  /// Between half of it and all, by lot.
+  /// Uniform in [t/2, t].
   std::int64_t drawn(std::int64_t time_ns) noexcept {
-    w_.dice = w_.dice * 6364136223846793005U + 1442695040888963407U;
-    return time_ns / 2 + static_cast<std::int64_t>((w_.dice >> 33) % static_cast<std::uint64_t>(time_ns / 2 + 1));
+    w_.rng_state = w_.rng_state * 6364136223846793005U + 1442695040888963407U;
+    return time_ns / 2 + static_cast<std::int64_t>((w_.rng_state >> 33) % static_cast<std::uint64_t>(time_ns / 2 + 1));
   }
   /// What the others hold.
   [[nodiscard]] std::uint64_t others() const noexcept {
@@ -179,7 +179,7 @@ class network_wait {
       const std::lock_guard guard(w_.ctx->lock());
       w_.ctx->count(counter::lock_waits);
     }
-    const absence out(w_);
+    const window_unlock_guard out(w_);
     return w_.ctx->pause(
         part_ns, [this]() noexcept { return lost(); }, &whole_);
   }
@@ -188,11 +188,11 @@ class network_wait {
     if (const status s = w_.revocation(); s != status::done) return s;
     const int holder = network_only_holder(others());
     if (holder >= 0 && w_.ctx->gone(holder)) {
-      w_.ctx->blame(holder);
+      w_.ctx->set_last_failed(holder);
       return status::peer_failed;
     }
     if (w_.ctx->gone(peer_)) {
-      w_.ctx->blame(peer_);
+      w_.ctx->set_last_failed(peer_);
       return status::peer_failed;
     }
     const bool for_readers = w_.scheme == lock_scheme::agent && holder == peer_;  // of whom one may be dead
@@ -211,7 +211,7 @@ class network_wait {
   [[nodiscard]] bool missed() noexcept {
     if (network_recoveries(a_.seen) == recoveries_) return false;
     await_news_of_death(w_);
-    if (w_.team->lost_member() == status::done && holder_ >= 0) w_.ctx->blame(holder_);
+    if (w_.team->lost_member() == status::done && holder_ >= 0) w_.ctx->set_last_failed(holder_);
     return true;
   }
   /// Leaves nothing in the word: nothing of this rank, and nothing of a dead one that can be named.

@@ -9,7 +9,7 @@
 ///                   |  hits, readers hold it: draining --they left--> held        |  writer: leaving --add--> waiting
 ///                   |  misses, a writer: waiting --it left--> entering or held    '--------- entering <--it left--'
 ///
-/// A writer that drains for long withdraws for a while: readers that hold other locks must not wait for it in a circle.
+/// A writer that drains for long withdraws for a while: readers that hold other locks must not wait for it in a cycle.
 ///
 /// Who waits for a writer says so by the first look itself: it swaps the word for the same with "wanted". A writer's
 /// later looks expect the word that the holder will leave behind, and put its own hold there: the look that finds the
@@ -18,8 +18,8 @@
 /// the lock exclusively takes the bit away.
 ///
 /// An uncontended lock is one atomic, and its release another. The writer's bit keeps new readers out, so that writers
-/// are not lost among them. Contenders look again after pauses that double and are drawn by lot (the dissertation names
-/// the back-off as the missing piece).
+/// are not lost among them. Contenders look again after pauses that double and are drawn uniformly from [t/2, t] (the
+/// dissertation names the back-off as the missing piece).
 ///
 /// Death of a holder: count and sum name a holder that is the only one. A waiter that finds a dead one gives its hold
 /// back (RMA_LOCK_RECOVERY=on) and reports peer_failed, as do the others who wait at that time: they see the number of

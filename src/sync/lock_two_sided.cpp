@@ -117,7 +117,7 @@ std::unique_ptr<deferred_epoch> take_deferred(window_core& w, int target) {
 
 status acquire_two_sided(window_core& w, int target, lock_kind kind, deferral by) noexcept {
   // Of several threads none asks for what another one wants: its own thread is not at hand to let go of it.
-  if (w.crowded) return acquire_by_agent(w, target, kind);
+  if (w.shared_by_threads) return acquire_by_agent(w, target, kind);
   if (by == deferral::none || target == w.team->rank) {
     if (const status s = send_deferred_before(w, -1); s != status::done) return s;
     return acquire_by_agent(w, target, kind);
@@ -142,19 +142,19 @@ status release_two_sided(window_core& w, int target) noexcept {
 status await_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late,
                    lock_request** request) noexcept {
   const int peer = w.world_rank(target);
-  std::uint32_t protests = 0;
+  std::uint32_t malformed_notices = 0;
   {
     const std::lock_guard guard(w.ctx->lock());
-    protests = w.ctx->peer_of(peer).protests.load();
+    malformed_notices = w.ctx->peer_of(peer).malformed_notices.load();
   }
   lock_request& sent = send_epoch(w, target, epoch, late);
   if (request != nullptr) *request = &sent;
   status s = await_answer(w, target, sent);
   if (s == status::done) {
     const std::lock_guard guard(w.ctx->lock());
-    if (w.ctx->peer_of(peer).protests.load() != protests) s = status::transfer_failed;
+    if (w.ctx->peer_of(peer).malformed_notices.load() != malformed_notices) s = status::transfer_failed;
   }
-  if (s == status::transfer_failed) w.ctx->blame(peer);
+  if (s == status::transfer_failed) w.ctx->set_last_failed(peer);
   return s;
 }
 

@@ -149,7 +149,7 @@ status choose_lock(window_core& w, std::string& why_not) {
 
 void await_news_of_death(window_core& w) noexcept {
   constexpr std::int64_t at_most_ns = 1'000'000'000;
-  const absence out(w);
+  const window_unlock_guard out(w);
   if (w.team->lost_member() == status::done)
     (void)w.ctx->pause(at_most_ns, [&w]() noexcept { return w.team->lost_member(); });
 }

@@ -10,7 +10,7 @@ status set_neighbours(window_view& view, const int* targets, std::size_t target_
                       std::size_t origin_count) noexcept {
   if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const visit in(w);
+  const window_guard in(w);
   w.refused_rank = -1;
   if (w.fences.has_neighbours) return status::bad_argument;
   if (const status s = check_group(w, targets, target_count); s != status::done) return s;

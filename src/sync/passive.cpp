@@ -195,7 +195,7 @@ status lock_slow(window_view& view, lock_kind kind, int target, assertion promis
   if (!is_kind(kind) || !is_assertion(promises)) return status::bad_argument;
   if (const status s = leave_fence(w); s != status::done) return s;
   if (open_towards(w, target) || is_claimed(w, target) || is_wanted(w, target)) return status::wrong_epoch;
-  const claim mine(w, target);
+  const lock_in_transition mine(w, target);
   const bool checked = !has(promises, assertion::no_check);
   ++w.locks_open;  // before other threads are let in
   const status s = checked ? acquire_lock(w, target, kind, deferral_of(w, promises)) : go_unchecked(w, target);
@@ -234,12 +234,12 @@ status close_lock(window_core& w, int target, std::uint8_t held, bool told) noex
   state.experience.writes = state.dirty && only_writes(w, target);
   const bool follows = release_follows_writes(w, target);
   status flushed = follows ? status::done : complete_target(w, target);
-  const claim mine(w, target);
+  const lock_in_transition mine(w, target);
   close_target(w, target);
   --w.locks_open;
   const status released = told ? status::done : give_back(w, target, held);
   if (follows) flushed = released == status::done ? complete_followed(w, target) : complete_target(w, target);
-  w.ctx->look_for_others();  // not before: somebody may wait for the lock
+  w.ctx->poll_occasionally();  // not before: somebody may wait for the lock
   return flushed != status::done ? flushed : released;
 }
 
@@ -268,7 +268,7 @@ status touch(window_core& w, int target) noexcept {
   if (w.held(target) != 0) return status::done;
   if (const status s = await_claim(w, target); s != status::done) return s;
   if (w.held(target) != 0) return status::done;  // another thread has used it first
-  const claim mine(w, target);
+  const lock_in_transition mine(w, target);
   const status s =
       w.unchecked != 0 ? go_unchecked(w, target) : acquire_lock(w, target, lock_kind::shared, w.all_deferrable);
   if (s != status::done) return s;
@@ -322,7 +322,7 @@ status unlock_all_slow(window_view& view) noexcept {
   if (result == status::done) result = released;
   set_access(w, access_epoch::none);
   w.allow_locks(true);
-  w.ctx->look_for_others();
+  w.ctx->poll_occasionally();
   return result;
 }
 
@@ -336,7 +336,7 @@ status flush_slow(window_view& view, int target) noexcept {
     return status::done;
   }
   if (target < 0 || target >= w.size()) return status::bad_rank;
-  w.ctx->look_for_others();
+  w.ctx->poll_occasionally();
   return open_towards(w, target) ? flush_one(w, target) : status::wrong_epoch;
 }
 
@@ -345,7 +345,7 @@ status flush_all(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::flush_all);
   if (w.access != access_epoch::lock_all && w.locks_open == 0) return status::wrong_epoch;
-  w.ctx->look_for_others();
+  w.ctx->poll_occasionally();
   status result = send_waiting(w, -1);
   issue_scheduled(w, -1);
   for (const int target : w.dirty) ask_placed(w, target);  // all at once, then wait
@@ -363,7 +363,7 @@ status flush_local(window_view& view, int target) noexcept {
   const entry_scope in(w, call::flush_local, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (!open_towards(w, target)) return status::wrong_epoch;
-  w.ctx->look_for_others();
+  w.ctx->poll_occasionally();
   if (const status s = send_waiting(w, target); s != status::done) return s;
   return flush_one_locally(w, target);
 }
@@ -373,7 +373,7 @@ status flush_local_all(window_view& view) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::flush_local_all);
   if (w.access != access_epoch::lock_all && w.locks_open == 0) return status::wrong_epoch;
-  w.ctx->look_for_others();
+  w.ctx->poll_occasionally();
   status result = send_waiting(w, -1);
   for (const int target : std::vector<int>(w.dirty)) {
     if (const status s = flush_one_locally(w, target); s != status::done) result = s;
@@ -384,7 +384,7 @@ status flush_local_all(window_view& view) noexcept {
 status sync(window_view& view) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   const entry_scope in(core_of(view), call::sync);
-  core_of(view).ctx->look_for_others();
+  core_of(view).ctx->poll_occasionally();
   full_fence();
   return status::done;
 }
@@ -392,10 +392,10 @@ status sync(window_view& view) noexcept {
 void abandon_epoch(window_view& view, int target) noexcept {
   if (is_freed(view)) return;
   window_core& w = core_of(view);
-  const visit in(w);
+  const window_guard in(w);
   const bool is_open = target < 0 ? w.access == access_epoch::lock_all : w.held(target) != 0;
   if (!is_open) return;  // the window's own unlock has closed it
-  w.objections.fetch_or(window_core::given_up, std::memory_order_relaxed);
+  w.blocked_by.fetch_or(window_core::window_failed, std::memory_order_relaxed);
   w.allow_locks(false);
   w.my_block().failed.store(1);
   leave_results(w, target);

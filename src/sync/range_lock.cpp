@@ -38,11 +38,11 @@ bool holds_any(const window_core& w, int target) noexcept {
 void tell_deaths(window_core& w, int target) noexcept {
   for (int r = 0; r < w.size(); ++r) {
     if (!w.ctx->dead(w.world_rank(r))) continue;
-    w.ctx->blame(w.world_rank(r));
+    w.ctx->set_last_failed(w.world_rank(r));
     const std::lock_guard guard(w.ctx->lock());
     range_entry about;
     about.ticket = static_cast<std::uint32_t>(w.world_rank(r));
-    send_range_news(w, target, range_news::bury, about);
+    send_range_news(w, target, range_news::died, about);
   }
 }
 
@@ -61,7 +61,7 @@ status await_answer(window_core& w, int target, std::uint32_t ticket) noexcept {
   };
   const auto failed = [&]() noexcept {
     if (w.ctx->gone(peer)) {
-      w.ctx->blame(peer);
+      w.ctx->set_last_failed(peer);
       return status::peer_failed;
     }
     if (const std::uint32_t deaths = w.ctx->deaths(); deaths != deaths_told) {
@@ -70,7 +70,7 @@ status await_answer(window_core& w, int target, std::uint32_t ticket) noexcept {
     }
     return w.revocation();
   };
-  const absence out(w);
+  const window_unlock_guard out(w);
   const status s = w.ctx->wait_for_message(ready, failed);
   return s != status::done ? s : granted ? status::done : status::peer_failed;
 }
@@ -80,7 +80,7 @@ status await_answer(window_core& w, int target, std::uint32_t ticket) noexcept {
 status lock_range(window_view& view, lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const visit in(w);
+  const window_guard in(w);
   if (const status s = check_range(w, kind, target, offset, bytes); s != status::done) return s;
   if (const status s = await_claim(w, target); s != status::done) return s;
   const own_range mine{target, {w.ctx->rank(), ++w.ranges.last_ticket, kind, offset, bytes, true}};
@@ -110,7 +110,7 @@ status lock_range(window_view& view, lock_kind kind, int target, std::uint64_t o
 status unlock_range(window_view& view, int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
   if (const status s = closable(view); s != status::done) return s;
   window_core& w = core_of(view);
-  const visit in(w);
+  const window_guard in(w);
   auto& held = w.ranges.held;
   const auto at = std::find_if(held.begin(), held.end(), [&](const own_range& each) {
     return each.target == target && each.entry.offset == offset && each.entry.bytes == bytes;

@@ -39,8 +39,8 @@ bool on_range_news(window_core& w, int source, const range_header& h) noexcept {
       r.table.request({source, h.ticket, kind, h.offset, h.bytes, false}, answers);
       break;
     case range_news::release: r.table.release(source, h.ticket, answers); break;
-    case range_news::bury:
-      r.table.bury(static_cast<int>(h.ticket), w.ctx->config().on(knob::lock_recovery), answers);
+    case range_news::died:
+      r.table.forget_dead(static_cast<int>(h.ticket), w.ctx->config().on(knob::lock_recovery), answers);
       break;
     case range_news::granted: r.answers[h.ticket] = true; break;
     case range_news::failed: r.answers[h.ticket] = false; break;

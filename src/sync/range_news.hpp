@@ -14,7 +14,7 @@ struct window_core;
 enum class range_news : std::uint32_t {
   request,  ///< to the target
   release,
-  bury,     ///< to the target: that rank is dead (in `ticket`)
+  died,     ///< to the target: that rank is dead (in `ticket`)
   granted,  ///< from the target
   failed,   ///< from the target: a rank that held it is dead
   count_

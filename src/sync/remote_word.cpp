@@ -30,7 +30,7 @@ status remote_word::ask(const network_request& r, std::uint64_t& old) noexcept {
   fabric::network& network = wide_ != nullptr ? *wide_ : w_.ctx->node();
   const status s = r.add ? remote_add(e, network, rank_, region_, address_, r.operand, old)
                          : remote_swap(e, network, rank_, region_, address_, r.expected, r.operand, old);
-  if (s == status::peer_failed) w_.ctx->blame(rank_);
+  if (s == status::peer_failed) w_.ctx->set_last_failed(rank_);
   return s;
 }
 
@@ -41,7 +41,7 @@ status remote_word::ask_soon(const network_request& r, bool must, std::uint64_t&
     fabric::network& network = wide_ != nullptr ? *wide_ : w_.ctx->node();
     const status s = start_remote_atomic(e, network, rank_, region_, address_, r.add, r.expected, r.operand, asked_);
     if (s == status::retry_queue_full) return status::posted;
-    if (s == status::peer_failed) w_.ctx->blame(rank_);
+    if (s == status::peer_failed) w_.ctx->set_last_failed(rank_);
     if (!ok(s)) return s;
   }
   if (asked_->over.load() == 0) return status::posted;

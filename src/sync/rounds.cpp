@@ -16,9 +16,9 @@ std::uint32_t tag_of(std::uint32_t distance) noexcept { return distance << 2 | t
 
 }  // namespace
 
-void rounds::begin_barrier(team_core& team, dissemination::circle& circle) noexcept {
-  circle_ = &circle;
-  ++circle.turn;
+void rounds::begin_barrier(team_core& team, dissemination::barrier_state& barrier_state) noexcept {
+  circle_ = &barrier_state;
+  ++barrier_state.turn;
   distance_ = 1;
   sent_ = false;
   over_ = team.size == 1;

@@ -25,7 +25,7 @@ struct team_core;
 
 class rounds {
  public:
-  void begin_barrier(team_core& team, dissemination::circle& circle) noexcept;
+  void begin_barrier(team_core& team, dissemination::barrier_state& barrier_state) noexcept;
   /// `id` and `turn` name this collective among all: the same on all ranks, used once. `sums[j]`: for the rank j ahead
   /// of this one; as many as there are ranks. `sums[0]` is the result.
   void begin_reduce_scatter(team_core& team, std::uint64_t id, std::uint64_t turn,
@@ -40,7 +40,7 @@ class rounds {
   [[nodiscard]] std::span<std::uint32_t> part(std::uint32_t first) const noexcept;
   void send(team_core& team) noexcept;
 
-  dissemination::circle* circle_ = nullptr;  ///< of a barrier
+  dissemination::barrier_state* circle_ = nullptr;  ///< of a barrier
   std::uint64_t id_ = 0;
   std::uint64_t turn_ = 0;
   std::uint32_t distance_ = 0;

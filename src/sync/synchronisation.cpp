@@ -41,10 +41,11 @@ void synchronisation::on_lock(void* self, int source, std::span<const std::byte>
 void synchronisation::on_fence(void* self, int source, std::span<const std::byte> payload) noexcept {
   engine& windows = static_cast<synchronisation*>(self)->windows_;
   fence_header h{};
-  if (payload.size() != sizeof h) return windows.refuse(source, message::fence, payload, nonsense::wrong_length);
+  if (payload.size() != sizeof h)
+    return windows.reject_malformed(source, message::fence, payload, malformed_reason::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   if (h.news >= static_cast<std::uint32_t>(fence_news::count_))
-    return windows.refuse(source, message::fence, payload, nonsense::wrong_contents);
+    return windows.reject_malformed(source, message::fence, payload, malformed_reason::wrong_contents);
   const auto news = static_cast<fence_news>(h.news);
   if (window_core* const w = windows.find(h.window)) {
     on_fence_news(*w, source, news, h.number);
@@ -57,10 +58,12 @@ void synchronisation::on_fence(void* self, int source, std::span<const std::byte
 void synchronisation::on_range(void* self, int source, std::span<const std::byte> payload) noexcept {
   engine& windows = static_cast<synchronisation*>(self)->windows_;
   range_header h{};
-  if (payload.size() != sizeof h) return windows.refuse(source, message::range, payload, nonsense::wrong_length);
+  if (payload.size() != sizeof h)
+    return windows.reject_malformed(source, message::range, payload, malformed_reason::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   if (window_core* const w = windows.find(h.window)) {
-    if (!on_range_news(*w, source, h)) windows.refuse(source, message::range, payload, nonsense::wrong_contents);
+    if (!on_range_news(*w, source, h))
+      windows.reject_malformed(source, message::range, payload, malformed_reason::wrong_contents);
   } else if (h.news == static_cast<std::uint16_t>(range_news::request)) {
     h.news = static_cast<std::uint16_t>(range_news::failed);
     windows.ctx().send_record(source, message::range, h);

@@ -32,7 +32,7 @@ status is_hopeless(const window_core& w, int from) noexcept {
   if (const status s = w.revocation(); s != status::done) return s;
   if (from < 0) return w.team->nobody_left();
   if (!w.ctx->gone(w.world_rank(from))) return status::done;
-  w.ctx->blame(w.world_rank(from));
+  w.ctx->set_last_failed(w.world_rank(from));
   return status::peer_failed;
 }
 
@@ -46,7 +46,7 @@ status wait_until(window_view& view, std::uint64_t at, std::size_t bytes, int fr
   if (!is_rank_or_any(w, from)) return status::bad_rank;
   const std::byte* place = nullptr;
   if (const status s = find_element(w, at, bytes, place); s != status::done) return s;
-  const absence out(w);
+  const window_unlock_guard out(w);
   return w.ctx->wait_unrung([&]() noexcept { return ready(place); }, [&]() noexcept { return is_hopeless(w, from); });
 }
 

@@ -36,7 +36,7 @@ struct fence_state {
   word32 over{};             ///< of the last fence that this rank is through
   fence_counts arrived{};    ///< finish messages and immediates
   fence_counts opened{};
-  dissemination::seat seat{};                           ///< of its barriers
+  dissemination::barrier_handle barrier{};              ///< of its barriers
   std::vector<int> channels{};                          ///< targets of this epoch's puts by the fabric
   std::vector<std::uint32_t> counts{};                  ///< room for what the ranks tell each other
   std::vector<std::pair<int, std::uint32_t>> askers{};  ///< world rank, fence; guarded by the progress lock

@@ -24,7 +24,7 @@ struct lock_experience {
   std::int64_t debt_ns = 0;                ///< lost by asking the manager, less what was saved
   bool writes = false;                     ///< the last epoch ended with nothing but writes under way
   std::uint32_t small_epochs = 0;          ///< deferrable ones in a row, in network mode (lock "auto")
-  std::uint32_t home_after = 8;            ///< so many, and the manager is asked whether it answers
+  std::uint32_t migrate_after = 8;         ///< so many, and the manager is asked whether it answers
 };
 inline constexpr std::uint32_t home_after_max = 4096;
 
@@ -61,7 +61,7 @@ constexpr lock_experience after_answer(lock_experience e, std::int64_t took_ns, 
 }
 
 /// The debt in locks of the network.
-constexpr std::uint32_t lateness(const lock_experience& e) noexcept {
+constexpr std::uint32_t excess_ns(const lock_experience& e) noexcept {
   return e.atomic_ns == 0 ? 0 : static_cast<std::uint32_t>(e.debt_ns / (atomics_per_lock * e.atomic_ns));
 }
 
@@ -76,7 +76,7 @@ constexpr lock_experience after_epoch(lock_experience e, std::uint64_t bytes) no
   e.small_epochs = bytes > deferral_bytes_max ? 0 : e.small_epochs + 1;
   return e;
 }
-constexpr bool wants_home(const lock_experience& e) noexcept { return e.small_epochs >= e.home_after; }
+constexpr bool prefers_cpu(const lock_experience& e) noexcept { return e.small_epochs >= e.migrate_after; }
 
 /// The manager was asked whether it answers, and did, after so long, or did not want the lock (-1).
 constexpr bool answers_well(const lock_experience& e, std::int64_t took_ns) noexcept {
@@ -85,7 +85,7 @@ constexpr bool answers_well(const lock_experience& e, std::int64_t took_ns) noex
 /// The lock stays where it is, or came back: the next question is later.
 constexpr lock_experience after_no(lock_experience e) noexcept {
   e.small_epochs = 0;
-  e.home_after = std::min(2 * e.home_after, home_after_max);
+  e.migrate_after = std::min(2 * e.migrate_after, home_after_max);
   return e;
 }
 

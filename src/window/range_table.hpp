@@ -51,7 +51,7 @@ class range_table {
     grant(answers);
   }
   /// The rank is dead. Who waits for what it held is told so, and waits no more; then that is free, if `recover`.
-  void bury(int rank, bool recover, std::vector<range_answer>& answers) {
+  void forget_dead(int rank, bool recover, std::vector<range_answer>& answers) {
     std::vector<range_entry> kept;
     for (const range_entry& e : entries_) {
       if (e.rank == rank) {

@@ -83,12 +83,12 @@ struct target_news {
 
 /// What the engine has under way towards one target of one window.
 struct target_state {
-  context::peer* peer = nullptr;     ///< null until a handler operation went there
-  std::uint64_t last_operation = 0;  ///< number of the peer's last handler operation that was ours
-  fabric::region_key block;          ///< its window_block as the fabric between nodes reaches it; bytes 0: not asked
-  std::uint32_t protests = 0;        ///< the peer's that have been reported
-  std::uint64_t last_promised = 0;   ///< of these, the last that the target is bound to handle
-  operation_record::queue held;      ///< see held_operations.hpp; these two are guarded by the progress lock
+  context::peer* peer = nullptr;        ///< null until a handler operation went there
+  std::uint64_t last_operation = 0;     ///< number of the peer's last handler operation that was ours
+  fabric::region_key block;             ///< its window_block as the fabric between nodes reaches it; bytes 0: not asked
+  std::uint32_t malformed_notices = 0;  ///< the peer's that have been reported
+  std::uint64_t last_promised = 0;      ///< of these, the last that the target is bound to handle
+  operation_record::queue held;         ///< see held_operations.hpp; these two are guarded by the progress lock
   operation_record::list under_way;
   word64 queued{};                ///< of `held`, those that wait for room; 0 is stored after all else that they change
   window_core* window = nullptr;  ///< set when one waits for room

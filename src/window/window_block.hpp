@@ -31,9 +31,9 @@ struct table_head {
 
 /// What the node's ranks write down about the requests for one hybrid lock, see src/sync/lock_hybrid.hpp.
 struct migration_words {
-  word32 rent;
-  word32 price;
-  word32 home_run;
+  word32 benefit;
+  word32 migration_cost;
+  word32 local_streak;
 };
 
 /// What one rank publishes about its part of a window; at the same offset in every member's segment.

@@ -13,14 +13,14 @@ far_target& window_core::find_far_target(int target) {
     found = std::make_unique<far_target>();
     if (manager_first) found->experience.place = lock_place::cpu;
   }
-  last_far = target;
-  last_far_target = found.get();
+  last_fabric_target = target;
+  last_fabric_state = found.get();
   return *found;
 }
 
 std::uint8_t window_core::held(int target) const noexcept {
   if (!is_far(target)) return views[index_of(target)].held;
-  if (target == last_far) return last_far_target->held;
+  if (target == last_fabric_target) return last_fabric_state->held;
   const auto at = far_targets.find(target);
   return at == far_targets.end() ? std::uint8_t{0} : at->second->held;
 }
@@ -32,7 +32,7 @@ void note_dirty(window_core& w, int target, target_state& state) noexcept {
 
 window_block* window_core::block_of(int target) const noexcept {
   if (!intranode && target != team->rank) return nullptr;
-  const int place = team->place(target);
+  const int place = team->node_index(target);
   return place < 0 ? nullptr : block_at(place);
 }
 

@@ -23,11 +23,11 @@
 #include "window/range_state.hpp"
 #include "window/target.hpp"
 #include "window/window_block.hpp"
-#include "xfer/door.hpp"
 #include "xfer/epoch_rules.hpp"
 #include "xfer/gathered_copies.hpp"
 #include "xfer/operation_record.hpp"
 #include "xfer/scheduling.hpp"
+#include "xfer/window_mutex.hpp"
 
 namespace rma::detail {
 
@@ -38,24 +38,25 @@ struct window_core : window_view {
   context* ctx = nullptr;
   shm::board* board = nullptr;
   trace_file* trace = nullptr;          ///< null: nothing is traced
-  bool watched = false;                 ///< no call is inlined: all are traced, or cost virtual time
+  bool observed = false;                ///< no call is inlined: all are traced, or cost virtual time
   const epoch_rules* epochs = nullptr;  ///< what src/sync answers the engine
   epoch_terms terms;                    ///< of the open epoch
-  bool crowded = false;     ///< several threads may use the window at once; at `multiple` no call is inlined
-  bool attended = false;    ///< one of the two, or checks: entry_scope has something to do
-  bool checks = false;      ///< RMA_CHECK: no operation is inlined, so that it is known which epochs were used
-  bool fence_used = false;  ///< the open fence epoch was, if that is known
-  /// Of a crowded window: guards what neither the progress lock guards nor is atomic. Taken before the progress lock.
-  mutable door entrance;
+  bool shared_by_threads = false;  ///< several threads may use the window at once; at `multiple` no call is inlined
+  bool needs_entry_scope = false;  ///< one of the two, or checks: entry_scope has something to do
+  bool checks = false;             ///< RMA_CHECK: no operation is inlined, so that it is known which epochs were used
+  bool fence_used = false;         ///< the open fence epoch was, if that is known
+  /// Of a window that threads share: guards what neither the progress lock guards nor is atomic. Taken before the
+  /// progress lock.
+  mutable window_mutex mutex;
   unsigned tasks = 0;        ///< synchronisations behind requests, which any thread that makes progress goes on with
   std::vector<int> claimed;  ///< targets whose lock a thread of this rank is taking or giving back
   unsigned claimants = 0;    ///< threads that wait for one of these
   std::vector<int> wanted;   ///< targets whose lock a request (ilock) asks for; counted among locks_open
   /// Why not every call is carried out, see `usable`.
-  std::atomic<std::uint8_t> objections = 0;
-  static constexpr std::uint8_t given_up = 1;    ///< an epoch was abandoned by an exception
-  static constexpr std::uint8_t one_thread = 2;  ///< only the thread that made the runtime may call
-  std::atomic<bool> revoked = false;             ///< the window itself, see revocations.hpp
+  std::atomic<std::uint8_t> blocked_by = 0;
+  static constexpr std::uint8_t window_failed = 1;  ///< an epoch was abandoned by an exception
+  static constexpr std::uint8_t wrong_thread = 2;   ///< only the thread that made the runtime may call
+  std::atomic<bool> revoked = false;                ///< the window itself, see revocations.hpp
   std::uint64_t id = 0;
   std::uint32_t slot = 0;  ///< what it is called in immediates to this rank
   call kind = call::allocate;
@@ -89,7 +90,7 @@ struct window_core : window_view {
   bool manager_first = false;                ///< ... and its lock manager answers when the fabric's atomics would
   std::shared_ptr<class lock_agent> agent;   ///< the lock manager of this rank's part; null: nobody needs one
   std::uint64_t lock_pauses = 0;             ///< of waits for network locks
-  std::uint64_t dice = 0;                    ///< where contenders' pauses are drawn from
+  std::uint64_t rng_state = 0;               ///< where contenders' pauses are drawn from
 
   mutable std::atomic<std::uint64_t> in_call =
       0;                     ///< see entry_scope; a relaxed store for each call that is not inlined
@@ -109,7 +110,7 @@ struct window_core : window_view {
   std::vector<int> dirty;           ///< targets with something under way
   node_barrier barrier;
   std::uint64_t barrier_id = 0;
-  dissemination::seat far_seat{};  ///< of the barrier by messages
+  dissemination::barrier_handle far_barrier{};  ///< of the barrier by messages
   layout_scheme scheme_of_layouts = layout_scheme::automatic;
   const char* layout_why = "RMA_LAYOUT";
   fence_kind fence = fence_kind::placed;  ///< never automatic
@@ -122,10 +123,10 @@ struct window_core : window_view {
   std::vector<target_view> views;    ///< what window_view::targets points to
   std::vector<target_state> states;  ///< per mapped rank
   std::unordered_map<int, std::unique_ptr<far_target>> far_targets;
-  near_target last_near;
+  near_target last_handler_target;
   std::atomic<int> dropped_by = -1;  ///< world rank that has said last that it has dropped the window
-  int last_far = -1;                 ///< the far target that was asked for last
-  far_target* last_far_target = nullptr;
+  int last_fabric_target = -1;       ///< the far target that was asked for last
+  far_target* last_fabric_state = nullptr;
   std::vector<int> far_used;                  ///< locked by this lock_all epoch
   std::unordered_map<int, target_news> news;  ///< by world rank; guarded by the progress lock
   std::uint32_t held_count = 0;               ///< operations in the targets' queues
@@ -138,8 +139,10 @@ struct window_core : window_view {
   [[nodiscard]] int size() const noexcept { return team->size; }
   [[nodiscard]] int world_rank(int target) const noexcept { return team->world_rank(target); }
   [[nodiscard]] std::size_t index_of(int target) const noexcept { return static_cast<std::size_t>(target) - first; }
-  [[nodiscard]] bool is_far(int target) const noexcept { return team->place(target) < 0; }
-  [[nodiscard]] far_target& far(int target) { return target == last_far ? *last_far_target : find_far_target(target); }
+  [[nodiscard]] bool is_far(int target) const noexcept { return team->node_index(target) < 0; }
+  [[nodiscard]] far_target& far(int target) {
+    return target == last_fabric_target ? *last_fabric_state : find_far_target(target);
+  }
   [[nodiscard]] target_state& state_of(int target) { return is_far(target) ? far(target) : states[index_of(target)]; }
   /// The lock_kind that this rank holds there, held_..., or 0 none.
   [[nodiscard]] std::uint8_t held(int target) const noexcept;
@@ -147,10 +150,10 @@ struct window_core : window_view {
   [[nodiscard]] window_block* block_of(int target) const noexcept;
   /// What a member publishes about its part (size, region), however far its memory is; null if not known.
   [[nodiscard]] const window_block* identity_of(int target) const noexcept {
-    const int place = team->place(target);
+    const int place = team->node_index(target);
     return place < 0 ? nullptr : block_at(place);
   }
-  [[nodiscard]] window_block& my_block() const noexcept { return *block_at(team->place(team->rank)); }
+  [[nodiscard]] window_block& my_block() const noexcept { return *block_at(team->node_index(team->rank)); }
   [[nodiscard]] window_block* block_at(int place) const noexcept {
     return reinterpret_cast<window_block*>(board->segment(static_cast<std::size_t>(place)) + block_offset);
   }
@@ -159,13 +162,13 @@ struct window_core : window_view {
     return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(&block) + at);
   }
   void ring(int target) const noexcept {
-    const int place = team->place(target);
+    const int place = team->node_index(target);
     if (place >= 0) board->ring_doorbell(static_cast<std::size_t>(place));
   }
 
   /// For what only the target's program may wait for.
   void ring_waiters(int target) const noexcept {
-    const int place = team->place(target);
+    const int place = team->node_index(target);
     if (place >= 0) board->ring_waiters(static_cast<std::size_t>(place));
   }
 
@@ -200,10 +203,12 @@ struct window_core : window_view {
   /// in the window.
   void count_task(bool more) noexcept {
     tasks += more ? 1U : ~0U;
-    crowded = tasks != 0 || ctx->threads() == thread_level::multiple;
-    attended = watched || crowded || checks;
+    shared_by_threads = tasks != 0 || ctx->threads() == thread_level::multiple;
+    needs_entry_scope = observed || shared_by_threads || checks;
   }
-  [[nodiscard]] bool failed() const noexcept { return (objections.load(std::memory_order_relaxed) & given_up) != 0; }
+  [[nodiscard]] bool failed() const noexcept {
+    return (blocked_by.load(std::memory_order_relaxed) & window_failed) != 0;
+  }
 
   far_target& find_far_target(int target);
   void open_all() noexcept {
@@ -227,7 +232,7 @@ void note_dirty(window_core& w, int target, target_state& state) noexcept;
 
 /// Messages have been sent to the target's handler: flushes wait for them. The caller holds the progress lock.
 inline void mark_sent(window_core& w, int target, target_state& state, context::peer& peer) {
-  if (state.peer == nullptr) state.protests = peer.protests.load();
+  if (state.peer == nullptr) state.malformed_notices = peer.malformed_notices.load();
   state.peer = &peer;
   state.last_operation = peer.operations_sent;
   mark_dirty(w, target, state);

@@ -47,14 +47,15 @@ void bulk_streams::on_message(void* self, int source, std::span<const std::byte>
     case bulk_word::more:
     case bulk_word::over:
     case bulk_word::ask: me.take_news(source, payload); break;
-    default: me.engine_.refuse(source, message::bulk, payload, nonsense::wrong_contents);
+    default: me.engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_contents);
   }
   me.watch();
 }
 
 void bulk_streams::take_define(int source, std::span<const std::byte> payload) {
   define_header h;
-  if (!take_header(payload, h, false)) return engine_.refuse(source, message::bulk, payload, nonsense::wrong_length);
+  if (!take_header(payload, h, false))
+    return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_length);
   peer_state& p = with(source);
   description& d = p.coming;
   const auto part = payload.subspan(sizeof h);
@@ -63,21 +64,23 @@ void bulk_streams::take_define(int source, std::span<const std::byte> payload) {
     d.bytes.clear();
   }
   if (h.number != d.number || h.at != d.bytes.size() || h.bytes > description_max || part.size() > h.bytes - h.at)
-    return engine_.refuse(source, message::bulk, payload, nonsense::wrong_contents);
+    return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_contents);
   d.bytes.insert(d.bytes.end(), part.begin(), part.end());
   if (d.bytes.size() != h.bytes) return;
   status outcome = status::done;
   Layout layout = decode(d.bytes, outcome);
-  if (outcome != status::done) return engine_.refuse(source, message::bulk, payload, nonsense::wrong_contents);
+  if (outcome != status::done)
+    return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_contents);
   table_.add(source, h.number, std::move(layout));
   pump(source);
 }
 
 void bulk_streams::take_request(int source, std::span<const std::byte> payload) {
   bulk_request r;
-  if (!take_header(payload, r, true)) return engine_.refuse(source, message::bulk, payload, nonsense::wrong_length);
+  if (!take_header(payload, r, true))
+    return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_length);
   if (r.pieces_max == 0 || (r.put == 0) != (r.posted != 0))
-    return engine_.refuse(source, message::bulk, payload, nonsense::wrong_contents);
+    return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_contents);
   bulk_stream& s = new_stream(source);
   s.request = r;
   s.sends = r.put == 0;
@@ -136,7 +139,8 @@ void bulk_streams::begin(bulk_stream& s) {
 
 void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
   bulk_news news;
-  if (!take_header(payload, news, true)) return engine_.refuse(source, message::bulk, payload, nonsense::wrong_length);
+  if (!take_header(payload, news, true))
+    return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_length);
   peer_state& p = with(source);
   const auto index = static_cast<std::uint32_t>(news.ticket);
   const bool is_more = news.what == bulk_word::more;
@@ -160,8 +164,8 @@ void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
     default:
       if (s->sends) {
         s->answered = true;
-        s->given_up = news.result != 0;
-        if (s->given_up && s->result == status::done) s->result = status::transfer_failed;
+        s->abandoned = news.result != 0;
+        if (s->abandoned && s->result == status::done) s->result = status::transfer_failed;
       }
       if (window_core* const w = news.count == 0 ? nullptr : engine_.find(s->request.window))
         w->dropped_by.store(source);

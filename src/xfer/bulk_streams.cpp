@@ -39,7 +39,7 @@ bulk_stream& bulk_streams::new_stream(int peer) {
   bulk_stream& s = *free_.back();
   free_.pop_back();
   s.peer = peer;
-  s.at_origin = s.sends = s.requested = s.answered = s.given_up = s.list_is_cut = s.knows_here = s.knows_there = false;
+  s.at_origin = s.sends = s.requested = s.answered = s.abandoned = s.list_is_cut = s.knows_here = s.knows_there = false;
   s.at = bulk_stream::stage::waits;
   s.result = status::done;
   s.granted = s.under_way = 0;
@@ -238,7 +238,7 @@ bulk_turn::progress bulk_streams::post_sends(bulk_stream& s) {
     ++s.under_way;
     ctx_.count(counter::layout_requests);
   }
-  const bool over = (s.given_up && s.granted == 0) || (s.is_all_cut() && !s.list_is_cut);
+  const bool over = (s.abandoned && s.granted == 0) || (s.is_all_cut() && !s.list_is_cut);
   return over ? progress::over : progress::waits;
 }
 

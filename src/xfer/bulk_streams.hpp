@@ -46,8 +46,8 @@ struct bulk_stream : fabric::completion, bulk_turn {
   bool sends = false;
   bool requested = false;  ///< the target knows of it; at the target: layouts have been asked for
   bool knows_here = false, knows_there = false;
-  bool answered = false;  ///< `over` has come, or is not expected
-  bool given_up = false;  ///< the target posts no more receives
+  bool answered = false;   ///< `over` has come, or is not expected
+  bool abandoned = false;  ///< the target posts no more receives
   stage at = stage::waits;
   status result = status::done;
   operation_record* operation = nullptr;  ///< the origin's

@@ -36,8 +36,8 @@ status report(window_core& w, int target, target_state& state, status s) noexcep
     ++state.reports;
   }
   if (s == status::done && state.peer != nullptr) {
-    if (const std::uint32_t seen = state.peer->protests.load(); seen != state.protests) {
-      state.protests = seen;
+    if (const std::uint32_t seen = state.peer->malformed_notices.load(); seen != state.malformed_notices) {
+      state.malformed_notices = seen;
       s = status::transfer_failed;
     }
   }
@@ -49,7 +49,7 @@ status report(window_core& w, int target, target_state& state, status s) noexcep
     const std::lock_guard guard(w.ctx->lock());
     w.team->rt->ops->end_waiting(state, s);
   }
-  if (s == status::peer_failed || s == status::transfer_failed) w.ctx->blame(w.world_rank(target));
+  if (s == status::peer_failed || s == status::transfer_failed) w.ctx->set_last_failed(w.world_rank(target));
   return s;
 }
 
@@ -98,15 +98,17 @@ status complete_issued(window_core& w, int target) noexcept {
 }
 
 bool complete_plain(window_core& w, int target) noexcept {
-  if (target != w.last_far || w.last_far_target == nullptr || w.may_hold) return false;
+  if (target != w.last_fabric_target || w.last_fabric_state == nullptr || w.may_hold) return false;
   if (w.dirty.empty() || w.dirty.back() != target) return false;
-  far_target& far = *w.last_far_target;
+  far_target& far = *w.last_fabric_state;
   if (!far.plain || far.held == 0 || far.unplaced || far.epoch != nullptr) return false;
   {
     const std::lock_guard guard(w.ctx->lock());
     if (!w.ctx->ready_soon([&far]() noexcept { return is_back(far); })) return false;
   }
-  if (far.fabric_failed.load() != 0 || (far.peer != nullptr && far.peer->protests.load() != far.protests)) return false;
+  if (far.fabric_failed.load() != 0 ||
+      (far.peer != nullptr && far.peer->malformed_notices.load() != far.malformed_notices))
+    return false;
   far.dirty = false;
   far.fetches = false;
   w.dirty.pop_back();
@@ -210,7 +212,7 @@ status complete_promised(window_core& w, int target) noexcept {
   if (promised_are_over(state)) return status::done;
   const int peer = w.world_rank(target);
   const status s = w.ctx->wait_for_peer(peer, [&state]() noexcept { return promised_are_over(state); });
-  if (s == status::peer_failed) w.ctx->blame(peer);
+  if (s == status::peer_failed) w.ctx->set_last_failed(peer);
   return s;
 }
 

@@ -32,7 +32,7 @@ bool has_ways(const window_core& w, const checked_operation& o) noexcept {
 }
 
 plain_way next_plain_way(window_core& w, const operation_args& a) noexcept {
-  if (!w.last_near.tries_ways) return plain_way::message;
+  if (!w.last_handler_target.tries_ways) return plain_way::message;
   copy_record& record = record_of(w, a.kind, a.bytes);
   plain_way way = record.settled();
   if (way == plain_way::general || record.copies() % message_measured_every == 0) {

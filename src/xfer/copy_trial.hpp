@@ -37,7 +37,7 @@ class copy_trial {
   status over(status s) noexcept;
 
  private:
-  surroundings& around_;
+  platform& around_;
   copy_record* record_ = nullptr;  ///< null: nothing is learned
   copy_choice choice_;
   std::uint64_t bytes_;

@@ -133,7 +133,7 @@ class device_run {
       return posted;
     };
     const status s = holds_ ? attempt() : w_.ctx->until_posted(guard_, peer_, attempt);
-    if (s == status::peer_failed) w_.ctx->blame(peer_);
+    if (s == status::peer_failed) w_.ctx->set_last_failed(peer_);
     full_ = s == status::retry_queue_full;
     if (full_) return status::done;
     posted_bytes_ += word_bytes;

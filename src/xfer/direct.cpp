@@ -173,7 +173,7 @@ status apply_range(window_core& w, target_view& t, std::byte* base, std::uint64_
 bool run_plain_layouts(window_core& w, const operation_args& a) noexcept {
   target_view* const t = view_of(w, a.target);
   if (t == nullptr || a.displacement >= t->limit || a.signal >= 0) return false;
-  if (w.objections.load(std::memory_order_relaxed) != 0) return false;
+  if (w.blocked_by.load(std::memory_order_relaxed) != 0) return false;
   const Layout& there = *a.target_layout;
   const Layout& here = *a.origin_layout;
   const std::size_t bytes = there.bytes();

@@ -26,7 +26,7 @@ engine::engine(context& ctx)
   ctx.set_handler(message::reply, &engine::on_reply, this);
   ctx.set_handler(message::acknowledge, &engine::on_acknowledge, this);
   ctx.set_handler(message::share, &engine::on_share, this);
-  ctx.set_handler(message::refuse, &engine::on_refuse, this);
+  ctx.set_handler(message::refusal, &engine::on_refuse, this);
   ctx.add_duty(&engine::on_duty, this);
   ctx.set_steps(&engine::advance_tasks, this);
   ctx.add_describer(&engine::describe, this);
@@ -56,8 +56,9 @@ void engine::remove(window_core& w) {
   last_found_ = nullptr;
 }
 
-void engine::refuse(int source, message kind, std::span<const std::byte> payload, nonsense why) noexcept {
-  ctx_.refuse(source, static_cast<std::uint16_t>(kind), payload.size(), why);
+void engine::reject_malformed(int source, message kind, std::span<const std::byte> payload,
+                              malformed_reason why) noexcept {
+  ctx_.reject_malformed(source, static_cast<std::uint16_t>(kind), payload.size(), why);
 }
 
 void engine::on_operation(void* self, int source, std::span<const std::byte> payload) noexcept {
@@ -92,7 +93,8 @@ void engine::drop_results(target_state& state) noexcept {
 void engine::on_reply(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
   reply_header h{};
-  if (payload.size() < sizeof h) return me.refuse(source, message::reply, payload, nonsense::wrong_length);
+  if (payload.size() < sizeof h)
+    return me.reject_malformed(source, message::reply, payload, malformed_reason::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   me.take_result(h.ticket, payload.subspan(sizeof h));
   me.take_acknowledgements(me.ctx_.peer_of(source), h.done);
@@ -101,7 +103,8 @@ void engine::on_reply(void* self, int source, std::span<const std::byte> payload
 void engine::on_acknowledge(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
   std::uint32_t count = 0;
-  if (payload.size() != sizeof count) return me.refuse(source, message::acknowledge, payload, nonsense::wrong_length);
+  if (payload.size() != sizeof count)
+    return me.reject_malformed(source, message::acknowledge, payload, malformed_reason::wrong_length);
   std::memcpy(&count, payload.data(), sizeof count);
   me.take_acknowledgements(me.ctx_.peer_of(source), count);
 }
@@ -139,7 +142,7 @@ void engine::on_refuse(void* self, int source, std::span<const std::byte> payloa
     std::memcpy(&h, payload.data(), sizeof h);
     me.fail_dropped(source, me.ctx_.peer_of(source), h);
   } else {
-    me.refuse(source, message::refuse, payload, nonsense::wrong_length);
+    me.reject_malformed(source, message::refusal, payload, malformed_reason::wrong_length);
   }
 }
 
@@ -162,7 +165,8 @@ void engine::fail_dropped(int source, context::peer& peer, const dropped_header&
 void engine::on_notify(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
   notify_header h{};
-  if (payload.size() != sizeof h) return me.refuse(source, message::notify, payload, nonsense::wrong_length);
+  if (payload.size() != sizeof h)
+    return me.reject_malformed(source, message::notify, payload, malformed_reason::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
   window_core* const w = me.find(h.window);
   if (w == nullptr) return;

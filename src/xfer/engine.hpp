@@ -82,7 +82,7 @@ class engine {
 
   /// Transfers over the bulk channel.
   [[nodiscard]] bulk_streams& bulk() noexcept { return *bulk_; }
-  void refuse(int source, message kind, std::span<const std::byte> payload, nonsense why) noexcept;
+  void reject_malformed(int source, message kind, std::span<const std::byte> payload, malformed_reason why) noexcept;
 
   // ---- windows; the caller holds the progress lock ------------------------------------------------------------
   void add(window_core& w);

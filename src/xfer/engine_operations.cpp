@@ -60,7 +60,7 @@ operation_record& engine::message_record_of(operation_record*& held, const conte
   operation_record& op = record_of(held);
   op.by_message = true;
   op.detached = true;
-  op.protests = peer.protests.load(std::memory_order_relaxed);
+  op.malformed_notices = peer.malformed_notices.load(std::memory_order_relaxed);
   return op;
 }
 
@@ -134,7 +134,7 @@ void engine::on_posted(fabric::completion& over, status result, std::uint64_t /*
 }
 
 void engine::end_message_operation(context::peer& peer, operation_record& op) noexcept {
-  const bool refused = peer.protests.load(std::memory_order_relaxed) != op.protests;
+  const bool refused = peer.malformed_notices.load(std::memory_order_relaxed) != op.malformed_notices;
   // Flushes see a protest themselves, whatever it was about: it is not counted as a failure of this target.
   if (refused && op.result == status::done && op.state != nullptr) {
     op.state->under_way.erase(op.state->under_way.iterator_to(op));
@@ -207,7 +207,7 @@ status engine::leave_operation(std::unique_lock<small_lock>& guard, operation_re
   status s = status::posted;
   if (now) {
     s = wait_posted(guard, op);
-    if (!ok(s)) ctx_.blame(world_rank);
+    if (!ok(s)) ctx_.set_last_failed(world_rank);
   }
   if (!now && request != nullptr) {
     *request = new_request(w, world_rank, op);

@@ -120,10 +120,10 @@ bool advance(request_node& node, window_core& w) noexcept {
 void await_step(request_node& node, window_core& w) noexcept {
   while (node.step != task_step::none) {
     node.step = task_step::awaited;
-    const absence out(w);
+    const window_unlock_guard out(w);
     (void)w.ctx->wait_until(
         [&]() noexcept {
-          const visit in(w);
+          const window_guard in(w);
           return node.step == task_step::none;
         },
         []() noexcept { return status::done; });
@@ -140,7 +140,7 @@ void engine::give_up_tasks(window_core& w) noexcept {
       if (node.window == w.id && node.task != nullptr && node.ended == status::not_yet) left.push_back(&node);
     }
   }
-  const visit in(w);
+  const window_guard in(w);
   for (request_node* const node : left) {  // without the progress lock: they may need messages
     await_step(*node, w);
     if (node->task->may_be_dropped()) {
@@ -175,7 +175,7 @@ request_node* engine::enter_task(std::size_t i, window_core*& w, bool& more) noe
   if (!more) return nullptr;
   request_node* const node = tasks_[i];
   w = find(node->window);
-  return w != nullptr && w->entrance.try_enter(ctx_.around()) ? node : nullptr;
+  return w != nullptr && w->mutex.try_enter(ctx_.around()) ? node : nullptr;
 }
 
 // One thread at a time: a step may make progress itself.
@@ -192,7 +192,7 @@ unsigned engine::advance_tasks(void* self) noexcept {
       const bool awaited = advance(*node, *w);
       if (awaited || node->reached != status::not_yet) ++ended;
     }
-    w->entrance.leave();
+    w->mutex.leave();
   }
   {
     const std::lock_guard guard(me.ctx_.lock());
@@ -228,7 +228,7 @@ status step(request_node& node) noexcept {
     node.task->forget_window();
     return node.ended = status::window_freed;
   }
-  const visit in(*w);
+  const window_guard in(*w);
   if (node.step != task_step::none) return status::not_yet;
   if (node.reached == status::not_yet) (void)advance(node, *w);
   if (node.reached == status::not_yet) {
@@ -258,7 +258,7 @@ void discard_task(request_node& node) noexcept {
     node.task->forget_window();
     return node.task.reset();
   }
-  const visit in(*w);
+  const window_guard in(*w);
   await_step(node, *w);
   (void)owner.end_task(node, *w, status::window_freed);
   node.task.reset();
@@ -307,7 +307,7 @@ status request_state(request_node& node) noexcept {
   if (!ctx.gone(node.rank)) return status::not_yet;
   (void)ctx.progress();  // it may have answered before it went
   if (const status s = state_of_operation(node); s != status::not_yet) return s;
-  ctx.blame(node.rank);
+  ctx.set_last_failed(node.rank);
   return status::peer_failed;
 }
 
@@ -376,7 +376,7 @@ status wait_request(request_node*& node) noexcept {
     std::unique_lock guard(n.owner->ctx().lock());
     s = n.owner->wait_posted(guard, op);
   }
-  if (s == status::peer_failed || s == status::transfer_failed) n.owner->ctx().blame(n.rank);
+  if (s == status::peer_failed || s == status::transfer_failed) n.owner->ctx().set_last_failed(n.rank);
   if (ok(s)) release(node);
   return s;
 }

@@ -30,9 +30,9 @@ std::string entry_scope::place_of(const window_core& w) {
 }
 
 void entry_scope::begin() noexcept {
-  inside_ = w_.crowded;
-  if (inside_) w_.entrance.enter(w_.ctx->around());
-  if (!w_.watched) return;
+  inside_ = w_.shared_by_threads;
+  if (inside_) w_.mutex.enter(w_.ctx->around());
+  if (!w_.observed) return;
   w_.ctx->around().enter(name_of(what_), target_);
   under_way_ = !w_.dirty.empty();
   if (what_ == call::fence) words_ = words_of_barriers(w_);
@@ -40,8 +40,8 @@ void entry_scope::begin() noexcept {
 }
 
 void entry_scope::end() noexcept {
-  if (w_.watched) tell();
-  if (inside_) w_.entrance.leave();
+  if (w_.observed) tell();
+  if (inside_) w_.mutex.leave();
 }
 
 void entry_scope::tell() noexcept {
@@ -78,7 +78,7 @@ void entry_scope::tell_how(trace_event& e, std::string& text) noexcept {
   }
 }
 
-void claim::end() noexcept {
+void lock_in_transition::end() noexcept {
   w_.claimed.erase(std::find(w_.claimed.begin(), w_.claimed.end(), target_));
   if (w_.claimants == 0) return;
   full_fence();
@@ -90,10 +90,10 @@ status await_claim(window_core& w, int target) noexcept {
   while (s == status::done && is_claimed(w, target)) {  // again: a third thread may be faster than this one's return
     ++w.claimants;
     {
-      const absence out(w);
+      const window_unlock_guard out(w);
       s = w.ctx->wait_until(
           [&]() noexcept {
-            const visit in(w);
+            const window_guard in(w);
             return !is_claimed(w, target);
           },
           []() noexcept { return status::done; });
@@ -106,13 +106,13 @@ status await_claim(window_core& w, int target) noexcept {
 status closable(const window_view& view) noexcept {
   if (is_freed(view)) return status::window_freed;
   const window_core& w = core_of(view);
-  const bool any = (w.objections.load(std::memory_order_relaxed) & window_core::one_thread) == 0;
+  const bool any = (w.blocked_by.load(std::memory_order_relaxed) & window_core::wrong_thread) == 0;
   return any ? status::done : w.ctx->check_caller();
 }
 
 status usable(const window_view& view) noexcept {
   if (is_freed(view)) return status::window_freed;
-  if (core_of(view).objections.load(std::memory_order_relaxed) == 0) [[likely]]
+  if (core_of(view).blocked_by.load(std::memory_order_relaxed) == 0) [[likely]]
     return status::done;
   return core_of(view).failed() ? status::window_failed : closable(view);
 }

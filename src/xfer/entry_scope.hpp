@@ -24,7 +24,7 @@ class entry_scope {
   entry_scope(const window_core& w, call what, int target = -1) noexcept
       : w_(w), outermost_(w.in_call.load(std::memory_order_relaxed) == 0), what_(what), target_(target) {
     if (outermost_) w.in_call.store(number_of(what, target), std::memory_order_relaxed);
-    if (w.attended) [[unlikely]]
+    if (w.needs_entry_scope) [[unlikely]]
       begin();
   }
   /// An operation; `o` says at the end what was chosen.
@@ -36,7 +36,7 @@ class entry_scope {
   entry_scope& operator=(const entry_scope&) = delete;
   ~entry_scope() {
     if (outermost_) w_.in_call.store(0, std::memory_order_relaxed);
-    if (w_.attended) [[unlikely]]
+    if (w_.needs_entry_scope) [[unlikely]]
       end();
   }
 
@@ -56,62 +56,62 @@ class entry_scope {
   const checked_operation* operation_ = nullptr;
   call what_;
   int target_;
-  bool inside_ = false;      ///< the window's door, which is locked
+  bool inside_ = false;      ///< the window's mutex, which is locked
   bool under_way_ = false;   ///< something, when the call began
   std::uint64_t words_ = 0;  ///< rounds of barriers that had been written then
   std::int64_t begin_ns_ = 0;
 };
 
 /// Alone in the window, for what is not traced.
-class visit {
+class window_guard {
  public:
-  explicit visit(const window_core& w) noexcept : door_(w.crowded ? &w.entrance : nullptr) {
-    if (door_ != nullptr) [[unlikely]]
-      door_->enter(w.ctx->around());
+  explicit window_guard(const window_core& w) noexcept : mutex_(w.shared_by_threads ? &w.mutex : nullptr) {
+    if (mutex_ != nullptr) [[unlikely]]
+      mutex_->enter(w.ctx->around());
   }
-  visit(const visit&) = delete;
-  visit& operator=(const visit&) = delete;
-  ~visit() {
-    if (door_ != nullptr) [[unlikely]]
-      door_->leave();
+  window_guard(const window_guard&) = delete;
+  window_guard& operator=(const window_guard&) = delete;
+  ~window_guard() {
+    if (mutex_ != nullptr) [[unlikely]]
+      mutex_->leave();
   }
 
  private:
-  door* door_;
+  window_mutex* mutex_;
 };
 
 /// Lets other threads into the window, while this one waits for what they may have to bring about.
-class absence {
+class window_unlock_guard {
  public:
-  explicit absence(const window_core& w, bool wanted = true) noexcept
-      : w_(w), door_(w.crowded && wanted ? &w.entrance : nullptr) {
-    if (door_ != nullptr) [[unlikely]]
-      depth_ = door_->leave_wholly(w.ctx->around());
+  explicit window_unlock_guard(const window_core& w, bool wanted = true) noexcept
+      : w_(w), mutex_(w.shared_by_threads && wanted ? &w.mutex : nullptr) {
+    if (mutex_ != nullptr) [[unlikely]]
+      depth_ = mutex_->leave_wholly(w.ctx->around());
   }
-  absence(const absence&) = delete;
-  absence& operator=(const absence&) = delete;
-  ~absence() {
-    if (door_ != nullptr) [[unlikely]]
-      door_->come_back(w_.ctx->around(), depth_);
+  window_unlock_guard(const window_unlock_guard&) = delete;
+  window_unlock_guard& operator=(const window_unlock_guard&) = delete;
+  ~window_unlock_guard() {
+    if (mutex_ != nullptr) [[unlikely]]
+      mutex_->come_back(w_.ctx->around(), depth_);
   }
 
  private:
   const window_core& w_;
-  door* door_;
+  window_mutex* mutex_;
   unsigned depth_ = 0;
 };
 
 /// This thread takes or gives back the target's lock, in several steps with absences in between. Nothing where the
-/// window is not crowded.
-class claim {
+/// window is not shared by threads.
+class lock_in_transition {
  public:
-  claim(window_core& w, int target) : w_(w), target_(target) {
-    if (w.crowded) w.claimed.push_back(target);
+  lock_in_transition(window_core& w, int target) : w_(w), target_(target) {
+    if (w.shared_by_threads) w.claimed.push_back(target);
   }
-  claim(const claim&) = delete;
-  claim& operator=(const claim&) = delete;
-  ~claim() {
-    if (w_.crowded) [[unlikely]]
+  lock_in_transition(const lock_in_transition&) = delete;
+  lock_in_transition& operator=(const lock_in_transition&) = delete;
+  ~lock_in_transition() {
+    if (w_.shared_by_threads) [[unlikely]]
       end();
   }
 

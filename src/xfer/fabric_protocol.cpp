@@ -83,7 +83,7 @@ class posting {
       full_ = true;
       return;
     }
-    if (s == status::peer_failed || s == status::transfer_failed) w_.ctx->blame(o_.peer);
+    if (s == status::peer_failed || s == status::transfer_failed) w_.ctx->set_last_failed(o_.peer);
     result_ = s;
   }
   /// What becomes of all that was posted, see engine::finish_posting. `go_on` posts the rest.

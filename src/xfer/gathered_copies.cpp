@@ -20,7 +20,7 @@ status copy_alone(window_core& w, operation_record& op) noexcept {
   operation_args args;
   const checked_operation o = recall(w, w.state_of(op.target), op, args);
   status s = run_fabric(w, region, o, nullptr);
-  if (s == status::peer_failed) w.ctx->lost(o.peer);
+  if (s == status::peer_failed) w.ctx->report_lost(o.peer);
   if (s == status::not_supported) s = run_handler(w, o, nullptr);
   const std::lock_guard guard(w.ctx->lock());
   if (o.record != nullptr) w.team->rt->ops->free_operation(op);

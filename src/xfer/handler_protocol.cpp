@@ -225,9 +225,9 @@ namespace {
 /// Whether an epoch is open that needs nothing more for this target, and nothing else stands against the short way.
 bool is_plain(const window_core& w, const operation_args& a) noexcept {
   if (a.target_layout != nullptr || a.origin_layout != nullptr || a.signal >= 0 || w.ctx->deaths() != 0) return false;
-  if (w.objections.load(std::memory_order_relaxed) != 0 || w.last_near.state->epoch != nullptr) return false;
-  if (w.last_near.state->queued.load(std::memory_order_relaxed) != 0) return false;
-  return !w.terms.asks && (w.terms.open || w.last_near.view->held != 0);
+  if (w.blocked_by.load(std::memory_order_relaxed) != 0 || w.last_handler_target.state->epoch != nullptr) return false;
+  if (w.last_handler_target.state->queued.load(std::memory_order_relaxed) != 0) return false;
+  return !w.terms.asks && (w.terms.open || w.last_handler_target.view->held != 0);
 }
 
 /// A message of one piece.
@@ -255,8 +255,8 @@ std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte,
 /// since the last flush always does, behind which there may come no other.
 [[gnu::noinline]] status copy_plain(window_core& w, const operation_args& a, std::uint64_t offset,
                                     bool alone) noexcept {
-  w.ctx->look_for_others();
-  const near_target& near = w.last_near;
+  w.ctx->poll_occasionally();
+  const near_target& near = w.last_handler_target;
   alone = alone || !has_stored(*near.view);
   if (!promised_are_over(*near.state)) {
     if (const status s = complete_promised(w, a.target); s != status::done) return s;
@@ -286,7 +286,7 @@ std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte,
 }  // namespace
 
 status run_plain_promised(window_core& w, const operation_args& a, request_node** request) noexcept {
-  const near_target& near = w.last_near;
+  const near_target& near = w.last_handler_target;
   std::uint64_t offset = 0;
   if (!is_plain(w, a) || !is_short(a) || !lies_within(near.bytes, w.unit, a, offset)) return status::not_supported;
   const bool atomic = a.kind != call::put && a.kind != call::get;

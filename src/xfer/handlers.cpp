@@ -162,7 +162,8 @@ bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
     answer = fetched;
   }
   if (in.head.ticket != 0)
-    e.ctx().send_record(source, message::reply, reply_header{in.head.ticket, e.ctx().pay(source)}, answer);
+    e.ctx().send_record(source, message::reply, reply_header{in.head.ticket, e.ctx().take_pending_acks(source)},
+                        answer);
   // Behind the answer, which is made of what lies here: who sees the signal may write there at once, on another thread.
   if (in.head.signal >= 0 && static_cast<unsigned>(in.head.signal) < w.hints.signals) {
     w.array<word64>(w.my_block(), w.layout.signals_at)[in.head.signal].fetch_add(1);
@@ -172,28 +173,29 @@ bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
 
 /// The window was dropped here, which its origin may not know.
 void turn_down(engine& e, int source, const operation_header& head) noexcept {
-  e.ctx().send_record(source, message::refuse, dropped_header{head.window, head.ticket, e.ctx().pay(source)});
+  e.ctx().send_record(source, message::refusal,
+                      dropped_header{head.window, head.ticket, e.ctx().take_pending_acks(source)});
 }
 
 }  // namespace
 
 void serve_operation(engine& e, int source, std::span<const std::byte> payload) noexcept {
-  e.ctx().owe(source);
+  e.ctx().defer_ack(source);
   run_operation(e, source, payload);
 }
 
 void run_operation(engine& e, int source, std::span<const std::byte> payload) noexcept {
   incoming in{};
   if (!parse(payload, in)) {
-    e.refuse(source, message::operation, payload, nonsense::wrong_length);
+    e.reject_malformed(source, message::operation, payload, malformed_reason::wrong_length);
     return;
   }
   window_core* const w = e.find(in.head.window);
   if (w == nullptr) return turn_down(e, source, in.head);
   if (!w->writable && !can_access(*w, in)) {
-    e.refuse(source, message::operation, payload, nonsense::protected_memory);
+    e.reject_malformed(source, message::operation, payload, malformed_reason::protected_memory);
   } else if (!serve(e, *w, source, in)) {
-    e.refuse(source, message::operation, payload, nonsense::wrong_contents);
+    e.reject_malformed(source, message::operation, payload, malformed_reason::wrong_contents);
   }
   if (in.head.signal <= last_of_epoch)  // whatever became of it: the end of the epoch waits for this
     w->epochs->last_came(*w, source, static_cast<std::uint32_t>(last_of_epoch - in.head.signal));

@@ -86,7 +86,7 @@ status await_room(window_core& w, int target) noexcept {
   const target_state& state = w.state_of(target);
   const int peer = w.world_rank(target);
   const status s = w.ctx->wait_for_peer(peer, [&state]() noexcept { return state.queued.load() == 0; });
-  if (s == status::peer_failed) w.ctx->blame(peer);
+  if (s == status::peer_failed) w.ctx->set_last_failed(peer);
   return s;
 }
 

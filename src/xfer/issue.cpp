@@ -40,7 +40,7 @@ bool is_open(const window_core& w, int target, const checked_operation& o) noexc
   return w.terms.open || held(w, target, o) != 0;
 }
 
-status shape(const window_core& w, const operation_args& a, checked_operation& o) noexcept {
+status describe_extent(const window_core& w, const operation_args& a, checked_operation& o) noexcept {
   o.args = &a;
   o.contiguous = a.origin_layout == nullptr && a.target_layout == nullptr && a.result_layout == nullptr;
   o.bytes = o.contiguous ? a.bytes : a.target_layout->bytes();
@@ -100,7 +100,7 @@ status check_layouts(const checked_operation& o) noexcept {
 }
 
 status check(window_core& w, const operation_args& a, checked_operation& o) noexcept {
-  if (w.objections.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+  if (w.blocked_by.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     if (const status s = usable(w); s != status::done) return s;
   }
   if (a.target < 0 || a.target >= w.size()) return status::bad_rank;
@@ -108,7 +108,7 @@ status check(window_core& w, const operation_args& a, checked_operation& o) noex
   const bool open = is_open(w, a.target, o);
   if (!open && !w.epochs->permits(w, a.target)) return status::wrong_epoch;
   o.admitted = open && !w.terms.asks && o.state->epoch == nullptr;
-  if (const status s = shape(w, a, o); s != status::done) return s;
+  if (const status s = describe_extent(w, a, o); s != status::done) return s;
   if (a.signal >= 0 && static_cast<unsigned>(a.signal) >= w.hints.signals) return status::bad_argument;
   if (o.atomic()) {  // also without data: no call looks a number up that is no operator or element type
     if (const status s = check_types(a); s != status::done) return s;
@@ -127,7 +127,7 @@ std::uint64_t shared_value(const std::uint64_t& word) noexcept {
 /// As find_range, of a rank of this node, read from its table.
 attachment find_near_attached(const window_core& w, int target, std::uint64_t first, std::uint64_t bytes) noexcept {
   const window_block* const block = w.identity_of(target);
-  const std::byte* const segment = w.board->segment(static_cast<std::size_t>(w.team->place(target)));
+  const std::byte* const segment = w.board->segment(static_cast<std::size_t>(w.team->node_index(target)));
   for (;;) {
     const std::uint64_t version = block->table.version.load();
     if ((version & 1) != 0) continue;
@@ -169,7 +169,7 @@ status locate(window_core& w, const checked_operation& o, placement& at) noexcep
   at.region = &at.attached;
   const int target = o.args->target;
   if (w.kind == call::create_dynamic) {
-    const int place = w.team->place(target);
+    const int place = w.team->node_index(target);
     at.mapped =
         target == w.team->rank || (w.intranode && place >= 0 && w.board->same_process(static_cast<std::size_t>(place)));
     const status s = find_attached(w, target, o, at.attached);  // base stays 0: offsets are addresses
@@ -191,8 +191,9 @@ status locate(window_core& w, const checked_operation& o, placement& at) noexcep
 }
 
 /// run_plain may be able to do it.
-bool is_last_far(const window_core& w, const operation_args& a) noexcept {
-  return w.last_far_target != nullptr && a.target == w.last_far && !w.may_hold && w.last_far_target->epoch == nullptr;
+bool is_last_fabric_target(const window_core& w, const operation_args& a) noexcept {
+  return w.last_fabric_state != nullptr && a.target == w.last_fabric_target && !w.may_hold &&
+         w.last_fabric_state->epoch == nullptr;
 }
 
 }  // namespace
@@ -283,9 +284,9 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
   checked_operation o;
   o.aggregated = aggregated;
   const entry_scope in(w, a, o);
-  if (w.attended && is_last_far(w, a)) {
+  if (w.needs_entry_scope && is_last_fabric_target(w, a)) {
     counted = true;
-    w.last_far_target->epoch_bytes += a.bytes;
+    w.last_fabric_state->epoch_bytes += a.bytes;
     o.args = &a;
     o.bytes = a.bytes;
     o.choose(o.atomic() ? "device" : "fabric", "a plain operation on another node");
@@ -296,7 +297,7 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
   }
   status may = check(w, a, o);
   if (may == status::done && w.ctx->deaths() != 0 && w.ctx->dead(o.peer)) {
-    w.ctx->blame(o.peer);
+    w.ctx->set_last_failed(o.peer);
     may = status::peer_failed;
   }
   if (may != status::done) {
@@ -316,13 +317,13 @@ status issue(window_view& view, const operation_args& a, request_node** request)
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
   if (a.target_layout != nullptr && run_plain_layouts(w, a)) return status::done;
-  if (a.target == w.last_near.target && a.target >= 0) {
+  if (a.target == w.last_handler_target.target && a.target >= 0) {
     if (const status s = run_plain_promised(w, a, request); s != status::not_supported) return s;
   }
   if (w.gathered.count != 0) copy_gathered(w);
-  const bool counted = !w.attended && is_last_far(w, a);
+  const bool counted = !w.needs_entry_scope && is_last_fabric_target(w, a);
   if (counted) {
-    w.last_far_target->epoch_bytes += a.bytes;
+    w.last_fabric_state->epoch_bytes += a.bytes;
     if (has_plain_form(a.kind)) {
       if (const status s = run_plain(w, a, request != nullptr); s != status::not_supported) return s;
     }
@@ -344,7 +345,7 @@ status issue_held(window_core& w, operation_record& op) noexcept {
   {
     const entry_scope in(w, args, o);
     if (w.ctx->deaths() != 0 && w.ctx->dead(o.peer)) {
-      w.ctx->blame(o.peer);
+      w.ctx->set_last_failed(o.peer);
     } else {
       o.admitted = o.put_off = true;
       s = carry_out(w, o, nullptr, true);

@@ -166,14 +166,15 @@ void serve_batch(engine& e, int source, std::span<const std::byte> payload) noex
   const bool is_whole = payload.size() >= sizeof h;
   if (is_whole) std::memcpy(&h, payload.data(), sizeof h);
   if (!is_whole || h.rider_bytes > payload.size() - sizeof h) {
-    e.ctx().owe(source);
-    return e.refuse(source, message::batch, payload, nonsense::wrong_length);
+    e.ctx().defer_ack(source);
+    return e.reject_malformed(source, message::batch, payload, malformed_reason::wrong_length);
   }
   const std::span<const std::byte> end = payload.last(h.rider_bytes);
   std::span<const std::byte> left = payload.subspan(sizeof h, payload.size() - sizeof h - h.rider_bytes);
   if (e.find(h.window) == nullptr) {
-    e.ctx().owe(source);
-    return e.ctx().send_record(source, message::refuse, dropped_header{h.window, 0, e.ctx().pay(source)});
+    e.ctx().defer_ack(source);
+    return e.ctx().send_record(source, message::refusal,
+                               dropped_header{h.window, 0, e.ctx().take_pending_acks(source)});
   }
   bool owes = false;
   while (left.size() > sizeof bytes) {
@@ -181,18 +182,18 @@ void serve_batch(engine& e, int source, std::span<const std::byte> payload) noex
     left = left.subspan(sizeof bytes);
     if (bytes > left.size()) break;
     // The last one's answer acknowledges the message, and no answer before it may.
-    if (bytes == left.size()) e.ctx().owe(source);
+    if (bytes == left.size()) e.ctx().defer_ack(source);
     owes = bytes == left.size();
     run_operation(e, source, left.first(bytes));
     left = left.subspan(bytes);
   }
-  if (!owes) e.ctx().owe(source);
-  if (!left.empty()) e.refuse(source, message::batch, payload, nonsense::wrong_length);
+  if (!owes) e.ctx().defer_ack(source);
+  if (!left.empty()) e.reject_malformed(source, message::batch, payload, malformed_reason::wrong_length);
   const auto kind = static_cast<message>(h.rider);
   if (kind == message::notify || kind == message::lock || kind == message::fence) {
     e.ctx().run_handler(source, kind, end);
   } else if (h.rider != 0) {
-    e.refuse(source, message::batch, payload, nonsense::wrong_contents);
+    e.reject_malformed(source, message::batch, payload, malformed_reason::wrong_contents);
   }
 }
 

@@ -98,11 +98,11 @@ struct operation_record : fabric::completion {
   bool batched = false;              ///< of one that is scheduled: it goes in one message with others
   bool request_owns_result = false;  ///< the result is not wanted any more when the request is dropped
   word32 over{};
-  std::uint32_t reports = 0;      ///< the state's, when it failed
-  std::uint32_t protests = 0;     ///< the peer's, when it was sent
-  target_state* state = nullptr;  ///< whose list it is in; null if in none
-  std::uint64_t number = 0;       ///< of its last message, as the peer counts them; else of those posted to its target
-  std::uint64_t value = 0;        ///< the old value of an atomic; of a put, a small value that is put
+  std::uint32_t reports = 0;            ///< the state's, when it failed
+  std::uint32_t malformed_notices = 0;  ///< the peer's, when it was sent
+  target_state* state = nullptr;        ///< whose list it is in; null if in none
+  std::uint64_t number = 0;  ///< of its last message, as the peer counts them; else of those posted to its target
+  std::uint64_t value = 0;   ///< the old value of an atomic; of a put, a small value that is put
 
   std::byte* into = nullptr;           ///< where the result goes that comes by message; null: it is not wanted
   std::uint64_t bytes = 0;             ///< of data

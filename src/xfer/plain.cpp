@@ -75,7 +75,7 @@ status fetch(window_core& w, int target, Post&& post) noexcept {
   }
   ctx.count(counter::operations_fabric);
   const status s = e.wait_posted(guard, op);
-  if (!ok(s)) ctx.blame(peer);
+  if (!ok(s)) ctx.set_last_failed(peer);
   if (op.over.load() != 0) {
     e.free_operation(op);
   } else {
@@ -120,8 +120,8 @@ status swap_word(window_core& w, const far_target& far, std::uint64_t offset, co
 
 status run_plain(window_core& w, const operation_args& a, bool requested) noexcept {
   if (a.target_layout != nullptr || a.origin_layout != nullptr) return status::not_supported;
-  far_target& far = *w.last_far_target;
-  if (w.objections.load(std::memory_order_relaxed) != 0) return status::not_supported;
+  far_target& far = *w.last_fabric_state;
+  if (w.blocked_by.load(std::memory_order_relaxed) != 0) return status::not_supported;
   if (far.queued.load(std::memory_order_relaxed) != 0) return status::not_supported;
   if (!far.plain || far.held == 0 || a.signal >= 0 || w.ctx->deaths() != 0) return status::not_supported;
   std::uint64_t offset = 0;

@@ -77,8 +77,8 @@ status run_handler(window_core& w, const checked_operation& o, request_node** re
 /// The same if it takes one message only, or few of pieces here and there, and the target is certain to handle each
 /// before it leaves the library; else `not_supported`: part of it may have been done, or still be under way.
 status run_promised(window_core& w, const checked_operation& o, request_node** request) noexcept;
-/// The same for the commonest operations on window_core::last_near, unchecked so far, at a fraction of the cost.
-/// `not_supported`: nothing happened, and nothing is said about whether it may.
+/// The same for the commonest operations on window_core::last_handler_target, unchecked so far, at a fraction of the
+/// cost. `not_supported`: nothing happened, and nothing is said about whether it may.
 status run_plain_promised(window_core& w, const operation_args& a, request_node** request) noexcept;
 
 /// shared: a large contiguous put or get, of which the target copies the second half while the origin copies the first;
@@ -99,8 +99,8 @@ status run_fabric(window_core& w, const fabric::region_key& region, const checke
 status run_fabric_lists(window_core& w, const fabric::region_key& region, const checked_operation& o,
                         request_node** request) noexcept;
 
-/// fabric and device for the commonest operations on window_core::last_far, at a fraction of the cost; `requested`:
-/// somebody wants a request. `not_supported`: nothing happened, and nothing is said about whether it may.
+/// fabric and device for the commonest operations on window_core::last_fabric_target, at a fraction of the cost;
+/// `requested`: somebody wants a request. `not_supported`: nothing happened, and nothing is said about whether it may.
 status run_plain(window_core& w, const operation_args& a, bool requested) noexcept;
 /// False for what `run_plain` never does: its call would cost a tenth of an accumulate's instructions.
 constexpr bool has_plain_form(call kind) noexcept { return kind != call::accumulate && kind != call::get_accumulate; }

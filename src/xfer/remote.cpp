@@ -18,9 +18,9 @@ status post_and_wait(engine& e, int rank, Post&& post, Take&& take) noexcept {
   status s = ctx.until_posted(guard, rank, [&]() noexcept { return post(op); });
   // Never given up: the fabric ends every operation, by an error, too.
   if (s == status::posted) s = e.wait_posted(guard, op);
-  if (s == status::peer_failed) ctx.blame(rank);
+  if (s == status::peer_failed) ctx.set_last_failed(rank);
   if (s == status::done) take(op);
-  if (s == status::transfer_failed) ctx.blame(rank);
+  if (s == status::transfer_failed) ctx.set_last_failed(rank);
   if (s == status::job_aborted) {
     op.detached = true;  // it may still be under way
   } else {
@@ -111,7 +111,7 @@ status start_remote_write(engine& e, fabric::network& network, int world_rank, c
 status finish_remote_add(engine& e, int world_rank, operation_record* op, std::uint64_t& old) noexcept {
   std::unique_lock guard(e.ctx().lock());
   const status s = e.wait_posted(guard, *op);
-  if (s == status::peer_failed || s == status::transfer_failed) e.ctx().blame(world_rank);
+  if (s == status::peer_failed || s == status::transfer_failed) e.ctx().set_last_failed(world_rank);
   if (s == status::done) old = op->value;
   if (s == status::job_aborted) {
     op->detached = true;  // it may still be under way
@@ -145,7 +145,7 @@ status find_far(window_core& w, int target, far_target*& found) noexcept {
   if (far.known) [[likely]]
     return status::done;
   if (const int rank = w.world_rank(target); w.ctx->gone(rank)) {  // its window may be empty by now, or another's
-    w.ctx->blame(rank);
+    w.ctx->set_last_failed(rank);
     return status::peer_failed;
   }
   fabric::region_key block;

@@ -193,9 +193,9 @@ void choose_schedule(window_core& w) noexcept {
 void begin_aggregate(window_view& view) noexcept {
   if (is_freed(view)) return;
   window_core& w = core_of(view);
-  const visit in(w);
+  const window_guard in(w);
   w.schedule.handles = w.may_hold = w.terms.asks = true;
-  w.last_near.target = -1;
+  w.last_handler_target.target = -1;
 }
 
 status end_aggregate(window_view& view, bool wait) noexcept {

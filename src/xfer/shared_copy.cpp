@@ -32,7 +32,7 @@ status copy_here(window_core& w, const fabric::region_key& region, const checked
   part.offset += first;
   part.bytes = bytes;
   const status s = run_fabric(w, region, part, nullptr);
-  if (s == status::peer_failed) w.ctx->lost(w.world_rank(args.target));
+  if (s == status::peer_failed) w.ctx->report_lost(w.world_rank(args.target));
   return s;
 }
 
@@ -65,7 +65,7 @@ operation_record* ask_for_copy(window_core& w, const checked_operation& o, share
 status wait_for_copy(window_core& w, const checked_operation& o, operation_record& copy) noexcept {
   const int to = w.world_rank(o.args->target);
   const status s = w.ctx->wait_for_peer(to, [&]() noexcept { return copy.over.load() != 0; });
-  if (!ok(s)) w.ctx->blame(to);
+  if (!ok(s)) w.ctx->set_last_failed(to);
   const std::lock_guard guard(w.ctx->lock());
   if (copy.over.load() == 0) {
     copy.detached = true;
@@ -114,12 +114,14 @@ status serve(engine& e, int source, const share_header& h) noexcept {
 }  // namespace
 
 void serve_share(engine& e, int source, std::span<const std::byte> payload) noexcept {
-  e.ctx().owe(source);
+  e.ctx().defer_ack(source);
   share_header h{};
-  if (payload.size() != sizeof h) return e.refuse(source, message::share, payload, nonsense::wrong_length);
+  if (payload.size() != sizeof h)
+    return e.reject_malformed(source, message::share, payload, malformed_reason::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
-  if (h.kind > share_kind::staged_get) return e.refuse(source, message::share, payload, nonsense::wrong_contents);
-  if (serve(e, source, h) != status::done) e.ctx().send_record(source, message::refuse, h.ticket);
+  if (h.kind > share_kind::staged_get)
+    return e.reject_malformed(source, message::share, payload, malformed_reason::wrong_contents);
+  if (serve(e, source, h) != status::done) e.ctx().send_record(source, message::refusal, h.ticket);
   e.ctx().acknowledge();  // the origin goes on with this piece while the next one is copied here
 }
 

@@ -98,15 +98,15 @@ static_assert(sizeof(batch_header) == 16);
 
 /// What a lock message says.
 enum class lock_word : std::uint8_t {
-  ask,     ///< origin: I want it
-  epoch,   ///< origin: a piece of an epoch: [length, operation message] ...
-  leave,   ///< origin: I let go
-  answer,  ///< target: you have it (an epoch: it was run), or `result` says why not
+  request,  ///< origin: I want it
+  epoch,    ///< origin: a piece of an epoch: [length, operation message] ...
+  release,  ///< origin: I let go
+  answer,   ///< target: you have it (an epoch: it was run), or `result` says why not
   // Lock "auto": a rank of another node brings a hybrid lock to CPU mode.
-  home,     ///< origin: may I bring it?
-  welcome,  ///< target: `result`
-  come,     ///< origin: it is yours, I have let go of the network word
-  stay,     ///< origin: I shall not bring it
+  migrate_request,  ///< origin: may I bring it?
+  migrate_reply,    ///< target: `result`
+  migrated,         ///< origin: it is yours, I have let go of the network word
+  migrate_cancel,   ///< origin: I shall not bring it
 };
 
 /// Between a rank that wants a lock and the lock manager of its target.
@@ -120,7 +120,7 @@ struct lock_header {
   std::uint8_t last;            ///< of the pieces of an epoch
   std::int8_t result;           ///< status
   std::uint32_t waited_ns = 0;  ///< answer: for others that held the lock
-  std::uint8_t late = 0;        ///< ask: see lateness()
+  std::uint8_t late = 0;        ///< ask: see excess_ns()
   std::uint8_t alone = 0;       ///< answer: the target shares its node with no member
   std::uint16_t reserved = 0;
 };

@@ -116,16 +116,16 @@ TEST_CASE("ranks that leave while rmarun is stopped", "[boot][rmarun]") {
   constexpr int ranks = 4;
   launched job({"-n", std::to_string(ranks), BOOT_PROBE_PATH, "leave-later"});
   std::vector<pid_t> pids;
-  std::vector<process_watch> watched;
+  std::vector<process_watch> polled;
   for (int i = 0; i < ranks; ++i) {
     pids.push_back(std::stoi("0" + job.line()));
-    watched.emplace_back(pids.back());
+    polled.emplace_back(pids.back());
   }
   job.signal(SIGSTOP);
   int status = 0;
   REQUIRE(::waitpid(job.pid(), &status, WUNTRACED) == job.pid());
   for (const pid_t pid : pids) ::kill(pid, SIGUSR1);
-  for (const process_watch& each : watched) CHECK(each.ends());
+  for (const process_watch& each : polled) CHECK(each.ends());
   put_main_thread_first(job.pid());
   job.signal(SIGCONT);
   CHECK(job.errors().empty());

@@ -387,13 +387,13 @@ TEST_CASE("nothing is left behind", "[boot][rmarun]") {
   launched job({"-n", "2", "sh", "-c",
                 "trap 'exit 0' TERM; setsid sleep 1000 & echo $!; sleep 1000 & echo $!; echo $$; "
                 "while :; do sleep 0.01; done"});
-  std::vector<process_watch> watched;
-  for (int i = 0; i < 6; ++i) watched.emplace_back(std::stoi("0" + job.line()));
-  for (const pid_t child : children_of(job.pid())) watched.emplace_back(child);
-  CHECK(watched.size() == 9);  // two ranks, counted twice, four that they started, and the guardian
+  std::vector<process_watch> polled;
+  for (int i = 0; i < 6; ++i) polled.emplace_back(std::stoi("0" + job.line()));
+  for (const pid_t child : children_of(job.pid())) polled.emplace_back(child);
+  CHECK(polled.size() == 9);  // two ranks, counted twice, four that they started, and the guardian
   job.signal(kill_rmarun ? SIGKILL : SIGTERM);
   CHECK(job.exit_status() == (kill_rmarun ? 137 : 0));
-  for (const process_watch& each : watched) CHECK(each.ends());
+  for (const process_watch& each : polled) CHECK(each.ends());
   CHECK(job.rest_of_output().empty());  // and nobody holds its streams
 }
 

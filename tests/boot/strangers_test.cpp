@@ -248,7 +248,7 @@ TEST_CASE("a server that does not know the key is not believed", "[boot][strange
   }
   if (after_hello == "nonsense") (void)impostor.send("SSH-2.0-OpenSSH_9.2p1\r\n", deadline);
   if (after_hello == "refuse") {
-    (void)impostor.send(frame_writer(message::refuse).text("no\n\033[31m").finish(), deadline);
+    (void)impostor.send(frame_writer(message::rejected).text("no\n\033[31m").finish(), deadline);
   }
   const auto [code, text] = joining.get();
   CHECK(code == status::bad_boot);

@@ -106,8 +106,8 @@ TEST_CASE("messages of no known kind are refused, and their sender gets to know"
   CHECK(two.b.ctx.value(counter::messages_received) == 3);
   CHECK(two.b.ctx.value(counter::messages_refused) == 2);
   while (two.a.ctx.progress() != 0) {}
-  CHECK(two.a.ctx.value(counter::protests) == 2);
-  CHECK(two.a.ctx.peer_of(1).protests.load() == 2);
+  CHECK(two.a.ctx.value(counter::malformed_notices) == 2);
+  CHECK(two.a.ctx.peer_of(1).malformed_notices.load() == 2);
 }
 
 TEST_CASE("operations done in one round are acknowledged by one message", "[channel][context]") {
@@ -116,7 +116,7 @@ TEST_CASE("operations done in one round are acknowledged by one message", "[chan
   struct server {
     context* ctx;
     static void serve(void* self, int source, std::span<const std::byte>) noexcept {
-      static_cast<server*>(self)->ctx->owe(source);
+      static_cast<server*>(self)->ctx->defer_ack(source);
     }
   } at_b{&two.b.ctx};
   two.b.ctx.set_handler(message::operation, &server::serve, &at_b);
@@ -183,7 +183,7 @@ TEST_CASE("an immediate goes to the user that its top bits name, without them", 
   two.b.ctx.on_immediate(0, immediate_of(immediate_user::collectives, 5));  // this rank has none
   CHECK(two.b.ctx.value(counter::messages_refused) == 1);
   CHECK(two.a.ctx.progress() == 1);
-  CHECK(two.a.ctx.value(counter::protests) == 1);
+  CHECK(two.a.ctx.value(counter::malformed_notices) == 1);
 }
 
 TEST_CASE("a wait ends when what it waits for comes while it sleeps", "[channel][context]") {
@@ -241,7 +241,7 @@ TEST_CASE("a death ends the waits that depend on it, and the job is told", "[cha
     CHECK(two.a.boot.reported.empty());
   }
   SECTION("seen by the fabric") {
-    two.a.around.on_sleep = [&] { two.a.ctx.lost(1); };
+    two.a.around.on_sleep = [&] { two.a.ctx.report_lost(1); };
     CHECK(two.a.ctx.wait_for_peer(1, []() noexcept { return false; }) == status::peer_failed);
     CHECK(two.a.boot.reported == std::vector<int>{1});
     CHECK(two.a.ctx.last_failed() == 1);
@@ -250,7 +250,7 @@ TEST_CASE("a death ends the waits that depend on it, and the job is told", "[cha
     two.a.around.dying = {1};
     two.a.boot.dying = {1};
     CHECK(two.a.ctx.wait_for_peer(1, []() noexcept { return false; }) == status::peer_failed);
-    two.a.ctx.lost(1);
+    two.a.ctx.report_lost(1);
   }
   CHECK(two.a.ctx.dead(1));
   CHECK(two.a.ctx.gone(1));
@@ -473,7 +473,7 @@ struct mirrored_rank {
   settings config{Config{.environment = false}};
   rma::test::fake_boot boot{0};
   rma::test::fake_network near{0}, far{0};
-  rma::test::fake_surroundings around;
+  rma::test::fake_platform around;
   context ctx{config, boot, near, around, &far};
   std::int64_t answer_ns = 0;
   bool slept = true;
@@ -549,10 +549,10 @@ TEST_CASE("a sleeper is woken and waited for, but not for ever", "[channel][cont
     CHECK(two.a.around.peek_ns() - since_ns < 1'000'000);
   }
   SECTION("where cores are short it is left alone") {
-    rma::test::fake_rank crowded(0, 2);
-    crowded.net.connect(1, two.b.net);
-    crowded.net.on_promise = [] { return prospect::asleep; };
-    CHECK(crowded.ctx.promise_awake(1, 8) == prospect::asleep);
-    CHECK(crowded.around.rings == 0);
+    rma::test::fake_rank oversubscribed(0, 2);
+    oversubscribed.net.connect(1, two.b.net);
+    oversubscribed.net.on_promise = [] { return prospect::asleep; };
+    CHECK(oversubscribed.ctx.promise_awake(1, 8) == prospect::asleep);
+    CHECK(oversubscribed.around.rings == 0);
   }
 }

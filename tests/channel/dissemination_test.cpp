@@ -24,15 +24,15 @@ struct pair_of_barriers : rma::test::fake_pair {
   dissemination at_b{b.ctx};
 };
 
-/// Rank 0's circle and rank 1's, both in their first turn.
+/// Rank 0's state and rank 1's, both in their first turn.
 struct pair_in_turn : pair_of_barriers {
   pair_in_turn() {
     ++of_a.turn;
     ++of_b.turn;
   }
-  dissemination::seat seat_a, seat_b;
-  dissemination::circle& of_a = seat_a.in(at_a, name);
-  dissemination::circle& of_b = seat_b.in(at_b, name);
+  dissemination::barrier_handle seat_a, seat_b;
+  dissemination::barrier_state& of_a = seat_a.in(at_a, name);
+  dissemination::barrier_state& of_b = seat_b.in(at_b, name);
 };
 
 }  // namespace
@@ -64,13 +64,13 @@ TEST_CASE("who is ahead by a turn is not taken for late", "[channel][disseminati
 
 TEST_CASE("what comes before the rank knows of the barrier is kept", "[channel][dissemination]") {
   pair_of_barriers two;
-  dissemination::seat early;
-  dissemination::circle& c = early.in(two.at_a, name);
+  dissemination::barrier_handle early;
+  dissemination::barrier_state& c = early.in(two.at_a, name);
   ++c.turn;
   two.at_a.tell(c, 0, 1);
   while (two.b.ctx.progress() != 0) {}
-  dissemination::seat late;
-  dissemination::circle& mine = late.in(two.at_b, name);
+  dissemination::barrier_handle late;
+  dissemination::barrier_state& mine = late.in(two.at_b, name);
   ++mine.turn;
   CHECK(dissemination::heard(mine, 0));
   CHECK(&late.in(two.at_b, name) == &mine);
@@ -78,8 +78,8 @@ TEST_CASE("what comes before the rank knows of the barrier is kept", "[channel][
 
 TEST_CASE("barriers of other names are others", "[channel][dissemination]") {
   pair_in_turn two;
-  dissemination::seat other;
-  dissemination::circle& c = other.in(two.at_b, name + 1);
+  dissemination::barrier_handle other;
+  dissemination::barrier_state& c = other.in(two.at_b, name + 1);
   ++c.turn;
   two.at_a.tell(two.of_a, 0, 1);
   while (two.b.ctx.progress() != 0) {}
@@ -134,16 +134,16 @@ struct far_pair {
           node(rank),
           net(rank, true),
           around(few_cores) {
-      c = &seat->in(all, name);
+      c = &barrier_handle->in(all, name);
     }
     settings config;
     rma::test::fake_boot boot;
     rma::test::fake_network node, net;
-    rma::test::fake_surroundings around;
+    rma::test::fake_platform around;
     context ctx{config, boot, node, around, &net};
     dissemination all{ctx};
-    std::optional<dissemination::seat> seat{std::in_place};
-    dissemination::circle* c = nullptr;
+    std::optional<dissemination::barrier_handle> barrier_handle{std::in_place};
+    dissemination::barrier_state* c = nullptr;
     void progress() {
       while (ctx.progress() != 0) {}
     }
@@ -235,7 +235,7 @@ TEST_CASE("a turn that was written while the recall was on its way is heard, los
     if (++sleeps != 1) return;
     ++two.sender.c->turn;
     two.sender.all.tell(*two.sender.c, 0, 1);
-    if (drops) two.sender.seat.reset();
+    if (drops) two.sender.barrier_handle.reset();
     two.sender.progress();
   };
   CHECK(two.wait() == status::done);
@@ -257,7 +257,7 @@ TEST_CASE("an answer to a recall brings nothing that was not said", "[channel][d
 
 TEST_CASE("a word counts for its invitation, and for this turn and the next", "[channel][dissemination]") {
   word64 w{};
-  dissemination::inlet in;
+  dissemination::incoming_word in;
   in.word = &w;
   const auto write = [&](std::uint32_t tag, std::uint32_t turn) { w.store(std::uint64_t{tag} << 32 | turn); };
   const std::uint32_t turn = GENERATE(5U, 0U, 0xffffffffU);
@@ -277,21 +277,21 @@ TEST_CASE("offers of words that make no sense are refused", "[channel][dissemina
   struct {
     std::uint64_t id = name, address = 0, key = 0;
     std::uint32_t round = 0, tag = 7, turn = 1, what = 0;
-  } offer;
+  } word_grant;
   const auto post = [&](std::size_t cut) {
-    const std::span<const std::byte> head(reinterpret_cast<const std::byte*>(&offer), sizeof offer - cut);
+    const std::span<const std::byte> head(reinterpret_cast<const std::byte*>(&word_grant), sizeof word_grant - cut);
     REQUIRE(two.sender.net.send(1, static_cast<std::uint16_t>(message::barrier_word), head, {}) == status::done);
     two.waiting.progress();
   };
   post(1);
-  offer.round = dissemination::rounds_max;
+  word_grant.round = dissemination::rounds_max;
   post(0);
-  offer.round = 0;
-  offer.what = 3;
+  word_grant.round = 0;
+  word_grant.what = 3;
   post(0);
   CHECK(two.waiting.ctx.value(counter::messages_refused) == 3);
-  offer.what = 0;
-  offer.id = name + 1;  // of a barrier that is not there any more
+  word_grant.what = 0;
+  word_grant.id = name + 1;  // of a barrier that is not there any more
   post(0);
   CHECK(two.waiting.ctx.value(counter::messages_refused) == 3);
 }

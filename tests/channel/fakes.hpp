@@ -166,10 +166,10 @@ class fake_network final : public fabric::network {
   std::map<int, std::deque<message>> incoming_;
 };
 
-class fake_surroundings final : public detail::surroundings {
+class fake_platform final : public detail::platform {
  public:
   /// `few`: cores, fewer than the node's ranks; 0: enough.
-  explicit fake_surroundings(unsigned few = 0) noexcept : cores(few) {}
+  explicit fake_platform(unsigned few = 0) noexcept : cores(few) {}
 
   unsigned cores;
   std::function<void()> on_arm, on_sleep, on_yield, on_look;
@@ -210,7 +210,7 @@ class fake_surroundings final : public detail::surroundings {
     if (cores != 0) return {1, 16, 0, 64, cores};
     return {256, 16, spin_ns, 64, 0};
   }
-  std::unique_ptr<detail::companion> start(std::function<void()>) override { return nullptr; }
+  std::unique_ptr<detail::helper_thread> start(std::function<void()>) override { return nullptr; }
 
  private:
   std::int64_t now_ns_ = 1'000'000'000'000;
@@ -253,7 +253,7 @@ struct fake_rank {
   detail::settings config;
   fake_boot boot;
   fake_network net;
-  fake_surroundings around;
+  fake_platform around;
   detail::context ctx;
 };
 

@@ -37,7 +37,7 @@ status receive(mailbox& box, const mailbox::address& from, std::vector<std::byte
 
 }  // namespace
 
-TEST_CASE("letters of any size arrive whole", "[channel][mailbox]") {
+TEST_CASE("collective messages of any size arrive whole", "[channel][mailbox]") {
   const std::size_t bytes = GENERATE(0U, 1U, 215U, 216U, 217U, 256U, 1000U, 100000U);
   CAPTURE(bytes);
   pair_of_mailboxes two;
@@ -48,7 +48,8 @@ TEST_CASE("letters of any size arrive whole", "[channel][mailbox]") {
   CHECK(came == sent);
 }
 
-TEST_CASE("letters are found by team, sequence, tag and sender, whatever came first", "[channel][mailbox]") {
+TEST_CASE("collective messages are found by team, sequence, tag and sender, whatever came first",
+          "[channel][mailbox]") {
   pair_of_mailboxes two;
   unsigned salt = 0;
   for (std::uint64_t team : {1U, 2U}) {
@@ -71,7 +72,7 @@ TEST_CASE("letters are found by team, sequence, tag and sender, whatever came fi
   CHECK(came == data_of(300, 100));
 }
 
-TEST_CASE("a letter is taken once", "[channel][mailbox]") {
+TEST_CASE("a collective message is taken once", "[channel][mailbox]") {
   pair_of_mailboxes two;
   std::vector<std::byte> came(8);
   two.at_a.send(1, 1, 1, 1, data_of(8, 1));
@@ -81,7 +82,7 @@ TEST_CASE("a letter is taken once", "[channel][mailbox]") {
   CHECK(two.b.ctx.last_failed() == 0);
 }
 
-TEST_CASE("a letter whose sender has left since is still taken", "[channel][mailbox]") {
+TEST_CASE("a collective message whose sender has left since is still taken", "[channel][mailbox]") {
   pair_of_mailboxes two;
   two.at_a.send(1, 1, 1, 1, data_of(100, 3));
   two.b.around.left = {0};
@@ -90,7 +91,7 @@ TEST_CASE("a letter whose sender has left since is still taken", "[channel][mail
   CHECK(came == data_of(100, 3));
 }
 
-TEST_CASE("half a letter of a dead sender is none", "[channel][mailbox]") {
+TEST_CASE("half a collective message of a dead sender is none", "[channel][mailbox]") {
   pair_of_mailboxes two;
   two.a.net.room = 2;
   two.at_a.send(1, 1, 1, 1, data_of(10000, 3));

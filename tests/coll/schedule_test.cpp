@@ -73,7 +73,7 @@ TEST_CASE("the checker finds a send without a receive, and sizes that differ") {
   CHECK(finds(two, "has 8 bytes, its receive 16"));
 }
 
-TEST_CASE("the checker finds ranks that wait for each other in a circle") {
+TEST_CASE("the checker finds ranks that wait for each other in a cycle") {
   std::vector<Schedule> ranks(3);
   for (int r = 0; r < 3; ++r)
     ranks[static_cast<std::size_t>(r)].send(input(), 8, (r + 1) % 3).round().recv(output(), 8, (r + 2) % 3);

@@ -226,9 +226,9 @@ void granularity(context& ctx) {
 }
 
 // Goal: the first bulk update of a target loses none of the single updates that are under way.
-// Method: many windows; in each, half of the ranks begin with a bulk update at a moment drawn by lot, the others with
-// single ones. All totals are known. Break: never end the bias (owns_stripe in src/xfer/stripes.cpp). That it ends in
-// the right order is explored: tests/explore/explore_test.cpp.
+// Method: many windows; in each, half of the ranks begin with a bulk update at a moment drawn at random, the others
+// with single ones. All totals are known. Break: never end the bias (owns_stripe in src/xfer/stripes.cpp). That it ends
+// in the right order is explored: tests/explore/explore_test.cpp.
 void first_bulk_beside_singles(context& ctx) {
   constexpr std::size_t words = 512;
   const std::vector<std::uint64_t> ones(words, 1);

@@ -81,12 +81,12 @@ template <class PutAndGet>
 void store_buffering_with(context& ctx, bool lock_all, PutAndGet&& put_and_get) {
   rma::Team both = ctx.world().split(ctx.rank() < 2 ? 0 : -1, ctx.rank());
   if (ctx.rank() < 2) {
-    test_window<std::uint64_t> meeting(both, ctx.kind(), 1);
+    test_window<std::uint64_t> both_ready(both, ctx.kind(), 1);
     test_window<std::uint64_t> win(both, ctx.kind(), 4 * lines_apart);
     const std::size_t rounds = litmus_rounds(ctx, win);
-    ctx.expect(meeting->try_lock_all(), rma::status::done, "lock_all");
+    ctx.expect(both_ready->try_lock_all(), rma::status::done, "lock_all");
     if (lock_all) ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
-    pair_of_ranks pair{ctx, meeting, both.rank(), 1 - both.rank()};
+    pair_of_ranks pair{ctx, both_ready, both.rank(), 1 - both.rank()};
     const patience time(ctx);
     std::size_t done = 0;
     for (std::size_t batch = 100; done < rounds; batch = std::min<std::size_t>(2 * batch, 20000)) {
@@ -103,9 +103,9 @@ void store_buffering_with(context& ctx, bool lock_all, PutAndGet&& put_and_get) 
         break;
       }
     }
-    meeting->unlock_all();
+    both_ready->unlock_all();
     if (lock_all) win->unlock_all();
-    meeting.free();
+    both_ready.free();
     win.free();
   }
   ctx.world().barrier();

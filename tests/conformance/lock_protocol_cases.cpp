@@ -136,7 +136,7 @@ void lock_is_held(context& ctx) {
 }
 
 // Goal: a lock that is taken first takes the deferred ones before it, so that ranks which lock in one order never wait
-// for each other in a circle. Method: all lock every rank's part in order, all but the last deferrably; then they hold
+// for each other in a cycle. Method: all lock every rank's part in order, all but the last deferrably; then they hold
 // all. Break: leave send_deferred_before out of acquire_two_sided or acquire_now.
 void deferred_locks_keep_order(context& ctx) {
   const std::size_t rounds = ctx.rounds(20);

@@ -214,8 +214,8 @@ bool context::processor_for_each() const noexcept {
 }
 
 std::size_t context::rounds(std::size_t normal) const noexcept {
-  const std::size_t crowded = processor_for_each() ? 1 : 4;
-  return std::max<std::size_t>(1, normal * effort_percent_ / 100 / crowded / sanitizer_divisor);
+  const std::size_t slowdown = processor_for_each() ? 1 : 4;
+  return std::max<std::size_t>(1, normal * effort_percent_ / 100 / slowdown / sanitizer_divisor);
 }
 
 std::size_t context::rounds(std::size_t normal, std::size_t least) const noexcept {

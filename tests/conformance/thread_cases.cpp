@@ -124,7 +124,7 @@ void team_for_each_thread(context& ctx) {
 
 // Goal: threads of one lock_all epoch put, get and update disjoint and common places of one window, and flush.
 // Method: each thread has places of its own at every target, whose values it reads back; counters are everybody's.
-// Break: leave out the door's lock.
+// Break: leave out the window's mutex.
 void one_window(context& ctx) {
   need_multiple(ctx);
   constexpr std::size_t each = 64;
@@ -167,7 +167,7 @@ void one_window(context& ctx) {
 
 // Goal: threads take locks of different targets of one window at once; what is counted under a lock is not lost.
 // Method: thread t has the targets that are t modulo the number of threads; its rank's other threads and all other
-// ranks compete. Break: hold the door while waiting for a lock: ranks wait for each other in a circle.
+// ranks compete. Break: hold the window mutex while waiting for a lock: ranks wait for each other in a cycle.
 void locks_of_different_targets(context& ctx) {
   need_multiple(ctx);
   const auto ranks = static_cast<std::size_t>(ctx.size());
@@ -195,7 +195,7 @@ void locks_of_different_targets(context& ctx) {
 
 // Goal: a thread that waits for a lock does not keep another thread of its rank from giving one back.
 // Method: the first and the last rank hold each its own lock by one thread, while a second thread wants the other's.
-// Break: hold the door while waiting for a lock.
+// Break: hold the window mutex while waiting for a lock.
 void lock_waits_for_the_other(context& ctx) {
   need_multiple(ctx);
   test_window<std::uint64_t> win(ctx, 1);
@@ -241,7 +241,7 @@ void shared_epoch(context& ctx) {
 
 // Goal: a put with a signal wakes the thread that waits for it, and no other; other threads of that rank go on.
 // Method: each thread of a rank sends round by round to the same thread of the next rank, by a signal of its own.
-// Break: hold the door in wait_signal.
+// Break: hold the window mutex in wait_signal.
 void signal_for_each_thread(context& ctx) {
   need_multiple(ctx);
   constexpr std::size_t each = 200;

@@ -133,7 +133,7 @@ std::string text(const roles& of, int ranks_per_node, const settings& with) {
   const std::uint64_t first = seed == nullptr ? 1 : std::strtoull(seed, nullptr, 10);
   const verdict v = explore_at_random(world(of, ranks_per_node, with, 0), first, runs, play(of, with));
   INFO(v.failure);
-  WARN("lock " << text(of, ranks_per_node, with) << ", by lot: seeds " << first << " to " << first + v.runs - 1);
+  WARN("lock " << text(of, ranks_per_node, with) << ", at random: seeds " << first << " to " << first + v.runs - 1);
   CHECK(v.failure.empty());
 }
 
@@ -175,7 +175,7 @@ TEST_CASE("lock hybrid in all orders, migrating", "[explore][lock][lock_hybrid]"
   all_hold(1, hybrid_network, 2, {"r", "w", "rw"});
 }
 
-TEST_CASE("locks in other orders, by lot", "[explore][lock][random]") {
+TEST_CASE("locks in other orders, at random", "[explore][lock][random]") {
   for (const settings& with : {two_sided, network, cpu, hybrid, hybrid_network})
     some_hold(100, with, 2, {"wr", "rd", "ww", "wa"});
 }
@@ -209,7 +209,7 @@ TEST_CASE("lock hybrid in all orders, three preemptions, first at the network", 
   all_hold(3, hybrid_network, 1, {"h", "h"});
 }
 
-TEST_CASE("locks in other orders, by lot, more of them", "[.][long][random]") {
+TEST_CASE("locks in other orders, at random, more of them", "[.][long][random]") {
   for (const settings& with : {two_sided, network, cpu, hybrid, hybrid_network})
     some_hold(5000, with, 2, {"wr", "rd", "ww", "wa"});
 }

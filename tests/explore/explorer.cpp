@@ -9,9 +9,9 @@
 #include <set>
 #include <utility>
 
+#include "fabric/sim/fault_model.hpp"
 #include "fabric/sim/handle.hpp"
 #include "fabric/sim/run.hpp"
-#include "fabric/sim/weather.hpp"
 
 namespace rma::explore {
 namespace {
@@ -20,7 +20,7 @@ namespace {
 constexpr std::uint64_t patience = 2000;
 /// Between nodes: longer than the first pause of who waits for a lock of the network.
 constexpr sim::time_ps away_ps = 1'500'000;
-/// By lot there are many preemptions, and writers that wait for long let readers in.
+/// At random there are many preemptions, and writers that wait for long let readers in.
 constexpr sim::time_ps away_by_lot_ps = 20'000;
 /// Nobody sleeps for so long without having been forgotten; by then everybody else has ended.
 constexpr sim::time_ps forgotten_ps = 20'000'000'000;
@@ -40,7 +40,7 @@ sim::parameters costless_machine() {
 
 }  // namespace
 
-/// When the running rank is preempted: before the steps of a list, or as lots say.
+/// When the running rank is preempted: before the steps of a list, or as the generator says.
 class schedule {
  public:
   explicit schedule(const std::vector<std::uint64_t>& before) : before_(&before) {}
@@ -63,7 +63,7 @@ class schedule {
  private:
   const std::vector<std::uint64_t>* before_ = nullptr;
   std::size_t next_ = 0;
-  sim::dice lots_{0};
+  sim::rng lots_{0};
   std::uint64_t one_in_ = 0;
 };
 

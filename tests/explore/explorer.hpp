@@ -72,7 +72,7 @@ struct verdict {
 /// Runs `play` in every rank for each schedule. The first schedule that fails ends it. With EXPLORE_PROGRESS in the
 /// environment it says on stderr how far it is; the share of the work left falls with the cube of the steps left.
 verdict explore(const scenario& what, const std::function<void(player&)>& play);
-/// Runs it in so many schedules that are drawn by lot, from this seed on, with any number of preemptions.
+/// Runs it in so many schedules that are drawn at random, from this seed on, with any number of preemptions.
 verdict explore_at_random(const scenario& what, std::uint64_t seed_first, std::uint64_t runs,
                           const std::function<void(player&)>& play);
 

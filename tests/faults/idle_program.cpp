@@ -28,11 +28,11 @@ double processor_seconds() {
 }
 
 /// What each rank does while rank 0 sleeps.
-void wait_for_sleeper(rma::Team& world, rma::Window<std::uint64_t>& win, rma::Team& meeting, double sleep_s) {
+void wait_for_sleeper(rma::Team& world, rma::Window<std::uint64_t>& win, rma::Team& both_ready, double sleep_s) {
   if (world.rank() == 0) {
     // tidy: allow(banned-word) the sleeping rank is what the others are measured against
     std::this_thread::sleep_for(std::chrono::duration<double>(sleep_s));
-    meeting.barrier();
+    both_ready.barrier();
     win.unlock(0);
     for (int r = 5; r < world.size(); ++r) {
       const auto hold = win.lock(rma::shared, r);
@@ -40,7 +40,7 @@ void wait_for_sleeper(rma::Team& world, rma::Window<std::uint64_t>& win, rma::Te
       win.put(std::uint64_t{1}, r, 0);
     }
   } else if (world.rank() <= 2) {
-    meeting.barrier();
+    both_ready.barrier();
   } else if (world.rank() <= 4) {
     const auto hold = win.lock(rma::exclusive, 0);
   } else if (world.rank() == 5) {
@@ -54,11 +54,11 @@ void wait_for_sleeper(rma::Team& world, rma::Window<std::uint64_t>& win, rma::Te
 int run(rma::Runtime& runtime, double sleep_s) {
   rma::Team world = runtime.world();
   auto win = rma::Window<std::uint64_t>::allocate(world, 8);
-  rma::Team meeting = world.split(world.rank() <= 2 ? 0 : -1, world.rank());
+  rma::Team both_ready = world.split(world.rank() <= 2 ? 0 : -1, world.rank());
   if (world.rank() == 0 && !rma::ok(win.try_lock(rma::exclusive, 0))) return 1;
   world.barrier();
   const double before = processor_seconds();
-  wait_for_sleeper(world, win, meeting, sleep_s);
+  wait_for_sleeper(world, win, both_ready, sleep_s);
   const double mine = processor_seconds() - before;
   const double all = world.allreduce(mine, rma::sum);
   const double most = world.allreduce(mine, rma::max);

@@ -18,12 +18,12 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/sim/weather.hpp"
+#include "fabric/sim/fault_model.hpp"
 #include "rma/rma.hpp"
 
 namespace p2p_oracle {
 
-using rma::sim::dice;
+using rma::sim::rng;
 
 inline constexpr std::size_t bytes_max = 20000;
 inline constexpr int tags = 3;
@@ -56,7 +56,7 @@ inline std::uint8_t byte_of(const label& l, std::size_t i) {
 
 /// What a rank sends in a round, in this order: everybody knows.
 inline std::vector<planned> sends_of(const plan& p, int rank, std::size_t round) {
-  dice d(p.seed * 7919 + round * 131 + static_cast<std::uint64_t>(rank) + 1);
+  rng d(p.seed * 7919 + round * 131 + static_cast<std::uint64_t>(rank) + 1);
   std::vector<planned> all;
   std::map<std::pair<int, std::size_t>, std::uint32_t> sequence;
   for (std::size_t i = 0; i < p.each; ++i) {
@@ -84,7 +84,7 @@ struct pattern {
 /// Receives for all messages of a round in a context, of which none can starve: wildcards in front take what comes
 /// first, so that so many fewer of each key are asked for by name; the rest is taken by any.
 inline std::vector<pattern> receives_of(const plan& p, int rank, std::size_t round, std::size_t context) {
-  dice d(p.seed * 104729 + round * 17 + static_cast<std::uint64_t>(rank) * 3 + context);
+  rng d(p.seed * 104729 + round * 17 + static_cast<std::uint64_t>(rank) * 3 + context);
   std::map<std::pair<int, int>, std::size_t> count;
   std::size_t total = 0;
   for (int s = 0; s < p.ranks; ++s) {
@@ -164,7 +164,7 @@ inline void post_receives(const plan& p, std::array<rma::Team, contexts>& teams,
 }
 
 inline void start_sends(const plan& p, rma::Runtime& rt, std::array<rma::Team, contexts>& teams, std::size_t round,
-                        dice& d, round_state& s) {
+                        rng& d, round_state& s) {
   const auto sends = sends_of(p, rt.rank(), round);
   for (const planned& m : sends) {
     s.out.emplace_back(m.what.bytes);
@@ -198,7 +198,7 @@ inline void receive_in_turn(const plan& p, std::array<rma::Team, contexts>& team
 /// True if the round has come to its end; false if somebody has died.
 inline bool run_round(const plan& p, rma::Runtime& rt, std::array<rma::Team, contexts>& teams, std::size_t round,
                       bool deaths) {
-  dice d(p.seed + round * 977 + static_cast<std::uint64_t>(rt.rank()) * 13);
+  rng d(p.seed + round * 977 + static_cast<std::uint64_t>(rt.rank()) * 13);
   round_state s;
   const bool early = d.one_in(2);
   const bool blocks = !early && p.may_block && d.one_in(2);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: no message is lost, doubled, damaged or overtaken, with wildcards, on any network, whatever the protocol;
 // deaths end what depends on the dead, and nothing is written to the buffers of receives that have failed. Method:
-// random programs (oracle.hpp) of simulated ranks in bad weather.
+// random programs (oracle.hpp) of simulated ranks in faults.
 //
 //   P2P_SEEDS=100:1100 p2p_oracle_test        runs these seeds; a failure names its seed
 #include "oracle.hpp"
@@ -18,7 +18,7 @@ namespace {
 
 using namespace p2p_oracle;
 
-rma::sim::Config job_of(std::uint64_t seed, dice& d, bool deaths) {
+rma::sim::Config job_of(std::uint64_t seed, rng& d, bool deaths) {
   rma::sim::Config c;
   c.ranks = static_cast<int>(2 + d.below(4));
   c.ranks_per_node = static_cast<int>(1 + d.below(3));
@@ -46,7 +46,7 @@ rma::sim::Config job_of(std::uint64_t seed, dice& d, bool deaths) {
 }
 
 void run_seed(std::uint64_t seed, bool deaths) {
-  dice d(seed * 31 + (deaths ? 7 : 0));
+  rng d(seed * 31 + (deaths ? 7 : 0));
   const rma::sim::Config c = job_of(seed, d, deaths);
   const plan p{seed, c.ranks, 2, 1 + d.below(60), seed % 5 == 0, !deaths && seed % 3 == 0};
   const auto out = rma::sim::run(c, [&](rma::Runtime& rt) { return program(p, rt, deaths); });

@@ -13,11 +13,11 @@
 #include <string_view>
 #include <vector>
 
-#include "fabric/sim/weather.hpp"
+#include "fabric/sim/fault_model.hpp"
 
 namespace {
 
-using rma::sim::dice;
+using rma::sim::rng;
 
 std::uint64_t count_of(const rma::Runtime& rt, std::string_view name) {
   for (const rma::Counter& c : rt.counters()) {
@@ -119,7 +119,7 @@ void mix(rma::Runtime& rt, std::uint64_t seed) {
   constexpr std::size_t turns = 12, part = 40000;
   rma::Team world = rt.world();
   const int peer = 1 - rt.rank();
-  dice d(seed * 31 + static_cast<std::uint64_t>(rt.rank()));
+  rng d(seed * 31 + static_cast<std::uint64_t>(rt.rank()));
   auto window = rma::Window<std::uint8_t>::allocate(world, turns * part);
   std::vector<buffer> out, in, put;
   std::vector<rma::MessageRequest> all;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: whatever the network does within its contract, what was put before a fence is there after it, with each design;
 // and the checker can tell: a fence that lets its barrier overtake puts (dissertation, figure 6.3) is found out.
-// Method: simulated ranks on nodes of their own, in bad weather drawn from seeds: writes whose completion says only
+// Method: simulated ranks on nodes of their own, in faults drawn from seeds: writes whose completion says only
 // that the buffer is free, late placement, delays. Each rank puts to some others and looks at its whole part. Break:
 // compiled with OVERTAKEN and a changed fence_imm_opt.hpp (CMakeLists.txt), the test wants a failure.
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/sim/weather.hpp"
+#include "fabric/sim/fault_model.hpp"
 #include "rma/rma.hpp"
 #include "rma/sim.hpp"
 
@@ -22,7 +22,7 @@ constexpr std::size_t words = 400;
 
 /// Whether `from` puts into `to` in that round: all ranks know.
 bool puts(std::uint64_t seed, std::uint64_t round, int from, int to) {
-  rma::sim::dice d(seed * 1000 + round * 100 + static_cast<std::uint64_t>(from) * 10 + static_cast<std::uint64_t>(to));
+  rma::sim::rng d(seed * 1000 + round * 100 + static_cast<std::uint64_t>(from) * 10 + static_cast<std::uint64_t>(to));
   return from != to && d.one_in(2);
 }
 

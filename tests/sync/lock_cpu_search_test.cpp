@@ -144,7 +144,7 @@ struct model {
       if (!death && r != 0) emit(died(r));  // without the target there is no lock
     }
     if (queue[0] != nobody) manage(emit);
-    if (death) bury(emit);
+    if (death) remove_dead(emit);
   }
 
   // ---- who sleeps for the word, see test::wake_one --------------------------------------------------------------
@@ -429,7 +429,7 @@ struct model {
     emit(next);
   }
   template <class Emit>
-  void bury(Emit&& emit) const {
+  void remove_dead(Emit&& emit) const {
     if (broken == mutation::no_recovery) return;
     const int dead = dead_rank();
     model next = *this;

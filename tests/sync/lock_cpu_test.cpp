@@ -63,19 +63,19 @@ std::chrono::nanoseconds play(lock_kind kind, std::chrono::nanoseconds dies) {
 
 TEST_CASE("what is beside a hold in the word", "[sync][lock_cpu]") {
   const std::uint64_t mine = lock_tag(5);
-  const std::uint64_t crowded = lock_inherited_by(mine, 3) + 2;
-  CHECK(lock_heir_of(crowded) == 3);
-  CHECK((crowded & lock_waiters) != 0);
-  CHECK(lock_held_as(crowded, mine));
-  CHECK(!lock_held_as(crowded, lock_tag(4)));
-  CHECK(!lock_held_as(crowded, mine | lock_proxy));
-  CHECK(holder_of(crowded) == 5);
-  CHECK(lock_released(crowded, shared) == crowded - 1);
-  CHECK(lock_heir_of(lock_released(crowded, exclusive)) == 3);
-  CHECK((lock_released(crowded, exclusive) & lock_writer) == 0);
-  CHECK((lock_released(crowded, exclusive) & lock_readers) == 2);
-  CHECK((lock_abandoned(crowded) & lock_counted) == 0);
-  CHECK((lock_abandoned(crowded) & lock_readers) == 2);
+  const std::uint64_t contended = lock_inherited_by(mine, 3) + 2;
+  CHECK(lock_heir_of(contended) == 3);
+  CHECK((contended & lock_waiters) != 0);
+  CHECK(lock_held_as(contended, mine));
+  CHECK(!lock_held_as(contended, lock_tag(4)));
+  CHECK(!lock_held_as(contended, mine | lock_proxy));
+  CHECK(holder_of(contended) == 5);
+  CHECK(lock_released(contended, shared) == contended - 1);
+  CHECK(lock_heir_of(lock_released(contended, exclusive)) == 3);
+  CHECK((lock_released(contended, exclusive) & lock_writer) == 0);
+  CHECK((lock_released(contended, exclusive) & lock_readers) == 2);
+  CHECK((lock_abandoned(contended) & lock_counted) == 0);
+  CHECK((lock_abandoned(contended) & lock_readers) == 2);
   CHECK(lock_heir_of(lock_inherited_by(mine, lock_heir_max - 1)) == static_cast<int>(lock_heir_max) - 1);
   CHECK(lock_held_as(lock_inherited_by(mine, lock_heir_max - 1), mine));
   CHECK(lock_heir_of(lock_handed_over(mine)) == -1);

@@ -136,7 +136,7 @@ struct model {
 
   // As lock_agent::serve: the dead first, then whose turn it is; readers pass a writer that waits.
   void serve() {
-    if (heard) bury();
+    if (heard) remove_dead();
     while (queue[0] != nobody) {
       const auto turn = std::find_if(queue.begin(), queue.end(), [this](std::uint8_t r) {
         if (r == nobody) return false;
@@ -154,7 +154,7 @@ struct model {
       }
     }
   }
-  void bury() {
+  void remove_dead() {
     for (int r = 0; r < ranks; ++r) {
       if (!of(r).dead) continue;
       if (broken != mutation::dead_in_queue) take_out_if_there(static_cast<std::uint8_t>(r));

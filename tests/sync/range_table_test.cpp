@@ -69,14 +69,14 @@ TEST_CASE("a dead holder fails who waits for it, once", "[range]") {
   table.request(ask(2, 1, exclusive, 8, 8), said);  // waits for 1, not for 0
   table.request(ask(0, 2, exclusive, 8, 8), said);  // the dead one waits, too
   said.clear();
-  table.bury(0, recover, said);
+  table.forget_dead(0, recover, said);
   CHECK(has(said, 1, false));
   CHECK(has(said, 2, true));
   CHECK(said.size() == 2);
   said.clear();
   table.request(ask(1, 2, exclusive, 0, 4), said);
   CHECK(has(said, 1, true) == recover);
-  table.bury(0, recover, said);
+  table.forget_dead(0, recover, said);
   CHECK(has(said, 1, false) != recover);
   CHECK(table.size() == 2);  // rank 2, and rank 1 or what stays of rank 0
 }
@@ -102,21 +102,21 @@ TEST_CASE("random requests, releases and deaths", "[range]") {
     };
     for (int step = 0; step < 300; ++step) {
       answers said;
-      const auto dice = random() % 16;
-      if (dice < 8) {
+      const auto draw = random() % 16;
+      if (draw < 8) {
         wanted.push_back(ask(static_cast<int>(random() % 5), ++ticket, random() % 2 == 0 ? shared : exclusive,
                              random() % 20, 1 + random() % 8));
         table.request(wanted.back(), said);
-      } else if (dice < 15 && !held.empty()) {
+      } else if (draw < 15 && !held.empty()) {
         const auto at = held.begin() + static_cast<std::ptrdiff_t>(random() % held.size());
         const range_entry e = *at;
         held.erase(at);
         table.release(e.rank, e.ticket, said);
-      } else if (dice == 15 && step % 50 == 0) {
+      } else if (draw == 15 && step % 50 == 0) {
         const int dead = static_cast<int>(random() % 5);
         std::erase_if(held, [&](const range_entry& e) { return e.rank == dead; });
         std::erase_if(wanted, [&](const range_entry& e) { return e.rank == dead; });
-        table.bury(dead, true, said);
+        table.forget_dead(dead, true, said);
       }
       take(said);
     }

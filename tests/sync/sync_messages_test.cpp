@@ -218,7 +218,7 @@ TEST_CASE("fences cost the messages of their design", "[fence]") {
             empty.at(design) + put.at(design), "a fence with a put");
       equal(cost([&] { win.fence(rma::no_precede); }), design == "imm-naive" ? n - 1 : rounds,
             "a fence with no_precede");
-      // Calm weather: what is complete is placed, so that imm-ri needs no barrier.
+      // Calm network: what is complete is placed, so that imm-ri needs no barrier.
       const std::uint64_t opening = design == "placed" || design == "imm-ri" ? 0
                                     : design == "imm-naive"                  ? n - 1
                                                                              : rounds;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: an unlock of lock "network" goes out behind the epoch's writes instead of after their answers, and nothing of
 // the epoch is seen too late for it, or changed too early.
-// Method: simulated ranks on nodes of their own, virtual time, and weather that reorders what a network may reorder.
+// Method: simulated ranks on nodes of their own, virtual time, and faults that reorder what a network may reorder.
 // Break: let the release follow gets, too (target_state::fetches), or do not wait for the writes after it.
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a rank's death in any step of a transfer with layouts (bulk channel, batches, held and aggregated operations,
 // draining) ends the waits of the others with peer_failed, within 2 s, and nothing is written into their memory later.
-// Method: simulated ranks on nodes of their own, in bad weather; each puts to and gets from all, and one of them dies
+// Method: simulated ranks on nodes of their own, in faults; each puts to and gets from all, and one of them dies
 // at a time drawn from the seed. A survivor that is told fills what it was getting into with a pattern, remembers what
 // the dead rank had put, lives on for 20 ms, or until packets that were held up have come, and compares.
 // Break: let the wire write what the dead rank sent before it died. Break: leave out bulk_streams::end_peer (requests
@@ -23,7 +23,7 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/sim/weather.hpp"
+#include "fabric/sim/fault_model.hpp"
 #include "rma/rma.hpp"
 #include "rma/sim.hpp"
 
@@ -32,7 +32,7 @@ namespace {
 using rma::Layout;
 using rma::Runtime;
 using rma::Window;
-using rma::sim::dice;
+using rma::sim::rng;
 using namespace std::chrono_literals;
 using words = std::vector<std::uint64_t>;
 
@@ -53,7 +53,7 @@ scenario scenario_of(std::uint64_t seed) {
   constexpr std::array layouts{"sgrs", "host-assisted", "generic", "multi-w", "write-gather", "auto"};
   constexpr std::array schedules{"in-order", "interleave", "gets-first", "gets-first+interleave"};
   constexpr std::array fences{"auto", "def", "imm-opt"};
-  dice d(seed * 77 + 5);
+  rng d(seed * 77 + 5);
   scenario s;
   s.ranks = static_cast<int>(2 + d.below(3));
   s.victim = static_cast<int>(d.below(static_cast<std::uint64_t>(s.ranks)));
@@ -77,7 +77,7 @@ struct memory {
 
 /// Goes on until somebody is found dead, or for so many rounds.
 void transfers(Runtime& rt, Window<std::uint64_t>& win, memory& mine, std::uint64_t seed) {
-  dice d(seed * 31 + static_cast<std::uint64_t>(rt.rank()));
+  rng d(seed * 31 + static_cast<std::uint64_t>(rt.rank()));
   const auto place = static_cast<std::uint64_t>(rt.rank()) * part_words;
   const auto shape = [&] {
     return Layout::vector<std::uint64_t>(2 + d.below(120), 1 + d.below(8),

@@ -50,7 +50,7 @@ std::vector<std::byte> operation_without_its_pieces() {
 
 unsigned send_nonsense(rma::Runtime& rt, int to) {
   const std::vector<std::byte> some(7, std::byte{0xa5});
-  const std::vector<std::byte> many(64, std::byte{0xff});  // a piece of a letter of 2^64 bytes, among others
+  const std::vector<std::byte> many(64, std::byte{0xff});  // a piece of a message of 2^64 bytes, among others
   unsigned sent = 0;
   for (const std::uint16_t kind : {std::uint16_t{1000}, std::uint16_t{0xffff}}) {
     send(rt, to, kind, some);
@@ -91,16 +91,16 @@ int main(int argc, char** argv) {
   if (rt.rank() == 0) {
     const unsigned sent = send_nonsense(rt, 1);
     const auto until = rt.now() + std::chrono::seconds(20);
-    while (count_of(rt, "protests") < sent && rt.now() < until) {
+    while (count_of(rt, "malformed_notices") < sent && rt.now() < until) {
       rt.progress();
       rt.compute(std::chrono::microseconds(1));  // else no time passes in the simulator
     }
-    check(count_of(rt, "protests") == sent, 0, "each message that makes no sense is protested");
+    check(count_of(rt, "malformed_notices") == sent, 0, "each message that makes no sense is protested");
   }
   rt.world().barrier();
-  if (rt.rank() != 0) check(count_of(rt, "protests") == 0, rt.rank(), "nobody protests who did nothing");
+  if (rt.rank() != 0) check(count_of(rt, "malformed_notices") == 0, rt.rank(), "nobody protests who did nothing");
   check((count_of(rt, "messages_refused") != 0) == (rt.rank() == 1), rt.rank(), "only rank 1 refused messages");
-  // What was under way when the protests came may have been part of it; after that all is well.
+  // What was under way when the malformed_notices came may have been part of it; after that all is well.
   for (int target = 0; target < rt.size(); ++target) {
     (void)win.try_lock(rma::shared, target);
     win.accumulate(0, target, 0, rma::sum);

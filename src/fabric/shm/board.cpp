@@ -144,7 +144,7 @@ board::board(boot::client& boot, const detail::settings& settings, std::vector<i
   enter();
 }
 
-board::board(landlord& host, const detail::settings& settings, std::vector<int> members, std::size_t me)
+board::board(segment_provider& host, const detail::settings& settings, std::vector<int> members, std::size_t me)
     : members_(std::move(members)), me_(me), host_(&host), fenced_by_others_(true), mapping_owner_(me) {
   lay_out(settings, hosted_segment_bytes);
   base_ = host.memory(total_bytes_);

@@ -64,7 +64,7 @@ struct rank_slot {
 };
 
 /// Who makes a node's memory and knows of its ranks where no kernel does: all of them run in one thread.
-class landlord {
+class segment_provider {
  public:
   /// The same for all ranks of the node, zero at first. Throws Error(out_of_memory, bad_boot).
   virtual std::byte* memory(std::size_t bytes) = 0;
@@ -74,7 +74,7 @@ class landlord {
   virtual void wake(int world_rank) noexcept = 0;
 
  protected:
-  ~landlord() = default;
+  ~segment_provider() = default;
 };
 
 /// This process's view of the node's memory.
@@ -84,7 +84,7 @@ class board {
   /// Throws Error(out_of_memory, bad_boot, peer_failed).
   board(boot::client& boot, const detail::settings& settings, std::vector<int> members, std::size_t me);
   /// The same in memory of `host`'s. Throws Error(out_of_memory, bad_boot).
-  board(landlord& host, const detail::settings& settings, std::vector<int> members, std::size_t me);
+  board(segment_provider& host, const detail::settings& settings, std::vector<int> members, std::size_t me);
   ~board();
   board(const board&) = delete;
   board& operator=(const board&) = delete;
@@ -112,7 +112,7 @@ class board {
   [[nodiscard]] bool huge_pages() const noexcept { return huge_pages_; }
   [[nodiscard]] bool same_process(std::size_t i) const noexcept { return slot(i).pid == slot(me_).pid; }
 
-  /// The memfd (-1 if a landlord has the memory), and where a place of this rank's segment lies in it.
+  /// The memfd (-1 if a segment provider has the memory), and where a place of this rank's segment lies in it.
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
   [[nodiscard]] std::size_t file_offset(std::size_t offset) const noexcept {
     return segments_at_ + me_ * segment_bytes_ + offset;
@@ -182,7 +182,7 @@ class board {
 
   std::vector<int> members_;
   std::size_t me_;
-  landlord* host_ = nullptr;
+  segment_provider* host_ = nullptr;
   int fd_ = -1;
   bool fenced_by_others_ = false;
   bool huge_pages_ = false;

@@ -103,7 +103,7 @@ constexpr description descriptions[] = {
                 "of a node, shared by its ranks' copies: a byte copied is one read and one written"},
 };
 
-[[noreturn]] void refuse(const std::string& message) { throw Error(status::bad_setting, message); }
+[[noreturn]] void reject(const std::string& message) { throw Error(status::bad_setting, message); }
 
 std::string_view trimmed(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r");
@@ -156,7 +156,7 @@ class parser {
     }
     for (std::size_t i = 0; i < std::size(descriptions); ++i) {
       if (!set_[i] && !based_ && !descriptions[i].may_be_missing) {
-        refuse(fmt::format("{}: {} is missing ({} in {}); `base = <preset>` as the first line supplies what is not set",
+        reject(fmt::format("{}: {} is missing ({} in {}); `base = <preset>` as the first line supplies what is not set",
                            origin_, descriptions[i].name, descriptions[i].meaning, descriptions[i].unit));
       }
     }
@@ -164,7 +164,7 @@ class parser {
   }
 
  private:
-  [[noreturn]] void wrong(const std::string& what) const { refuse(fmt::format("{}:{}: {}", origin_, line_, what)); }
+  [[noreturn]] void wrong(const std::string& what) const { reject(fmt::format("{}:{}: {}", origin_, line_, what)); }
 
   void read(std::string_view setting) {
     const auto equals = setting.find('=');
@@ -237,17 +237,17 @@ parameters load_parameters(std::string_view preset_or_path) {
     if (one.name == preset_or_path) return parse_parameters(one.text, one.name);
   }
   if (preset_or_path.find_first_of("/.") == std::string_view::npos) {
-    refuse(fmt::format("no preset '{}' of a simulated machine", preset_or_path) +
+    reject(fmt::format("no preset '{}' of a simulated machine", preset_or_path) +
            advice(preset_or_path, presets(), [](const auto& one) { return one.name; }) +
            " (a file's name has a / or a . in it)");
   }
   const std::string path(preset_or_path);
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
-    refuse(fmt::format("{}: is a directory; the parameters of a machine are a text file", path));
+    reject(fmt::format("{}: is a directory; the parameters of a machine are a text file", path));
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file || text.empty()) refuse(fmt::format("{}: cannot be read, or is empty (parameters of a machine)", path));
+  if (!file || text.empty()) reject(fmt::format("{}: cannot be read, or is empty (parameters of a machine)", path));
   return parse_parameters(text, path);
 }
 

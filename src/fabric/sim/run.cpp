@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/sim/meeting.hpp"
 #include "fabric/sim/report.hpp"
+#include "fabric/sim/sim_boot.hpp"
 #include "fabric/sim/topology.hpp"
 #include "fabric/sim/wire.hpp"
 #include "rma/sim.hpp"
@@ -76,8 +76,8 @@ Outcome outcome_of(world& w) {
   out.aborted = w.aborted();
   out.abort_code = w.abort_code();
   out.abort_message = w.abort_message();
-  if (!w.options().watch_network || (w.nodes() == 1 && !w.meeting_of(0).has_network())) return out;
-  const wire& network = w.meeting_of(0).network();
+  if (!w.options().watch_network || (w.nodes() == 1 && !w.boot_of(0).has_network())) return out;
+  const wire& network = w.boot_of(0).network();
   const network_record record = record_of(network.model(), network.log());
   out.network.text = text_report(record);
   out.network.json = json_report(record);

@@ -1,56 +1,71 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A rank's connection to its simulated job: no sockets, no server, and the memory of its node.
+/// What the ranks of a simulated job share from the making of their runtimes to their end: a key-value store, fences
+/// and the memory of each node. A rank that makes a second runtime takes part in the next meeting.
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "boot/boot.hpp"
-#include "fabric/shm/board.hpp"
-#include "fabric/sim/meeting.hpp"
 #include "fabric/sim/world.hpp"
+#include "rma/error.hpp"
 
 namespace rma::sim {
 
-/// For fibers of its rank only; other threads may call `abort`, which then ends the process.
-class sim_client final : public boot::client, public shm::landlord {
+class wire;
+
+class sim_boot {
  public:
-  /// Waits until all ranks have come. Throws Error(peer_failed).
-  sim_client(world& job, int rank);
-  /// Who has not left has died.
-  ~sim_client() override;
+  explicit sim_boot(world& job);
+  ~sim_boot();
+  sim_boot(const sim_boot&) = delete;
+  sim_boot& operator=(const sim_boot&) = delete;
 
-  int rank() const noexcept override { return rank_; }
-  int size() const noexcept override { return job_.size(); }
-  status put(std::string_view key, std::string_view value) override;
-  status get(std::string_view key, std::string& value) override;
-  status fence() override;
-  /// Does not return: the job has ended.
-  void abort(int code, std::string_view message) noexcept override;
-  void leave() noexcept override;
-  void report_death(int) noexcept override {}
-  int event_fd() const noexcept override { return -1; }
-  status poll_events(std::vector<int>& died) override;
+  /// Until all ranks have come. `peer_failed` if one will not.
+  status join(int rank);
+  void put(std::string_view key, std::string_view value);
+  /// Waits for the key; `peer_failed` if more ranks died than the caller knows of.
+  status get(int rank, std::string_view key, std::string& value, std::size_t deaths_known);
+  /// Waits for all ranks. `peer_failed` if one is dead or has left.
+  status fence(int rank);
+  void leave(int rank);
+  [[nodiscard]] bool has_left(int rank) const noexcept { return left_[static_cast<std::size_t>(rank)] != 0; }
 
-  std::byte* memory(std::size_t bytes) override;
-  void give_back() noexcept override;
-  bool alive(int world_rank) noexcept override { return job_.alive(world_rank); }
-  void wake(int world_rank) noexcept override { job_.wake(world_rank); }
-
-  [[nodiscard]] world& job() noexcept { return job_; }
-  [[nodiscard]] meeting& round() noexcept { return meeting_; }
-  /// In good order, whichever node it was on.
-  [[nodiscard]] bool has_left(int rank) const noexcept { return meeting_.has_left(rank); }
+  /// What connects the nodes; made when it is first asked for. Throws Error(bad_setting, bad_argument).
+  wire& network();
+  [[nodiscard]] bool has_network() const noexcept { return network_ != nullptr; }
+  /// The memory of a node, zero at first. Throws Error(out_of_memory, bad_boot).
+  std::byte* memory(int node, std::size_t bytes);
+  /// A rank of that node needs it no more.
+  void give_back(int node) noexcept;
 
  private:
+  struct mapping {
+    std::byte* at = nullptr;
+    std::size_t bytes = 0;
+    int users = 0;
+  };
+  /// Parks the rank until `ready()` or `lost()`.
+  status wait(int rank, std::string_view call, const std::function<bool()>& ready, const std::function<bool()>& lost);
+  void wake_all(std::vector<int>& ranks) noexcept;
+
   world& job_;
-  int rank_;
-  meeting& meeting_;
-  std::size_t deaths_seen_ = 0;
-  bool inside_ = true;
+  std::map<std::string, std::string, std::less<>> values_;
+  std::map<std::string, std::vector<int>, std::less<>> askers_;
+  int joined_ = 0;
+  std::vector<char> came_;
+  std::vector<char> left_;
+  int any_left_ = 0;
+  int arrived_ = 0;
+  std::size_t fences_ = 0;
+  std::vector<int> waiting_;  ///< in join or fence
+  std::vector<mapping> nodes_;
+  std::unique_ptr<wire> network_;
 };
 
 }  // namespace rma::sim

@@ -54,9 +54,9 @@ bool sim_fabric::has_registered(std::uint64_t key, std::uint64_t address, std::u
   return offset <= found->second.bytes && bytes <= found->second.bytes - offset;
 }
 
-wire::order sim_fabric::begin(wire::kind what, int peer, std::uint64_t token,
-                              const fabric::region_key& region) const noexcept {
-  wire::order o;
+wire::request sim_fabric::begin(wire::kind what, int peer, std::uint64_t token,
+                                const fabric::region_key& region) const noexcept {
+  wire::request o;
   o.what = what;
   o.origin = rank_;
   o.target = peer;
@@ -68,7 +68,7 @@ wire::order sim_fabric::begin(wire::kind what, int peer, std::uint64_t token,
 status sim_fabric::write(int peer, slices from, const fabric::region_key& region,
                          std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept {
   if (!post_kept()) return status::retry_queue_full;
-  wire::order o = begin(wire::kind::write, peer, token, region);
+  wire::request o = begin(wire::kind::write, peer, token, region);
   o.local = from;
   o.remote = to;
   RMA_ASSERT(keeps_to_limits(from, to, caps().gather_max, caps()));
@@ -80,7 +80,7 @@ status sim_fabric::write_word(int peer, const fabric::region_key& region, std::u
   if (!caps().words) return status::not_supported;
   const fabric::remote_slice there{address, sizeof value};
   if (!post_kept()) return status::retry_queue_full;
-  wire::order o = begin(wire::kind::write, peer, 0, region);
+  wire::request o = begin(wire::kind::write, peer, 0, region);
   o.payload = std::as_bytes(std::span(&value, 1));
   o.remote = {&there, 1};
   o.silent = true;
@@ -92,7 +92,7 @@ status sim_fabric::write_with_immediate(int peer, slices from, const fabric::reg
                                         fabric::remote_slice to, std::uint32_t immediate,
                                         std::uint64_t token) noexcept {
   if (!post_kept()) return status::retry_queue_full;
-  wire::order o = begin(wire::kind::write, peer, token, region);
+  wire::request o = begin(wire::kind::write, peer, token, region);
   o.local = from;
   o.remote = {&to, 1};
   o.immediate = immediate;
@@ -102,7 +102,7 @@ status sim_fabric::write_with_immediate(int peer, slices from, const fabric::reg
 status sim_fabric::read(int peer, slices to, const fabric::region_key& region,
                         std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept {
   if (!post_kept()) return status::retry_queue_full;
-  wire::order o = begin(wire::kind::read, peer, token, region);
+  wire::request o = begin(wire::kind::read, peer, token, region);
   o.local = to;
   o.remote = from;
   RMA_ASSERT(keeps_to_limits(to, from, caps().scatter_max, caps()));
@@ -134,7 +134,7 @@ status sim_fabric::atomic(const kept_atomic& a) noexcept {
 
 status sim_fabric::post_atomic(const kept_atomic& a) noexcept {
   const fabric::remote_slice word{a.address, sizeof *a.old};
-  wire::order o = begin(a.what, a.peer, a.token, a.region);
+  wire::request o = begin(a.what, a.peer, a.token, a.region);
   o.remote = {&word, 1};
   o.operand = a.operand;
   o.expected = a.expected;
@@ -171,7 +171,7 @@ void sim_fabric::counts(const std::function<void(std::string_view, std::uint64_t
 status sim_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte> header,
                         std::span<const std::byte> payload) noexcept {
   if (!post_kept()) return status::retry_queue_full;
-  wire::order o = begin(wire::kind::message, peer, 0, {});
+  wire::request o = begin(wire::kind::message, peer, 0, {});
   o.message_kind = kind;
   o.header = header;
   o.payload = payload;
@@ -181,7 +181,7 @@ status sim_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte>
 status sim_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcept {
   if (caps().bulk_pieces_max == 0) return status::not_supported;
   if (from.size() > caps().bulk_pieces_max) return status::bad_argument;
-  wire::order o = begin(wire::kind::bulk, peer, token, {});
+  wire::request o = begin(wire::kind::bulk, peer, token, {});
   o.local = from;
   return wire_.post(o);
 }

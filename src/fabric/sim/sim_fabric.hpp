@@ -106,8 +106,8 @@ class sim_fabric final : public fabric::network {
   status post_atomic(const kept_atomic& a) noexcept;
   /// Posts what a chain has kept; false if some of it found no room.
   bool post_kept() noexcept;
-  [[nodiscard]] wire::order begin(wire::kind what, int peer, std::uint64_t token,
-                                  const fabric::region_key& region) const noexcept;
+  [[nodiscard]] wire::request begin(wire::kind what, int peer, std::uint64_t token,
+                                    const fabric::region_key& region) const noexcept;
 
   wire& wire_;
   int rank_;

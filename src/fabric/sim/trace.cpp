@@ -21,7 +21,7 @@ constexpr std::array<std::string_view, 4> columns{"rank", "dest", "bytes", "tag"
 struct place {
   std::string_view origin;
   std::size_t line;
-  [[noreturn]] void refuse(const std::string& what) const {
+  [[noreturn]] void reject(const std::string& what) const {
     throw Error(status::bad_argument, fmt::format("{}:{}: {}", origin, line, what));
   }
 };
@@ -39,11 +39,11 @@ std::string_view next_word(std::string_view& text) {
 std::int64_t number(const place& at, std::string_view what, std::string_view word, std::int64_t most) {
   std::int64_t value = 0;
   const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error == std::errc::result_out_of_range) at.refuse(fmt::format("{} '{}' is too large", what, word));
+  if (error == std::errc::result_out_of_range) at.reject(fmt::format("{} '{}' is too large", what, word));
   if (error != std::errc{} || rest != word.data() + word.size())
-    at.refuse(fmt::format("{} '{}' is not a whole number", what, word));
-  if (value < 0) at.refuse(fmt::format("{} {} is below zero", what, value));
-  if (value > most) at.refuse(fmt::format("{} {} is more than {}", what, value, most));
+    at.reject(fmt::format("{} '{}' is not a whole number", what, word));
+  if (value < 0) at.reject(fmt::format("{} {} is below zero", what, value));
+  if (value > most) at.reject(fmt::format("{} {} is more than {}", what, value, most));
   return value;
 }
 
@@ -51,13 +51,13 @@ TracePut parse_line(const place& at, std::string_view line, int ranks) {
   std::array<std::string_view, columns.size()> words;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     words[i] = next_word(line);
-    if (words[i].empty()) at.refuse(fmt::format("{} is missing; a line is `rank dest bytes tag`", columns[i]));
+    if (words[i].empty()) at.reject(fmt::format("{} is missing; a line is `rank dest bytes tag`", columns[i]));
   }
   if (const auto more = next_word(line); !more.empty())
-    at.refuse(fmt::format("'{}' is one column too many; a line is `rank dest bytes tag`", more));
+    at.reject(fmt::format("'{}' is one column too many; a line is `rank dest bytes tag`", more));
   const auto rank_at = [&](std::size_t i) {
     const auto value = number(at, columns[i], words[i], std::numeric_limits<std::int64_t>::max());
-    if (value >= ranks) at.refuse(fmt::format("{} {}: there are only {} ranks", columns[i], value, ranks));
+    if (value >= ranks) at.reject(fmt::format("{} {}: there are only {} ranks", columns[i], value, ranks));
     return static_cast<int>(value);
   };
   constexpr std::int64_t bytes_most = std::int64_t{1} << 36;

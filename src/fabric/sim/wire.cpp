@@ -37,26 +37,26 @@ fabric::transfer_costs costs_of(const parameters& p) noexcept {
 
 }  // namespace
 
-wire::wire(world& job, const parameters& constants, const topology& over, const weather& today, std::uint64_t seed)
+wire::wire(world& job, const parameters& constants, const topology& over, const fault_model& today, std::uint64_t seed)
     : job_(job),
-      weather_(today),
-      dice_(seed),
+      faults_(today),
+      rng_(seed),
       model_(job.events(), constants, over, *this),
       fabrics_(static_cast<std::size_t>(job.size()), nullptr) {
-  weather_.caps.costs = costs_of(constants);
+  faults_.caps.costs = costs_of(constants);
   if (job.options().watch_network) {
     const std::size_t engines = static_cast<std::size_t>(job.nodes()) * model_.engines_per_node();
     log_ = std::make_unique<use_log>(over.links() + engines, use_log::limits{});
     model_.watch(*log_);
   }
-  if (weather_.jitter_max_ps != 0) model_.set_jitter(weather_.jitter_max_ps, seed, weather_.caps.in_order_placement);
-  for (std::uint32_t i = 0; i < weather_.outages; ++i) {
-    const auto link = static_cast<link_id>(dice_.below(over.links()));
-    const auto from_ps = static_cast<time_ps>(dice_.below(static_cast<std::uint64_t>(weather_.outages_until_ps)));
-    const auto for_ps = static_cast<time_ps>(dice_.below(static_cast<std::uint64_t>(weather_.outage_ps)));
+  if (faults_.jitter_max_ps != 0) model_.set_jitter(faults_.jitter_max_ps, seed, faults_.caps.in_order_placement);
+  for (std::uint32_t i = 0; i < faults_.outages; ++i) {
+    const auto link = static_cast<link_id>(rng_.below(over.links()));
+    const auto from_ps = static_cast<time_ps>(rng_.below(static_cast<std::uint64_t>(faults_.outages_until_ps)));
+    const auto for_ps = static_cast<time_ps>(rng_.below(static_cast<std::uint64_t>(faults_.outage_ps)));
     model_.set_link_down(link, from_ps, from_ps + for_ps);
   }
-  for (const weather::span& each : weather_.all_down) {
+  for (const fault_model::span& each : faults_.all_down) {
     for (std::size_t link = 0; link < over.links(); ++link)
       model_.set_link_down(static_cast<link_id>(link), each.from_ps, each.until_ps);
   }
@@ -93,7 +93,7 @@ void wire::release(std::uint32_t index) noexcept {
   if (--at(index).holds == 0) free_.push_back(index);
 }
 
-void wire::fill(flight& f, const order& o) {
+void wire::fill(flight& f, const request& o) {
   f.what = o.what;
   f.back = f.told = false;
   f.has_immediate = o.immediate.has_value();
@@ -129,11 +129,11 @@ void wire::fill(flight& f, const order& o) {
   if (o.what == kind::write || o.what == kind::read || o.what == kind::bulk) f.data.resize(f.bytes);
 }
 
-status wire::post(const order& o) {
+status wire::post(const request& o) {
   const bool atomic = o.what == kind::fetch_add || o.what == kind::compare_swap;
   detail::explore_point(atomic ? there(o.remote.front()) : nullptr);
   sim_fabric& from = *fabrics_[static_cast<std::size_t>(o.origin)];
-  if (from.under_way() >= weather_.send_queue) {
+  if (from.under_way() >= faults_.send_queue) {
     from.refused();
     return status::retry_queue_full;
   }
@@ -157,8 +157,8 @@ status wire::post(const order& o) {
 
 // A message has nobody who could be told.
 void wire::draw_failure(flight& f) noexcept {
-  f.fails = f.what != kind::message && dice_.one_in(weather_.failed_one_in);
-  f.fails_at = f.fails ? dice_.below(f.bytes) : f.bytes;
+  f.fails = f.what != kind::message && rng_.one_in(faults_.failed_one_in);
+  f.fails_at = f.fails ? rng_.below(f.bytes) : f.bytes;
 }
 
 namespace {
@@ -172,7 +172,7 @@ bool is_read(wire::kind what) noexcept {
 /// A queue pair has only so many reads under way. What is posted behind one that has to wait, waits too.
 bool wire::must_stall(const connection& c, const flight& f) const noexcept {
   if (f.what == kind::bulk) return false;
-  return !c.stalled.empty() || (is_read(f.what) && c.reads >= weather_.caps.outstanding_reads_max);
+  return !c.stalled.empty() || (is_read(f.what) && c.reads >= faults_.caps.outstanding_reads_max);
 }
 
 void wire::send_in_order(std::uint32_t index, time_ps when_ps) {
@@ -188,7 +188,7 @@ void wire::end_read(connection& c) {
   while (!c.stalled.empty()) {
     const std::uint32_t next = c.stalled.front();
     const bool reads = is_read(at(next).what);
-    if (reads && c.reads >= weather_.caps.outstanding_reads_max) return;
+    if (reads && c.reads >= faults_.caps.outstanding_reads_max) return;
     c.stalled.pop_front();
     c.reads += reads ? 1 : 0;
     send(next, job_.events().now_ps());
@@ -202,18 +202,18 @@ void wire::send(std::uint32_t index, time_ps when_ps) {
   t.id = std::uint64_t{index} << 1 | (f.back ? 1 : 0);
   t.from_node = job_.node_of(f.back ? f.target : f.origin);
   t.to_node = job_.node_of(f.back ? f.origin : f.target);
-  const bool request = !f.back && f.what != kind::write && f.what != kind::message && f.what != kind::bulk;
+  const bool control = !f.back && f.what != kind::write && f.what != kind::message && f.what != kind::bulk;
   const bool word = f.back && f.what != kind::read;
-  t.bytes = request || word ? request_bytes : f.bytes;
+  t.bytes = control || word ? request_bytes : f.bytes;
   t.from_adapter = f.back;
-  t.to_adapter = request || word;
+  t.to_adapter = control || word;
   const auto local = static_cast<std::uint32_t>(f.local.size()), remote = static_cast<std::uint32_t>(f.remote.size());
   t.second_channel = f.what == kind::bulk && !f.back;
   t.entries_out = f.back ? remote : local;
   t.entries_in = f.back ? local : remote;
   if (f.what == kind::bulk && !between(f.origin, f.target).receives.empty() && !f.back)
     t.entries_in = static_cast<std::uint32_t>(between(f.origin, f.target).receives.front().to.size());
-  t.acknowledged = f.what == kind::write && weather_.caps.write_means != fabric::write_completion::local;
+  t.acknowledged = f.what == kind::write && faults_.caps.write_means != fabric::write_completion::local;
   f.holds += t.acknowledged ? 2U : 1U;
   model_.post(t, when_ps);
 }
@@ -282,7 +282,7 @@ void wire::on_departure(transfer_id id, std::uint64_t first, std::uint32_t bytes
   const bool there_still = f.back ? lies_in_region(f) : fabrics_[static_cast<std::size_t>(f.origin)] != nullptr;
   if (f.result == status::done && there_still) copy_out(f, first, bytes);
   if (f.result == status::done && !there_still) f.result = status::peer_failed;
-  if (!last || f.what != kind::write || weather_.caps.write_means != fabric::write_completion::local) return;
+  if (!last || f.what != kind::write || faults_.caps.write_means != fabric::write_completion::local) return;
   if (f.result == status::done && f.fails) f.result = status::transfer_failed;
   complete(f);
 }
@@ -303,7 +303,7 @@ void wire::on_arrival(transfer_id id, std::uint64_t first, std::uint32_t bytes) 
       f.result = status::peer_failed;
     } else if (!lies_in_region(f)) {
       f.result = status::out_of_window;
-    } else if (weather_.placement_delay_max_ps == 0 && !breaks(breach::lost_write, 40)) {
+    } else if (faults_.placement_delay_max_ps == 0 && !breaks(breach::lost_write, 40)) {
       copy_in(f, first, bytes);
     }
   }
@@ -340,13 +340,13 @@ void wire::arrived_at_target(std::uint32_t index) {
   flight& f = at(index);
   connection& c = between(f.origin, f.target);
   if (f.what == kind::write && f.result == status::done && f.fails) f.result = status::transfer_failed;
-  if (f.what == kind::write && f.result == status::done && weather_.placement_delay_max_ps != 0) {
+  if (f.what == kind::write && f.result == status::done && faults_.placement_delay_max_ps != 0) {
     ++f.holds;
     c.unplaced.push_back(index);
-    const auto delay = static_cast<time_ps>(dice_.below(static_cast<std::uint64_t>(weather_.placement_delay_max_ps)));
+    const auto delay = static_cast<time_ps>(rng_.below(static_cast<std::uint64_t>(faults_.placement_delay_max_ps)));
     job_.events().at(job_.events().now_ps() + delay, &wire::on_placement_due, this, index);
   }
-  if (weather_.broken == breach::read_overtakes && f.what == kind::read) {
+  if (faults_.broken == breach::read_overtakes && f.what == kind::read) {
     ++f.holds;
     answer(index);
   }
@@ -403,15 +403,15 @@ bool wire::serve_one(connection& c, std::uint32_t index) {
 bool wire::deliver(connection& c, flight& f) {
   sim_fabric* const owner = fabrics_[static_cast<std::size_t>(f.target)];
   if (owner == nullptr || !job_.alive(f.target)) return true;  // nobody is there
-  if (owner->messages_waiting() >= weather_.receive_queue) {
+  if (owner->messages_waiting() >= faults_.receive_queue) {
     if (!c.retrying) {
       c.retrying = true;
       const std::uint64_t pair = static_cast<std::uint64_t>(f.origin) << 32 | static_cast<std::uint32_t>(f.target);
-      job_.events().at(job_.events().now_ps() + weather_.receiver_not_ready_ps, &wire::on_retry_due, this, pair);
+      job_.events().at(job_.events().now_ps() + faults_.receiver_not_ready_ps, &wire::on_retry_due, this, pair);
     }
     return false;
   }
-  if (weather_.caps.messages_after_writes) place_all(c);
+  if (faults_.caps.messages_after_writes) place_all(c);
   if (breaks(breach::lost_message, 100)) return true;
   if (breaks(breach::double_message, 20)) owner->put_message(f.origin, f.message_kind, std::vector(f.data));
   owner->put_message(f.origin, f.message_kind, std::move(f.data));
@@ -422,7 +422,7 @@ void wire::on_retry_due(void* self, std::uint64_t pair) noexcept {
   auto& me = *static_cast<wire*>(self);
   connection& c = me.connections_.at(pair);
   c.retrying = false;
-  me.serve(c, me.weather_.caps.messages_after_writes ? c.operations : c.messages);
+  me.serve(c, me.faults_.caps.messages_after_writes ? c.operations : c.messages);
 }
 
 void wire::place_one(std::uint32_t index) noexcept {
@@ -443,7 +443,7 @@ void wire::on_placement_due(void* self, std::uint64_t data) noexcept {
   connection& c = me.between(f.origin, f.target);
   const auto at = std::find(c.unplaced.begin(), c.unplaced.end(), index);
   if (at != c.unplaced.end()) {
-    const auto first = me.weather_.caps.in_order_placement ? c.unplaced.begin() : at;
+    const auto first = me.faults_.caps.in_order_placement ? c.unplaced.begin() : at;
     for (auto due = first; due != at + 1; ++due) me.place_one(*due);
     c.unplaced.erase(first, at + 1);
   }

@@ -9,7 +9,7 @@
 ///
 /// A connection is what one rank sends to another. Reads, atomics and messages wait there for their turn: until what
 /// was posted before them has arrived, and writes are in memory. That is what the contract of the fabric promises, and
-/// nothing else is kept in order: what the model and the weather let overtake does overtake.
+/// nothing else is kept in order: what the network model and the fault model let overtake does overtake.
 #pragma once
 
 #include <cstddef>
@@ -24,10 +24,10 @@
 #include <vector>
 
 #include "fabric/fabric.hpp"
+#include "fabric/sim/fault_model.hpp"
 #include "fabric/sim/fifo.hpp"
 #include "fabric/sim/network_model.hpp"
 #include "fabric/sim/use_log.hpp"
-#include "fabric/sim/weather.hpp"
 #include "fabric/sim/world.hpp"
 
 namespace rma::sim {
@@ -36,9 +36,9 @@ class sim_fabric;
 
 class wire final : public transfer_sink {
  public:
-  wire(world& job, const parameters& constants, const topology& over, const weather& today, std::uint64_t seed);
+  wire(world& job, const parameters& constants, const topology& over, const fault_model& today, std::uint64_t seed);
 
-  [[nodiscard]] const weather& today() const noexcept { return weather_; }
+  [[nodiscard]] const fault_model& today() const noexcept { return faults_; }
   [[nodiscard]] const network_model& model() const noexcept { return model_; }
   /// When links and engines were busy; null if nobody asked.
   [[nodiscard]] const use_log* log() const noexcept { return log_.get(); }
@@ -50,7 +50,7 @@ class wire final : public transfer_sink {
 
   enum class kind : std::uint8_t { write, read, fetch_add, compare_swap, message, bulk };
   /// An operation as it is posted.
-  struct order {
+  struct request {
     kind what = kind::write;
     int origin = 0;
     int target = 0;
@@ -67,7 +67,7 @@ class wire final : public transfer_sink {
     bool silent = false;                         ///< nobody is told of its end
   };
   /// `posted`, `done` for a message, or `retry_queue_full`.
-  status post(const order& o);
+  status post(const request& o);
 
   /// What the next bulk send of `origin` to this rank goes into. `posted` or `retry_queue_full`.
   status post_receive(int rank, int origin, std::span<const fabric::local_slice> to, std::uint64_t token);
@@ -78,7 +78,7 @@ class wire final : public transfer_sink {
   void give_back(std::vector<std::byte>&& data) noexcept;
   /// Messages that found the receive queue of this rank full may try again.
   void made_room(int rank);
-  [[nodiscard]] bool refuses_registration() noexcept { return dice_.one_in(weather_.refused_one_in); }
+  [[nodiscard]] bool refuses_registration() noexcept { return rng_.one_in(faults_.refused_one_in); }
 
   // ---- of the model -----------------------------------------------------------------------------------------
   void on_departure(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept override;
@@ -143,13 +143,13 @@ class wire final : public transfer_sink {
   connection& between(int origin, int target) { return connections_[pair_of(origin, target)]; }
   stream& stream_of(connection& c, const flight& f) noexcept {
     if (f.what == kind::bulk) return c.bulk;
-    return f.what == kind::message && !weather_.caps.messages_after_writes ? c.messages : c.operations;
+    return f.what == kind::message && !faults_.caps.messages_after_writes ? c.messages : c.operations;
   }
   [[nodiscard]] bool breaks(breach what, std::uint64_t one_in) noexcept {
-    return weather_.broken == what && dice_.one_in(one_in);
+    return faults_.broken == what && rng_.one_in(one_in);
   }
   std::uint32_t take();
-  void fill(flight& f, const order& o);
+  void fill(flight& f, const request& o);
   void send(std::uint32_t index, time_ps when_ps);
   void send_in_order(std::uint32_t index, time_ps when_ps);
   [[nodiscard]] bool must_stall(const connection& c, const flight& f) const noexcept;
@@ -176,8 +176,8 @@ class wire final : public transfer_sink {
   static void on_retry_due(void* self, std::uint64_t data) noexcept;
 
   world& job_;
-  weather weather_;
-  dice dice_;
+  fault_model faults_;
+  rng rng_;
   network_model model_;
   std::unique_ptr<use_log> log_;
   std::vector<sim_fabric*> fabrics_;

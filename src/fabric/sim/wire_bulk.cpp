@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// The bulk channel: data go from the gather list of a send into the receive that the target has posted, in order. A
-/// send that finds none waits at the target's door; its origin tries again every `receiver_not_ready_ps`.
+/// send that finds none waits at the target; its origin tries again every `receiver_not_ready_ps`.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -26,7 +26,7 @@ void scatter(const std::vector<fabric::local_slice>& to, const std::byte* from, 
 status wire::post_receive(int rank, int origin, std::span<const fabric::local_slice> to, std::uint64_t token) {
   const std::uint64_t pair = pair_of(origin, rank);
   connection& c = connections_[pair];
-  if (c.receives.size() >= weather_.receive_queue) return status::retry_queue_full;
+  if (c.receives.size() >= faults_.receive_queue) return status::retry_queue_full;
   bulk_pairs_.insert(pair);
   const auto entries = static_cast<time_ps>(std::max<std::size_t>(to.size(), 1) - 1);
   const parameters& with = model_.constants();
@@ -48,7 +48,7 @@ status wire::post_receive(int rank, int origin, std::span<const fabric::local_sl
 void wire::offer_again(std::uint64_t pair, connection& c) {
   if (c.refused_ps == never_ps || c.bulk_retrying || c.receives.empty()) return;
   c.bulk_retrying = true;
-  const time_ps every_ps = std::max<time_ps>(weather_.receiver_not_ready_ps, 1);
+  const time_ps every_ps = std::max<time_ps>(faults_.receiver_not_ready_ps, 1);
   const time_ps now_ps = job_.local_time_ps(static_cast<int>(static_cast<std::uint32_t>(pair)));
   const time_ps tries = (std::max(now_ps - c.refused_ps, time_ps{1}) + every_ps - 1) / every_ps;
   job_.events().at(c.refused_ps + tries * every_ps, &wire::on_bulk_due, this, pair);

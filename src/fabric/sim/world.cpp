@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "core/assert.hpp"
-#include "fabric/sim/meeting.hpp"
+#include "fabric/sim/sim_boot.hpp"
 #include "rma/error.hpp"
 
 namespace rma::sim {
@@ -63,9 +63,9 @@ std::vector<int> world::ranks_of(int node) const {
   return ranks;
 }
 
-meeting& world::meeting_of(std::size_t turn) {
-  while (meetings_.size() <= turn) meetings_.push_back(std::make_unique<meeting>(*this));
-  return *meetings_[turn];
+sim_boot& world::boot_of(std::size_t turn) {
+  while (boots_.size() <= turn) boots_.push_back(std::make_unique<sim_boot>(*this));
+  return *boots_[turn];
 }
 
 // ---- the run --------------------------------------------------------------------------------------------------------
@@ -289,8 +289,8 @@ void world::pop_timer() noexcept {
 
 // Keeps the count of those for whom something may still happen.
 void world::judge(strand& s) noexcept {
-  const bool in_vain = s.fruitless >= fruitless_max && events_.now_ps() - s.fruitless_since_ps >= fruitless_time_ps;
-  const bool hopeless = s.ended || (s.parked && (s.deadline_ps == never_ps || in_vain));
+  const bool is_futile = s.fruitless >= fruitless_max && events_.now_ps() - s.fruitless_since_ps >= fruitless_time_ps;
+  const bool hopeless = s.ended || (s.parked && (s.deadline_ps == never_ps || is_futile));
   if (hopeless == s.hopeless) return;
   s.hopeless = hopeless;
   hopeful_ += hopeless ? -std::size_t{1} : std::size_t{1};
@@ -310,9 +310,9 @@ std::size_t world::spawn(int rank, std::function<void()> run) {
   return s.number;
 }
 
-void world::join(std::size_t companion) noexcept {
-  const int rank = strands_[companion].rank;
-  while (!strands_[companion].ended) park(rank, never_ps);
+void world::join(std::size_t helper_thread) noexcept {
+  const int rank = strands_[helper_thread].rank;
+  while (!strands_[helper_thread].ended) park(rank, never_ps);
 }
 
 // ---- deaths and ends ------------------------------------------------------------------------------------------------

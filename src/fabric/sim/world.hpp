@@ -22,14 +22,14 @@
 
 #include "fabric/sim/call_site.hpp"
 #include "fabric/sim/event_queue.hpp"
+#include "fabric/sim/fault_model.hpp"
 #include "fabric/sim/fiber.hpp"
 #include "fabric/sim/parameters.hpp"
 #include "fabric/sim/watchdog.hpp"
-#include "fabric/sim/weather.hpp"
 
 namespace rma::sim {
 
-class meeting;
+class sim_boot;
 
 /// What a rank's processor does with its time.
 enum class activity : std::uint8_t { compute, post, wait, copy, handler, poll, count_ };
@@ -47,7 +47,7 @@ struct world_options {
   bool inlined = false;         ///< the inlined halves of calls do their work, and nobody accounts for it
   std::string topology{default_topology};
   parameters machine{};                           ///< load_parameters(default_machine) or others
-  weather today = calm();                         ///< of the network between the nodes
+  fault_model today = calm();                     ///< of the network between the nodes
   bool watch_network = false;                     ///< keep what its links and engines did
   std::map<std::string, std::string> settings{};  ///< of every rank's runtime
   std::chrono::milliseconds watchdog{};           ///< real time that one rank may run alone; 0: it is not looked at
@@ -126,7 +126,7 @@ class world {
   /// A second fiber of the running rank; its number. Throws Error(out_of_memory).
   std::size_t spawn(int rank, std::function<void()> run);
   /// Waits for its end.
-  void join(std::size_t companion) noexcept;
+  void join(std::size_t helper_thread) noexcept;
 
   // ---- deaths and ends --------------------------------------------------------------------------------------
   /// Neither killed nor gone without leaving the job.
@@ -161,7 +161,7 @@ class world {
   [[nodiscard, gnu::visibility("default")]] bool same_thread() const noexcept;
 
   /// Round `turn` of the job: each runtime of a rank takes part in the next.
-  meeting& meeting_of(std::size_t turn);
+  sim_boot& boot_of(std::size_t turn);
   /// How many runtimes this rank has made so far; counts the one that is being made.
   std::size_t next_turn(int rank) noexcept { return turns_[static_cast<std::size_t>(rank)]++; }
 
@@ -230,7 +230,7 @@ class world {
   std::vector<char> watches_;
   std::vector<int> inside_;                    ///< runtimes that are in the job
   std::vector<time_ps> memory_busy_until_ps_;  ///< of each node, with copies
-  std::deque<std::unique_ptr<meeting>> meetings_;
+  std::deque<std::unique_ptr<sim_boot>> boots_;
   std::uint64_t steps_ = 0;
   bool aborted_ = false;
   int abort_code_ = 0;

@@ -72,13 +72,13 @@ struct bulk_channel {
 ///     any --nobody says why it does not answer--> broken
 ///
 /// Who is awaited may compute for long before it comes. If it dies the job says so.
-enum class bond : std::uint8_t { none, postponed, asking, awaited, alive, left, broken, dead };
+enum class connection_state : std::uint8_t { none, postponed, asking, awaited, alive, left, broken, dead };
 
 struct connection {
   explicit connection(int rank) noexcept : peer(rank) {}
 
   const int peer;
-  bond state = bond::none;
+  connection_state state = connection_state::none;
   unsigned attempts = 0;
   bool understood = false;  ///< the peer knows that this rank leaves, and has nothing under way here
   boot::unique_fd line;

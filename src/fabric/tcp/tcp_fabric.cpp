@@ -120,11 +120,11 @@ status tcp_fabric::reach(int peer, connection*& c) noexcept {
   if (last_peer_ == nullptr || last_peer_->peer != peer) [[unlikely]]
     last_peer_ = &known(peer);
   c = last_peer_;
-  if (c->state >= bond::left) [[unlikely]]
+  if (c->state >= connection_state::left) [[unlikely]]
     return status::peer_failed;
   if (c->doubt_until_ns != 0) [[unlikely]]
     return status::retry_queue_full;
-  return c->state != bond::none ? status::done : connect(*c);
+  return c->state != connection_state::none ? status::done : connect(*c);
 }
 
 status tcp_fabric::connect(connection& c) noexcept {
@@ -133,12 +133,12 @@ status tcp_fabric::connect(connection& c) noexcept {
   try {
     boot::unique_fd line = boot::begin_connect(boot::parse_address(text));
     if (!line && boot::out_of_descriptors(errno)) {
-      c.state = bond::postponed;
+      c.state = connection_state::postponed;
       postponed_.push_back(&c);
       wait_for_descriptors();
       return status::done;
     }
-    c.state = bond::asking;
+    c.state = connection_state::asking;
     ++c.attempts;
     if (line) {
       boot::tune(line.get(), how_.peer_timeout_ms);
@@ -149,7 +149,7 @@ status tcp_fabric::connect(connection& c) noexcept {
     }
   } catch (...) {
     // no such address, or no memory: as if nobody listened
-    c.state = bond::asking;
+    c.state = connection_state::asking;
   }
   doubt(c);
   return status::done;
@@ -157,7 +157,7 @@ status tcp_fabric::connect(connection& c) noexcept {
 
 // Nobody listens there any more, or not yet to so many.
 void tcp_fabric::retry_or_doubt(connection& c) noexcept {
-  if (c.state != bond::asking) return;
+  if (c.state != connection_state::asking) return;
   if (c.attempts < attempts_max) {
     (void)connect(c);
   } else {
@@ -180,8 +180,8 @@ void tcp_fabric::try_again() noexcept {
   try_again_at_ns_ = 0;
   (void)watch(listener_.get(), EPOLLIN, false);
   for (connection* c : std::exchange(postponed_, {})) {
-    if (c->state != bond::postponed) continue;
-    c->state = bond::none;  // and stays so if the job does not say any more where the peer is
+    if (c->state != connection_state::postponed) continue;
+    c->state = connection_state::none;  // and stays so if the job does not say any more where the peer is
     (void)connect(*c);
   }
 }
@@ -223,7 +223,7 @@ void tcp_fabric::step_greeting(int fd) noexcept {
   greetings_.erase(at);
   switch (came) {
     case greeting::outcome::welcome: return open(known(g->peer()), g->take_line());
-    case greeting::outcome::mine_comes: known(g->peer()).state = bond::awaited; return;
+    case greeting::outcome::mine_comes: known(g->peer()).state = connection_state::awaited; return;
     case greeting::outcome::introduced:
       if (welcome(*g)) open(known(g->peer()), g->take_line());
       return;
@@ -242,8 +242,8 @@ void tcp_fabric::step_greeting(int fd) noexcept {
 // Of two attempts at the same time the lower rank's counts.
 bool tcp_fabric::welcome(greeting& g) noexcept {
   connection& c = known(g.peer());
-  if (c.state >= bond::alive) return false;
-  if (c.state == bond::asking && how_.rank < g.peer() && c.doubt_until_ns == 0) {
+  if (c.state >= connection_state::alive) return false;
+  if (c.state == connection_state::asking && how_.rank < g.peer() && c.doubt_until_ns == 0) {
     (void)g.answer(how_.key, word::mine_comes);
     return false;
   }
@@ -268,10 +268,10 @@ void tcp_fabric::expire_strangers() noexcept {
 }
 
 void tcp_fabric::open(connection& c, boot::unique_fd line) noexcept {
-  if (c.state >= bond::alive || !watch(line.get(), EPOLLIN, false)) return;
+  if (c.state >= connection_state::alive || !watch(line.get(), EPOLLIN, false)) return;
   boot::let_data_wait(line.get(), how_.peer_timeout_ms);
   c.line = std::move(line);
-  c.state = bond::alive;
+  c.state = connection_state::alive;
   by_line_[c.line.get()] = &c;
   ++connections_;
   if (std::exchange(c.doubt_until_ns, 0) != 0) std::erase(broken_, &c);
@@ -294,7 +294,7 @@ void tcp_fabric::close(connection& c) noexcept {
 // The peer may have died, ended the job or left. If the job does not say so soon, it is taken for lost.
 void tcp_fabric::lose(connection& c) noexcept {
   close(c);
-  if (c.state == bond::left) {
+  if (c.state == connection_state::left) {
     abandon(c);
   } else {
     doubt(c);
@@ -319,15 +319,15 @@ void tcp_fabric::doubt(connection& c) noexcept {
 }
 
 bool tcp_fabric::doubt_is_over(const connection& c) const noexcept {
-  return c.state >= bond::left || detail::clock_ns() >= c.doubt_until_ns;
+  return c.state >= connection_state::left || detail::clock_ns() >= c.doubt_until_ns;
 }
 
 void tcp_fabric::resolve_doubts(fabric::sink& to) noexcept {
   std::vector<int> lost;
   std::erase_if(broken_, [&](connection* c) {
     if (!doubt_is_over(*c)) return false;
-    if (c->state < bond::left) {
-      c->state = bond::broken;
+    if (c->state < connection_state::left) {
+      c->state = connection_state::broken;
       lost.push_back(c->peer);
     }
     abandon(*c);
@@ -367,7 +367,7 @@ void tcp_fabric::take_deaths() noexcept {
   }
   for (const int peer : news) {
     connection& c = known(peer);
-    c.state = bond::dead;
+    c.state = connection_state::dead;
     abandon(c);
   }
 }
@@ -375,7 +375,7 @@ void tcp_fabric::take_deaths() noexcept {
 // Who leaves goes on serving until this rank has nothing under way there.
 void tcp_fabric::answer_leavers() noexcept {
   std::erase_if(leavers_, [this](connection* c) {
-    if (c->state != bond::left || !c->line) return true;
+    if (c->state != connection_state::left || !c->line) return true;
     if (!c->idle()) return false;
     transmit(*c, static_cast<std::uint16_t>(own_kind::understood), {}, {}, departure::now);
     return true;
@@ -385,7 +385,7 @@ void tcp_fabric::answer_leavers() noexcept {
 // It is the last thing that a peer sends.
 bool tcp_fabric::expects_goodbye(int peer) noexcept {
   const auto at = by_peer_.find(peer);
-  return at != by_peer_.end() && at->second->state == bond::alive && at->second->doubt_until_ns == 0;
+  return at != by_peer_.end() && at->second->state == connection_state::alive && at->second->doubt_until_ns == 0;
 }
 
 // Others learn that what ends now is no failure, and are served until they say that nothing is under way; who does not
@@ -394,7 +394,7 @@ void tcp_fabric::say_goodbye() noexcept {
   sink_ = nullptr;
   std::vector<connection*> told;
   for (auto& [peer, c] : by_peer_) {
-    if (c->state == bond::none || c->state > bond::alive || c->doubt_until_ns != 0) continue;
+    if (c->state == connection_state::none || c->state > connection_state::alive || c->doubt_until_ns != 0) continue;
     transmit(*c, static_cast<std::uint16_t>(own_kind::goodbye), {}, {}, departure::now);
     told.push_back(c.get());
   }
@@ -403,8 +403,9 @@ void tcp_fabric::say_goodbye() noexcept {
     take_unread();
     answer_leavers();
     flush_batches();
-    std::erase_if(
-        told, [](const connection* c) { return c->understood || c->state > bond::alive || c->doubt_until_ns != 0; });
+    std::erase_if(told, [](const connection* c) {
+      return c->understood || c->state > connection_state::alive || c->doubt_until_ns != 0;
+    });
     const bool sent = std::ranges::all_of(by_peer_, [](const auto& each) { return each.second->out.empty(); });
     return told.empty() && leavers_.empty() && under_way_ == 0 && sent;
   });

@@ -282,8 +282,8 @@ void tcp_fabric::land(connection& c, std::size_t bytes) noexcept {
 void tcp_fabric::take_own(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept {
   switch (kind) {
     case own_kind::goodbye:
-      if (c.state != bond::alive) break;
-      c.state = bond::left;
+      if (c.state != connection_state::alive) break;
+      c.state = connection_state::left;
       leavers_.push_back(&c);
       break;
     case own_kind::understood: c.understood = true; break;
@@ -406,7 +406,7 @@ bool tcp_fabric::quiet() noexcept {
   return under_way_ == 0 && unplaced_.empty() && arrivals_.empty() &&
          std::ranges::all_of(by_peer_, [](const auto& each) {
            const connection& c = *each.second;
-           if (c.state >= bond::left || c.doubt_until_ns != 0) return true;
+           if (c.state >= connection_state::left || c.doubt_until_ns != 0) return true;
            return c.out.empty() && (!c.line || has_left_this_host(c.line.get()));
          });
 }

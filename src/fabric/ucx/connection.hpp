@@ -30,7 +30,7 @@ inline constexpr unsigned place_bits = 24;              ///< of an operation, am
 
 /// `left`: in good order, and has said so. `unreachable`: UCX has no way there, and nobody has been told yet. `broken`:
 /// nothing goes there any more. `dead`: the job says so.
-enum class bond : std::uint8_t { alive, left, unreachable, broken, dead };
+enum class connection_state : std::uint8_t { alive, left, unreachable, broken, dead };
 
 /// When a message leaves: `soon` is with others, at the next look at the network, or when the batch has enough.
 enum class departure : std::uint8_t { now, soon };
@@ -48,7 +48,7 @@ struct connection {
 
   ucx_fabric* const owner;
   const int peer;
-  bond state = bond::alive;
+  connection_state state = connection_state::alive;
   ucp_ep_h endpoint = nullptr;  ///< made when something goes there
   bool introduced = false;      ///< a message has gone there
   bool understood = false;      ///< the peer knows that this rank leaves, and has nothing under way here
@@ -65,7 +65,7 @@ struct connection {
   std::uint32_t under_way = 0;            ///< operations that have not ended
   status write_error = status::done;      ///< of a write since the last flush
   status put_error = status::done;        ///< of a put of the peer's, here, since it last asked
-  std::vector<std::uint64_t> doubtful;    ///< operations that failed while it was not known whether the peer is dead
+  std::vector<std::uint64_t> unresolved;  ///< operations that failed while it was not known whether the peer is dead
   std::int64_t doubt_until_ns = 0;        ///< the endpoint has failed; not 0: when the peer is taken for lost
   bool listed = false;                    ///< among those with unflushed writes
 

@@ -19,7 +19,7 @@
 namespace rma::ucx {
 namespace {
 
-[[noreturn]] void refuse(const calls& ucx, const char* what, ucs_status_t why) {
+[[noreturn]] void reject(const calls& ucx, const char* what, ucs_status_t why) {
   throw Error(status::unreachable,
               fmt::format("UCX gives no {} ({}); UCX_TLS and UCX_NET_DEVICES say what it may use, `ucx_info -d` what "
                           "there is",
@@ -75,7 +75,7 @@ void library::open_context() {
   constexpr unsigned cache_setting = 14, last_own_cache = 15;
   ucp_config_t* config = nullptr;
   if (const ucs_status_t s = ucx_.ucp_config_read(nullptr, nullptr, &config); s != UCS_OK)
-    refuse(ucx_, "configuration", s);
+    reject(ucx_, "configuration", s);
   if (std::getenv("UCX_TLS") == nullptr) (void)ucx_.ucp_config_modify(config, "TLS", "^sm");
   unsigned major = 0, minor = 0, release = 0;
   ucx_.ucp_get_version(&major, &minor, &release);
@@ -87,7 +87,7 @@ void library::open_context() {
     s = open_context(config);
   }
   ucx_.ucp_config_release(config);
-  if (s != UCS_OK) refuse(ucx_, "context with remote memory access, active messages and events", s);
+  if (s != UCS_OK) reject(ucx_, "context with remote memory access, active messages and events", s);
 }
 
 // Where the transports in use have no atomics and UCX does not emulate them, it is used without.
@@ -104,9 +104,9 @@ void library::open_worker() {
   ucp_worker_params_t how{};
   how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   how.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // by the progress lock
-  if (const ucs_status_t s = ucx_.ucp_worker_create(context_, &how, &worker_); s != UCS_OK) refuse(ucx_, "worker", s);
+  if (const ucs_status_t s = ucx_.ucp_worker_create(context_, &how, &worker_); s != UCS_OK) reject(ucx_, "worker", s);
   if (const ucs_status_t s = ucx_.ucp_worker_get_efd(worker_, &events_); s != UCS_OK)
-    refuse(ucx_, "event descriptor", s);
+    reject(ucx_, "event descriptor", s);
 }
 
 // Asked by an endpoint to this worker itself, of which UCX complains if it cannot be had.
@@ -169,7 +169,7 @@ std::string library::address() const {
   ucp_address_t* address = nullptr;
   std::size_t bytes = 0;
   if (const ucs_status_t s = ucx_.ucp_worker_get_address(worker_, &address, &bytes); s != UCS_OK)
-    refuse(ucx_, "address", s);
+    reject(ucx_, "address", s);
   std::string copy(reinterpret_cast<const char*>(address), bytes);
   ucx_.ucp_worker_release_address(worker_, address);
   return copy;

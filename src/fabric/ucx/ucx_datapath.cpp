@@ -79,12 +79,12 @@ void ucx_fabric::end(operation& o) noexcept {
 // Once, whether UCX has given it back or not.
 void ucx_fabric::tell(operation& o, status result) noexcept {
   if (std::exchange(o.told, true)) return;
-  const bool in_doubt = result == status::peer_failed && o.to->state == bond::alive;
+  const bool in_doubt = result == status::peer_failed && o.to->state == connection_state::alive;
   if (in_doubt) doubt(*o.to);
   if (o.token != 0) o.written.push_back(o.token);
   for (const std::uint64_t token : o.written) {
     if (in_doubt) {
-      o.to->doubtful.push_back(token);
+      o.to->unresolved.push_back(token);
     } else {
       ended_.push_back({token, result});
     }
@@ -213,7 +213,7 @@ status ucx_fabric::atomic(int peer, const fabric::region_key& region, std::uint6
   if (!caps_.atomics) return status::not_supported;
   connection* c = nullptr;
   if (by_messages_) {
-    const order asked{0, region.key, address, sizeof operand, operand, old, what == UCP_ATOMIC_OP_CSWAP};
+    const remote_request asked{0, region.key, address, sizeof operand, operand, old, what == UCP_ATOMIC_OP_CSWAP};
     const status s = reach_by_messages(peer, c);
     return s == status::done ? atomic_by_messages(*c, asked, old, token) : s;
   }
@@ -389,8 +389,8 @@ void ucx_fabric::take_messages(std::span<const std::byte> batch) noexcept {
 }
 
 void ucx_fabric::take_message(connection& c, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
-  if (c.state == bond::dead) return;
-  if (c.endpoint == nullptr && c.state == bond::alive) [[unlikely]]
+  if (c.state == connection_state::dead) return;
+  if (c.endpoint == nullptr && c.state == connection_state::alive) [[unlikely]]
     strangers_.push_back(&c);
   if (kind < static_cast<std::uint16_t>(own_kind::count_)) {
     take_own(c, static_cast<own_kind>(kind), payload);

@@ -71,7 +71,8 @@ ucx_fabric::ucx_fabric(int rank, int size) : rank_(rank), size_(size) {
   if (library_.watches_peers()) caps_.handler_bytes_max = by_messages_ ? 0 : handler_bytes_max;
   if (by_messages_) caps_.handler_pieces_bytes_max = message_bytes;
   caps_.message_bytes_max = by_messages_ ? batched_bytes - sizeof(envelope) : message_bytes;
-  caps_.transfer_bytes_max = by_messages_ ? batch_bytes - sizeof(envelope) - sizeof(order) : transfer_bytes_max;
+  caps_.transfer_bytes_max =
+      by_messages_ ? batch_bytes - sizeof(envelope) - sizeof(remote_request) : transfer_bytes_max;
   caps_.messages_after_writes = by_messages_;
   caps_.outstanding_reads_max = ~std::uint32_t{0};
   caps_.write_means = fabric::write_completion::placed;
@@ -148,7 +149,7 @@ status ucx_fabric::reach(int peer, connection*& c) noexcept {
   if (last_peer_ == nullptr || last_peer_->peer != peer) [[unlikely]]
     last_peer_ = &known(peer);
   c = last_peer_;
-  if (c->state != bond::alive) [[unlikely]]
+  if (c->state != connection_state::alive) [[unlikely]]
     return status::peer_failed;
   if (c->doubt_until_ns != 0) [[unlikely]]
     return status::retry_queue_full;
@@ -173,7 +174,7 @@ status ucx_fabric::connect(connection& c) noexcept {
     return status::done;
   }
   c.endpoint = nullptr;
-  c.state = bond::unreachable;
+  c.state = connection_state::unreachable;
   doubt(c);
   std::fprintf(stderr,
                "rma: rank %d: UCX leads to rank %d by none of its transports (%s): see UCX_TLS and UCX_NET_DEVICES\n",
@@ -198,7 +199,8 @@ void ucx_fabric::doubt(connection& c) noexcept {
 
 // Who left may have answered before: that gets its time to arrive.
 bool ucx_fabric::doubt_is_over(const connection& c) const noexcept {
-  const bool known = c.state != bond::alive && (c.state != bond::left || library_.watches_peers());
+  const bool known =
+      c.state != connection_state::alive && (c.state != connection_state::left || library_.watches_peers());
   return known || detail::clock_ns() >= c.doubt_until_ns;
 }
 
@@ -206,8 +208,8 @@ void ucx_fabric::resolve_doubts(fabric::sink& to) noexcept {
   std::vector<int> lost;
   std::erase_if(broken_, [&](connection* c) {
     if (!doubt_is_over(*c)) return false;
-    if (c->state == bond::alive || c->state == bond::unreachable) {
-      c->state = bond::broken;
+    if (c->state == connection_state::alive || c->state == connection_state::unreachable) {
+      c->state = connection_state::broken;
       lost.push_back(c->peer);
     }
     abandon(*c);
@@ -220,14 +222,14 @@ void ucx_fabric::resolve_doubts(fabric::sink& to) noexcept {
 // made UCX connect both ways: this takes that endpoint.
 void ucx_fabric::answer_strangers() noexcept {
   for (connection* c : std::exchange(strangers_, {})) {
-    if (c->endpoint == nullptr && c->state == bond::alive && c->doubt_until_ns == 0) (void)connect(*c);
+    if (c->endpoint == nullptr && c->state == connection_state::alive && c->doubt_until_ns == 0) (void)connect(*c);
   }
 }
 
 // Who leaves goes on serving until this rank has nothing under way there.
 void ucx_fabric::answer_leavers() noexcept {
   std::erase_if(leavers_, [this](connection* c) {
-    if (c->state != bond::left) return true;
+    if (c->state != connection_state::left) return true;
     if (!c->idle()) return false;
     if (c->endpoint != nullptr || connect(*c) == status::done)
       (void)transmit(*c, static_cast<std::uint16_t>(own_kind::understood), {}, {});
@@ -260,7 +262,7 @@ void ucx_fabric::take_deaths() noexcept {
   }
   for (const int peer : news) {
     connection& c = known(peer);
-    c.state = bond::dead;
+    c.state = connection_state::dead;
     std::erase_if(arrivals_, [peer](const arrival& a) { return a.source == peer; });
     std::erase_if(waiting_, [peer](const own_message& m) { return m.peer == peer; });
     abandon(c);
@@ -274,7 +276,7 @@ void ucx_fabric::abandon(connection& c) noexcept {
     if (o->to == &c && o->pieces != 0) tell(*o, status::peer_failed);
   }
   end_asked(c);
-  for (auto* tokens : {&c.written, &c.doubtful}) {
+  for (auto* tokens : {&c.written, &c.unresolved}) {
     for (const std::uint64_t token : *tokens) ended_.push_back({token, status::peer_failed});
     tokens->clear();
   }
@@ -291,7 +293,7 @@ void ucx_fabric::abandon(connection& c) noexcept {
 // It is the last message that a peer sends.
 bool ucx_fabric::expects_goodbye(int peer) noexcept {
   const auto at = by_peer_.find(peer);
-  return at != by_peer_.end() && at->second->state == bond::alive && at->second->doubt_until_ns == 0;
+  return at != by_peer_.end() && at->second->state == connection_state::alive && at->second->doubt_until_ns == 0;
 }
 
 // Others learn that what breaks now is no failure. UCX serves what they still have under way here until they say that
@@ -301,7 +303,8 @@ void ucx_fabric::say_goodbye() noexcept {
   const std::int64_t until_ns = detail::clock_ns() + goodbye_ns;
   std::vector<connection*> told;
   for (auto& [peer, c] : by_peer_) {
-    if (c->endpoint == nullptr || c->state != bond::alive || c->doubt_until_ns != 0 || peer == rank_) continue;
+    if (c->endpoint == nullptr || c->state != connection_state::alive || c->doubt_until_ns != 0 || peer == rank_)
+      continue;
     (void)transmit(*c, static_cast<std::uint16_t>(own_kind::goodbye), {}, {});
     told.push_back(c.get());
   }
@@ -309,8 +312,9 @@ void ucx_fabric::say_goodbye() noexcept {
     if (has_deaths_.load(std::memory_order_acquire)) take_deaths();
     if (!waiting_.empty()) send_waiting();
     answer_leavers();
-    std::erase_if(
-        told, [](const connection* c) { return c->understood || c->state != bond::alive || c->doubt_until_ns != 0; });
+    std::erase_if(told, [](const connection* c) {
+      return c->understood || c->state != connection_state::alive || c->doubt_until_ns != 0;
+    });
     return told.empty() && leavers_.empty() && under_way_ == 0;
   });
   close_all(until_ns);
@@ -320,7 +324,7 @@ void ucx_fabric::say_goodbye() noexcept {
 void ucx_fabric::close_all(std::int64_t until_ns) noexcept {
   std::vector<ucs_status_ptr_t> closing;
   for (auto& [peer, c] : by_peer_) {
-    const bool whole = c->idle() && c->doubt_until_ns == 0 && c->state <= bond::left;
+    const bool whole = c->idle() && c->doubt_until_ns == 0 && c->state <= connection_state::left;
     if (!whole && !library_.watches_peers()) continue;
     ucs_status_ptr_t const request = close(*c, whole ? 0 : UCP_EP_CLOSE_FLAG_FORCE);
     if (UCS_PTR_IS_PTR(request)) closing.push_back(request);
@@ -404,8 +408,8 @@ void ucx_fabric::take_key(connection& c, std::span<const std::byte> given) noexc
 void ucx_fabric::take_own(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept {
   switch (kind) {
     case own_kind::goodbye:
-      if (c.state != bond::alive) break;
-      c.state = bond::left;
+      if (c.state != connection_state::alive) break;
+      c.state = connection_state::left;
       leavers_.push_back(&c);
       // It serves for a while what is still under way there. Without watching its peer UCX never ends the rest.
       if (!c.idle() && !library_.watches_peers()) doubt(c);
@@ -436,7 +440,7 @@ void ucx_fabric::send_own(int peer, own_kind kind, std::span<const std::byte> fr
 status ucx_fabric::transmit_own(int peer, own_kind kind, std::span<const std::byte> front,
                                 std::span<const std::byte> behind, departure when) noexcept {
   connection* c = &known(peer);
-  const bool leaves = c->state == bond::left && c->endpoint != nullptr && c->doubt_until_ns == 0;
+  const bool leaves = c->state == connection_state::left && c->endpoint != nullptr && c->doubt_until_ns == 0;
   if (!leaves && reach(peer, c) != status::done) return status::done;
   return transmit(*c, static_cast<std::uint16_t>(kind), front, behind, when);
 }

@@ -103,7 +103,7 @@ class ucx_fabric final : public fabric::network {
     std::uint64_t address = 0;
   };
   /// What a get or an atomic made of messages says; the get's data come back behind its `id`.
-  struct order {
+  struct remote_request {
     std::uint64_t id = 0;  ///< of the operation at its origin, which the answer repeats
     std::uint64_t key = 0;
     std::uint64_t address = 0;
@@ -191,7 +191,7 @@ class ucx_fabric final : public fabric::network {
   status put_by_messages(connection& c, slices from, const fabric::region_key& region, std::uint64_t to) noexcept;
   status get_by_messages(connection& c, slices to, const fabric::region_key& region, std::uint64_t from,
                          std::uint64_t token) noexcept;
-  status atomic_by_messages(connection& c, order what, std::uint64_t& old, std::uint64_t token) noexcept;
+  status atomic_by_messages(connection& c, remote_request what, std::uint64_t& old, std::uint64_t token) noexcept;
   void ask_placed(operation& o) noexcept;
   std::uint64_t expect_answer(operation& o) noexcept;
   [[nodiscard]] operation* asked(const connection& c, std::uint64_t id) noexcept;

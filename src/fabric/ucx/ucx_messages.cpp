@@ -75,13 +75,14 @@ status ucx_fabric::get_by_messages(connection& c, slices to, const fabric::regio
                                    std::uint64_t token) noexcept {
   operation& o = new_operation(c, token);
   o.into.assign(to.begin(), to.end());
-  const order what{.id = expect_answer(o), .key = region.key, .address = from, .bytes = bytes_in(to)};
+  const remote_request what{.id = expect_answer(o), .key = region.key, .address = from, .bytes = bytes_in(to)};
   ++gets_;
   (void)transmit(c, static_cast<std::uint16_t>(own_kind::ask_get), bytes_of(what), {}, departure_of_question(c));
   return status::posted;
 }
 
-status ucx_fabric::atomic_by_messages(connection& c, order what, std::uint64_t& old, std::uint64_t token) noexcept {
+status ucx_fabric::atomic_by_messages(connection& c, remote_request what, std::uint64_t& old,
+                                      std::uint64_t token) noexcept {
   operation& o = new_operation(c, token);
   o.old = &old;
   what.id = expect_answer(o);
@@ -91,7 +92,7 @@ status ucx_fabric::atomic_by_messages(connection& c, order what, std::uint64_t& 
 }
 
 void ucx_fabric::ask_placed(operation& o) noexcept {
-  const order what{.id = expect_answer(o)};
+  const remote_request what{.id = expect_answer(o)};
   send_own(o.to->peer, own_kind::ask_placed, bytes_of(what));
 }
 
@@ -163,7 +164,7 @@ void ucx_fabric::take_put(connection& c, std::span<const std::byte> payload) noe
 }
 
 void ucx_fabric::take_order(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept {
-  order what;
+  remote_request what;
   if (payload.size() != sizeof what) return;
   (void)take(payload, what);
   answer a{.id = what.id};

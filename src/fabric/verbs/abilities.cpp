@@ -8,11 +8,11 @@
 namespace rma::verbs {
 namespace {
 
-struct letter_of {
-  char letter;
+struct code_of {
+  char code;
   bool abilities::*has;
 };
-constexpr letter_of letters[] = {
+constexpr code_of codes[] = {
     {'a', &abilities::atomics},
     {'c', &abilities::atomics_with_cpu},
     {'p', &abilities::placed},
@@ -25,8 +25,8 @@ std::string_view link_of(const abilities& a) noexcept { return a.ethernet ? "Eth
 
 std::string abilities::text() const {
   std::string word = "+";
-  for (const auto& [letter, has] : letters) {
-    if (this->*has) word += letter;
+  for (const auto& [code, has] : codes) {
+    if (this->*has) word += code;
   }
   return word;
 }
@@ -34,8 +34,8 @@ std::string abilities::text() const {
 abilities abilities::parse(std::string_view word) {
   abilities found{false, false, false, false};
   std::size_t known = 1;
-  for (const auto& [letter, has] : letters) {
-    found.*has = word.find(letter) != std::string_view::npos;
+  for (const auto& [code, has] : codes) {
+    found.*has = word.find(code) != std::string_view::npos;
     known += found.*has ? 1 : 0;
   }
   if (!word.starts_with('+') || word.size() != known)
@@ -47,7 +47,7 @@ abilities abilities::parse(std::string_view word) {
 }
 
 void abilities::meet(const abilities& other) noexcept {
-  for (const auto& [letter, has] : letters) this->*has = this->*has && other.*has;
+  for (const auto& [code, has] : codes) this->*has = this->*has && other.*has;
 }
 
 std::string obstacle_between(const abilities& one, const abilities& other) {

@@ -20,7 +20,7 @@ struct wish {
   int gid = -1;  ///< -1: choose
 };
 
-[[noreturn]] void refuse(const std::string& text) {
+[[noreturn]] void reject(const std::string& text) {
   throw Error(status::bad_setting,
               fmt::format("RMA_DEVICE={} is not a device; valid: name, name:port or name:port:gid index", text));
 }
@@ -38,12 +38,12 @@ wish parse(const std::string& text) {
     if (rest.empty()) return;
     const std::string_view word = next();
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), n);
-    if (error != std::errc{} || end != word.data() + word.size() || n < least) refuse(text);
+    if (error != std::errc{} || end != word.data() + word.size() || n < least) reject(text);
   };
   w.name = next();
   number(w.port, 1);
   number(w.gid, 0);
-  if (!rest.empty()) refuse(text);
+  if (!rest.empty()) reject(text);
   return w;
 }
 

@@ -88,10 +88,10 @@ static_assert((bulk_depth & (bulk_depth - 1)) == 0);
 
 struct bulk_channel {
   bulk_line sends, receives;
-  bool flowing = false;              ///< else it waits for its connection
-  bool draining = false;             ///< what the queue pair had is still coming back
-  std::int64_t broken_ns = 0;        ///< when the connection broke
-  std::vector<bulk_entry> doubtful;  ///< failed: because they were refused, or the peer was dying
+  bool flowing = false;                ///< else it waits for its connection
+  bool draining = false;               ///< what the queue pair had is still coming back
+  std::int64_t broken_ns = 0;          ///< when the connection broke
+  std::vector<bulk_entry> unresolved;  ///< failed: because they were refused, or the peer was dying
 };
 
 }  // namespace rma::verbs

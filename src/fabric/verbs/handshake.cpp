@@ -17,12 +17,12 @@ std::string_view signed_part(const hello& h) noexcept {
 
 }  // namespace
 
-std::string text_of(const greeter_address& at) {
+std::string text_of(const manager_address& at) {
   return fmt::format("{:x} {:x} {:x} {:x} {:x}", at.port.gid.global.subnet_prefix, at.port.gid.global.interface_id,
                      at.port.lid, at.queue_pair, at.nonce);
 }
 
-bool parse(const std::string& text, greeter_address& at) {
+bool parse(const std::string& text, manager_address& at) {
   std::istringstream in(text);
   in >> std::hex >> at.port.gid.global.subnet_prefix >> at.port.gid.global.interface_id >> at.port.lid >>
       at.queue_pair >> at.nonce;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How two ranks connect at first use: datagrams between their greeters, signed with the job's key.
+/// How two ranks connect at first use: datagrams between their connection managers, signed with the job's key.
 ///
 ///        asker                          asked
 ///   asking    -- ask -->                (makes its queue pair, may receive)
@@ -12,8 +12,8 @@
 ///
 /// An operation that the target's adapter refuses breaks the connection for both. Whoever finds out makes a new queue
 /// pair and asks again, as the next generation of the connection; what belongs to an older one is not listened to. A
-/// rank that computes has not ended what was under way on the old one: its greeter says `later`, so that the asker
-/// knows that it lives.
+/// rank that computes has not ended what was under way on the old one: its connection manager says `later`, so that the
+/// asker knows that it lives.
 ///
 /// A rank that leaves the job says `leave`: its queue pairs are gone, and nobody will acknowledge what is on its way
 /// there.
@@ -35,16 +35,16 @@ enum class greeting : std::uint8_t { ask = 1, answer = 2, confirm = 3, later = 4
 /// What a connection is for. Each has its own queue pair, made when it is needed.
 enum class channel : std::uint8_t { control, bulk };
 
-/// Where a rank's greeter is. What ranks publish when they join the job.
-struct greeter_address {
+/// Where a rank's connection manager is. What ranks publish when they join the job.
+struct manager_address {
   port_address port;
   std::uint32_t queue_pair = 0;
   std::uint64_t nonce = 0;  ///< of this run: what is signed for another one does not count
 };
 
-std::string text_of(const greeter_address& at);
+std::string text_of(const manager_address& at);
 /// False if it is not one.
-bool parse(const std::string& text, greeter_address& at);
+bool parse(const std::string& text, manager_address& at);
 
 /// One datagram.
 struct hello {
@@ -55,8 +55,8 @@ struct hello {
   std::uint8_t gid[16];
   std::int32_t from;
   std::int32_t to;
-  std::uint32_t greeter;     ///< sender's
-  std::uint32_t queue_pair;  ///< sender's, of this connection
+  std::uint32_t connection_manager;  ///< sender's
+  std::uint32_t queue_pair;          ///< sender's, of this connection
   std::uint32_t first_packet;
   std::uint16_t reads;  ///< that the sender serves at a time
   std::uint16_t generation;

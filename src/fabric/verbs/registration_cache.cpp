@@ -171,7 +171,7 @@ void registration_cache::unlist(entry& e) noexcept {
 bool registration_cache::watch(page_range pages) noexcept {
   const unmap_watch::verdict verdict = watch_.watch(pages);
   if (verdict == unmap_watch::verdict::unfit) unwatch(pages);
-  return verdict == unmap_watch::verdict::watched;
+  return verdict == unmap_watch::verdict::tracked;
 }
 
 /// But for what the entries that can be found need.

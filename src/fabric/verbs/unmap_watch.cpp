@@ -157,12 +157,12 @@ int unmap_watch::enlist(page_range pages) noexcept {
 }
 
 unmap_watch::verdict unmap_watch::watch(page_range pages) noexcept {
-  if (source_ == source::program) return verdict::watched;
+  if (source_ == source::program) return verdict::tracked;
   if (fd_ < 0 || foreign() || !start()) return verdict::refused;
   // All of the range is looked at before any of it is changed; only then may the kernel run out of memory.
   if (const int error = enlist(pages); error != 0) return error == ENOMEM ? verdict::unfit : verdict::refused;
   // From here on no change escapes, so that what the memory is now it will stay, or there will be news.
-  return private_memory(pages) ? verdict::watched : verdict::unfit;
+  return private_memory(pages) ? verdict::tracked : verdict::unfit;
 }
 
 bool unmap_watch::private_memory(page_range pages) const noexcept {

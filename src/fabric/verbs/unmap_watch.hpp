@@ -43,7 +43,7 @@ class unmap_watch {
     program,  ///< the owner hears from the program itself; then everything counts as watched
   };
   enum class verdict : std::uint8_t {
-    watched,
+    tracked,
     refused,  ///< nothing has changed: not permitted, no such kernel, the memory of a device, watched by somebody else
     unfit,    ///< perhaps watched, in part or whole, but changes could escape: to be unwatched
   };

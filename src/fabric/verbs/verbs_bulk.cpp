@@ -49,7 +49,7 @@ status verbs_fabric::add_bulk(int peer, slices local, std::uint64_t token, bool 
   if (local.size() > caps_.bulk_pieces_max || bytes > caps_.transfer_bytes_max) return status::bad_argument;
   connection* c = nullptr;
   if (const status s = bulk_with(peer, c); s != status::done) return s;
-  if (c->state.load(std::memory_order_acquire) == bond::dead) return status::peer_failed;
+  if (c->state.load(std::memory_order_acquire) == connection_state::dead) return status::peer_failed;
   bulk_line& line = receive ? c->bulk->receives : c->bulk->sends;
   if (line.full()) return status::retry_queue_full;
   bulk_entry& entry = line.room();
@@ -144,7 +144,7 @@ bool verbs_fabric::is_bulk(std::uint64_t label) noexcept { return (label & bulk_
 // What a queue pair in error gives back untouched stays in its line.
 void verbs_fabric::take_bulk(const ibv_wc& done, fabric::sink& to) noexcept {
   connection& c = *by_index_[done.wr_id & ~(bulk_mark | receive_mark)];
-  const bond state = c.state.load(std::memory_order_acquire);
+  const connection_state state = c.state.load(std::memory_order_acquire);
   if (c.abandoned || is_over(c, state, done)) return;
   const bool receive = (done.wr_id & receive_mark) != 0;
   bulk_line& line = receive ? c.bulk->receives : c.bulk->sends;
@@ -160,8 +160,8 @@ void verbs_fabric::take_bulk(const ibv_wc& done, fabric::sink& to) noexcept {
   entry.result = status_of(done);
   if (!receive) --bulk_sends_;
   if (entry.result == status::done) return end_bulk(entry, status::done, to, receive ? done.byte_len : 0);
-  c.bulk->doubtful.push_back(entry);
-  if (state == bond::ready) greeter_->give_up(c);
+  c.bulk->unresolved.push_back(entry);
+  if (state == connection_state::ready) manager_->give_up(c);
 }
 
 void verbs_fabric::end_bulk(const bulk_entry& entry, status result, fabric::sink& to, std::uint64_t bytes) noexcept {
@@ -175,22 +175,22 @@ void verbs_fabric::release(const bulk_entry& entry) noexcept {
 
 // At the end.
 void verbs_fabric::drop_bulk(bulk_channel& b) noexcept {
-  for (const bulk_entry& each : b.doubtful) release(each);
+  for (const bulk_entry& each : b.unresolved) release(each);
   for (bulk_line* line : {&b.sends, &b.receives}) {
     while (!line->empty()) release(line->take_first());
   }
 }
 
 void verbs_fabric::end_doubtful_bulk(connection& c, bool dead, fabric::sink& to) noexcept {
-  for (const bulk_entry& each : std::exchange(c.bulk->doubtful, {}))
+  for (const bulk_entry& each : std::exchange(c.bulk->unresolved, {}))
     end_bulk(each, dead ? status::peer_failed : each.result, to);
 }
 
 // The connection is broken, or its peer is dead.
 void verbs_fabric::abandon_bulk(connection& c, fabric::sink& to) noexcept {
-  const bool dead = c.state.load(std::memory_order_acquire) == bond::dead;
+  const bool dead = c.state.load(std::memory_order_acquire) == connection_state::dead;
   if (c.bulk == nullptr) {
-    if (!dead) greeter_->mend(c);  // the peer's alone until now
+    if (!dead) manager_->mend(c);  // the peer's alone until now
     return;
   }
   bulk_channel& b = *c.bulk;
@@ -200,7 +200,7 @@ void verbs_fabric::abandon_bulk(connection& c, fabric::sink& to) noexcept {
   b.draining = !dead;
   b.broken_ns = detail::clock_ns();
   if (dead) return end_all_bulk(c, to);
-  greeter_->stop(c);
+  manager_->stop(c);
   list_bulk(c);
 }
 
@@ -237,17 +237,17 @@ void verbs_fabric::go_on_with_bulk(fabric::sink& to) noexcept {
 // True if nothing of the channel waits any more.
 bool verbs_fabric::needs_no_more(connection& c, fabric::sink& to) noexcept {
   bulk_channel& b = *c.bulk;
-  const bond state = c.state.load(std::memory_order_acquire);
-  if (state == bond::dead) return true;
+  const connection_state state = c.state.load(std::memory_order_acquire);
+  if (state == connection_state::dead) return true;
   const bool drained = b.sends.in_queue() + b.receives.in_queue() == 0;
-  if (b.draining && state == bond::broken && (drained || detail::clock_ns() - b.broken_ns > drain_ns)) {
+  if (b.draining && state == connection_state::broken && (drained || detail::clock_ns() - b.broken_ns > drain_ns)) {
     b.draining = false;
     forget_queue(b);
-    greeter_->mend(c, b.receives.over());
+    manager_->mend(c, b.receives.over());
     return false;
   }
-  if (!b.doubtful.empty()) resolve_bulk_doubts(c, to);
-  if (state != bond::ready || b.draining) return false;
+  if (!b.unresolved.empty()) resolve_bulk_doubts(c, to);
+  if (state != connection_state::ready || b.draining) return false;
   if (!b.flowing) flow_again(c, to);
   post_bulk(c);
   return b.sends.all_posted() && b.receives.all_posted();

@@ -66,12 +66,12 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
   queue_plan plan = plan_for(*device_);
   plan.completions = completions_;
   plan.receives = receives_->queue();
-  greeter_ = std::make_unique<greeter>(*device_, rank_, who.key, plan);
+  manager_ = std::make_unique<connection_manager>(*device_, rank_, who.key, plan);
   registrar& device_memory = *this;
   cache_ = std::make_unique<registration_cache>(device_memory, registration_cache::limits{.bytes = who.cache_bytes});
 
   events_ = ::epoll_create1(EPOLL_CLOEXEC);
-  for (const int descriptor : {channel_->fd, greeter_->news_fd()}) {
+  for (const int descriptor : {channel_->fd, manager_->news_fd()}) {
     epoll_event interest{};
     interest.events = EPOLLIN;
     if (events_ < 0 || ::epoll_ctl(events_, EPOLL_CTL_ADD, descriptor, &interest) != 0)
@@ -109,10 +109,10 @@ verbs_fabric::~verbs_fabric() {
       if (c->at(c->tail).lease != nullptr) cache_->release(c->at(c->tail).lease);
     }
   }
-  for (const order& o : std::span(queued_.all).first(queued_.count)) {
+  for (const send_request& o : std::span(queued_.all).first(queued_.count)) {
     if (o.then.lease != nullptr) cache_->release(o.then.lease);
   }
-  greeter_ = nullptr;
+  manager_ = nullptr;
   cache_ = nullptr;
   for (ibv_mr* region : regions_) ::ibv_dereg_mr(region);
   receives_ = nullptr;
@@ -203,7 +203,7 @@ void verbs_fabric::counts(const std::function<void(std::string_view, std::uint64
   add("verbs_sends", of(IBV_WR_SEND_WITH_IMM));
   add("verbs_completions", completions_taken_);
   add("verbs_bulk_sends", of(IBV_WR_SEND));
-  add("verbs_queue_pairs", greeter_->queue_pairs());
+  add("verbs_queue_pairs", manager_->queue_pairs());
   const registration_cache::counters& kept = cache_->counts();
   add("verbs_registrations", kept.misses);
   add("verbs_registration_hits", kept.hits);
@@ -212,7 +212,7 @@ void verbs_fabric::counts(const std::function<void(std::string_view, std::uint64
 
 // ---- connections --------------------------------------------------------------------------------------------
 
-// `retry_queue_full` until the greeters have agreed.
+// `retry_queue_full` until the connection managers have agreed.
 status verbs_fabric::reach_another(int peer, connection*& c) noexcept {
   if (const auto at = by_peer_.find(peer); at != by_peer_.end()) {
     last_peer_ = c = at->second;
@@ -222,14 +222,14 @@ status verbs_fabric::reach_another(int peer, connection*& c) noexcept {
     by_peer_[peer] = c;
   }
   switch (c->state.load(std::memory_order_acquire)) {
-    case bond::ready:
+    case connection_state::ready:
       if (c->mask == 0) [[unlikely]]
         prepare(*c);
-      return c->again.empty() ? status::done : send_again(*c);
-    case bond::dead: return status::peer_failed;
-    case bond::broken:  // until `poll` has ended what was under way
-    case bond::asking:
-    case bond::answering: break;
+      return c->resend.empty() ? status::done : send_again(*c);
+    case connection_state::dead: return status::peer_failed;
+    case connection_state::broken:  // until `poll` has ended what was under way
+    case connection_state::asking:
+    case connection_state::answering: break;
   }
   return status::retry_queue_full;
 }
@@ -246,20 +246,20 @@ void verbs_fabric::list_by_index(connection& c) noexcept {
 }
 
 status verbs_fabric::look_for(int peer, channel of, connection*& c) noexcept {
-  c = greeter_->find(peer, of);
+  c = manager_->find(peer, of);
   if (c == nullptr) {
     std::string text;
-    greeter_address theirs;
+    manager_address theirs;
     if (const status s = directory_->look_up(peer, address_key(peer), text); !ok(s)) return s;
     if (!parse(text, theirs)) return status::unreachable;
-    c = greeter_->ask(peer, theirs, of);
+    c = manager_->ask(peer, theirs, of);
   }
   return status::done;
 }
 
 connection* verbs_fabric::source_of(std::uint32_t queue_pair) noexcept {
   connection*& known = by_queue_pair_[queue_pair];
-  if (known == nullptr) known = greeter_->find_queue_pair(queue_pair);
+  if (known == nullptr) known = manager_->find_queue_pair(queue_pair);
   return known;
 }
 
@@ -279,7 +279,7 @@ bool verbs_fabric::pending() noexcept {
   (void)cache_->catch_up();  // memory that is gone is given back while there is time
   ask_for_tails();
   if (queued_.to != nullptr) go_on_with_queued();
-  if (greeter_->take_news() || greeter_->breaks() != breaks_seen_) return true;
+  if (manager_->take_news() || manager_->breaks() != breaks_seen_) return true;
   ibv_cq* which = nullptr;
   void* unused = nullptr;
   while (armed_ && ::ibv_get_cq_event(channel_, &which, &unused) == 0) {
@@ -305,7 +305,7 @@ unsigned verbs_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
     }
   }
   if (receives_->has_handled()) receives_->replenish();
-  if (greeter_->breaks() != breaks_seen_) [[unlikely]]
+  if (manager_->breaks() != breaks_seen_) [[unlikely]]
     abandon_broken(to);
   if (!doubted_.empty()) [[unlikely]]
     resolve_doubts(to);
@@ -332,7 +332,7 @@ void verbs_fabric::take_receive(const ibv_wc& done, fabric::sink& to) noexcept {
   const auto buffer = static_cast<std::int32_t>(done.wr_id);
   if (done.status == IBV_WC_SUCCESS) {
     connection* const from = source_of(done.qp_num);
-    const bool known = from != nullptr && from->state.load(std::memory_order_relaxed) != bond::dead;
+    const bool known = from != nullptr && from->state.load(std::memory_order_relaxed) != connection_state::dead;
     if (known && done.opcode == IBV_WC_RECV_RDMA_WITH_IMM) {
       to.on_immediate(from->peer, ntohl(done.imm_data));
     } else if (known) {
@@ -348,23 +348,23 @@ void verbs_fabric::take_receive(const ibv_wc& done, fabric::sink& to) noexcept {
 }
 
 // Of a queue pair that was abandoned: another takes its place, or will, or the peer was known dead before that.
-bool verbs_fabric::is_over(const connection& c, bond state, const ibv_wc& done) noexcept {
-  return state == bond::asking || c.queue_pair == nullptr || done.qp_num != c.queue_pair->qp_num;
+bool verbs_fabric::is_over(const connection& c, connection_state state, const ibv_wc& done) noexcept {
+  return state == connection_state::asking || c.queue_pair == nullptr || done.qp_num != c.queue_pair->qp_num;
 }
 
 // One completion speaks for all entries before it that said nothing. After an error the queue pair does nothing more,
 // but what it has done before still counts.
 void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   connection& c = *by_index_[(done.wr_id >> 32) & 0x7fffffff];
-  const bond state = c.state.load(std::memory_order_acquire);
+  const connection_state state = c.state.load(std::memory_order_acquire);
   if (is_over(c, state, done)) return;
   ++completions_taken_;
   const auto number = static_cast<std::uint32_t>(done.wr_id);
   const bool failed = done.status != IBV_WC_SUCCESS;
-  if (failed && state != bond::ready) return;  // given up already: abandon ends it, and what was before it
+  if (failed && state != connection_state::ready) return;  // given up already: abandon ends it, and what was before it
   while (static_cast<std::int32_t>(number - c.tail) > (failed ? 0 : -1)) {
     --under_way_;
-    const work& w = c.at(c.tail++);  // nothing is posted meanwhile that could take its place
+    const completion_action& w = c.at(c.tail++);  // nothing is posted meanwhile that could take its place
     if (!w.plain()) {
       if (w.silent) --c.silent;
       end(w, status::done, to);
@@ -377,36 +377,36 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   if (unreachable) {
     lose(c, to);
   } else {
-    greeter_->give_up(c);
+    manager_->give_up(c);
   }
 }
 
 // Connections that are broken, or whose peers are dead: what was under way is over. The broken are made anew.
 void verbs_fabric::abandon_broken(fabric::sink& to) noexcept {
-  breaks_seen_ = greeter_->breaks();
+  breaks_seen_ = manager_->breaks();
   while (fetch() != 0) {  // what has come before the break is not lost with it
     const ibv_wc done = fetched_[fetched_first_++];
     --fetched_count_;
     take(done, to);
   }
-  for (connection* const c : greeter_->broken()) {
+  for (connection* const c : manager_->broken()) {
     if (c->of == channel::bulk) {
       abandon_bulk(*c, to);
       continue;
     }
-    const bond state = c->state.load(std::memory_order_acquire);
-    if (state == bond::dead && !std::exchange(c->abandoned, true)) abandon(*c, status::peer_failed, to);
-    if (state != bond::broken) continue;
+    const connection_state state = c->state.load(std::memory_order_acquire);
+    if (state == connection_state::dead && !std::exchange(c->abandoned, true)) abandon(*c, status::peer_failed, to);
+    if (state != connection_state::broken) continue;
     abandon(*c, status::transfer_failed, to);
-    greeter_->mend(*c);
+    manager_->mend(*c);
   }
 }
 
 // Messages are kept: nobody waits for the end of a message, but somebody for what it says.
 void verbs_fabric::abandon(connection& c, status result, fabric::sink& to) noexcept {
-  std::vector<work> kept;
+  std::vector<completion_action> kept;
   for (; c.tail != c.head; ++c.tail) {
-    const work w = c.at(c.tail);
+    const completion_action w = c.at(c.tail);
     --under_way_;
     if (result == status::peer_failed) {
       end(w, result, to);
@@ -415,19 +415,19 @@ void verbs_fabric::abandon(connection& c, status result, fabric::sink& to) noexc
     } else if (w.silent) {
       end(w, result, to);
     } else {
-      c.doubtful.push_back(w);
+      c.unresolved.push_back(w);
     }
   }
   c.unsignalled = 0;
   c.silent = 0;
-  c.again.insert(c.again.begin(), kept.begin(), kept.end());
-  if (!c.again.empty() && std::find(unsent_.begin(), unsent_.end(), &c) == unsent_.end()) unsent_.push_back(&c);
+  c.resend.insert(c.resend.begin(), kept.begin(), kept.end());
+  if (!c.resend.empty() && std::find(unsent_.begin(), unsent_.end(), &c) == unsent_.end()) unsent_.push_back(&c);
   stop_stage(c);
   end_queued(c, result, to);
   if (result == status::peer_failed) {
-    for (const work& w : std::exchange(c.again, {})) end(w, result, to);
+    for (const completion_action& w : std::exchange(c.resend, {})) end(w, result, to);
     end_doubtful(c, result, to);
-  } else if (!c.doubtful.empty()) {
+  } else if (!c.unresolved.empty()) {
     c.doubt_since_ns = detail::clock_ns();
     if (std::find(doubted_.begin(), doubted_.end(), &c) == doubted_.end()) doubted_.push_back(&c);
   }
@@ -439,10 +439,10 @@ void verbs_fabric::stop_stage(connection& c) noexcept {
     if (s.to != &c || s.all_posted()) continue;
     ++s.under_way;
     s.slice = s.local.size();
-    work end_of_it;
+    completion_action end_of_it;
     end_of_it.token = id;
     end_of_it.piece = true;
-    c.doubtful.push_back(end_of_it);
+    c.unresolved.push_back(end_of_it);
   }
 }
 
@@ -451,7 +451,7 @@ void verbs_fabric::stop_stage(connection& c) noexcept {
 void verbs_fabric::resolve_doubts(fabric::sink& to) noexcept {
   const std::int64_t now_ns = detail::clock_ns();
   std::erase_if(doubted_, [&](connection* c) {
-    const bool dead = c->state.load(std::memory_order_acquire) == bond::dead;
+    const bool dead = c->state.load(std::memory_order_acquire) == connection_state::dead;
     const bool lives = !dead && c->heard_ns.load(std::memory_order_relaxed) > c->doubt_since_ns;
     const bool late = now_ns - c->doubt_since_ns > doubt_ns;
     if (!dead && !lives && !late) return false;
@@ -463,15 +463,15 @@ void verbs_fabric::resolve_doubts(fabric::sink& to) noexcept {
 
 // Nothing reaches the peer.
 void verbs_fabric::lose(const connection& c, fabric::sink& to) noexcept {
-  greeter_->forget(c.peer);
+  manager_->forget(c.peer);
   to.on_broken(c.peer);
 }
 
 void verbs_fabric::end_doubtful(connection& c, status result, fabric::sink& to) noexcept {
-  for (const work& w : std::exchange(c.doubtful, {})) end(w, result, to);
+  for (const completion_action& w : std::exchange(c.unresolved, {})) end(w, result, to);
 }
 
-void verbs_fabric::end(const work& w, status result, fabric::sink& to) noexcept {
+void verbs_fabric::end(const completion_action& w, status result, fabric::sink& to) noexcept {
   if (w.buffer >= 0) {
     buffer_pool& from = w.word ? *words_ : *buffers_;
     if (w.copy_to != nullptr && result == status::done) {
@@ -493,7 +493,7 @@ void verbs_fabric::end(const work& w, status result, fabric::sink& to) noexcept 
 
 void verbs_fabric::end_stage(std::uint64_t id, status result, fabric::sink& to) noexcept {
   const auto at = stages_.find(id);
-  staged& s = at->second;
+  bounced& s = at->second;
   --s.under_way;
   if (result != status::done) {
     s.result = result;

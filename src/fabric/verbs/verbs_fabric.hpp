@@ -24,7 +24,7 @@
 #include "fabric/verbs/adapter.hpp"
 #include "fabric/verbs/buffers.hpp"
 #include "fabric/verbs/connection.hpp"
-#include "fabric/verbs/greeter.hpp"
+#include "fabric/verbs/connection_manager.hpp"
 #include "fabric/verbs/open.hpp"
 #include "fabric/verbs/registration_cache.hpp"
 
@@ -37,7 +37,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   ~verbs_fabric() override;
 
   /// Where others find this rank: to be published.
-  [[nodiscard]] std::string address() const { return text_of(greeter_->address()); }
+  [[nodiscard]] std::string address() const { return text_of(manager_->address()); }
   [[nodiscard]] std::size_t entries_per_connection() const noexcept;
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return caps_; }
@@ -68,7 +68,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
 
   void use(fabric::directory& job) noexcept override { directory_ = &job; }
-  void forget(int peer) noexcept override { greeter_->forget(peer); }
+  void forget(int peer) noexcept override { manager_->forget(peer); }
   [[nodiscard]] int event_fd() const noexcept override { return events_; }
   bool pending() noexcept override;
   bool quiet() noexcept override;
@@ -79,9 +79,9 @@ class verbs_fabric final : public fabric::network, private registrar {
   using slices = std::span<const fabric::local_slice>;
 
   /// One entry of a send queue before it is posted.
-  struct order {
+  struct send_request {
     /// To clear all of the request, of which an operation uses a third, takes as long as the rest of its way to here.
-    order() noexcept {
+    send_request() noexcept {
       request.next = nullptr;
       request.num_sge = 0;
       request.send_flags = 0;
@@ -89,7 +89,7 @@ class verbs_fabric final : public fabric::network, private registrar {
     }
     ibv_send_wr request;
     std::array<ibv_sge, 32> pieces;
-    work then;
+    completion_action then;
     bool must_signal = false;
   };
   /// Writes and reads to one connection that has had no room for them, and atomics of a chain (verbs_queued.cpp).
@@ -99,11 +99,11 @@ class verbs_fabric final : public fabric::network, private registrar {
     std::uint32_t count = 0;
     int chain_peer = -1;    ///< atomics to it are queued until the chain ends
     bool had_room = false;  ///< there was room for all when the chain began
-    std::array<order, count_max> all;
+    std::array<send_request, count_max> all;
     std::array<std::array<std::byte, inline_bytes_max>, count_max> data;  ///< of those that go inline
   };
   /// A transfer whose memory is not registered and which is larger than a buffer: goes piece by piece.
-  struct staged {
+  struct bounced {
     connection* to;
     bool write;
     std::vector<fabric::local_slice> local;
@@ -123,8 +123,8 @@ class verbs_fabric final : public fabric::network, private registrar {
   /// The connection to who was asked for last, if nothing has happened to it, or what reach_another says.
   status reach(int peer, connection*& c) noexcept {
     c = last_peer_;
-    const bool usable = c != nullptr && c->peer == peer && c->mask != 0 && c->again.empty() &&
-                        c->state.load(std::memory_order_acquire) == bond::ready;
+    const bool usable = c != nullptr && c->peer == peer && c->mask != 0 && c->resend.empty() &&
+                        c->state.load(std::memory_order_acquire) == connection_state::ready;
     return usable ? status::done : reach_another(peer, c);
   }
   status reach_another(int peer, connection*& c) noexcept;
@@ -144,35 +144,35 @@ class verbs_fabric final : public fabric::network, private registrar {
   }
   bool signals_write(connection& c, bool must, std::uint32_t count) const noexcept;
   [[nodiscard]] bool signals_silent(const connection& c) const noexcept;
-  status post(connection& c, order& o) noexcept;
+  status post(connection& c, send_request& o) noexcept;
   status transfer_pieces(int peer, slices local, std::span<const fabric::remote_slice> remote,
-                         const order& like) noexcept;
-  status post_chain(connection& c, std::span<order> all) noexcept;
-  bool post_list(connection& c, std::span<order> all) noexcept;
-  void undo(order& o) noexcept;
-  status transfer(int peer, slices local, order& o) noexcept;
-  status place(const connection& c, slices local, std::size_t bytes, order& o) noexcept;
-  bool describe_local(slices local, order& o) noexcept;
-  bool borrow(std::size_t bytes, order& o) noexcept;
-  bool lease(const fabric::local_slice& local, order& o) noexcept;
-  bool lease_list(slices local, order& o) noexcept;
-  status post_message(connection& c, order& o) noexcept;
+                         const send_request& like) noexcept;
+  status post_chain(connection& c, std::span<send_request> all) noexcept;
+  bool post_list(connection& c, std::span<send_request> all) noexcept;
+  void undo(send_request& o) noexcept;
+  status transfer(int peer, slices local, send_request& o) noexcept;
+  status choose_buffer(const connection& c, slices local, std::size_t bytes, send_request& o) noexcept;
+  bool describe_local(slices local, send_request& o) noexcept;
+  bool borrow(std::size_t bytes, send_request& o) noexcept;
+  bool lease(const fabric::local_slice& local, send_request& o) noexcept;
+  bool lease_list(slices local, send_request& o) noexcept;
+  status post_message(connection& c, send_request& o) noexcept;
   status send_again(connection& c) noexcept;
   void go_on_with_unsent() noexcept;
-  status atomic(int peer, const fabric::region_key& region, std::uint64_t address, order& o,
+  status atomic(int peer, const fabric::region_key& region, std::uint64_t address, send_request& o,
                 std::uint64_t& old) noexcept;
-  status stage(connection& c, slices local, const order& o) noexcept;
+  status stage(connection& c, slices local, const send_request& o) noexcept;
   void go_on_with_stages() noexcept;
-  bool post_stage(std::uint64_t id, staged& s) noexcept;
+  bool post_stage(std::uint64_t id, bounced& s) noexcept;
   void ask_for_tails() noexcept;
   [[nodiscard]] const ibv_mr* region_of(const void* at, std::size_t bytes) noexcept;
 
   // ---- what found no room (verbs_queued.cpp) ----------------------------------------------------------------
   [[nodiscard]] std::uint32_t chain_of(const connection& c) const noexcept;
-  [[nodiscard]] bool queues(const connection& c, slices local, const order& o) const noexcept;
-  status queue(connection& c, const fabric::local_slice& local, const order& o) noexcept;
+  [[nodiscard]] bool queues(const connection& c, slices local, const send_request& o) const noexcept;
+  status queue(connection& c, const fabric::local_slice& local, const send_request& o) noexcept;
   [[nodiscard]] bool chains(const connection& c) const noexcept;
-  status add_to_chain(connection& c, const order& o) noexcept;
+  status add_to_chain(connection& c, const send_request& o) noexcept;
   bool post_queued() noexcept;
   void go_on_with_queued() noexcept;
   void end_queued(const connection& c, status result, fabric::sink& to) noexcept;
@@ -181,7 +181,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   unsigned fetch() noexcept;
   void take(const ibv_wc& done, fabric::sink& to) noexcept;
   void take_receive(const ibv_wc& done, fabric::sink& to) noexcept;
-  static bool is_over(const connection& c, bond state, const ibv_wc& done) noexcept;
+  static bool is_over(const connection& c, connection_state state, const ibv_wc& done) noexcept;
   void take_sent(const ibv_wc& done, fabric::sink& to) noexcept;
   void abandon_broken(fabric::sink& to) noexcept;
   void abandon(connection& c, status result, fabric::sink& to) noexcept;
@@ -189,7 +189,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   void resolve_doubts(fabric::sink& to) noexcept;
   void lose(const connection& c, fabric::sink& to) noexcept;
   void end_doubtful(connection& c, status result, fabric::sink& to) noexcept;
-  void end(const work& w, status result, fabric::sink& to) noexcept;
+  void end(const completion_action& w, status result, fabric::sink& to) noexcept;
   void end_stage(std::uint64_t id, status result, fabric::sink& to) noexcept;
   void complain(std::size_t bytes) noexcept;
 
@@ -221,11 +221,11 @@ class verbs_fabric final : public fabric::network, private registrar {
   fabric::directory* directory_ = nullptr;
   ibv_comp_channel* channel_ = nullptr;
   ibv_cq* completions_ = nullptr;
-  int events_ = -1;  ///< epoll set of the channel and the greeter's news
+  int events_ = -1;  ///< epoll set of the channel and the connection manager's news
   std::unique_ptr<receive_queue> receives_;
   std::unique_ptr<buffer_pool> buffers_;  ///< of a message's size
   std::unique_ptr<buffer_pool> words_;    ///< results of atomics
-  std::unique_ptr<greeter> greeter_;
+  std::unique_ptr<connection_manager> manager_;
   std::unique_ptr<registration_cache> cache_;  ///< of the program's memory that is sent from and received into
   std::vector<ibv_mr*> regions_;               ///< by address
   const ibv_mr* last_region_ = nullptr;
@@ -239,11 +239,11 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::unordered_map<int, connection*> bulk_by_peer_;
   std::vector<connection*> bulk_waiting_;  ///< bulk channels with something that is not posted
   std::uint32_t bulk_sends_ = 0;           ///< that are not over
-  std::unordered_map<std::uint64_t, staged> stages_;
+  std::unordered_map<std::uint64_t, bounced> stages_;
   std::uint64_t next_stage_ = 1;
-  std::uint32_t under_way_ = 0;      ///< entries posted and not over, of all connections
-  std::uint32_t under_way_max_ = 0;  ///< less when bulk receives, which have completions too, are posted
-  std::array<order, 16> chain_;      ///< entries that are posted together
+  std::uint32_t under_way_ = 0;         ///< entries posted and not over, of all connections
+  std::uint32_t under_way_max_ = 0;     ///< less when bulk receives, which have completions too, are posted
+  std::array<send_request, 16> chain_;  ///< entries that are posted together
   queued_transfers queued_;
   std::array<ibv_wc, 32> fetched_;
   unsigned fetched_first_ = 0, fetched_count_ = 0;

@@ -47,7 +47,7 @@ bool verbs_fabric::signals_silent(const connection& c) const noexcept {
 }
 
 // Inlined: a sixth of its instructions would be the call.
-[[gnu::always_inline]] inline status verbs_fabric::post(connection& c, order& o) noexcept {
+[[gnu::always_inline]] inline status verbs_fabric::post(connection& c, send_request& o) noexcept {
   const bool signalled = o.then.silent ? signals_silent(c) : signals_write(c, o.must_signal, 1);
   o.request.wr_id = label_of(c, c.head);
   o.request.sg_list = o.pieces.data();
@@ -70,20 +70,20 @@ bool verbs_fabric::signals_silent(const connection& c) const noexcept {
 }
 
 // What an entry that was not posted has taken.
-void verbs_fabric::undo(order& o) noexcept {
+void verbs_fabric::undo(send_request& o) noexcept {
   if (o.then.buffer >= 0) buffers_->give_back(o.then.buffer);
   if (o.then.lease != nullptr) cache_->release(o.then.lease);
 }
 
-status verbs_fabric::post_chain(connection& c, std::span<order> all) noexcept {
+status verbs_fabric::post_chain(connection& c, std::span<send_request> all) noexcept {
   if (post_list(c, all)) return status::posted;
-  for (order& o : all) undo(o);
+  for (send_request& o : all) undo(o);
   return status::retry_queue_full;
 }
 
 // All by one call, which is one system call and one doorbell. The last one tells the end of all. False if nothing has
 // been posted.
-bool verbs_fabric::post_list(connection& c, std::span<order> all) noexcept {
+bool verbs_fabric::post_list(connection& c, std::span<send_request> all) noexcept {
   const auto count = static_cast<std::uint32_t>(all.size());
   const bool signalled = signals_write(c, all.back().must_signal, count);
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -96,9 +96,9 @@ bool verbs_fabric::post_list(connection& c, std::span<order> all) noexcept {
   ibv_send_wr* refused = nullptr;
   if (::ibv_post_send(c.queue_pair, &all.front().request, &refused) != 0) {
     if (refused == &all.front().request) return false;
-    greeter_->give_up(c);  // a part of it is under way: `abandon` ends it, and what was not posted with it
+    manager_->give_up(c);  // a part of it is under way: `abandon` ends it, and what was not posted with it
   }
-  for (const order& o : all) {
+  for (const send_request& o : all) {
     c.at(c.head++) = o.then;
     ++posted_[static_cast<std::size_t>(o.request.opcode) % posted_.size()];
   }
@@ -113,9 +113,9 @@ bool verbs_fabric::post_list(connection& c, std::span<order> all) noexcept {
 // Entries whose end nobody would tell: an empty write behind them does.
 void verbs_fabric::ask_for_tails() noexcept {
   std::erase_if(tails_, [&](connection* c) {
-    if (c->unsignalled != 0 && c->state.load() == bond::ready) {
+    if (c->unsignalled != 0 && c->state.load() == connection_state::ready) {
       if (!has_room(*c)) return false;  // what fills the queue was signalled
-      order o;
+      send_request o;
       o.request.opcode = IBV_WR_RDMA_WRITE;
       o.must_signal = true;
       if (post(*c, o) != status::posted) return false;
@@ -144,7 +144,7 @@ bool verbs_fabric::quiet() noexcept {
 // ---- memory of this side ------------------------------------------------------------------------------------
 
 // True if all of it is registered.
-bool verbs_fabric::describe_local(slices local, order& o) noexcept {
+bool verbs_fabric::describe_local(slices local, send_request& o) noexcept {
   if (local.size() > caps_.gather_max) return false;
   for (std::size_t i = 0; i < local.size(); ++i) {
     const ibv_mr* const region = region_of(local[i].at, local[i].bytes);
@@ -156,7 +156,7 @@ bool verbs_fabric::describe_local(slices local, order& o) noexcept {
   return true;
 }
 
-bool verbs_fabric::borrow(std::size_t bytes, order& o) noexcept {
+bool verbs_fabric::borrow(std::size_t bytes, send_request& o) noexcept {
   o.then.buffer = buffers_->take();
   if (o.then.buffer < 0) return false;
   o.pieces[0] = {reinterpret_cast<std::uint64_t>(buffers_->at(o.then.buffer)), static_cast<std::uint32_t>(bytes),
@@ -166,7 +166,7 @@ bool verbs_fabric::borrow(std::size_t bytes, order& o) noexcept {
 }
 
 // Memory of the program's that it may use again.
-bool verbs_fabric::lease(const fabric::local_slice& local, order& o) noexcept {
+bool verbs_fabric::lease(const fabric::local_slice& local, send_request& o) noexcept {
   o.then.lease = cache_->acquire(local.at, local.bytes);
   if (o.then.lease == nullptr) {
     complain(local.bytes);
@@ -179,7 +179,7 @@ bool verbs_fabric::lease(const fabric::local_slice& local, order& o) noexcept {
 }
 
 // The same of several pieces, as far as one registration covers those that are not registered anyway.
-bool verbs_fabric::lease_list(slices local, order& o) noexcept {
+bool verbs_fabric::lease_list(slices local, send_request& o) noexcept {
   std::array<fabric::local_slice, registration_cache::group_max> strange;
   std::array<registration_cache::entry*, registration_cache::group_max> leases{};
   std::array<std::size_t, registration_cache::group_max> places{};
@@ -208,7 +208,7 @@ bool verbs_fabric::lease_list(slices local, order& o) noexcept {
 
 // Where the data are for the device: in the entry itself, in registered memory, or in a buffer. `not_yet`: it has to go
 // in stages.
-status verbs_fabric::place(const connection& c, slices local, std::size_t bytes, order& o) noexcept {
+status verbs_fabric::choose_buffer(const connection& c, slices local, std::size_t bytes, send_request& o) noexcept {
   const bool write = o.request.opcode != IBV_WR_RDMA_READ;
   if (write && bytes <= c.inline_max.load(std::memory_order_relaxed) && local.size() <= caps_.gather_max) {
     std::size_t n = 0;
@@ -237,7 +237,7 @@ status verbs_fabric::place(const connection& c, slices local, std::size_t bytes,
   return status::done;
 }
 
-status verbs_fabric::transfer(int peer, slices local, order& o) noexcept {
+status verbs_fabric::transfer(int peer, slices local, send_request& o) noexcept {
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s;
   const bool write = o.request.opcode != IBV_WR_RDMA_READ;
@@ -249,7 +249,7 @@ status verbs_fabric::transfer(int peer, slices local, order& o) noexcept {
     o.request.send_flags |= IBV_SEND_INLINE;
     return post(*c, o);
   }
-  const status placed = place(*c, local, bytes_of(local), o);
+  const status placed = choose_buffer(*c, local, bytes_of(local), o);
   if (placed == status::not_yet) return stage(*c, local, o);
   if (placed != status::done) return placed;
   const status s = post(*c, o);
@@ -259,13 +259,13 @@ status verbs_fabric::transfer(int peer, slices local, order& o) noexcept {
 
 // An entry for each pair of pieces. What has to go in stages is refused: the caller sends the pieces one by one.
 status verbs_fabric::transfer_pieces(int peer, slices local, std::span<const fabric::remote_slice> remote,
-                                     const order& like) noexcept {
+                                     const send_request& like) noexcept {
   if (local.size() != remote.size() || local.size() > chain_.size()) return status::not_supported;
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s;
   if (is_blocked(*c, local.size())) return status::retry_queue_full;
   for (std::size_t i = 0; i < local.size(); ++i) {
-    order& o = chain_[i];
+    send_request& o = chain_[i];
     o.request = like.request;
     o.request.wr.rdma.remote_addr = remote[i].address;
     o.then = like.then;
@@ -274,10 +274,10 @@ status verbs_fabric::transfer_pieces(int peer, slices local, std::span<const fab
       o.then.token = 0;
       o.must_signal = false;
     }
-    const status placed =
-        local[i].bytes == remote[i].bytes ? place(*c, local.subspan(i, 1), local[i].bytes, o) : status::not_supported;
+    const status placed = local[i].bytes == remote[i].bytes ? choose_buffer(*c, local.subspan(i, 1), local[i].bytes, o)
+                                                            : status::not_supported;
     if (placed == status::done) continue;
-    for (order& before : std::span(chain_).first(i)) undo(before);
+    for (send_request& before : std::span(chain_).first(i)) undo(before);
     return placed == status::not_yet ? status::not_supported : placed;
   }
   return post_chain(*c, std::span(chain_).first(local.size()));
@@ -285,8 +285,8 @@ status verbs_fabric::transfer_pieces(int peer, slices local, std::span<const fab
 
 // ---- stages -------------------------------------------------------------------------------------------------
 
-status verbs_fabric::stage(connection& c, slices local, const order& o) noexcept {
-  staged s{};
+status verbs_fabric::stage(connection& c, slices local, const send_request& o) noexcept {
+  bounced s{};
   s.to = &c;
   s.write = o.request.opcode != IBV_WR_RDMA_READ;
   s.local.assign(local.begin(), local.end());
@@ -306,13 +306,13 @@ void verbs_fabric::go_on_with_stages() noexcept {
 }
 
 // The next piece: one buffer of one slice.
-bool verbs_fabric::post_stage(std::uint64_t id, staged& s) noexcept {
+bool verbs_fabric::post_stage(std::uint64_t id, bounced& s) noexcept {
   connection& c = *s.to;
   if (!has_room(c)) return false;
   const fabric::local_slice& slice = s.local[s.slice];
   const std::size_t bytes = std::min(slice.bytes - s.offset, buffers_->bytes());
   std::byte* const here = static_cast<std::byte*>(slice.at) + s.offset;
-  order o;
+  send_request o;
   if (!borrow(bytes, o)) return false;
   if (s.write) {
     std::memcpy(buffers_->at(o.then.buffer), here, bytes);
@@ -341,7 +341,7 @@ bool verbs_fabric::post_stage(std::uint64_t id, staged& s) noexcept {
 
 status verbs_fabric::write(int peer, slices from, const fabric::region_key& region,
                            std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept {
-  order o;
+  send_request o;
   o.request.opcode = IBV_WR_RDMA_WRITE;
   o.request.wr.rdma.remote_addr = to[0].address;
   o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
@@ -352,7 +352,7 @@ status verbs_fabric::write(int peer, slices from, const fabric::region_key& regi
 status verbs_fabric::write_word(int peer, const fabric::region_key& region, std::uint64_t address,
                                 std::uint64_t value) noexcept {
   const fabric::local_slice word{&value, sizeof value};
-  order o;
+  send_request o;
   o.request.opcode = IBV_WR_RDMA_WRITE;
   o.request.wr.rdma.remote_addr = address;
   o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
@@ -367,10 +367,10 @@ status verbs_fabric::write_with_immediate(int peer, slices from, const fabric::r
                                           fabric::remote_slice to, std::uint32_t immediate,
                                           std::uint64_t token) noexcept {
   if (bytes_of(from) > buffers_->bytes()) {  // the immediate must not come before the last piece
-    order probe;
+    send_request probe;
     if (!describe_local(from, probe)) return status::not_supported;
   }
-  order o;
+  send_request o;
   o.request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
   o.request.imm_data = htonl(immediate);
   o.request.wr.rdma.remote_addr = to.address;
@@ -381,7 +381,7 @@ status verbs_fabric::write_with_immediate(int peer, slices from, const fabric::r
 
 status verbs_fabric::read(int peer, slices to, const fabric::region_key& region,
                           std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept {
-  order o;
+  send_request o;
   o.request.opcode = IBV_WR_RDMA_READ;
   o.request.wr.rdma.remote_addr = from[0].address;
   o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
@@ -390,7 +390,7 @@ status verbs_fabric::read(int peer, slices to, const fabric::region_key& region,
   return from.size() == 1 ? transfer(peer, to, o) : transfer_pieces(peer, to, from, o);
 }
 
-status verbs_fabric::atomic(int peer, const fabric::region_key& region, std::uint64_t address, order& o,
+status verbs_fabric::atomic(int peer, const fabric::region_key& region, std::uint64_t address, send_request& o,
                             std::uint64_t& old) noexcept {
   if (!caps_.atomics) return status::not_supported;
   connection* c = nullptr;
@@ -413,7 +413,7 @@ status verbs_fabric::atomic(int peer, const fabric::region_key& region, std::uin
 
 status verbs_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
                                std::uint64_t& old, std::uint64_t token) noexcept {
-  order o;
+  send_request o;
   o.request.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
   o.request.wr.atomic.compare_add = operand;
   o.then.token = token;
@@ -423,7 +423,7 @@ status verbs_fabric::fetch_add(int peer, const fabric::region_key& region, std::
 status verbs_fabric::compare_swap(int peer, const fabric::region_key& region, std::uint64_t address,
                                   std::uint64_t expected, std::uint64_t desired, std::uint64_t& old,
                                   std::uint64_t token) noexcept {
-  order o;
+  send_request o;
   o.request.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
   o.request.wr.atomic.compare_add = expected;
   o.request.wr.atomic.swap = desired;
@@ -437,7 +437,7 @@ status verbs_fabric::send(int peer, std::uint16_t kind, std::span<const std::byt
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s == status::retry_queue_full ? s : status::done;
   if (is_blocked(*c)) return status::retry_queue_full;
-  order o;
+  send_request o;
   const std::size_t bytes = header.size() + payload.size();
   if (!borrow(bytes, o)) return status::retry_queue_full;
   std::byte* const to = buffers_->at(o.then.buffer);
@@ -453,7 +453,7 @@ status verbs_fabric::send(int peer, std::uint16_t kind, std::span<const std::byt
   return status::done;
 }
 
-status verbs_fabric::post_message(connection& c, order& o) noexcept {
+status verbs_fabric::post_message(connection& c, send_request& o) noexcept {
   o.request.opcode = IBV_WR_SEND_WITH_IMM;
   o.request.imm_data = htonl(static_cast<std::uint32_t>(o.then.token));
   o.then.message = true;
@@ -464,14 +464,14 @@ status verbs_fabric::post_message(connection& c, order& o) noexcept {
 
 // First what the last generation of the connection may have lost.
 status verbs_fabric::send_again(connection& c) noexcept {
-  while (!c.again.empty()) {
+  while (!c.resend.empty()) {
     if (!has_room(c)) return status::retry_queue_full;
-    order o;
-    o.then = c.again.front();
+    send_request o;
+    o.then = c.resend.front();
     o.pieces[0] = {reinterpret_cast<std::uint64_t>(buffers_->at(o.then.buffer)), o.then.bytes, buffers_->key()};
     o.request.num_sge = 1;
     if (post_message(c, o) != status::posted) return status::retry_queue_full;
-    c.again.erase(c.again.begin());
+    c.resend.erase(c.resend.begin());
   }
   return status::done;
 }
@@ -479,9 +479,9 @@ status verbs_fabric::send_again(connection& c) noexcept {
 // By whoever polls: the sender may do nothing else than wait for the answer.
 void verbs_fabric::go_on_with_unsent() noexcept {
   std::erase_if(unsent_, [&](connection* c) {
-    const bond state = c->state.load(std::memory_order_acquire);
-    if (state == bond::dead || c->left.load(std::memory_order_relaxed)) return true;
-    return state == bond::ready && send_again(*c) == status::done;
+    const connection_state state = c->state.load(std::memory_order_acquire);
+    if (state == connection_state::dead || c->left.load(std::memory_order_relaxed)) return true;
+    return state == connection_state::ready && send_again(*c) == status::done;
   });
 }
 

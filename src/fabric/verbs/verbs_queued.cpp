@@ -25,7 +25,7 @@ std::uint32_t verbs_fabric::chain_of(const connection& c) const noexcept {
 
 // As long as the device has more to do than half a queue. Then those that are queued fit, and go first (is_blocked).
 // Writes of several packets gain nothing by it, and who waits for a signal is not to wait for the writes behind it.
-bool verbs_fabric::queues(const connection& c, slices local, const order& o) const noexcept {
+bool verbs_fabric::queues(const connection& c, slices local, const send_request& o) const noexcept {
   const bool busy = queued_.to == nullptr ? !has_room(c) && c.stages == 0
                                           : queued_.to == &c && c.head - c.tail - c.silent > chain_of(c);
   if (!busy || local.size() != 1 || o.then.silent) return false;
@@ -34,13 +34,13 @@ bool verbs_fabric::queues(const connection& c, slices local, const order& o) con
 }
 
 // What goes inline is copied: the caller may write to its memory again.
-status verbs_fabric::queue(connection& c, const fabric::local_slice& local, const order& o) noexcept {
+status verbs_fabric::queue(connection& c, const fabric::local_slice& local, const send_request& o) noexcept {
   if (queued_.count == chain_of(c) && !post_queued()) return status::retry_queue_full;
-  order& next = queued_.all[queued_.count];
+  send_request& next = queued_.all[queued_.count];
   next.request = o.request;
   next.then = o.then;
   next.must_signal = true;
-  const status placed = place(c, {&local, 1}, local.bytes, next);
+  const status placed = choose_buffer(c, {&local, 1}, local.bytes, next);
   if (placed != status::done) return placed == status::not_yet ? status::retry_queue_full : placed;
   if ((next.request.send_flags & IBV_SEND_INLINE) != 0) {
     auto& copy = queued_.data[queued_.count];
@@ -59,8 +59,8 @@ bool verbs_fabric::chains(const connection& c) const noexcept {
 }
 
 // There is room for it.
-status verbs_fabric::add_to_chain(connection& c, const order& o) noexcept {
-  order& next = queued_.all[queued_.count];
+status verbs_fabric::add_to_chain(connection& c, const send_request& o) noexcept {
+  send_request& next = queued_.all[queued_.count];
   next.request = o.request;
   next.pieces[0] = o.pieces[0];
   next.then = o.then;
@@ -87,7 +87,7 @@ void verbs_fabric::end_chain() noexcept {
 bool verbs_fabric::post_queued() noexcept {
   connection& c = *queued_.to;
   const std::uint32_t count = queued_.count;
-  if (c.state.load(std::memory_order_acquire) != bond::ready || !c.again.empty()) return false;
+  if (c.state.load(std::memory_order_acquire) != connection_state::ready || !c.resend.empty()) return false;
   if (c.stages != 0 || !has_room(c, count) || !post_list(c, std::span(queued_.all).first(count))) return false;
   queued_.count = 0;
   return true;
@@ -104,7 +104,7 @@ void verbs_fabric::go_on_with_queued() noexcept {
 // After a break they are posted on the connection's next generation.
 void verbs_fabric::end_queued(const connection& c, status result, fabric::sink& to) noexcept {
   if (queued_.to != &c || result != status::peer_failed) return;
-  for (const order& o : std::span(queued_.all).first(std::exchange(queued_.count, 0))) end(o.then, result, to);
+  for (const send_request& o : std::span(queued_.all).first(std::exchange(queued_.count, 0))) end(o.then, result, to);
   queued_.to = nullptr;
 }
 

@@ -23,9 +23,9 @@ struct direct_row {
   }
   static std::int64_t estimate_ns(const window_core&, const checked_operation&) noexcept { return 0; }
   static status start(window_core& w, const placement& at, const checked_operation& o, request_node**) noexcept {
-    const absence out(w, !o.put_off && is_long_copy(o));
+    const window_unlock_guard out(w, !o.put_off && is_long_copy(o));
     const status s = run_direct(w, w.views[w.index_of(o.args->target)], at.base, o);
-    if (w.watched) w.ctx->around().charge(work::copy, o.bytes);
+    if (w.observed) w.ctx->around().charge(cost_kind::copy, o.bytes);
     return s;
   }
   static const char* why(const window_core& w, const placement&, const checked_operation& o) noexcept {

@@ -25,7 +25,7 @@ struct fabric_row {
       if (const status s = complete_promised(w, o.args->target); s != status::done) return s;
     }
     const status s = run_fabric(w, *at.region, o, request);
-    if (s == status::peer_failed) w.ctx->lost(o.peer);
+    if (s == status::peer_failed) w.ctx->report_lost(o.peer);
     return s;
   }
   static const char* why(const window_core& w, const placement&, const checked_operation& o) noexcept {

@@ -90,13 +90,14 @@ status start_best(window_core& w, const placement& at, checked_operation& o, req
 /// The next operation on this target takes the short way, unless something in the window stands against that for good.
 void remember_near(window_core& w, const checked_operation& o) noexcept {
   const int target = o.args->target;
-  if (target == w.last_near.target || w.attended || w.may_hold || w.kind == call::create_dynamic) return;
+  if (target == w.last_handler_target.target || w.needs_entry_scope || w.may_hold || w.kind == call::create_dynamic)
+    return;
   if (w.view_at(target) == nullptr || w.view_at(target)->base != nullptr) return;
   const window_block& theirs = *w.identity_of(target);
   fabric::network& network = w.ctx->network_of(o.peer);
   const bool tries_ways = network.caps().copies_by_cpu && w.team->rt->ops->forced() == user_memory::automatic;
-  w.last_near = {target,         o.peer,    theirs.identity.bytes, o.state, w.view_at(target), &network,
-                 &theirs.region, tries_ways};
+  w.last_handler_target = {target,         o.peer,    theirs.identity.bytes, o.state, w.view_at(target), &network,
+                           &theirs.region, tries_ways};
 }
 
 /// After an operation on another process of this node.
@@ -171,7 +172,7 @@ route choose_protocol(const window_core& w, const placement& at, const checked_o
 // The first lines are the path of most operations: few instructions, and no more than one frame.
 status run_protocol(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
   const bool near = o.far == nullptr && !at.mapped;
-  if (near) w.ctx->look_for_others();
+  if (near) w.ctx->poll_occasionally();
   route* const known = at.mapped ? nullptr : route_of(w, o);
   if (known == nullptr || known->chosen == nullptr || (near && is_behind_others(o))) [[unlikely]]
     return run_unknown(w, at, o, known, request);

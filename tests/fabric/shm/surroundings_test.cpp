@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "fabric/shm/node.hpp"
-#include "fabric/shm/node_surroundings.hpp"
+#include "fabric/shm/node_platform.hpp"
 
 using namespace rma;
 using namespace rma::shm;
@@ -21,7 +21,7 @@ namespace {
 constexpr std::int64_t long_ns = 20'000'000'000;
 
 /// True if the sleep ended before its time.
-bool wakes(node_surroundings& around, std::uint32_t armed) {
+bool wakes(node_platform& around, std::uint32_t armed) {
   const std::int64_t begin_ns = around.now_ns();
   around.sleep(armed, long_ns);
   return around.now_ns() - begin_ns < long_ns / 2;
@@ -31,7 +31,7 @@ bool wakes(node_surroundings& around, std::uint32_t armed) {
 
 TEST_CASE("a ring is not lost when another thread arms the doorbell after it", "[fabric][shm][surroundings]") {
   lone_board alone;
-  node_surroundings around(*alone.node, {1, 1});
+  node_platform around(*alone.node, {1, 1});
   const std::uint32_t first = around.arm(false);
   around.ring(0);
   const std::uint32_t second = around.arm(false);
@@ -48,7 +48,7 @@ TEST_CASE("a ring is not lost when another thread arms the doorbell after it", "
 // Break: leave the doorbell as the serving thread armed it.
 TEST_CASE("news for who waits does not wake who serves", "[fabric][shm][surroundings]") {
   lone_board alone;
-  node_surroundings around(*alone.node, {1, 1});
+  node_platform around(*alone.node, {1, 1});
   word32& bell = alone.node->slot(0).doorbell;
   const std::uint32_t serving = around.arm(true);
   alone.node->ring_waiters(0);
@@ -68,7 +68,7 @@ TEST_CASE("news for who waits does not wake who serves", "[fabric][shm][surround
 
 TEST_CASE("a ring that another thread took from the descriptors is not lost", "[fabric][shm][surroundings]") {
   lone_board alone;
-  node_surroundings around(*alone.node, {1, 1});
+  node_platform around(*alone.node, {1, 1});
   const int quiet = ::eventfd(0, EFD_CLOEXEC);
   REQUIRE(quiet >= 0);
   around.watch(quiet);
@@ -83,7 +83,7 @@ TEST_CASE("a ring that another thread took from the descriptors is not lost", "[
 
 TEST_CASE("all threads of a rank are woken, whichever watches the descriptors", "[fabric][shm][surroundings]") {
   lone_board alone;
-  node_surroundings around(*alone.node, {1, 1});
+  node_platform around(*alone.node, {1, 1});
   const int quiet = ::eventfd(0, EFD_CLOEXEC);
   REQUIRE(quiet >= 0);
   around.watch(quiet);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/sim/sim_boot.hpp"
+#include "fabric/sim/sim_client.hpp"
 
 namespace {
 

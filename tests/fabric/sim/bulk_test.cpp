@@ -10,9 +10,9 @@
 #include <span>
 #include <vector>
 
+#include "fabric/sim/fault_model.hpp"
 #include "fabric/sim/sim_fabric.hpp"
 #include "fabric/sim/topology.hpp"
-#include "fabric/sim/weather.hpp"
 #include "fabric/sim/wire.hpp"
 #include "fabric/sim/world.hpp"
 
@@ -56,7 +56,7 @@ struct end {
   }
 };
 
-void run(const weather& today, const std::function<void(end&)>& main) {
+void run(const fault_model& today, const std::function<void(end&)>& main) {
   world_options o;
   o.ranks = 2;
   o.ranks_per_node = 1;
@@ -112,7 +112,7 @@ TEST_CASE("a bulk send without a receive waits for it and tries again in steps",
 }
 
 TEST_CASE("bulk transfers that fail end with an error at both ends", "[sim][bulk]") {
-  weather today = calm();
+  fault_model today = calm();
   today.failed_one_in = 4;
   run(today, [&](end& me) {
     bytes data(1000);

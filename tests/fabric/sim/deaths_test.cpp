@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A rank of a job on several nodes dies at a random moment, in bad weather: nobody hangs, and everybody who waits for
+// A rank of a job on several nodes dies at a random moment, in faults: nobody hangs, and everybody who waits for
 // it is told within 2 s.
 //
 //   DEATHS_SEEDS=100:300 sim_deaths_test        runs these seeds; a failure names its seed
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/sim/weather.hpp"
+#include "fabric/sim/fault_model.hpp"
 #include "rma/rma.hpp"
 #include "rma/sim.hpp"
 
@@ -20,14 +20,14 @@ namespace {
 
 using rma::Runtime;
 using rma::Window;
-using rma::sim::dice;
+using rma::sim::rng;
 
 constexpr std::int64_t told_within_ns = 2'000'000'000;
 const std::vector<std::string> fences = {"auto", "placed", "def", "imm-naive", "imm-opt", "imm-ri"};
 
 /// Goes on until somebody is found dead, or for so many rounds.
 void work(Runtime& rt, std::uint64_t seed) {
-  dice d(seed * 31 + static_cast<std::uint64_t>(rt.rank()));
+  rng d(seed * 31 + static_cast<std::uint64_t>(rt.rank()));
   auto win = Window<std::uint64_t>::allocate(rt.world(), 64);
   const auto any = [&] { return static_cast<int>(d.below(static_cast<std::uint64_t>(rt.size()))); };
   for (int round = 0; round < 40; ++round) {
@@ -54,7 +54,7 @@ constexpr std::array<const char*, 7> locks{"auto",    "auto:deferred", "two-side
                                            "network", "cpu",           "hybrid"};
 
 rma::sim::Outcome run_seed(std::uint64_t seed, std::int64_t& died_ns, int& victim) {
-  dice d(seed);
+  rng d(seed);
   rma::sim::Config job;
   job.ranks = static_cast<int>(2 + d.below(5));
   job.ranks_per_node = static_cast<int>(1 + d.below(3));

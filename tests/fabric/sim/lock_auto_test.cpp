@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "fabric/sim/weather.hpp"
+#include "fabric/sim/fault_model.hpp"
 #include "rma/rma.hpp"
 #include "rma/sim.hpp"
 
@@ -85,13 +85,13 @@ TEST_CASE("a lock goes where it costs least, and back", "[sync][lock_auto]") {
 TEST_CASE("nobody is let in beside another, whatever way each goes", "[sync][lock_auto]") {
   constexpr std::size_t words = 4096;
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    rma::sim::dice shape(seed);
+    rma::sim::rng shape(seed);
     rma::sim::Config job = job_of(static_cast<int>(2 + shape.below(5)), static_cast<int>(1 + shape.below(3)));
     job.seed = seed;
     job.faults = seed % 2 == 0;
     std::uint64_t updates = 0, found = 0, migrations = 0;
     const auto outcome = rma::sim::run(job, [&](rma::Runtime& rt) {
-      rma::sim::dice d(seed * 131 + static_cast<std::uint64_t>(rt.rank()));
+      rma::sim::rng d(seed * 131 + static_cast<std::uint64_t>(rt.rank()));
       auto win = window::allocate(rt.world(), 1 + words);
       std::vector<std::uint64_t> bulk(words);
       for (int burst = 0; burst < 12; ++burst) {

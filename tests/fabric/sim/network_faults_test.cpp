@@ -4,8 +4,8 @@
 #include <catch2/catch.hpp>
 #include <set>
 
+#include "fabric/sim/fault_model.hpp"
 #include "fabric/sim/recorder.hpp"
-#include "fabric/sim/weather.hpp"
 
 namespace rma::sim {
 namespace {

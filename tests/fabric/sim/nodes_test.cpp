@@ -183,7 +183,7 @@ TEST_CASE("large puts and gets between nodes", "[nodes]") {
   }));
 }
 
-TEST_CASE("the same run gives the same virtual time, another seed of bad weather another one", "[nodes]") {
+TEST_CASE("the same run gives the same virtual time, another seed of faults another one", "[nodes]") {
   const auto time = [](std::uint64_t seed) {
     auto job = nodes(4, 2);
     job.seed = seed;

@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "fabric/sim/weather.hpp"
+#include "fabric/sim/fault_model.hpp"
 #include "rma/rma.hpp"
 #include "rma/sim.hpp"
 #include "sanitizers.hpp"
@@ -34,7 +34,7 @@ namespace {
 
 using rma::Runtime;
 using rma::Window;
-using rma::sim::dice;
+using rma::sim::rng;
 using word = std::uint64_t;
 
 constexpr std::size_t slots = 24;     ///< of one origin in every part
@@ -59,7 +59,7 @@ struct plan {
 };
 
 plan draw(std::uint64_t seed) {
-  dice d(seed * 7919 + 1);
+  rng d(seed * 7919 + 1);
   plan p{seed, static_cast<int>(2 + d.below(5)), static_cast<int>(1 + d.below(3)), {}};
   const std::size_t count = 2 + d.below(4);
   for (std::size_t i = 0; i < count; ++i) p.epochs.push_back(static_cast<epoch_kind>(d.below(4)));
@@ -68,7 +68,7 @@ plan draw(std::uint64_t seed) {
 
 /// What a rank does in an epoch: no two puts of it to the same place.
 std::vector<step> steps_of(const plan& p, int rank, std::size_t epoch) {
-  dice d(p.seed * 1'000'003 + epoch * 101 + static_cast<std::uint64_t>(rank));
+  rng d(p.seed * 1'000'003 + epoch * 101 + static_cast<std::uint64_t>(rank));
   std::vector<step> steps;
   std::vector<char> used(static_cast<std::size_t>(p.ranks), 0);
   const std::size_t count = d.below(12);
@@ -310,7 +310,7 @@ std::string said_of_broken(std::uint64_t seed, const char* breach) {
 
 }  // namespace
 
-TEST_CASE("random programs in bad weather do what the oracle says", "[oracle]") {
+TEST_CASE("random programs in faults do what the oracle says", "[oracle]") {
   const auto [first, end] = seeds();
   for (std::uint64_t seed = first; seed < end; ++seed) {
     const auto out = run_seed(seed);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulated fabric for the contract of all fabrics, in fine weather and in some storms. One fiber drives all ranks'
+// The simulated fabric for the contract of all fabrics, without faults and in some storms. One fiber drives all ranks'
 // adapters; work takes no time, so that only the network passes it.
 #include "fabric/sim/sim_fabric.hpp"
 
@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "fabric/contract_cases.hpp"
+#include "fabric/sim/fault_model.hpp"
 #include "fabric/sim/topology.hpp"
-#include "fabric/sim/weather.hpp"
 #include "fabric/sim/wire.hpp"
 #include "fabric/sim/world.hpp"
 
@@ -45,7 +45,7 @@ class sim_job final : public rma::test::fabric_job {
 };
 
 /// Why the network cannot do it; empty if the body ran.
-std::string run_in(const weather& today, std::uint64_t seed, int ranks,
+std::string run_in(const fault_model& today, std::uint64_t seed, int ranks,
                    const std::function<void(rma::test::fabric_job&)>& body) {
   world_options o;
   o.ranks = ranks;
@@ -76,8 +76,8 @@ void rma::test::with_fabric(int ranks, const std::function<void(fabric_job&)>& b
   std::string cannot;
   std::uint64_t skipped = 0;
   for (std::uint64_t seed = 0; seed <= storms; ++seed) {
-    INFO("weather " << seed);
-    weather today = seed == 0 ? calm() : storm(seed);
+    INFO("faults " << seed);
+    fault_model today = seed == 0 ? calm() : storm(seed);
     if (breach != nullptr) today.broken = breach_named(breach);
     const std::string why = run_in(today, seed, ranks, body);
     skipped += why.empty() ? 0 : 1;

@@ -258,7 +258,7 @@ TEST_CASE("an abort ends the run", "[fabric][sim][world]") {
   CHECK(after == 1);
 }
 
-TEST_CASE("a companion is a second fiber of its rank", "[fabric][sim][world]") {
+TEST_CASE("a helper thread is a second fiber of its rank", "[fabric][sim][world]") {
   world w(ranks(2));
   std::string trace;
   w.run([&](int r) {

@@ -4,7 +4,7 @@
 //
 // Method: all sixteen kinds of device, there and back as text, and each beside each.
 //
-// Break: forget one ability in `letters`; take a letter that is not known for none.
+// Break: forget one ability in `codes`; take a code that is not known for none.
 #include "fabric/verbs/abilities.hpp"
 
 #include <catch2/catch.hpp>

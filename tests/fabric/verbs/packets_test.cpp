@@ -3,8 +3,8 @@
 // goes in packets as long as the device can, not as the network can.
 // Method: two ranks of one port; packets as the device itself counts them. The least of some tries counts, since a
 // handshake that is said again has packets, too.
-// Break: put an empty write behind each write; in make_ready_to_receive (src/fabric/verbs/greeter.cpp), take the
-// network's length always.
+// Break: put an empty write behind each write; in make_ready_to_receive (src/fabric/verbs/connection_manager.cpp), take
+// the network's length always.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <chrono>

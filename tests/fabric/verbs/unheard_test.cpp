@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a peer that lives as far as anybody knows, and does not answer, is named, with the device that it was asked by.
 // Method: the peer is taken away without a word; what goes to stderr meanwhile.
-// Break: leave say_unheard (src/fabric/verbs/greeter.cpp) out.
+// Break: leave say_unheard (src/fabric/verbs/connection_manager.cpp) out.
 #include <sys/mman.h>
 #include <unistd.h>
 

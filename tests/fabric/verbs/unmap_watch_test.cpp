@@ -122,7 +122,7 @@ std::string status_of_thread(const std::string& name, const std::string& key) {
 TEST_CASE("a watch without the kernel", "[fabric][verbs][watch]") {
   unmap_watch watch(unmap_watch::source::program);
   const own_pages pages(1);
-  CHECK(watch.watch(pages.range()) == verdict::watched);
+  CHECK(watch.watch(pages.range()) == verdict::tracked);
   CHECK(watch.quiet());
   CHECK(news_of(watch).empty());
   watch.unwatch(pages.range());
@@ -133,7 +133,7 @@ TEST_CASE("every call that takes pages away is news", "[fabric][verbs][watch]") 
   if (watch.obstacle() != nullptr) return rma::test::skip(watch.obstacle());
   own_pages pages(16);
   std::memset(pages.at(), 1, pages.bytes());
-  REQUIRE(watch.watch(pages.range()) == verdict::watched);
+  REQUIRE(watch.watch(pages.range()) == verdict::tracked);
   CHECK(watch.quiet());
   const page_range part = pages.range(4, 4);
   void* const at = part.at();
@@ -201,7 +201,7 @@ TEST_CASE("a heap that shrinks is news", "[fabric][verbs][watch]") {
   REQUIRE(::brk(reinterpret_cast<void*>(first + 8 * page)) == 0);
   const verdict seen = watch.watch({first, first + 8 * page});
   REQUIRE(::brk(reinterpret_cast<void*>(now)) == 0);  // before anything allocates
-  CHECK(seen == verdict::watched);
+  CHECK(seen == verdict::tracked);
   CHECK(says(news_of(watch), {first, first + 8 * page}, true));
 }
 
@@ -209,7 +209,7 @@ TEST_CASE("what is not watched is no news", "[fabric][verbs][watch]") {
   unmap_watch watch(by_kernel);
   if (watch.obstacle() != nullptr) return rma::test::skip(watch.obstacle());
   const own_pages pages(12);
-  REQUIRE(watch.watch(pages.range(2, 8)) == verdict::watched);
+  REQUIRE(watch.watch(pages.range(2, 8)) == verdict::tracked);
   watch.unwatch(pages.range(4, 2));
   const auto discard = [&](std::size_t index, std::size_t count) {
     REQUIRE(::madvise(pages.at(index), count * page, MADV_DONTNEED) == 0);
@@ -233,7 +233,7 @@ TEST_CASE("a watch ends where memory has become something else meanwhile", "[fab
   unmap_watch watch(by_kernel);
   if (watch.obstacle() != nullptr) return rma::test::skip(watch.obstacle());
   own_pages pages(12);
-  REQUIRE(watch.watch(pages.range()) == verdict::watched);
+  REQUIRE(watch.watch(pages.range()) == verdict::tracked);
   const int fd = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);  // such memory cannot be unwatched
   REQUIRE(::mmap(pages.at(4), page, PROT_READ, MAP_PRIVATE | MAP_FIXED, fd, 0) == pages.at(4));
   ::close(fd);
@@ -258,7 +258,7 @@ TEST_CASE("only private memory of no file is watched", "[fabric][verbs][watch]")
   };
   const auto refuses = [&watch](page_range range) {
     const verdict said = watch.watch(range);
-    CHECK(said != verdict::watched);
+    CHECK(said != verdict::tracked);
     if (said == verdict::unfit) watch.unwatch(range);
   };
   const bool touched = GENERATE(true, false);
@@ -273,7 +273,7 @@ TEST_CASE("only private memory of no file is watched", "[fabric][verbs][watch]")
   refuses(pages.range(4, 4));
   refuses(pages.range());
   refuses(pages.range(3, 2));
-  CHECK(watch.watch(pages.range(0, 4)) == verdict::watched);
+  CHECK(watch.watch(pages.range(0, 4)) == verdict::tracked);
   watch.unwatch(pages.range(0, 4));
   ::madvise(pages.at(0), 8 * page, MADV_DONTNEED);
   CHECK(watch.quiet());
@@ -286,9 +286,9 @@ TEST_CASE("private memory that is several mappings to the kernel is watched", "[
   if (watch.obstacle() != nullptr) return rma::test::skip(watch.obstacle());
   own_pages pages(9);
   REQUIRE(::mprotect(pages.at(3), page, PROT_READ) == 0);
-  REQUIRE(watch.watch(pages.range(5, 2)) == verdict::watched);
+  REQUIRE(watch.watch(pages.range(5, 2)) == verdict::tracked);
   std::memset(pages.at(5), 1, 2 * page);
-  CHECK(watch.watch(pages.range()) == verdict::watched);
+  CHECK(watch.watch(pages.range()) == verdict::tracked);
   REQUIRE(pages.unmap(0, 9));
   CHECK(news_of(watch).size() >= 1);
   CHECK(watch.watch(pages.range()) == verdict::refused);  // there is nothing
@@ -299,15 +299,15 @@ TEST_CASE("two watches of one process do not disturb each other", "[fabric][verb
   if (one.obstacle() != nullptr) return rma::test::skip(one.obstacle());
   unmap_watch two(by_kernel);
   const own_pages pages(8);
-  REQUIRE(one.watch(pages.range(0, 4)) == verdict::watched);
+  REQUIRE(one.watch(pages.range(0, 4)) == verdict::tracked);
   CHECK(two.watch(pages.range(0, 4)) == verdict::refused);
   CHECK(two.watch(pages.range(2, 4)) == verdict::refused);
-  CHECK(two.watch(pages.range(4, 4)) == verdict::watched);
+  CHECK(two.watch(pages.range(4, 4)) == verdict::tracked);
   REQUIRE(::madvise(pages.at(), pages.bytes(), MADV_DONTNEED) == 0);
   CHECK(says(news_of(one), pages.range(0, 4), false));
   CHECK(says(news_of(two), pages.range(4, 4), false));
   one.unwatch(pages.range(0, 4));
-  CHECK(two.watch(pages.range(0, 4)) == verdict::watched);
+  CHECK(two.watch(pages.range(0, 4)) == verdict::tracked);
   two.unwatch(pages.range());
 }
 
@@ -315,7 +315,7 @@ TEST_CASE("changes that nobody asks for", "[fabric][verbs][watch]") {
   unmap_watch watch(by_kernel);
   if (watch.obstacle() != nullptr) return rma::test::skip(watch.obstacle());
   const own_pages pages(4);
-  REQUIRE(watch.watch(pages.range()) == verdict::watched);
+  REQUIRE(watch.watch(pages.range()) == verdict::tracked);
   const auto discard = [&](std::size_t index) { REQUIRE(::madvise(pages.at(index), page, MADV_DONTNEED) == 0); };
   SECTION("the same again and again is written down once") {
     for (std::size_t i = 0; i < 100; ++i) discard(1);
@@ -342,7 +342,7 @@ TEST_CASE("a child has its memory for itself", "[fabric][verbs][watch]") {
   if (watch.obstacle() != nullptr) return rma::test::skip(watch.obstacle());
   const own_pages pages(8);
   std::memset(pages.at(), 1, pages.bytes());
-  REQUIRE(watch.watch(pages.range()) == verdict::watched);
+  REQUIRE(watch.watch(pages.range()) == verdict::tracked);
   CHECK(in_child([&] {
           ::alarm(20);
           std::vector<change> news;
@@ -365,7 +365,7 @@ TEST_CASE("a watch that has ended holds nobody, though a child still has the des
   own_pages pages(8);
   own_pages elsewhere(2);
   std::memset(pages.at(), 1, pages.bytes());
-  REQUIRE(watch->watch(pages.range()) == verdict::watched);
+  REQUIRE(watch->watch(pages.range()) == verdict::tracked);
   const lingering_child child;
   pages.give_up(6, 2);
   REQUIRE(::mremap(pages.at(6), 2 * page, 2 * page, MREMAP_MAYMOVE | MREMAP_FIXED, elsewhere.at()) == elsewhere.at());
@@ -382,7 +382,7 @@ TEST_CASE("the reader is deaf to signals, and is not there before it is needed",
   if (watch.obstacle() != nullptr) return rma::test::skip(watch.obstacle());
   CHECK(status_of_thread("rma-unmap", "SigBlk:").empty());
   const own_pages pages(1);
-  REQUIRE(watch.watch(pages.range()) == verdict::watched);
+  REQUIRE(watch.watch(pages.range()) == verdict::tracked);
   const std::string blocked = status_of_thread("rma-unmap", "SigBlk:");
   REQUIRE_FALSE(blocked.empty());
   const auto mask = std::stoull(blocked, nullptr, 16);
@@ -410,7 +410,7 @@ TEST_CASE("who has no privileges can watch", "[fabric][verbs][watch]") {
     unmap_watch watch(by_kernel);
     if (watch.obstacle() != nullptr) return 11;
     own_pages pages(2);
-    if (watch.watch(pages.range()) != verdict::watched) return 1;
+    if (watch.watch(pages.range()) != verdict::tracked) return 1;
     pages.unmap(0, 1);
     std::vector<change> news;
     news.reserve(unmap_watch::changes_max + 1);

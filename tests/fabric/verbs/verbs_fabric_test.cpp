@@ -422,10 +422,10 @@ TEST_CASE("a connected peer takes at most 16 KiB", "[verbs][memory]") {
   const std::size_t connections = ranks * (ranks - 1);
   const std::size_t queues = (mapped_queue_bytes() - before) / connections;
   const std::size_t entries = job[0].net->entries_per_connection();
-  const std::size_t own = sizeof(rma::verbs::connection) + entries * sizeof(rma::verbs::work);
+  const std::size_t own = sizeof(rma::verbs::connection) + entries * sizeof(rma::verbs::completion_action);
   const std::size_t tables = 3 * (sizeof(void*) * 4 + 16);  // three hash tables' nodes
   std::cout << connections << " connections: queue pair " << queues << ", connection " << sizeof(rma::verbs::connection)
-            << ", send queue's records " << entries << " x " << sizeof(rma::verbs::work) << ", tables about " << tables
-            << ", together " << queues + own + tables << " bytes per peer\n";
+            << ", send queue's records " << entries << " x " << sizeof(rma::verbs::completion_action)
+            << ", tables about " << tables << ", together " << queues + own + tables << " bytes per peer\n";
   CHECK(queues + own + tables <= 16 * 1024);
 }

@@ -17,9 +17,9 @@ namespace {
 class probe {
  public:
   bool free(page_range pages) {
-    const bool watched = watch_.watch(pages) == unmap_watch::verdict::watched;
-    if (watched) watch_.unwatch(pages);
-    return watched;
+    const bool tracked = watch_.watch(pages) == unmap_watch::verdict::tracked;
+    if (tracked) watch_.unwatch(pages);
+    return tracked;
   }
   bool all_watched(const own_pages& pages, std::size_t first, std::size_t count) {
     for (std::size_t i = first; i < first + count; ++i) {

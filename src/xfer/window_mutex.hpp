@@ -10,13 +10,13 @@
 #include <utility>
 
 #include "core/small_lock.hpp"
-#include "fabric/surroundings.hpp"
+#include "fabric/platform.hpp"
 
 namespace rma::detail {
 
-class door {
+class window_mutex {
  public:
-  void enter(surroundings& around) noexcept {
+  void enter(platform& around) noexcept {
     const std::uintptr_t self = around.thread();
     if (!is_inside(self)) {
       around.take(lock_);
@@ -25,7 +25,7 @@ class door {
     ++depth_;
   }
   /// Enters if no thread is inside, this one neither.
-  [[nodiscard]] bool try_enter(surroundings& around) noexcept {
+  [[nodiscard]] bool try_enter(platform& around) noexcept {
     if (!lock_.try_lock()) return false;
     owner_.store(around.thread(), std::memory_order_relaxed);
     depth_ = 1;
@@ -37,13 +37,13 @@ class door {
     lock_.unlock();
   }
   /// However often this thread has entered; what `come_back` is to be given.
-  [[nodiscard]] unsigned leave_wholly(surroundings& around) noexcept {
+  [[nodiscard]] unsigned leave_wholly(platform& around) noexcept {
     if (!is_inside(around.thread())) return 0;
     const unsigned depth = std::exchange(depth_, 1U);
     leave();
     return depth;
   }
-  void come_back(surroundings& around, unsigned depth) noexcept {
+  void come_back(platform& around, unsigned depth) noexcept {
     if (depth == 0) return;
     enter(around);
     depth_ = depth;

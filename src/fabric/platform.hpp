@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a rank's surroundings offer to its waits: time, sleep, and news of deaths. One for real machines
-/// (src/fabric/shm/node_surroundings), one for the simulator.
+/// What a rank's platform offers to its waits: time, sleep, and news of deaths. One for real machines
+/// (src/fabric/shm/node_platform), one for the simulator.
 #pragma once
 
 #include <pthread.h>
@@ -28,18 +28,18 @@ struct patience {
 
 /// What costs a rank's processor time that virtual time must show. Of a message, `send` and `handler` are the copies at
 /// either end: into a ring or a registered buffer, and out of it.
-enum class work : std::uint8_t { copy, poll, send, handler };
+enum class cost_kind : std::uint8_t { copy, poll, send, handler };
 
 /// A second thread of a rank.
-class companion {
+class helper_thread {
  public:
-  virtual ~companion() = default;
+  virtual ~helper_thread() = default;
   virtual void join() noexcept = 0;
 };
 
-class surroundings {
+class platform {
  public:
-  virtual ~surroundings() = default;
+  virtual ~platform() = default;
 
   /// All ranks are there; the program goes on.
   virtual void begin() {}
@@ -76,7 +76,7 @@ class surroundings {
   [[nodiscard]] virtual patience waits(std::int64_t spin_ns) const noexcept = 0;
   /// How waits pass their time and why, for people.
   [[nodiscard]] virtual std::string why_waits(std::int64_t spin_ns) const = 0;
-  [[nodiscard]] virtual std::unique_ptr<companion> start(std::function<void()> run) = 0;
+  [[nodiscard]] virtual std::unique_ptr<helper_thread> start(std::function<void()> run) = 0;
   /// The thread that runs, as `start` makes them: never 0.
   [[nodiscard]] virtual std::uintptr_t thread() noexcept { return ::pthread_self(); }
   /// Takes a lock that a thread may keep over waits: lets the others run until it is free.
@@ -88,7 +88,7 @@ class surroundings {
   /// Ranks are fibers of one process: nothing may block its threads.
   [[nodiscard]] virtual bool is_simulated() const noexcept { return false; }
   /// This rank's processor has done that. Time passes at `settle` or at the next wait.
-  virtual void charge(work, std::uint64_t /*bytes*/) noexcept {}
+  virtual void charge(cost_kind, std::uint64_t /*bytes*/) noexcept {}
   /// Lets the others live through what this rank was charged. Not under the progress lock.
   virtual void settle() noexcept {}
   /// The program is in this public call from here on (the text stays), until it leaves it: then time passes, so that a

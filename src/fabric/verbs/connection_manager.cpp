@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/verbs/greeter.hpp"
+#include "fabric/verbs/connection_manager.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -33,7 +33,7 @@ constexpr std::int64_t leave_ns = 100'000'000;  // what has not gone out by then
 
 }  // namespace
 
-greeter::greeter(adapter& device, int rank, std::string key, const queue_plan& plan)
+connection_manager::connection_manager(adapter& device, int rank, std::string key, const queue_plan& plan)
     : device_(device), rank_(rank), key_(std::move(key)), plan_(plan) {
   std::uint64_t random[2] = {};
   if (::getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) refuse_without("random bytes");
@@ -49,7 +49,7 @@ greeter::greeter(adapter& device, int rank, std::string key, const queue_plan& p
   thread_ = detail::start_thread("the thread that answers for an RDMA device", [this] { run(); });
 }
 
-greeter::~greeter() {
+connection_manager::~connection_manager() {
   stopping_.store(true);
   kick(kick_);
   if (thread_.joinable()) thread_.join();
@@ -69,7 +69,7 @@ greeter::~greeter() {
   if (news_ >= 0) ::close(news_);
 }
 
-void greeter::make_own_queue_pair() {
+void connection_manager::make_own_queue_pair() {
   const std::size_t sends = sendings_.size();
   memory_.resize(receives_posted * datagram_bytes + sends * sizeof(hello));
   region_ = ::ibv_reg_mr(device_.domain(), memory_.data(), memory_.size(), int{IBV_ACCESS_LOCAL_WRITE});
@@ -104,44 +104,44 @@ void greeter::make_own_queue_pair() {
   if (::ibv_req_notify_cq(completions_, 0) != 0) refuse_without("notification");
 }
 
-void greeter::kick(int descriptor) const noexcept {
+void connection_manager::kick(int descriptor) const noexcept {
   const std::uint64_t one = 1;
   (void)!::write(descriptor, &one, sizeof one);
 }
 
-bool greeter::take_news() noexcept {
+bool connection_manager::take_news() noexcept {
   std::uint64_t count = 0;
   return ::read(news_, &count, sizeof count) == static_cast<ssize_t>(sizeof count);
 }
 
-connection* greeter::find(int peer, channel of) {
+connection* connection_manager::find(int peer, channel of) {
   const std::lock_guard guard(lock_);
   const auto at = by_peer_.find({peer, of});
   return at == by_peer_.end() ? nullptr : at->second;
 }
 
-connection* greeter::find_queue_pair(std::uint32_t number) {
+connection* connection_manager::find_queue_pair(std::uint32_t number) {
   const std::lock_guard guard(lock_);
   const auto at = by_queue_pair_.find(number);
   return at == by_queue_pair_.end() ? nullptr : at->second;
 }
 
-std::vector<connection*> greeter::broken() {
+std::vector<connection*> connection_manager::broken() {
   const std::lock_guard guard(lock_);
   std::vector<connection*> found;
   for (connection& c : connections_) {
-    const bond state = c.state.load();
-    if (state == bond::broken || state == bond::dead) found.push_back(&c);
+    const connection_state state = c.state.load();
+    if (state == connection_state::broken || state == connection_state::dead) found.push_back(&c);
   }
   return found;
 }
 
-std::size_t greeter::queue_pairs() {
+std::size_t connection_manager::queue_pairs() {
   const std::lock_guard guard(lock_);
   return by_queue_pair_.size();
 }
 
-connection& greeter::connection_with(int peer, channel of) {
+connection& connection_manager::connection_with(int peer, channel of) {
   connection*& known = by_peer_[{peer, of}];
   if (known == nullptr) {
     known = &connections_.emplace_back(peer, of, static_cast<std::uint32_t>(connections_.size()));
@@ -152,54 +152,55 @@ connection& greeter::connection_with(int peer, channel of) {
   return *known;
 }
 
-connection* greeter::ask(int peer, const greeter_address& theirs, channel of) {
+connection* connection_manager::ask(int peer, const manager_address& theirs, channel of) {
   const std::lock_guard guard(lock_);
   connection& c = connection_with(peer, of);
-  c.greeter = theirs;
-  if (c.state.load() != bond::asking || c.asked) return &c;
+  c.connection_manager = theirs;
+  if (c.state.load() != connection_state::asking || c.asked) return &c;
   c.asked = true;
   c.due_ns = 0;
   kick(kick_);
   return &c;
 }
 
-void greeter::forget(int peer) noexcept {
+void connection_manager::forget(int peer) noexcept {
   const std::lock_guard guard(lock_);
   for (const channel of : {channel::control, channel::bulk}) {
     connection& c = connection_with(peer, of);
     c.due_ns = never_ns;
-    settle(c, bond::dead);
+    settle(c, connection_state::dead);
     put_in_error(c);
   }
 }
 
-void greeter::put_in_error(connection& c) noexcept {
+void connection_manager::put_in_error(connection& c) noexcept {
   if (c.queue_pair == nullptr) return;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_ERR;
   (void)::ibv_modify_qp(c.queue_pair, &attr, IBV_QP_STATE);
 }
 
-void greeter::stop(connection& c) noexcept {
+void connection_manager::stop(connection& c) noexcept {
   const std::lock_guard guard(lock_);
   put_in_error(c);
 }
 
-void greeter::settle(connection& c, bond state) noexcept {
-  if (c.state.load() == bond::dead) return;
+void connection_manager::settle(connection& c, connection_state state) noexcept {
+  if (c.state.load() == connection_state::dead) return;
   c.state.store(state, std::memory_order_release);
-  if (state == bond::dead || state == bond::broken) breaks_.fetch_add(1, std::memory_order_release);
+  if (state == connection_state::dead || state == connection_state::broken)
+    breaks_.fetch_add(1, std::memory_order_release);
   kick(news_);
 }
 
-void greeter::give_up(connection& c) noexcept {
+void connection_manager::give_up(connection& c) noexcept {
   const std::lock_guard guard(lock_);
-  settle(c, bond::broken);
+  settle(c, connection_state::broken);
 }
 
-void greeter::mend(connection& c, std::uint32_t over) {
+void connection_manager::mend(connection& c, std::uint32_t over) {
   const std::lock_guard guard(lock_);
-  if (c.state.load() != bond::broken) return;
+  if (c.state.load() != connection_state::broken) return;
   c.over = over;
   put_in_error(c);
   if (c.queue_pair != nullptr) retired_.push_back(std::exchange(c.queue_pair, nullptr));
@@ -207,7 +208,7 @@ void greeter::mend(connection& c, std::uint32_t over) {
   next_packet_ = next_packet_ * 0x9e3779b1U + 1;
   c.pause_ns = 0;
   c.asks = 0;
-  c.state.store(bond::asking);
+  c.state.store(connection_state::asking);
   if (c.newer) {
     const hello h = *std::exchange(c.newer, std::nullopt);
     c.generation = h.generation;
@@ -222,29 +223,29 @@ void greeter::mend(connection& c, std::uint32_t over) {
 
 // ---- the thread ---------------------------------------------------------------------------------------------
 
-void greeter::run() noexcept {
+void connection_manager::run() noexcept {
   while (!stopping_.load()) {
     std::int64_t timeout_ms = -1;
     if (const std::int64_t due_ns = next_due_ns(); due_ns != never_ns)
       timeout_ms = std::max<std::int64_t>(0, (due_ns - detail::clock_ns()) / 1'000'000 + 1);
-    pollfd watched[3] = {{kick_, POLLIN, 0}, {channel_->fd, POLLIN, 0}, {device_.device()->async_fd, POLLIN, 0}};
-    (void)::poll(watched, std::size(watched), static_cast<int>(timeout_ms));
+    pollfd polled[3] = {{kick_, POLLIN, 0}, {channel_->fd, POLLIN, 0}, {device_.device()->async_fd, POLLIN, 0}};
+    (void)::poll(polled, std::size(polled), static_cast<int>(timeout_ms));
     std::uint64_t count = 0;
     (void)!::read(kick_, &count, sizeof count);
-    if ((watched[1].revents & POLLIN) != 0) take_datagrams();
-    if ((watched[2].revents & POLLIN) != 0) take_device_events();
+    if ((polled[1].revents & POLLIN) != 0) take_datagrams();
+    if ((polled[2].revents & POLLIN) != 0) take_device_events();
     say_what_is_due(detail::clock_ns());
   }
 }
 
-std::int64_t greeter::next_due_ns() noexcept {
+std::int64_t connection_manager::next_due_ns() noexcept {
   const std::lock_guard guard(lock_);
   std::int64_t due_ns = never_ns;
   for (const connection& c : connections_) due_ns = std::min(due_ns, c.due_ns);
   return due_ns;
 }
 
-void greeter::post_receive(std::uint32_t slot) noexcept {
+void connection_manager::post_receive(std::uint32_t slot) noexcept {
   ibv_sge into{reinterpret_cast<std::uint64_t>(memory_.data() + slot * datagram_bytes), datagram_bytes, region_->lkey};
   ibv_recv_wr request{};
   request.wr_id = slot;
@@ -254,7 +255,7 @@ void greeter::post_receive(std::uint32_t slot) noexcept {
   (void)::ibv_post_recv(queue_pair_, &request, &bad);
 }
 
-void greeter::take_datagrams() noexcept {
+void connection_manager::take_datagrams() noexcept {
   ibv_cq* which = nullptr;
   void* unused = nullptr;
   while (::ibv_get_cq_event(channel_, &which, &unused) == 0) ::ibv_ack_cq_events(which, 1);
@@ -262,7 +263,7 @@ void greeter::take_datagrams() noexcept {
   take_completions();
 }
 
-void greeter::take_completions() noexcept {
+void connection_manager::take_completions() noexcept {
   ibv_wc done{};
   while (::ibv_poll_cq(completions_, 1, &done) == 1) {
     if (done.wr_id >= receives_posted) {
@@ -284,29 +285,29 @@ void greeter::take_completions() noexcept {
 
 // Of these only the end of the device matters, and that the operations under way tell. Looked at, because a device
 // keeps a queue pair from being destroyed while one of its events is not.
-void greeter::take_device_events() noexcept {
+void connection_manager::take_device_events() noexcept {
   ibv_async_event event{};
   while (::ibv_get_async_event(device_.device(), &event) == 0) ::ibv_ack_async_event(&event);
 }
 
 // What is said is believed after the proof only; it may come twice, late, or out of turn.
-void greeter::hear(const hello& h) noexcept {
+void connection_manager::hear(const hello& h) noexcept {
   if (h.of != channel::control && h.of != channel::bulk) return;
   const std::lock_guard guard(lock_);
   connection& c = connection_with(h.from, h.of);
-  std::memcpy(c.greeter.port.gid.raw, h.gid, sizeof h.gid);
-  c.greeter.port.lid = h.lid;
-  c.greeter.queue_pair = h.greeter;
-  c.greeter.nonce = h.nonce_from;
+  std::memcpy(c.connection_manager.port.gid.raw, h.gid, sizeof h.gid);
+  c.connection_manager.port.lid = h.lid;
+  c.connection_manager.queue_pair = h.connection_manager;
+  c.connection_manager.nonce = h.nonce_from;
   c.heard_ns.store(detail::clock_ns(), std::memory_order_relaxed);
   if (h.what == greeting::leave) c.left.store(true, std::memory_order_relaxed);
   if (h.what == greeting::later || h.what == greeting::leave) return kick(news_);
   const auto newer = static_cast<std::int16_t>(h.generation - c.generation);
-  if (newer < 0 || c.state.load() == bond::dead) return;
+  if (newer < 0 || c.state.load() == connection_state::dead) return;
   if (newer > 0 && c.queue_pair != nullptr) {  // its owner has to end what is under way first
     c.newer = h;
     c.due_ns = never_ns;
-    settle(c, bond::broken);
+    settle(c, connection_state::broken);
     say(c, greeting::later);
     return;
   }
@@ -314,17 +315,17 @@ void greeter::hear(const hello& h) noexcept {
   answer(c, h);
 }
 
-void greeter::answer(connection& c, const hello& h) noexcept {
-  const bond before = c.state.load();
-  if (before == bond::broken) return;
-  if (before == bond::asking && h.what != greeting::confirm) {
+void connection_manager::answer(connection& c, const hello& h) noexcept {
+  const connection_state before = c.state.load();
+  if (before == connection_state::broken) return;
+  if (before == connection_state::asking && h.what != greeting::confirm) {
     if (!make_ready_to_receive(c, h) || !make_ready_to_send(c, h.reads)) {
       complain(c);
       return;  // tried again when the peer says it again
     }
     c.peers_over = h.over;
     c.due_ns = never_ns;
-    settle(c, bond::answering);
+    settle(c, connection_state::answering);
   }
   switch (h.what) {
     case greeting::ask: say(c, greeting::answer); break;
@@ -333,30 +334,30 @@ void greeter::answer(connection& c, const hello& h) noexcept {
     case greeting::later:
     case greeting::leave: break;
   }
-  if (h.what == greeting::ask && c.state.load() == bond::answering) {
+  if (h.what == greeting::ask && c.state.load() == connection_state::answering) {
     c.pause_ns = first_pause_ns;
     c.due_ns = detail::clock_ns() + c.pause_ns;
   }
-  if (h.what != greeting::ask && c.state.load() == bond::answering) {
+  if (h.what != greeting::ask && c.state.load() == connection_state::answering) {
     c.due_ns = never_ns;
-    settle(c, bond::ready);
+    settle(c, connection_state::ready);
   }
 }
 
-void greeter::say_what_is_due(std::int64_t now_ns) noexcept {
+void connection_manager::say_what_is_due(std::int64_t now_ns) noexcept {
   const std::lock_guard guard(lock_);
   for (connection& c : connections_) {
     if (c.due_ns > now_ns) continue;
     c.pause_ns = std::clamp(2 * c.pause_ns, first_pause_ns, longest_pause_ns);
     c.due_ns = now_ns + c.pause_ns;
-    const bool asking = c.state.load() == bond::asking;
+    const bool asking = c.state.load() == connection_state::asking;
     say(c, asking ? greeting::ask : greeting::answer);
     if (asking && ++c.asks == asks_without_a_word) say_unheard(c);
   }
 }
 
 // The thread has ended. Who does not hear it waits for longer than need be, but not for ever.
-void greeter::say_leave() noexcept {
+void connection_manager::say_leave() noexcept {
   const std::int64_t until_ns = detail::clock_ns() + leave_ns;
   const auto all_busy = [this] { return std::ranges::all_of(sendings_, &sending::busy); };
   const auto any_busy = [this] { return std::ranges::any_of(sendings_, &sending::busy); };
@@ -365,8 +366,10 @@ void greeter::say_leave() noexcept {
     return !holds();
   };
   for (connection& c : connections_) {
-    const bond state = c.state.load();
-    if (c.of != channel::control || c.peer == rank_ || (state != bond::ready && state != bond::answering)) continue;
+    const connection_state state = c.state.load();
+    if (c.of != channel::control || c.peer == rank_ ||
+        (state != connection_state::ready && state != connection_state::answering))
+      continue;
     if (!wait_while(all_busy)) return;
     say(c, greeting::leave);
   }
@@ -374,7 +377,7 @@ void greeter::say_leave() noexcept {
 }
 
 // Once: an answer may still come. A peer that computes answers, too; one that has died will be known to have.
-void greeter::say_unheard(const connection& c) noexcept {
+void connection_manager::say_unheard(const connection& c) noexcept {
   if (std::exchange(unheard_said_, true)) return;
   std::fprintf(stderr,
                "rma: rank %d: rank %d does not answer on %s: still asking; are both devices on one network, and may "
@@ -383,14 +386,14 @@ void greeter::say_unheard(const connection& c) noexcept {
 }
 
 // Once: those who wait for the connection go on waiting, since the device may have room later.
-void greeter::complain(const connection& c) noexcept {
+void connection_manager::complain(const connection& c) noexcept {
   if (std::exchange(complained_, true)) return;
   std::fprintf(stderr, "rma: rank %d: the RDMA device cannot connect to rank %d (%s): trying again\n", rank_, c.peer,
                std::strerror(errno));
 }
 
 // The queue pair is made when it is needed: by who asks, or by who is asked.
-bool greeter::prepare(connection& c) noexcept {
+bool connection_manager::prepare(connection& c) noexcept {
   if (c.queue_pair != nullptr) return true;
   std::uint32_t inline_bytes = 0;
   ibv_qp* const made = make_queue_pair(c, inline_bytes);
@@ -411,7 +414,7 @@ bool greeter::prepare(connection& c) noexcept {
   return true;
 }
 
-ibv_qp* greeter::make_queue_pair(const connection& c, std::uint32_t& inline_bytes) noexcept {
+ibv_qp* connection_manager::make_queue_pair(const connection& c, std::uint32_t& inline_bytes) noexcept {
   ibv_qp_init_attr wanted{};
   wanted.send_cq = wanted.recv_cq = plan_.completions;
   wanted.qp_type = IBV_QPT_RC;
@@ -433,7 +436,7 @@ ibv_qp* greeter::make_queue_pair(const connection& c, std::uint32_t& inline_byte
   return made;
 }
 
-void greeter::say(connection& c, greeting what) noexcept {
+void connection_manager::say(connection& c, greeting what) noexcept {
   if (!prepare(c)) return;
   const auto free = std::find_if(sendings_.begin(), sendings_.end(), [](const sending& s) { return !s.busy; });
   if (free == sendings_.end()) return;  // said again when it is due
@@ -446,7 +449,7 @@ void greeter::say(connection& c, greeting what) noexcept {
   std::memcpy(h.gid, mine_.port.gid.raw, sizeof h.gid);
   h.from = rank_;
   h.to = c.peer;
-  h.greeter = mine_.queue_pair;
+  h.connection_manager = mine_.queue_pair;
   h.queue_pair = c.queue_pair->qp_num;
   h.first_packet = c.first_packet;
   h.reads = static_cast<std::uint16_t>(plan_.reads);
@@ -454,11 +457,11 @@ void greeter::say(connection& c, greeting what) noexcept {
   h.over = c.over;
   h.of = c.of;
   h.nonce_from = mine_.nonce;
-  h.nonce_to = c.greeter.nonce;
+  h.nonce_to = c.connection_manager.nonce;
   if (!sign(h, key_)) return;
   std::byte* const at = memory_.data() + receives_posted * datagram_bytes + slot * sizeof h;
   std::memcpy(at, &h, sizeof h);
-  ibv_ah_attr way = device_.way_to(c.greeter.port);
+  ibv_ah_attr way = device_.way_to(c.connection_manager.port);
   free->way = ::ibv_create_ah(device_.domain(), &way);
   if (free->way == nullptr) return;
   ibv_sge from{reinterpret_cast<std::uint64_t>(at), sizeof h, region_->lkey};
@@ -469,7 +472,7 @@ void greeter::say(connection& c, greeting what) noexcept {
   request.opcode = IBV_WR_SEND;
   request.send_flags = IBV_SEND_SIGNALED;
   request.wr.ud.ah = free->way;
-  request.wr.ud.remote_qpn = c.greeter.queue_pair;
+  request.wr.ud.remote_qpn = c.connection_manager.queue_pair;
   request.wr.ud.remote_qkey = queue_key;
   ibv_send_wr* bad = nullptr;
   if (::ibv_post_send(queue_pair_, &request, &bad) != 0) {
@@ -481,18 +484,18 @@ void greeter::say(connection& c, greeting what) noexcept {
 
 // Packets that never leave the device may be as long as it can; should its driver refuse that, as long as the
 // network's.
-bool greeter::make_ready_to_receive(connection& c, const hello& h) noexcept {
+bool connection_manager::make_ready_to_receive(connection& c, const hello& h) noexcept {
   if (!prepare(c)) return false;
   const auto theirs = static_cast<ibv_mtu>(std::clamp<int>(h.mtu, IBV_MTU_256, IBV_MTU_4096));
   const ibv_mtu common = std::min(device_.mtu(), theirs);
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTR;
-  attr.path_mtu = device_.is_own(c.greeter.port) ? device_.loop_back_mtu() : common;
+  attr.path_mtu = device_.is_own(c.connection_manager.port) ? device_.loop_back_mtu() : common;
   attr.dest_qp_num = h.queue_pair;
   attr.rq_psn = h.first_packet & 0xffffff;
   attr.max_dest_rd_atomic = static_cast<std::uint8_t>(plan_.reads);
   attr.min_rnr_timer = 12;  // 0.64 ms
-  attr.ah_attr = device_.way_to(c.greeter.port);
+  attr.ah_attr = device_.way_to(c.connection_manager.port);
   constexpr int all = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
                       IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
   if (::ibv_modify_qp(c.queue_pair, &attr, all) == 0) return true;
@@ -503,7 +506,7 @@ bool greeter::make_ready_to_receive(connection& c, const hello& h) noexcept {
 
 // A device in software meets a short time-out again and again amid a stream of writes, and sends what is under way once
 // more, though nothing was lost (docs/decisions/0011).
-bool greeter::make_ready_to_send(connection& c, std::uint32_t reads) noexcept {
+bool connection_manager::make_ready_to_send(connection& c, std::uint32_t reads) noexcept {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
   attr.timeout = device_.emulated() ? 18 : 16;  // 1.07 s, 0.27 s

@@ -11,15 +11,15 @@
 #include <string_view>
 #include <vector>
 
+#include "fabric/platform.hpp"
 #include "fabric/shm/board.hpp"
-#include "fabric/sim/sim_boot.hpp"
-#include "fabric/surroundings.hpp"
+#include "fabric/sim/sim_client.hpp"
 
 namespace rma::sim {
 
-class sim_surroundings final : public detail::surroundings {
+class sim_platform final : public detail::platform {
  public:
-  sim_surroundings(sim_client& boot, shm::board& node);
+  sim_platform(sim_client& boot, shm::board& node);
 
   std::int64_t now_ns() noexcept override;
   std::int64_t read_clock_ns() noexcept override;
@@ -34,13 +34,13 @@ class sim_surroundings final : public detail::surroundings {
   bool has_left(int world_rank) noexcept override;
   detail::patience waits(std::int64_t spin_ns) const noexcept override;
   std::string why_waits(std::int64_t) const override { return "pass virtual time"; }
-  std::unique_ptr<detail::companion> start(std::function<void()> run) override;
+  std::unique_ptr<detail::helper_thread> start(std::function<void()> run) override;
   std::uintptr_t thread() noexcept override;
   void take(detail::small_lock& lock) noexcept override;
 
   bool keeps_accounts() const noexcept override;
   bool is_simulated() const noexcept override { return true; }
-  void charge(detail::work what, std::uint64_t bytes) noexcept override;
+  void charge(detail::cost_kind what, std::uint64_t bytes) noexcept override;
   void settle() noexcept override;
   void enter(std::string_view call, int target) noexcept override;
   void leave() noexcept override;

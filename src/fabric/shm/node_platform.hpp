@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "fabric/platform.hpp"
 #include "fabric/shm/board.hpp"
-#include "fabric/surroundings.hpp"
 
 namespace rma::shm {
 
@@ -22,9 +22,9 @@ struct node_load {
   std::size_t turn = 0;  ///< so many of these ranks come before this one
 };
 
-class node_surroundings final : public detail::surroundings {
+class node_platform final : public detail::platform {
  public:
-  node_surroundings(board& node, node_load load);
+  node_platform(board& node, node_load load);
 
   void begin() override;
   std::int64_t now_ns() noexcept override;
@@ -42,7 +42,7 @@ class node_surroundings final : public detail::surroundings {
   bool has_left(int world_rank) noexcept override;
   detail::patience waits(std::int64_t spin_ns) const noexcept override;
   std::string why_waits(std::int64_t spin_ns) const override;
-  std::unique_ptr<detail::companion> start(std::function<void()> run) override;
+  std::unique_ptr<detail::helper_thread> start(std::function<void()> run) override;
 
  private:
   void sleep_on_descriptors(std::uint32_t rings, std::int64_t timeout_ns) noexcept;

@@ -13,9 +13,9 @@
 namespace rma::sim {
 
 /// Numbers that depend on the seed alone.
-class dice {
+class rng {
  public:
-  explicit dice(std::uint64_t seed) noexcept : state_(seed) {}
+  explicit rng(std::uint64_t seed) noexcept : state_(seed) {}
   std::uint64_t roll() noexcept {
     std::uint64_t z = state_ += 0x9e3779b97f4a7c15ULL;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
@@ -50,7 +50,7 @@ enum class breach : std::uint8_t {
 breach breach_named(std::string_view name);
 
 /// The fabric's promises, and its limits.
-struct weather {
+struct fault_model {
   breach broken = breach::none;
   fabric::capabilities caps;
   std::uint32_t send_queue = 1024;     ///< operations of one rank that are under way, at most
@@ -72,10 +72,10 @@ struct weather {
 };
 
 /// A network that keeps every promise that a network can make.
-weather calm();
+fault_model calm();
 /// How often transfers fail in a run with errors: `failed_one_in`.
 std::uint32_t error_rate(std::uint64_t seed);
 /// Everything drawn: the least that the contract of the fabric allows, and all that may go wrong in it.
-weather storm(std::uint64_t seed);
+fault_model storm(std::uint64_t seed);
 
 }  // namespace rma::sim

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A rank's greeter: a thread that answers when another rank wants to connect, so that the first one-sided operation
-/// needs no call of the target's program either. Idle, it sleeps in the kernel. See handshake.hpp for what is said.
+/// A rank's connection manager: a thread that answers when another rank wants to connect, so that the first one-sided
+/// operation needs no call of the target's program either. Idle, it sleeps in the kernel. See handshake.hpp for what is
+/// said.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -40,15 +41,15 @@ struct queue_plan {
   std::uint32_t bulk_entries = 0;  ///< sends, and receives, of a bulk channel
 };
 
-class greeter {
+class connection_manager {
  public:
   /// Throws Error(unreachable) if the device refuses.
-  greeter(adapter& device, int rank, std::string key, const queue_plan& plan);
-  ~greeter();
-  greeter(const greeter&) = delete;
-  greeter& operator=(const greeter&) = delete;
+  connection_manager(adapter& device, int rank, std::string key, const queue_plan& plan);
+  ~connection_manager();
+  connection_manager(const connection_manager&) = delete;
+  connection_manager& operator=(const connection_manager&) = delete;
 
-  [[nodiscard]] const greeter_address& address() const noexcept { return mine_; }
+  [[nodiscard]] const manager_address& address() const noexcept { return mine_; }
   /// Becomes readable when a connection has changed its state; `take_news` silences it.
   [[nodiscard]] int news_fd() const noexcept { return news_; }
   [[nodiscard]] bool take_news() noexcept;
@@ -57,7 +58,7 @@ class greeter {
   [[nodiscard]] connection* find(int peer, channel of = channel::control);
   [[nodiscard]] connection* find_queue_pair(std::uint32_t number);
   /// Asks for one. Whether it is there is seen by its state.
-  connection* ask(int peer, const greeter_address& theirs, channel of = channel::control);
+  connection* ask(int peer, const manager_address& theirs, channel of = channel::control);
   /// Makes a connection anew that is broken; what was under way on it is over. The old queue pair stays, in error,
   /// until the end: with it would go completions that are still to be taken. `over`: bulk receives.
   void mend(connection& c, std::uint32_t over = 0);
@@ -98,7 +99,7 @@ class greeter {
   void say_unheard(const connection& c) noexcept;
   void say(connection& c, greeting what) noexcept;
   void say_what_is_due(std::int64_t now_ns) noexcept;
-  void settle(connection& c, bond state) noexcept;
+  void settle(connection& c, connection_state state) noexcept;
   [[nodiscard]] std::int64_t next_due_ns() noexcept;
   void kick(int descriptor) const noexcept;
 
@@ -106,7 +107,7 @@ class greeter {
   const int rank_;
   const std::string key_;
   const queue_plan plan_;
-  greeter_address mine_;
+  manager_address mine_;
 
   std::mutex lock_;  ///< of the connections' handshakes and of what follows
   std::map<std::pair<int, channel>, connection*> by_peer_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/sim/weather.hpp"
+#include "fabric/sim/fault_model.hpp"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ constexpr time_ps us = 1'000'000;
 constexpr std::size_t message_bytes = 4096;
 
 /// What transfers with layouts are cut by. Draws of its own, which move no others.
-void draw_limits(weather& w, dice d) {
+void draw_limits(fault_model& w, rng d) {
   w.caps.scatter_max = d.one_of<std::size_t>({1, 2, 30});
   w.caps.outstanding_reads_max = d.one_of<std::uint32_t>({1, 4, 16});
   w.caps.handler_pieces_bytes_max = d.one_of<std::size_t>({0, 512, ~std::size_t{0}});
@@ -45,8 +45,8 @@ breach breach_named(std::string_view name) {
               fmt::format("'{}' is no breach of the fabric's contract; there are:{}", name, known));
 }
 
-weather calm() {
-  weather w;
+fault_model calm() {
+  fault_model w;
   w.caps.name = "sim";
   w.caps.gather_max = 30;
   w.caps.scatter_max = 30;
@@ -67,12 +67,12 @@ weather calm() {
   return w;
 }
 
-std::uint32_t error_rate(std::uint64_t seed) { return dice(seed ^ 0xe7707).one_of<std::uint32_t>({20, 60, 300}); }
+std::uint32_t error_rate(std::uint64_t seed) { return rng(seed ^ 0xe7707).one_of<std::uint32_t>({20, 60, 300}); }
 
-weather storm(std::uint64_t seed) {
+fault_model storm(std::uint64_t seed) {
   using fabric::write_completion;
-  dice d(seed);
-  weather w = calm();
+  rng d(seed);
+  fault_model w = calm();
   w.caps.write_means = d.one_of({write_completion::local, write_completion::acked, write_completion::placed});
   w.caps.in_order_placement = d.one_in(2);
   w.caps.messages_after_writes = d.one_in(2);
@@ -96,11 +96,11 @@ weather storm(std::uint64_t seed) {
   w.caps.pins_memory = d.one_in(2);
   w.caps.bulk_pieces_max = d.one_of<std::size_t>({1, 3, 50});
   w.caps.handler_bytes_max = d.one_of<std::size_t>({0, 512, ~std::size_t{0}});
-  dice other(seed ^ 0x9011);  // draws of its own, which move no others
+  rng other(seed ^ 0x9011);  // draws of its own, which move no others
   const auto polls = other.one_of(
       {fabric::polled_end::none, fabric::polled_end::write, fabric::polled_end::read, fabric::polled_end::both});
   w.caps.polls = w.caps.in_order_placement ? polls : fabric::polled_end::none;
-  draw_limits(w, dice(seed ^ 0x11417));
+  draw_limits(w, rng(seed ^ 0x11417));
   return w;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "fabric/shm/node_surroundings.hpp"
+#include "fabric/shm/node_platform.hpp"
 
 #include <fmt/format.h>
 #include <sched.h>
@@ -32,19 +32,18 @@ std::size_t text_length(const waiting_place& place) noexcept {
 
 }  // namespace
 
-node_surroundings::node_surroundings(board& node, node_load load)
-    : board_(node), reported_(node.size(), false), load_(load) {
+node_platform::node_platform(board& node, node_load load) : board_(node), reported_(node.size(), false), load_(load) {
   if (load.ranks > load.cores || !node.fenced_by_others()) return;
   fences_ = true;
   node.slot(node.me()).fences.store(1);
 }
 
-void node_surroundings::begin() {
+void node_platform::begin() {
   if (load_.ranks > load_.cores) detail::take_turn(load_.turn);
 }
 
 // Where ranks outnumber processors, spinning keeps others from running.
-detail::patience node_surroundings::waits(std::int64_t spin_ns) const noexcept {
+detail::patience node_platform::waits(std::int64_t spin_ns) const noexcept {
   const bool short_of_cores = load_.ranks > load_.cores;
   detail::patience p;
   p.first_spins = short_of_cores ? 1 : 256;
@@ -53,15 +52,15 @@ detail::patience node_surroundings::waits(std::int64_t spin_ns) const noexcept {
   return p;
 }
 
-std::string node_surroundings::why_waits(std::int64_t spin_ns) const {
+std::string node_platform::why_waits(std::int64_t spin_ns) const {
   return fmt::format("{}: ranks {}, processors {}",
                      waits(spin_ns).spin_ns != 0 ? fmt::format("spin for {} us, then sleep", spin_ns / 1000)
                                                  : "let others run, then sleep",
                      load_.ranks, load_.cores);
 }
 
-std::unique_ptr<detail::companion> node_surroundings::start(std::function<void()> run) {
-  struct thread final : detail::companion {
+std::unique_ptr<detail::helper_thread> node_platform::start(std::function<void()> run) {
+  struct thread final : detail::helper_thread {
     explicit thread(std::function<void()> f) : running(detail::start_thread("the progress thread", std::move(f))) {}
     void join() noexcept override { running.join(); }
     std::thread running;
@@ -69,22 +68,22 @@ std::unique_ptr<detail::companion> node_surroundings::start(std::function<void()
   return std::make_unique<thread>(std::move(run));
 }
 
-std::int64_t node_surroundings::now_ns() noexcept { return detail::clock_ns(); }
+std::int64_t node_platform::now_ns() noexcept { return detail::clock_ns(); }
 
-void node_surroundings::inside(bool yes) noexcept {
+void node_platform::inside(bool yes) noexcept {
   board_.slot(board_.me())
       .inside.store(static_cast<std::uint32_t>(yes ? whereabouts::spinning : whereabouts::outside),
                     std::memory_order_relaxed);
 }
 
-void node_surroundings::yield() noexcept { ::sched_yield(); }
+void node_platform::yield() noexcept { ::sched_yield(); }
 
 // Ranks that have processors of their own seldom sleep: they make the fence for those who send to them, who make none
 // for each message then. Where ranks sleep for each message a fence of the sender's is cheaper.
 //
 // Each arming has a number, so that a thread that is about to sleep sees a ring after its own arming although another
 // thread has armed the doorbell again.
-std::uint32_t node_surroundings::arm(bool serves) noexcept {
+std::uint32_t node_platform::arm(bool serves) noexcept {
   rank_slot& mine = board_.slot(board_.me());
   mine.inside.store(static_cast<std::uint32_t>(whereabouts::asleep), std::memory_order_relaxed);
   const std::uint32_t rings = rings_.load();
@@ -107,7 +106,7 @@ std::uint32_t node_surroundings::arm(bool serves) noexcept {
   return !watched_.empty() ? rings : first ? fresh : found;
 }
 
-void node_surroundings::sleep(std::uint32_t armed, std::int64_t timeout_ns) noexcept {
+void node_platform::sleep(std::uint32_t armed, std::int64_t timeout_ns) noexcept {
   if (watched_.empty()) {
     detail::futex_wait(board_.slot(board_.me()).doorbell, armed, timeout_ns);
   } else {
@@ -116,14 +115,14 @@ void node_surroundings::sleep(std::uint32_t armed, std::int64_t timeout_ns) noex
   inside(true);
 }
 
-void node_surroundings::watch(int descriptor) {
+void node_platform::watch(int descriptor) {
   if (watched_.empty()) watched_.push_back({board_.bell(), POLLIN, 0});
   watched_.push_back({descriptor, POLLIN, 0});
 }
 
 // One thread watches the descriptors, the others sleep until it is back: every thread has to look again then, and one
 // of them takes its place.
-void node_surroundings::sleep_on_descriptors(std::uint32_t rings, std::int64_t timeout_ns) noexcept {
+void node_platform::sleep_on_descriptors(std::uint32_t rings, std::int64_t timeout_ns) noexcept {
   if (polling_.exchange(true)) {
     followers_.fetch_add(1);
     detail::futex_wait(rings_, rings, timeout_ns);
@@ -137,7 +136,7 @@ void node_surroundings::sleep_on_descriptors(std::uint32_t rings, std::int64_t t
   if (followers_.load() != 0) detail::futex_wake_all(rings_);
 }
 
-void node_surroundings::poll_descriptors(std::int64_t timeout_ns) noexcept {
+void node_platform::poll_descriptors(std::int64_t timeout_ns) noexcept {
   std::array<pollfd, 4> all{};
   const std::size_t count = std::min(watched_.size(), all.size());
   std::copy_n(watched_.begin(), count, all.begin());
@@ -147,9 +146,9 @@ void node_surroundings::poll_descriptors(std::int64_t timeout_ns) noexcept {
 }
 
 // The bell stays armed: another thread of this rank may sleep on it. The cost is one needless wake.
-void node_surroundings::retract() noexcept { inside(true); }
+void node_platform::retract() noexcept { inside(true); }
 
-void node_surroundings::say_where(std::string_view call) noexcept {
+void node_platform::say_where(std::string_view call) noexcept {
   waiting_place& mine = board_.slot(board_.me()).waits;
   mine.set.store(0);
   const std::size_t length = call.copy(mine.text, sizeof mine.text - 1);
@@ -157,7 +156,7 @@ void node_surroundings::say_where(std::string_view call) noexcept {
   mine.set.store(call.empty() ? 0 : 1);
 }
 
-std::string node_surroundings::place_of(std::size_t index) const {
+std::string node_platform::place_of(std::size_t index) const {
   const rank_slot& slot = board_.slot(index);
   const auto state = static_cast<presence>(slot.state.load());
   if (state != presence::alive) return state == presence::left ? "has left the job" : "dead";
@@ -172,7 +171,7 @@ std::string node_surroundings::place_of(std::size_t index) const {
 }
 
 // In one write, so that lines of several nodes do not mix.
-void node_surroundings::tell_stall(std::int64_t waited_ns, std::int64_t every_ns) noexcept {
+void node_platform::tell_stall(std::int64_t waited_ns, std::int64_t every_ns) noexcept {
   word64& told = board_.slot(0).stall_told_ns;
   std::uint64_t last = told.load();
   const auto now = static_cast<std::uint64_t>(now_ns());
@@ -192,12 +191,12 @@ void node_surroundings::tell_stall(std::int64_t waited_ns, std::int64_t every_ns
   (void)!::write(STDERR_FILENO, text.data(), text.size());
 }
 
-void node_surroundings::ring(int world_rank) noexcept {
+void node_platform::ring(int world_rank) noexcept {
   const auto index = board_.index_of(world_rank);
   if (index < board_.size()) board_.ring_doorbell(index);
 }
 
-void node_surroundings::look_for_deaths(std::vector<int>& died) noexcept {
+void node_platform::look_for_deaths(std::vector<int>& died) noexcept {
   for (std::size_t i = 0; i < board_.size(); ++i) {
     if (i == board_.me() || reported_[i] || board_.look_at(i) != presence::dead) continue;
     reported_[i] = true;
@@ -205,7 +204,7 @@ void node_surroundings::look_for_deaths(std::vector<int>& died) noexcept {
   }
 }
 
-bool node_surroundings::has_left(int world_rank) noexcept {
+bool node_platform::has_left(int world_rank) noexcept {
   const auto index = board_.index_of(world_rank);
   return index < board_.size() && board_.slot(index).state.load() == static_cast<std::uint32_t>(presence::left);
 }
