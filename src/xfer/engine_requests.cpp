@@ -289,8 +289,8 @@ status state_outside(request_node& node) noexcept {
 
 status wait_outside(request_node& node) noexcept {
   awaited& what = *node.outside;
-  const status s = node.owner->ctx().wait_until([&]() noexcept { return what.state() != status::not_yet; },
-                                                [&]() noexcept { return what.failed(); });
+  const status s = node.owner->ctx().wait_for_message([&]() noexcept { return what.state() != status::not_yet; },
+                                                      [&]() noexcept { return what.failed(); });
   return s == status::done ? what.state() : state_outside(node);
 }
 
