@@ -19,7 +19,10 @@ constexpr std::size_t window_bytes_min = 32768;  ///< from here on, to learn whe
 constexpr std::size_t flat_bytes_max = 2048;     ///< combining everything everywhere costs less than another turn
 constexpr int tree_members_min = 8;              ///< of several groups of cores
 
-constexpr unsigned number_shift = 44;
+/// Members are not further apart, and no wait is for a turn that is longer ago: flags are compared by their difference.
+constexpr std::uint64_t numbers_apart_max = std::uint64_t{1} << 18;
+constexpr std::uint64_t digest_mask = (std::uint64_t{1} << digest_bits) - 1;
+constexpr unsigned number_shift = turn_bits + digest_bits;
 
 std::uint64_t digest_of(std::int32_t signature, std::size_t bytes) noexcept {
   const std::uint64_t x =
@@ -39,8 +42,9 @@ memory_collectives::memory_collectives(team_core& team)
 void memory_collectives::begin(const collective_call& c, std::uint64_t number) noexcept {
   const std::int32_t signature = signature_of(c);
   memory_lines& mine = *lines_[static_cast<std::size_t>(team_.rank)];
-  turn_ = number << number_shift;
+  turn_ = number << turn_bits;
   slot_ = static_cast<unsigned>(number & 1) ^ 1;
+  in_cell_ = c.bytes <= memory_lines::cell_bytes;
   call_ = digest_of(signature, c.bytes);
   memory_lines::call& current = mine.calls[number % std::size(mine.calls)];
   current.bytes.store(c.bytes, std::memory_order_relaxed);
@@ -50,17 +54,23 @@ void memory_collectives::begin(const collective_call& c, std::uint64_t number) n
 void memory_collectives::mark_failed(std::uint64_t number, status why) noexcept {
   memory_lines& mine = *lines_[static_cast<std::size_t>(team_.rank)];
   mine.failed[failures_++ % std::size(mine.failed)].store(number << 8 | static_cast<std::uint8_t>(why));
+  mine.failures.store(failures_);
 }
 
 void memory_collectives::show() noexcept {
-  lines_[static_cast<std::size_t>(team_.rank)]->turn.publish(turn_ | call_);
+  lines_[static_cast<std::size_t>(team_.rank)]->turn.publish(turn_ << digest_bits | call_);
   team_.ring_waiters();
 }
 
 void memory_collectives::publish() noexcept {
-  turn_ += one_turn;
-  slot_left_[slot_] = turn_;
+  ++turn_;
+  note_use();
   show();
+}
+
+void memory_collectives::note_use() noexcept {
+  slot_left_[slot_] = turn_;
+  (in_cell_ ? cell_left_[number_ % memory_lines::cells] : whole_left_[slot_]) = turn_;
 }
 
 status memory_collectives::wait_for(int member, std::uint64_t turn) noexcept {
@@ -68,7 +78,7 @@ status memory_collectives::wait_for(int member, std::uint64_t turn) noexcept {
   std::uint64_t seen = 0;
   const auto reached = [&]() noexcept {
     seen = theirs.turn.load();
-    return static_cast<std::int64_t>((seen | (one_turn - 1)) - turn) >= 0;
+    return static_cast<std::int64_t>((seen | digest_mask) - (turn << digest_bits)) >= 0;
   };
   if (!reached()) {
     const auto come = [&]() noexcept { return reached() || told_->load(std::memory_order_relaxed); };
@@ -76,12 +86,15 @@ status memory_collectives::wait_for(int member, std::uint64_t turn) noexcept {
     if (s != status::done) return s;
     if (!reached()) return status::bad_argument;  // somebody has told of a failure
   }
-  if (seen >> number_shift == turn_ >> number_shift) {
-    if ((seen & (one_turn - 1)) == call_) [[likely]]
+  const auto ahead = static_cast<std::int64_t>(seen - (turn << digest_bits)) >> digest_bits;
+  seen_at_ = turn + static_cast<std::uint64_t>(ahead);
+  if (seen >> number_shift == turn_ << digest_bits >> number_shift) {
+    if ((seen & digest_mask) == call_) [[likely]]
       return status::done;
     return compare_calls(member);
   }
   // It is in another one: it has left this one, or failed in it, or not come to it yet.
+  if (theirs.failures.load() == 0) return compare_calls(member);
   for (const word64& each : theirs.failed) {
     const std::uint64_t failure = each.load();
     if (failure >> 8 != number_) continue;
@@ -105,12 +118,16 @@ status memory_collectives::compare_calls(int member) noexcept {
   return theirs == mine ? status::bad_size : status::bad_argument;
 }
 
+// A turn that is longer ago than flags can say is no turn to wait for: all have left it when they come to this one.
 status memory_collectives::wait_for_all(std::uint64_t turn) noexcept {
+  if (number_ - (turn >> turn_bits) >= numbers_apart_max) turn = number_ << turn_bits;
+  std::uint64_t earliest = ~std::uint64_t{0};
   for (int r = 0; r < team_.size; ++r) {
     if (r == team_.rank) continue;
     if (const status s = wait_for(r, turn); s != status::done) return s;
+    earliest = std::min(earliest, seen_at_);
   }
-  seen_ = turn;
+  seen_ = earliest;
   return status::done;
 }
 
@@ -118,9 +135,12 @@ status memory_collectives::wait_for_all(std::uint64_t turn) noexcept {
 // two, everybody must have come to the second one.
 status memory_collectives::next_slot() noexcept {
   slot_ ^= 1;
-  if (slot_left_[slot_] == 0 || static_cast<std::int64_t>(seen_ - slot_left_[slot_]) > 0) return status::done;
+  std::uint64_t left = slot_left_[slot_];
+  if (in_cell_) left = std::max(cell_left_[number_ % memory_lines::cells], whole_left_[slot_]);
+  if (left == 0 || seen_ > left) return status::done;
+  if (in_cell_) left = std::max(left, cell_left_[(number_ + memory_lines::cells / 2) % memory_lines::cells]);
   show();
-  return wait_for_all(slot_left_[slot_] + one_turn);
+  return wait_for_all(left + 1);
 }
 
 status memory_collectives::run(const collective_call& c, std::uint64_t number, way how,
@@ -166,7 +186,7 @@ status memory_collectives::broadcast_flat(const collective_call& c, std::size_t 
     return status::done;
   }
   slot_ ^= 1;
-  turn_ += one_turn;
+  ++turn_;
   show();
   if (const status s = wait_for(c.root, turn_); s != status::done) return s;
   store_result(c, slot(c.root), offset, bytes);

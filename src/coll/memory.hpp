@@ -14,8 +14,11 @@
 ///                    leaders at the root; the result from the root's slot to the leaders', and from there to members
 ///
 /// A turn is a store into one's own line. The flag of a turn says, too, that its owner has left all turns before: a
-/// slot is written again when everybody has been seen behind its last use, which mostly is known already. Turns begin
-/// with the number of the collective: after one that has failed, wherever its members were, the next one works.
+/// slot is written again when everybody has been seen behind its last use, which mostly is known already. Small data
+/// lie in one of 32 cells of the slots: so far may a member be ahead of the others where it waits for none of them, and
+/// when it is, it waits until half of the cells are free, so that ranks that share a core do not switch for each call.
+/// Turns begin with the number of the collective: after one that has failed, wherever its members were, the next one
+/// works.
 /// Operands are combined by the tree of `reproducible`, so that all members, all sizes and all ways give the same bits.
 #pragma once
 
@@ -35,9 +38,10 @@ struct team_core;
 
 namespace rma::detail::coll {
 
-/// A turn of a flag is so much; below it is the digest of the call.
+/// Turns are counted here as number << turn_bits | turn in that collective, which never wraps. A flag has as much of it
+/// as fits above the digest of the call.
+inline constexpr unsigned turn_bits = 22;
 inline constexpr unsigned digest_bits = 22;
-inline constexpr std::uint64_t one_turn = std::uint64_t{1} << digest_bits;
 
 class memory_collectives {
  public:
@@ -114,8 +118,11 @@ class memory_collectives {
   status compare_calls(int member) noexcept;
   status wait_for_all(std::uint64_t turn) noexcept;
   [[nodiscard]] std::byte* slot(int member) noexcept {
-    return lines_[static_cast<std::size_t>(member)]->slot(slot_, slot_bytes_);
+    memory_lines& lines = *lines_[static_cast<std::size_t>(member)];
+    return in_cell_ ? lines.cell(number_, slot_bytes_) : lines.slot(slot_, slot_bytes_);
   }
+  /// This member's data of turn_ are the last that its slot has had.
+  void note_use() noexcept;
   /// Bytes from `offset` on of everyone's slot, by the tree of `reproducible`.
   void combine_slots(const collective_call& c, std::size_t offset, std::size_t bytes, std::byte* into) noexcept;
 
@@ -128,9 +135,13 @@ class memory_collectives {
   bool groups_in_tree_ = false;  ///< groups are parts of the one tree over all members
   bool by_cores_ = false;        ///< groups are those of cores to which ranks are bound
   std::uint64_t number_ = 0;
-  std::uint64_t turn_ = 0;           ///< as in the flag, without the digest
+  std::uint64_t turn_ = 0;
   std::uint64_t seen_ = 0;           ///< everybody has been seen at this turn
-  std::uint64_t slot_left_[2] = {};  ///< the last turn of the last use of this member's slots
+  std::uint64_t seen_at_ = 0;        ///< the turn at which wait_for has seen the member
+  bool in_cell_ = false;             ///< the data fit a cell
+  std::uint64_t slot_left_[2] = {};  ///< the last turn of the last use of this member's slots, in whole or by cells
+  std::uint64_t whole_left_[2] = {};
+  std::uint64_t cell_left_[memory_lines::cells] = {};
   std::uint64_t operands_told_ = 0;  ///< the last turn that told where operands are
   unsigned slot_ = 0;
   std::uint64_t call_ = 0;  ///< digest

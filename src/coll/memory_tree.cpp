@@ -56,7 +56,7 @@ bool memory_collectives::tree_fits(const collective_call& c) const noexcept {
 status memory_collectives::combine_in_group(const collective_call& c, std::size_t bytes) noexcept {
   const auto& group = groups_[own_group_];
   const std::uint64_t come = turn_;
-  turn_ += one_turn;
+  ++turn_;
   if (team_.rank != group.front()) return status::done;
   for (const int r : group) {
     if (r == team_.rank) continue;
@@ -88,7 +88,7 @@ status memory_collectives::combine_groups(const collective_call& c, std::size_t 
 status memory_collectives::pass_down(int root, std::size_t bytes) noexcept {
   const std::uint64_t given = turn_;
   const int giver = giver_of(root);
-  turn_ += one_turn;
+  ++turn_;
   if (team_.rank == root) return status::done;
   if (const status s = wait_for(giver, giver == root ? given : turn_); s != status::done) return s;
   if (shares_group(root) || team_.rank != groups_[own_group_].front()) return status::done;
@@ -114,11 +114,11 @@ status memory_collectives::broadcast_by_tree(const collective_call& c, std::size
     slot_ ^= 1;
   }
   if (team_.rank == c.root) load_operand(slot(c.root), c, offset, bytes);
-  turn_ += one_turn;
+  ++turn_;
   show();
   if (const status s = pass_down(c.root, bytes); s != status::done) return s;
   if (team_.rank != c.root) store_result(c, slot(giver_of(c.root)), offset, bytes);
-  slot_left_[slot_] = turn_;
+  note_use();
   return status::done;
 }
 
@@ -131,7 +131,7 @@ status memory_collectives::reduce_by_tree(const collective_call& c, std::size_t 
     s = combine_groups(c, bytes, spare_.data());
     if (s == status::done) store_result(c, spare_.data(), offset, bytes);
   }
-  slot_left_[slot_] = turn_;
+  note_use();
   return s;
 }
 
@@ -147,11 +147,11 @@ status memory_collectives::allreduce_by_tree(const collective_call& c, std::size
     if (const status s = combine_groups(c, bytes, spare_.data()); s != status::done) return s;
     std::memcpy(slot(root), spare_.data(), bytes);
   }
-  turn_ += one_turn;
+  ++turn_;
   if (team_.rank == root) show();
   if (const status s = pass_down(root, bytes); s != status::done) return s;
   store_result(c, slot(giver_of(root)), offset, bytes);
-  slot_left_[slot_] = turn_;
+  note_use();
   seen_ = come;
   return status::done;
 }

@@ -30,9 +30,9 @@ std::size_t memory_collectives::begin_of_part(const collective_call& c, int memb
 // A member whose operand has a layout takes part, too: only it knows that. What was told before has been read by those
 // that are behind its turn.
 status memory_collectives::tell_operands(const collective_call& c) noexcept {
-  if (operands_told_ != 0 && static_cast<std::int64_t>(seen_ - operands_told_) <= 0) {
+  if (operands_told_ != 0 && seen_ <= operands_told_) {
     show();
-    if (const status s = wait_for_all(operands_told_ + one_turn); s != status::done) return s;
+    if (const status s = wait_for_all(operands_told_ + 1); s != status::done) return s;
   }
   const auto place_of = [&](const void* at, const collective_shape& shape) noexcept {
     if (shape.given()) return std::uint64_t{0};
@@ -42,7 +42,7 @@ status memory_collectives::tell_operands(const collective_call& c) noexcept {
   memory_lines& mine = *lines_[static_cast<std::size_t>(team_.rank)];
   mine.input_at.store(place_of(c.in, c.in_shape), std::memory_order_relaxed);
   mine.output_at.store(place_of(c.out, c.out_shape), std::memory_order_relaxed);
-  turn_ += one_turn;
+  ++turn_;
   operands_told_ = turn_;
   show();
   return status::done;
@@ -80,7 +80,7 @@ void memory_collectives::combine_own_part(const collective_call& c, std::byte* r
 status memory_collectives::allreduce_in_windows(const collective_call& c) noexcept {
   auto* const out = static_cast<std::byte*>(c.out);
   combine_own_part(c, out, static_cast<const std::byte*>(c.in));
-  turn_ += one_turn;
+  ++turn_;
   show();
   for (int i = 1; i < team_.size; ++i) {
     const int r = (team_.rank + i) % team_.size;
@@ -88,7 +88,7 @@ status memory_collectives::allreduce_in_windows(const collective_call& c) noexce
     const std::size_t first = begin_of_part(c, r);
     std::memcpy(out + first, output_of(r) + first, begin_of_part(c, r + 1) - first);
   }
-  turn_ += one_turn;
+  ++turn_;
   show();
   return wait_for_all(turn_);
 }
@@ -96,7 +96,7 @@ status memory_collectives::allreduce_in_windows(const collective_call& c) noexce
 // Each member combines its part where the root wants it. All wait for all: operands may be written again behind it.
 status memory_collectives::reduce_in_windows(const collective_call& c) noexcept {
   combine_own_part(c, output_of(c.root), input_of(c.root));
-  turn_ += one_turn;
+  ++turn_;
   show();
   return wait_for_all(turn_);
 }
@@ -110,7 +110,7 @@ status memory_collectives::broadcast_from_window(const collective_call& c, bool&
   in_segment = root.input_at.load(std::memory_order_relaxed) != 0;
   if (!in_segment) return status::done;
   if (team_.rank != c.root) store_result(c, input_of(c.root), 0, c.bytes);
-  turn_ += one_turn;
+  ++turn_;
   show();
   return team_.rank == c.root ? wait_for_all(turn_) : status::done;
 }

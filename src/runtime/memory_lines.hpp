@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 
 #include "rma/detail/word.hpp"
 
@@ -15,17 +16,24 @@ struct memory_lines {
   /// Number of the collective among the team's (20 bits), turn in it (22), and a digest of the call (22): the owner has
   /// come so far, with its data of that turn in a slot, and has left all turns before.
   alignas(64) word64 turn;
-  /// The owner's last calls, by number % 4: it may be one or two ahead of a member that has to find out that its call
-  /// was another one.
+  word64 failures;  ///< that have been noted in `failed`
+  /// The owner's last calls, by number: it may be `cells` ahead of a member that has to find out that its call was
+  /// another one.
   struct call {
     word64 which;  ///< number << 32 | signature
     word64 bytes;
   };
-  call calls[4];
-  word64 failed[4];  ///< the last that have failed at the owner: number << 8 | status
+  call calls[64];
+  word64 failed[32];  ///< the last that have failed at the owner: number << 8 | status
   // Of a large vector: where the owner's operands lie in its segment, + 1; 0: elsewhere.
   word64 input_at;
   word64 output_at;
+
+  /// Both slots begin with cells for data that fit one, so that a root or a member that waits for nobody can be so many
+  /// collectives ahead: where members take turns on a core, a switch then serves many of them.
+  static constexpr std::size_t cell_bytes = 512;
+  static constexpr std::uint64_t cells = 32;
+  static_assert(cells < std::size(decltype(calls){}));
 
   static constexpr int members_max = 32;
   /// The same at all members. Of two it stays in their nearest caches; more of them often take turns on a core, and a
@@ -38,6 +46,10 @@ struct memory_lines {
   }
   [[nodiscard]] std::byte* slot(unsigned which, std::size_t slot_bytes) noexcept {
     return reinterpret_cast<std::byte*>(this + 1) + which * slot_bytes;
+  }
+  /// Of cell `number` % `cells`, which is in the slot `number` % 2.
+  [[nodiscard]] std::byte* cell(std::uint64_t number, std::size_t slot_bytes) noexcept {
+    return slot(static_cast<unsigned>(number % 2), slot_bytes) + number % cells / 2 * cell_bytes;
   }
 };
 

@@ -34,7 +34,8 @@ std::vector<std::span<const test_case>> all_topics() {
           p2p_cases(),
           p2p_data_cases(),
           collective_cases(),
-          collective_request_cases()};
+          collective_request_cases(),
+          collective_ahead_cases()};
 }
 
 }  // namespace conformance
