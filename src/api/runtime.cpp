@@ -109,10 +109,11 @@ std::vector<Setting> Runtime::settings() const { return core_->config.list(); }
 
 std::vector<std::string> Runtime::fabrics() const {
   std::vector<std::string> lines;
-  for (const fabric::network* each : {core_->where.node.get(), core_->where.wide.get()}) {
+  const fabric::network* const on_node = core_->where.node.get();
+  for (const fabric::network* each : {on_node, static_cast<const fabric::network*>(core_->where.wide.get())}) {
     if (each == nullptr) continue;
     const fabric::capabilities& c = each->caps();
-    const bool node = each == core_->where.node.get();
+    const bool node = each == on_node;
     lines.push_back(fmt::format(
         "{}: ranks {}, maps memory {}, one-sided {}, atomics {}, write completion {}, in-order placement {}, "
         "gather {}, scatter {}, message {} bytes{}{}",
@@ -145,7 +146,7 @@ std::string Runtime::route(int rank) const {
   if (core_->near(rank)) return rank == this->rank() ? "itself" : "memory";
   fabric::network& network = context.network_of(rank);
   const std::lock_guard guard(context.lock());
-  const std::string picked = network.route(rank);
+  const std::string picked = network.as_facts().route(rank);
   return fmt::format("{}{}{}", network.caps().name, picked.empty() ? "" : " ", picked);
 }
 

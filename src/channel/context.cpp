@@ -57,9 +57,9 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, p
       stall_report_ns_(static_cast<std::int64_t>(s.number(knob::stall_report_s)) * 1'000'000'000) {
   set_handler(message::malformed_notice, &context::on_malformed_notice, this);
   if (wide_ == nullptr) return;
-  wide_->use(*this);
-  if (wide_->event_fd() < 0) return;
-  around_.watch(wide_->event_fd());
+  const int events = wide_->as_liveness().event_fd();
+  if (events < 0) return;
+  around_.watch(events);
   quick_looks_ = patience_.spin_ns != 0 ? quick_looks : quick_looks_for_adapter;
   patience_.looks_before_sleep = std::min(patience_.looks_before_sleep, looks_for_adapter);
 }
@@ -116,11 +116,21 @@ context::peer& context::find_peer(int rank) noexcept {
   return *p;
 }
 
-fabric::prospect context::promise(int to, std::size_t bytes) noexcept {
+namespace {
+
+fabric::delivery_guarantee reserve_by(const fabric::network& network, int to, std::size_t bytes) noexcept {
+  fabric::reservations* const bound = network.as_reservations();
+  return bound == nullptr ? fabric::delivery_guarantee::none : bound->reserve_delivery(to, bytes);
+}
+
+}  // namespace
+
+fabric::delivery_guarantee context::reserve_delivery(int to, std::size_t bytes) noexcept {
   peer& p = peer_of(to);
-  if (p.waiting_count() != 0) return fabric::prospect::no_room;  // these come first
-  const fabric::prospect found = p.network->promise(to, bytes);
-  if (found == fabric::prospect::asleep && patience_.spin_ns != 0 && ++p.missed_reservations % missed_per_wake == 0) {
+  if (p.waiting_count() != 0) return fabric::delivery_guarantee::no_room;  // these come first
+  const fabric::delivery_guarantee found = reserve_by(*p.network, to, bytes);
+  if (found == fabric::delivery_guarantee::asleep && patience_.spin_ns != 0 &&
+      ++p.missed_reservations % missed_per_wake == 0) {
     full_fence();
     around_.ring(to);
   }
@@ -129,16 +139,16 @@ fabric::prospect context::promise(int to, std::size_t bytes) noexcept {
 
 // It spins for a while after it has woken up. Who rings, and then does something long instead of sending, finds it
 // asleep again the next time.
-fabric::prospect context::promise_awake(int to, std::size_t bytes) noexcept {
-  fabric::prospect found = promise(to, bytes);
-  if (found != fabric::prospect::asleep || patience_.spin_ns == 0) return found;
+fabric::delivery_guarantee context::reserve_delivery_awake(int to, std::size_t bytes) noexcept {
+  fabric::delivery_guarantee found = reserve_delivery(to, bytes);
+  if (found != fabric::delivery_guarantee::asleep || patience_.spin_ns == 0) return found;
   full_fence();
   around_.ring(to);
   const std::int64_t until_ns = around_.now_ns() + wake_most_ns;
   do {
     spin_pause();
-    found = peer_of(to).network->promise(to, bytes);
-  } while (found == fabric::prospect::asleep && around_.now_ns() < until_ns);
+    found = reserve_by(*peer_of(to).network, to, bytes);
+  } while (found == fabric::delivery_guarantee::asleep && around_.now_ns() < until_ns);
   return found;
 }
 
@@ -308,7 +318,7 @@ bool context::goodbye_deadline_passed(std::int64_t& until_ns) noexcept {
     const std::lock_guard guard(lock_);
     bool expected = false;
     for (int rank = 0; rank < boot_.size() && !expected; ++rank) {
-      expected = has_left(rank) && wide_->expects_goodbye(rank);
+      expected = has_left(rank) && wide_->as_liveness().expects_goodbye(rank);
     }
     if (!expected) return true;
   }
@@ -375,13 +385,13 @@ void context::stop_serving() noexcept {
 
 bool context::anything_new() noexcept {
   const std::lock_guard guard(lock_);
-  return node_.pending() || node_.promised();
+  return node_.as_liveness().pending() || owes_delivery();
 }
 
 // By ranks of this node: to handle what was promised, or to answer.
 bool context::is_expected() noexcept {
   const std::lock_guard guard(lock_);
-  if (node_.promised()) return true;
+  if (owes_delivery()) return true;
   if (ack_sources_.empty() && waiting_.empty()) return false;
   const auto is_near = [&](int rank) { return peer_of(rank).network == &node_ && !gone(rank); };
   const auto is_answer = [](const message_pool::record& m) {
@@ -438,8 +448,8 @@ bool context::sleep(condition ready, std::int64_t until_ns, bool serves) noexcep
     drained_ = false;
     const bool served = do_duties() != 0;
     due_ns = std::min(until_ns, duty_due_ns_);
-    news = served || node_.pending() || node_.promised() || (wide_ != nullptr && wide_->pending()) ||
-           waiting_messages() != before;
+    news = served || node_.as_liveness().pending() || owes_delivery() ||
+           (wide_ != nullptr && wide_->as_liveness().pending()) || waiting_messages() != before;
   }
   if (news) {
     around_.retract();
@@ -503,8 +513,8 @@ void context::report_lost(int rank) noexcept {
 // had to say may arrive afterwards.
 void context::mark_dead(int rank) noexcept {
   if (std::find(dead_.begin(), dead_.end(), rank) != dead_.end()) return;
-  node_.forget(rank);
-  if (wide_ != nullptr) wide_->forget(rank);
+  node_.as_liveness().forget(rank);
+  if (wide_ != nullptr) wide_->as_liveness().forget(rank);
   dead_.push_back(rank);
   deaths_.fetch_add(1);
 }
@@ -515,7 +525,7 @@ void context::mark_other_nodes_dead() noexcept {
   if (std::exchange(cut_off_, true)) return;
   for (int rank = 0; rank < boot_.size(); ++rank) {
     const bool left = around_.has_left(rank) || std::find(left_.begin(), left_.end(), rank) != left_.end();
-    if (!node_.reaches(rank) && !left) mark_dead(rank);
+    if (!node_.as_facts().reaches(rank) && !left) mark_dead(rank);
   }
 }
 

@@ -145,7 +145,7 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] fabric::network* wide() const noexcept { return wide_; }
   /// The one that leads to this rank.
   [[nodiscard]] fabric::network& network_of(int rank) const noexcept {
-    return wide_ == nullptr || (near_ && node_.reaches(rank)) ? node_ : *wide_;
+    return wide_ == nullptr || (near_ && node_.as_facts().reaches(rank)) ? node_ : *wide_;
   }
   /// What transfers to that rank are expected to take: measured (RMA_TUNING), or what its network says of itself.
   [[nodiscard]] const fabric::transfer_costs& costs_of(int rank) const noexcept {
@@ -198,11 +198,11 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] peer& peer_of(int rank) noexcept { return rank == last_rank_ ? *last_peer_ : find_peer(rank); }
   /// The present round has handled all that had come when it began.
   [[nodiscard]] bool drained() const noexcept { return drained_; }
-  /// Promises a message of at most `bytes`, see fabric::network. A peer that sleeps through a series of these is woken:
-  /// messages are cheaper than what the caller will do instead.
-  [[nodiscard]] fabric::prospect promise(int to, std::size_t bytes) noexcept;
+  /// Promises a message of at most `bytes`, see fabric::reservations. A peer that sleeps through a series of these is
+  /// woken: messages are cheaper than what the caller will do instead.
+  [[nodiscard]] fabric::delivery_guarantee reserve_delivery(int to, std::size_t bytes) noexcept;
   /// The same for a message worth waking a sleeper for: waits until it is awake, but not for long.
-  [[nodiscard]] fabric::prospect promise_awake(int to, std::size_t bytes) noexcept;
+  [[nodiscard]] fabric::delivery_guarantee reserve_delivery_awake(int to, std::size_t bytes) noexcept;
   /// The handler of an operation is done: the origin gets to know at the end of this round, or by an answer before.
   void defer_ack(int source) noexcept;
   /// Tells all origins what is owed to them: before the end of the round, for a handler that has taken long.
@@ -509,6 +509,12 @@ class context final : public fabric::sink, public fabric::directory {
 
   const settings& settings_;
   boot::client& boot_;
+  /// This rank has been promised a message that it has not handled.
+  [[nodiscard]] bool owes_delivery() noexcept {
+    fabric::reservations* const bound = node_.as_reservations();
+    return bound != nullptr && bound->owes_delivery();
+  }
+
   fabric::network& node_;
   fabric::network* wide_;
   fabric::transfer_costs measured_costs_{};  ///< of `wide_`

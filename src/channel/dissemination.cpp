@@ -147,8 +147,11 @@ void dissemination::on_sleep(void* self) noexcept {
 bool dissemination::write(barrier_state& c, unsigned round, int to) noexcept {
   outgoing_word& out = c.written->out[round];
   if (out.tag == 0 || out.rank != to) return false;
-  const std::uint64_t word = std::uint64_t{out.tag} << 32 | c.turn;
-  if (ctx_.wide()->write_word(to, out.region, out.address, word) != status::done) return false;
+  std::uint64_t word = std::uint64_t{out.tag} << 32 | c.turn;
+  const fabric::local_slice here{&word, sizeof word};
+  const fabric::remote_slice there{out.address, sizeof word};
+  if (ctx_.wide()->write(to, {&here, 1}, out.region, {&there, 1}, 0, fabric::silent_write) != status::done)
+    return false;
   out.turn = c.turn;
   ctx_.count(counter::barrier_words);
   return true;

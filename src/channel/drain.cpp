@@ -24,7 +24,7 @@ void context::drain(bool in_good_order) noexcept {
   (void)wait_for_message(
       [&]() noexcept {
         const std::lock_guard guard(lock_);
-        const bool quiet = wide_ == nullptr || wide_->quiet();
+        const bool quiet = wide_ == nullptr || wide_->as_liveness().quiet();
         if (waiting_.empty() && ack_sources_.empty() && quiet) return true;
         const std::int64_t now_ns = around_.now_ns();
         if (now_ns > told_at_ns) {

@@ -46,7 +46,7 @@ void context::serve_beside(bool for_window) {
 bool context::has_far_ranks() const noexcept {
   if (wide_ == nullptr) return false;
   for (int rank = 0; rank < boot_.size(); ++rank) {
-    if (!near_ || !node_.reaches(rank)) return true;
+    if (!near_ || !node_.as_facts().reaches(rank)) return true;
   }
   return false;
 }

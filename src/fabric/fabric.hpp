@@ -69,7 +69,7 @@ struct capabilities {
   bool write_with_immediate = false;
   bool atomics = false;                    ///< fetch_add and compare_swap of 64 bits, atomic to each other
   bool atomics_with_cpu = false;           ///< and to the target's processor
-  bool words = false;                      ///< write_word
+  bool words = false;                      ///< silent writes
   bool one_sided = false;                  ///< write and read need nothing of the target's processor
   std::string_view not_one_sided_because;  ///< where the machine keeps a fabric from it: why, and what would help
   /// Where they do need it: up to so many bytes are cheaper in messages to its handler, in one piece and in several. A
@@ -124,7 +124,7 @@ class sink {
 };
 
 /// Whether a peer will handle the next message to it before it leaves the library.
-enum class prospect : std::uint8_t {
+enum class delivery_guarantee : std::uint8_t {
   certain,  ///< it waits for the message, which must follow at once
   no_room,  ///< it would, but there is no room for the message now
   asleep,   ///< it is in the library but sleeps
@@ -144,42 +144,96 @@ class directory {
 /// Message kinds below this are the fabric's own.
 inline constexpr std::uint16_t first_kind = 16;
 
+/// What a write does besides moving its bytes.
+enum class write_kind : std::uint32_t {
+  plain,
+  immediate,  ///< the peer's sink gets a number when the bytes are in place (`capabilities::write_with_immediate`)
+  /// One aligned word (`capabilities::words`). It is read from the origin before the call returns, which is `done`: no
+  /// completion comes, and the word may be lost if the connection breaks. It is in place before what is sent later.
+  silent,
+};
+
+struct write_flags {
+  write_kind kind = write_kind::plain;
+  std::uint32_t immediate = 0;
+};
+
+constexpr write_flags with_immediate(std::uint32_t value) noexcept { return {write_kind::immediate, value}; }
+inline constexpr write_flags silent_write{write_kind::silent, 0};
+
+/// When an atomic goes to the adapter. After `more_follow` another atomic to the same peer is posted next: the fabric
+/// may keep this one and give them to the adapter together, by one doorbell and with one completion for all. They keep
+/// their order. What is kept goes with the next `now`, or when the fabric is polled.
+enum class posting : std::uint8_t { now, more_follow };
+
+/// Whether there is something to do for a fabric, and for whom there will be nothing more.
+class liveness {
+ public:
+  /// True if `poll` would find something: asked before sleeping.
+  [[nodiscard]] virtual bool pending() noexcept = 0;
+  /// True when nothing that this rank has posted or sent is on its way: asked before it leaves the job.
+  [[nodiscard]] virtual bool quiet() noexcept = 0;
+  /// The peer is dead: what is under way towards it ends with `peer_failed`, and nothing from it arrives any more.
+  virtual void forget(int peer) noexcept = 0;
+  /// True while what the peer said before it left the job may still be on its way, for fabrics whose ranks say goodbye
+  /// to each other. Asked when a wait would end because it has left.
+  [[nodiscard]] virtual bool expects_goodbye(int /*peer*/) noexcept { return false; }
+  /// Becomes readable when there is news after `pending` said that there is none; -1 if who brings it rings the
+  /// doorbell. Always the same descriptor.
+  [[nodiscard]] virtual int event_fd() const noexcept { return -1; }
+
+ protected:
+  ~liveness() = default;
+};
+
+/// Messages whose receiver is bound to handle them: for fabrics that see whether a peer is inside the library.
+class reservations {
+ public:
+  /// Promises `peer` one message of at most `bytes`, if it is `certain` to handle it before it leaves the library. Then
+  /// the caller sends it at once, waiting for nothing in between. Else nothing happened.
+  [[nodiscard]] virtual delivery_guarantee reserve_delivery(int peer, std::size_t bytes) noexcept = 0;
+  /// True while this rank has been promised a message that it has not handled. Asked before it leaves or sleeps.
+  [[nodiscard]] virtual bool owes_delivery() noexcept = 0;
+  /// The memory by which messages go to and from a peer of the node, for who looks there himself; null: there is none.
+  virtual shm::line_pair* lines_with(int /*peer*/) noexcept { return nullptr; }
+
+ protected:
+  ~reservations() = default;
+};
+
+/// What people and choices of protocols ask about a fabric; not on a data path.
+class facts {
+ public:
+  [[nodiscard]] virtual bool reaches(int peer) const noexcept = 0;
+  /// What of this fabric leads to the peer, in words for people; empty if there is nothing to say, or no way. It may
+  /// connect, and allocates.
+  virtual std::string route(int /*peer*/) { return {}; }
+  /// Counts of the fabric's own, for Runtime::counters: calls `add` with each one's name and value.
+  virtual void counts(const std::function<void(std::string_view, std::uint64_t)>& /*add*/) const {}
+
+ protected:
+  ~facts() = default;
+};
+
 class network {
  public:
   virtual ~network() = default;
 
   [[nodiscard]] virtual const capabilities& caps() const noexcept = 0;
-  [[nodiscard]] virtual bool reaches(int peer) const noexcept = 0;
-  /// Promises `peer` one message of at most `bytes`, if it is `certain` to handle it before it leaves the library. Then
-  /// the caller sends it at once, waiting for nothing in between. Else nothing happened.
-  [[nodiscard]] virtual prospect promise(int peer, std::size_t bytes) noexcept = 0;
-  /// True while this rank has been promised a message that it has not handled. Asked before it leaves or sleeps.
-  [[nodiscard]] virtual bool promised() noexcept = 0;
 
   virtual status register_region(void* at, std::size_t bytes, region_key& key) noexcept = 0;
   virtual void deregister_region(const region_key& key) noexcept = 0;
 
+  /// With an immediate or silent it has one piece at the peer. `not_supported` with an immediate: not from this memory.
   virtual status write(int peer, std::span<const local_slice> from, const region_key& region,
-                       std::span<const remote_slice> to, std::uint64_t token) noexcept = 0;
-  /// An aligned word that the peer's processor will see there, for who can do without: no completion comes, and it may
-  /// be lost if the connection breaks. Comes to its place before what is sent later.
-  virtual status write_word(int /*peer*/, const region_key& /*region*/, std::uint64_t /*address*/,
-                            std::uint64_t /*value*/) noexcept {
-    return status::not_supported;
-  }
-  virtual status write_with_immediate(int peer, std::span<const local_slice> from, const region_key& region,
-                                      remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept = 0;
+                       std::span<const remote_slice> to, std::uint64_t token, write_flags how = {}) noexcept = 0;
   virtual status read(int peer, std::span<const local_slice> to, const region_key& region,
                       std::span<const remote_slice> from, std::uint64_t token) noexcept = 0;
   virtual status fetch_add(int peer, const region_key& region, std::uint64_t address, std::uint64_t operand,
-                           std::uint64_t& old, std::uint64_t token) noexcept = 0;
+                           std::uint64_t& old, std::uint64_t token, posting when = posting::now) noexcept = 0;
   virtual status compare_swap(int peer, const region_key& region, std::uint64_t address, std::uint64_t expected,
-                              std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept = 0;
-  /// Until `end_chain`, or another `begin_chain`, atomics to this peer may be kept here and given to the adapter
-  /// together: by one doorbell, and with one completion for all. They keep their order. `poll` gives the adapter what
-  /// there is room for.
-  virtual void begin_chain(int /*peer*/) noexcept {}
-  virtual void end_chain() noexcept {}
+                              std::uint64_t desired, std::uint64_t& old, std::uint64_t token,
+                              posting when = posting::now) noexcept = 0;
 
   /// A control message: header and payload are copied. `retry_queue_full` if there is no room now.
   virtual status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
@@ -191,31 +245,23 @@ class network {
   virtual status send_bulk(int peer, std::span<const local_slice> from, std::uint64_t token) noexcept = 0;
   virtual status post_bulk_receive(int peer, std::span<const local_slice> to, std::uint64_t token) noexcept = 0;
 
-  /// Called once, when they are. Before this nothing is posted.
-  virtual void ranks_are_there() noexcept {}
-  /// Where the fabric may ask how its peers are reached. Given once, before anything is posted.
-  virtual void use(directory&) noexcept {}
-  /// The memory by which messages go to and from a peer of the node, for who looks there himself; null: there is none.
-  virtual shm::line_pair* lines_with(int /*peer*/) noexcept { return nullptr; }
-  /// The peer is dead: what is under way towards it ends with `peer_failed`, and nothing from it arrives any more.
-  virtual void forget(int /*peer*/) noexcept {}
-  /// True while what the peer said before it left the job may still be on its way, for fabrics whose ranks say goodbye
-  /// to each other. Asked when a wait would end because it has left.
-  [[nodiscard]] virtual bool expects_goodbye(int /*peer*/) noexcept { return false; }
-  /// Becomes readable when there is news after `pending` said that there is none; -1 if who brings it rings the
-  /// doorbell. Always the same descriptor.
-  [[nodiscard]] virtual int event_fd() const noexcept { return -1; }
-  /// True if `poll` would find something: asked before sleeping.
-  [[nodiscard]] virtual bool pending() noexcept = 0;
-  /// True when nothing that this rank has posted or sent is on its way: asked before it leaves the job.
-  [[nodiscard]] virtual bool quiet() noexcept = 0;
-  /// What of this fabric leads to the peer, in words for people; empty if there is nothing to say, or no way. Not on a
-  /// data path: it may connect, and allocates.
-  virtual std::string route(int /*peer*/) { return {}; }
-  /// Counts of the fabric's own, for Runtime::counters: calls `add` with each one's name and value.
-  virtual void counts(const std::function<void(std::string_view, std::uint64_t)>& /*add*/) const {}
   /// Hands at most `limit` events to `to`; returns how many.
   virtual unsigned poll(sink& to, unsigned limit) noexcept = 0;
+
+  // What belongs to every fabric, or to some, besides its operations.
+  [[nodiscard]] liveness& as_liveness() const noexcept { return *liveness_; }
+  [[nodiscard]] facts& as_facts() const noexcept { return *facts_; }
+  /// Null if no receiver is ever bound.
+  [[nodiscard]] reservations* as_reservations() const noexcept { return reservations_; }
+
+ protected:
+  network(liveness& live, facts& about, reservations* bound = nullptr) noexcept
+      : liveness_(&live), facts_(&about), reservations_(bound) {}
+
+ private:
+  liveness* liveness_;
+  facts* facts_;
+  reservations* reservations_;
 };
 
 }  // namespace rma::fabric

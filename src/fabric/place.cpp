@@ -91,12 +91,13 @@ std::string lacks_tcp(const settings& s) {
 }
 
 /// Of ranks that nothing but this machine's memory joins in their job's channel, nobody else needs to hear.
-std::unique_ptr<network> start_tcp(const settings& s, const boot::client& boot, std::string& address) {
+std::unique_ptr<network> start_tcp(const settings& s, const boot::client& boot, directory& job, std::string& address) {
   const std::string host = boot.host();
   boot::allow_connections(boot.size());
   auto made = std::make_unique<tcp::tcp_fabric>(
       tcp::start{boot.rank(), boot.size(), host.empty() ? boot::loopback_address() : host, std::string(boot.key()),
                  static_cast<int>(s.number(knob::peer_timeout_ms))});
+  made->use(job);
   address = made->address();
   return made;
 }
@@ -138,7 +139,7 @@ wide choose_wide(const settings& s, boot::client& boot, const surveyed& job) {
 }
 
 /// The fabric between nodes, where it is needed.
-std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const surveyed& job,
+std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const surveyed& job, directory& peers,
                                     std::unique_ptr<verbs::opened> device) {
   const bool verbs_wanted = s.is(knob::fabric, "verbs");
   const bool ucx_wanted = s.is(knob::fabric, "ucx");
@@ -159,18 +160,19 @@ std::unique_ptr<network> start_wide(const settings& s, boot::client& boot, const
                             .size = boot.size(),
                             .key = std::string(boot.key()),
                             .cache_bytes = s.number(knob::registration_cache_bytes),
-                            .common = job.devices},
+                            .common = job.devices,
+                            .peers = &peers},
                            address);
       key = verbs::address_key(boot.rank());
       break;
     case wide::ucx:
       boot.begin_step("starts the UCX fabric");
-      made = ucx::start(boot.rank(), boot.size(), address);
+      made = ucx::start(boot.rank(), boot.size(), peers, address);
       key = ucx::address_key(boot.rank());
       break;
     case wide::tcp:
       boot.begin_step("starts the TCP fabric");
-      made = start_tcp(s, boot, address);
+      made = start_tcp(s, boot, peers, address);
       key = tcp::address_key(boot.rank());
       break;
     case wide::none:
@@ -236,7 +238,7 @@ job_context find_place(const settings& s) {
   mine.has.tcp = lacks_tcp(s);
   surveyed job = survey(*at.boot, mine);
   const shm::node_load load = load_of(s, job);
-  at.wide = start_wide(s, *at.boot, job, std::move(device));
+  at.wide = start_wide(s, *at.boot, job, *at.directory, std::move(device));
   const std::size_t me = position(job.members, at.boot->rank());
   at.board = std::make_unique<shm::board>(*at.boot, s, std::move(job.members), me);
   at.around = std::make_unique<shm::node_platform>(*at.board, load);

@@ -5,22 +5,38 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <string_view>
 
 #include "boot/boot.hpp"
 #include "core/settings.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/platform.hpp"
 #include "fabric/shm/board.hpp"
+#include "fabric/shm/shm.hpp"
 
 namespace rma::fabric {
+
+/// What the fabrics ask how a peer is reached: made before them, while who answers is made after them.
+class directory_relay final : public directory {
+ public:
+  void answered_by(directory& other) noexcept { answers_ = &other; }
+  status look_up(int peer, std::string_view key, std::string& value) noexcept override {
+    return answers_->look_up(peer, key, value);
+  }
+
+ private:
+  directory* answers_ = nullptr;
+};
 
 /// Members in order of construction; destroyed the other way round.
 struct job_context {
   std::unique_ptr<boot::client> boot;
   std::unique_ptr<shm::board> board;
   std::unique_ptr<detail::platform> around;
-  std::unique_ptr<network> node;  ///< the ranks of this node
-  std::unique_ptr<network> wide;  ///< all ranks; null if the job has one node or nothing leads to the others
+  std::unique_ptr<directory_relay> directory = std::make_unique<directory_relay>();
+  std::unique_ptr<shm::shm_fabric> node;  ///< the ranks of this node
+  std::unique_ptr<network> wide;          ///< all ranks; null if the job has one node or nothing leads to the others
 };
 
 /// What a launcher that starts no processes says in a reserved argument, which is taken out of the command line.

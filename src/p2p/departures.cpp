@@ -77,7 +77,7 @@ bool messenger::has_said_all(peer& p) noexcept {
     p.left_ns = now_ns;
     return false;
   }
-  return !far || (!wide->expects_goodbye(p.rank) && now_ns - p.left_ns >= patience_ns);
+  return !far || (!wide->as_liveness().expects_goodbye(p.rank) && now_ns - p.left_ns >= patience_ns);
 }
 
 void messenger::await_last_words() noexcept {

@@ -7,7 +7,8 @@ namespace rma::detail {
 void messenger::find_lines(peer& p) noexcept {
   fabric::network& network = ctx_.network_of(p.rank);
   if (!quick_ || &network != &ctx_.node() || p.asks) return;
-  p.lines = network.lines_with(p.rank);
+  fabric::reservations* const bound = network.as_reservations();
+  if (bound != nullptr) p.lines = bound->lines_with(p.rank);
   if (p.lines == nullptr) return;
   p.lines->user = &p;
   p.before_lines = &ctx_.peer_of(p.rank);

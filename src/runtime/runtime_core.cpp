@@ -66,6 +66,7 @@ runtime_core::runtime_core(const Config& wanted)
       intranode(config.on(knob::intranode)),
       exceptions(std::uncaught_exceptions()),
       segment_(board->segment_bytes()) {
+  where.directory->answered_by(*ctx);
   if (where.wide != nullptr) use_tuning(*ctx, *where.wide);
   ctx->trace_to(trace.get());
   messages->trace_to(trace.get());
@@ -74,7 +75,6 @@ runtime_core::runtime_core(const Config& wanted)
   if (const status s = boot->fence(); !ok(s)) raise_job_ended(*boot, s);
   around->begin();
   where.node->ranks_are_there();
-  if (where.wide != nullptr) where.wide->ranks_are_there();
   ctx->serve_beside();
   log_start();
 }
@@ -122,7 +122,7 @@ void runtime_core::each_count(const std::function<void(std::string_view, std::ui
   static_assert(std::size(names) == static_cast<std::size_t>(counter::count_));
   const std::lock_guard guard(ctx->lock());
   for (std::size_t i = 0; i < std::size(names); ++i) add(names[i], ctx->value(static_cast<counter>(i)));
-  if (where.wide != nullptr) where.wide->counts(add);
+  if (where.wide != nullptr) where.wide->as_facts().counts(add);
   add("unexpected_bytes", messages->unexpected_bytes());
   add("unexpected_bytes_max", messages->unexpected_bytes_max());
   add("message_sources", messages->sources());

@@ -47,7 +47,7 @@ class device_run {
         peer_(o.peer),
         state_(*o.state),
         holds_(is_posted(o)),
-        chains_(o.bytes > word_bytes && is_added(*o.args) && !w.schedule.issuing),
+        chains_(o.bytes > word_bytes && is_added(*o.args)),
         guard_(w.ctx->lock(), std::defer_lock),
         network_(*w.ctx->wide()) {}
 
@@ -69,7 +69,6 @@ class device_run {
   }
   [[nodiscard]] std::uint64_t posted_bytes() const noexcept { return posted_bytes_; }
   status end_resumed(status result) noexcept {
-    end_chain();
     operation_->posted = posted_bytes_;
     if (full_) return status::retry_queue_full;
     w_.team->rt->ops->end_piece(*operation_, result);
@@ -100,8 +99,8 @@ class device_run {
     auto* const old = reinterpret_cast<std::uint64_t*>(a.result);
     return post([=, this](operation_record& op) noexcept {
       std::uint64_t& result = old != nullptr ? *old : op.value;  // null: its request was dropped
-      return network_.compare_swap(peer_, region_, region_.address + o_.offset, expected, desired, result,
-                                   token_of(op));
+      return network_.compare_swap(peer_, region_, region_.address + o_.offset, expected, desired, result, token_of(op),
+                                   when());
     });
   }
 
@@ -109,7 +108,6 @@ class device_run {
   status end(status result, bool now, request_node** request) noexcept {
     if (operation_ == nullptr) return result;
     if (!guard_.owns_lock()) guard_.lock();
-    end_chain();
     if (full_) {
       hold_for_room(w_, o_, *operation_, posted_bytes_, resume_device);
       const bool is_long_value = o_.args->by_value && o_.bytes > copied_bytes_max;
@@ -126,7 +124,6 @@ class device_run {
     if (full_) return status::done;
     if (!resumed_ && !guard_.owns_lock()) guard_.lock();
     begin();
-    if (chains_ && !std::exchange(is_chained_, true)) network_.begin_chain(peer_);
     const auto attempt = [=, this]() noexcept {
       const status posted = call(*operation_);
       if (posted == status::posted) ++operation_->pieces;
@@ -139,8 +136,10 @@ class device_run {
     posted_bytes_ += word_bytes;
     return s == status::posted ? status::done : s;
   }
-  void end_chain() noexcept {
-    if (std::exchange(is_chained_, false)) network_.end_chain();
+  /// Whether another atomic to this target is posted after the present one.
+  [[nodiscard]] fabric::posting when() const noexcept {
+    const bool more = (chains_ && posted_bytes_ + word_bytes < o_.bytes) || w_.schedule.more_follow;
+    return more ? fabric::posting::more_follow : fabric::posting::now;
   }
   void begin() noexcept {
     if (operation_ != nullptr) return;
@@ -157,7 +156,7 @@ class device_run {
     if (from != nullptr) std::memcpy(&operand, from, word_bytes);
     return post([=, this](operation_record& op) noexcept {
       std::uint64_t& result = old != nullptr ? *reinterpret_cast<std::uint64_t*>(old) : op.value;
-      return network_.fetch_add(peer_, region_, region_.address + offset, operand, result, token_of(op));
+      return network_.fetch_add(peer_, region_, region_.address + offset, operand, result, token_of(op), when());
     });
   }
 
@@ -215,9 +214,8 @@ class device_run {
   const checked_operation& o_;
   int peer_;
   target_state& state_;
-  const bool holds_;   ///< what finds no room is held
-  const bool chains_;  ///< it is several words, posted without a wait between them, and not in a chain of others
-  bool is_chained_ = false;
+  const bool holds_;      ///< what finds no room is held
+  const bool chains_;     ///< it is several words, posted without a wait between them
   bool full_ = false;     ///< there is no room
   bool resumed_ = false;  ///< its user holds the lock
   std::uint64_t posted_bytes_ = 0;

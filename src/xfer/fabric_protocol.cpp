@@ -150,7 +150,7 @@ class posting {
   /// What a fabric cannot do for this memory is a write without an immediate.
   status write_with_immediate(std::span<const fabric::local_slice> local, fabric::remote_slice remote,
                               std::uint64_t token) noexcept {
-    const status s = network_.write_with_immediate(o_.peer, local, region_, remote, immediate_, token);
+    const status s = network_.write(o_.peer, local, region_, {&remote, 1}, token, fabric::with_immediate(immediate_));
     if (s == status::not_supported) {
       told_by_it_ = false;
       return network_.write(o_.peer, local, region_, {&remote, 1}, token);

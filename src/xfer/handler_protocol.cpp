@@ -186,9 +186,9 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
   for (unsigned looks = 0; looks < looks_for_room; ++looks) {
     std::unique_lock guard(w.ctx->lock());
     context::peer& peer = w.ctx->peer_of(to);
-    const fabric::prospect target =
-        is_worth_a_wake(o) ? w.ctx->promise_awake(to, made.bytes()) : w.ctx->promise(to, made.bytes());
-    if (target == fabric::prospect::certain) {
+    const fabric::delivery_guarantee target = is_worth_a_wake(o) ? w.ctx->reserve_delivery_awake(to, made.bytes())
+                                                                 : w.ctx->reserve_delivery(to, made.bytes());
+    if (target == fabric::delivery_guarantee::certain) {
       // Not the record that was held: if the target stops promising, the caller needs that once more.
       operation_record* none = nullptr;
       if (op == nullptr) op = &record_by_message(w, o, none, peer);
@@ -208,7 +208,7 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
       looks = 0;
       continue;
     }
-    if (target != fabric::prospect::no_room) break;
+    if (target != fabric::delivery_guarantee::no_room) break;
     guard.unlock();
     if (w.ctx->progress() == 0) spin_pause();
   }
@@ -303,7 +303,8 @@ status run_plain_promised(window_core& w, const operation_args& a, request_node*
   const std::span<const std::byte> data = data_of(a, both);
   plain_message made{{w.id, 0, -1, 1, a.kind, a.op, a.type}, {offset, 0, static_cast<std::uint32_t>(a.bytes), 1}};
   std::unique_lock guard(w.ctx->lock());
-  if (w.ctx->promise(near.peer, sizeof made + data.size()) != fabric::prospect::certain) return status::not_supported;
+  if (w.ctx->reserve_delivery(near.peer, sizeof made + data.size()) != fabric::delivery_guarantee::certain)
+    return status::not_supported;
   context::peer& peer = w.ctx->peer_of(near.peer);
   engine& e = *w.team->rt->ops;
   operation_record* none = nullptr;

@@ -41,27 +41,6 @@ bool may_chain(const window_core& w, const checked_operation& o) noexcept {
          w.mode == accumulate_mode::direct;
 }
 
-/// Atomics to one target that are issued while it lives are given to the adapter in chains.
-class chain_scope {
- public:
-  chain_scope(window_core& w, int target) noexcept : ctx_(*w.ctx), chains_(w.mode == accumulate_mode::direct) {
-    if (!chains_) return;
-    const std::lock_guard guard(ctx_.lock());
-    ctx_.wide()->begin_chain(w.world_rank(target));
-  }
-  ~chain_scope() {
-    if (!chains_) return;
-    const std::lock_guard guard(ctx_.lock());
-    ctx_.wide()->end_chain();
-  }
-  chain_scope(const chain_scope&) = delete;
-  chain_scope& operator=(const chain_scope&) = delete;
-
- private:
-  context& ctx_;
-  const bool chains_;
-};
-
 std::uint32_t message_bytes_of(const checked_operation& o) noexcept {
   return batched_bytes(o.args->kind, o.bytes, o.contiguous ? 0 : o.target->blocks());
 }
@@ -94,6 +73,7 @@ void put_back(window_core& w, target_state& state, operation_record::queue& ops)
 void issue_first(window_core& w, target_state& state, operation_record::queue& ops) noexcept {
   operation_record& op = ops.front();
   ops.pop_front();
+  w.schedule.more_follow = !ops.empty();
   const int target = op.target;
   const status s = issue_held(w, op);
   if (ok(s)) return;
@@ -140,10 +120,7 @@ void issue_of(window_core& w, int target, bool all, const rider* end) noexcept {
   take_all(w, state, small, large, [](const operation_record& op) { return op.batched; });
   state.scheduled.operations = 0;
   const bool was_issuing = std::exchange(w.schedule.issuing, true);
-  if (!large.empty()) {
-    const chain_scope chain(w, target);
-    issue_ordered(w, state, large);
-  }
+  issue_ordered(w, state, large);
   if (all) {
     state.scheduled.message_bytes = 0;
     send_batches(w, target, state, small, end);

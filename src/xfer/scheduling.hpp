@@ -31,8 +31,9 @@ struct scheduling {
   std::uint64_t aggregate_bytes = 0;                ///< of one operation at most; 0: none is aggregated
   const char* why_ordered = "RMA_SCHEDULE";
   const char* why_aggregated = "RMA_AGGREGATE";
-  bool handles = false;  ///< there has been an aggregate handle
-  bool issuing = false;  ///< those that were held: they are not held again, and their atomics are in a chain
+  bool handles = false;      ///< there has been an aggregate handle
+  bool issuing = false;      ///< those that were held: they are not held again
+  bool more_follow = false;  ///< after the one that is being issued, to the same target
   [[nodiscard]] bool on() const noexcept {
     return order != schedule_order::in_order || aggregate_bytes != 0 || handles;
   }

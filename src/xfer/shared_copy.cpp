@@ -46,9 +46,9 @@ constexpr std::uint64_t waking_bytes_min = std::uint64_t{256} << 10;
 operation_record* ask_for_copy(window_core& w, const checked_operation& o, share_header what) noexcept {
   const int to = w.world_rank(o.args->target);
   const std::lock_guard guard(w.ctx->lock());
-  const fabric::prospect target =
-      o.bytes >= waking_bytes_min ? w.ctx->promise_awake(to, sizeof what) : w.ctx->promise(to, sizeof what);
-  if (target != fabric::prospect::certain) return nullptr;
+  const fabric::delivery_guarantee target = o.bytes >= waking_bytes_min ? w.ctx->reserve_delivery_awake(to, sizeof what)
+                                                                        : w.ctx->reserve_delivery(to, sizeof what);
+  if (target != fabric::delivery_guarantee::certain) return nullptr;
   context::peer& peer = w.ctx->peer_of(to);
   engine& e = *w.team->rt->ops;
   operation_record* none = nullptr;

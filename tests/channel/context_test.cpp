@@ -347,7 +347,7 @@ TEST_CASE("a promised message is handled before the rank leaves the library", "[
     };
     CHECK(two.a.ctx.wait_until([&]() noexcept { return ready; }, nothing_fails) == status::done);
     CHECK(at_a.served == 1);
-    CHECK_FALSE(two.a.net.promised());
+    CHECK_FALSE(two.a.net.owes_delivery());
   }
   SECTION("its sender has lost its core for a second") {
     const std::int64_t begin_ns = two.a.around.peek_ns();
@@ -527,32 +527,34 @@ TEST_CASE("who waits for ranks that may be running on the other cores does not l
 }
 
 TEST_CASE("a sleeper is woken and waited for, but not for ever", "[channel][context]") {
-  using fabric::prospect;
+  using fabric::delivery_guarantee;
   rma::test::fake_pair two;
   two.a.around.look_ns = 1'000;
   unsigned looks = 0;
   SECTION("it wakes up") {
-    two.a.net.on_promise = [&] {
-      return two.a.around.rings == 0 || ++looks < 10 ? prospect::asleep : prospect::certain;
+    two.a.net.on_reserve = [&] {
+      return two.a.around.rings == 0 || ++looks < 10 ? delivery_guarantee::asleep : delivery_guarantee::certain;
     };
-    CHECK(two.a.ctx.promise_awake(1, 8) == prospect::certain);
+    CHECK(two.a.ctx.reserve_delivery_awake(1, 8) == delivery_guarantee::certain);
     CHECK(two.a.around.rings == 1);
   }
   SECTION("it computes when it has woken up") {
-    two.a.net.on_promise = [&] { return two.a.around.rings == 0 ? prospect::asleep : prospect::none; };
-    CHECK(two.a.ctx.promise_awake(1, 8) == prospect::none);
+    two.a.net.on_reserve = [&] {
+      return two.a.around.rings == 0 ? delivery_guarantee::asleep : delivery_guarantee::none;
+    };
+    CHECK(two.a.ctx.reserve_delivery_awake(1, 8) == delivery_guarantee::none);
   }
   SECTION("it does not get a core") {
-    two.a.net.on_promise = [] { return prospect::asleep; };
+    two.a.net.on_reserve = [] { return delivery_guarantee::asleep; };
     const std::int64_t since_ns = two.a.around.peek_ns();
-    CHECK(two.a.ctx.promise_awake(1, 8) == prospect::asleep);
+    CHECK(two.a.ctx.reserve_delivery_awake(1, 8) == delivery_guarantee::asleep);
     CHECK(two.a.around.peek_ns() - since_ns < 1'000'000);
   }
   SECTION("where cores are short it is left alone") {
     rma::test::fake_rank oversubscribed(0, 2);
     oversubscribed.net.connect(1, two.b.net);
-    oversubscribed.net.on_promise = [] { return prospect::asleep; };
-    CHECK(oversubscribed.ctx.promise_awake(1, 8) == prospect::asleep);
+    oversubscribed.net.on_reserve = [] { return delivery_guarantee::asleep; };
+    CHECK(oversubscribed.ctx.reserve_delivery_awake(1, 8) == delivery_guarantee::asleep);
     CHECK(oversubscribed.around.rings == 0);
   }
 }

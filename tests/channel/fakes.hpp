@@ -20,9 +20,12 @@
 
 namespace rma::test {
 
-class fake_network final : public fabric::network {
+class fake_network final : public fabric::network,
+                           public fabric::liveness,
+                           public fabric::facts,
+                           public fabric::reservations {
  public:
-  explicit fake_network(int rank, bool words = false) : rank_(rank) {
+  explicit fake_network(int rank, bool words = false) : network(*this, *this, this), rank_(rank) {
     caps_.words = words;
     caps_.name = "fake";
     caps_.message_bytes_max = 256;
@@ -42,44 +45,37 @@ class fake_network final : public fabric::network {
   unsigned promises = 0;
   bool loses_words = false;
   std::set<int> unheard;  ///< who may have said more than has arrived
-  std::function<fabric::prospect()> on_promise;
+  std::function<fabric::delivery_guarantee()> on_reserve;
 
   const fabric::capabilities& caps() const noexcept override { return caps_; }
   bool reaches(int peer) const noexcept override { return peers_.contains(peer); }
-  fabric::prospect promise(int, std::size_t) noexcept override {
-    return on_promise ? on_promise() : fabric::prospect::none;
+  fabric::delivery_guarantee reserve_delivery(int, std::size_t) noexcept override {
+    return on_reserve ? on_reserve() : fabric::delivery_guarantee::none;
   }
   void promise_kept() noexcept { --promises; }
-  bool promised() noexcept override { return promises != 0; }
+  bool owes_delivery() noexcept override { return promises != 0; }
   status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override {
     key = {reinterpret_cast<std::uint64_t>(at), bytes, 1};
     return caps_.words || moves_ ? status::done : status::not_supported;
   }
-  /// All ranks are in one process.
-  status write_word(int, const fabric::region_key&, std::uint64_t address, std::uint64_t value) noexcept override {
-    if (!caps_.words) return status::not_supported;
-    if (!loses_words) reinterpret_cast<detail::word64*>(address)->store(value);
-    return status::done;
-  }
   void deregister_region(const fabric::region_key&) noexcept override {}
   status write(int, std::span<const fabric::local_slice> from, const fabric::region_key&,
-               std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept override {
+               std::span<const fabric::remote_slice> to, std::uint64_t token,
+               fabric::write_flags how = {}) noexcept override {
+    if (how.kind == fabric::write_kind::immediate) return status::not_supported;
+    if (how.kind == fabric::write_kind::silent) return write_word(from.front().at, to.front().address);
     return move(from.front().at, reinterpret_cast<void*>(to.front().address), to.front().bytes, token);
-  }
-  status write_with_immediate(int, std::span<const fabric::local_slice>, const fabric::region_key&,
-                              fabric::remote_slice, std::uint32_t, std::uint64_t) noexcept override {
-    return status::not_supported;
   }
   status read(int, std::span<const fabric::local_slice> to, const fabric::region_key&,
               std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept override {
     return move(reinterpret_cast<void*>(from.front().address), to.front().at, from.front().bytes, token);
   }
-  status fetch_add(int, const fabric::region_key&, std::uint64_t, std::uint64_t, std::uint64_t&,
-                   std::uint64_t) noexcept override {
+  status fetch_add(int, const fabric::region_key&, std::uint64_t, std::uint64_t, std::uint64_t&, std::uint64_t,
+                   fabric::posting) noexcept override {
     return status::not_supported;
   }
   status compare_swap(int, const fabric::region_key&, std::uint64_t, std::uint64_t, std::uint64_t, std::uint64_t&,
-                      std::uint64_t) noexcept override {
+                      std::uint64_t, fabric::posting) noexcept override {
     return status::not_supported;
   }
   status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
@@ -104,6 +100,7 @@ class fake_network final : public fabric::network {
     posted_.pop_front();
   }
   bool quiet() noexcept override { return true; }
+  void forget(int) noexcept override {}
   bool expects_goodbye(int peer) noexcept override { return unheard.contains(peer); }
   bool pending() noexcept override {
     return !ended_.empty() || !moves_posted_.empty() ||
@@ -135,6 +132,14 @@ class fake_network final : public fabric::network {
   }
 
  private:
+  /// All ranks are in one process.
+  status write_word(const void* from, std::uint64_t address) noexcept {
+    if (!caps_.words) return status::not_supported;
+    std::uint64_t value = 0;
+    std::memcpy(&value, from, sizeof value);
+    if (!loses_words) reinterpret_cast<detail::word64*>(address)->store(value);
+    return status::done;
+  }
   status move(const void* from, void* to, std::size_t bytes, std::uint64_t token) {
     if (!moves_) return status::not_supported;
     ++transfers;

@@ -81,7 +81,7 @@ TEST_CASE("contract: a rank that leaves breaks nothing", "[contract]") {
     all.leave(1);
     const auto broken = [&] { return !all[0].broken.empty() || !all[2].broken.empty() || !all[3].broken.empty(); };
     CHECK(!all.until(broken, silent_naps));
-    CHECK_FALSE(all[0].fabric.expects_goodbye(1));
+    CHECK_FALSE(all[0].fabric.as_liveness().expects_goodbye(1));
     exchange(all, 0, 2);
     exchange(all, 2, 3);
     exchange(all, 3, 0);
@@ -98,7 +98,7 @@ TEST_CASE("contract: a rank that leaves serves what is under way", "[contract]")
     std::vector<std::uint64_t> memory = numbers(words, 1), target(words), into(words), from = numbers(words, 2);
     const region_key key = region_of(all[1], memory), written = region_of(all[1], target);
     exchange(all, 0, 1);
-    if (!all[0].fabric.expects_goodbye(1)) {
+    if (!all[0].fabric.as_liveness().expects_goodbye(1)) {
       all.cannot = "its ranks say no goodbye";
       return;
     }

@@ -94,8 +94,9 @@ TEST_CASE("contract: messages wait while a poll may hand on few", "[contract]") 
         (void)m.fabric.poll(m, 1);
         few = few && m.messages.size() <= had + 1;
         if (m.messages.size() == had || m.messages.size() == sent) continue;
-        pollfd news{m.fabric.event_fd(), POLLIN, 0};
-        awake = awake && (m.fabric.pending() || ::poll(&news, 1, 1000) == 1);
+        fabric::liveness& live = m.fabric.as_liveness();
+        pollfd news{live.event_fd(), POLLIN, 0};
+        awake = awake && (live.pending() || ::poll(&news, 1, 1000) == 1);
       }
       CHECK(awake);
       CHECK(few);
@@ -153,7 +154,8 @@ TEST_CASE("contract: an immediate comes behind its data", "[contract]") {
           all[target].at_immediate = [&] { there = memory == from; };
           const std::size_t had = all[target].immediates.size();
           REQUIRE(all.start(0, round, [&] {
-            return all[0].fabric.write_with_immediate(target, {&here, 1}, key, words_in(key, 0, count), round, round);
+            const fabric::remote_slice into = words_in(key, 0, count);
+            return all[0].fabric.write(target, {&here, 1}, key, {&into, 1}, round, fabric::with_immediate(round));
           }));
           REQUIRE(all.until([&] { return all[target].immediates.size() > had && all[0].over.contains(round); }));
           CHECK(there);
@@ -181,7 +183,13 @@ TEST_CASE("contract: a word is there before what is sent after it, and nobody is
     bool there = true;
     all[1].at_message = [&](const job_member::message&) { there = there && memory[1] == all[1].messages.size(); };
     for (std::uint64_t round = 1; round <= 50; ++round) {
-      REQUIRE(all.post([&] { return all[0].fabric.write_word(1, key, key.address + 8, round); }) == status::done);
+      std::uint64_t word = round;
+      const local_slice here = words_at(&word, 1);
+      const fabric::remote_slice into = words_in(key, 1, 1);
+      REQUIRE(all.post([&] {
+        return all[0].fabric.write(1, {&here, 1}, key, {&into, 1}, 0, fabric::silent_write);
+      }) == status::done);
+      word = 0;  // it has been read
       REQUIRE(send_word(all, 0, 1, round));
       REQUIRE(all.until([&] { return all[1].messages.size() == round; }));
     }

@@ -46,7 +46,7 @@ struct job_member : fabric::sink {
   /// One of the fabric's counts.
   [[nodiscard]] std::uint64_t count(std::string_view name) const {
     std::uint64_t value = 0;
-    fabric.counts([&](std::string_view each, std::uint64_t n) { value = each == name ? n : value; });
+    fabric.as_facts().counts([&](std::string_view each, std::uint64_t n) { value = each == name ? n : value; });
     return value;
   }
   void on_completion(std::uint64_t token, status result, std::uint64_t got) noexcept override {
@@ -113,7 +113,7 @@ class fabric_job {
   }
   [[nodiscard]] bool are_quiet() {
     for (auto& m : members_) {
-      if (m != nullptr && !m->fabric.quiet()) return false;
+      if (m != nullptr && !m->fabric.as_liveness().quiet()) return false;
     }
     return true;
   }
@@ -133,7 +133,8 @@ class fabric_job {
   /// The others are told that the rank is dead.
   virtual void announce_death(int rank) {
     for (auto& m : members_) {
-      if (m != nullptr && m.get() != members_[static_cast<std::size_t>(rank)].get()) m->fabric.forget(rank);
+      if (m != nullptr && m.get() != members_[static_cast<std::size_t>(rank)].get())
+        m->fabric.as_liveness().forget(rank);
     }
   }
   /// Why this job cannot run what it was asked to; empty if it can.
@@ -146,8 +147,8 @@ class fabric_job {
     std::vector<pollfd> all;
     for (auto& m : members_) {
       if (m == nullptr) continue;
-      news = m->fabric.pending() || news;
-      all.push_back({m->fabric.event_fd(), POLLIN, 0});
+      news = m->fabric.as_liveness().pending() || news;
+      all.push_back({m->fabric.as_liveness().event_fd(), POLLIN, 0});
     }
     return news || ::poll(all.data(), all.size(), 100) != 0;
   }

@@ -9,7 +9,8 @@
 
 namespace rma::shm {
 
-shm_fabric::shm_fabric(board& node) : board_(node), peers_(node.size()), known_((node.size() + 63) / 64) {
+shm_fabric::shm_fabric(board& node)
+    : network(*this, *this, this), board_(node), peers_(node.size()), known_((node.size() + 63) / 64) {
   caps_.remote_slices_max = 64;
   caps_.messages_after_writes = true;
   caps_.name = "shm";

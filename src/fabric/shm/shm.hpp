@@ -15,29 +15,34 @@
 
 namespace rma::shm {
 
-class shm_fabric final : public fabric::network {
+class shm_fabric final : public fabric::network,
+                         public fabric::liveness,
+                         public fabric::facts,
+                         public fabric::reservations {
  public:
   explicit shm_fabric(board& node);
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return caps_; }
-  void ranks_are_there() noexcept override;
+  /// Called once, when they are. Before this nothing is posted.
+  void ranks_are_there() noexcept;
   [[nodiscard]] bool reaches(int peer) const noexcept override { return board_.index_of(peer) < board_.size(); }
-  [[nodiscard]] fabric::prospect promise(int peer, std::size_t bytes) noexcept override;
-  [[nodiscard]] bool promised() noexcept override;
+  [[nodiscard]] fabric::delivery_guarantee reserve_delivery(int peer, std::size_t bytes) noexcept override;
+  [[nodiscard]] bool owes_delivery() noexcept override;
 
   status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override;
   void deregister_region(const fabric::region_key& key) noexcept override;
 
   status write(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
-               std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept override;
-  status write_with_immediate(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
-                              fabric::remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept override;
+               std::span<const fabric::remote_slice> to, std::uint64_t token,
+               fabric::write_flags how = {}) noexcept override;
   status read(int peer, std::span<const fabric::local_slice> to, const fabric::region_key& region,
               std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept override;
   status fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
-                   std::uint64_t& old, std::uint64_t token) noexcept override;
+                   std::uint64_t& old, std::uint64_t token,
+                   fabric::posting when = fabric::posting::now) noexcept override;
   status compare_swap(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t expected,
-                      std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept override;
+                      std::uint64_t desired, std::uint64_t& old, std::uint64_t token,
+                      fabric::posting when = fabric::posting::now) noexcept override;
   status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
               std::span<const std::byte> payload) noexcept override;
   status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
@@ -77,6 +82,8 @@ class shm_fabric final : public fabric::network {
 
   std::byte* mapped(std::size_t index, const fabric::region_key& region, std::uint64_t address,
                     std::size_t bytes) const noexcept;
+  status write_with_immediate(int peer, slices from, const fabric::region_key& region,
+                              std::span<const fabric::remote_slice> to, std::uint32_t immediate) noexcept;
   status copy(bool write, int peer, slices local, const fabric::region_key& region,
               std::span<const fabric::remote_slice> remote) noexcept;
   ring_writer& ring_to(std::size_t index) noexcept;

@@ -67,23 +67,23 @@ line_pair* shm_fabric::lines_with(int peer) noexcept {
 
 // The promise first, then the look: a rank that leaves or sleeps does it the other way round, so that one of the two
 // sees.
-fabric::prospect shm_fabric::promise(int peer, std::size_t bytes) noexcept {
+fabric::delivery_guarantee shm_fabric::reserve_delivery(int peer, std::size_t bytes) noexcept {
   const auto index = board_.index_of(peer);
   const word32& inside = board_.slot(index).inside;
   const auto seen = static_cast<whereabouts>(inside.load(std::memory_order_relaxed));
   if (seen != whereabouts::spinning) {
-    return seen == whereabouts::asleep ? fabric::prospect::asleep : fabric::prospect::none;
+    return seen == whereabouts::asleep ? fabric::delivery_guarantee::asleep : fabric::delivery_guarantee::none;
   }
   ring_writer& out = ring_to(index);
-  if (!out.has_room(bytes)) return fabric::prospect::no_room;
+  if (!out.has_room(bytes)) return fabric::delivery_guarantee::no_room;
   out.promise();
   detail::full_fence();
-  if (static_cast<whereabouts>(inside.load()) == whereabouts::spinning) return fabric::prospect::certain;
+  if (static_cast<whereabouts>(inside.load()) == whereabouts::spinning) return fabric::delivery_guarantee::certain;
   out.take_back();
-  return fabric::prospect::none;
+  return fabric::delivery_guarantee::none;
 }
 
-bool shm_fabric::promised() noexcept {
+bool shm_fabric::owes_delivery() noexcept {
   open_new_rings();
   const auto alive = static_cast<std::uint32_t>(presence::alive);
   return std::any_of(active_.begin(), active_.end(), [&](std::uint32_t i) {
@@ -135,7 +135,8 @@ status shm_fabric::copy(bool write, int peer, slices local, const fabric::region
 }
 
 status shm_fabric::write(int peer, slices from, const fabric::region_key& region,
-                         std::span<const fabric::remote_slice> to, std::uint64_t) noexcept {
+                         std::span<const fabric::remote_slice> to, std::uint64_t, fabric::write_flags how) noexcept {
+  if (how.kind == fabric::write_kind::immediate) return write_with_immediate(peer, from, region, to, how.immediate);
   return copy(true, peer, from, region, to);
 }
 
@@ -145,15 +146,15 @@ status shm_fabric::read(int peer, slices to, const fabric::region_key& region,
 }
 
 status shm_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
-                                        fabric::remote_slice to, std::uint32_t immediate, std::uint64_t) noexcept {
+                                        std::span<const fabric::remote_slice> to, std::uint32_t immediate) noexcept {
   // Room for the notification first: a write without it could not be taken back.
   if (!ring_to(board_.index_of(peer)).has_room(sizeof immediate)) return status::retry_queue_full;
-  const status s = copy(true, peer, from, region, {&to, 1});
+  const status s = copy(true, peer, from, region, to);
   return ok(s) ? send(peer, kind_immediate, bytes_of(immediate), {}) : s;
 }
 
 status shm_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
-                             std::uint64_t& old, std::uint64_t) noexcept {
+                             std::uint64_t& old, std::uint64_t, fabric::posting) noexcept {
   auto* const at = reinterpret_cast<std::uint64_t*>(mapped(board_.index_of(peer), region, address, 8));
   if (at == nullptr) return status::not_supported;
   old = std::atomic_ref(*at).fetch_add(operand);
@@ -161,8 +162,8 @@ status shm_fabric::fetch_add(int peer, const fabric::region_key& region, std::ui
 }
 
 status shm_fabric::compare_swap(int peer, const fabric::region_key& region, std::uint64_t address,
-                                std::uint64_t expected, std::uint64_t desired, std::uint64_t& old,
-                                std::uint64_t) noexcept {
+                                std::uint64_t expected, std::uint64_t desired, std::uint64_t& old, std::uint64_t,
+                                fabric::posting) noexcept {
   auto* const at = reinterpret_cast<std::uint64_t*>(mapped(board_.index_of(peer), region, address, 8));
   if (at == nullptr) return status::not_supported;
   old = expected;

@@ -26,7 +26,9 @@ constexpr std::size_t chain_max = 8;  // as long as those of the verbs fabric
 
 }  // namespace
 
-sim_fabric::sim_fabric(wire& shared, int rank) : wire_(shared), rank_(rank) { wire_.join(rank, *this); }
+sim_fabric::sim_fabric(wire& shared, int rank) : network(*this, *this), wire_(shared), rank_(rank) {
+  wire_.join(rank, *this);
+}
 
 sim_fabric::~sim_fabric() { wire_.leave(rank_); }
 
@@ -66,37 +68,23 @@ wire::request sim_fabric::begin(wire::kind what, int peer, std::uint64_t token,
 }
 
 status sim_fabric::write(int peer, slices from, const fabric::region_key& region,
-                         std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept {
+                         std::span<const fabric::remote_slice> to, std::uint64_t token,
+                         fabric::write_flags how) noexcept {
+  const bool silent = how.kind == fabric::write_kind::silent;
+  if (silent && !caps().words) return status::not_supported;
   if (!post_kept()) return status::retry_queue_full;
   wire::request o = begin(wire::kind::write, peer, token, region);
-  o.local = from;
   o.remote = to;
+  if (silent) {
+    o.payload = {static_cast<const std::byte*>(from[0].at), from[0].bytes};
+    o.silent = true;
+  } else {
+    o.local = from;
+  }
+  if (how.kind == fabric::write_kind::immediate) o.immediate = how.immediate;
   RMA_ASSERT(keeps_to_limits(from, to, caps().gather_max, caps()));
-  return wire_.post(o);
-}
-
-status sim_fabric::write_word(int peer, const fabric::region_key& region, std::uint64_t address,
-                              std::uint64_t value) noexcept {
-  if (!caps().words) return status::not_supported;
-  const fabric::remote_slice there{address, sizeof value};
-  if (!post_kept()) return status::retry_queue_full;
-  wire::request o = begin(wire::kind::write, peer, 0, region);
-  o.payload = std::as_bytes(std::span(&value, 1));
-  o.remote = {&there, 1};
-  o.silent = true;
   const status s = wire_.post(o);
-  return s == status::posted ? status::done : s;
-}
-
-status sim_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
-                                        fabric::remote_slice to, std::uint32_t immediate,
-                                        std::uint64_t token) noexcept {
-  if (!post_kept()) return status::retry_queue_full;
-  wire::request o = begin(wire::kind::write, peer, token, region);
-  o.local = from;
-  o.remote = {&to, 1};
-  o.immediate = immediate;
-  return wire_.post(o);
+  return silent && s == status::posted ? status::done : s;
 }
 
 status sim_fabric::read(int peer, slices to, const fabric::region_key& region,
@@ -110,26 +98,27 @@ status sim_fabric::read(int peer, slices to, const fabric::region_key& region,
 }
 
 status sim_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
-                             std::uint64_t& old, std::uint64_t token) noexcept {
-  return atomic({wire::kind::fetch_add, peer, region, address, operand, 0, &old, token});
+                             std::uint64_t& old, std::uint64_t token, fabric::posting when) noexcept {
+  return atomic({wire::kind::fetch_add, peer, region, address, operand, 0, &old, token}, when);
 }
 
 status sim_fabric::compare_swap(int peer, const fabric::region_key& region, std::uint64_t address,
-                                std::uint64_t expected, std::uint64_t desired, std::uint64_t& old,
-                                std::uint64_t token) noexcept {
-  return atomic({wire::kind::compare_swap, peer, region, address, desired, expected, &old, token});
+                                std::uint64_t expected, std::uint64_t desired, std::uint64_t& old, std::uint64_t token,
+                                fabric::posting when) noexcept {
+  return atomic({wire::kind::compare_swap, peer, region, address, desired, expected, &old, token}, when);
 }
 
-status sim_fabric::atomic(const kept_atomic& a) noexcept {
-  const bool chained = a.peer == chain_peer_;
-  if ((!chained || kept_.size() == chain_max) && !post_kept()) return status::retry_queue_full;
-  if (chained) {
-    kept_.push_back(a);
-    return status::posted;
+status sim_fabric::atomic(const kept_atomic& a, fabric::posting when) noexcept {
+  const bool joins = !kept_.empty() && kept_.front().peer == a.peer && kept_.size() < chain_max;
+  if (!joins && !post_kept()) return status::retry_queue_full;
+  if (when == fabric::posting::now && kept_.empty()) {
+    const status s = post_atomic(a);
+    if (s == status::posted) ++atomic_doorbells_;
+    return s;
   }
-  const status s = post_atomic(a);
-  if (s == status::posted) ++atomic_doorbells_;
-  return s;
+  kept_.push_back(a);
+  if (when == fabric::posting::now) (void)post_kept();
+  return status::posted;
 }
 
 status sim_fabric::post_atomic(const kept_atomic& a) noexcept {
@@ -151,16 +140,6 @@ bool sim_fabric::post_kept() noexcept {
   if (posted != 0) ++atomic_doorbells_;
   kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(posted));
   return kept_.empty();
-}
-
-void sim_fabric::begin_chain(int peer) noexcept {
-  end_chain();
-  chain_peer_ = peer;
-}
-
-void sim_fabric::end_chain() noexcept {
-  chain_peer_ = -1;
-  (void)post_kept();
 }
 
 void sim_fabric::counts(const std::function<void(std::string_view, std::uint64_t)>& add) const {

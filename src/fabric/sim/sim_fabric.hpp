@@ -16,38 +16,33 @@
 
 namespace rma::sim {
 
-class sim_fabric final : public fabric::network {
+class sim_fabric final : public fabric::network, public fabric::liveness, public fabric::facts {
  public:
   sim_fabric(wire& shared, int rank);
   ~sim_fabric() override;
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return wire_.today().caps; }
   [[nodiscard]] bool reaches(int peer) const noexcept override { return peer >= 0 && peer < wire_.job().size(); }
-  [[nodiscard]] fabric::prospect promise(int, std::size_t) noexcept override { return fabric::prospect::none; }
-  [[nodiscard]] bool promised() noexcept override { return false; }
 
   status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override;
   void deregister_region(const fabric::region_key& key) noexcept override { regions_.erase(key.key); }
 
   status write(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
-               std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept override;
-  status write_word(int peer, const fabric::region_key& region, std::uint64_t address,
-                    std::uint64_t value) noexcept override;
-  status write_with_immediate(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
-                              fabric::remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept override;
+               std::span<const fabric::remote_slice> to, std::uint64_t token,
+               fabric::write_flags how = {}) noexcept override;
   status read(int peer, std::span<const fabric::local_slice> to, const fabric::region_key& region,
               std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept override;
   status fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
-                   std::uint64_t& old, std::uint64_t token) noexcept override;
+                   std::uint64_t& old, std::uint64_t token,
+                   fabric::posting when = fabric::posting::now) noexcept override;
   status compare_swap(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t expected,
-                      std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept override;
+                      std::uint64_t desired, std::uint64_t& old, std::uint64_t token,
+                      fabric::posting when = fabric::posting::now) noexcept override;
   status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
               std::span<const std::byte> payload) noexcept override;
   status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
   status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
 
-  void begin_chain(int peer) noexcept override;
-  void end_chain() noexcept override;
   void counts(const std::function<void(std::string_view, std::uint64_t)>& add) const override;
 
   void forget(int peer) noexcept override;
@@ -102,9 +97,9 @@ class sim_fabric final : public fabric::network {
     std::uint64_t token;
   };
   void put(arrival&& a);
-  status atomic(const kept_atomic& a) noexcept;
+  status atomic(const kept_atomic& a, fabric::posting when) noexcept;
   status post_atomic(const kept_atomic& a) noexcept;
-  /// Posts what a chain has kept; false if some of it found no room.
+  /// Posts what is kept; false if some of it found no room.
   bool post_kept() noexcept;
   [[nodiscard]] wire::request begin(wire::kind what, int peer, std::uint64_t token,
                                     const fabric::region_key& region) const noexcept;
@@ -119,8 +114,7 @@ class sim_fabric final : public fabric::network {
   std::uint64_t next_key_ = 1;
   std::map<std::uint64_t, range> regions_;
   fifo<arrival> arrivals_;
-  int chain_peer_ = -1;            ///< atomics to it are kept until the chain ends
-  std::vector<kept_atomic> kept_;  ///< in order
+  std::vector<kept_atomic> kept_;  ///< of one peer, in order
   std::uint64_t atomics_ = 0, atomic_doorbells_ = 0;
   std::vector<int> forgotten_;  ///< peers whose deaths are known: nothing of theirs is handed on
 };

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "fabric/tcp/tcp_fabric.hpp"
 
 namespace rma::tcp {
@@ -99,30 +100,22 @@ void tcp_fabric::put(connection& c, slices from, const fabric::region_key& regio
 }
 
 status tcp_fabric::write(int peer, slices from, const fabric::region_key& region,
-                         std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept {
-  if (peer == how_.rank) return write_here(from, region, to[0].address, token);
-  connection* c = nullptr;
-  if (const status s = reach(peer, c); s != status::done) return s;
-  if (c->unflushed >= unflushed_max) start_flush(*c);
-  if (!has_room(*c)) return status::retry_queue_full;
-  put(*c, from, region, to[0].address, token);
-  return status::posted;
-}
-
-status tcp_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
-                                        fabric::remote_slice to, std::uint32_t immediate,
-                                        std::uint64_t token) noexcept {
+                         std::span<const fabric::remote_slice> to, std::uint64_t token,
+                         fabric::write_flags how) noexcept {
+  RMA_ASSERT(how.kind != fabric::write_kind::silent);
+  const bool tells = how.kind == fabric::write_kind::immediate;
   if (peer == how_.rank) {
-    const auto bytes = bytes_of(immediate);
-    arrivals_.push_back({static_cast<std::uint16_t>(own_kind::immediate), {bytes.begin(), bytes.end()}});
-    return write_here(from, region, to.address, token);
+    const auto bytes = bytes_of(how.immediate);
+    if (tells) arrivals_.push_back({static_cast<std::uint16_t>(own_kind::immediate), {bytes.begin(), bytes.end()}});
+    return write_here(from, region, to[0].address, token);
   }
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s;
   if (c->unflushed >= unflushed_max) start_flush(*c);
   if (!has_room(*c)) return status::retry_queue_full;
-  put(*c, from, region, to.address, token);
-  transmit(*c, static_cast<std::uint16_t>(own_kind::immediate), bytes_of(immediate), {}, departure::soon);
+  put(*c, from, region, to[0].address, token);
+  if (tells)
+    transmit(*c, static_cast<std::uint16_t>(own_kind::immediate), bytes_of(how.immediate), {}, departure::soon);
   return status::posted;
 }
 
@@ -177,13 +170,13 @@ status tcp_fabric::atomic(int peer, const question& asked, std::uint64_t& old, s
 }
 
 status tcp_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
-                             std::uint64_t& old, std::uint64_t token) noexcept {
+                             std::uint64_t& old, std::uint64_t token, fabric::posting) noexcept {
   return atomic(peer, {region.key, address, sizeof operand, operand, 0, 0}, old, token);
 }
 
 status tcp_fabric::compare_swap(int peer, const fabric::region_key& region, std::uint64_t address,
-                                std::uint64_t expected, std::uint64_t desired, std::uint64_t& old,
-                                std::uint64_t token) noexcept {
+                                std::uint64_t expected, std::uint64_t desired, std::uint64_t& old, std::uint64_t token,
+                                fabric::posting) noexcept {
   return atomic(peer, {region.key, address, sizeof expected, expected, desired, 1}, old, token);
 }
 

@@ -43,7 +43,8 @@ bool report_of(int line, line_report& r) noexcept {
 
 std::string address_key(int rank) { return fmt::format("tcp/{}", rank); }
 
-tcp_fabric::tcp_fabric(start how) : how_(std::move(how)), where_{.local = false, .host = how_.host, .port = "0"} {
+tcp_fabric::tcp_fabric(start how)
+    : network(*this, *this), how_(std::move(how)), where_{.local = false, .host = how_.host, .port = "0"} {
   try {
     listener_ = boot::listen_at(where_);
   } catch (const Error& e) {

@@ -44,7 +44,7 @@ struct start {
   int stranger_ms = 10000;      ///< so long may take who connects to say who it is
 };
 
-class tcp_fabric final : public fabric::network {
+class tcp_fabric final : public fabric::network, public fabric::liveness, public fabric::facts {
   using slices = std::span<const fabric::local_slice>;
 
  public:
@@ -57,28 +57,28 @@ class tcp_fabric final : public fabric::network {
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return caps_; }
   [[nodiscard]] bool reaches(int peer) const noexcept override { return peer >= 0 && peer < how_.size; }
-  [[nodiscard]] fabric::prospect promise(int, std::size_t) noexcept override { return fabric::prospect::none; }
-  [[nodiscard]] bool promised() noexcept override { return false; }
 
   status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override;
   void deregister_region(const fabric::region_key& key) noexcept override;
 
   status write(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
-               std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept override;
-  status write_with_immediate(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
-                              fabric::remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept override;
+               std::span<const fabric::remote_slice> to, std::uint64_t token,
+               fabric::write_flags how = {}) noexcept override;
   status read(int peer, std::span<const fabric::local_slice> to, const fabric::region_key& region,
               std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept override;
   status fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
-                   std::uint64_t& old, std::uint64_t token) noexcept override;
+                   std::uint64_t& old, std::uint64_t token,
+                   fabric::posting when = fabric::posting::now) noexcept override;
   status compare_swap(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t expected,
-                      std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept override;
+                      std::uint64_t desired, std::uint64_t& old, std::uint64_t token,
+                      fabric::posting when = fabric::posting::now) noexcept override;
   status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
               std::span<const std::byte> payload) noexcept override;
   status send_bulk(int peer, slices from, std::uint64_t token) noexcept override;
   status post_bulk_receive(int peer, slices to, std::uint64_t token) noexcept override;
 
-  void use(fabric::directory& job) noexcept override { directory_ = &job; }
+  /// Asks `job` how peers are reached; before anything is posted.
+  void use(fabric::directory& job) noexcept { directory_ = &job; }
   void forget(int peer) noexcept override;
   [[nodiscard]] int event_fd() const noexcept override { return events_.get(); }
   bool pending() noexcept override;

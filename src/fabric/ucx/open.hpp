@@ -15,8 +15,9 @@ std::string lacks();
 /// Whether UCX may use a network besides TCP here. Opens UCX for a moment if the machine has the devices of one; false
 /// if it does not open.
 bool has_network() noexcept;
-/// Makes the fabric. What others need to find this rank comes out in `address`. Throws Error(unreachable).
-std::unique_ptr<fabric::network> start(int rank, int size, std::string& address);
+/// Makes the fabric, which asks `peers` where the others are. What these need to find this rank comes out in `address`.
+/// Throws Error(unreachable).
+std::unique_ptr<fabric::network> start(int rank, int size, fabric::directory& peers, std::string& address);
 /// The key of the job's store under which a rank's address stands.
 std::string address_key(int rank);
 

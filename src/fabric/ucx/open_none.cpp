@@ -10,7 +10,9 @@ std::string lacks() { return "this library was built without UCX (libucx-dev was
 
 bool has_network() noexcept { return false; }
 
-std::unique_ptr<fabric::network> start(int, int, std::string&) { throw Error(status::unreachable, lacks()); }
+std::unique_ptr<fabric::network> start(int, int, fabric::directory&, std::string&) {
+  throw Error(status::unreachable, lacks());
+}
 
 std::string address_key(int rank) { return fmt::format("ucx/{}", rank); }
 

@@ -17,8 +17,9 @@ bool has_network() noexcept {
   }
 }
 
-std::unique_ptr<fabric::network> start(int rank, int size, std::string& address) {
+std::unique_ptr<fabric::network> start(int rank, int size, fabric::directory& peers, std::string& address) {
   auto made = std::make_unique<ucx_fabric>(rank, size);
+  made->use(peers);
   address = made->address();
   return made;
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "fabric/ucx/ucx_fabric.hpp"
 
 namespace rma::ucx {
@@ -161,7 +162,9 @@ status ucx_fabric::put(connection& c, slices from, ucp_rkey_h key, std::uint64_t
 }
 
 status ucx_fabric::write(int peer, slices from, const fabric::region_key& region,
-                         std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept {
+                         std::span<const fabric::remote_slice> to, std::uint64_t token,
+                         fabric::write_flags how) noexcept {
+  RMA_ASSERT(how.kind != fabric::write_kind::silent);
   connection* c = nullptr;
   ucp_rkey_h key = nullptr;
   if (const status s = by_messages_ ? reach_by_messages(peer, c) : ready(peer, region, c, key); s != status::done)
@@ -171,20 +174,8 @@ status ucx_fabric::write(int peer, slices from, const fabric::region_key& region
     return status::retry_queue_full;
   }
   if (token != 0) c->written.push_back(token);
+  if (how.kind == fabric::write_kind::immediate) c->immediates.push_back(how.immediate);
   return by_messages_ ? put_by_messages(*c, from, region, to[0].address) : put(*c, from, key, to[0].address);
-}
-
-status ucx_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
-                                        fabric::remote_slice to, std::uint32_t immediate,
-                                        std::uint64_t token) noexcept {
-  connection* c = nullptr;
-  ucp_rkey_h key = nullptr;
-  if (const status s = by_messages_ ? reach_by_messages(peer, c) : ready(peer, region, c, key); s != status::done)
-    return s;
-  if (token != 0) c->written.push_back(token);
-  c->immediates.push_back(immediate);
-  if (by_messages_) return put_by_messages(*c, from, region, to.address);
-  return put(*c, from, key, to.address);
 }
 
 status ucx_fabric::read(int peer, slices to, const fabric::region_key& region,
@@ -234,13 +225,13 @@ status ucx_fabric::atomic(int peer, const fabric::region_key& region, std::uint6
 }
 
 status ucx_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
-                             std::uint64_t& old, std::uint64_t token) noexcept {
+                             std::uint64_t& old, std::uint64_t token, fabric::posting) noexcept {
   return atomic(peer, region, address, UCP_ATOMIC_OP_ADD, operand, old, token);
 }
 
 status ucx_fabric::compare_swap(int peer, const fabric::region_key& region, std::uint64_t address,
-                                std::uint64_t expected, std::uint64_t desired, std::uint64_t& old,
-                                std::uint64_t token) noexcept {
+                                std::uint64_t expected, std::uint64_t desired, std::uint64_t& old, std::uint64_t token,
+                                fabric::posting) noexcept {
   old = desired;  // UCX takes it from where it will put what it finds
   return atomic(peer, region, address, UCP_ATOMIC_OP_CSWAP, expected, old, token);
 }

@@ -52,7 +52,7 @@ std::vector<std::byte> bytes_of(std::string_view hex) {
 
 }  // namespace
 
-ucx_fabric::ucx_fabric(int rank, int size) : rank_(rank), size_(size) {
+ucx_fabric::ucx_fabric(int rank, int size) : network(*this, *this), rank_(rank), size_(size) {
   ucp_am_handler_param_t how{};
   how.field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_FLAGS | UCP_AM_HANDLER_PARAM_FIELD_CB |
                    UCP_AM_HANDLER_PARAM_FIELD_ARG;

@@ -20,6 +20,7 @@ struct member {
   std::size_t cache_bytes = std::size_t{1} << 30;  ///< of registrations that are kept
   std::uint32_t completions = 8192;                ///< that the completion queue holds, receives among them
   abilities common{};                              ///< that all ranks' devices have
+  fabric::directory* peers = nullptr;              ///< says where the others are
 };
 
 /// A device, opened and checked, and not used yet.

@@ -16,6 +16,7 @@ class opened_adapter final : public opened {
 
   std::unique_ptr<fabric::network> start(const member& who, std::string& address) override {
     auto made = std::make_unique<verbs_fabric>(std::move(device_), who);
+    made->use(*who.peers);
     address = made->address();
     return made;
   }

@@ -47,7 +47,11 @@ queue_plan plan_for(const adapter& device) noexcept {
 }  // namespace
 
 verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
-    : device_(std::move(device)), rank_(who.rank), size_(who.size), packet_bytes_(std::size_t{128} << device_->mtu()) {
+    : network(*this, *this),
+      device_(std::move(device)),
+      rank_(who.rank),
+      size_(who.size),
+      packet_bytes_(std::size_t{128} << device_->mtu()) {
   const ibv_device_attr& limits = device_->limits();
   channel_ = ::ibv_create_comp_channel(device_->device());
   if (channel_ == nullptr) refuse_without("completion channel");

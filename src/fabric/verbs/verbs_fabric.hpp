@@ -30,7 +30,7 @@
 
 namespace rma::verbs {
 
-class verbs_fabric final : public fabric::network, private registrar {
+class verbs_fabric final : public fabric::network, public fabric::liveness, public fabric::facts, private registrar {
  public:
   /// Throws Error(unreachable, out_of_memory).
   verbs_fabric(std::unique_ptr<adapter> device, const member& who);
@@ -42,32 +42,28 @@ class verbs_fabric final : public fabric::network, private registrar {
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return caps_; }
   [[nodiscard]] bool reaches(int peer) const noexcept override { return peer >= 0 && peer < size_; }
-  [[nodiscard]] fabric::prospect promise(int, std::size_t) noexcept override { return fabric::prospect::none; }
-  [[nodiscard]] bool promised() noexcept override { return false; }
 
   status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override;
   void deregister_region(const fabric::region_key& key) noexcept override;
 
   status write(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
-               std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept override;
-  status write_word(int peer, const fabric::region_key& region, std::uint64_t address,
-                    std::uint64_t value) noexcept override;
-  status write_with_immediate(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
-                              fabric::remote_slice to, std::uint32_t immediate, std::uint64_t token) noexcept override;
+               std::span<const fabric::remote_slice> to, std::uint64_t token,
+               fabric::write_flags how = {}) noexcept override;
   status read(int peer, std::span<const fabric::local_slice> to, const fabric::region_key& region,
               std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept override;
   status fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
-                   std::uint64_t& old, std::uint64_t token) noexcept override;
+                   std::uint64_t& old, std::uint64_t token,
+                   fabric::posting when = fabric::posting::now) noexcept override;
   status compare_swap(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t expected,
-                      std::uint64_t desired, std::uint64_t& old, std::uint64_t token) noexcept override;
-  void begin_chain(int peer) noexcept override;
-  void end_chain() noexcept override;
+                      std::uint64_t desired, std::uint64_t& old, std::uint64_t token,
+                      fabric::posting when = fabric::posting::now) noexcept override;
   status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
               std::span<const std::byte> payload) noexcept override;
   status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
   status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
 
-  void use(fabric::directory& job) noexcept override { directory_ = &job; }
+  /// Asks `job` how peers are reached; before anything is posted.
+  void use(fabric::directory& job) noexcept { directory_ = &job; }
   void forget(int peer) noexcept override { manager_->forget(peer); }
   [[nodiscard]] int event_fd() const noexcept override { return events_; }
   bool pending() noexcept override;
@@ -97,7 +93,7 @@ class verbs_fabric final : public fabric::network, private registrar {
     static constexpr std::size_t count_max = 8;
     connection* to = nullptr;  ///< null: there has been room for all
     std::uint32_t count = 0;
-    int chain_peer = -1;    ///< atomics to it are queued until the chain ends
+    bool is_chain = false;  ///< the last of them is an atomic that more follow
     bool had_room = false;  ///< there was room for all when the chain began
     std::array<send_request, count_max> all;
     std::array<std::array<std::byte, inline_bytes_max>, count_max> data;  ///< of those that go inline
@@ -159,8 +155,8 @@ class verbs_fabric final : public fabric::network, private registrar {
   status post_message(connection& c, send_request& o) noexcept;
   status send_again(connection& c) noexcept;
   void go_on_with_unsent() noexcept;
-  status atomic(int peer, const fabric::region_key& region, std::uint64_t address, send_request& o,
-                std::uint64_t& old) noexcept;
+  status atomic(int peer, const fabric::region_key& region, std::uint64_t address, send_request& o, std::uint64_t& old,
+                fabric::posting when) noexcept;
   status stage(connection& c, slices local, const send_request& o) noexcept;
   void go_on_with_stages() noexcept;
   bool post_stage(std::uint64_t id, bounced& s) noexcept;
@@ -171,8 +167,8 @@ class verbs_fabric final : public fabric::network, private registrar {
   [[nodiscard]] std::uint32_t chain_of(const connection& c) const noexcept;
   [[nodiscard]] bool queues(const connection& c, slices local, const send_request& o) const noexcept;
   status queue(connection& c, const fabric::local_slice& local, const send_request& o) noexcept;
-  [[nodiscard]] bool chains(const connection& c) const noexcept;
-  status add_to_chain(connection& c, const send_request& o) noexcept;
+  [[nodiscard]] bool chains(const connection& c, fabric::posting when) noexcept;
+  status add_to_chain(connection& c, const send_request& o, fabric::posting when) noexcept;
   bool post_queued() noexcept;
   void go_on_with_queued() noexcept;
   void end_queued(const connection& c, status result, fabric::sink& to) noexcept;
@@ -250,7 +246,7 @@ class verbs_fabric final : public fabric::network, private registrar {
   std::uint32_t breaks_seen_ = 0;
   std::array<std::uint64_t, 8> posted_{};  ///< entries, by operation
   std::uint64_t tail_writes_ = 0;          ///< of these, empty ones
-  std::uint64_t word_writes_ = 0;          ///< of these, write_word
+  std::uint64_t word_writes_ = 0;          ///< of these, silent ones
   std::uint64_t lists_ = 0;                ///< calls that posted several entries
   std::uint64_t listed_ = 0;               ///< the entries of these
   std::uint64_t completions_taken_ = 0;    ///< each speaks for one entry or several

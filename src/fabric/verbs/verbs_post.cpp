@@ -340,43 +340,24 @@ bool verbs_fabric::post_stage(std::uint64_t id, bounced& s) noexcept {
 // ---- the fabric's calls -------------------------------------------------------------------------------------
 
 status verbs_fabric::write(int peer, slices from, const fabric::region_key& region,
-                           std::span<const fabric::remote_slice> to, std::uint64_t token) noexcept {
-  send_request o;
-  o.request.opcode = IBV_WR_RDMA_WRITE;
-  o.request.wr.rdma.remote_addr = to[0].address;
-  o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
-  o.then.token = token;
-  return to.size() == 1 ? transfer(peer, from, o) : transfer_pieces(peer, from, to, o);
-}
-
-status verbs_fabric::write_word(int peer, const fabric::region_key& region, std::uint64_t address,
-                                std::uint64_t value) noexcept {
-  const fabric::local_slice word{&value, sizeof value};
-  send_request o;
-  o.request.opcode = IBV_WR_RDMA_WRITE;
-  o.request.wr.rdma.remote_addr = address;
-  o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
-  o.then.silent = true;
-  const status s = transfer(peer, {&word, 1}, o);
-  if (s != status::posted) return s;
-  ++word_writes_;
-  return status::done;
-}
-
-status verbs_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
-                                          fabric::remote_slice to, std::uint32_t immediate,
-                                          std::uint64_t token) noexcept {
-  if (bytes_of(from) > buffers_->bytes()) {  // the immediate must not come before the last piece
+                           std::span<const fabric::remote_slice> to, std::uint64_t token,
+                           fabric::write_flags how) noexcept {
+  const bool tells = how.kind == fabric::write_kind::immediate;
+  if (tells && bytes_of(from) > buffers_->bytes()) {  // the immediate must not come before the last piece
     send_request probe;
     if (!describe_local(from, probe)) return status::not_supported;
   }
   send_request o;
-  o.request.opcode = IBV_WR_RDMA_WRITE_WITH_IMM;
-  o.request.imm_data = htonl(immediate);
-  o.request.wr.rdma.remote_addr = to.address;
+  o.request.opcode = tells ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+  o.request.imm_data = htonl(how.immediate);
+  o.request.wr.rdma.remote_addr = to[0].address;
   o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
   o.then.token = token;
-  return transfer(peer, from, o);
+  o.then.silent = how.kind == fabric::write_kind::silent;
+  const status s = to.size() == 1 ? transfer(peer, from, o) : transfer_pieces(peer, from, to, o);
+  if (s != status::posted || !o.then.silent) return s;
+  ++word_writes_;
+  return status::done;
 }
 
 status verbs_fabric::read(int peer, slices to, const fabric::region_key& region,
@@ -391,11 +372,11 @@ status verbs_fabric::read(int peer, slices to, const fabric::region_key& region,
 }
 
 status verbs_fabric::atomic(int peer, const fabric::region_key& region, std::uint64_t address, send_request& o,
-                            std::uint64_t& old) noexcept {
+                            std::uint64_t& old, fabric::posting when) noexcept {
   if (!caps_.atomics) return status::not_supported;
   connection* c = nullptr;
   if (const status s = reach(peer, c); s != status::done) return s;
-  const bool chained = chains(*c);
+  const bool chained = chains(*c, when);
   if (!chained && is_blocked(*c)) return status::retry_queue_full;
   if (chained && queued_.count == chain_of(*c) && !post_queued()) return status::retry_queue_full;
   o.then.buffer = words_->take();
@@ -408,27 +389,27 @@ status verbs_fabric::atomic(int peer, const fabric::region_key& region, std::uin
   o.request.wr.atomic.remote_addr = address;
   o.request.wr.atomic.rkey = static_cast<std::uint32_t>(region.key);
   o.must_signal = true;
-  return chained ? add_to_chain(*c, o) : post(*c, o);
+  return chained ? add_to_chain(*c, o, when) : post(*c, o);
 }
 
 status verbs_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
-                               std::uint64_t& old, std::uint64_t token) noexcept {
+                               std::uint64_t& old, std::uint64_t token, fabric::posting when) noexcept {
   send_request o;
   o.request.opcode = IBV_WR_ATOMIC_FETCH_AND_ADD;
   o.request.wr.atomic.compare_add = operand;
   o.then.token = token;
-  return atomic(peer, region, address, o, old);
+  return atomic(peer, region, address, o, old, when);
 }
 
 status verbs_fabric::compare_swap(int peer, const fabric::region_key& region, std::uint64_t address,
                                   std::uint64_t expected, std::uint64_t desired, std::uint64_t& old,
-                                  std::uint64_t token) noexcept {
+                                  std::uint64_t token, fabric::posting when) noexcept {
   send_request o;
   o.request.opcode = IBV_WR_ATOMIC_CMP_AND_SWP;
   o.request.wr.atomic.compare_add = expected;
   o.request.wr.atomic.swap = desired;
   o.then.token = token;
-  return atomic(peer, region, address, o, old);
+  return atomic(peer, region, address, o, old, when);
 }
 
 // Kind and number go in the immediate. The text stays in a buffer until it has come through: see abandon.

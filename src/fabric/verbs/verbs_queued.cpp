@@ -9,7 +9,7 @@
 ///        +-----------------------------(no room)-------------------------------------->+
 ///
 /// Queued is only what comes while the device has half a queue to do. To one connection at a time; what else is posted
-/// to it waits for them. `poll` and whoever posts see whether they fit. Atomics of a chain (begin_chain) are queued in
+/// to it waits for them. `poll` and whoever posts see whether they fit. Atomics that more follow are queued in
 /// the same place, whatever the device has to do: all of them have been called for before anybody waits.
 #include <algorithm>
 #include <cstring>
@@ -52,35 +52,27 @@ status verbs_fabric::queue(connection& c, const fabric::local_slice& local, cons
   return status::posted;
 }
 
-// Atomics of a chain are queued from the first one on: nobody waits for them before the chain ends. Behind what another
+// Atomics that more follow are queued from the first one on: nobody waits for them before the last. Behind what another
 // connection has queued they are posted one by one.
-bool verbs_fabric::chains(const connection& c) const noexcept {
-  return c.peer == queued_.chain_peer && (queued_.count == 0 || queued_.to == &c);
+bool verbs_fabric::chains(const connection& c, fabric::posting when) noexcept {
+  const bool follows = when == fabric::posting::more_follow;
+  if (queued_.is_chain && queued_.to != &c) (void)post_queued();
+  if (queued_.count == 0) return follows;
+  return queued_.to == &c && (follows || queued_.is_chain);
 }
 
-// There is room for it.
-status verbs_fabric::add_to_chain(connection& c, const send_request& o) noexcept {
+// There is room for it. What finds none in the device now is posted by `poll`.
+status verbs_fabric::add_to_chain(connection& c, const send_request& o, fabric::posting when) noexcept {
+  if (queued_.count == 0) queued_.had_room = queued_.to == nullptr;
   send_request& next = queued_.all[queued_.count];
   next.request = o.request;
   next.pieces[0] = o.pieces[0];
   next.then = o.then;
   next.must_signal = true;
   queued_.to = &c;
-  if (++queued_.count == chain_of(c)) (void)post_queued();
+  queued_.is_chain = true;
+  if (++queued_.count == chain_of(c) || when == fabric::posting::now) (void)post_queued();
   return status::posted;
-}
-
-void verbs_fabric::begin_chain(int peer) noexcept {
-  end_chain();
-  queued_.chain_peer = peer;
-  queued_.had_room = queued_.to == nullptr;
-}
-
-// What finds no room now is posted by `poll`.
-void verbs_fabric::end_chain() noexcept {
-  if (std::exchange(queued_.chain_peer, -1) < 0 || queued_.to == nullptr) return;
-  if (queued_.count != 0) (void)post_queued();
-  if (queued_.count == 0 && queued_.had_room) queued_.to = nullptr;
 }
 
 // False if they have to wait.
@@ -90,6 +82,7 @@ bool verbs_fabric::post_queued() noexcept {
   if (c.state.load(std::memory_order_acquire) != connection_state::ready || !c.resend.empty()) return false;
   if (c.stages != 0 || !has_room(c, count) || !post_list(c, std::span(queued_.all).first(count))) return false;
   queued_.count = 0;
+  if (std::exchange(queued_.is_chain, false) && queued_.had_room) queued_.to = nullptr;
   return true;
 }
 
@@ -106,6 +99,7 @@ void verbs_fabric::end_queued(const connection& c, status result, fabric::sink& 
   if (queued_.to != &c || result != status::peer_failed) return;
   for (const send_request& o : std::span(queued_.all).first(std::exchange(queued_.count, 0))) end(o.then, result, to);
   queued_.to = nullptr;
+  queued_.is_chain = false;
 }
 
 }  // namespace rma::verbs

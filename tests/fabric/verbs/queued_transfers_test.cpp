@@ -139,7 +139,8 @@ TEST_CASE("a write of several packets, or with a signal, waits for room itself",
   const std::vector<std::uint64_t> many(1024);  // more than a packet of any device
   CHECK(r.write(0, many) == status::retry_queue_full);
   const local_slice word{r.mine.data(), 8};
-  CHECK(r.job[0].net->write_with_immediate(1, {&word, 1}, r.key, {r.key.address, 8}, 7, 99) ==
+  const remote_slice first{r.key.address, 8};
+  CHECK(r.job[0].net->write(1, {&word, 1}, r.key, {&first, 1}, 99, fabric::with_immediate(7)) ==
         status::retry_queue_full);
   r.all_over_and_right();
 }
@@ -162,19 +163,18 @@ TEST_CASE("what comes after queued reads does not overtake them", "[verbs]") {
   r.all_over_and_right();
 }
 
-// Break: let `atomic` post what is of a chain; or let `post_list` count each entry.
+// Break: let `atomic` post what others follow; or let `post_list` count each entry.
 TEST_CASE("atomics of a chain reach the adapter by one doorbell, and one completion tells of them", "[verbs]") {
   if (no_device()) return;
   reader r;
   REQUIRE(r.job.until([&] { return r.job[0].net->quiet(); }));
-  const auto add = [&](std::size_t i) {
-    return r.job[0].net->fetch_add(1, r.key, r.key.address + 8 * i, 1, r.mine[i], i + 1);
+  const auto add = [&](std::size_t i, fabric::posting when) {
+    return r.job[0].net->fetch_add(1, r.key, r.key.address + 8 * i, 1, r.mine[i], i + 1, when);
   };
   const std::uint64_t doorbells = r.count("verbs_doorbells"), completions = r.count("verbs_completions");
-  r.job[0].net->begin_chain(1);
-  for (std::size_t i = 0; i < r.chain - 1; ++i) REQUIRE(add(i) == status::posted);
+  for (std::size_t i = 0; i < r.chain - 2; ++i) REQUIRE(add(i, fabric::posting::more_follow) == status::posted);
   CHECK(r.count("verbs_doorbells") == doorbells);
-  r.job[0].net->end_chain();
+  REQUIRE(add(r.chain - 2, fabric::posting::now) == status::posted);
   CHECK(r.count("verbs_doorbells") == doorbells + 1);
   r.next = r.chain - 1;
   REQUIRE(r.job.until([&] { return r.job[0].over.size() == r.next; }));
