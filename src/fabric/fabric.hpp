@@ -59,7 +59,6 @@ struct capabilities {
                                       ///< may refuse several (`not_supported`) where it takes each by itself
   std::size_t transfer_bytes_max = ~std::size_t{0};  ///< of one write or read
   std::size_t message_bytes_max = 0;
-  std::uint32_t outstanding_reads_max = 0;
   write_completion write_means = write_completion::local;
   bool in_order_placement = false;
   polled_end polls = polled_end::none;  ///< of transfers of one piece
@@ -68,7 +67,6 @@ struct capabilities {
   bool messages_after_writes = false;
   bool write_with_immediate = false;
   bool atomics = false;                    ///< fetch_add and compare_swap of 64 bits, atomic to each other
-  bool atomics_with_cpu = false;           ///< and to the target's processor
   bool words = false;                      ///< silent writes
   bool one_sided = false;                  ///< write and read need nothing of the target's processor
   std::string_view not_one_sided_because;  ///< where the machine keeps a fabric from it: why, and what would help

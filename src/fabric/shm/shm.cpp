@@ -19,12 +19,10 @@ shm_fabric::shm_fabric(board& node)
   caps_.scatter_max = std::numeric_limits<std::uint16_t>::max();
   caps_.inline_bytes_max = payload_max;
   caps_.message_bytes_max = payload_max;
-  caps_.outstanding_reads_max = std::numeric_limits<std::uint32_t>::max();
   caps_.write_means = fabric::write_completion::placed;
   caps_.in_order_placement = true;
   caps_.write_with_immediate = true;
   caps_.atomics = true;
-  caps_.atomics_with_cpu = true;
   caps_.one_sided = true;
   caps_.copies_by_cpu = true;
   caps_.maps_memory = true;

@@ -18,7 +18,7 @@ constexpr std::size_t message_bytes = 4096;
 /// What transfers with layouts are cut by. Draws of its own, which move no others.
 void draw_limits(fault_model& w, rng d) {
   w.caps.scatter_max = d.one_of<std::size_t>({1, 2, 30});
-  w.caps.outstanding_reads_max = d.one_of<std::uint32_t>({1, 4, 16});
+  w.outstanding_reads_max = d.one_of<std::uint32_t>({1, 4, 16});
   w.caps.handler_pieces_bytes_max = d.one_of<std::size_t>({0, 512, ~std::size_t{0}});
   if (d.one_in(5)) w.caps.bulk_pieces_max = 0;
 }
@@ -54,7 +54,7 @@ fault_model calm() {
   w.caps.inline_bytes_max = 0;
   w.caps.message_bytes_max = message_bytes;
   w.caps.transfer_bytes_max = std::size_t{1} << 30;
-  w.caps.outstanding_reads_max = 16;
+  w.outstanding_reads_max = 16;
   w.caps.write_means = fabric::write_completion::placed;
   w.caps.in_order_placement = true;
   w.caps.polls = fabric::polled_end::both;

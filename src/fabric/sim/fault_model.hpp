@@ -53,14 +53,15 @@ breach breach_named(std::string_view name);
 struct fault_model {
   breach broken = breach::none;
   fabric::capabilities caps;
-  std::uint32_t send_queue = 1024;     ///< operations of one rank that are under way, at most
-  std::uint32_t receive_queue = 1024;  ///< messages that wait for one rank, at most
-  time_ps receiver_not_ready_ps = 0;   ///< until a message that found no room is offered again
-  time_ps placement_delay_max_ps = 0;  ///< of a write that is acknowledged before it is in memory
-  time_ps jitter_max_ps = 0;           ///< of a packet
-  std::uint32_t refused_one_in = 0;    ///< registrations of user memory that fail; 0: none
-  std::uint32_t failed_one_in = 0;     ///< writes, reads and atomics that end with an error, though the peer lives
-  int slow_rank = -1;                  ///< whose processor takes so many times as long for everything; -1: none
+  std::uint32_t outstanding_reads_max = 0;  ///< reads and atomics of one connection
+  std::uint32_t send_queue = 1024;          ///< operations of one rank that are under way, at most
+  std::uint32_t receive_queue = 1024;       ///< messages that wait for one rank, at most
+  time_ps receiver_not_ready_ps = 0;        ///< until a message that found no room is offered again
+  time_ps placement_delay_max_ps = 0;       ///< of a write that is acknowledged before it is in memory
+  time_ps jitter_max_ps = 0;                ///< of a packet
+  std::uint32_t refused_one_in = 0;         ///< registrations of user memory that fail; 0: none
+  std::uint32_t failed_one_in = 0;          ///< writes, reads and atomics that end with an error, though the peer lives
+  int slow_rank = -1;                       ///< whose processor takes so many times as long for everything; -1: none
   std::uint32_t slow_times = 1;
   std::uint32_t outages = 0;     ///< links that go down for a while
   time_ps outage_ps = 0;         ///< how long, at most

@@ -172,7 +172,7 @@ bool is_read(wire::kind what) noexcept {
 /// A queue pair has only so many reads under way. What is posted behind one that has to wait, waits too.
 bool wire::must_stall(const connection& c, const flight& f) const noexcept {
   if (f.what == kind::bulk) return false;
-  return !c.stalled.empty() || (is_read(f.what) && c.reads >= faults_.caps.outstanding_reads_max);
+  return !c.stalled.empty() || (is_read(f.what) && c.reads >= faults_.outstanding_reads_max);
 }
 
 void wire::send_in_order(std::uint32_t index, time_ps when_ps) {
@@ -188,7 +188,7 @@ void wire::end_read(connection& c) {
   while (!c.stalled.empty()) {
     const std::uint32_t next = c.stalled.front();
     const bool reads = is_read(at(next).what);
-    if (reads && c.reads >= faults_.caps.outstanding_reads_max) return;
+    if (reads && c.reads >= faults_.outstanding_reads_max) return;
     c.stalled.pop_front();
     c.reads += reads ? 1 : 0;
     send(next, job_.events().now_ps());

@@ -62,7 +62,6 @@ tcp_fabric::tcp_fabric(start how)
   caps_.message_bytes_max = message_bytes;
   caps_.transfer_bytes_max = transfer_bytes;
   caps_.messages_after_writes = true;
-  caps_.outstanding_reads_max = ~std::uint32_t{0};
   caps_.write_means = fabric::write_completion::placed;
   caps_.write_with_immediate = true;
   caps_.atomics = true;

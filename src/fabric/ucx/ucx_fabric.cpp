@@ -74,7 +74,6 @@ ucx_fabric::ucx_fabric(int rank, int size) : network(*this, *this), rank_(rank),
   caps_.transfer_bytes_max =
       by_messages_ ? batch_bytes - sizeof(envelope) - sizeof(remote_request) : transfer_bytes_max;
   caps_.messages_after_writes = by_messages_;
-  caps_.outstanding_reads_max = ~std::uint32_t{0};
   caps_.write_means = fabric::write_completion::placed;
   caps_.write_with_immediate = true;
   caps_.atomics = library_.has_atomics() || by_messages_;

@@ -14,7 +14,6 @@ struct code_of {
 };
 constexpr code_of codes[] = {
     {'a', &abilities::atomics},
-    {'c', &abilities::atomics_with_cpu},
     {'p', &abilities::placed},
     {'e', &abilities::ethernet},
 };
@@ -32,7 +31,7 @@ std::string abilities::text() const {
 }
 
 abilities abilities::parse(std::string_view word) {
-  abilities found{false, false, false, false};
+  abilities found{false, false, false};
   std::size_t known = 1;
   for (const auto& [code, has] : codes) {
     found.*has = word.find(code) != std::string_view::npos;

@@ -11,10 +11,9 @@ namespace rma::verbs {
 
 /// Of one device, or of all that a job uses; as it is constructed, the most that there can be.
 struct abilities {
-  bool atomics = true;           ///< fetch_add and compare_swap
-  bool atomics_with_cpu = true;  ///< atomic to the processor's, too
-  bool placed = true;            ///< what it acknowledges lies in memory
-  bool ethernet = true;          ///< RoCE, not InfiniBand
+  bool atomics = true;   ///< fetch_add and compare_swap
+  bool placed = true;    ///< what it acknowledges lies in memory
+  bool ethernet = true;  ///< RoCE, not InfiniBand
 
   /// One word for the job's store.
   [[nodiscard]] std::string text() const;

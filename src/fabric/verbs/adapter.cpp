@@ -165,10 +165,7 @@ std::string adapter::describe() const {
 
 // Software has copied what it acknowledges; an adapter may still have it on its way across the bus.
 abilities adapter::has() const noexcept {
-  return {.atomics = limits_.atomic_cap != IBV_ATOMIC_NONE,
-          .atomics_with_cpu = limits_.atomic_cap == IBV_ATOMIC_GLOB,
-          .placed = emulated(),
-          .ethernet = ethernet_};
+  return {.atomics = limits_.atomic_cap != IBV_ATOMIC_NONE, .placed = emulated(), .ethernet = ethernet_};
 }
 
 ibv_ah_attr adapter::way_to(const port_address& to) const noexcept {

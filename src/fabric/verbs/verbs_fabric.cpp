@@ -90,14 +90,12 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
   caps_.remote_slices_max = std::min<std::size_t>(chain_.size(), plan.entries / 2);
   caps_.message_bytes_max = message_bytes;
   caps_.transfer_bytes_max = std::size_t{1} << 30;
-  caps_.outstanding_reads_max = plan.reads;
   abilities all = device_->has();
   all.meet(who.common);
   caps_.write_means = all.placed ? fabric::write_completion::placed : fabric::write_completion::acked;
   caps_.messages_after_writes = true;
   caps_.write_with_immediate = true;
   caps_.atomics = all.atomics;
-  caps_.atomics_with_cpu = all.atomics_with_cpu;
   caps_.words = true;
   caps_.one_sided = true;
   caps_.pins_memory = true;

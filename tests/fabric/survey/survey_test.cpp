@@ -84,10 +84,10 @@ std::vector<surveyed> survey_of(const std::vector<introduced>& ranks) {
 /// With four cores.
 introduced rank_on(const std::string& node, const std::string& machine) { return {node, machine, "f", {}, {}}; }
 
-/// One rank with InfiniBand or RoCE, of which the first can do what the processor may be part of.
-introduced with_device(bool ethernet, bool atomics_with_cpu = false, bool placed = false) {
+/// One rank with InfiniBand or RoCE.
+introduced with_device(bool ethernet, bool placed = false) {
   introduced one = rank_on("n", "m");
-  one.device = {true, atomics_with_cpu, placed, ethernet};
+  one.device = {true, placed, ethernet};
   return one;
 }
 
@@ -123,11 +123,11 @@ TEST_CASE("the first rank that lacks something is named to all", "[fabric][surve
 TEST_CASE("all ranks use of their devices what every one has", "[fabric][survey]") {
   const bool first_has_all = GENERATE(true, false);
   CAPTURE(first_has_all);
-  std::vector<introduced> ranks(3, with_device(true, true, true));
-  ranks[first_has_all ? 2 : 0] = with_device(true, false, false);
+  std::vector<introduced> ranks(3, with_device(true, true));
+  ranks[first_has_all ? 2 : 0] = with_device(true);
   for (const surveyed& each : survey_of(ranks)) {
     CHECK(each.none.verbs.empty());
-    CHECK(each.devices == with_device(true, false, false).device);
+    CHECK(each.devices == with_device(true).device);
   }
 }
 

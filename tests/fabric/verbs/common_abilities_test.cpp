@@ -14,10 +14,9 @@ TEST_CASE("what some device does not have no device uses", "[verbs]") {
   const verbs::abilities has = verbs::open("")->has();
   CHECK(has.ethernet);
   verbs::abilities common;
-  common.atomics = common.atomics_with_cpu = common.placed = false;
+  common.atomics = common.placed = false;
   verbs_job job(2, verbs::member{}.completions, common);
   CHECK_FALSE(job[0].net->caps().atomics);
-  CHECK_FALSE(job[0].net->caps().atomics_with_cpu);
   CHECK(job[0].net->caps().write_means == fabric::write_completion::acked);
   std::uint64_t word = 5, old = 0;
   fabric::region_key key;
