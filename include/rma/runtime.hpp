@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <source_location>
 #include <span>
@@ -126,6 +127,16 @@ class Runtime {
   /// not: a program that for long only puts, gets and updates mapped memory, or flushes and locks within a node, calls
   /// this where others may need it (`one_sided` is false), or has a progress thread (RMA_PROGRESS_THREAD).
   void progress() noexcept;
+
+  /// Calls `look` now and then while a call of this rank waits for others: for a second communication library whose
+  /// progress those may need meanwhile, as in `rt.on_wait([&] { MPI_Iprobe(...); })`. An empty one: none any more.
+  /// Shape      local; set while no other thread is in a call, after construction say
+  /// Completes  nothing; a call that need not wait, and one that waits for a microsecond, does not look
+  /// Threads    the calling thread of the program, whichever it is, one at a time; never a thread of the library
+  /// Limits     `look` must not block or throw. It may be called within any call that waits, ~Runtime included, and so
+  ///            must not use the windows, teams and requests of this Runtime
+  /// Cost       every microsecond or so while a wait spins; a wait that sleeps wakes up for it every millisecond
+  void on_wait(std::function<void()> look);
 
   /// Ends the whole job with this exit code, of which the system keeps eight bits (0 is made 1). Nothing is destroyed.
   [[noreturn]] void abort(int code, std::string_view message) noexcept;

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <mutex>
+#include <utility>
 
 #include "boot/descriptors.hpp"
 #include "boot/process_sets.hpp"
@@ -88,6 +89,8 @@ void Runtime::progress() noexcept {
   core_->ctx->progress();
   core_->ctx->take_news();
 }
+
+void Runtime::on_wait(std::function<void()> look) { core_->ctx->set_wait_hook(std::move(look)); }
 
 // An aborted job is never a success, not by what the system keeps of the code either.
 void Runtime::abort(int code, std::string_view message) noexcept {

@@ -23,13 +23,14 @@ constexpr std::int64_t pause_yielded_ns = 20'000;  // a longer pause is slept, o
 constexpr std::int64_t doze_least_ns = 20'000;     // of who waits for what nobody rings for
 constexpr std::int64_t doze_most_ns = 4'000'000;
 constexpr std::int64_t dozes_of_a_wait = 8;
-constexpr unsigned looks_before_nap = 64;  // of who only waits for room
+constexpr std::int64_t wait_hook_every_ns = 1'000'000;  // at least, also in a wait that sleeps
+constexpr unsigned looks_before_nap = 64;               // of who only waits for room
 constexpr std::int64_t nap_ns = 1'000'000;
 constexpr std::int64_t wake_most_ns = 100'000;  // usually a quarter
 constexpr std::uint32_t missed_per_wake = 8;    // a wake costs as much as some system calls that copy
 
-std::int64_t doze_after_ns(std::int64_t waited_ns) noexcept {
-  return std::clamp(waited_ns / dozes_of_a_wait, doze_least_ns, doze_most_ns);
+std::int64_t doze_ns(std::int64_t waited_ns, bool hooked) noexcept {
+  return std::clamp(waited_ns / dozes_of_a_wait, doze_least_ns, hooked ? wait_hook_every_ns : doze_most_ns);
 }
 
 thread_level level_of(const settings& s) noexcept {
@@ -235,6 +236,13 @@ void context::wake_others() noexcept {
   if (asleep_.load(std::memory_order_relaxed) != 0) around_.ring(rank());
 }
 
+// The function may wait here itself: it is not called again inside.
+void context::run_wait_hook() noexcept {
+  if (in_wait_hook_.exchange(true, std::memory_order_acquire)) return;
+  wait_hook_();
+  in_wait_hook_.store(false, std::memory_order_release);
+}
+
 void context::look_at_adapter() noexcept {
   if (wide_->poll(*this, events_per_round) != 0 && shared_) wake_others();
   if (!ack_sources_.empty()) acknowledge();
@@ -252,9 +260,11 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
   std::int64_t idle_since_ns = 0;
   long_wait own(*this);
   long_wait& watch = whole != nullptr ? *whole : own;
+  const bool hooked = !serves && wait_hook_ != nullptr;
+  const bool dozes = how == waiting::unrung || hooked;
   bool busy = true;  // since the clock was looked at
   unsigned idle_rounds = 0;
-  unsigned turn = 0;
+  unsigned turn = hooked && until_ns != never_ns ? patience_.turns_per_look - 1 : 0;  // a pause may be short
   std::uint32_t news_seen = ~std::uint32_t{0};
   std::int64_t goodbye_until_ns = 0;
   status result = status::done;
@@ -284,24 +294,23 @@ status context::wait_slow(condition ready, judge failed, std::int64_t until_ns, 
       idle_rounds = 0;
     }
     if (!long_pause && ++turn % patience_.turns_per_look != 0) {
-      if (found == 0 && patience_.spin_ns != 0) spin_pause();
-      if (found == 0 && patience_.spin_ns == 0) around_.yield();
+      if (found == 0) patience_.spin_ns != 0 ? spin_pause() : around_.yield();
       continue;
     }
     const std::int64_t now = around_.now_ns();
     look_around(now);
+    if (hooked) run_wait_hook();
     const std::int64_t lasts_ns = serves ? 0 : watch.lasts_ns(now);
     if (std::exchange(busy, false)) idle_since_ns = now;
     if (now - idle_since_ns < std::min(spin_most_ns, spin_ns.load(std::memory_order_relaxed))) {
       spin_pause();
     } else if (patience_.spin_ns == 0 && !long_pause && idle_rounds++ < patience_.looks_before_sleep) {
       around_.yield();
-    } else if (sleep(ready, how == waiting::unrung ? now + doze_after_ns(lasts_ns) : until_ns, serves)) {
+    } else if (sleep(ready, dozes ? std::min(until_ns, now + doze_ns(lasts_ns, hooked)) : until_ns, serves)) {
       break;
-    } else {
-      if (how == waiting::unrung) continue;
+    } else if (how != waiting::unrung) {
       busy = true;  // whoever woke it may have more
-      adapt(spin_ns, around_.now_ns() - now, spin_most_ns);
+      if (!hooked) adapt(spin_ns, around_.now_ns() - now, spin_most_ns);
     }
   }
   if (peer_rank >= 0 && idle_since_ns != 0) note_target_wait(peer_rank, watch.begin_ns(), idle_since_ns);

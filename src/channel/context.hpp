@@ -12,6 +12,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -268,6 +269,8 @@ class context final : public fabric::sink, public fabric::directory {
     if (left == 0) [[unlikely]]
       look_if_due();
   }
+  /// What each thread of the program calls now and then while it waits, without the lock; one thread at a time.
+  void set_wait_hook(std::function<void()> run) { wait_hook_ = std::move(run); }
   /// Looks for deaths, every now and then; waits do it by themselves.
   void take_news() noexcept { look_around(around_.now_ns()); }
 
@@ -472,6 +475,7 @@ class context final : public fabric::sink, public fabric::directory {
       program_rounds_.store(program_rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   void look_at_adapter() noexcept;
+  void run_wait_hook() noexcept;
   void tell_news() noexcept;
   void look_if_due() noexcept;
   enum class waiting : std::uint8_t {
@@ -552,6 +556,8 @@ class context final : public fabric::sink, public fabric::directory {
   } steps_;
   std::atomic<bool> stepping_ = false;
   bool drained_ = false;
+  std::function<void()> wait_hook_;
+  std::atomic<bool> in_wait_hook_ = false;
   hook_list<void(void*) noexcept> before_sleep_;
   hook_list<std::string(void*)> describers_;
   std::atomic<const char*> call_ = nullptr;

@@ -66,11 +66,13 @@ void start() {
 }
 
 void stop() {
-  const std::unique_ptr<state> s(current());
+  std::unique_ptr<state> s(current());
   if (s == nullptr) return;
-  PMPI_Barrier(s->comm);
+  MPI_Comm own = s->comm;
+  PMPI_Barrier(own);
   set_current(nullptr);
-  PMPI_Comm_free(&s->comm);
+  s.reset();  // its waits may still poll MPI by that communicator
+  PMPI_Comm_free(&own);
 }
 
 }  // namespace

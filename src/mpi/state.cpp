@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "mpi/state.hpp"
 
-#include <sched.h>
-
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -28,7 +26,9 @@ state::state(const Config& config, MPI_Comm own)
       world(runtime.world()),
       types(std::make_unique<type_table>()),
       locks(std::make_unique<lock_board>(world)),
-      requests(std::make_unique<request_list>()) {}
+      requests(std::make_unique<request_list>()) {
+  runtime.on_wait([own] { poll_mpi(own); });
+}
 
 state::~state() = default;
 
@@ -44,18 +44,10 @@ void explain(const state& s, const std::string& what) {
   if (s.explain && s.runtime.rank() == 0) std::fprintf(stderr, "librma_mpi: %s\n", what.c_str());
 }
 
-void poll_mpi() noexcept {
-  // Of another rank than this one: MPICH does not go on for a probe of MPI_COMM_SELF.
+// It probes for messages of any rank: MPICH makes no progress for a probe on MPI_COMM_SELF.
+void poll_mpi(MPI_Comm comm) noexcept {
   int flag = 0;
-  if (state* const s = current(); s != nullptr)
-    PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, s->comm, &flag, MPI_STATUS_IGNORE);
-}
-
-void waiting::pause() noexcept {
-  constexpr unsigned before_mpi = 16;
-  constexpr unsigned before_yield = 1024;
-  if (++rounds_ % before_mpi == 0) poll_mpi();
-  if (rounds_ >= before_yield) sched_yield();
+  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
 }
 
 int error_class(status s) noexcept {

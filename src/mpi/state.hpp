@@ -39,8 +39,7 @@ struct window {
   Window<std::byte> pool;  ///< of a shared window: all parts, one behind the other, are rank 0's part of this
   int rank = 0;
   int size = 0;
-  std::uint32_t number = 0;  ///< the same on all ranks
-  bool deferrable = false;   ///< the program cannot load or store memory of other ranks directly
+  bool deferrable = false;  ///< the program cannot load or store memory of other ranks directly
 
   // Displacement units: that of all ranks, or 0 and one for each.
   std::uint64_t unit = 1;
@@ -78,7 +77,6 @@ struct state {
   std::unordered_map<std::uint64_t, std::unique_ptr<window>> windows;
   std::vector<std::unique_ptr<window>> free_windows;  ///< kept: another thread may be looking at `handle`
   std::map<std::vector<int>, Team> teams;             ///< of communicators, by their ranks in the world
-  std::uint32_t windows_made = 0;                     ///< the greatest number of a window that this rank has
 };
 
 /// Null before MPI_Init, after MPI_Finalize, and where the library stands aside.
@@ -112,29 +110,7 @@ inline int report(window& w, const char* call, status s, int target = -1) {
 }
 
 /// Lets MPI make progress, as a wait for another rank of the program must: that rank may be waiting in MPI for this
-/// one.
-void poll_mpi() noexcept;
-
-/// What a wait does after each look: now and then it lets MPI make progress, and after some 100 us the processor go.
-class waiting {
- public:
-  void pause() noexcept;
-
- private:
-  unsigned rounds_ = 0;
-};
-
-/// Waits until `test()` says something else than not_yet; MPI makes progress meanwhile.
-template <class Test>
-status wait_with_mpi(Test&& test) noexcept {
-  for (waiting w;; w.pause()) {
-    if (const status s = test(); s != status::not_yet) return s;
-  }
-}
-inline status wait_with_mpi(Request& request) noexcept {
-  if (!request.pending()) [[likely]]
-    return request.try_wait();
-  return wait_with_mpi([&]() noexcept { return request.try_test(); });
-}
+/// one. The Runtime calls it in all of its waits (Runtime::on_wait).
+void poll_mpi(MPI_Comm comm) noexcept;
 
 }  // namespace rma::mpi

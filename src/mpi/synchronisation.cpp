@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Epochs. Waits for other ranks of the program let MPI make progress, since those ranks may be waiting in MPI.
+/// Epochs. A wait for another rank lets MPI make progress (poll_mpi), since that rank may be waiting in MPI.
 #include "mpi/types.hpp"
 
 namespace rma::mpi {
@@ -22,12 +22,6 @@ assertion promises_of_post(int assert) noexcept {
   return promises;
 }
 
-status fence(window& w, int assert) noexcept {
-  Request request;
-  const status s = w.memory.try_ifence(request, promises_of_fence(assert));
-  return ok(s) ? wait_with_mpi(request) : s;
-}
-
 /// A lock that may be taken later waits for nobody now, and is one message with the epoch; others are asked for at
 /// once.
 status lock(window& w, int type, int target, int assert) noexcept {
@@ -37,23 +31,7 @@ status lock(window& w, int type, int target, int assert) noexcept {
   if ((assert& MPI_MODE_NOCHECK) != 0) return w.memory.try_lock(kind, target, no_check);
   if (w.deferrable && target != w.rank && w.memory.pointer_to(target) == nullptr)
     return w.memory.try_lock(kind, target, deferrable);
-  Request request;
-  const status s = w.memory.try_ilock(kind, target, request);
-  return ok(s) ? wait_with_mpi(request) : s;
-}
-
-status unlock(window& w, int target) noexcept {
-  if (target == MPI_PROC_NULL) return status::done;
-  if (w.memory.pointer_to(target) != nullptr) return w.memory.try_unlock(target);
-  Request request;
-  const status s = w.memory.try_iunlock(target, request);
-  return ok(s) ? wait_with_mpi(request) : s;
-}
-
-status complete(window& w) noexcept {
-  Request request;
-  const status s = w.memory.try_icomplete(request);
-  return ok(s) ? wait_with_mpi(request) : s;
+  return w.memory.try_lock(kind, target);
 }
 
 /// Numbers in the window's group of a group's members.
@@ -78,7 +56,7 @@ using namespace rma::mpi;
 int MPI_Win_fence(int assert, MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_fence(assert, win);
-  return report(*w, "MPI_Win_fence", fence(*w, assert));
+  return report(*w, "MPI_Win_fence", w->memory.try_fence(promises_of_fence(assert)));
 }
 
 int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
@@ -90,7 +68,8 @@ int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
 int MPI_Win_unlock(int rank, MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_unlock(rank, win);
-  return report(*w, "MPI_Win_unlock", unlock(*w, rank), rank);
+  if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
+  return report(*w, "MPI_Win_unlock", w->memory.try_unlock(rank), rank);
 }
 
 int MPI_Win_lock_all(int assert, MPI_Win win) {
@@ -154,13 +133,13 @@ int MPI_Win_start(MPI_Group group, int assert, MPI_Win win) {
 int MPI_Win_complete(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_complete(win);
-  return report(*w, "MPI_Win_complete", complete(*w));
+  return report(*w, "MPI_Win_complete", w->memory.try_complete());
 }
 
 int MPI_Win_wait(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_wait(win);
-  return report(*w, "MPI_Win_wait", wait_with_mpi([&]() noexcept { return w->memory.try_test(); }));
+  return report(*w, "MPI_Win_wait", w->memory.try_wait());
 }
 
 int MPI_Win_test(MPI_Win win, int* flag) {
@@ -168,6 +147,6 @@ int MPI_Win_test(MPI_Win win, int* flag) {
   if (w == nullptr) return PMPI_Win_test(win, flag);
   const rma::status s = w->memory.try_test();
   *flag = s == rma::status::not_yet ? 0 : 1;
-  if (*flag == 0) poll_mpi();
+  if (*flag == 0) poll_mpi(current()->comm);
   return *flag == 0 ? MPI_SUCCESS : report(*w, "MPI_Win_test", s);
 }

@@ -100,9 +100,9 @@ status update_by_mpi(window& w, const origin_buffer& from, const result_buffer* 
     if (const status s = op == MPI_NO_OP ? status::done : pack(from, operand); !ok(s)) return s;
     lock_board& locks = *current()->locks;
     const int in_world = w.memory.team().world_rank(to.target);
-    if (const status s = locks.lock(in_world, w.number); !ok(s)) return s;
+    if (const status s = locks.lock(in_world); !ok(s)) return s;
     const status updated = update_locked(w, operand, old, to, there, op);
-    const status unlocked = locks.unlock(in_world, w.number);
+    const status unlocked = locks.unlock(in_world);
     if (!ok(updated) || !ok(unlocked)) return ok(updated) ? unlocked : updated;
     return result != nullptr ? unpack(old, *result) : status::done;
   } catch (const std::exception&) {

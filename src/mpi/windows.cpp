@@ -77,12 +77,11 @@ std::unique_ptr<window> take_record(state& s) {
   return record;
 }
 
-/// Ranks that share a window have made different numbers of others: the next one of the greatest is free on all.
-void agree(state& s, window& w, int unit, MPI_Comm comm) {
-  const int mine[3] = {unit, -unit, static_cast<int>(s.windows_made)};
-  int most[3] = {0, 0, 0};
-  PMPI_Allreduce(mine, most, 3, MPI_INT, MPI_MAX, comm);
-  w.number = static_cast<std::uint32_t>(most[2]) + 1;
+/// The displacement units of all ranks.
+void agree(window& w, int unit, MPI_Comm comm) {
+  const int mine[2] = {unit, -unit};
+  int most[2] = {0, 0};
+  PMPI_Allreduce(mine, most, 2, MPI_INT, MPI_MAX, comm);
   w.own_unit = unit;
   w.units.clear();
   w.unit = static_cast<std::uint64_t>(unit);
@@ -138,7 +137,7 @@ int make(state& s, const Team& team, const request_of_window& asked, void* base,
   w->base = base;
   w->bytes = asked.bytes;
   w->deferrable = asked.flavor != MPI_WIN_FLAVOR_SHARED;
-  agree(s, *w, asked.unit, asked.comm);
+  agree(*w, asked.unit, asked.comm);
   if (const status made = make_memory(team, *w, asked.comm); !ok(made)) {
     explain(s, std::string(asked.call) + ": " + std::string(name_of(made)));
     return reject(asked.comm, error_class(made));
@@ -148,7 +147,6 @@ int make(state& s, const Team& team, const request_of_window& asked, void* base,
   if (code != MPI_SUCCESS) return code;
   w->handle = *win;
   const std::lock_guard guard(s.mutex);
-  s.windows_made = std::max(s.windows_made, w->number);
   s.windows[key_of(*win)] = std::move(w);
   return MPI_SUCCESS;
 }

@@ -170,6 +170,98 @@ void loops_serve_others(context& ctx) {
   counts.free();
 }
 
+/// Waits of rank 0 for the last rank, which lets it go only when rank 0's function of on_wait has been called three
+/// times in that wait.
+class hooked_waits {
+ public:
+  explicit hooked_waits(context& ctx) : ctx_(ctx), counts_(rma::Window<std::uint64_t>::allocate(ctx.world(), 1)) {
+    if (ctx_.rank() != 0) return;
+    ctx_.runtime().on_wait([this] {
+      if (waits_) std::atomic_ref<std::uint64_t>(counts_.local()[0]).fetch_add(1);
+    });
+  }
+  hooked_waits(const hooked_waits&) = delete;
+  hooked_waits& operator=(const hooked_waits&) = delete;
+  ~hooked_waits() {
+    if (ctx_.rank() == 0) ctx_.runtime().on_wait({});
+  }
+
+  using action = std::function<void()>;
+  /// The last rank prepares the wait before, and ends it. A rank between the two does what `others` says.
+  void run(
+      const action& waits, const action& prepares, const action& ends, const action& others = [] {}) {
+    const bool is_last = ctx_.rank() == ctx_.size() - 1;
+    if (is_last) prepares();
+    counts_.local()[0] = 0;
+    ctx_.world().barrier();
+    if (ctx_.rank() == 0) {
+      waits_ = true;
+      waits();
+      waits_ = false;
+    } else if (is_last) {
+      await_calls();
+      ends();
+    } else {
+      others();
+    }
+    ctx_.world().barrier();
+  }
+
+ private:
+  void await_calls() {
+    const auto epoch = counts_.lock(rma::shared, 0);
+    ctx_.wait_until([&] {
+      std::uint64_t calls = 0;
+      counts_.get(std::span(&calls, 1), 0, 0);
+      counts_.flush(0);
+      return calls >= 3;
+    });
+  }
+
+  context& ctx_;
+  rma::Window<std::uint64_t> counts_;
+  bool waits_ = false;
+};
+
+// Goal: a rank that waits calls what on_wait has been given, in every wait: for a fence, a post, a completion, a lock,
+// a message.
+// Break: do not call it in one of the waits, or where the wait sleeps.
+void waits_call_on_wait(context& ctx) {
+  auto win = rma::Window<std::uint64_t>::allocate(ctx.world(), 1);
+  const int last = ctx.size() - 1;
+  const std::vector<int> first = {0}, other = {last};
+  std::uint64_t word = 1;
+  const std::span<std::uint64_t> message(&word, 1);
+  const auto nothing = [] {};
+  const auto fence = [&] { win.fence(rma::no_succeed); };
+  const auto barrier = [&] { ctx.world().barrier(); };
+  const auto hold = [&] { ctx.expect(win.try_lock(rma::exclusive, last), rma::status::done, "a lock"); };
+  const auto release = [&] { win.unlock(last); };
+  hooked_waits each(ctx);
+  each.run(fence, nothing, fence, fence);
+  each.run(barrier, nothing, barrier, barrier);
+  each.run([&] { const auto epoch = win.lock(rma::shared, last); }, hold, release);
+  for (const bool flushes : {true, false}) {
+    const auto in_deferred_lock = [&] {
+      const auto epoch = win.lock(rma::exclusive, last, rma::deferrable);
+      win.put(std::uint64_t{1}, last, 0);
+      if (flushes) win.flush(last);
+    };
+    each.run(in_deferred_lock, hold, release);
+  }
+  const auto in_lock_all = [&] {
+    const auto epoch = win.lock_all();
+    win.put(std::uint64_t{1}, last, 0);
+  };
+  each.run(in_lock_all, hold, release);
+  const auto from = [&](const std::vector<int>& targets) { win.start(targets), win.complete(); };
+  const auto to = [&](const std::vector<int>& origins) { win.post(origins), win.wait(); };
+  each.run([&] { from(other); }, nothing, [&] { to(first); });
+  each.run([&] { to(other); }, nothing, [&] { from(first); });
+  each.run([&] { ctx.world().recv(message, last, 1); }, nothing, [&] { ctx.world().send(message, 0, 1); });
+  win.free();
+}
+
 constexpr test_case runtime_table[] = {
     {"runtime.identity", identity},
     {"runtime.clock_is_monotonic", clock_is_monotonic},
@@ -179,6 +271,7 @@ constexpr test_case runtime_table[] = {
     {"runtime.counters_never_fall", counters_never_fall},
     {"runtime.idle_calls", idle_calls},
     {"runtime.loops_serve_others", loops_serve_others, no_kind, 2},
+    {"runtime.waits_call_on_wait", waits_call_on_wait, no_kind, 2},
 };
 
 }  // namespace
