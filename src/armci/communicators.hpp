@@ -8,6 +8,9 @@
 
 #include "armci/job.hpp"
 #include "armci/state.hpp"
+#ifndef RMA_ARMCI_NO_MPI
+#include "mpi_job/mpi_job.hpp"
+#endif
 
 namespace rma::armci {
 
@@ -16,13 +19,6 @@ inline std::uint64_t create_communicator(state&, const group_state&, std::span<c
 inline std::uint64_t split_communicator(state&, const group_state&, int, int) { return 0; }
 inline void free_communicator(group_state&) {}
 #else
-inline std::uint64_t kept(MPI_Comm comm) noexcept {
-  static_assert(sizeof(MPI_Comm) <= sizeof(std::uint64_t));
-  std::uint64_t number = 0;
-  std::memcpy(&number, &comm, sizeof comm);
-  return number;
-}
-
 /// MPI_COMM_NULL where rmarun has started the processes.
 inline MPI_Comm communicator_of(const group_state& group) noexcept {
   if (group.communicator == 0) return MPI_COMM_NULL;
@@ -42,14 +38,14 @@ inline std::uint64_t create_communicator(state&, const group_state& parent, std:
   MPI_Comm_create(communicator_of(parent), some, &made);
   MPI_Group_free(&some);
   MPI_Group_free(&all);
-  return kept(made);
+  return mpi_job::number_of(made);
 }
 
 inline std::uint64_t split_communicator(state&, const group_state& parent, int color, int key) {
   if (parent.communicator == 0) return 0;
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Comm_split(communicator_of(parent), color < 0 ? MPI_UNDEFINED : color, key, &made);
-  return kept(made);
+  return mpi_job::number_of(made);
 }
 
 inline void free_communicator(group_state& group) {

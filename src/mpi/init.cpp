@@ -12,33 +12,9 @@
 namespace rma::mpi {
 namespace {
 
-std::string broadcast(MPI_Comm comm, const std::string& of_rank_0) {
-  int bytes = static_cast<int>(of_rank_0.size());
-  PMPI_Bcast(&bytes, 1, MPI_INT, 0, comm);
-  std::string text = of_rank_0;
-  text.resize(static_cast<std::size_t>(bytes));
-  PMPI_Bcast(text.data(), bytes, MPI_CHAR, 0, comm);
-  return text;
-}
-
-bool is_one_machine(MPI_Comm comm, int size) {
-  MPI_Comm here = MPI_COMM_NULL;
-  PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
-  int together = 0;
-  PMPI_Comm_size(here, &together);
-  PMPI_Comm_free(&here);
-  int fewest = 0;
-  PMPI_Allreduce(&together, &fewest, 1, MPI_INT, MPI_MIN, comm);
-  return fewest == size;
-}
-
 /// Progress does not depend on calls: a rank may block in MPI while others work on its memory.
 Config config_of(MPI_Comm comm) {
-  Config how;
-  PMPI_Comm_rank(comm, &how.rank);
-  PMPI_Comm_size(comm, &how.size);
-  how.one_machine = is_one_machine(comm, how.size);
-  how.from_rank_0 = [comm](const std::string& text) { return broadcast(comm, text); };
+  Config how = mpi_job::config_of(comm);
   if (std::getenv("RMA_PROGRESS_THREAD") == nullptr) how.settings["RMA_PROGRESS_THREAD"] = "1";
   int provided = MPI_THREAD_SINGLE;
   PMPI_Query_thread(&provided);

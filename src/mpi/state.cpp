@@ -34,7 +34,7 @@ state::~state() = default;
 
 window* find_slow(state& s, MPI_Win win) noexcept {
   const std::shared_lock guard(s.mutex);
-  const auto found = s.windows.find(key_of(win));
+  const auto found = s.windows.find(number_of(win));
   if (found == s.windows.end()) return nullptr;
   s.last.store(found->second.get(), std::memory_order_release);
   return found->second.get();

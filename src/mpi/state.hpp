@@ -7,11 +7,6 @@
 /// program has: names, attributes, groups, error handlers and info stay the MPI's.
 #pragma once
 
-// MPICH does not say that its calls are visible outside, as these wrappers of them must be.
-#pragma GCC visibility push(default)
-#include <mpi.h>
-#pragma GCC visibility pop
-
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -23,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "mpi_job/mpi_job.hpp"  // also MPI's header
 #include "rma/rma.hpp"
 
 namespace rma::mpi {

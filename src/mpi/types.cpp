@@ -66,7 +66,7 @@ std::unique_ptr<datatype> type_table::make_basic(MPI_Datatype type, std::optiona
 }
 
 void type_table::add(MPI_Datatype type, std::optional<element> as) {
-  if (!predefined_.contains(key_of(type))) predefined_.emplace(key_of(type), make_basic(type, as));
+  if (!predefined_.contains(number_of(type))) predefined_.emplace(number_of(type), make_basic(type, as));
 }
 
 /// Of Fortran and of C's variable types: as long as the compiler has made them.
@@ -78,17 +78,17 @@ void type_table::add_by_size(MPI_Datatype type, char kind) {
 }
 
 const datatype* type_table::find_predefined(MPI_Datatype type) noexcept {
-  const auto found = predefined_.find(key_of(type));
+  const auto found = predefined_.find(number_of(type));
   return found == predefined_.end() ? nullptr : found->second.get();
 }
 
 const datatype* type_table::find_f90(MPI_Datatype type, int combiner) {
-  const auto found = f90_.find(key_of(type));
+  const auto found = f90_.find(number_of(type));
   if (found != f90_.end()) return found->second.get();
   const char kind = combiner == MPI_COMBINER_F90_INTEGER ? 'i' : combiner == MPI_COMBINER_F90_REAL ? 'f' : 'c';
   int bytes = 0;
   PMPI_Type_size(type, &bytes);
-  return f90_.emplace(key_of(type), make_basic(type, element_of_size(kind, bytes))).first->second.get();
+  return f90_.emplace(number_of(type), make_basic(type, element_of_size(kind, bytes))).first->second.get();
 }
 
 const datatype* type_table::find_slow(MPI_Datatype type) noexcept {
@@ -153,7 +153,7 @@ void type_table::add_pair(MPI_Datatype type) {
   MPI_Aint lower = 0;
   MPI_Aint extent = 0;
   PMPI_Type_get_true_extent(type, &lower, &extent);
-  datatype& made = *predefined_.at(key_of(type));
+  datatype& made = *predefined_.at(number_of(type));
   basic_type& basic = *basics_.back();
   if (static_cast<std::size_t>(extent) == basic.bytes && basic.extent == basic.bytes) return;  // no holes
   basic.second_at = static_cast<std::size_t>(extent) - sizeof(int);

@@ -3,21 +3,13 @@
 /// Datatypes and operators of MPI, decoded: a derived type once, then kept as an attribute of the type.
 #pragma once
 
-#include <cstring>
 #include <mutex>
 
 #include "mpi/state.hpp"
 
 namespace rma::mpi {
 
-/// A handle of MPI as a number: a pointer, or an int.
-template <class Handle>
-std::uint64_t key_of(Handle handle) noexcept {
-  static_assert(sizeof(Handle) <= sizeof(std::uint64_t));
-  std::uint64_t key = 0;
-  std::memcpy(&key, &handle, sizeof handle);
-  return key;
-}
+using mpi_job::number_of;
 
 /// A predefined type, of which others are made.
 struct basic_type {

@@ -147,13 +147,13 @@ int make(state& s, const Team& team, const request_of_window& asked, void* base,
   if (code != MPI_SUCCESS) return code;
   w->handle = *win;
   const std::lock_guard guard(s.mutex);
-  s.windows[key_of(*win)] = std::move(w);
+  s.windows[number_of(*win)] = std::move(w);
   return MPI_SUCCESS;
 }
 
 int free_window(state& s, MPI_Win* win) {
   window* const w = find(*win);
-  const std::uint64_t key = key_of(*win);
+  const std::uint64_t key = number_of(*win);
   const int code = PMPI_Win_free(win);  // calls the attributes' functions, which may use the window
   if (code != MPI_SUCCESS) return code;
   const status freed = w->memory.try_free();

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# The MPIs that are there with their headers: RMA_MPIS has their names, and each a target PkgConfig::rma_<name>.
+set(RMA_MPIS "")
+if(NOT RMA_BUILD_ARMCI AND NOT RMA_BUILD_MPI)
+  return()
+endif()
+find_package(PkgConfig)
+if(PkgConfig_FOUND)
+  pkg_check_modules(rma_openmpi QUIET IMPORTED_TARGET GLOBAL ompi-c)
+  pkg_check_modules(rma_mpich QUIET IMPORTED_TARGET GLOBAL mpich)
+endif()
+foreach(mpi IN ITEMS openmpi mpich)
+  if(TARGET PkgConfig::rma_${mpi})
+    list(APPEND RMA_MPIS ${mpi})
+  else()
+    message(STATUS "rma: no ${mpi}: neither ARMCI nor windows for it")
+  endif()
+endforeach()
