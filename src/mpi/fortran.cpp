@@ -53,7 +53,12 @@ RMA_MPI_FORTRAN(win_get_attr, integer win, integer keyval, address value, intege
 
 #ifdef OPEN_MPI
 
+extern "C" [[gnu::weak]] int mpi_fortran_bottom_;
+
 namespace {
+
+/// Fortran's MPI_BOTTOM is a variable; a program without Fortran has none. That of C is null.
+void* buffer(void* given) noexcept { return given == &mpi_fortran_bottom_ ? MPI_BOTTOM : given; }
 
 void complete_requests() noexcept {
   while (rma::mpi::current() != nullptr && rma::mpi::current()->requests->advance()) {}
@@ -69,7 +74,7 @@ RMA_MPI_FORTRAN(finalize, integer ierror) { *ierror = MPI_Finalize(); }
 RMA_MPI_FORTRAN(win_create, void* base, address size, integer unit, integer info, integer comm, integer win,
                 integer ierror) {
   MPI_Win made = MPI_WIN_NULL;
-  *ierror = MPI_Win_create(base, *size, *unit, MPI_Info_f2c(*info), MPI_Comm_f2c(*comm), &made);
+  *ierror = MPI_Win_create(buffer(base), *size, *unit, MPI_Info_f2c(*info), MPI_Comm_f2c(*comm), &made);
   *win = MPI_Win_c2f(made);
 }
 RMA_MPI_FORTRAN(win_allocate, address size, integer unit, integer info, integer comm, void* base, integer win,
@@ -156,29 +161,30 @@ RMA_MPI_FORTRAN(win_test, integer win, integer flag, integer ierror) {
 }
 RMA_MPI_FORTRAN(put, void* from, integer count, integer type, integer rank, address at, integer count_there,
                 integer type_there, integer win, integer ierror) {
-  *ierror = MPI_Put(from, *count, MPI_Type_f2c(*type), *rank, *at, *count_there, MPI_Type_f2c(*type_there),
+  *ierror = MPI_Put(buffer(from), *count, MPI_Type_f2c(*type), *rank, *at, *count_there, MPI_Type_f2c(*type_there),
                     MPI_Win_f2c(*win));
 }
 RMA_MPI_FORTRAN(get, void* from, integer count, integer type, integer rank, address at, integer count_there,
                 integer type_there, integer win, integer ierror) {
-  *ierror = MPI_Get(from, *count, MPI_Type_f2c(*type), *rank, *at, *count_there, MPI_Type_f2c(*type_there),
+  *ierror = MPI_Get(buffer(from), *count, MPI_Type_f2c(*type), *rank, *at, *count_there, MPI_Type_f2c(*type_there),
                     MPI_Win_f2c(*win));
 }
 RMA_MPI_FORTRAN(accumulate, void* from, integer count, integer type, integer rank, address at, integer count_there,
                 integer type_there, integer op, integer win, integer ierror) {
-  *ierror = MPI_Accumulate(from, *count, MPI_Type_f2c(*type), *rank, *at, *count_there, MPI_Type_f2c(*type_there),
-                           MPI_Op_f2c(*op), MPI_Win_f2c(*win));
+  *ierror = MPI_Accumulate(buffer(from), *count, MPI_Type_f2c(*type), *rank, *at, *count_there,
+                           MPI_Type_f2c(*type_there), MPI_Op_f2c(*op), MPI_Win_f2c(*win));
 }
 RMA_MPI_FORTRAN(get_accumulate, void* from, integer count, integer type, void* result, integer result_count,
                 integer result_type, integer rank, address at, integer count_there, integer type_there, integer op,
                 integer win, integer ierror) {
-  *ierror = MPI_Get_accumulate(from, *count, MPI_Type_f2c(*type), result, *result_count, MPI_Type_f2c(*result_type),
-                               *rank, *at, *count_there, MPI_Type_f2c(*type_there), MPI_Op_f2c(*op), MPI_Win_f2c(*win));
+  *ierror = MPI_Get_accumulate(buffer(from), *count, MPI_Type_f2c(*type), buffer(result), *result_count,
+                               MPI_Type_f2c(*result_type), *rank, *at, *count_there, MPI_Type_f2c(*type_there),
+                               MPI_Op_f2c(*op), MPI_Win_f2c(*win));
 }
 RMA_MPI_FORTRAN(rput, void* from, integer count, integer type, integer rank, address at, integer count_there,
                 integer type_there, integer win, integer request, integer ierror) {
   MPI_Request made = MPI_REQUEST_NULL;
-  *ierror = MPI_Rput(from, *count, MPI_Type_f2c(*type), *rank, *at, *count_there, MPI_Type_f2c(*type_there),
+  *ierror = MPI_Rput(buffer(from), *count, MPI_Type_f2c(*type), *rank, *at, *count_there, MPI_Type_f2c(*type_there),
                      MPI_Win_f2c(*win), &made);
   complete_requests();
   *request = MPI_Request_c2f(made);
@@ -186,7 +192,7 @@ RMA_MPI_FORTRAN(rput, void* from, integer count, integer type, integer rank, add
 RMA_MPI_FORTRAN(rget, void* from, integer count, integer type, integer rank, address at, integer count_there,
                 integer type_there, integer win, integer request, integer ierror) {
   MPI_Request made = MPI_REQUEST_NULL;
-  *ierror = MPI_Rget(from, *count, MPI_Type_f2c(*type), *rank, *at, *count_there, MPI_Type_f2c(*type_there),
+  *ierror = MPI_Rget(buffer(from), *count, MPI_Type_f2c(*type), *rank, *at, *count_there, MPI_Type_f2c(*type_there),
                      MPI_Win_f2c(*win), &made);
   complete_requests();
   *request = MPI_Request_c2f(made);
@@ -194,8 +200,8 @@ RMA_MPI_FORTRAN(rget, void* from, integer count, integer type, integer rank, add
 RMA_MPI_FORTRAN(raccumulate, void* from, integer count, integer type, integer rank, address at, integer count_there,
                 integer type_there, integer op, integer win, integer request, integer ierror) {
   MPI_Request made = MPI_REQUEST_NULL;
-  *ierror = MPI_Raccumulate(from, *count, MPI_Type_f2c(*type), *rank, *at, *count_there, MPI_Type_f2c(*type_there),
-                            MPI_Op_f2c(*op), MPI_Win_f2c(*win), &made);
+  *ierror = MPI_Raccumulate(buffer(from), *count, MPI_Type_f2c(*type), *rank, *at, *count_there,
+                            MPI_Type_f2c(*type_there), MPI_Op_f2c(*op), MPI_Win_f2c(*win), &made);
   complete_requests();
   *request = MPI_Request_c2f(made);
 }
@@ -203,19 +209,21 @@ RMA_MPI_FORTRAN(rget_accumulate, void* from, integer count, integer type, void* 
                 integer result_type, integer rank, address at, integer count_there, integer type_there, integer op,
                 integer win, integer request, integer ierror) {
   MPI_Request made = MPI_REQUEST_NULL;
-  *ierror =
-      MPI_Rget_accumulate(from, *count, MPI_Type_f2c(*type), result, *result_count, MPI_Type_f2c(*result_type), *rank,
-                          *at, *count_there, MPI_Type_f2c(*type_there), MPI_Op_f2c(*op), MPI_Win_f2c(*win), &made);
+  *ierror = MPI_Rget_accumulate(buffer(from), *count, MPI_Type_f2c(*type), buffer(result), *result_count,
+                                MPI_Type_f2c(*result_type), *rank, *at, *count_there, MPI_Type_f2c(*type_there),
+                                MPI_Op_f2c(*op), MPI_Win_f2c(*win), &made);
   complete_requests();
   *request = MPI_Request_c2f(made);
 }
 RMA_MPI_FORTRAN(fetch_and_op, void* from, void* result, integer type, integer rank, address at, integer op, integer win,
                 integer ierror) {
-  *ierror = MPI_Fetch_and_op(from, result, MPI_Type_f2c(*type), *rank, *at, MPI_Op_f2c(*op), MPI_Win_f2c(*win));
+  *ierror = MPI_Fetch_and_op(buffer(from), buffer(result), MPI_Type_f2c(*type), *rank, *at, MPI_Op_f2c(*op),
+                             MPI_Win_f2c(*win));
 }
 RMA_MPI_FORTRAN(compare_and_swap, void* from, void* compare, void* result, integer type, integer rank, address at,
                 integer win, integer ierror) {
-  *ierror = MPI_Compare_and_swap(from, compare, result, MPI_Type_f2c(*type), *rank, *at, MPI_Win_f2c(*win));
+  *ierror = MPI_Compare_and_swap(buffer(from), buffer(compare), buffer(result), MPI_Type_f2c(*type), *rank, *at,
+                                 MPI_Win_f2c(*win));
 }
 
 #endif

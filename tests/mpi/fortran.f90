@@ -4,10 +4,10 @@ program fortran
   use mpi
   use, intrinsic :: iso_c_binding
   implicit none
-  integer :: rank, ranks, right, left, win, ierror, wrong, request
+  integer :: rank, ranks, right, left, win, ierror, wrong, request, absolute, lengths(2)
   integer, target :: value, old
-  integer(kind=mpi_address_kind) :: bytes, at, attribute
-  integer, pointer :: part(:)
+  integer(kind=mpi_address_kind) :: bytes, at, attribute, addresses(2)
+  integer, pointer :: part(:), values(:)
   type(c_ptr) :: base
   logical :: flag
 
@@ -39,6 +39,26 @@ program fortran
   call mpi_wait(request, mpi_status_ignore, ierror)
   call mpi_win_unlock_all(win, ierror)
   if (old /= ranks) wrong = wrong + 1
+  ! The addresses of variables, from MPI_BOTTOM on: the second one first.
+  allocate(values(2))
+  values = [30 + rank, 40 + rank]
+  lengths = 1
+  call mpi_get_address(values(2), addresses(1), ierror)
+  call mpi_get_address(values(1), addresses(2), ierror)
+  call mpi_type_create_hindexed(2, lengths, addresses, mpi_integer, absolute, ierror)
+  call mpi_type_commit(absolute, ierror)
+  call mpi_win_fence(0, win, ierror)
+  at = 4
+  call mpi_put(mpi_bottom, 1, absolute, right, at, 2, mpi_integer, win, ierror)
+  call mpi_win_fence(0, win, ierror)
+  if (part(5) /= 40 + left .or. part(6) /= 30 + left) wrong = wrong + 1
+  call mpi_accumulate(mpi_bottom, 1, absolute, right, 2 * at, 2, mpi_integer, mpi_sum, win, ierror)
+  call mpi_win_fence(0, win, ierror)
+  if (part(9) /= 40 + left .or. part(10) /= 30 + left) wrong = wrong + 1
+  call mpi_get(mpi_bottom, 1, absolute, rank, at, 2, mpi_integer, win, ierror)
+  call mpi_win_fence(mpi_mode_nosucceed, win, ierror)
+  if (values(1) /= 30 + left .or. values(2) /= 40 + left) wrong = wrong + 1
+  call mpi_type_free(absolute, ierror)
   call mpi_win_get_attr(win, mpi_win_size, attribute, flag, ierror)
   if (.not. flag .or. attribute /= 64) wrong = wrong + 1
   call mpi_win_free(win, ierror)
