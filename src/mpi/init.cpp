@@ -22,9 +22,22 @@ Config config_of(MPI_Comm comm) {
   return how;
 }
 
-bool wants_explanations() noexcept {
+/// Rank 0 decides for all.
+bool wants_explanations(MPI_Comm comm) noexcept {
   const char* const value = std::getenv("RMA_MPI_EXPLAIN");
-  return value != nullptr && std::strcmp(value, "1") == 0;
+  int wants = value != nullptr && std::strcmp(value, "1") == 0 ? 1 : 0;
+  PMPI_Bcast(&wants, 1, MPI_INT, 0, comm);
+  return wants != 0;
+}
+
+/// Collective.
+void explain_counts(const state& s) {
+  if (!s.explain) return;
+  const std::uint64_t mine[3] = {s.counts.windows_here, s.counts.windows_of_mpi, s.counts.updates_by_mpi};
+  std::uint64_t all[3] = {0, 0, 0};
+  PMPI_Reduce(mine, all, 3, MPI_UINT64_T, MPI_SUM, 0, s.comm);
+  explain(s, std::to_string(all[0]) + " windows taken over, " + std::to_string(all[1]) + " left to MPI, " +
+                 std::to_string(all[2]) + " updates by MPI_Reduce_local under a lock");
 }
 
 void start() {
@@ -32,7 +45,7 @@ void start() {
   PMPI_Comm_dup(MPI_COMM_WORLD, &own);
   try {
     auto made = std::make_unique<state>(config_of(own), own);
-    made->explain = wants_explanations();
+    made->explain = wants_explanations(own);
     explain(*made, "windows of MPI_COMM_WORLD are taken over: " + std::to_string(made->runtime.size()) + " ranks");
     set_current(made.release());
   } catch (const Error& e) {
@@ -45,6 +58,7 @@ void stop() {
   std::unique_ptr<state> s(current());
   if (s == nullptr) return;
   MPI_Comm own = s->comm;
+  explain_counts(*s);
   PMPI_Barrier(own);
   set_current(nullptr);
   s.reset();  // its waits may still poll MPI by that communicator

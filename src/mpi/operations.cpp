@@ -22,9 +22,9 @@ status put_layouts(window& w, const origin_buffer& from, const extent_of_data& h
     const auto* const data = static_cast<const std::byte*>(from.address);
     const Layout from_layout = layout_of(*here.type, here.count);
     const Layout to_layout = layout_of(*there.type, there.count);
-    const std::uint64_t at = w.offset(to.target, to.displacement);
-    if (request != nullptr) return w.memory.try_rput(data, from_layout, to.target, at, to_layout, *request);
-    return w.memory.try_put(data, from_layout, to.target, at, to_layout);
+    const auto [in, target, at] = w.find(to.target, to.displacement);
+    if (request != nullptr) return in.try_rput(data, from_layout, target, at, to_layout, *request);
+    return in.try_put(data, from_layout, target, at, to_layout);
   });
 }
 
@@ -34,9 +34,9 @@ status get_layouts(window& w, const result_buffer& to, const extent_of_data& her
     auto* const data = static_cast<std::byte*>(to.address);
     const Layout to_layout = layout_of(*here.type, here.count);
     const Layout from_layout = layout_of(*there.type, there.count);
-    const std::uint64_t at = w.offset(from.target, from.displacement);
-    if (request != nullptr) return w.memory.try_rget(data, to_layout, from.target, at, from_layout, *request);
-    return w.memory.try_get(data, to_layout, from.target, at, from_layout);
+    const auto [in, target, at] = w.find(from.target, from.displacement);
+    if (request != nullptr) return in.try_rget(data, to_layout, target, at, from_layout, *request);
+    return in.try_get(data, to_layout, target, at, from_layout);
   });
 }
 
@@ -67,8 +67,8 @@ status put(window& w, const origin_buffer& from, const place& to, Request* reque
   const std::size_t bytes = here.bytes();
   if (bytes != there.bytes()) return status::bad_size;
   const std::span<const std::byte> data(static_cast<const std::byte*>(from.address), bytes);
-  const std::uint64_t at = w.offset(to.target, to.displacement);
-  return request != nullptr ? w.memory.try_rput(data, to.target, at, *request) : w.memory.try_put(data, to.target, at);
+  const auto [in, target, at] = w.find(to.target, to.displacement);
+  return request != nullptr ? in.try_rput(data, target, at, *request) : in.try_put(data, target, at);
 }
 
 status get(window& w, const result_buffer& to, const place& from, Request* request) noexcept {
@@ -81,9 +81,8 @@ status get(window& w, const result_buffer& to, const place& from, Request* reque
   const std::size_t bytes = here.bytes();
   if (bytes != there.bytes()) return status::bad_size;
   const std::span<std::byte> room(static_cast<std::byte*>(to.address), bytes);
-  const std::uint64_t at = w.offset(from.target, from.displacement);
-  return request != nullptr ? w.memory.try_rget(room, from.target, at, *request)
-                            : w.memory.try_get(room, from.target, at);
+  const auto [in, target, at] = w.find(from.target, from.displacement);
+  return request != nullptr ? in.try_rget(room, target, at, *request) : in.try_get(room, target, at);
 }
 
 status accumulate(window& w, const origin_buffer& from, const place& to, MPI_Op op, Request* request) noexcept {
@@ -98,11 +97,10 @@ status accumulate(window& w, const origin_buffer& from, const place& to, MPI_Op 
   return guarded([&] {
     const Layout from_layout = layout_of(*here.type, here.count);
     const Layout to_layout = layout_of(*there.type, there.count);
-    const std::uint64_t at = w.offset(to.target, to.displacement);
+    const auto [in, target, at] = w.find(to.target, to.displacement);
     if (request == nullptr)
-      return w.memory.accumulate_as(native->type, native->op, from.address, from_layout, to.target, at, to_layout);
-    return w.memory.raccumulate_as(native->type, native->op, from.address, from_layout, to.target, at, to_layout,
-                                   *request);
+      return in.accumulate_as(native->type, native->op, from.address, from_layout, target, at, to_layout);
+    return in.raccumulate_as(native->type, native->op, from.address, from_layout, target, at, to_layout, *request);
   });
 }
 
@@ -123,13 +121,13 @@ status get_accumulate(window& w, const origin_buffer& from, const result_buffer&
     const Layout from_layout = has_operand ? layout_of(*here.type, here.count) : Layout();
     const Layout result_layout = layout_of(*old.type, old.count);
     const Layout to_layout = layout_of(*there.type, there.count);
-    const std::uint64_t at = w.offset(to.target, to.displacement);
+    const auto [in, target, at] = w.find(to.target, to.displacement);
     if (request == nullptr) {
-      return w.memory.get_accumulate_as(native->type, native->op, from.address, from_layout, result.address,
-                                        result_layout, to.target, at, to_layout);
+      return in.get_accumulate_as(native->type, native->op, from.address, from_layout, result.address, result_layout,
+                                  target, at, to_layout);
     }
-    return w.memory.rget_accumulate_as(native->type, native->op, from.address, from_layout, result.address,
-                                       result_layout, to.target, at, to_layout, *request);
+    return in.rget_accumulate_as(native->type, native->op, from.address, from_layout, result.address, result_layout,
+                                 target, at, to_layout, *request);
   });
 }
 
@@ -146,7 +144,8 @@ status fetch_and_op(window& w, const void* value, void* old, MPI_Datatype type, 
     const result_buffer result{old, 1, type};
     return update_by_mpi(w, {value, 1, type}, &result, {target, at, 1, type}, one, op);
   }
-  return w.memory.fetch_and_op_as(native->type, native->op, value, old, target, w.offset(target, at));
+  const auto where = w.find(target, at);
+  return where.in.fetch_and_op_as(native->type, native->op, value, old, where.target, where.at);
 }
 
 status compare_and_swap(window& w, const void* desired, const void* expected, void* old, MPI_Datatype type, int target,
@@ -157,7 +156,8 @@ status compare_and_swap(window& w, const void* desired, const void* expected, vo
   if (one.type->basic == nullptr) return status::bad_type;
   element as = one.type->basic->as.value_or(element::i32);  // of a logical: as long as an int
   if (one.type->bytes != bytes_of(as) || as > element::u64) return status::bad_type;
-  return w.memory.compare_and_swap_as(as, expected, desired, old, target, w.offset(target, at));
+  const auto where = w.find(target, at);
+  return where.in.compare_and_swap_as(as, expected, desired, old, where.target, where.at);
 }
 
 }  // namespace

@@ -32,6 +32,13 @@ state::state(const Config& config, MPI_Comm own)
 
 state::~state() = default;
 
+// A place outside the target's part is one of `memory`, which has none: that says what is wrong.
+window::spot window::find_in_pool(int target, std::uint64_t at) noexcept {
+  const auto t = static_cast<std::size_t>(target);
+  if (target < 0 || t + 1 >= parts.size() || at > parts[t + 1] - parts[t]) return {memory, target, at};
+  return {pool, 0, parts[t] + at};
+}
+
 window* find_slow(state& s, MPI_Win win) noexcept {
   const std::shared_lock guard(s.mutex);
   const auto found = s.windows.find(number_of(win));

@@ -31,10 +31,14 @@ class request_list;
 /// A window that is taken over.
 struct window {
   std::atomic<MPI_Win> handle = MPI_WIN_NULL;  ///< of the MPI's own window beside it
-  Window<std::byte> memory;
-  Window<std::byte> pool;  ///< of a shared window: all parts, one behind the other, are rank 0's part of this
+  Window<std::byte> memory;                    ///< its epochs, and its memory unless that is the pool
+  /// Of a shared window in one piece: all parts, one behind the other, are rank 0's part of this. Its epoch is open as
+  /// long as it lives.
+  Window<std::byte> pool;
+  std::vector<std::uint64_t> parts;  ///< where they begin in the pool, and where the last one ends; empty: no pool
   int rank = 0;
   int size = 0;
+  bool no_locks = false;    ///< the program has said so
   bool deferrable = false;  ///< the program cannot load or store memory of other ranks directly
 
   // Displacement units: that of all ranks, or 0 and one for each.
@@ -54,6 +58,31 @@ struct window {
     const auto t = static_cast<std::size_t>(target);
     return t < units.size() ? static_cast<std::uint64_t>(displacement) * static_cast<std::uint64_t>(units[t]) : 0;
   }
+
+  /// Where an operation goes.
+  struct spot {
+    Window<std::byte>& in;
+    int target;
+    std::uint64_t at;
+  };
+  [[nodiscard]] spot find(int target, MPI_Aint displacement) noexcept {
+    const std::uint64_t at = offset(target, displacement);
+    if (parts.empty()) [[likely]]
+      return {memory, target, at};
+    return find_in_pool(target, at);
+  }
+  /// What was stored in the pool is seen by who sees the end of the epoch, or of the flush, that follows.
+  status settle_pool() noexcept { return parts.empty() ? status::done : pool.try_flush_all(); }
+
+ private:
+  [[nodiscard]] spot find_in_pool(int target, std::uint64_t at) noexcept;
+};
+
+/// Of a process, for RMA_MPI_EXPLAIN.
+struct decisions {
+  std::atomic<std::uint64_t> windows_here = 0;    ///< made here as their first ranks
+  std::atomic<std::uint64_t> windows_of_mpi = 0;  ///< left to MPI
+  std::atomic<std::uint64_t> updates_by_mpi = 0;  ///< combined by MPI_Reduce_local
 };
 
 struct state {
@@ -63,7 +92,8 @@ struct state {
   MPI_Comm comm;  ///< a copy of MPI_COMM_WORLD, for this library's own collectives
   Runtime runtime;
   Team world;
-  bool explain = false;
+  bool explain = false;  ///< rank 0 says so to all
+  decisions counts;
   std::unique_ptr<type_table> types;
   std::unique_ptr<lock_board> locks;
   std::unique_ptr<request_list> requests;

@@ -27,6 +27,7 @@ assertion promises_of_post(int assert) noexcept {
 status lock(window& w, int type, int target, int assert) noexcept {
   if (target == MPI_PROC_NULL) return status::done;
   if (type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED) return status::bad_argument;
+  if (w.no_locks) return status::wrong_epoch;
   const lock_kind kind = type == MPI_LOCK_EXCLUSIVE ? exclusive : shared;
   if ((assert& MPI_MODE_NOCHECK) != 0) return w.memory.try_lock(kind, target, no_check);
   if (w.deferrable && target != w.rank && w.memory.pointer_to(target) == nullptr)
@@ -48,6 +49,13 @@ std::vector<int> ranks_of(MPI_Group group, MPI_Win win) {
   return ours;
 }
 
+/// An end of an epoch, or a flush.
+template <class End>
+status settled(window& w, End&& end) noexcept {
+  if (const status s = w.settle_pool(); !ok(s)) return s;
+  return end(w.memory);
+}
+
 }  // namespace
 }  // namespace rma::mpi
 
@@ -56,7 +64,8 @@ using namespace rma::mpi;
 int MPI_Win_fence(int assert, MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_fence(assert, win);
-  return report(*w, "MPI_Win_fence", w->memory.try_fence(promises_of_fence(assert)));
+  return report(*w, "MPI_Win_fence",
+                settled(*w, [&](auto& memory) { return memory.try_fence(promises_of_fence(assert)); }));
 }
 
 int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
@@ -69,52 +78,54 @@ int MPI_Win_unlock(int rank, MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_unlock(rank, win);
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-  return report(*w, "MPI_Win_unlock", w->memory.try_unlock(rank), rank);
+  return report(*w, "MPI_Win_unlock", settled(*w, [&](auto& memory) { return memory.try_unlock(rank); }), rank);
 }
 
 int MPI_Win_lock_all(int assert, MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_lock_all(assert, win);
   const bool unchecked = (assert& MPI_MODE_NOCHECK) != 0;
+  if (w->no_locks) return report(*w, "MPI_Win_lock_all", rma::status::wrong_epoch);
   return report(*w, "MPI_Win_lock_all", w->memory.try_lock_all(unchecked ? rma::no_check : rma::assertion::none));
 }
 
 int MPI_Win_unlock_all(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_unlock_all(win);
-  return report(*w, "MPI_Win_unlock_all", w->memory.try_unlock_all());
+  return report(*w, "MPI_Win_unlock_all", settled(*w, [](auto& memory) { return memory.try_unlock_all(); }));
 }
 
 int MPI_Win_flush(int rank, MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_flush(rank, win);
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-  return report(*w, "MPI_Win_flush", w->memory.try_flush(rank), rank);
+  return report(*w, "MPI_Win_flush", settled(*w, [&](auto& memory) { return memory.try_flush(rank); }), rank);
 }
 
 int MPI_Win_flush_all(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_flush_all(win);
-  return report(*w, "MPI_Win_flush_all", w->memory.try_flush_all());
+  return report(*w, "MPI_Win_flush_all", settled(*w, [](auto& memory) { return memory.try_flush_all(); }));
 }
 
 int MPI_Win_flush_local(int rank, MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_flush_local(rank, win);
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-  return report(*w, "MPI_Win_flush_local", w->memory.try_flush_local(rank), rank);
+  return report(*w, "MPI_Win_flush_local", settled(*w, [&](auto& memory) { return memory.try_flush_local(rank); }),
+                rank);
 }
 
 int MPI_Win_flush_local_all(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_flush_local_all(win);
-  return report(*w, "MPI_Win_flush_local_all", w->memory.try_flush_local_all());
+  return report(*w, "MPI_Win_flush_local_all", settled(*w, [](auto& memory) { return memory.try_flush_local_all(); }));
 }
 
 int MPI_Win_sync(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_sync(win);
-  return report(*w, "MPI_Win_sync", w->memory.try_sync());
+  return report(*w, "MPI_Win_sync", settled(*w, [](auto& memory) { return memory.try_sync(); }));
 }
 
 int MPI_Win_post(MPI_Group group, int assert, MPI_Win win) {
@@ -133,7 +144,7 @@ int MPI_Win_start(MPI_Group group, int assert, MPI_Win win) {
 int MPI_Win_complete(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_complete(win);
-  return report(*w, "MPI_Win_complete", w->memory.try_complete());
+  return report(*w, "MPI_Win_complete", settled(*w, [](auto& memory) { return memory.try_complete(); }));
 }
 
 int MPI_Win_wait(MPI_Win win) {

@@ -2,6 +2,7 @@
 /// \file
 /// Updates of pairs, long double and the like: read the elements, let MPI combine them, write them back, under a lock.
 #include <cstring>
+#include <limits>
 
 #include "mpi/lock_board.hpp"
 #include "mpi/operations.hpp"
@@ -59,9 +60,10 @@ status exchange(window& w, operation op, const byte_list& from, byte_list& resul
                 const extent_of_data& there) {
   const Layout here = Layout::contiguous<std::byte>(result.size());
   const Layout target_layout = layout_of(*there.type, there.count);
+  const auto [in, target, at] = w.find(to.target, to.displacement);
   Request request;
-  const status s = w.memory.rget_accumulate_as(element::u8, op, from.data(), here, result.data(), here, to.target,
-                                               w.offset(to.target, to.displacement), target_layout, request);
+  const status s = in.rget_accumulate_as(element::u8, op, from.data(), here, result.data(), here, target, at,
+                                         target_layout, request);
   return ok(s) ? request.try_wait() : s;
 }
 
@@ -94,6 +96,8 @@ status update_by_mpi(window& w, const origin_buffer& from, const result_buffer* 
                      const extent_of_data& there, MPI_Op op) noexcept {
   if (there.bytes() == 0) return status::done;
   if (to.target < 0 || to.target >= w.size) return status::bad_rank;
+  if (there.bytes() > std::numeric_limits<int>::max()) return status::bad_size;  // MPI_Pack counts by an int
+  current()->counts.updates_by_mpi.fetch_add(1, std::memory_order_relaxed);
   try {
     byte_list operand(op == MPI_NO_OP ? 0 : there.bytes());
     byte_list old(there.bytes());

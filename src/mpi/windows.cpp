@@ -6,6 +6,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "mpi/info.hpp"
 #include "mpi/types.hpp"
 
 namespace rma::mpi {
@@ -48,6 +49,9 @@ std::optional<Team> team_for(state* s, const request_of_window& asked) {
   if (s == nullptr || asked.comm == MPI_COMM_NULL) return std::nullopt;
   const std::vector<int> ranks = ranks_in_world(*s, asked.comm);
   if (ranks.empty()) {
+    int rank = 0;
+    PMPI_Comm_rank(asked.comm, &rank);
+    if (rank == 0) ++s->counts.windows_of_mpi;
     explain(*s, std::string(asked.call) + ": left to MPI, since its communicator has ranks outside MPI_COMM_WORLD");
     return std::nullopt;
   }
@@ -78,13 +82,14 @@ std::unique_ptr<window> take_record(state& s) {
 }
 
 /// The displacement units of all ranks.
-void agree(window& w, int unit, MPI_Comm comm) {
-  const int mine[2] = {unit, -unit};
-  int most[2] = {0, 0};
-  PMPI_Allreduce(mine, most, 2, MPI_INT, MPI_MAX, comm);
+void agree_on_units(window& w, int unit, const window_info& info, MPI_Comm comm) {
   w.own_unit = unit;
   w.units.clear();
   w.unit = static_cast<std::uint64_t>(unit);
+  if (info.same_disp_unit) return;
+  const int mine[2] = {unit, -unit};
+  int most[2] = {0, 0};
+  PMPI_Allreduce(mine, most, 2, MPI_INT, MPI_MAX, comm);
   if (most[0] == -most[1]) return;
   w.unit = 0;
   w.units.resize(static_cast<std::size_t>(w.size));
@@ -92,22 +97,26 @@ void agree(window& w, int unit, MPI_Comm comm) {
 }
 
 /// The parts of a shared window lie one behind the other, in memory of rank 0.
-status make_shared(const Team& team, window& w, const Hints& hints, MPI_Comm comm) {
-  MPI_Aint before = 0;
-  MPI_Aint all = 0;
-  PMPI_Exscan(&w.bytes, &before, 1, MPI_AINT, MPI_SUM, comm);
-  PMPI_Allreduce(&w.bytes, &all, 1, MPI_AINT, MPI_SUM, comm);
-  if (w.rank == 0) before = 0;
-  const std::size_t own = w.rank == 0 ? static_cast<std::size_t>(all) : 0;
+status make_pool(const Team& team, window& w, const Hints& hints, MPI_Comm comm) {
+  w.parts.assign(static_cast<std::size_t>(w.size) + 1, 0);
+  const auto bytes = static_cast<std::uint64_t>(w.bytes);
+  PMPI_Allgather(&bytes, 1, MPI_UINT64_T, w.parts.data() + 1, 1, MPI_UINT64_T, comm);
+  std::partial_sum(w.parts.begin(), w.parts.end(), w.parts.begin());
+  const std::size_t own = w.rank == 0 ? w.parts.back() : 0;
   if (const status made = Window<std::byte>::try_allocate_shared(team, own, w.pool, hints); !ok(made)) return made;
-  std::byte* const begin = w.pool.pointer_to(0);
-  w.base = begin == nullptr ? nullptr : begin + before;
-  return Window<std::byte>::try_create(team, {static_cast<std::byte*>(w.base), static_cast<std::size_t>(w.bytes)},
-                                       w.memory, hints);
+  if (const status opened = w.pool.try_lock_all(no_check); !ok(opened)) return opened;
+  w.base = w.pool.pointer_to(0) + w.parts[static_cast<std::size_t>(w.rank)];
+  return Window<std::byte>::try_allocate(team, 0, w.memory, hints);
 }
 
-status make_memory(const Team& team, window& w, MPI_Comm comm) {
-  const Hints hints;
+status make_shared(const Team& team, window& w, const Hints& hints) {
+  const status made = Window<std::byte>::try_allocate_shared(team, static_cast<std::size_t>(w.bytes), w.memory, hints);
+  w.base = ok(made) ? w.memory.pointer_to(w.rank) : nullptr;
+  return made;
+}
+
+status make_memory(const Team& team, window& w, const window_info& info, MPI_Comm comm) {
+  const Hints hints{.accumulate_granularity = info.granularity_bytes};
   const auto bytes = static_cast<std::size_t>(w.bytes);
   switch (w.flavor) {
     case MPI_WIN_FLAVOR_ALLOCATE: {
@@ -115,7 +124,8 @@ status make_memory(const Team& team, window& w, MPI_Comm comm) {
       w.base = ok(made) ? w.memory.data() : nullptr;
       return made;
     }
-    case MPI_WIN_FLAVOR_SHARED: return make_shared(team, w, hints, comm);
+    case MPI_WIN_FLAVOR_SHARED:
+      return info.noncontiguous ? make_shared(team, w, hints) : make_pool(team, w, hints, comm);
     case MPI_WIN_FLAVOR_DYNAMIC: return Window<std::byte>::try_create_dynamic(team, w.memory, hints);
     default: return Window<std::byte>::try_create(team, {static_cast<std::byte*>(w.base), bytes}, w.memory, hints);
   }
@@ -126,7 +136,6 @@ int reject(MPI_Comm comm, int code) {
   return code;
 }
 
-/// The ranks meet in `agree`, by MPI, so that MPI makes progress while some are late.
 int make(state& s, const Team& team, const request_of_window& asked, void* base, MPI_Win* win) {
   if (asked.bytes < 0) return reject(asked.comm, MPI_ERR_SIZE);
   if (asked.unit <= 0) return reject(asked.comm, MPI_ERR_DISP);
@@ -136,9 +145,12 @@ int make(state& s, const Team& team, const request_of_window& asked, void* base,
   w->flavor = asked.flavor;
   w->base = base;
   w->bytes = asked.bytes;
+  const window_info info = info_of(asked.info);
+  w->no_locks = info.no_locks;
   w->deferrable = asked.flavor != MPI_WIN_FLAVOR_SHARED;
-  agree(*w, asked.unit, asked.comm);
-  if (const status made = make_memory(team, *w, asked.comm); !ok(made)) {
+  w->parts.clear();
+  agree_on_units(*w, asked.unit, info, asked.comm);
+  if (const status made = make_memory(team, *w, info, asked.comm); !ok(made)) {
     explain(s, std::string(asked.call) + ": " + std::string(name_of(made)));
     return reject(asked.comm, error_class(made));
   }
@@ -146,6 +158,7 @@ int make(state& s, const Team& team, const request_of_window& asked, void* base,
   const int code = PMPI_Win_allocate(0, 1, asked.info, asked.comm, &nothing, win);
   if (code != MPI_SUCCESS) return code;
   w->handle = *win;
+  if (w->rank == 0) ++s.counts.windows_here;
   const std::lock_guard guard(s.mutex);
   s.windows[number_of(*win)] = std::move(w);
   return MPI_SUCCESS;
@@ -157,7 +170,10 @@ int free_window(state& s, MPI_Win* win) {
   const int code = PMPI_Win_free(win);  // calls the attributes' functions, which may use the window
   if (code != MPI_SUCCESS) return code;
   const status freed = w->memory.try_free();
-  if (w->flavor == MPI_WIN_FLAVOR_SHARED) (void)w->pool.try_free();
+  if (!w->parts.empty()) {
+    (void)w->pool.try_unlock_all();
+    (void)w->pool.try_free();
+  }
   const std::lock_guard guard(s.mutex);
   w->handle = MPI_WIN_NULL;
   s.last = nullptr;
@@ -180,20 +196,30 @@ bool own_attribute(window& w, int keyval, void* value) noexcept {
   return false;
 }
 
+status part_of(window& w, int rank, std::size_t& bytes, std::byte*& base) noexcept {
+  if (w.parts.empty()) {
+    base = w.memory.pointer_to(rank);
+    return w.memory.try_part_bytes(rank, bytes);
+  }
+  const auto r = static_cast<std::size_t>(rank);
+  bytes = w.parts[r + 1] - w.parts[r];
+  base = w.pool.pointer_to(0) + w.parts[r];
+  return status::done;
+}
+
 /// `rank` MPI_PROC_NULL: the first part that is not empty.
 status shared_part(window& w, int rank, MPI_Aint* bytes, int* unit, void** base) noexcept {
   if (w.flavor != MPI_WIN_FLAVOR_SHARED) return status::not_supported;
-  std::byte* at = w.pool.pointer_to(0);
   for (int r = 0; r < w.size; ++r) {
     std::size_t part = 0;
-    if (const status s = w.memory.try_part_bytes(r, part); !ok(s)) return s;
+    std::byte* at = nullptr;
+    if (const status s = part_of(w, r, part, at); !ok(s)) return s;
     if (rank == r || (rank == MPI_PROC_NULL && part > 0)) {
       *bytes = static_cast<MPI_Aint>(part);
       *unit = w.unit != 0 ? static_cast<int>(w.unit) : w.units[static_cast<std::size_t>(r)];
       *base = at;
       return status::done;
     }
-    at += part;
   }
   if (rank != MPI_PROC_NULL) return status::bad_rank;
   *bytes = 0;

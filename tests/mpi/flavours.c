@@ -2,6 +2,7 @@
 // Shared and dynamic windows, windows of other communicators, attributes and error handlers.
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int rank, size, wrong, deleted;
@@ -12,8 +13,9 @@ static void check(const char* what, long is, long should) {
   printf("rank %d: %s is %ld, not %ld\n", rank, what, is, should);
 }
 
-// Each part has another length; they lie one behind the other. The left neighbour stores, the right one loads.
-static void shared(void) {
+// Each part has another length; they lie one behind the other, unless the program lets them lie elsewhere. The left
+// neighbour stores, the right one loads.
+static void shared(MPI_Info info, int contiguous) {
   MPI_Comm node;
   MPI_Win win;
   MPI_Aint bytes = 0;
@@ -22,12 +24,13 @@ static void shared(void) {
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
   MPI_Comm_rank(node, &me);
   MPI_Comm_size(node, &ranks);
-  MPI_Win_allocate_shared((me + 1) * sizeof(long), sizeof(long), MPI_INFO_NULL, node, &mine, &win);
+  MPI_Win_allocate_shared((me + 1) * sizeof(long), sizeof(long), info, node, &mine, &win);
   MPI_Win_shared_query(win, MPI_PROC_NULL, &bytes, &unit, &first);
-  check("bytes of the first part", bytes, sizeof(long));
-  check("distance to the first part", mine - first, me * (me + 1) / 2);
+  if (contiguous)
+    check("bytes of the first part", bytes, sizeof(long));  // Open MPI makes pages of parts that lie apart
+  if (contiguous) check("distance to the first part", mine - first, me * (me + 1) / 2);
   MPI_Win_shared_query(win, (me + 1) % ranks, &bytes, &unit, &next);
-  check("bytes of the next part", bytes, ((me + 1) % ranks + 1) * (long)sizeof(long));
+  check("bytes of the next part", bytes >= ((me + 1) % ranks + 1) * (long)sizeof(long), 1);
   check("unit", unit, sizeof(long));
   MPI_Win_lock_all(MPI_MODE_NOCHECK, win);
   next[0] = 100 + me;
@@ -42,6 +45,20 @@ static void shared(void) {
   MPI_Win_unlock_all(win);
   MPI_Barrier(node);
   check("added by a neighbour", mine[0], 107 + (me + ranks - 1) % ranks);
+  MPI_Win_fence(0, win);
+  MPI_Put(&value, 1, MPI_LONG, (me + 1) % ranks, (me + 1) % ranks, 1, MPI_LONG, win);  // the last of its elements
+  MPI_Win_fence(0, win);
+  check("put by a neighbour", mine[me], 7);
+  MPI_Get(&old, 1, MPI_LONG, (me + 1) % ranks, (me + 1) % ranks, 1, MPI_LONG, win);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  check("got from a neighbour", old, 7);
+  MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
+  if (ranks > 1) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, ranks - 1, 0, win);
+  MPI_Accumulate(&value, 1, MPI_LONG, ranks - 1, ranks - 1, 1, MPI_LONG, MPI_SUM, win);
+  if (ranks > 1) MPI_Win_unlock(ranks - 1, win);
+  MPI_Win_unlock(0, win);
+  MPI_Barrier(node);
+  if (me == ranks - 1) check("added by all", mine[me], 7 + 7L * ranks);
   MPI_Win_free(&win);
   MPI_Comm_free(&node);
 }
@@ -65,6 +82,36 @@ static void dynamic(void) {
   check("added to attached memory", other[1], 5 + left);
   MPI_Win_detach(win, other);
   MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_free(&win);
+}
+
+// Promises of the program. What breaks one is reported by this library, not by every MPI.
+static void promises(void) {
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  long mine[2] = {0, 0}, value = 50 + rank;
+  int kind = 0;
+  MPI_Info info;
+  MPI_Win win;
+  MPI_Info_create(&info);
+  MPI_Info_set(info, "no_locks", "true");
+  MPI_Info_set(info, "same_disp_unit", "true");
+  MPI_Info_set(info, "same_size", "true");
+  MPI_Info_set(info, "accumulate_ops", "same_op");
+  MPI_Info_set(info, "mpi_accumulate_granularity", "64");
+  MPI_Win_create(mine, sizeof mine, sizeof(long), info, MPI_COMM_WORLD, &win);
+  MPI_Info_free(&info);
+  MPI_Win_fence(0, win);
+  MPI_Put(&value, 1, MPI_LONG, right, 1, 1, MPI_LONG, win);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  check("put with promises", mine[1], 50 + left);
+  const char* const preloaded = getenv("LD_PRELOAD");
+  if (preloaded != NULL && strstr(preloaded, "librma_mpi") != NULL) {
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    MPI_Error_class(MPI_Win_lock(MPI_LOCK_SHARED, right, 0, win), &kind);
+    check("class of a lock without locks", kind, MPI_ERR_RMA_SYNC);
+    MPI_Error_class(MPI_Win_lock_all(0, win), &kind);
+    check("class of lock_all without locks", kind, MPI_ERR_RMA_SYNC);
+  }
   MPI_Win_free(&win);
 }
 
@@ -132,7 +179,13 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &size);
-  shared();
+  MPI_Info apart;
+  MPI_Info_create(&apart);
+  MPI_Info_set(apart, "alloc_shared_noncontig", "true");
+  shared(MPI_INFO_NULL, 1);
+  shared(apart, 0);
+  MPI_Info_free(&apart);
+  promises();
   dynamic();
   communicators();
   attributes_and_errors();

@@ -64,6 +64,45 @@ static void pairs(void) {
   MPI_Win_free(&win);
 }
 
+// Every form of an update of pairs, each of whose elements has one writer.
+static void forms_of_pairs(void) {
+  struct pair {
+    long double value;
+    int where;
+  } *part, mine = {rank + 0.5L, rank}, less = {-1.5L, rank}, old = {0, 0}, none = {0, 0};
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  const MPI_Datatype type = MPI_LONG_DOUBLE_INT;
+  MPI_Request request;
+  MPI_Win win;
+  MPI_Win_allocate(3 * sizeof *part, sizeof *part, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &win);
+  part[0] = part[1] = part[2] = (struct pair){-1, 77};
+  MPI_Barrier(MPI_COMM_WORLD);
+  MPI_Win_lock_all(0, win);
+  MPI_Accumulate(&mine, 1, type, right, 0, 1, type, MPI_REPLACE, win);
+  MPI_Get_accumulate(&none, 1, type, &old, 1, type, right, 0, 1, type, MPI_NO_OP, win);
+  MPI_Win_flush(right, win);
+  check("replaced value", (double)old.value, rank + 0.5);
+  check("replaced index", old.where, rank);
+  MPI_Raccumulate(&less, 1, type, right, 0, 1, type, MPI_MINLOC, win, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  MPI_Rget_accumulate(&mine, 1, type, &old, 1, type, right, 0, 1, type, MPI_MAXLOC, win, &request);
+  MPI_Wait(&request, MPI_STATUS_IGNORE);
+  check("least value", (double)old.value, -1.5);
+  MPI_Fetch_and_op(&less, &old, type, right, 0, MPI_REPLACE, win);
+  MPI_Win_flush(right, win);
+  check("greatest value", (double)old.value, rank + 0.5);
+  MPI_Get_accumulate(&mine, 1, type, &old, 1, type, right, 2, 1, type, MPI_MAXLOC, win);
+  MPI_Win_flush(right, win);
+  check("index before", old.where, 77);
+  MPI_Win_unlock_all(win);
+  MPI_Barrier(MPI_COMM_WORLD);
+  check("value at the end", (double)part[0].value, -1.5);
+  check("index at the end", part[0].where, left);
+  check("greatest at the end", (double)part[2].value, left + 0.5);
+  check("what nobody has updated", part[1].where, 77);
+  MPI_Win_free(&win);
+}
+
 static void complexes(void) {
   double complex *part, factor = 2 * I;
   MPI_Win win;
@@ -139,6 +178,7 @@ int main(int argc, char** argv) {
   requests(win, part);
   MPI_Win_free(&win);
   pairs();
+  forms_of_pairs();
   complexes();
   units();
   MPI_Reduce(rank == 0 ? MPI_IN_PLACE : &wrong, &wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
