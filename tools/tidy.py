@@ -216,10 +216,11 @@ def layer_of(path):
 
 
 def sibling_fabrics(path, included):
-    """One fabric may not know another; but the nodes of the simulator are made of shared memory."""
+    """One fabric may not know another; but the nodes of the simulator are made of shared memory, and `messaged` is what
+    fabrics of messages have in common."""
     mine, theirs = path.split("/"), included.split("/")
     siblings = mine[:2] == ["src", "fabric"] and len(mine) > 3 and len(theirs) > 2 and mine[2] != theirs[1]
-    return siblings and (mine[2], theirs[1]) != ("sim", "shm")
+    return siblings and theirs[1] != "messaged" and (mine[2], theirs[1]) != ("sim", "shm")
 
 
 def include_error(path, included):

@@ -3,13 +3,12 @@
 /// The fabric of one node: plain memory, message rings, cross-memory attach for what is not mapped.
 #pragma once
 
-#include <atomic>
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
+#include "fabric/death_notes.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/board.hpp"
 
@@ -109,9 +108,7 @@ class shm_fabric final : public fabric::network,
   std::vector<std::uint64_t> known_;   ///< the same as a bit each
   std::deque<bulk_over> acknowledge_;  ///< bulk sends that are over, to be told
   std::vector<std::uint64_t> failed_;  ///< tokens of bulk operations whose peers are dead
-  std::mutex deaths_lock_;             ///< news of deaths comes on any thread, without the progress lock
-  std::vector<int> deaths_;            ///< guarded by deaths_lock_
-  std::atomic<bool> has_deaths_ = false;
+  fabric::death_notes deaths_;
 };
 
 }  // namespace rma::shm

@@ -297,22 +297,13 @@ void shm_fabric::match_bulk(std::size_t index, fabric::sink& to) noexcept {
 }
 
 void shm_fabric::forget(int peer) noexcept {
-  if (board_.index_of(peer) == board_.size()) return;
-  const std::lock_guard guard(deaths_lock_);
-  deaths_.push_back(peer);
-  has_deaths_.store(true, std::memory_order_release);
+  if (board_.index_of(peer) != board_.size()) deaths_.add(peer);
 }
 
 // Its ring is polled no more. Copies are over when they return, whoever lives; only bulk operations may be under way.
 void shm_fabric::take_deaths() noexcept {
-  std::vector<int> news;
-  {
-    const std::lock_guard guard(deaths_lock_);
-    news.swap(deaths_);
-    has_deaths_.store(false, std::memory_order_relaxed);
-  }
   open_new_rings();
-  for (const int peer : news) {
+  for (const int peer : deaths_.take()) {
     const auto index = board_.index_of(peer);
     std::erase(active_, static_cast<std::uint32_t>(index));
     peers_[index].forgotten = true;
@@ -368,7 +359,7 @@ unsigned shm_fabric::poll_ring(std::size_t index, fabric::sink& to, unsigned lim
 
 unsigned shm_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   open_new_rings();
-  if (has_deaths_.load(std::memory_order_acquire)) [[unlikely]]
+  if (deaths_.any()) [[unlikely]]
     take_deaths();
   if (!failed_.empty()) [[unlikely]]
     end_failed(to);
@@ -383,7 +374,7 @@ unsigned shm_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
 
 bool shm_fabric::pending() noexcept {
   open_new_rings();
-  return !failed_.empty() || has_deaths_.load(std::memory_order_relaxed) ||
+  return !failed_.empty() || deaths_.any() ||
          std::any_of(active_.begin(), active_.end(), [&](std::uint32_t i) { return peers_[i].in->pending(); });
 }
 

@@ -11,22 +11,12 @@
 
 #include "boot/socket.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/messaged/peer.hpp"
 #include "fabric/tcp/byte_queue.hpp"
 #include "fabric/tcp/silence.hpp"
 #include "fabric/tcp/wire.hpp"
 
 namespace rma::tcp {
-
-/// A question that has no answer yet. From a free list.
-struct operation {
-  own_kind answered_by = own_kind::result;
-  std::uint64_t token = 0;
-  std::uint64_t* old = nullptr;           ///< where what an atomic finds goes
-  std::vector<fabric::local_slice> into;  ///< of a get
-  std::size_t bytes = 0;                  ///< of a get
-  std::vector<std::uint64_t> written;     ///< of `ask_placed`: the writes that it ends
-  operation* next = nullptr;
-};
 
 /// A bulk send or receive.
 struct bulk_entry {
@@ -63,30 +53,24 @@ struct bulk_channel {
   bulk_line<std::uint64_t> granted;  ///< bytes of the peer's receives that no send has left for
 };
 
-///     none --something to say--> asking --welcome--> alive --goodbye--> left
+///     none --something to say--> asking --welcome--> met
 ///     none --no descriptor for it--> postponed --a while later--> asking
-///                                asking --"mine comes"--> awaited --introduction--> alive
-///     none, postponed, awaited --introduction of the peer--> alive
+///                                asking --"mine comes"--> awaited --introduction--> met
+///     none, postponed, awaited --introduction of the peer--> met
 ///                      (asking: of the two attempts the lower rank's counts)
-///     any --the job says so--> dead
-///     any --nobody says why it does not answer--> broken
 ///
 /// Who is awaited may compute for long before it comes. If it dies the job says so.
-enum class connection_state : std::uint8_t { none, postponed, asking, awaited, alive, left, broken, dead };
+enum class phase : std::uint8_t { none, postponed, asking, awaited, met };
 
-struct connection {
-  explicit connection(int rank) noexcept : peer(rank) {}
+struct connection final : messaged::peer {
+  using peer::peer;
 
-  const int peer;
-  connection_state state = connection_state::none;
+  phase way = phase::none;
   unsigned attempts = 0;
-  bool understood = false;  ///< the peer knows that this rank leaves, and has nothing under way here
   boot::unique_fd line;
   silence quiet;  ///< of the line
 
   byte_queue out;               ///< not taken by the kernel yet
-  unsigned batched = 0;         ///< messages of these that wait for others
-  bool in_batches = false;      ///< listed as one with a batch
   bool waits_for_room = false;  ///< the kernel is watched for it
 
   byte_queue in;                             ///< received, and not looked at
@@ -99,23 +83,14 @@ struct connection {
   bool answers = false;           ///< what lands is the first question's answer
   std::size_t dropping = 0;       ///< the next bytes go nowhere
 
-  operation* first = nullptr;  ///< questions, in their order
-  operation* last = nullptr;
-  std::uint32_t questions = 0;
-  std::size_t asked_bytes = 0;
-
-  std::vector<std::uint64_t> written;  ///< tokens of writes that no question has been asked for
-  std::uint32_t unflushed = 0;         ///< writes of these
-  bool listed = false;                 ///< among those with unflushed writes
-  status put_error = status::done;     ///< of a put of the peer's, here, since it last asked
-  std::int64_t doubt_until_ns = 0;     ///< the line is lost; not 0: when the peer is taken for lost, too
-
   std::unique_ptr<bulk_channel> bulk;  ///< null until it is used
 
-  [[nodiscard]] bool idle() const noexcept {
-    return questions == 0 && unflushed == 0 && (bulk == nullptr || bulk->sends.size() == 0);
+  [[nodiscard]] bool idle() const noexcept override {
+    return peer::idle() && (bulk == nullptr || bulk->sends.size() == 0);
   }
   [[nodiscard]] bool lands() const noexcept { return landed < landing.size(); }
 };
+
+inline connection& connection_of(messaged::peer& p) noexcept { return static_cast<connection&>(p); }
 
 }  // namespace rma::tcp

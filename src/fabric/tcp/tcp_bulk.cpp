@@ -39,13 +39,13 @@ void copy_pieces(const bulk_entry& to, const bulk_entry& from) noexcept {
 }  // namespace
 
 status tcp_fabric::bulk_with(int peer, slices list, connection*& c) noexcept {
-  std::size_t bytes = 0;
-  for (const fabric::local_slice& each : list) bytes += each.bytes;
-  if (list.size() > bulk_pieces_max || bytes > transfer_bytes) return status::bad_argument;
+  if (list.size() > bulk_pieces_max || messaged::bytes_in(list) > transfer_bytes) return status::bad_argument;
   if (peer == how_.rank) {
-    c = &known(peer);
-  } else if (const status s = reach(peer, c); s != status::done) {
-    return s;
+    c = &met_or_new(peer);
+  } else {
+    messaged::peer* p = nullptr;
+    if (const status s = reach(peer, p); s != status::done) return s;
+    c = &connection_of(*p);
   }
   if (c->bulk == nullptr) c->bulk = std::make_unique<bulk_channel>();
   return status::done;
@@ -75,7 +75,7 @@ status tcp_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) n
     match_own_bulk(*c);
   } else {
     const std::uint64_t bytes = entry.bytes;
-    transmit(*c, static_cast<std::uint16_t>(own_kind::bulk_ready), bytes_of(bytes), {}, departure::now);
+    transmit(*c, static_cast<std::uint16_t>(bulk_kind::ready), bytes_of(bytes), {}, departure::now);
   }
   return status::posted;
 }
@@ -88,7 +88,8 @@ void tcp_fabric::send_granted(connection& c) noexcept {
     const bool fits = next.bytes <= b.granted[0];
     b.granted.drop_first();
     const bulk_head head{static_cast<std::int64_t>(fits ? status::done : status::message_too_long)};
-    transmit_data(c, own_kind::bulk, bytes_of(head), fits ? next.list() : slices{}, departure::now);
+    transmit_data(c, static_cast<std::uint16_t>(bulk_kind::data), bytes_of(head), fits ? next.list() : slices{},
+                  departure::now);
   }
 }
 
@@ -139,16 +140,17 @@ void tcp_fabric::end_bulk_receive(connection& c, status result, std::uint64_t by
   end(c.bulk->receives[0].token, result, bytes);
   c.bulk->receives.drop_first();
   const auto said = static_cast<std::int64_t>(result);
-  transmit(c, static_cast<std::uint16_t>(own_kind::bulk_over), bytes_of(said), {}, departure::soon);
+  transmit(c, static_cast<std::uint16_t>(bulk_kind::over), bytes_of(said), {}, departure::soon);
 }
 
-void tcp_fabric::take_bulk_message(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept {
+void tcp_fabric::take_line_message(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
+  connection& c = connection_of(p);
   std::uint64_t said = 0;
   if (payload.size() != sizeof said) return lose(c);
   std::memcpy(&said, payload.data(), sizeof said);
   if (c.bulk == nullptr) c.bulk = std::make_unique<bulk_channel>();
   bulk_channel& b = *c.bulk;
-  if (kind == own_kind::bulk_ready) {
+  if (kind == static_cast<std::uint16_t>(bulk_kind::ready)) {
     if (b.granted.full()) return lose(c);
     b.granted.add() = said;
     return send_granted(c);

@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
@@ -22,7 +21,6 @@
 namespace rma::tcp {
 namespace {
 
-constexpr std::int64_t doubt_ns = 500'000'000;  // deaths are news by then, and so is the job's end
 constexpr std::int64_t no_descriptor_ns = 50'000'000;
 constexpr std::int64_t goodbye_ns = 500'000'000;  // what does not go out in this time stays
 constexpr std::size_t strangers_max = 64;         // more than the job has ranks
@@ -44,7 +42,9 @@ bool report_of(int line, line_report& r) noexcept {
 std::string address_key(int rank) { return fmt::format("tcp/{}", rank); }
 
 tcp_fabric::tcp_fabric(start how)
-    : network(*this, *this), how_(std::move(how)), where_{.local = false, .host = how_.host, .port = "0"} {
+    : messaged_fabric(how.rank, how.size),
+      how_(std::move(how)),
+      where_{.local = false, .host = how_.host, .port = "0"} {
   try {
     listener_ = boot::listen_at(where_);
   } catch (const Error& e) {
@@ -67,14 +67,13 @@ tcp_fabric::tcp_fabric(start how)
   caps_.atomics = true;
 }
 
-tcp_fabric::~tcp_fabric() { say_goodbye(); }
+tcp_fabric::~tcp_fabric() {
+  say_goodbye(detail::clock_ns() + goodbye_ns);
+  for (auto& [rank, p] : by_rank_) close(connection_of(*p));
+}
 
 void tcp_fabric::counts(const std::function<void(std::string_view, std::uint64_t)>& add) const {
-  add("tcp_puts", puts_);
-  add("tcp_gets", gets_);
-  add("tcp_atomics", atomics_);
-  add("tcp_messages", messages_);
-  add("tcp_batches", batches_sent_);
+  messaged_fabric::counts(add);
   add("tcp_connections", connections_);
   add("tcp_strangers", strangers_);
 }
@@ -89,79 +88,58 @@ std::string tcp_fabric::route(int peer) {
 
 // ---- regions ------------------------------------------------------------------------------------------------
 
-status tcp_fabric::register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept {
-  key = {reinterpret_cast<std::uint64_t>(at), bytes, 0};
-  if (bytes == 0) return status::done;
-  key.key = next_key_++;
-  regions_.emplace(key.key, registered{key.address, bytes});
-  return status::done;
-}
-
-// What is on its way into the region goes nowhere. Keys are never used twice.
+// What is on its way into the region goes nowhere.
 void tcp_fabric::deregister_region(const fabric::region_key& key) noexcept {
-  if (regions_.erase(key.key) == 0) return;
-  for (auto& [peer, c] : by_peer_) {
-    if (!c->lands() || c->answers || c->landing_key != key.key) continue;
-    for (; c->lands(); ++c->landed) c->dropping += c->landing[c->landed].bytes;
-    c->put_error = status::transfer_failed;
+  messaged_fabric::deregister_region(key);
+  if (key.key == 0) return;
+  for (auto& [rank, p] : by_rank_) {
+    connection& c = connection_of(*p);
+    if (!c.lands() || c.answers || c.landing_key != key.key) continue;
+    for (; c.lands(); ++c.landed) c.dropping += c.landing[c.landed].bytes;
+    c.put_error = status::transfer_failed;
   }
 }
 
 // ---- how connections begin ----------------------------------------------------------------------------------
 
-connection& tcp_fabric::known(int peer) noexcept {
-  auto& c = by_peer_[peer];
-  if (c == nullptr) c = std::make_unique<connection>(peer);
-  return *c;
-}
-
 // What is said before there is a line waits in `out`.
-status tcp_fabric::reach(int peer, connection*& c) noexcept {
-  if (last_peer_ == nullptr || last_peer_->peer != peer) [[unlikely]]
-    last_peer_ = &known(peer);
-  c = last_peer_;
-  if (c->state >= connection_state::left) [[unlikely]]
-    return status::peer_failed;
-  if (c->doubt_until_ns != 0) [[unlikely]]
-    return status::retry_queue_full;
-  return c->state != connection_state::none ? status::done : connect(*c);
-}
-
-status tcp_fabric::connect(connection& c) noexcept {
+status tcp_fabric::connect(messaged::peer& p) noexcept {
+  connection& c = connection_of(p);
   std::string text;
-  if (const status s = directory_->look_up(c.peer, address_key(c.peer), text); !ok(s)) return s;
+  if (const status s = directory_->look_up(c.rank, address_key(c.rank), text); !ok(s)) return s;
+  c.begun = true;
   try {
     boot::unique_fd line = boot::begin_connect(boot::parse_address(text));
     if (!line && boot::out_of_descriptors(errno)) {
-      c.state = connection_state::postponed;
+      c.way = phase::postponed;
       postponed_.push_back(&c);
       wait_for_descriptors();
       return status::done;
     }
-    c.state = connection_state::asking;
+    c.way = phase::asking;
     ++c.attempts;
     if (line) {
       boot::tune(line.get(), how_.peer_timeout_ms);
       greetings_.push_back(
-          std::make_unique<greeting>(std::move(line), how_.rank, how_.size, greeted_until_ns(), c.peer));
+          std::make_unique<greeting>(std::move(line), how_.rank, how_.size, greeted_until_ns(), c.rank));
       if (watch(greetings_.back()->fd(), EPOLLOUT, true)) return status::done;
       greetings_.pop_back();
     }
   } catch (...) {
     // no such address, or no memory: as if nobody listened
-    c.state = connection_state::asking;
+    c.way = phase::asking;
   }
-  doubt(c);
+  suspect(c);
   return status::done;
 }
 
 // Nobody listens there any more, or not yet to so many.
-void tcp_fabric::retry_or_doubt(connection& c) noexcept {
-  if (c.state != connection_state::asking) return;
+void tcp_fabric::retry_or_suspect(connection& c) noexcept {
+  if (c.way != phase::asking || c.state != messaged::connection_state::open) return;
   if (c.attempts < attempts_max) {
     (void)connect(c);
   } else {
-    doubt(c);
+    suspect(c);
   }
 }
 
@@ -180,8 +158,9 @@ void tcp_fabric::try_again() noexcept {
   try_again_at_ns_ = 0;
   (void)watch(listener_.get(), EPOLLIN, false);
   for (connection* c : std::exchange(postponed_, {})) {
-    if (c->state != connection_state::postponed) continue;
-    c->state = connection_state::none;  // and stays so if the job does not say any more where the peer is
+    if (c->way != phase::postponed || c->state != messaged::connection_state::open) continue;
+    c->way = phase::none;
+    c->begun = false;  // and stays so if the job does not say any more where the peer is
     (void)connect(*c);
   }
 }
@@ -222,10 +201,10 @@ void tcp_fabric::step_greeting(int fd) noexcept {
   const std::unique_ptr<greeting> g = std::move(*at);
   greetings_.erase(at);
   switch (came) {
-    case greeting::outcome::welcome: return open(known(g->peer()), g->take_line());
-    case greeting::outcome::mine_comes: known(g->peer()).state = connection_state::awaited; return;
+    case greeting::outcome::welcome: return open(met_or_new(g->peer()), g->take_line());
+    case greeting::outcome::mine_comes: met_or_new(g->peer()).way = phase::awaited; return;
     case greeting::outcome::introduced:
-      if (welcome(*g)) open(known(g->peer()), g->take_line());
+      if (welcome(*g)) open(met_or_new(g->peer()), g->take_line());
       return;
     default: break;
   }
@@ -233,17 +212,17 @@ void tcp_fabric::step_greeting(int fd) noexcept {
     ++strangers_;
     return;
   }
-  connection& c = known(g->peer());
+  connection& c = met_or_new(g->peer());
   // The peer may have lost patience with a rank that computes: that was no attempt.
   if (!g->connecting() && g->until_ns() < detail::clock_ns()) c.attempts = 0;
-  retry_or_doubt(c);
+  retry_or_suspect(c);
 }
 
 // Of two attempts at the same time the lower rank's counts.
 bool tcp_fabric::welcome(greeting& g) noexcept {
-  connection& c = known(g.peer());
-  if (c.state >= connection_state::alive) return false;
-  if (c.state == connection_state::asking && how_.rank < g.peer() && c.doubt_until_ns == 0) {
+  connection& c = met_or_new(g.peer());
+  if (c.met || c.state != messaged::connection_state::open) return false;
+  if (c.way == phase::asking && how_.rank < g.peer() && c.suspected_until_ns == 0) {
     (void)g.answer(how_.key, word::mine_comes);
     return false;
   }
@@ -268,13 +247,14 @@ void tcp_fabric::expire_strangers() noexcept {
 }
 
 void tcp_fabric::open(connection& c, boot::unique_fd line) noexcept {
-  if (c.state >= connection_state::alive || !watch(line.get(), EPOLLIN, false)) return;
+  if (c.met || c.state != messaged::connection_state::open || !watch(line.get(), EPOLLIN, false)) return;
   boot::let_data_wait(line.get(), how_.peer_timeout_ms);
   c.line = std::move(line);
-  c.state = connection_state::alive;
+  c.way = phase::met;
+  c.begun = c.met = true;
   by_line_[c.line.get()] = &c;
   ++connections_;
-  if (std::exchange(c.doubt_until_ns, 0) != 0) std::erase(broken_, &c);
+  clear_suspicion(c);
   heat(c, 0);
   flush(c);
 }
@@ -291,13 +271,12 @@ void tcp_fabric::close(connection& c) noexcept {
   c.out.clear();
 }
 
-// The peer may have died, ended the job or left. If the job does not say so soon, it is taken for lost.
 void tcp_fabric::lose(connection& c) noexcept {
   close(c);
-  if (c.state == connection_state::left) {
+  if (c.state == messaged::connection_state::left) {
     abandon(c);
   } else {
-    doubt(c);
+    suspect(c);
   }
 }
 
@@ -306,122 +285,26 @@ void tcp_fabric::lose_the_silent() noexcept {
   const std::int64_t now_ns = detail::clock_ns();
   if (now_ns < ask_silence_at_ns_) return;
   ask_silence_at_ns_ = now_ns + std::int64_t{how_.peer_timeout_ms} * 1'000'000 / looks_per_timeout;
-  for (auto& [peer, c] : by_peer_) {
+  for (auto& [rank, p] : by_rank_) {
+    connection& c = connection_of(*p);
     line_report r;
-    if (c->line && report_of(c->line.get(), r) && c->quiet.lasts(r, now_ns / 1'000'000, how_.peer_timeout_ms)) lose(*c);
+    if (c.line && report_of(c.line.get(), r) && c.quiet.lasts(r, now_ns / 1'000'000, how_.peer_timeout_ms)) lose(c);
   }
 }
 
-void tcp_fabric::doubt(connection& c) noexcept {
-  if (c.doubt_until_ns != 0) return;
-  c.doubt_until_ns = detail::clock_ns() + doubt_ns;
-  broken_.push_back(&c);
-}
-
-bool tcp_fabric::doubt_is_over(const connection& c) const noexcept {
-  return c.state >= connection_state::left || detail::clock_ns() >= c.doubt_until_ns;
-}
-
-void tcp_fabric::resolve_doubts(fabric::sink& to) noexcept {
-  std::vector<int> lost;
-  std::erase_if(broken_, [&](connection* c) {
-    if (!doubt_is_over(*c)) return false;
-    if (c->state < connection_state::left) {
-      c->state = connection_state::broken;
-      lost.push_back(c->peer);
-    }
-    abandon(*c);
-    return true;
-  });
-  for (const int peer : lost) to.on_broken(peer);
-}
-
-// Nothing is heard of the peer any more, and everything that it has not answered ends.
-void tcp_fabric::abandon(connection& c) noexcept {
-  drop_own_attempt(c.peer);
+void tcp_fabric::drop(messaged::peer& p) noexcept {
+  connection& c = connection_of(p);
+  drop_own_attempt(c.rank);
   close(c);
   c.in.clear();
   c.out.clear();
   c.landing.clear();
   c.landed = c.dropping = 0;
   abandon_bulk(c);
-  while (c.first != nullptr) end_first(c, status::peer_failed);
-  for (const std::uint64_t token : c.written) end(token, status::peer_failed);
-  c.written.clear();
-  c.unflushed = 0;
 }
 
-// From any thread, which may hold locks of its own: the next poll does it, before anything else is taken.
-void tcp_fabric::forget(int peer) noexcept {
-  const std::lock_guard guard(deaths_lock_);
-  deaths_.push_back(peer);
-  has_deaths_.store(true, std::memory_order_release);
-}
-
-void tcp_fabric::take_deaths() noexcept {
-  std::vector<int> news;
-  {
-    const std::lock_guard guard(deaths_lock_);
-    news.swap(deaths_);
-    has_deaths_.store(false, std::memory_order_relaxed);
-  }
-  for (const int peer : news) {
-    connection& c = known(peer);
-    c.state = connection_state::dead;
-    abandon(c);
-  }
-}
-
-// Who leaves goes on serving until this rank has nothing under way there.
-void tcp_fabric::answer_leavers() noexcept {
-  std::erase_if(leavers_, [this](connection* c) {
-    if (c->state != connection_state::left || !c->line) return true;
-    if (!c->idle()) return false;
-    transmit(*c, static_cast<std::uint16_t>(own_kind::understood), {}, {}, departure::now);
-    return true;
-  });
-}
-
-// It is the last thing that a peer sends.
-bool tcp_fabric::expects_goodbye(int peer) noexcept {
-  const auto at = by_peer_.find(peer);
-  return at != by_peer_.end() && at->second->state == connection_state::alive && at->second->doubt_until_ns == 0;
-}
-
-// Others learn that what ends now is no failure, and are served until they say that nothing is under way; who does not
-// call the library now is not waited for long.
-void tcp_fabric::say_goodbye() noexcept {
-  sink_ = nullptr;
-  std::vector<connection*> told;
-  for (auto& [peer, c] : by_peer_) {
-    if (c->state == connection_state::none || c->state > connection_state::alive || c->doubt_until_ns != 0) continue;
-    transmit(*c, static_cast<std::uint16_t>(own_kind::goodbye), {}, {}, departure::now);
-    told.push_back(c.get());
-  }
-  progress_until(detail::clock_ns() + goodbye_ns, [this, &told] {
-    if (has_deaths_.load(std::memory_order_acquire)) take_deaths();
-    take_unread();
-    answer_leavers();
-    flush_batches();
-    std::erase_if(told, [](const connection* c) {
-      return c->understood || c->state > connection_state::alive || c->doubt_until_ns != 0;
-    });
-    const bool sent = std::ranges::all_of(by_peer_, [](const auto& each) { return each.second->out.empty(); });
-    return told.empty() && leavers_.empty() && under_way_ == 0 && sent;
-  });
-  for (auto& [peer, c] : by_peer_) close(*c);
-}
-
-template <class Over>
-void tcp_fabric::progress_until(std::int64_t until_ns, Over over) noexcept {
-  while (!over()) {
-    const std::int64_t left_ns = until_ns - detail::clock_ns();
-    if (left_ns <= 0) return;
-    if (look_at_all() != 0) continue;
-    pollfd news{events_.get(), POLLIN, 0};
-    const std::int64_t nap_ms = std::min<std::int64_t>(left_ns / 1'000'000 + 1, 10);  // deaths are told otherwise
-    (void)::poll(&news, 1, static_cast<int>(nap_ms));
-  }
+bool tcp_fabric::all_sent() noexcept {
+  return std::ranges::all_of(by_rank_, [](const auto& each) { return connection_of(*each.second).out.empty(); });
 }
 
 // ---- what the kernel is asked about -------------------------------------------------------------------------

@@ -9,13 +9,11 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <utility>
 
 #include "fabric/tcp/tcp_fabric.hpp"
-#include "rma/detail/copy.hpp"
 
 namespace rma::tcp {
 namespace {
@@ -26,16 +24,7 @@ constexpr unsigned looks_max = 4;  // at the hot connections, before all are ask
 constexpr int events_max = 64;
 constexpr std::size_t much_bytes = 4096;
 
-/// A word by itself may be looked at meanwhile.
-void place(void* to, const std::byte* from, std::size_t bytes) noexcept {
-  std::uint64_t word = 0;
-  if (bytes == sizeof word && reinterpret_cast<std::uintptr_t>(to) % sizeof word == 0) {
-    std::memcpy(&word, from, sizeof word);
-    std::atomic_ref<std::uint64_t>(*static_cast<std::uint64_t*>(to)).store(word, std::memory_order_relaxed);
-  } else {
-    detail::copy_bytes(to, from, bytes);
-  }
-}
+bool is_bulk(const front& f) noexcept { return f.kind == static_cast<std::uint16_t>(bulk_kind::data); }
 
 }  // namespace
 
@@ -50,6 +39,16 @@ void tcp_fabric::heat(connection& c, std::size_t bytes) noexcept {
 }
 
 unsigned tcp_fabric::look() noexcept {
+  if (!unread_.empty()) take_unread();
+  return has_told() ? 0 : std::min(look_at_hot(), 1U);
+}
+
+bool tcp_fabric::progress() noexcept {
+  take_unread();
+  return look_at_all() != 0;
+}
+
+unsigned tcp_fabric::look_at_hot() noexcept {
   unsigned found = 0;
   for (connection* c : std::array(hot_)) {
     if (c != nullptr && c->line && receive(*c)) ++found;
@@ -132,21 +131,21 @@ void tcp_fabric::take(connection& c) noexcept {
     if (c.in.size() < sizeof f) return;
     std::memcpy(&f, c.in.data(), sizeof f);
     const auto kind = static_cast<own_kind>(f.kind);
-    const bool has_data = kind == own_kind::put || kind == own_kind::give_get || kind == own_kind::bulk;
+    const bool has_data = kind == own_kind::put || kind == own_kind::give_get || is_bulk(f);
     if (!(has_data ? begin_landing(c, f) : take_message(c, f))) return;
   }
 }
 
 // False if there is nothing more to take now.
 bool tcp_fabric::take_message(connection& c, const front& f) noexcept {
-  const bool is_own = f.kind < static_cast<std::uint16_t>(own_kind::count_);
+  const bool is_own = f.kind < static_cast<std::uint16_t>(bulk_kind::count_);
   if (f.bytes > message_bytes || (!is_own && f.kind < fabric::first_kind)) {
     lose(c);  // this is no rank of ours, or its memory is damaged
     return false;
   }
   if (c.in.size() < sizeof f + f.bytes) return false;
   const bool is_handed = !is_own || f.kind == static_cast<std::uint16_t>(own_kind::immediate);
-  if (is_handed && (sink_ == nullptr || handed_ >= handed_max_)) {
+  if (is_handed && !may_hand()) {
     if (sink_ == nullptr) {
       c.in.consume(sizeof f + f.bytes);  // this rank leaves: nobody handles it
       return true;
@@ -156,7 +155,9 @@ bool tcp_fabric::take_message(connection& c, const front& f) noexcept {
   }
   const std::span<const std::byte> payload(c.in.data() + sizeof f, f.bytes);
   if (is_handed) {
-    hand_on(c.peer, f.kind, payload);
+    hand_on(c.rank, f.kind, payload);
+  } else if (f.kind >= messaged::first_line_kind) {
+    take_line_message(c, f.kind, payload);
   } else {
     take_own(c, static_cast<own_kind>(f.kind), payload);
   }
@@ -172,33 +173,13 @@ void tcp_fabric::take_unread() noexcept {
   }
 }
 
-void tcp_fabric::hand_on(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
-  ++handed_;
-  std::uint32_t immediate = 0;
-  if (kind >= fabric::first_kind) {
-    sink_->on_message(source, kind, payload);
-  } else if (payload.size() == sizeof immediate) {
-    std::memcpy(&immediate, payload.data(), sizeof immediate);
-    sink_->on_immediate(source, immediate);
-  }
-}
-
-void tcp_fabric::hand_arrivals() noexcept {
-  while (!arrivals_.empty() && handed_ < handed_max_) {
-    const arrival a = std::move(arrivals_.front());
-    arrivals_.pop_front();
-    hand_on(how_.rank, a.kind, a.bytes);
-  }
-}
-
 // ---- data that belong into memory ---------------------------------------------------------------------------
 
 // A put, the answer to a get, or a bulk send: as soon as it is known where the data go. False if more has to come
 // first.
 bool tcp_fabric::begin_landing(connection& c, const front& f) noexcept {
   const bool is_put = f.kind == static_cast<std::uint16_t>(own_kind::put);
-  const bool is_bulk = f.kind == static_cast<std::uint16_t>(own_kind::bulk);
-  const std::size_t head = is_put ? sizeof(placement) : is_bulk ? sizeof(bulk_head) : sizeof(answer);
+  const std::size_t head = is_put ? sizeof(placement) : is_bulk(f) ? sizeof(bulk_head) : sizeof(answer);
   if (f.bytes < head || f.bytes - head > transfer_bytes) {
     lose(c);
     return false;
@@ -206,14 +187,14 @@ bool tcp_fabric::begin_landing(connection& c, const front& f) noexcept {
   const std::size_t bytes = f.bytes - head;
   const bool is_whole = is_put && bytes <= straight_bytes;  // nobody shall see a word of it in parts
   if (c.in.size() < sizeof f + head + (is_whole ? bytes : 0)) return false;
-  if (!(is_put ? place_put(c, bytes) : is_bulk ? place_bulk(c, bytes) : place_answer(c, bytes))) return false;
+  if (!(is_put ? place_put(c, bytes) : is_bulk(f) ? place_bulk(c, bytes) : place_answer(c, bytes))) return false;
   c.in.consume(sizeof f + head);
   const std::size_t there = std::min(c.in.size(), bytes - c.dropping);
   std::size_t left = there;
   const std::byte* from = c.in.data();
   for (std::size_t i = c.landed; left != 0; ++i) {
     const std::size_t piece = std::min(left, c.landing[i].bytes);
-    place(c.landing[i].at, from, piece);
+    messaged::place(c.landing[i].at, from, piece);
     from += piece;
     left -= piece;
   }
@@ -242,7 +223,7 @@ bool tcp_fabric::place_put(connection& c, std::size_t bytes) noexcept {
 bool tcp_fabric::place_answer(connection& c, std::size_t bytes) noexcept {
   answer a;
   std::memcpy(&a, c.in.data() + sizeof(front), sizeof a);
-  operation* const o = c.first;
+  messaged::unanswered* const o = c.first;
   if (o == nullptr || o->answered_by != own_kind::give_get) {
     lose(c);
     return false;
@@ -277,116 +258,12 @@ void tcp_fabric::land(connection& c, std::size_t bytes) noexcept {
   if (std::exchange(c.lands_bulk, false)) end_bulk_receive(c, status::done, c.bulk_bytes);
 }
 
-// ---- messages of the fabric's own ---------------------------------------------------------------------------
-
-void tcp_fabric::take_own(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept {
-  switch (kind) {
-    case own_kind::goodbye:
-      if (c.state != connection_state::alive) break;
-      c.state = connection_state::left;
-      leavers_.push_back(&c);
-      break;
-    case own_kind::understood: c.understood = true; break;
-    case own_kind::ask_placed:
-    case own_kind::ask_get:
-    case own_kind::ask_atomic: take_question(c, kind, payload); break;
-    case own_kind::result: take_result(c, payload); break;
-    case own_kind::bulk_ready:
-    case own_kind::bulk_over: take_bulk_message(c, kind, payload); break;
-    default: break;
-  }
-}
-
-void tcp_fabric::take_question(connection& c, own_kind kind, std::span<const std::byte> payload) noexcept {
-  answer a;
-  question asked;
-  if (kind != own_kind::ask_placed) {
-    if (payload.size() != sizeof asked) return lose(c);
-    std::memcpy(&asked, payload.data(), sizeof asked);
-  }
-  status found = status::done;
-  std::byte* at = nullptr;
-  if (kind == own_kind::ask_placed) {
-    found = std::exchange(c.put_error, status::done);
-  } else {
-    at = own_memory(asked.key, asked.address, asked.bytes);
-    const bool is_word = asked.bytes == sizeof a.found && asked.address % sizeof a.found == 0;
-    if ((at == nullptr && asked.bytes != 0) || (kind == own_kind::ask_get ? asked.bytes > transfer_bytes : !is_word))
-      found = status::transfer_failed;
-  }
-  a.result = static_cast<std::int64_t>(found);
-  if (kind == own_kind::ask_get) {
-    const fabric::local_slice data{at, found == status::done ? asked.bytes : 0};
-    return transmit_data(c, own_kind::give_get, bytes_of(a), {&data, 1}, departure::soon);
-  }
-  if (kind == own_kind::ask_atomic && found == status::done) a.found = apply(asked, at);
-  transmit(c, static_cast<std::uint16_t>(own_kind::result), bytes_of(a), {}, departure::soon);
-}
-
-void tcp_fabric::take_result(connection& c, std::span<const std::byte> payload) noexcept {
-  answer a;
-  operation* const o = c.first;
-  if (payload.size() != sizeof a || o == nullptr || o->answered_by != own_kind::result) return lose(c);
-  std::memcpy(&a, payload.data(), sizeof a);
-  const status result = static_cast<status>(a.result);
-  if (o->old != nullptr && result == status::done) *o->old = a.found;
-  end_first(c, result);
-}
-
-std::byte* tcp_fabric::own_memory(std::uint64_t key, std::uint64_t address, std::uint64_t bytes) noexcept {
-  const auto at = regions_.find(key);
-  if (at == regions_.end()) return nullptr;
-  const std::uint64_t begin = at->second.address;
-  const bool inside = address >= begin && bytes <= at->second.bytes && address - begin <= at->second.bytes - bytes;
-  return inside ? reinterpret_cast<std::byte*>(address) : nullptr;
-}
-
-std::uint64_t tcp_fabric::apply(const question& asked, std::byte* at) noexcept {
-  const std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at));
-  if (asked.swap == 0) return word.fetch_add(asked.operand);
-  std::uint64_t found = asked.operand;
-  (void)word.compare_exchange_strong(found, asked.desired);
-  return found;
-}
-
 // ---- progress -----------------------------------------------------------------------------------------------
 
-unsigned tcp_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
-  sink_ = &to;
-  handed_ = 0;
-  handed_max_ = limit;
-  if (has_deaths_.load(std::memory_order_acquire)) [[unlikely]]
-    take_deaths();
-  if (!unplaced_.empty()) start_flushes();
-  if (!batches_.empty()) flush_batches();
-  if (!arrivals_.empty()) hand_arrivals();
-  if (!unread_.empty()) take_unread();
-  unsigned found = handed_ == 0 && ended_.empty() ? std::min(look(), 1U) : 0;
-  if (!leavers_.empty()) [[unlikely]]
-    answer_leavers();
-  if (!batches_.empty()) flush_batches();  // what was answered meanwhile leaves together
-  if (!broken_.empty()) [[unlikely]]
-    resolve_doubts(to);
-  found = std::max(found, handed_);
-  if (!ended_.empty()) {
-    handing_.swap(ended_);
-    found += static_cast<unsigned>(handing_.size());
-    for (const ended& e : handing_) to.on_completion(e.token, e.result, e.bytes);
-    handing_.clear();
-  }
-  sink_ = nullptr;
-  return found;
-}
-
-// Asked before a sleep: from here on the descriptor tells, and the next look asks it.
+// The next look asks all.
 bool tcp_fabric::pending() noexcept {
-  if (!unplaced_.empty()) start_flushes();
-  flush_batches();
   looks_ = 8 * looks_max;
-  if (std::ranges::any_of(leavers_, [](const connection* c) { return c->idle() || !c->line; })) return true;
-  if (!arrivals_.empty() || !unread_.empty() || !ended_.empty() || has_deaths_.load(std::memory_order_acquire))
-    return true;
-  return std::ranges::any_of(broken_, [this](const connection* c) { return doubt_is_over(*c); });
+  return messaged_fabric::pending() || !unread_.empty();
 }
 
 namespace {
@@ -403,10 +280,9 @@ bool has_left_this_host(int line) noexcept {
 }  // namespace
 
 bool tcp_fabric::quiet() noexcept {
-  return under_way_ == 0 && unplaced_.empty() && arrivals_.empty() &&
-         std::ranges::all_of(by_peer_, [](const auto& each) {
-           const connection& c = *each.second;
-           if (c.state >= connection_state::left || c.doubt_until_ns != 0) return true;
+  return messaged_fabric::quiet() && std::ranges::all_of(by_rank_, [](const auto& each) {
+           const connection& c = connection_of(*each.second);
+           if (c.state != messaged::connection_state::open || c.suspected_until_ns != 0) return true;
            return c.out.empty() && (!c.line || has_left_this_host(c.line.get()));
          });
 }

@@ -44,13 +44,13 @@ std::string transports_in(std::string_view text) {
 }
 
 std::string ucx_fabric::route(int peer) {
-  connection* c = nullptr;
-  if (reach(peer, c) != status::done) return {};
+  messaged::peer* p = nullptr;
+  if (reach(peer, p) != status::done) return {};
   char* text = nullptr;
   std::size_t bytes = 0;
   std::FILE* const into = ::open_memstream(&text, &bytes);
   if (into == nullptr) return {};
-  ucx_.ucp_ep_print_info(c->endpoint, into);
+  ucx_.ucp_ep_print_info(connection_of(*p).endpoint, into);
   std::fclose(into);
   const std::unique_ptr<char, decltype(&std::free)> owned(text, &std::free);
   return transports_in({text, bytes});

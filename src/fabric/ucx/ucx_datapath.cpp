@@ -12,7 +12,6 @@
 namespace rma::ucx {
 namespace {
 
-constexpr std::uint32_t unflushed_max = 512;  // writes that one flush ends
 constexpr unsigned progress_rounds_max = 16;  // of one poll
 
 /// Of one operation. An endpoint that fails ends everything on it: then nothing reaches the peer any more.
@@ -44,7 +43,6 @@ operation& ucx_fabric::new_operation(connection& c, std::uint64_t token) noexcep
     operations_.push_back(std::make_unique<operation>());
     free_operation_ = operations_.back().get();
     free_operation_->owner = this;
-    free_operation_->place = operations_.size() - 1;
   }
   operation& o = *std::exchange(free_operation_, free_operation_->next_free);
   o.next_free = nullptr;
@@ -62,10 +60,10 @@ operation& ucx_fabric::new_operation(connection& c, std::uint64_t token) noexcep
 
 void ucx_fabric::end_piece(operation& o, ucs_status_t result) noexcept {
   if (result != UCS_OK) o.result = status_of(result);
-  if (--o.pieces == 0) end(o);
+  if (--o.pieces == 0) end_operation(o);
 }
 
-void ucx_fabric::end(operation& o) noexcept {
+void ucx_fabric::end_operation(operation& o) noexcept {
   if (o.old != nullptr && o.result == status::done && !o.told) *o.old = o.reply;
   if (o.flush) {
     --o.to->flushes;
@@ -80,23 +78,29 @@ void ucx_fabric::end(operation& o) noexcept {
 // Once, whether UCX has given it back or not.
 void ucx_fabric::tell(operation& o, status result) noexcept {
   if (std::exchange(o.told, true)) return;
-  const bool in_doubt = result == status::peer_failed && o.to->state == connection_state::alive;
-  if (in_doubt) doubt(*o.to);
+  const bool is_unresolved = result == status::peer_failed && o.to->state == messaged::connection_state::open;
+  if (is_unresolved) suspect(*o.to);
   if (o.token != 0) o.written.push_back(o.token);
   for (const std::uint64_t token : o.written) {
-    if (in_doubt) {
+    if (is_unresolved) {
       o.to->unresolved.push_back(token);
     } else {
-      ended_.push_back({token, result});
+      end(token, result);
     }
   }
   for (const std::uint32_t immediate : o.immediates) {
-    std::vector<std::byte> text(sizeof immediate);
-    std::memcpy(text.data(), &immediate, sizeof immediate);
-    if (result == status::done) waiting_.push_back({o.to->peer, own_kind::immediate, std::move(text)});
+    if (result == status::done) tell_immediate(*o.to, immediate);
   }
   o.written.clear();
   o.immediates.clear();
+}
+
+void ucx_fabric::tell_immediate(connection& c, std::uint32_t immediate) noexcept {
+  if (c.rank == rank_) {
+    hand(rank_, static_cast<std::uint16_t>(own_kind::immediate), fabric::bytes_of(immediate));
+  } else if (can_answer(c)) {
+    transmit(c, own_kind::immediate, fabric::bytes_of(immediate), departure::soon);
+  }
 }
 
 // What was given up is no longer counted.
@@ -127,7 +131,9 @@ void ucx_fabric::on_operation(void* request, ucs_status_t result, void* o) noexc
 // ---- what is posted -----------------------------------------------------------------------------------------
 
 status ucx_fabric::ready(int peer, const fabric::region_key& region, connection*& c, ucp_rkey_h& key) noexcept {
-  if (const status s = reach(peer, c); s != status::done) return s;
+  messaged::peer* p = nullptr;
+  if (const status s = reach(peer, p); s != status::done) return s;
+  c = &connection_of(*p);
   if (c->under_way >= under_way_max) return status::retry_queue_full;
   return key_of(*c, region, key);
 }
@@ -148,44 +154,37 @@ void ucx_fabric::on_put(void* request, ucs_status_t result, void* to) noexcept {
 }
 
 // One request for each piece: UCX has no gather lists for writes. Their end is the flush's.
-status ucx_fabric::put(connection& c, slices from, ucp_rkey_h key, std::uint64_t to) noexcept {
-  const ucp_request_param_t how = told(&ucx_fabric::on_put, &c);
-  for (const fabric::local_slice& each : from) {
-    ucs_status_ptr_t const request = ucx_.ucp_put_nbx(c.endpoint, each.at, each.bytes, to, key, &how);
-    if (UCS_PTR_IS_ERR(request)) c.write_error = status_of(UCS_PTR_STATUS(request));
-    to += each.bytes;
-    ++puts_;
-  }
-  ++c.unflushed;
-  list(c);
-  return status::posted;
-}
-
 status ucx_fabric::write(int peer, slices from, const fabric::region_key& region,
                          std::span<const fabric::remote_slice> to, std::uint64_t token,
                          fabric::write_flags how) noexcept {
+  if (by_messages_) return messaged_fabric::write(peer, from, region, to, token, how);
   RMA_ASSERT(how.kind != fabric::write_kind::silent);
   connection* c = nullptr;
   ucp_rkey_h key = nullptr;
-  if (const status s = by_messages_ ? reach_by_messages(peer, c) : ready(peer, region, c, key); s != status::done)
-    return s;
-  if (c->unflushed >= unflushed_max) {
+  if (const status s = ready(peer, region, c, key); s != status::done) return s;
+  if (c->unflushed >= messaged::unflushed_max) {
     start_flush(*c);
     return status::retry_queue_full;
   }
   if (token != 0) c->written.push_back(token);
   if (how.kind == fabric::write_kind::immediate) c->immediates.push_back(how.immediate);
-  return by_messages_ ? put_by_messages(*c, from, region, to[0].address) : put(*c, from, key, to[0].address);
+  list_unflushed(*c);
+  std::uint64_t at = to[0].address;
+  const ucp_request_param_t told_by = told(&ucx_fabric::on_put, c);
+  for (const fabric::local_slice& each : from) {
+    ucs_status_ptr_t const request = ucx_.ucp_put_nbx(c->endpoint, each.at, each.bytes, at, key, &told_by);
+    if (UCS_PTR_IS_ERR(request)) c->write_error = status_of(UCS_PTR_STATUS(request));
+    at += each.bytes;
+    ++puts_;
+  }
+  return status::posted;
 }
 
 status ucx_fabric::read(int peer, slices to, const fabric::region_key& region,
                         std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept {
+  if (by_messages_) return messaged_fabric::read(peer, to, region, from, token);
   connection* c = nullptr;
   ucp_rkey_h key = nullptr;
-  if (by_messages_) {
-    const status s = reach_by_messages(peer, c);
-    return s == status::done ? get_by_messages(*c, to, region, from[0].address, token) : s;
-  }
   if (const status s = ready_behind_writes(peer, region, c, key); s != status::done) return s;
   operation& o = new_operation(*c, token);
   const ucp_request_param_t how = told(&ucx_fabric::on_operation, &o);
@@ -203,11 +202,6 @@ status ucx_fabric::atomic(int peer, const fabric::region_key& region, std::uint6
                           std::uint64_t operand, std::uint64_t& old, std::uint64_t token) noexcept {
   if (!caps_.atomics) return status::not_supported;
   connection* c = nullptr;
-  if (by_messages_) {
-    const remote_request asked{0, region.key, address, sizeof operand, operand, old, what == UCP_ATOMIC_OP_CSWAP};
-    const status s = reach_by_messages(peer, c);
-    return s == status::done ? atomic_by_messages(*c, asked, old, token) : s;
-  }
   ucp_rkey_h key = nullptr;
   if (const status s = ready_behind_writes(peer, region, c, key); s != status::done) return s;
   operation& o = new_operation(*c, token);
@@ -225,24 +219,24 @@ status ucx_fabric::atomic(int peer, const fabric::region_key& region, std::uint6
 }
 
 status ucx_fabric::fetch_add(int peer, const fabric::region_key& region, std::uint64_t address, std::uint64_t operand,
-                             std::uint64_t& old, std::uint64_t token, fabric::posting) noexcept {
+                             std::uint64_t& old, std::uint64_t token, fabric::posting when) noexcept {
+  if (by_messages_) return messaged_fabric::fetch_add(peer, region, address, operand, old, token, when);
   return atomic(peer, region, address, UCP_ATOMIC_OP_ADD, operand, old, token);
 }
 
 status ucx_fabric::compare_swap(int peer, const fabric::region_key& region, std::uint64_t address,
                                 std::uint64_t expected, std::uint64_t desired, std::uint64_t& old, std::uint64_t token,
-                                fabric::posting) noexcept {
+                                fabric::posting when) noexcept {
+  if (by_messages_) return messaged_fabric::compare_swap(peer, region, address, expected, desired, old, token, when);
   old = desired;  // UCX takes it from where it will put what it finds
   return atomic(peer, region, address, UCP_ATOMIC_OP_CSWAP, expected, old, token);
 }
 
 // ---- flushes ------------------------------------------------------------------------------------------------
 
-void ucx_fabric::list(connection& c) noexcept {
-  if (!std::exchange(c.listed, true)) unplaced_.push_back(&c);
-}
-
-void ucx_fabric::start_flush(connection& c) noexcept {
+void ucx_fabric::start_flush(messaged::peer& p) noexcept {
+  if (by_messages_) return messaged_fabric::start_flush(p);
+  connection& c = connection_of(p);
   operation& o = new_operation(c, 0);
   o.flush = true;
   o.written.swap(c.written);
@@ -253,20 +247,10 @@ void ucx_fabric::start_flush(connection& c) noexcept {
   const ucp_request_param_t how = told(&ucx_fabric::on_operation, &o);
   if (c.endpoint == nullptr) {
     o.result = status::peer_failed;
-  } else if (by_messages_) {
-    return ask_placed(o);
   } else {
     (void)posted(o, ucx_.ucp_ep_flush_nbx(c.endpoint, &how));
   }
   end_piece(o, UCS_OK);
-}
-
-void ucx_fabric::start_flushes() noexcept {
-  for (connection* c : unplaced_) {
-    c->listed = false;
-    if (c->unflushed != 0) start_flush(*c);
-  }
-  unplaced_.clear();
 }
 
 // ---- messages -----------------------------------------------------------------------------------------------
@@ -280,10 +264,8 @@ outgoing& ucx_fabric::new_batch(connection& c) noexcept {
   outgoing& m = *std::exchange(free_outgoing_, free_outgoing_->next_free);
   m.to = &c;
   m.filled = 0;
-  m.messages = 0;
   ++under_way_;
   ++c.under_way;
-  if (!std::exchange(c.in_batches, true)) batches_.push_back(&c);
   return m;
 }
 
@@ -294,30 +276,26 @@ void ucx_fabric::on_sent(void* request, ucs_status_t, void* message) noexcept {
   if (request != nullptr) m.owner->ucx_.ucp_request_free(request);
 }
 
-// Where so many bytes behind the message's envelope go; null: too much is under way. `end_message` follows.
-std::byte* ucx_fabric::begin_message(connection& c, std::uint16_t kind, std::size_t bytes) noexcept {
+// For an operation and its message, too.
+bool ucx_fabric::has_room(messaged::peer& p) noexcept {
+  return connection_of(p).under_way + 2 <= under_way_max && p.questions < under_way_max;
+}
+
+std::byte* ucx_fabric::room_for(messaged::peer& p, std::uint16_t kind, std::size_t bytes) noexcept {
+  connection& c = connection_of(p);
   const envelope front{static_cast<std::uint32_t>(rank_), kind, static_cast<std::uint16_t>(sizeof front + bytes)};
   if (c.batch != nullptr && front.bytes > batch_bytes - c.batch->filled) send_batch(c);
-  if (c.batch == nullptr) {
-    if (c.under_way >= under_way_max) return nullptr;
-    c.batch = &new_batch(c);
-  }
+  if (c.batch == nullptr) c.batch = &new_batch(c);
   std::byte* const at = c.batch->bytes.data() + c.batch->filled;
   std::memcpy(at, &front, sizeof front);
   c.batch->filled += front.bytes;
-  ++c.batch->messages;
-  ++messages_;
   return at + sizeof front;
 }
 
-void ucx_fabric::end_message(connection& c, departure when) noexcept {
-  const outgoing& m = *c.batch;
-  const bool is_large = m.messages == 1 && m.filled >= alone_bytes;
-  if (when == departure::now || m.messages >= batch_enough_messages || is_large) send_batch(c);
-}
-
 // Of one fragment, so that messages stay in order.
-void ucx_fabric::send_batch(connection& c) noexcept {
+void ucx_fabric::send_batch(messaged::peer& p) noexcept {
+  connection& c = connection_of(p);
+  c.batched = 0;
   outgoing* const m = std::exchange(c.batch, nullptr);
   if (m == nullptr) return;
   if (c.endpoint == nullptr) return on_sent(nullptr, UCS_OK, m);
@@ -333,33 +311,6 @@ void ucx_fabric::send_batch(connection& c) noexcept {
   if (!UCS_PTR_IS_PTR(request)) on_sent(nullptr, UCS_OK, m);  // an error is that of the endpoint, which reports it
 }
 
-// What comes back from oneself meanwhile is sent, too.
-void ucx_fabric::send_batches() noexcept {
-  for (std::size_t i = 0; i < batches_.size(); ++i) {
-    batches_[i]->in_batches = false;
-    send_batch(*batches_[i]);
-  }
-  batches_.clear();
-}
-
-status ucx_fabric::transmit(connection& c, std::uint16_t kind, std::span<const std::byte> header,
-                            std::span<const std::byte> payload, departure when) noexcept {
-  std::byte* const to = begin_message(c, kind, header.size() + payload.size());
-  if (to == nullptr) return status::retry_queue_full;
-  if (!header.empty()) std::memcpy(to, header.data(), header.size());
-  if (!payload.empty()) std::memcpy(to + header.size(), payload.data(), payload.size());
-  end_message(c, when);
-  return status::done;
-}
-
-status ucx_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte> header,
-                        std::span<const std::byte> payload) noexcept {
-  connection* c = nullptr;
-  const status s = reach(peer, c);
-  if (s == status::done) return transmit(*c, kind, header, payload);
-  return s == status::retry_queue_full ? s : status::done;  // nothing is sent to the dead
-}
-
 ucs_status_t ucx_fabric::on_active_message(void* self, const void*, std::size_t, void* data, std::size_t bytes,
                                            const ucp_am_recv_param_t* how) noexcept {
   if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;  // not ours: refused
@@ -373,109 +324,47 @@ void ucx_fabric::take_messages(std::span<const std::byte> batch) noexcept {
     std::memcpy(&front, batch.data(), sizeof front);
     if (front.source >= static_cast<std::uint32_t>(size_)) return;
     if (front.bytes < sizeof front || front.bytes > batch.size()) return;
-    take_message(known(static_cast<int>(front.source)), front.kind,
+    take_message(connection_of(known(static_cast<int>(front.source))), front.kind,
                  batch.subspan(sizeof front, front.bytes - sizeof front));
     batch = batch.subspan(front.bytes);
   }
 }
 
 void ucx_fabric::take_message(connection& c, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
-  if (c.state == connection_state::dead) return;
-  if (c.endpoint == nullptr && c.state == connection_state::alive) [[unlikely]]
+  if (c.state == messaged::connection_state::dead) return;
+  if (c.endpoint == nullptr && c.state == messaged::connection_state::open) [[unlikely]]
     strangers_.push_back(&c);
   if (kind < static_cast<std::uint16_t>(own_kind::count_)) {
     take_own(c, static_cast<own_kind>(kind), payload);
   } else if (kind >= fabric::first_kind) {
-    hand(c.peer, kind, payload);
-  }
-}
-
-// Handlers do not re-enter, and messages stay in order.
-void ucx_fabric::hand(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
-  if (sink_ == nullptr || handing_on_ || !arrivals_.empty() || handed_ >= handed_max_) {
-    arrivals_.push_back({source, kind, {payload.begin(), payload.end()}});
-    return;
-  }
-  hand_on(source, kind, payload);
-}
-
-void ucx_fabric::hand_on(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
-  handing_on_ = true;
-  ++handed_;
-  std::uint32_t immediate = 0;
-  if (kind >= fabric::first_kind) {
-    sink_->on_message(source, kind, payload);
-  } else if (payload.size() == sizeof immediate) {
-    std::memcpy(&immediate, payload.data(), sizeof immediate);
-    sink_->on_immediate(source, immediate);
-  }
-  handing_on_ = false;
-}
-
-void ucx_fabric::hand_arrivals() noexcept {
-  while (!arrivals_.empty() && handed_ < handed_max_) {
-    const arrival a = std::move(arrivals_.front());
-    arrivals_.pop_front();
-    hand_on(a.source, a.kind, a.bytes);
+    hand(c.rank, kind, payload);
+  } else {
+    take_line_message(c, kind, payload);
   }
 }
 
 // ---- progress -----------------------------------------------------------------------------------------------
 
 // What was answered meanwhile leaves together.
-unsigned ucx_fabric::progress() noexcept {
+unsigned ucx_fabric::work() noexcept {
   const unsigned found = ucx_.ucp_worker_progress(library_.worker());
   send_batches();
   return found;
 }
 
-unsigned ucx_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
-  sink_ = &to;
-  handed_ = 0;
-  handed_max_ = limit;
-  if (has_deaths_.load(std::memory_order_acquire)) [[unlikely]]
-    take_deaths();
-  if (!unplaced_.empty()) start_flushes();
-  hand_arrivals();
-  send_batches();
-  unsigned rounds = 0;  // that found something, if only what UCX does for others: who sleeps now would sleep too soon
-  const auto goes_on = [&] {  // what has come is told first: a look that finds nothing costs a system call
-    return rounds < progress_rounds_max && handed_ == 0 && ended_.empty();
-  };
-  while (goes_on() && progress() != 0) ++rounds;
-  hand_arrivals();
-  if (!waiting_.empty()) send_waiting();
+// Rounds that found something, if only what UCX does for others: who sleeps now would sleep too soon. What has come is
+// told first: a look that finds nothing costs a system call.
+unsigned ucx_fabric::look() noexcept {
+  unsigned rounds = 0;
+  while (rounds < progress_rounds_max && !has_told() && work() != 0) ++rounds;
   if (!strangers_.empty()) [[unlikely]]
     answer_strangers();
-  if (!leavers_.empty()) [[unlikely]]
-    answer_leavers();
-  send_batches();
-  if (!broken_.empty()) [[unlikely]]
-    resolve_doubts(to);
-  unsigned found = std::max(handed_, std::min(rounds, 1U));
-  if (!ended_.empty()) {
-    handing_.swap(ended_);
-    found += static_cast<unsigned>(handing_.size());
-    for (const ended& e : handing_) to.on_completion(e.token, e.result, 0);
-    handing_.clear();
-  }
-  sink_ = nullptr;
-  return found;
+  return std::min(rounds, 1U);
 }
 
 // Asked before a sleep: from here on the descriptor tells.
 bool ucx_fabric::pending() noexcept {
-  if (!unplaced_.empty()) start_flushes();
-  send_batches();
-  if (std::any_of(leavers_.begin(), leavers_.end(), [](const connection* c) { return c->idle(); })) return true;
-  if (!arrivals_.empty() || !ended_.empty() || has_deaths_.load(std::memory_order_acquire)) return true;
-  if (std::any_of(broken_.begin(), broken_.end(), [this](const connection* c) { return doubt_is_over(*c); }))
-    return true;
-  return ucx_.ucp_worker_arm(library_.worker()) != UCS_OK;
-}
-
-bool ucx_fabric::quiet() noexcept {
-  return under_way_ == 0 && unplaced_.empty() && waiting_.empty() && arrivals_.empty();
+  return messaged_fabric::pending() || ucx_.ucp_worker_arm(library_.worker()) != UCS_OK;
 }
 
 }  // namespace rma::ucx

@@ -228,7 +228,7 @@ TEST_CASE("many strangers", "[tcp]") {
 
 // Goal: a peer of the job that sends what cannot be is lost, each for one thing; it writes nowhere and is handed to
 // nobody. Who sends what can be goes on, as do the others.
-// Break: in take_message, begin_landing, place_answer or take_result, take what has no meaning for something.
+// Break: in take_message, begin_landing, place_answer or take_answer, take what has no meaning for something.
 TEST_CASE("a peer that talks nonsense is lost", "[tcp]") {
   const auto code = [](own_kind k) { return static_cast<std::uint16_t>(k); };
   struct nonsense {
@@ -238,7 +238,7 @@ TEST_CASE("a peer that talks nonsense is lost", "[tcp]") {
   };
   constexpr std::size_t answer_bytes = sizeof(rma::tcp::answer);
   const std::vector<nonsense> all_said{
-      {code(own_kind::count_), 8, garbage(8)},
+      {static_cast<std::uint16_t>(rma::tcp::bulk_kind::count_), 8, garbage(8)},
       {rma::fabric::first_kind - 1, 0, {}},
       {kind, rma::tcp::message_bytes + 1, garbage(100)},
       {kind, 0xffffffff, {}},

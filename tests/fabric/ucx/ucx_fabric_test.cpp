@@ -62,8 +62,8 @@ TEST_CASE("small operations travel together", "[ucx]") {
     CHECK(all[0].count("ucx_batches") - before == (writes ? 0 : 1));
     for (std::uint64_t i = 1; i < count; ++i) REQUIRE(post(writes, i) == status::posted);
     REQUIRE(all.until([&] { return all[0].over.size() == (writes ? count : 2 * count); }));
-    CHECK(all[0].count("ucx_batches") - before <= count / rma::ucx::batch_enough_messages + 2);
-    CHECK(all[1].count("ucx_batches") - answers <= count / rma::ucx::batch_enough_messages + 2);
+    CHECK(all[0].count("ucx_batches") - before <= count / rma::messaged::batch_messages + 2);
+    CHECK(all[1].count("ucx_batches") - answers <= count / rma::messaged::batch_messages + 2);
   }
   CHECK(memory == from);
   CHECK(back == from);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What a fabric of messages knows of one peer, whatever carries them.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "fabric/fabric.hpp"
+#include "fabric/messaged/wire.hpp"
+
+namespace rma::messaged {
+
+/// A question that has no answer yet. From a free list.
+struct unanswered {
+  own_kind answered_by = own_kind::result;
+  std::uint64_t token = 0;
+  std::uint64_t* old = nullptr;           ///< where what an atomic finds goes
+  std::vector<fabric::local_slice> into;  ///< of a get
+  std::size_t bytes = 0;                  ///< of a get
+  std::vector<std::uint64_t> written;     ///< of `ask_placed`: the writes that it ends
+  unanswered* next = nullptr;
+};
+
+/// `left`: in good order, and has said so. `broken`: nothing goes there any more, and nobody has said why. `dead`: the
+/// job says so.
+enum class connection_state : std::uint8_t { open, left, broken, dead };
+
+struct peer {
+  explicit peer(int its_rank) noexcept : rank(its_rank) {}
+  peer(const peer&) = delete;
+  peer& operator=(const peer&) = delete;
+  virtual ~peer() = default;
+
+  /// Nothing of this rank's is under way there.
+  [[nodiscard]] virtual bool idle() const noexcept { return questions == 0 && unflushed == 0; }
+
+  const int rank;
+  connection_state state = connection_state::open;
+  bool begun = false;                   ///< a connection has been asked for
+  bool met = false;                     ///< the peer knows of the connection, and will say goodbye
+  bool understood = false;              ///< the peer knows that this rank leaves, and has nothing under way here
+  std::int64_t suspected_until_ns = 0;  ///< the connection has failed; not 0: when the peer is taken for lost
+
+  unsigned batched = 0;     ///< messages that wait for others
+  bool in_batches = false;  ///< listed as one with a batch
+
+  unanswered* first = nullptr;  ///< questions, in their order
+  unanswered* last = nullptr;
+  std::uint32_t questions = 0;
+  std::size_t asked_bytes = 0;
+
+  std::vector<std::uint64_t> written;  ///< tokens of writes that no flush has been started for
+  std::uint32_t unflushed = 0;         ///< writes of these
+  bool listed = false;                 ///< among those with unflushed writes
+  status put_error = status::done;     ///< of a put of the peer's, here, since it last asked
+};
+
+/// When a message leaves: `soon` is with others, at the next look at the network, or when the batch has enough.
+enum class departure : std::uint8_t { now, soon };
+
+}  // namespace rma::messaged

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// The messages of a fabric whose puts, gets and atomics are messages.
+///
+///     origin                              target
+///     put, put, ...  ------------------>  copied, or received, into the region
+///     ask_placed     ------------------>
+///                    <------------------  result: the worst of the puts since the last one
+///     ask_get        ------------------>
+///                    <------------------  give_get, with the data
+///     ask_atomic     ------------------>  by the processor
+///                    <------------------  result: what it has found
+///
+/// Messages to one peer stay in order. Answers come in the order of the questions, so that they need not say which one
+/// they answer; and a read or an atomic finds the writes before it.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+#include "fabric/fabric.hpp"
+#include "fabric/object_bytes.hpp"
+#include "rma/detail/copy.hpp"
+
+namespace rma::messaged {
+
+enum class own_kind : std::uint16_t {
+  goodbye,
+  understood,
+  immediate,
+  put,
+  ask_placed,  ///< whether all puts before it went well
+  ask_get,
+  give_get,
+  ask_atomic,
+  result,  ///< of an atomic, and of `ask_placed`
+  count_
+};
+
+/// From here on to fabric::first_kind a line has kinds of its own.
+inline constexpr auto first_line_kind = static_cast<std::uint16_t>(own_kind::count_);
+
+/// Where the data of a put go, which follow.
+struct placement {
+  std::uint64_t key = 0;
+  std::uint64_t address = 0;
+};
+
+/// A get or an atomic.
+struct question {
+  std::uint64_t key = 0;
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t operand = 0;  ///< added, or compared with
+  std::uint64_t desired = 0;
+  std::uint64_t swap = 0;  ///< 0: add
+};
+
+struct answer {
+  std::uint64_t found = 0;
+  std::int64_t result = 0;  ///< a status; a get's data follow if it is `done`
+};
+
+inline std::size_t bytes_in(std::span<const fabric::local_slice> slices) noexcept {
+  std::size_t bytes = 0;
+  for (const fabric::local_slice& each : slices) bytes += each.bytes;
+  return bytes;
+}
+
+/// Copies into the target's memory, where a word by itself may be read meanwhile.
+inline void place(void* to, const std::byte* from, std::size_t bytes) noexcept {
+  std::uint64_t word = 0;
+  if (bytes == sizeof word && reinterpret_cast<std::uintptr_t>(to) % sizeof word == 0) {
+    std::memcpy(&word, from, sizeof word);
+    std::atomic_ref<std::uint64_t>(*static_cast<std::uint64_t*>(to)).store(word, std::memory_order_relaxed);
+  } else {
+    detail::copy_bytes(to, from, bytes);
+  }
+}
+
+/// Does what an atomic asks for, and returns what it finds.
+inline std::uint64_t apply(const question& asked, std::byte* at) noexcept {
+  const std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at));
+  if (asked.swap == 0) return word.fetch_add(asked.operand);
+  std::uint64_t found = asked.operand;
+  (void)word.compare_exchange_strong(found, asked.desired);
+  return found;
+}
+
+}  // namespace rma::messaged
