@@ -28,6 +28,15 @@ class RunTimeTypes {
                                      int target, std::size_t at, const Layout& to_layout) noexcept {
     return detail::issue(view(), detail::accumulate_args(from, from_layout, type, op, target, at, to_layout), nullptr);
   }
+  /// The same for contiguous elements on both sides. One element of mapped memory costs a table's function.
+  /// Errors     as accumulate_as; bad_size unless `from` is some whole elements
+  [[nodiscard]] status accumulate_as(element type, operation op, std::span<const std::byte> from, int target,
+                                     std::size_t at) noexcept {
+    if (from.size() == bytes_of(type) && is_of_bytes() &&
+        detail::fetch_one(view(), type, op, from.data(), nullptr, target, at))
+      return status::done;
+    return detail::issue(view(), detail::accumulate_args(from.data(), from.size(), type, op, target, at), nullptr);
+  }
   /// The same; `from` may be written again when the request is complete. Of all request forms here: the request is
   /// pending only if the operation is.
   [[nodiscard]] status raccumulate_as(element type, operation op, const void* from, const Layout& from_layout,
@@ -76,6 +85,7 @@ class RunTimeTypes {
   /// `fetch_and_op` of a type and operator given at run time.
   [[nodiscard]] status fetch_and_op_as(element type, operation op, const void* value, void* old, int target,
                                        std::size_t at) noexcept {
+    if (is_of_bytes() && detail::fetch_one(view(), type, op, value, old, target, at)) return status::done;
     return detail::issue_and_wait(view(), detail::fetch_args(type, op, value, old, target, at));
   }
   /// The same with a request.
@@ -86,6 +96,7 @@ class RunTimeTypes {
   /// `compare_and_swap` of a type given at run time.
   [[nodiscard]] status compare_and_swap_as(element type, const void* expected, const void* desired, void* old,
                                            int target, std::size_t at) noexcept {
+    if (is_of_bytes() && detail::swap_one(view(), type, expected, desired, old, target, at)) return status::done;
     return detail::issue_and_wait(view(), detail::swap_args(type, expected, desired, old, target, at));
   }
   /// The same with a request.
@@ -97,6 +108,7 @@ class RunTimeTypes {
  private:
   friend W;
   RunTimeTypes() noexcept = default;
+  [[nodiscard]] static constexpr bool is_of_bytes() noexcept { return sizeof(typename W::value_type) == 1; }
   [[nodiscard]] detail::window_view& view() noexcept { return *static_cast<W*>(this)->view_; }
 };
 

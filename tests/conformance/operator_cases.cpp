@@ -2,7 +2,9 @@
 // Every operator on every element type, through every call that takes them.
 #include <algorithm>
 #include <complex>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -139,14 +141,39 @@ void all_origins(context& ctx, test_window<T>& win) {
   }
 }
 
+/// The same in a window of bytes, whose elements have a type at run time only: one by each call.
+template <class T, rma::operation Op>
+void in_bytes(context& ctx, rma::Window<std::byte>& win) {
+  const int to = ctx.right();
+  const T before = operand<T>(ctx.rank(), 4);
+  const T add = operand<T>(ctx.rank(), 2);
+  for (const std::size_t at : {std::size_t{0}, sizeof(T)}) std::memcpy(&win.local()[at], &before, sizeof(T));
+  win.fence();
+  T found{};
+  ctx.check(rma::ok(win.fetch_and_op_as(rma::element_of<T>, Op, &add, &found, to, 0)), "fetch_and_op_as in bytes");
+  ctx.check(rma::ok(win.accumulate_as(rma::element_of<T>, Op, std::as_bytes(std::span(&add, 1)), to, sizeof(T))),
+            "accumulate_as in bytes");
+  win.fence();
+  ctx.check(found == operand<T>(to, 4), "old value in bytes of " + title<T, Op>("fetch_and_op_as"));
+  const T wanted = apply_plain<Op>(before, operand<T>(ctx.left(), 2));
+  for (const std::size_t at : {std::size_t{0}, sizeof(T)}) {
+    std::memcpy(&found, &win.local()[at], sizeof(T));
+    ctx.check(found == wanted, "result in bytes of " + title<T, Op>(at == 0 ? "fetch_and_op_as" : "accumulate_as"));
+  }
+  win.fence();
+}
+
 template <class T>
 void operators_of(context& ctx) {
   test_window<T> win(ctx, length);
+  auto bytes = rma::Window<std::byte>::allocate(ctx.world(), 2 * sizeof(T));
   each_operator<T>([&]<rma::operation Op>(rma::operation_tag<Op>) {
     if (!ctx.sampled()) return;
     single_origin<T, Op>(ctx, win);
     all_origins<T, Op>(ctx, win);
+    if (ctx.kind() == window_kind::allocated) in_bytes<T, Op>(ctx, bytes);
   });
+  bytes.free();
   win.free();
 }
 

@@ -211,6 +211,12 @@ struct operation_args {
 status issue(window_view& window, const operation_args& args, request_node** request) noexcept;
 /// issue and wait for the result at the origin.
 status issue_and_wait(window_view& window, operation_args&& args) noexcept;
+/// Updates of one element of a window of bytes, of a type and operator known at run time. False: nothing was done, the
+/// general path must do it. `old` may be null.
+bool fetch_one(const window_view& window, element type, operation op, const void* value, void* old, int target,
+               std::uint64_t at) noexcept;
+bool swap_one(const window_view& window, element type, const void* expected, const void* desired, void* old, int target,
+              std::uint64_t at) noexcept;
 
 status fence(window_view& window, assertion promises) noexcept;
 status post(window_view& window, const int* group, std::size_t count, assertion promises) noexcept;
