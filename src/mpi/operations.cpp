@@ -47,9 +47,9 @@ struct native_update {
 };
 
 /// bad_type where MPI does not allow it: data of different types, an operator that is none.
-status choose(const extent_of_data& there, MPI_Op op, std::optional<native_update>& made) noexcept {
+inline status choose(const extent_of_data& there, MPI_Op op, std::optional<native_update>& made) noexcept {
   if (there.type->basic == nullptr) return there.bytes() == 0 ? status::done : status::bad_type;
-  const std::optional<operation> ours = operator_of(op);
+  const std::optional<operation> ours = current()->types->operators.find(op);
   const std::optional<element> as = there.type->basic->as;
   if (ours && as && defined_for(*ours, *as)) made = native_update{*as, *ours};
   return status::done;
@@ -133,6 +133,36 @@ status get_accumulate(window& w, const origin_buffer& from, const result_buffer&
 
 namespace {
 
+/// Contiguous elements of one type on both sides, which most operations are: how many bytes.
+bool are_plain(MPI_Count count, MPI_Datatype type, const place& there, extent_of_data& data) noexcept {
+  return type == there.type && count == there.count && there.target != MPI_PROC_NULL &&
+         ok(describe(count, type, data)) && data.type->dense;
+}
+
+inline status put_now(window& w, const origin_buffer& from, const place& to) noexcept {
+  extent_of_data data;
+  if (!are_plain(from.count, from.type, to, data)) return put(w, from, to, nullptr);
+  const auto [in, target, at] = w.find(to.target, to.displacement);
+  return in.try_put(std::span(static_cast<const std::byte*>(from.address), data.bytes()), target, at);
+}
+
+inline status get_now(window& w, const result_buffer& to, const place& from) noexcept {
+  extent_of_data data;
+  if (!are_plain(to.count, to.type, from, data)) return get(w, to, from, nullptr);
+  const auto [in, target, at] = w.find(from.target, from.displacement);
+  return in.try_get(std::span(static_cast<std::byte*>(to.address), data.bytes()), target, at);
+}
+
+inline status accumulate_now(window& w, const origin_buffer& from, const place& to, MPI_Op op) noexcept {
+  extent_of_data data;
+  std::optional<native_update> native;
+  if (!are_plain(from.count, from.type, to, data) || !ok(choose(data, op, native)) || !native)
+    return accumulate(w, from, to, op, nullptr);
+  const auto [in, target, at] = w.find(to.target, to.displacement);
+  const std::span<const std::byte> values(static_cast<const std::byte*>(from.address), data.bytes());
+  return in.accumulate_as(native->type, native->op, values, target, at);
+}
+
 status fetch_and_op(window& w, const void* value, void* old, MPI_Datatype type, int target, MPI_Aint at,
                     MPI_Op op) noexcept {
   if (target == MPI_PROC_NULL) return status::done;
@@ -171,8 +201,8 @@ int MPI_Put(const void* origin_addr, int origin_count, MPI_Datatype origin_datat
   if (w == nullptr) [[unlikely]]
     return PMPI_Put(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype,
                     win);
-  const rma::status s = put(*w, {origin_addr, origin_count, origin_datatype},
-                            {target_rank, target_disp, target_count, target_datatype}, nullptr);
+  const rma::status s = put_now(*w, {origin_addr, origin_count, origin_datatype},
+                                {target_rank, target_disp, target_count, target_datatype});
   return report(*w, "MPI_Put", s, target_rank);
 }
 
@@ -182,8 +212,8 @@ int MPI_Get(void* origin_addr, int origin_count, MPI_Datatype origin_datatype, i
   if (w == nullptr) [[unlikely]]
     return PMPI_Get(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count, target_datatype,
                     win);
-  const rma::status s = get(*w, {origin_addr, origin_count, origin_datatype},
-                            {target_rank, target_disp, target_count, target_datatype}, nullptr);
+  const rma::status s = get_now(*w, {origin_addr, origin_count, origin_datatype},
+                                {target_rank, target_disp, target_count, target_datatype});
   return report(*w, "MPI_Get", s, target_rank);
 }
 
@@ -193,8 +223,8 @@ int MPI_Accumulate(const void* origin_addr, int origin_count, MPI_Datatype origi
   if (w == nullptr) [[unlikely]]
     return PMPI_Accumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
                            target_datatype, op, win);
-  const rma::status s = accumulate(*w, {origin_addr, origin_count, origin_datatype},
-                                   {target_rank, target_disp, target_count, target_datatype}, op, nullptr);
+  const rma::status s = accumulate_now(*w, {origin_addr, origin_count, origin_datatype},
+                                       {target_rank, target_disp, target_count, target_datatype}, op);
   return report(*w, "MPI_Accumulate", s, target_rank);
 }
 

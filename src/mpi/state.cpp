@@ -10,15 +10,8 @@
 #include "mpi/types.hpp"
 
 namespace rma::mpi {
-namespace {
 
-// The one mutable global of this library: MPI's calls have no argument that could say which runtime they mean.
 std::atomic<state*> the_state = nullptr;
-
-}  // namespace
-
-state* current() noexcept { return the_state.load(std::memory_order_acquire); }
-void set_current(state* now) noexcept { the_state.store(now, std::memory_order_release); }
 
 state::state(const Config& config, MPI_Comm own)
     : comm(own),

@@ -105,9 +105,12 @@ struct state {
   std::map<std::vector<int>, Team> teams;             ///< of communicators, by their ranks in the world
 };
 
+// The one mutable global of this library: MPI's calls have no argument that could say which runtime they mean.
+extern std::atomic<state*> the_state;
+
 /// Null before MPI_Init, after MPI_Finalize, and where the library stands aside.
-state* current() noexcept;
-void set_current(state* now) noexcept;
+inline state* current() noexcept { return the_state.load(std::memory_order_acquire); }
+inline void set_current(state* now) noexcept { the_state.store(now, std::memory_order_release); }
 
 window* find_slow(state& s, MPI_Win win) noexcept;
 

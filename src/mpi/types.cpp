@@ -13,19 +13,19 @@ Layout layout_of(const datatype& type, std::size_t count) {
   return count == 1 ? type.one : Layout::contiguous(count, type.one);
 }
 
-std::optional<operation> operator_of(MPI_Op op) noexcept {
-  const struct {
-    MPI_Op theirs;
-    operation ours;
-  } table[] = {{MPI_SUM, operation::sum},   {MPI_REPLACE, operation::replace}, {MPI_NO_OP, operation::no_op},
-               {MPI_MAX, operation::max},   {MPI_MIN, operation::min},         {MPI_PROD, operation::prod},
-               {MPI_BAND, operation::band}, {MPI_BOR, operation::bor},         {MPI_BXOR, operation::bxor},
-               {MPI_LAND, operation::land}, {MPI_LOR, operation::lor},         {MPI_LXOR, operation::lxor}};
-  for (const auto& each : table) {
-    if (each.theirs == op) return each.ours;
-  }
-  return std::nullopt;
-}
+operator_table::operator_table() noexcept
+    : rows_{{{MPI_SUM, operation::sum},
+             {MPI_REPLACE, operation::replace},
+             {MPI_NO_OP, operation::no_op},
+             {MPI_MAX, operation::max},
+             {MPI_MIN, operation::min},
+             {MPI_PROD, operation::prod},
+             {MPI_BAND, operation::band},
+             {MPI_BOR, operation::bor},
+             {MPI_BXOR, operation::bxor},
+             {MPI_LAND, operation::land},
+             {MPI_LOR, operation::lor},
+             {MPI_LXOR, operation::lxor}}} {}
 
 namespace {
 

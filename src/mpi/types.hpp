@@ -3,6 +3,7 @@
 /// Datatypes and operators of MPI, decoded: a derived type once, then kept as an attribute of the type.
 #pragma once
 
+#include <array>
 #include <mutex>
 
 #include "mpi/state.hpp"
@@ -32,8 +33,29 @@ struct datatype {
 /// Where the data of `count` elements lie.
 Layout layout_of(const datatype& type, std::size_t count);
 
+/// Handles of operators are constants of the MPI, but not of the compiler: they are put down once.
+class operator_table {
+ public:
+  operator_table() noexcept;
+  /// The library's operator; none for MINLOC, MAXLOC and what is none at all.
+  [[nodiscard]] std::optional<operation> find(MPI_Op op) const noexcept {
+    for (const row& each : rows_) {
+      if (each.theirs == op) return each.ours;
+    }
+    return std::nullopt;
+  }
+
+ private:
+  struct row {
+    MPI_Op theirs;
+    operation ours;
+  };
+  std::array<row, operation_count> rows_;
+};
+
 class type_table {
  public:
+  operator_table operators;
   type_table();
   ~type_table();
   type_table(const type_table&) = delete;
@@ -67,8 +89,5 @@ class type_table {
   std::unordered_map<std::uint64_t, std::unique_ptr<datatype>> f90_;
   int keyval_ = MPI_KEYVAL_INVALID;
 };
-
-/// The library's operator; none for MINLOC, MAXLOC and what is none at all.
-std::optional<operation> operator_of(MPI_Op op) noexcept;
 
 }  // namespace rma::mpi
