@@ -19,7 +19,8 @@ foreach(mpi IN ITEMS openmpi mpich)
   endif()
 endforeach()
 
-# rma_add_mpi_program(name source): mpi_<name>_<mpi>, by the MPI's own compilers.
+# rma_add_mpi_program(name source [LINKED]): mpi_<name>_<mpi>, by the MPI's own compilers. LINKED: with our library
+# before the MPI's, so that it need not be preloaded.
 function(rma_add_mpi_program name source)
   cmake_path(GET source EXTENSION LAST_ONLY kind)
   set(compiler mpicc)
@@ -34,8 +35,13 @@ function(rma_add_mpi_program name source)
     endif()
     set(target mpi_${name}_${mpi})
     set(made ${CMAKE_CURRENT_BINARY_DIR}/${target})
-    add_custom_command(OUTPUT ${made} DEPENDS ${source} VERBATIM
-      COMMAND ${RMA_${compiler}_${mpi}} -O1 -g ${CMAKE_CURRENT_SOURCE_DIR}/${source} -o ${made} -lm -lpthread)
+    set(library "")
+    if("LINKED" IN_LIST ARGN)
+      set(library $<TARGET_FILE:rma_mpi_${mpi}> -Wl,-rpath,$<TARGET_FILE_DIR:rma_mpi_${mpi}>)
+    endif()
+    add_custom_command(OUTPUT ${made} DEPENDS ${source} VERBATIM COMMAND_EXPAND_LISTS
+      COMMAND ${RMA_${compiler}_${mpi}} -O1 -g ${CMAKE_CURRENT_SOURCE_DIR}/${source} ${library} -o ${made}
+        -lm -lpthread)
     add_custom_target(${target}_program ALL DEPENDS ${made})
   endforeach()
 endfunction()
