@@ -97,7 +97,7 @@ status finish_call(detail::context& ctx, running& r, std::string* why) noexcept 
       }
       return r.over();
     };
-    const status s = ctx.wait_for_message(over, [&]() noexcept { return r.failed(); });
+    const status s = ctx.wait({.until = over, .fails_if = [&]() noexcept { return r.failed(); }});
     if (s != status::done) r.give_up(s);
   }
   if (why != nullptr && !ok(r.state())) r.wait_for_place();

@@ -212,7 +212,7 @@ void message_node::give_up(status why) noexcept {
     const std::lock_guard guard(ctx.lock());
     if (is_over(*this) || team->rt->messages->withdraw(operation(), why)) return;
   }
-  (void)ctx.wait_for_message([this]() noexcept { return is_over(*this); }, []() noexcept { return status::done; });
+  (void)ctx.wait({.until = [this]() noexcept { return is_over(*this); }});
 }
 
 std::shared_ptr<void> message_node::release() noexcept {
@@ -389,7 +389,7 @@ status try_wait_any_message(std::span<MessageRequest> requests, std::size_t& whi
     }
     return status::done;
   };
-  const status s = ctx.wait_for_message(any, lost);
+  const status s = ctx.wait({.until = any, .fails_if = lost});
   if (s == status::done) {
     which = static_cast<std::size_t>(std::ranges::find_if(requests, is_over) - requests.begin());
     return requests[which].try_wait(what);

@@ -162,10 +162,11 @@ status probe_message(team_core& team, int from, int tag, bool wait, Received& wh
   };
   status s = status::done;
   if (wait) {
-    s = ctx.wait_for_message(there, [&]() noexcept {
-      const status lost = failed_with(team, source);
-      return lost == status::done && source != any_source && ctx.gone(source) ? status::peer_failed : lost;
-    });
+    const auto lost = [&]() noexcept {
+      const status of_all = failed_with(team, source);
+      return of_all == status::done && source != any_source && ctx.gone(source) ? status::peer_failed : of_all;
+    };
+    s = ctx.wait({.until = there, .fails_if = lost});
     if (s == status::peer_failed && source != any_source) ctx.set_last_failed(source);
   } else if (!there()) {
     (void)ctx.progress();

@@ -13,6 +13,7 @@
 #include "core/names.hpp"
 #include "window/window_core.hpp"
 #include "xfer/engine.hpp"
+#include "xfer/wait_heard.hpp"
 
 namespace rma {
 
@@ -113,7 +114,8 @@ void Request::advance_together(std::span<Request> requests) noexcept {
   };
   detail::context& ctx = first->node_->owner->ctx();
   const detail::named_wait in(ctx, "a wait for requests");
-  (void)ctx.wait_heard([&]() noexcept { return is_silent(requests); }, all);
+  (void)detail::wait_heard(
+      ctx, [&]() noexcept { return is_silent(requests); }, all);
 }
 
 status try_wait_all(std::span<Request> requests) noexcept {
@@ -158,7 +160,10 @@ status Request::await_any(std::span<Request> requests, std::size_t& which) noexc
   if (!any()) {
     detail::context& ctx = first->node_->owner->ctx();
     const detail::named_wait in(ctx, "wait_any");
-    if (const status s = ctx.wait_heard([&]() noexcept { return is_silent(requests); }, any); !ok(s)) return s;
+    if (const status s = detail::wait_heard(
+            ctx, [&]() noexcept { return is_silent(requests); }, any);
+        !ok(s))
+      return s;
   }
   which = static_cast<std::size_t>(std::find_if(requests.begin(), requests.end(), over) - requests.begin());
   return status::done;

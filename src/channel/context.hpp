@@ -29,6 +29,7 @@
 #include "channel/immediate.hpp"
 #include "channel/long_wait.hpp"
 #include "channel/message_pool.hpp"
+#include "channel/wait.hpp"
 #include "core/settings.hpp"
 #include "core/small_lock.hpp"
 #include "core/trace.hpp"
@@ -166,7 +167,7 @@ class context final : public fabric::sink, public fabric::directory {
   /// Calls on something else than a window are events of this trace; null: nothing is traced.
   void trace_to(trace_file* file) noexcept { trace_ = file; }
   [[nodiscard]] trace_file* trace() const noexcept { return trace_; }
-  /// `wait_until` looks at its condition at least so often before it sleeps.
+  /// A wait for memory looks at its condition at least so often before it sleeps.
   [[nodiscard]] unsigned looks_before_sleep() const noexcept {
     return std::max(patience_.first_spins, patience_.looks_before_sleep);
   }
@@ -177,6 +178,8 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] bool several_threads() const noexcept { return shared_; }
   /// Looks at something of its own before a wait goes on with everything.
   [[nodiscard]] unsigned first_spins() const noexcept { return patience_.first_spins; }
+  /// 0 where ranks do not outnumber them.
+  [[nodiscard]] unsigned cores() const noexcept { return patience_.cores; }
 
   // ---- messages; the caller holds the lock ------------------------------------------------------------------
   void set_handler(message kind, handler run, void* self) noexcept {
@@ -290,49 +293,17 @@ class context final : public fabric::sink, public fabric::directory {
   /// takes as long as a living receiver does not look, and a line says so after a while; else 2 s at most.
   void drain(bool in_good_order) noexcept;
 
-  /// Blocks until `ready()`; both callables run without the lock. `failed()` says whether what we wait for can no
-  /// longer happen; it is asked when somebody has died or left, or something was revoked. `ready` may take what it
-  /// waits for (a lock, a message): it is not called again after it was true.
-  template <class Ready, class Failed>
-  status wait_until(Ready&& ready, Failed&& failed) noexcept {
-    for (unsigned i = 0; i < patience_.first_spins; ++i) {
-      if (ready()) return status::done;
+  /// The time that is so far from now, for wait_spec::deadline_ns.
+  [[nodiscard]] std::int64_t after_ns(std::int64_t time_ns) const noexcept { return around_.now_ns() + time_ns; }
+  /// Blocks until what the request says; its callables run without the lock. `job_aborted` if the job is.
+  status wait(const wait_spec& w) noexcept {
+    const bool looks_first = w.woken_by == wakes::memory || w.woken_by == wakes::nobody;
+    for (unsigned i = looks_first ? patience_.first_spins : 0; i > 0; --i) {
+      if (w.until()) return status::done;
       spin_pause();
     }
-    return wait_for_message(ready, failed);
-  }
-  /// The same for what `missing` ranks of this node still have to do. Where cores are short, but not for them, they may
-  /// all be running on the others now: to let this rank's neighbours run would take two switches, and bring nothing. If
-  /// it was a neighbour all the same, the next waits do without: so many are in `vain_spins`, the caller's, at first 0.
-  template <class Ready, class Failed>
-  status wait_for_ranks(std::uint64_t missing, unsigned& vain_spins, Ready&& ready, Failed&& failed) noexcept {
-    constexpr unsigned spins_for_last = 128;  // about as long as a switch
-    constexpr unsigned waits_without = 32;
-    if (missing >= patience_.cores) return wait_until(ready, failed);
-    if (vain_spins > 0) {
-      --vain_spins;
-      return wait_until(ready, failed);
-    }
-    for (unsigned i = 0; i < spins_for_last; ++i) {
-      if (ready()) return status::done;
-      spin_pause();
-    }
-    vain_spins = waits_without;
-    return wait_until(ready, failed);
-  }
-  /// wait_until for what only a message can bring: drives the fabric from the first turn on.
-  template <class Ready, class Failed>
-  status wait_for_message(Ready&& ready, Failed&& failed) noexcept {
-    if (ready()) return status::done;
-    return wait_slow(condition_of(ready), judge_of(failed), std::numeric_limits<std::int64_t>::max());
-  }
-  /// For a wait that only this rank's own handlers and the peer decide.
-  template <class Ready>
-  status wait_for_peer(int peer_rank, Ready&& ready) noexcept {
-    if (ready()) return status::done;
-    const auto failed = [&]() noexcept { return gone(peer_rank) ? status::peer_failed : status::done; };
-    return wait_slow(condition_of(ready), judge_of(failed), std::numeric_limits<std::int64_t>::max(), waiting::rung,
-                     nullptr, peer_rank);
+    if (!looks_first && w.until.given() && w.until()) return status::done;
+    return wait_slow(w);
   }
 
   /// Calls `post()` under the lock, again and again while there is no room; what it said in the end. Gives the lock up
@@ -341,55 +312,6 @@ class context final : public fabric::sink, public fabric::directory {
   [[gnu::always_inline]] status until_posted(std::unique_lock<small_lock>& guard, int peer_rank, Post post) noexcept {
     const status s = post();
     return s != status::retry_queue_full ? s : until_room(guard, peer_rank, post);
-  }
-
-  /// Passes so much time; `peer_failed` or the like if `failed` says so meanwhile. `whole`: the wait that this is a
-  /// part of, if it is made of several.
-  template <class Failed>
-  status pause(std::int64_t time_ns, Failed&& failed, long_wait* whole = nullptr) noexcept {
-    const std::int64_t until_ns = around_.now_ns() + time_ns;
-    const auto over = [&]() noexcept { return around_.now_ns() >= until_ns; };
-    return wait_slow(condition_of(over), judge_of(failed), until_ns, waiting::rung, whole);
-  }
-  /// wait_until for so much time at most: for what nobody wakes a sleeper.
-  template <class Ready, class Failed>
-  status wait_at_most(std::int64_t time_ns, Ready&& ready, Failed&& failed, long_wait* whole = nullptr) noexcept {
-    for (unsigned i = 0; i < patience_.first_spins; ++i) {
-      if (ready()) return status::done;
-      spin_pause();
-    }
-    const std::int64_t until_ns = around_.now_ns() + time_ns;
-    const auto over = [&]() noexcept { return ready() || around_.now_ns() >= until_ns; };
-    return wait_slow(condition_of(over), judge_of(failed), until_ns, waiting::rung, whole);
-  }
-
-  /// wait_until for what nobody rings for. When it sleeps it does so for an eighth of the time it has waited, 4 ms at
-  /// most: it is seen an eighth too late at the latest.
-  template <class Ready, class Failed>
-  status wait_unrung(Ready&& ready, Failed&& failed) noexcept {
-    for (unsigned i = 0; i < patience_.first_spins; ++i) {
-      if (ready()) return status::done;
-      spin_pause();
-    }
-    return wait_slow(condition_of(ready), judge_of(failed), std::numeric_limits<std::int64_t>::max(), waiting::unrung);
-  }
-
-  /// wait_for_message, or by ever longer pauses while `silent()` says that nobody rings when it could be ready.
-  template <class Silent, class Ready>
-  status wait_heard(Silent&& silent, Ready&& ready) noexcept {
-    constexpr std::int64_t pause_first_ns = 1'000, pause_max_ns = 100'000;
-    const auto never = []() noexcept { return status::done; };
-    bool end = false;
-    const auto look = [&]() noexcept { return end = ready(); };
-    status s = status::done;
-    long_wait whole(*this);
-    while (ok(s) && !end) {
-      if (!silent()) s = wait_for_message([&]() noexcept { return look() || silent(); }, never);
-      for (std::int64_t pause_ns = pause_first_ns; ok(s) && !end && silent() && !look();
-           pause_ns = std::min(2 * pause_ns, pause_max_ns))
-        s = pause(pause_ns, never, &whole);
-    }
-    return s;
   }
 
   // ---- deaths -----------------------------------------------------------------------------------------------
@@ -429,42 +351,23 @@ class context final : public fabric::sink, public fabric::directory {
   void on_broken(int rank) noexcept override;
 
  private:
-  struct condition {
-    void* self;
-    bool (*call)(void*) noexcept;
-    bool operator()() const noexcept { return call(self); }
-  };
-  struct judge {
-    void* self;
-    status (*call)(void*) noexcept;
-    status operator()() const noexcept { return call(self); }
-  };
+  static constexpr std::int64_t look_around_every_ns = 100'000'000;  ///< deaths are news within 2 s
   template <class Handler>
   struct registered {
     Handler run = nullptr;
     void* self = nullptr;
   };
 
-  template <class Ready>
-  static condition condition_of(Ready& ready) noexcept {
-    return {const_cast<void*>(static_cast<const void*>(&ready)),
-            [](void* f) noexcept { return (*static_cast<Ready*>(f))(); }};
-  }
-  template <class Failed>
-  static judge judge_of(Failed& failed) noexcept {
-    return {const_cast<void*>(static_cast<const void*>(&failed)),
-            [](void* f) noexcept { return (*static_cast<Failed*>(f))(); }};
-  }
-  /// `until_ns`: when `ready` has to be asked again at the latest.
   template <class Post>
   [[gnu::noinline]] status until_room(std::unique_lock<small_lock>& guard, int peer_rank, Post post) noexcept {
     guard.unlock();
     status s = status::retry_queue_full;
-    const status waited = wait_for_peer(peer_rank, [&]() noexcept {
+    const auto posted = [&]() noexcept {
       const std::lock_guard again(lock_);
       s = post();
       return s != status::retry_queue_full;
-    });
+    };
+    const status waited = wait({.until = posted, .peer = peer_rank});
     guard.lock();
     return waited == status::done ? s : waited;
   }
@@ -478,20 +381,20 @@ class context final : public fabric::sink, public fabric::directory {
   void run_wait_hook() noexcept;
   void tell_news() noexcept;
   void look_if_due() noexcept;
-  enum class waiting : std::uint8_t {
-    rung,    ///< whoever makes it ready rings
-    unrung,  ///< or does not: it is looked at now and then
-    serving  ///< for others, while the program computes
+  status wait_slow(const wait_spec& w) noexcept;
+  /// The news of deaths, departures and revocations of which a wait has been asked whether it goes on.
+  struct judged_news {
+    std::uint32_t seen = ~std::uint32_t{0};
+    std::int64_t goodbye_until_ns = 0;
   };
-  status wait_slow(condition ready, judge failed, std::int64_t until_ns, waiting how = waiting::rung,
-                   long_wait* whole = nullptr, int peer_rank = -1) noexcept;
+  bool ends_by_news(const wait_spec& w, const wait_question<bool>& over, judged_news& at, status& result) noexcept;
   void serve() noexcept;
   void stand_aside() noexcept;
   [[nodiscard]] bool has_far_ranks() const noexcept;
   void program_leaves() noexcept;
   void note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_t idle_since_ns) noexcept;
   bool goodbye_deadline_passed(std::int64_t& until_ns) noexcept;
-  bool sleep(condition ready, std::int64_t until_ns, bool serves) noexcept;
+  bool sleep(const wait_question<bool>& over, std::int64_t until_ns, bool serves) noexcept;
   void wake_others() noexcept;
   void take_steps() noexcept;
   void adapt(std::atomic<std::int64_t>& spin_ns, std::int64_t slept_ns, std::int64_t most_ns) noexcept;

@@ -118,12 +118,13 @@ class dissemination {
       }
       if (far && board_ != nullptr) begin(mine);
     }
-    const status s = ctx_.wait_for_message(ready, [&]() noexcept {
+    const auto lost = [&]() noexcept {
       const status judged = failed();
       if (judged != status::done || !ctx_.gone(from)) return judged;
       ctx_.set_last_failed(from);
       return status::peer_failed;
-    });
+    };
+    const status s = ctx_.wait({.until = ready, .fails_if = lost});
     if (far && board_ != nullptr) end(mine);
     return s;
   }

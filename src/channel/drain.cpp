@@ -21,19 +21,18 @@ void context::drain(bool in_good_order) noexcept {
   const std::int64_t begin_ns = around_.now_ns();
   const std::int64_t until_ns = in_good_order ? at_no_time_ns : begin_ns + failed_ns;
   std::int64_t told_at_ns = stall_report_ns_ == 0 || !in_good_order ? at_no_time_ns : begin_ns + stall_report_ns_;
-  (void)wait_for_message(
-      [&]() noexcept {
-        const std::lock_guard guard(lock_);
-        const bool quiet = wide_ == nullptr || wide_->as_liveness().quiet();
-        if (waiting_.empty() && ack_sources_.empty() && quiet) return true;
-        const std::int64_t now_ns = around_.now_ns();
-        if (now_ns > told_at_ns) {
-          told_at_ns = at_no_time_ns;
-          tell_undelivered((now_ns - begin_ns) / 1'000'000'000);
-        }
-        return now_ns > until_ns;
-      },
-      []() noexcept { return status::done; });
+  const auto all_gone = [&]() noexcept {
+    const std::lock_guard guard(lock_);
+    const bool quiet = wide_ == nullptr || wide_->as_liveness().quiet();
+    if (waiting_.empty() && ack_sources_.empty() && quiet) return true;
+    const std::int64_t now_ns = around_.now_ns();
+    if (now_ns > told_at_ns) {
+      told_at_ns = at_no_time_ns;
+      tell_undelivered((now_ns - begin_ns) / 1'000'000'000);
+    }
+    return now_ns > until_ns;
+  };
+  (void)wait({.until = all_gone});
 }
 
 // The caller holds the lock.

@@ -43,7 +43,7 @@ class mailbox {
     status taken = take_soon(from, data);
     if (taken != status::not_yet) return taken;
     const auto there = [&]() noexcept { return (taken = take(from, data)) != status::not_yet; };
-    const status waited = ctx_.wait_for_message(there, lost);
+    const status waited = ctx_.wait({.until = there, .fails_if = lost});
     return waited == status::done ? taken : waited;
   }
 

@@ -22,6 +22,33 @@ struct barrier_lines {
   alignas(64) word64 release;  ///< even rounds
 };
 
+/// Where cores are short, but not for the ranks that are missing, they may all be running on the others now: to let
+/// this rank's neighbours run would take two switches, and bring nothing. If it was a neighbour all the same, the next
+/// waits do without.
+class last_ranks_spin {
+ public:
+  /// `cores`: that ranks share, if they are short.
+  template <class Ready>
+  bool met(std::uint64_t missing, unsigned cores, const Ready& ready) noexcept {
+    constexpr unsigned spins_for_last = 128;  // about as long as a switch
+    constexpr unsigned waits_without = 32;
+    if (missing >= cores) return false;
+    if (vain_ > 0) {
+      --vain_;
+      return false;
+    }
+    for (unsigned i = 0; i < spins_for_last; ++i) {
+      if (ready()) return true;
+      spin_pause();
+    }
+    vain_ = waits_without;
+    return false;
+  }
+
+ private:
+  unsigned vain_ = 0;  ///< so many waits do without it
+};
+
 class node_barrier {
  public:
   node_barrier() = default;
@@ -53,7 +80,8 @@ class node_barrier {
       word_of(*mine_).publish(round);
       ring_all();
       word64& theirs = word_of(*other_);
-      return settle(ctx.wait_until([&]() noexcept { return theirs.load() >= round; }, failed));
+      const auto come = [&]() noexcept { return theirs.load() >= round; };
+      return settle(come() ? status::done : ctx.wait({.until = come, .fails_if = failed, .woken_by = wakes::memory}));
     }
     const std::uint64_t missing = round * size_ - (first_->arrival.fetch_add(1) + 1);
     if (missing == 0) {
@@ -61,8 +89,9 @@ class node_barrier {
       ring_all();
       return status::done;
     }
-    return settle(ctx.wait_for_ranks(
-        missing, vain_spins_, [&]() noexcept { return first_->release.load() >= round; }, failed));
+    const auto released = [&]() noexcept { return first_->release.load() >= round; };
+    if (spin_for_last_.met(missing, ctx.cores(), released)) return status::done;
+    return settle(ctx.wait({.until = released, .fails_if = failed, .woken_by = wakes::memory}));
   }
 
  private:
@@ -77,8 +106,8 @@ class node_barrier {
   barrier_lines* other_ = nullptr;
   std::uint32_t size_ = 1;
   std::uint64_t round_ = 0;
-  unsigned vain_spins_ = 0;  ///< see context::wait_for_ranks
-  bool broken_ = false;      ///< this rank has given up a round
+  last_ranks_spin spin_for_last_;
+  bool broken_ = false;  ///< this rank has given up a round
 };
 
 }  // namespace rma::detail

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <limits>
 #include <string>
 
 #include "channel/context.hpp"
@@ -69,11 +68,9 @@ void context::serve() noexcept {
            program_rounds_.load(std::memory_order_relaxed) != rounds_seen;
   };
   const auto pauses = [&]() noexcept { return stopping_.load() != 0 || (yields_to_program_ && program_is_inside()); };
-  const auto goes_on = []() noexcept { return status::done; };
   while (stopping_.load() == 0) {
     rounds_seen = program_rounds_.load(std::memory_order_relaxed);
-    (void)wait_slow(condition_of(pauses), judge_of(goes_on), std::numeric_limits<std::int64_t>::max(),
-                    waiting::serving);
+    (void)wait_slow({.until = pauses, .woken_by = wakes::service});
     if (aborted_.load() != 0) return;
     if (yields_to_program_) stand_aside();
   }

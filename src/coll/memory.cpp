@@ -82,7 +82,8 @@ status memory_collectives::wait_for(int member, std::uint64_t turn) noexcept {
   };
   if (!reached()) {
     const auto come = [&]() noexcept { return reached() || told_->load(std::memory_order_relaxed); };
-    const status s = team_.rt->ctx->wait_until(come, [this]() noexcept { return team_.gone_member(); });
+    const status s = team_.rt->ctx->wait(
+        {.until = come, .fails_if = [this]() noexcept { return team_.gone_member(); }, .woken_by = wakes::memory});
     if (s != status::done) return s;
     if (!reached()) return status::bad_argument;  // somebody has told of a failure
   }

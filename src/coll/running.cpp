@@ -439,7 +439,7 @@ void running::give_up(status why) noexcept {
     const std::lock_guard guard(ctx.lock());
     fail(why);
   }
-  (void)ctx.wait_for_message([this]() noexcept { return over(); }, []() noexcept { return status::done; });
+  (void)ctx.wait({.until = [this]() noexcept { return over(); }});
 }
 
 std::shared_ptr<void> running::release() noexcept {

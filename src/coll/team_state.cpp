@@ -244,7 +244,7 @@ void team_state::give_up_all(status why) noexcept {
     const std::lock_guard guard(ctx.lock());
     return active_.empty();
   };
-  (void)ctx.wait_for_message(are_over, []() noexcept { return status::done; });
+  (void)ctx.wait({.until = are_over});
 }
 
 void team_state::on_place(std::uint64_t turn, std::string text) noexcept {
@@ -277,7 +277,9 @@ void team_state::wait_to_hear(Heard&& heard) noexcept {
     const std::lock_guard guard(all_.ctx().lock());
     return heard();
   };
-  (void)all_.ctx().wait_at_most(patience_ns, known, [this]() noexcept { return team_.gone_member(); });
+  (void)all_.ctx().wait({.until = known,
+                         .fails_if = [this]() noexcept { return team_.gone_member(); },
+                         .deadline_ns = all_.ctx().after_ns(patience_ns)});
 }
 
 std::string team_state::why(std::uint64_t turn) const {

@@ -123,19 +123,19 @@ class messenger {
                                              std::size_t& bytes) noexcept;
   /// Nobody receives on this team any more: what no receive has asked for is dropped, and its senders' sends are over.
   void forget_team(std::uint64_t team_id) noexcept;
-  /// Blocks until it is over; its result. `failed` as in context::wait_until: when it says that what the operation
+  /// Blocks until it is over; its result. `failed` as wait_spec::fails_if: when it says that what the operation
   /// waits for cannot happen any more, the operation is withdrawn.
   template <class Failed>
   status wait(message_operation& op, Failed&& failed) noexcept {
     const auto over = [&op]() noexcept { return op.ended.load(std::memory_order_acquire) != 0; };
     if (over() || spin_near(op)) return op.result;
-    const status s = ctx_.wait_for_message(over, failed);
+    const status s = ctx_.wait({.until = over, .fails_if = failed});
     if (s == status::done) return op.result;
     {
       const std::lock_guard guard(ctx_.lock());
       if (over() || withdraw(op, s)) return op.result;
     }
-    (void)ctx_.wait_for_message(over, []() noexcept { return status::done; });
+    (void)ctx_.wait({.until = over});
     return op.result;
   }
 

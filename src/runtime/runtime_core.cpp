@@ -148,7 +148,7 @@ status runtime_core::messages_leave() noexcept {
     const std::lock_guard guard(ctx->lock());
     return nodes->detached_sends == 0;
   };
-  return ctx->wait_for_message(left, []() noexcept { return status::done; });
+  return ctx->wait({.until = left});
 }
 
 bool runtime_core::forked() const noexcept { return ::getpid() != process; }

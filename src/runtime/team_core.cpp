@@ -227,10 +227,10 @@ status team_core::allgather_alike(std::span<const std::byte> mine, std::byte* al
     s = rt->mail->receive(word, whole, lost);
     if (s == status::peer_failed) {
       const auto gone = [&]() noexcept { return rt->ctx->gone(word.source) ? status::peer_failed : status::done; };
-      (void)rt->ctx->pause(word_under_way_ns, gone);
+      (void)rt->ctx->wait({.fails_if = gone, .deadline_ns = rt->ctx->after_ns(word_under_way_ns)});
       if (const status late = rt->mail->try_receive(word, whole); late != status::not_yet) s = late;
     }
-    return s != status::bad_size ? s : rt->ctx->wait_for_message([]() noexcept { return false; }, lost);
+    return s != status::bad_size ? s : rt->ctx->wait({.fails_if = lost});
   }
   std::memcpy(all, mine.data(), bytes);
   for (int r = 1; r < size && s == status::done; ++r) {

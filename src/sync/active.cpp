@@ -30,7 +30,8 @@ status wait_for_count(window_core& w, Ready ready, Failed failed) noexcept {
     const status s = w.revocation();
     return s != status::done ? s : failed();
   };
-  return in_one_memory(w) ? w.ctx->wait_until(ready, fails) : w.ctx->wait_for_message(ready, fails);
+  return w.ctx->wait(
+      {.until = ready, .fails_if = fails, .woken_by = in_one_memory(w) ? wakes::memory : wakes::message});
 }
 
 status barrier(window_core& w) noexcept {

@@ -40,8 +40,8 @@ status await_target(window_core& w, int target, int peer) noexcept {
     const std::lock_guard guard(w.ctx->lock());
     return w.news[peer].through == number;
   };
-  const status s = w.ctx->wait_for_message(
-      is_through, [&]() noexcept { return w.ctx->gone(peer) ? status::peer_failed : w.revocation(); });
+  const auto lost = [&]() noexcept { return w.ctx->gone(peer) ? status::peer_failed : w.revocation(); };
+  const status s = w.ctx->wait({.until = is_through, .fails_if = lost});
   if (s == status::peer_failed) w.ctx->set_last_failed(peer);
   return s;
 }

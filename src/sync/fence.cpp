@@ -59,12 +59,11 @@ status run_to_end(window_core& w, fence_run& run) noexcept {
   status s = status::done;
   {
     const window_unlock_guard out(w);
-    s = w.ctx->wait_for_message(
-        [&]() noexcept {
-          const window_guard in(w);
-          return (result = run.advance(w)) != status::not_yet;
-        },
-        [&]() noexcept { return run.failed(w); });
+    const auto over = [&]() noexcept {
+      const window_guard in(w);
+      return (result = run.advance(w)) != status::not_yet;
+    };
+    s = w.ctx->wait({.until = over, .fails_if = [&]() noexcept { return run.failed(w); }});
   }
   if (s == status::done) return run.conclude(w, result);
   run.give_up(w, s);

@@ -321,12 +321,11 @@ void lock_agent::close() noexcept {
 
 void quiesce_agent(window_core& w) noexcept {
   if (w.agent == nullptr) return;
-  (void)w.ctx->wait_for_message(
-      [&w]() noexcept {
-        const std::lock_guard guard(w.ctx->lock());
-        return w.agent->stop();
-      },
-      []() noexcept { return status::done; });
+  const auto stopped = [&w]() noexcept {
+    const std::lock_guard guard(w.ctx->lock());
+    return w.agent->stop();
+  };
+  (void)w.ctx->wait({.until = stopped});
 }
 
 unsigned serve_agent(window_core& w) noexcept { return w.agent->work(); }
@@ -398,7 +397,8 @@ status await_answer(window_core& w, int target, lock_request& r) noexcept {
   {
     const window_unlock_guard out(w);
     const auto is_answered = [&r]() noexcept { return r.answered.load() == r.number; };
-    s = w.ctx->wait_for_peer(peer, [&]() noexcept { return is_answered() || w.revocation() != status::done; });
+    const auto over = [&]() noexcept { return is_answered() || w.revocation() != status::done; };
+    s = w.ctx->wait({.until = over, .peer = peer});
     if (s == status::done && !is_answered()) s = w.revocation();
   }
   if (s == status::revoked) release_by_agent(w, target);  // granted or not

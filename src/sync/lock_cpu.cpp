@@ -447,8 +447,13 @@ status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
     const window_unlock_guard out(w);
     long_wait whole(*w.ctx);
     do {
-      s = wait.is_out() ? w.ctx->wait_at_most(drain_ns, over, failed, &whole)
-                        : w.ctx->wait_until([&]() noexcept { return over() || wait.is_out(); }, failed);
+      const bool is_out = wait.is_out();
+      const auto goes_out = [&]() noexcept { return over() || (!is_out && wait.is_out()); };
+      s = w.ctx->wait({.until = goes_out,
+                       .fails_if = failed,
+                       .woken_by = wakes::memory,
+                       .deadline_ns = is_out ? w.ctx->after_ns(drain_ns) : no_deadline,
+                       .whole = is_out ? &whole : nullptr});
     } while (s == status::done && !got && !wait.moved());
   }
   wait.leave_list();

@@ -121,8 +121,8 @@ class fompi_wait {
       w_.ctx->count(counter::lock_waits);
     }
     const window_unlock_guard out(w_);
-    return w_.ctx->pause(
-        part_ns, [this]() noexcept { return lost(); }, &whole_);
+    return w_.ctx->wait(
+        {.fails_if = [this]() noexcept { return lost(); }, .deadline_ns = w_.ctx->after_ns(part_ns), .whole = &whole_});
   }
   /// `revoked`; `peer_failed` if the writer that was seen, or whoever has a word, is gone, or who is counted may be.
   status lost() noexcept {

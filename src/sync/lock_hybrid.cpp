@@ -23,8 +23,8 @@ class between_homes {
     const int peer = w_.world_rank(target_);
     const bool self = target_ == w_.team->rank;
     const window_unlock_guard out(w_);
-    const status s = w_.ctx->pause(
-        ns_, [&]() noexcept { return !self && w_.ctx->gone(peer) ? status::peer_failed : w_.revocation(); }, &whole_);
+    const auto lost = [&]() noexcept { return !self && w_.ctx->gone(peer) ? status::peer_failed : w_.revocation(); };
+    const status s = w_.ctx->wait({.fails_if = lost, .deadline_ns = w_.ctx->after_ns(ns_), .whole = &whole_});
     if (s == status::peer_failed) w_.ctx->set_last_failed(peer);
     ns_ = std::min(2 * ns_, retry_max_ns);
     return s;

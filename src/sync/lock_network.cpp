@@ -180,8 +180,8 @@ class network_wait {
       w_.ctx->count(counter::lock_waits);
     }
     const window_unlock_guard out(w_);
-    return w_.ctx->pause(
-        part_ns, [this]() noexcept { return lost(); }, &whole_);
+    return w_.ctx->wait(
+        {.fails_if = [this]() noexcept { return lost(); }, .deadline_ns = w_.ctx->after_ns(part_ns), .whole = &whole_});
   }
   /// `revoked`; `peer_failed` if a holder that was seen, or the target, is gone, or may be.
   status lost() noexcept {

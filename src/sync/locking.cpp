@@ -151,7 +151,8 @@ void await_news_of_death(window_core& w) noexcept {
   constexpr std::int64_t at_most_ns = 1'000'000'000;
   const window_unlock_guard out(w);
   if (w.team->lost_member() == status::done)
-    (void)w.ctx->pause(at_most_ns, [&w]() noexcept { return w.team->lost_member(); });
+    (void)w.ctx->wait(
+        {.fails_if = [&w]() noexcept { return w.team->lost_member(); }, .deadline_ns = w.ctx->after_ns(at_most_ns)});
 }
 
 lock_home wished_home(const window_core& w) noexcept {

@@ -71,7 +71,7 @@ status await_answer(window_core& w, int target, std::uint32_t ticket) noexcept {
     return w.revocation();
   };
   const window_unlock_guard out(w);
-  const status s = w.ctx->wait_for_message(ready, failed);
+  const status s = w.ctx->wait({.until = ready, .fails_if = failed});
   return s != status::done ? s : granted ? status::done : status::peer_failed;
 }
 

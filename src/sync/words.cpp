@@ -47,7 +47,9 @@ status wait_until(window_view& view, std::uint64_t at, std::size_t bytes, int fr
   const std::byte* place = nullptr;
   if (const status s = find_element(w, at, bytes, place); s != status::done) return s;
   const window_unlock_guard out(w);
-  return w.ctx->wait_unrung([&]() noexcept { return ready(place); }, [&]() noexcept { return is_hopeless(w, from); });
+  return w.ctx->wait({.until = [&]() noexcept { return ready(place); },
+                      .fails_if = [&]() noexcept { return is_hopeless(w, from); },
+                      .woken_by = wakes::nobody});
 }
 
 status test_until(window_view& view, std::uint64_t at, std::size_t bytes, const element_test& ready) noexcept {

@@ -73,7 +73,7 @@ status await(window_core& w, int target, const target_state& state, Over over, G
     const std::lock_guard guard(w.ctx->lock());
     if (w.ctx->ready_soon(over)) return status::done;
   }
-  return w.ctx->wait_for_peer(w.world_rank(target), go_on);
+  return w.ctx->wait({.until = go_on, .peer = w.world_rank(target)});
 }
 
 }  // namespace
@@ -185,7 +185,8 @@ namespace {
 void await_reads(window_core& w, int target) noexcept {
   const target_state& state = w.state_of(target);
   if (!state.fetches || state.fabric_pending.load() == 0) return;
-  (void)w.ctx->wait_for_peer(w.world_rank(target), [&state]() noexcept { return state.fabric_pending.load() == 0; });
+  (void)w.ctx->wait(
+      {.until = [&state]() noexcept { return state.fabric_pending.load() == 0; }, .peer = w.world_rank(target)});
 }
 
 }  // namespace
@@ -211,7 +212,7 @@ status complete_promised(window_core& w, int target) noexcept {
   const target_state& state = w.state_of(target);
   if (promised_are_over(state)) return status::done;
   const int peer = w.world_rank(target);
-  const status s = w.ctx->wait_for_peer(peer, [&state]() noexcept { return promised_are_over(state); });
+  const status s = w.ctx->wait({.until = [&state]() noexcept { return promised_are_over(state); }, .peer = peer});
   if (s == status::peer_failed) w.ctx->set_last_failed(peer);
   return s;
 }

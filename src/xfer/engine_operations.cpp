@@ -197,7 +197,7 @@ status engine::wait_posted(std::unique_lock<small_lock>& guard, operation_record
   const auto over = [&op]() noexcept { return op.over.load() != 0; };
   if (ctx_.ready_soon(over)) return op.result;
   guard.unlock();
-  const status s = ctx_.wait_for_message(over, []() noexcept { return status::done; });
+  const status s = ctx_.wait({.until = over});
   guard.lock();
   return s == status::done ? op.result : s;
 }

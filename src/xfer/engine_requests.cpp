@@ -11,6 +11,7 @@
 #include "window/window_core.hpp"
 #include "xfer/bulk_streams.hpp"
 #include "xfer/entry_scope.hpp"
+#include "xfer/wait_heard.hpp"
 
 namespace rma::detail {
 
@@ -121,12 +122,11 @@ void await_step(request_node& node, window_core& w) noexcept {
   while (node.step != task_step::none) {
     node.step = task_step::awaited;
     const window_unlock_guard out(w);
-    (void)w.ctx->wait_until(
-        [&]() noexcept {
-          const window_guard in(w);
-          return node.step == task_step::none;
-        },
-        []() noexcept { return status::done; });
+    const auto over = [&]() noexcept {
+      const window_guard in(w);
+      return node.step == task_step::none;
+    };
+    (void)w.ctx->wait({.until = over, .woken_by = wakes::memory});
   }
 }
 
@@ -265,8 +265,9 @@ void discard_task(request_node& node) noexcept {
 }
 
 status wait_task(request_node& node) noexcept {
-  const status s = node.owner->ctx().wait_heard([&]() noexcept { return node.silent.load(std::memory_order_relaxed); },
-                                                [&]() noexcept { return step(node) != status::not_yet; });
+  const status s = wait_heard(
+      node.owner->ctx(), [&]() noexcept { return node.silent.load(std::memory_order_relaxed); },
+      [&]() noexcept { return step(node) != status::not_yet; });
   return s == status::done ? node.ended : s;
 }
 
@@ -289,8 +290,8 @@ status state_outside(request_node& node) noexcept {
 
 status wait_outside(request_node& node) noexcept {
   awaited& what = *node.outside;
-  const status s = node.owner->ctx().wait_for_message([&]() noexcept { return what.state() != status::not_yet; },
-                                                      [&]() noexcept { return what.failed(); });
+  const status s = node.owner->ctx().wait({.until = [&]() noexcept { return what.state() != status::not_yet; },
+                                           .fails_if = [&]() noexcept { return what.failed(); }});
   return s == status::done ? what.state() : state_outside(node);
 }
 
@@ -370,7 +371,7 @@ status wait_request(request_node*& node) noexcept {
   }
   operation_record& op = *n.operation;
   if (op.by_message) {
-    s = n.owner->ctx().wait_for_peer(n.rank, [&op]() noexcept { return op.over.load() != 0; });
+    s = n.owner->ctx().wait({.until = [&op]() noexcept { return op.over.load() != 0; }, .peer = n.rank});
     if (s == status::done) s = op.result;
   } else {
     std::unique_lock guard(n.owner->ctx().lock());

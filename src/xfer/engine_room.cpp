@@ -78,7 +78,7 @@ unsigned engine::drain_some() noexcept {
 
 void engine::keep_bounded() noexcept {
   const auto fits = [this]() noexcept { return waiting_count_.load() < waiting_max_; };
-  if (!fits()) (void)ctx_.wait_for_message(fits, []() noexcept { return status::done; });
+  if (!fits()) (void)ctx_.wait({.until = fits});
 }
 
 void engine::end_waiting(target_state& state, status why) noexcept {

@@ -91,12 +91,11 @@ status await_claim(window_core& w, int target) noexcept {
     ++w.claimants;
     {
       const window_unlock_guard out(w);
-      s = w.ctx->wait_until(
-          [&]() noexcept {
-            const window_guard in(w);
-            return !is_claimed(w, target);
-          },
-          []() noexcept { return status::done; });
+      const auto over = [&]() noexcept {
+        const window_guard in(w);
+        return !is_claimed(w, target);
+      };
+      s = w.ctx->wait({.until = over, .woken_by = wakes::memory});
     }
     --w.claimants;
   }

@@ -85,7 +85,7 @@ void hold_for_room(window_core& w, const checked_operation& o, operation_record&
 status await_room(window_core& w, int target) noexcept {
   const target_state& state = w.state_of(target);
   const int peer = w.world_rank(target);
-  const status s = w.ctx->wait_for_peer(peer, [&state]() noexcept { return state.queued.load() == 0; });
+  const status s = w.ctx->wait({.until = [&state]() noexcept { return state.queued.load() == 0; }, .peer = peer});
   if (s == status::peer_failed) w.ctx->set_last_failed(peer);
   return s;
 }

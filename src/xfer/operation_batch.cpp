@@ -127,7 +127,7 @@ void await_unsent(window_core& w, int rank) noexcept {
     const std::lock_guard guard(w.ctx->lock());
     return w.ctx->peer_of(rank).waiting_count() < unsent_max;
   };
-  if (!few()) (void)w.ctx->wait_for_peer(rank, few);
+  if (!few()) (void)w.ctx->wait({.until = few, .peer = rank});
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ operation_record* ask_for_copy(window_core& w, const checked_operation& o, share
 
 status wait_for_copy(window_core& w, const checked_operation& o, operation_record& copy) noexcept {
   const int to = w.world_rank(o.args->target);
-  const status s = w.ctx->wait_for_peer(to, [&]() noexcept { return copy.over.load() != 0; });
+  const status s = w.ctx->wait({.until = [&]() noexcept { return copy.over.load() != 0; }, .peer = to});
   if (!ok(s)) w.ctx->set_last_failed(to);
   const std::lock_guard guard(w.ctx->lock());
   if (copy.over.load() == 0) {

@@ -61,7 +61,11 @@ status lock_stripe(window_core& w, stripe_lock& stripe) noexcept {
   long_wait whole(*w.ctx);
   for (std::int64_t pause_ns = stripe_pause_ns; s == status::done && !mine;
        pause_ns = std::min(2 * pause_ns, stripe_pause_max_ns)) {
-    s = w.ctx->wait_at_most(pause_ns, ready, take_from_dead, &whole);
+    s = w.ctx->wait({.until = ready,
+                     .fails_if = take_from_dead,
+                     .woken_by = wakes::memory,
+                     .deadline_ns = w.ctx->after_ns(pause_ns),
+                     .whole = &whole});
   }
   return s;
 }

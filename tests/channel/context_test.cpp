@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "channel/fakes.hpp"
+#include "channel/node_barrier.hpp"
 
 using namespace rma;
 using namespace rma::detail;
@@ -190,7 +191,7 @@ TEST_CASE("a wait ends when what it waits for comes while it sleeps", "[channel]
   fake_pair two;
   numbers at_a(two.a.ctx);
   two.a.around.on_sleep = [&] { send(two.b.ctx, 0, 5); };
-  const status s = two.a.ctx.wait_for_message([&]() noexcept { return !at_a.came.empty(); }, nothing_fails);
+  const status s = two.a.ctx.wait({.until = [&]() noexcept { return !at_a.came.empty(); }});
   CHECK(s == status::done);
   CHECK(two.a.around.sleeps == 1);
   CHECK_FALSE(two.a.around.is_inside);
@@ -201,12 +202,13 @@ TEST_CASE("news between the last look and the sleep are not slept over", "[chann
   bool ready = false;
   SECTION("in memory") {
     two.a.around.on_arm = [&] { ready = true; };
-    CHECK(two.a.ctx.wait_until([&]() noexcept { return ready; }, nothing_fails) == status::done);
+    CHECK(two.a.ctx.wait({.until = [&]() noexcept { return ready; }, .woken_by = wakes::memory}) == status::done);
   }
   SECTION("by message") {
     numbers at_a(two.a.ctx);
     two.a.around.on_arm = [&] { send(two.b.ctx, 0, 5); };
-    CHECK(two.a.ctx.wait_until([&]() noexcept { return !at_a.came.empty(); }, nothing_fails) == status::done);
+    CHECK(two.a.ctx.wait({.until = [&]() noexcept { return !at_a.came.empty(); }, .woken_by = wakes::memory}) ==
+          status::done);
   }
   CHECK(two.a.around.sleeps == 0);
   CHECK(two.a.around.retracts == 1);
@@ -216,13 +218,13 @@ TEST_CASE("the predicate is not called again after it was true", "[channel][cont
   fake_pair two;
   int tries = 0;
   int taken = 0;
-  const status s = two.a.ctx.wait_until(
-      [&]() noexcept {
-        if (++tries < 1000) return false;
-        ++taken;
-        return true;
-      },
-      nothing_fails);
+  const status s = two.a.ctx.wait({.until =
+                                       [&]() noexcept {
+                                         if (++tries < 1000) return false;
+                                         ++taken;
+                                         return true;
+                                       },
+                                   .woken_by = wakes::memory});
   CHECK(s == status::done);
   CHECK(taken == 1);
   CHECK(tries == 1000);
@@ -232,24 +234,24 @@ TEST_CASE("a death ends the waits that depend on it, and the job is told", "[cha
   fake_pair two;
   SECTION("seen by this rank") {
     two.a.around.on_sleep = [&] { two.a.around.dying = {1}; };
-    CHECK(two.a.ctx.wait_for_peer(1, []() noexcept { return false; }) == status::peer_failed);
+    CHECK(two.a.ctx.wait({.until = []() noexcept { return false; }, .peer = 1}) == status::peer_failed);
     CHECK(two.a.boot.reported == std::vector<int>{1});
   }
   SECTION("told by the job") {
     two.a.around.on_sleep = [&] { two.a.boot.dying = {1}; };
-    CHECK(two.a.ctx.wait_for_peer(1, []() noexcept { return false; }) == status::peer_failed);
+    CHECK(two.a.ctx.wait({.until = []() noexcept { return false; }, .peer = 1}) == status::peer_failed);
     CHECK(two.a.boot.reported.empty());
   }
   SECTION("seen by the fabric") {
     two.a.around.on_sleep = [&] { two.a.ctx.report_lost(1); };
-    CHECK(two.a.ctx.wait_for_peer(1, []() noexcept { return false; }) == status::peer_failed);
+    CHECK(two.a.ctx.wait({.until = []() noexcept { return false; }, .peer = 1}) == status::peer_failed);
     CHECK(two.a.boot.reported == std::vector<int>{1});
     CHECK(two.a.ctx.last_failed() == 1);
   }
   SECTION("seen twice") {
     two.a.around.dying = {1};
     two.a.boot.dying = {1};
-    CHECK(two.a.ctx.wait_for_peer(1, []() noexcept { return false; }) == status::peer_failed);
+    CHECK(two.a.ctx.wait({.until = []() noexcept { return false; }, .peer = 1}) == status::peer_failed);
     two.a.ctx.report_lost(1);
   }
   CHECK(two.a.ctx.dead(1));
@@ -262,7 +264,7 @@ TEST_CASE("a death ends the waits that depend on it, and the job is told", "[cha
 TEST_CASE("who left in good order is gone and not dead", "[channel][context]") {
   fake_pair two;
   two.a.around.on_sleep = [&] { two.a.around.left = {1}; };
-  CHECK(two.a.ctx.wait_for_peer(1, []() noexcept { return false; }) == status::peer_failed);
+  CHECK(two.a.ctx.wait({.until = []() noexcept { return false; }, .peer = 1}) == status::peer_failed);
   CHECK(two.a.ctx.gone(1));
   CHECK_FALSE(two.a.ctx.dead(1));
 }
@@ -270,11 +272,12 @@ TEST_CASE("who left in good order is gone and not dead", "[channel][context]") {
 TEST_CASE("a message that came before its sender's death counts", "[channel][context]") {
   fake_pair two;
   numbers at_a(two.a.ctx);
-  const status s = two.a.ctx.wait_for_message([&]() noexcept { return !at_a.came.empty(); },
-                                              [&]() noexcept {
-                                                send(two.b.ctx, 0, 5);
-                                                return status::peer_failed;
-                                              });
+  const status s = two.a.ctx.wait({.until = [&]() noexcept { return !at_a.came.empty(); },
+                                   .fails_if =
+                                       [&]() noexcept {
+                                         send(two.b.ctx, 0, 5);
+                                         return status::peer_failed;
+                                       }});
   CHECK(s == status::done);
 }
 
@@ -289,7 +292,7 @@ TEST_CASE("what a rank said before it left is waited for", "[channel][context]")
   stays.around.left = {1};
   stays.net.unheard = {1};
   const std::int64_t since_ns = stays.around.peek_ns();
-  const auto wait = [&] { return ctx.wait_for_peer(1, [&]() noexcept { return !came.came.empty(); }); };
+  const auto wait = [&] { return ctx.wait({.until = [&]() noexcept { return !came.came.empty(); }, .peer = 1}); };
   SECTION("it comes after the news") {
     stays.around.on_sleep = [&] {
       if (++sleeps == 2) send(left.ctx, 0, 5);
@@ -323,7 +326,7 @@ TEST_CASE("what a rank said before it left is waited for", "[channel][context]")
 TEST_CASE("the end of the job ends every wait", "[channel][context]") {
   fake_pair two;
   two.a.around.on_sleep = [&] { two.a.boot.job = status::job_aborted; };
-  CHECK(two.a.ctx.wait_until([]() noexcept { return false; }, nothing_fails) == status::job_aborted);
+  CHECK(two.a.ctx.wait({.until = []() noexcept { return false; }, .woken_by = wakes::memory}) == status::job_aborted);
   CHECK_FALSE(two.a.around.is_inside);
 }
 
@@ -345,7 +348,7 @@ TEST_CASE("a promised message is handled before the rank leaves the library", "[
       send(two.b.ctx, 0, 1, message::operation);
       ready = true;
     };
-    CHECK(two.a.ctx.wait_until([&]() noexcept { return ready; }, nothing_fails) == status::done);
+    CHECK(two.a.ctx.wait({.until = [&]() noexcept { return ready; }, .woken_by = wakes::memory}) == status::done);
     CHECK(at_a.served == 1);
     CHECK_FALSE(two.a.net.owes_delivery());
   }
@@ -359,7 +362,7 @@ TEST_CASE("a promised message is handled before the rank leaves the library", "[
       if (at_a.served == 0 && two.a.around.peek_ns() > begin_ns + 1'000'000'000)
         send(two.b.ctx, 0, 1, message::operation);
     };
-    CHECK(two.a.ctx.wait_until([&]() noexcept { return ready; }, nothing_fails) == status::done);
+    CHECK(two.a.ctx.wait({.until = [&]() noexcept { return ready; }, .woken_by = wakes::memory}) == status::done);
     CHECK(at_a.served == 1);
   }
   SECTION("its sender died: the wait ends all the same") {
@@ -371,7 +374,7 @@ TEST_CASE("a promised message is handled before the rank leaves the library", "[
     two.a.around.on_look = [&] {
       if (!two.a.around.dying.empty()) two.a.net.promises = 0;  // which a fabric does when it sees a death
     };
-    CHECK(two.a.ctx.wait_until([&]() noexcept { return ready; }, nothing_fails) == status::done);
+    CHECK(two.a.ctx.wait({.until = [&]() noexcept { return ready; }, .woken_by = wakes::memory}) == status::done);
     CHECK(at_a.served == 0);
   }
 }
@@ -381,7 +384,9 @@ TEST_CASE("a rank leaves the library when its answers have found room", "[channe
   numbers at_b(two.b.ctx, message::reply);
   bool ready = false;
   two.a.around.on_arm = [&] { ready = true; };
-  const auto wait = [&] { return two.a.ctx.wait_until([&]() noexcept { return ready; }, nothing_fails); };
+  const auto wait = [&] {
+    return two.a.ctx.wait({.until = [&]() noexcept { return ready; }, .woken_by = wakes::memory});
+  };
   SECTION("the other reads, in its own time") {
     for (std::uint32_t i = 0; i < 20; ++i) send(two.a.ctx, 1, i, message::reply);
     unsigned yields = 0;
@@ -465,8 +470,7 @@ struct mirrored_rank {
   bool ask(std::int64_t computes_ns = 0) {
     const int slept_before = around.sleeps;
     answer_ns = around.peek_ns() + trip_ns + computes_ns + (slept ? wake_ns : 0);
-    CHECK(ctx.wait_for_message([this]() noexcept { return around.peek_ns() >= answer_ns; }, nothing_fails) ==
-          status::done);
+    CHECK(ctx.wait({.until = [this]() noexcept { return around.peek_ns() >= answer_ns; }}) == status::done);
     return slept = around.sleeps != slept_before;
   }
 
@@ -508,14 +512,14 @@ TEST_CASE("who waits for ranks that may be running on the other cores does not l
           "[channel][context]") {
   rma::test::fake_rank rank(0, 2);
   unsigned yields = 0;
-  unsigned vain_spins = 0;
+  rma::detail::last_ranks_spin spin;
   rank.around.on_yield = [&yields] { ++yields; };
   const auto yields_for = [&](std::uint64_t missing, unsigned looks) {
     yields = 0;
     unsigned looked = 0;
-    CHECK(rank.ctx.wait_for_ranks(
-              missing, vain_spins, [&looked, looks]() noexcept { return ++looked == looks; }, nothing_fails) ==
-          status::done);
+    const auto ready = [&looked, looks]() noexcept { return ++looked == looks; };
+    if (!spin.met(missing, rank.ctx.cores(), ready))
+      CHECK(rank.ctx.wait({.until = ready, .woken_by = wakes::memory}) == status::done);
     return yields;
   };
   CHECK(yields_for(1, 100) == 0);

@@ -77,7 +77,9 @@ TEST_CASE("a sleep is no longer than the earliest duty wants, and all are told o
   a.due_ns = since_ns + 90'000'000;
   b.due_ns = since_ns + 50'000'000;
   const auto fails = []() noexcept { return status::done; };
-  CHECK(rank.ctx.wait_until([&]() noexcept { return slept_at_ns != 0; }, fails) == status::done);
+  CHECK(rank.ctx.wait(
+            {.until = [&]() noexcept { return slept_at_ns != 0; }, .fails_if = fails, .woken_by = wakes::memory}) ==
+        status::done);
   CHECK(slept_at_ns <= b.due_ns);
   CHECK(rank.around.sleeps == 1);
   CHECK(a.slept == 1);

@@ -72,7 +72,7 @@ class locked_update {
         expected = holder;
         continue;
       }
-      (void)w_.ctx->pause(pause_ns, []() noexcept { return status::done; });
+      (void)w_.ctx->wait({.deadline_ns = w_.ctx->after_ns(pause_ns)});
       pause_ns = std::min(2 * pause_ns, lock_pause_max_ns);
     }
   }

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Control messages of a rank: sent or queued, handled, acknowledged.
+#include <algorithm>
+#include <bit>
+#include <mutex>
+#include <utility>
+
+#include "channel/context.hpp"
+#include "core/assert.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr std::int64_t wake_most_ns = 100'000;  // usually a quarter
+constexpr std::uint32_t missed_per_wake = 8;    // a wake costs as much as some system calls that copy
+
+fabric::delivery_guarantee reserve_by(const fabric::network& network, int to, std::size_t bytes) noexcept {
+  fabric::reservations* const bound = network.as_reservations();
+  return bound == nullptr ? fabric::delivery_guarantee::none : bound->reserve_delivery(to, bytes);
+}
+
+}  // namespace
+
+void context::send(int to, message kind, std::span<const std::byte> header,
+                   std::span<const std::byte> payload) noexcept {
+  peer& p = peer_of(to);
+  count(counter::messages_sent);
+  if (accounts_) [[unlikely]]
+    around_.charge(cost_kind::send, header.size() + payload.size());
+  if (p.waiting_count() == 0) {
+    if (p.network->send(to, static_cast<std::uint16_t>(kind), header, payload) == status::done) return;
+    waiting_.push_back(to);
+  }
+  count(counter::sends_queued);
+  p.waiting.push_back(unsent_.take(static_cast<std::uint16_t>(kind), header, payload));
+}
+
+bool context::try_send(int to, message kind, std::span<const std::byte> header,
+                       std::span<const std::byte> payload) noexcept {
+  peer& p = peer_of(to);
+  if (p.waiting_count() != 0) return false;  // these come first
+  if (p.network->send(to, static_cast<std::uint16_t>(kind), header, payload) != status::done) return false;
+  count(counter::messages_sent);
+  if (accounts_) [[unlikely]]
+    around_.charge(cost_kind::send, header.size() + payload.size());
+  return true;
+}
+
+// What the fabric does not take any more for a peer that is gone is dropped.
+void context::send_waiting() noexcept {
+  std::erase_if(waiting_, [&](int rank) {
+    peer& p = peer_of(rank);
+    while (!p.waiting.empty()) {
+      message_pool::record& first = p.waiting.front();
+      if (p.network->send(rank, first.kind(), first.bytes(), {}) != status::done && !gone(rank)) return false;
+      p.waiting.pop_front();
+      unsent_.give_back(first);
+    }
+    return true;
+  });
+}
+
+fabric::delivery_guarantee context::reserve_delivery(int to, std::size_t bytes) noexcept {
+  peer& p = peer_of(to);
+  if (p.waiting_count() != 0) return fabric::delivery_guarantee::no_room;  // these come first
+  const fabric::delivery_guarantee found = reserve_by(*p.network, to, bytes);
+  if (found == fabric::delivery_guarantee::asleep && patience_.spin_ns != 0 &&
+      ++p.missed_reservations % missed_per_wake == 0) {
+    full_fence();
+    around_.ring(to);
+  }
+  return found;
+}
+
+// It spins for a while after it has woken up. Who rings, and then does something long instead of sending, finds it
+// asleep again the next time.
+fabric::delivery_guarantee context::reserve_delivery_awake(int to, std::size_t bytes) noexcept {
+  fabric::delivery_guarantee found = reserve_delivery(to, bytes);
+  if (found != fabric::delivery_guarantee::asleep || patience_.spin_ns == 0) return found;
+  full_fence();
+  around_.ring(to);
+  const std::int64_t until_ns = around_.now_ns() + wake_most_ns;
+  do {
+    spin_pause();
+    found = reserve_by(*peer_of(to).network, to, bytes);
+  } while (found == fabric::delivery_guarantee::asleep && around_.now_ns() < until_ns);
+  return found;
+}
+
+void context::defer_ack(int source) noexcept {
+  if (peer_of(source).pending_acks++ == 0) ack_sources_.push_back(source);
+}
+
+// What finds no room stays owed, and grows.
+void context::acknowledge() noexcept {
+  std::erase_if(ack_sources_, [&](int rank) {
+    peer& p = peer_of(rank);
+    if (p.pending_acks == 0) return true;  // paid with an answer
+    const auto kind = static_cast<std::uint16_t>(message::acknowledge);
+    const auto bytes = std::as_bytes(std::span(&p.pending_acks, 1));
+    if (p.waiting_count() != 0 || p.network->send(rank, kind, bytes, {}) != status::done) return gone(rank);
+    count(counter::messages_sent);
+    p.pending_acks = 0;
+    return true;
+  });
+}
+
+// Everything that waits for room.
+std::size_t context::waiting_messages() noexcept {
+  std::size_t n = ack_sources_.size();
+  for (const int rank : waiting_) n += peer_of(rank).waiting_count();
+  return n;
+}
+
+void context::on_message(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
+  count(counter::messages_received);
+  if (kind >= handlers_.size() || handlers_[kind].run == nullptr) {
+    reject_malformed(source, kind, payload.size(), malformed_reason::unknown_kind);
+    return;
+  }
+  handlers_[kind].run(handlers_[kind].self, source, payload);
+  if (accounts_) [[unlikely]]
+    around_.charge(cost_kind::handler, payload.size());
+}
+
+void context::on_completion(std::uint64_t token, status result, std::uint64_t bytes) noexcept {
+  if (token == 0) return;
+  fabric::completion& over = fabric::completion_of(token);
+  over.run(over, result, bytes);
+}
+
+void context::on_immediate(int source, std::uint32_t immediate) noexcept {
+  const auto& user = immediates_[static_cast<std::size_t>(user_of_immediate(immediate))];
+  if (user.run == nullptr)
+    return reject_malformed(source, 0, sizeof immediate, malformed_reason::unknown_kind);  // messages have others
+  user.run(user.self, source, value_of_immediate(immediate));
+}
+
+}  // namespace rma::detail

@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// How a rank of the program, or its progress thread, waits: it drives the fabrics, spins, yields or sleeps, and hears
+/// of deaths.
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+
+#include "channel/context.hpp"
+
+namespace rma::detail {
+namespace {
+
+constexpr std::int64_t spin_stretch = 100;  // a wait on a network may spin so many times longer than one on memory
+constexpr std::int64_t spin_stretch_of_thread = 16;  // the program computes meanwhile, maybe on the same core
+constexpr std::int64_t farewell_ns = 500'000'000;    // what a rank that has left takes to say goodbye, at most
+constexpr std::int64_t pause_yielded_ns = 20'000;    // a longer pause is slept, or waiting for a lock would cost a core
+constexpr std::int64_t doze_least_ns = 20'000;       // of who waits for what nobody rings for
+constexpr std::int64_t doze_most_ns = 4'000'000;
+constexpr std::int64_t dozes_of_a_wait = 8;
+constexpr std::int64_t wait_hook_every_ns = 1'000'000;  // at least, also in a wait that sleeps
+constexpr unsigned looks_before_nap = 64;               // of who only waits for room
+constexpr std::int64_t nap_ns = 1'000'000;
+
+std::int64_t doze_ns(std::int64_t waited_ns, bool hooked) noexcept {
+  return std::clamp(waited_ns / dozes_of_a_wait, doze_least_ns, hooked ? wait_hook_every_ns : doze_most_ns);
+}
+
+}  // namespace
+
+status context::wait_slow(const wait_spec& w) noexcept {
+  const bool serves = w.woken_by == wakes::service;
+  const bool rings = w.woken_by != wakes::nobody;
+  const auto over = [&]() noexcept {
+    return (w.until.given() && w.until()) || (w.deadline_ns != no_deadline && around_.now_ns() >= w.deadline_ns);
+  };
+  const bool is_counted = shared_ && !serves;
+  if (is_counted) program_waits_.fetch_add(1, std::memory_order_relaxed);
+  around_.inside(true);
+  const std::int64_t spin_most_ns = (serves ? spin_stretch_of_thread : spin_stretch) * patience_.spin_ns;
+  std::atomic<std::int64_t>& spin_ns = serves ? spin_of_thread_ns_ : spin_ns_;
+  std::int64_t idle_since_ns = 0;
+  long_wait own(*this);
+  long_wait& watch = w.whole != nullptr ? *w.whole : own;
+  const bool hooked = !serves && wait_hook_ != nullptr;
+  const bool dozes = !rings || hooked;
+  bool busy = true;  // since the clock was looked at
+  unsigned idle_rounds = 0;
+  unsigned turn = hooked && w.deadline_ns != no_deadline ? patience_.turns_per_look - 1 : 0;  // a pause may be short
+  judged_news judged;
+  status result = status::done;
+  const bool long_pause =
+      patience_.spin_ns == 0 && w.deadline_ns != no_deadline && w.deadline_ns - around_.now_ns() > pause_yielded_ns;
+  for (;;) {
+    const unsigned found = serves ? make_progress() : progress();
+    if (over()) break;
+    if (ends_by_news(w, over, judged, result)) break;
+    if (found != 0) {
+      busy = true;
+      idle_rounds = 0;
+    }
+    if (!long_pause && ++turn % patience_.turns_per_look != 0) {
+      if (found == 0) patience_.spin_ns != 0 ? spin_pause() : around_.yield();
+      continue;
+    }
+    const std::int64_t now = around_.now_ns();
+    look_around(now);
+    if (hooked) run_wait_hook();
+    const std::int64_t lasts_ns = serves ? 0 : watch.lasts_ns(now);
+    if (std::exchange(busy, false)) idle_since_ns = now;
+    if (now - idle_since_ns < std::min(spin_most_ns, spin_ns.load(std::memory_order_relaxed))) {
+      spin_pause();
+    } else if (patience_.spin_ns == 0 && !long_pause && idle_rounds++ < patience_.looks_before_sleep) {
+      around_.yield();
+    } else if (sleep(over, dozes ? std::min(w.deadline_ns, now + doze_ns(lasts_ns, hooked)) : w.deadline_ns, serves)) {
+      break;
+    } else if (rings) {
+      busy = true;  // whoever woke it may have more
+      if (!hooked) adapt(spin_ns, around_.now_ns() - now, spin_most_ns);
+    }
+  }
+  if (w.peer >= 0 && idle_since_ns != 0) note_target_wait(w.peer, watch.begin_ns(), idle_since_ns);
+  if (serves && program_waits_.load(std::memory_order_relaxed) != 0) return result;  // the program is inside still
+  stop_serving();
+  if (is_counted) program_leaves();
+  return result;
+}
+
+// The function may wait here itself: it is not called again inside.
+void context::run_wait_hook() noexcept {
+  if (in_wait_hook_.exchange(true, std::memory_order_acquire)) return;
+  wait_hook_();
+  in_wait_hook_.store(false, std::memory_order_release);
+}
+
+// Asks whether the wait can still be met when there is news. True if it ends: for that reason, or because what came
+// before the news has met it.
+bool context::ends_by_news(const wait_spec& w, const wait_question<bool>& over, judged_news& at,
+                           status& result) noexcept {
+  const std::uint32_t news = deaths_.load() + departures_.load() + aborted_.load() + revocations_.load();
+  if (news == at.seen) return false;
+  at.seen = news;
+  if (aborted_.load() != 0) {
+    result = status::job_aborted;
+  } else if (w.fails_if.given()) {
+    result = w.fails_if();
+  } else {
+    result = w.peer >= 0 && gone(w.peer) ? status::peer_failed : status::done;
+  }
+  if (result == status::done) return false;
+  bool more = true, met = false;
+  while (more && !met) {
+    more = make_progress() != 0;
+    met = over();
+  }
+  if (!met && (result != status::peer_failed || goodbye_deadline_passed(at.goodbye_until_ns))) return true;
+  result = status::done;
+  if (!met) at.seen = ~news;  // it is asked again at the next turn
+  return met;
+}
+
+// Who has left said everything before; over a network it may take longer than the news of it.
+bool context::goodbye_deadline_passed(std::int64_t& until_ns) noexcept {
+  if (wide_ == nullptr) return true;
+  {
+    const std::lock_guard guard(lock_);
+    bool expected = false;
+    for (int rank = 0; rank < boot_.size() && !expected; ++rank) {
+      expected = has_left(rank) && wide_->as_liveness().expects_goodbye(rank);
+    }
+    if (!expected) return true;
+  }
+  const std::int64_t now_ns = around_.now_ns();
+  if (until_ns == 0) until_ns = now_ns + farewell_ns;
+  return now_ns >= until_ns;
+}
+
+// Waiting for an adapter takes longer than for memory, and how long depends on the adapter. Who slept for less than it
+// could have spun spins longer the next time; who slept for long has spun in vain. It may spin for longer than two
+// ranks take to wake each other up (0.8 ms on a busy virtual machine): each would take that for a long wait, and sleep
+// again.
+void context::adapt(std::atomic<std::int64_t>& spin_ns, std::int64_t slept_ns, std::int64_t most_ns) noexcept {
+  if (wide_ == nullptr || patience_.spin_ns == 0) return;
+  const std::int64_t spun_ns = spin_ns.load(std::memory_order_relaxed);
+  const bool longer = slept_ns < most_ns;
+  spin_ns.store(std::clamp(longer ? 2 * spun_ns : spun_ns / 2, patience_.spin_ns, most_ns), std::memory_order_relaxed);
+}
+
+// Whoever promised to send a message while this rank was inside gets it handled before it goes: the last look at the
+// rings comes after the others can see that it is gone. However long that takes: the sender may have lost its core
+// between the promise and the message, and will wait for the answer. Nor does it go while an answer waits for room, for
+// who asked will wait for that, and makes room. The dead promise nothing, once they are known.
+void context::stop_serving() noexcept {
+  around_.inside(false);
+  full_fence();
+  for (unsigned looks = 1; is_expected(); ++looks) {
+    (void)make_progress();
+    look_around(around_.now_ns());
+    if (looks % looks_before_nap != 0) {
+      around_.yield();
+      continue;
+    }
+    const std::uint32_t armed = around_.arm(true);
+    if (!anything_new()) around_.sleep(armed, nap_ns);
+    around_.inside(false);
+    full_fence();
+  }
+}
+
+bool context::anything_new() noexcept {
+  const std::lock_guard guard(lock_);
+  return node_.as_liveness().pending() || owes_delivery();
+}
+
+// By ranks of this node: to handle what was promised, or to answer.
+bool context::is_expected() noexcept {
+  const std::lock_guard guard(lock_);
+  if (owes_delivery()) return true;
+  if (ack_sources_.empty() && waiting_.empty()) return false;
+  const auto is_near = [&](int rank) { return peer_of(rank).network == &node_ && !gone(rank); };
+  const auto is_answer = [](const message_pool::record& m) {
+    const auto kind = static_cast<message>(m.kind());
+    return kind == message::reply || kind == message::refusal;
+  };
+  return std::any_of(ack_sources_.begin(), ack_sources_.end(), is_near) ||
+         std::any_of(waiting_.begin(), waiting_.end(), [&](int rank) {
+           const auto& messages = peer_of(rank).waiting;  // many, where a network has no room
+           return is_near(rank) && std::any_of(messages.begin(), messages.end(), is_answer);
+         });
+}
+
+// True if it was over.
+bool context::sleep(const wait_question<bool>& over, std::int64_t until_ns, bool serves) noexcept {
+  // Counted before it is asked whether it is ready: who makes it so afterwards sees the count.
+  struct mark {
+    std::atomic<std::uint32_t>* const of;
+    explicit mark(std::atomic<std::uint32_t>* all) noexcept : of(all) {
+      if (of != nullptr) of->fetch_add(1);
+    }
+    mark(const mark&) = delete;
+    mark& operator=(const mark&) = delete;
+    ~mark() {
+      if (of != nullptr) of->fetch_sub(1, std::memory_order_relaxed);
+    }
+  } const marked(serves ? nullptr : &asleep_);
+  const std::uint32_t armed = around_.arm(serves);
+  if (over()) {
+    around_.retract();
+    return true;
+  }
+  bool news = false;
+  std::int64_t due_ns = no_deadline;
+  {
+    const std::lock_guard guard(lock_);  // whoever has it is about to finish, and may have missed what came meanwhile
+    count(counter::sleeps);
+    if (!serves) {
+      for (const auto& each : before_sleep_) each.run(each.self);
+    }
+    const std::size_t before = waiting_messages();
+    if (before != 0) {
+      acknowledge();
+      send_waiting();
+    }
+    duty_due_ns_ = no_deadline;
+    drained_ = false;
+    const bool served = do_duties() != 0;
+    due_ns = std::min(until_ns, duty_due_ns_);
+    news = served || node_.as_liveness().pending() || owes_delivery() ||
+           (wide_ != nullptr && wide_->as_liveness().pending()) || waiting_messages() != before;
+  }
+  if (news) {
+    around_.retract();
+  } else if (over()) {  // by what the thread did that had the lock
+    around_.retract();
+    return true;
+  } else {
+    const std::int64_t left_ns =
+        due_ns == no_deadline ? no_deadline : std::max<std::int64_t>(due_ns - around_.now_ns(), 0);
+    around_.sleep(armed, std::min(look_around_every_ns, left_ns));
+  }
+  return false;
+}
+
+}  // namespace rma::detail
