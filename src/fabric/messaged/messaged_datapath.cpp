@@ -218,6 +218,8 @@ void messaged_fabric::transmit(peer& p, std::uint16_t kind, std::span<const std:
 void messaged_fabric::transmit_data(peer& p, std::uint16_t kind, std::span<const std::byte> head, slices data,
                                     departure when) noexcept {
   const std::size_t bytes = bytes_in(data);
+  if (bytes > straight_bytes_ && data.size() <= straight_slices_max)
+    return transmit_straight(p, kind, head, data, bytes);
   std::byte* to = begin_message(p, kind, head.size() + bytes);
   std::memcpy(to, head.data(), head.size());
   to += head.size();

@@ -52,17 +52,6 @@ peer& messaged_fabric::known(int rank) noexcept {
   return *p;
 }
 
-status messaged_fabric::reach(int rank, peer*& p) noexcept {
-  if (last_peer_ == nullptr || last_peer_->rank != rank) [[unlikely]]
-    last_peer_ = &known(rank);
-  p = last_peer_;
-  if (p->state != connection_state::open) [[unlikely]]
-    return status::peer_failed;
-  if (p->suspected_until_ns != 0) [[unlikely]]
-    return status::retry_queue_full;
-  return p->begun ? status::done : connect(*p);
-}
-
 void messaged_fabric::suspect(peer& p, std::int64_t for_ns) noexcept {
   if (p.suspected_until_ns != 0) return;
   p.suspected_until_ns = detail::clock_ns() + for_ns;

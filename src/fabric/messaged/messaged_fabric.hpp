@@ -37,6 +37,7 @@ inline constexpr unsigned batch_messages = 64;             ///< a batch does not
 inline constexpr std::size_t asked_bytes_max = 4 << 20;    ///< of gets under way to one peer, more than one if they fit
 inline constexpr std::uint32_t under_way_max = 1024;       ///< questions to one peer
 inline constexpr std::int64_t suspicion_ns = 500'000'000;  ///< deaths are news by then, and so is the job's end
+inline constexpr std::size_t straight_slices_max = 40;     ///< of a transfer that is not copied into a batch
 inline constexpr std::uint32_t unflushed_max = 512;        ///< writes that one flush ends
 
 class messaged_fabric : public fabric::network, public fabric::liveness, public fabric::facts {
@@ -86,9 +87,9 @@ class messaged_fabric : public fabric::network, public fabric::liveness, public 
   /// Where so many bytes of a message go, in a batch with its front; always finds room.
   [[nodiscard]] virtual std::byte* room_for(peer& p, std::uint16_t kind, std::size_t bytes) noexcept = 0;
   virtual void send_batch(peer& p) noexcept = 0;
-  /// A message with data from the caller's memory; a line may take large ones from where they are.
-  virtual void transmit_data(peer& p, std::uint16_t kind, std::span<const std::byte> head, slices data,
-                             departure when) noexcept;
+  /// A message with more than `straight_bytes_` of data, which the line takes from where they are.
+  virtual void transmit_straight(peer& p, std::uint16_t kind, std::span<const std::byte> head, slices data,
+                                 std::size_t bytes) noexcept = 0;
   /// Takes what has come, and moves what goes; returns how much was found.
   virtual unsigned look() noexcept = 0;
   /// False if nothing has come and the descriptor will tell: then one may sleep.
@@ -106,7 +107,16 @@ class messaged_fabric : public fabric::network, public fabric::liveness, public 
 
   // ---- peers (messaged_fabric.cpp) --------------------------------------------------------------------------
   peer& known(int rank) noexcept;
-  status reach(int rank, peer*& p) noexcept;
+  status reach(int rank, peer*& p) noexcept {
+    if (last_peer_ == nullptr || last_peer_->rank != rank) [[unlikely]]
+      last_peer_ = &known(rank);
+    p = last_peer_;
+    if (p->state != connection_state::open) [[unlikely]]
+      return status::peer_failed;
+    if (p->suspected_until_ns != 0) [[unlikely]]
+      return status::retry_queue_full;
+    return p->begun ? status::done : connect(*p);
+  }
   void suspect(peer& p, std::int64_t for_ns = suspicion_ns) noexcept;
   void clear_suspicion(peer& p) noexcept;
   void abandon(peer& p) noexcept;
@@ -127,6 +137,9 @@ class messaged_fabric : public fabric::network, public fabric::liveness, public 
     if (!std::exchange(p.in_batches, true)) batches_.push_back(&p);
   }
   void send_batches() noexcept;
+  /// A message with data from the caller's memory.
+  void transmit_data(peer& p, std::uint16_t kind, std::span<const std::byte> head, slices data,
+                     departure when) noexcept;
   void list_unflushed(peer& p) noexcept;
   void start_flushes() noexcept;
   unanswered& new_question(own_kind answered_by, std::uint64_t token) noexcept;
@@ -150,8 +163,9 @@ class messaged_fabric : public fabric::network, public fabric::liveness, public 
   fabric::capabilities caps_;
   fabric::directory* directory_ = nullptr;
   std::unordered_map<int, std::unique_ptr<peer>> by_rank_;
-  bool watches_peers_ = true;    ///< what is under way to a peer that is gone ends by itself
-  std::uint32_t under_way_ = 0;  ///< questions to all peers, and what the line counts
+  bool watches_peers_ = true;                     ///< what is under way to a peer that is gone ends by itself
+  std::size_t straight_bytes_ = ~std::size_t{0};  ///< more is not copied into a batch
+  std::uint32_t under_way_ = 0;                   ///< questions to all peers, and what the line counts
   fabric::sink* sink_ = nullptr;
   std::uint64_t puts_ = 0, gets_ = 0, atomics_ = 0, messages_ = 0, batches_sent_ = 0;
 

@@ -13,11 +13,6 @@
 #include "fabric/tcp/tcp_fabric.hpp"
 
 namespace rma::tcp {
-namespace {
-
-constexpr std::size_t slices_max = 40;  // of one transfer
-
-}  // namespace
 
 // What waits for the kernel is little, or nothing more is taken.
 bool tcp_fabric::has_room(messaged::peer& p) noexcept {
@@ -38,11 +33,8 @@ std::byte* tcp_fabric::room_for(messaged::peer& p, std::uint16_t kind, std::size
   return at + sizeof f;
 }
 
-void tcp_fabric::transmit_data(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> head, slices data,
-                               departure when) noexcept {
-  const std::size_t bytes = messaged::bytes_in(data);
-  if (bytes <= straight_bytes || data.size() > slices_max)
-    return messaged_fabric::transmit_data(p, kind, head, data, when);
+void tcp_fabric::transmit_straight(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> head, slices data,
+                                   std::size_t bytes) noexcept {
   // The front says how much follows that is not in the batch.
   connection& c = connection_of(p);
   const front f{static_cast<std::uint32_t>(head.size() + bytes), kind, 0};
@@ -56,7 +48,7 @@ void tcp_fabric::transmit_data(messaged::peer& p, std::uint16_t kind, std::span<
 void tcp_fabric::send_straight(connection& c, slices data, std::size_t bytes) noexcept {
   std::size_t taken = 0;
   if (c.line && !c.waits_for_room) {
-    std::array<iovec, slices_max + 1> pieces;
+    std::array<iovec, messaged::straight_slices_max + 1> pieces;
     std::size_t count = 0;
     pieces[count++] = {c.out.data(), c.out.size()};
     for (const fabric::local_slice& each : data) pieces[count++] = {each.at, each.bytes};

@@ -53,6 +53,7 @@ tcp_fabric::tcp_fabric(start how)
   events_.reset(::epoll_create1(EPOLL_CLOEXEC));
   if (!events_ || !watch(listener_.get(), EPOLLIN, true))
     throw Error(status::unreachable, "the TCP fabric gets no epoll set: " + boot::error_text(errno));
+  straight_bytes_ = straight_bytes;
   caps_.name = "tcp";
   caps_.gather_max = pieces_max;
   caps_.scatter_max = pieces_max;

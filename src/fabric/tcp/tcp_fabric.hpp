@@ -70,8 +70,8 @@ class tcp_fabric final : public messaged::messaged_fabric {
   [[nodiscard]] bool has_room(messaged::peer& p) noexcept override;
   [[nodiscard]] std::byte* room_for(messaged::peer& p, std::uint16_t kind, std::size_t bytes) noexcept override;
   void send_batch(messaged::peer& p) noexcept override;
-  void transmit_data(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> head, slices data,
-                     departure when) noexcept override;
+  void transmit_straight(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> head, slices data,
+                         std::size_t bytes) noexcept override;
   unsigned look() noexcept override;
   [[nodiscard]] bool progress() noexcept override;
   void take_line_message(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> payload) noexcept override;

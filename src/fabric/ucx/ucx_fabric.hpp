@@ -83,6 +83,8 @@ class ucx_fabric final : public messaged::messaged_fabric {
   [[nodiscard]] bool has_room(messaged::peer& p) noexcept override;
   [[nodiscard]] std::byte* room_for(messaged::peer& p, std::uint16_t kind, std::size_t bytes) noexcept override;
   void send_batch(messaged::peer& p) noexcept override;
+  void transmit_straight(messaged::peer&, std::uint16_t, std::span<const std::byte>, slices,
+                         std::size_t) noexcept override {}  // UCX copies, or takes puts of its own
   unsigned look() noexcept override;
   [[nodiscard]] bool progress() noexcept override;
   void take_line_message(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> payload) noexcept override;
