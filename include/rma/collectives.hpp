@@ -20,8 +20,8 @@
 ///            a root that is no member. peer_failed, revoked: as for all calls on a team. What a call that has failed
 ///            would have written is undefined; nothing is written later
 /// Threads    as the team. They go on with the progress of any thread
-/// Cost       by the algorithm (RMA_COLL_*; docs/messages-and-collectives.md). The second call of the same shape looks its schedule
-///            up, and allocates nothing
+/// Cost       by the algorithm (RMA_COLL_*; docs/messages-and-collectives.md). The second call of the same shape looks
+///            its schedule up, and allocates nothing
 /// Source     MPI-4.1 chapter 6; Hoefler and Lumsdaine, Optimizing non-blocking collective operations for InfiniBand,
 ///            2008
 /// See        src/coll · tests/coll · tests/conformance/collective_cases.cpp
