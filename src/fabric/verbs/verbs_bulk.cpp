@@ -81,7 +81,7 @@ bool verbs_fabric::describe(slices local, bulk_entry& entry) noexcept {
   entry.piece_count = entry.lease_count = 0;
   for (const fabric::local_slice& each : local) {
     if (each.bytes == 0) continue;
-    const ibv_mr* const region = region_of(each.at, each.bytes);
+    const ibv_mr* const region = memory_->find(each.at, each.bytes);
     if (region == nullptr) {
       places[entry.lease_count] = entry.piece_count;
       strange[entry.lease_count++] = each;
@@ -93,7 +93,7 @@ bool verbs_fabric::describe(slices local, bulk_entry& entry) noexcept {
   if (wanted.empty()) return true;
   if (!cache_->acquire(wanted, std::span(entry.leases).first(entry.lease_count))) {
     entry.lease_count = 0;
-    complain(wanted[0].bytes);
+    memory_->complain(wanted[0].bytes);
     return false;
   }
   for (std::size_t i = 0; i < entry.lease_count; ++i) entry.pieces[places[i]].lkey = entry.leases[i]->keys().local_key;

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -71,8 +70,8 @@ verbs_fabric::verbs_fabric(std::unique_ptr<adapter> device, const member& who)
   plan.completions = completions_;
   plan.receives = receives_->queue();
   manager_ = std::make_unique<connection_manager>(*device_, rank_, who.key, plan);
-  registrar& device_memory = *this;
-  cache_ = std::make_unique<registration_cache>(device_memory, registration_cache::limits{.bytes = who.cache_bytes});
+  memory_ = std::make_unique<memory_regions>(device_->domain(), rank_);
+  cache_ = std::make_unique<registration_cache>(*memory_, registration_cache::limits{.bytes = who.cache_bytes});
 
   events_ = ::epoll_create1(EPOLL_CLOEXEC);
   for (const int descriptor : {channel_->fd, manager_->news_fd()}) {
@@ -116,7 +115,7 @@ verbs_fabric::~verbs_fabric() {
   }
   manager_ = nullptr;
   cache_ = nullptr;
-  for (ibv_mr* region : regions_) ::ibv_dereg_mr(region);
+  memory_ = nullptr;
   receives_ = nullptr;
   buffers_ = nullptr;
   words_ = nullptr;
@@ -130,67 +129,10 @@ std::size_t verbs_fabric::entries_per_connection() const noexcept { return plan_
 // ---- regions ------------------------------------------------------------------------------------------------
 
 status verbs_fabric::register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept {
-  key = {reinterpret_cast<std::uint64_t>(at), bytes, 0};
-  if (bytes == 0) return status::done;
-  constexpr int all =
-      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
-  ibv_mr* const region = ::ibv_reg_mr(device_->domain(), at, bytes, all);
-  if (region == nullptr) {
-    complain(bytes);
-    return status::not_supported;
-  }
-  key.key = region->rkey;
-  const auto place = std::upper_bound(regions_.begin(), regions_.end(), at,
-                                      [](const void* here, const ibv_mr* r) { return here < r->addr; });
-  regions_.insert(place, region);
-  return status::done;
+  return memory_->add(at, bytes, key);
 }
 
-void verbs_fabric::deregister_region(const fabric::region_key& key) noexcept {
-  const auto at = std::find_if(regions_.begin(), regions_.end(),
-                               [&](const ibv_mr* r) { return key.bytes != 0 && r->rkey == key.key; });
-  if (at == regions_.end()) return;
-  last_region_ = nullptr;
-  ::ibv_dereg_mr(*at);
-  regions_.erase(at);
-}
-
-// Only this rank's adapter uses these: others have no key.
-status verbs_fabric::enroll(void* at, std::size_t bytes, registration& made) noexcept {
-  ibv_mr* const region = ::ibv_reg_mr(device_->domain(), at, bytes, int{IBV_ACCESS_LOCAL_WRITE});
-  if (region == nullptr) {
-    const bool room = errno == ENOMEM || errno == EAGAIN;
-    return room ? status::out_of_memory : status::not_supported;
-  }
-  made = {region, region->lkey, region->rkey};
-  return status::done;
-}
-
-void verbs_fabric::withdraw(const registration& made) noexcept { ::ibv_dereg_mr(static_cast<ibv_mr*>(made.handle)); }
-
-const ibv_mr* verbs_fabric::region_of(const void* at, std::size_t bytes) noexcept {
-  const auto* const first = static_cast<const std::byte*>(at);
-  const auto covers = [&](const ibv_mr* r) {
-    const auto* const begin = static_cast<const std::byte*>(r->addr);
-    return first >= begin && first + bytes <= begin + r->length;
-  };
-  if (last_region_ != nullptr && covers(last_region_)) return last_region_;
-  const auto after = std::upper_bound(regions_.begin(), regions_.end(), at,
-                                      [](const void* here, const ibv_mr* r) { return here < r->addr; });
-  if (after == regions_.begin() || !covers(*(after - 1))) return nullptr;
-  last_region_ = *(after - 1);
-  return last_region_;
-}
-
-// Once: the rank works on, only slower. Nothing of memory that can only be read, like a literal: no limit would help.
-void verbs_fabric::complain(std::size_t bytes) noexcept {
-  if (errno == EFAULT || std::exchange(complained_, true)) return;
-  std::fprintf(
-      stderr,
-      "rma: rank %d: the RDMA device cannot register %zu bytes (%s): such memory is reached through its rank's "
-      "calls and by copies; a higher limit of locked memory (ulimit -l) makes it faster\n",
-      rank_, bytes, std::strerror(errno));
-}
+void verbs_fabric::deregister_region(const fabric::region_key& key) noexcept { memory_->remove(key); }
 
 void verbs_fabric::counts(const std::function<void(std::string_view, std::uint64_t)>& add) const {
   const auto of = [&](ibv_wr_opcode what) { return posted_[static_cast<std::size_t>(what) % posted_.size()]; };

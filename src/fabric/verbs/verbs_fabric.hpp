@@ -25,12 +25,13 @@
 #include "fabric/verbs/buffers.hpp"
 #include "fabric/verbs/connection.hpp"
 #include "fabric/verbs/connection_manager.hpp"
+#include "fabric/verbs/memory_regions.hpp"
 #include "fabric/verbs/open.hpp"
 #include "fabric/verbs/registration_cache.hpp"
 
 namespace rma::verbs {
 
-class verbs_fabric final : public fabric::network, public fabric::liveness, public fabric::facts, private registrar {
+class verbs_fabric final : public fabric::network, public fabric::liveness, public fabric::facts {
  public:
   /// Throws Error(unreachable, out_of_memory).
   verbs_fabric(std::unique_ptr<adapter> device, const member& who);
@@ -112,9 +113,6 @@ class verbs_fabric final : public fabric::network, public fabric::liveness, publ
     [[nodiscard]] bool all_posted() const noexcept { return slice == local.size(); }
   };
 
-  status enroll(void* at, std::size_t bytes, registration& made) noexcept override;
-  void withdraw(const registration& made) noexcept override;
-
   // ---- connections ------------------------------------------------------------------------------------------
   /// The connection to who was asked for last, if nothing has happened to it, or what reach_another says.
   status reach(int peer, connection*& c) noexcept {
@@ -161,7 +159,6 @@ class verbs_fabric final : public fabric::network, public fabric::liveness, publ
   void go_on_with_stages() noexcept;
   bool post_stage(std::uint64_t id, bounced& s) noexcept;
   void ask_for_tails() noexcept;
-  [[nodiscard]] const ibv_mr* region_of(const void* at, std::size_t bytes) noexcept;
 
   // ---- what found no room (verbs_queued.cpp) ----------------------------------------------------------------
   [[nodiscard]] std::uint32_t chain_of(const connection& c) const noexcept;
@@ -187,7 +184,6 @@ class verbs_fabric final : public fabric::network, public fabric::liveness, publ
   void end_doubtful(connection& c, status result, fabric::sink& to) noexcept;
   void end(const completion_action& w, status result, fabric::sink& to) noexcept;
   void end_stage(std::uint64_t id, status result, fabric::sink& to) noexcept;
-  void complain(std::size_t bytes) noexcept;
 
   // ---- the bulk channel (verbs_bulk.cpp) --------------------------------------------------------------------
   status add_bulk(int peer, slices local, std::uint64_t token, bool receive) noexcept;
@@ -222,9 +218,8 @@ class verbs_fabric final : public fabric::network, public fabric::liveness, publ
   std::unique_ptr<buffer_pool> buffers_;  ///< of a message's size
   std::unique_ptr<buffer_pool> words_;    ///< results of atomics
   std::unique_ptr<connection_manager> manager_;
+  std::unique_ptr<memory_regions> memory_;
   std::unique_ptr<registration_cache> cache_;  ///< of the program's memory that is sent from and received into
-  std::vector<ibv_mr*> regions_;               ///< by address
-  const ibv_mr* last_region_ = nullptr;
   std::unordered_map<int, connection*> by_peer_;
   connection* last_peer_ = nullptr;  ///< the one that was used last
   std::unordered_map<std::uint32_t, connection*> by_queue_pair_;
@@ -251,7 +246,6 @@ class verbs_fabric final : public fabric::network, public fabric::liveness, publ
   std::uint64_t listed_ = 0;               ///< the entries of these
   std::uint64_t completions_taken_ = 0;    ///< each speaks for one entry or several
   bool armed_ = false;
-  bool complained_ = false;
 };
 
 }  // namespace rma::verbs

@@ -147,7 +147,7 @@ bool verbs_fabric::quiet() noexcept {
 bool verbs_fabric::describe_local(slices local, send_request& o) noexcept {
   if (local.size() > caps_.gather_max) return false;
   for (std::size_t i = 0; i < local.size(); ++i) {
-    const ibv_mr* const region = region_of(local[i].at, local[i].bytes);
+    const ibv_mr* const region = memory_->find(local[i].at, local[i].bytes);
     if (region == nullptr) return false;
     o.pieces[i] = {reinterpret_cast<std::uint64_t>(local[i].at), static_cast<std::uint32_t>(local[i].bytes),
                    region->lkey};
@@ -169,7 +169,7 @@ bool verbs_fabric::borrow(std::size_t bytes, send_request& o) noexcept {
 bool verbs_fabric::lease(const fabric::local_slice& local, send_request& o) noexcept {
   o.then.lease = cache_->acquire(local.at, local.bytes);
   if (o.then.lease == nullptr) {
-    complain(local.bytes);
+    memory_->complain(local.bytes);
     return false;
   }
   o.pieces[0] = {reinterpret_cast<std::uint64_t>(local.at), static_cast<std::uint32_t>(local.bytes),
@@ -187,7 +187,7 @@ bool verbs_fabric::lease_list(slices local, send_request& o) noexcept {
   if (local.size() > caps_.gather_max || local.size() > strange.size()) return false;
   for (const fabric::local_slice& each : local) {
     if (each.bytes == 0) continue;  // an adapter takes it for one of 2 GiB
-    const ibv_mr* const region = region_of(each.at, each.bytes);
+    const ibv_mr* const region = memory_->find(each.at, each.bytes);
     if (region == nullptr) {
       places[count] = used;
       strange[count++] = each;
