@@ -111,7 +111,7 @@ status make_pool(const Team& team, window& w, const Hints& hints, MPI_Comm comm)
 
 status make_shared(const Team& team, window& w, const Hints& hints) {
   const status made = Window<std::byte>::try_allocate_shared(team, static_cast<std::size_t>(w.bytes), w.memory, hints);
-  w.base = ok(made) ? w.memory.pointer_to(w.rank) : nullptr;
+  w.base = ok(made) && w.bytes > 0 ? w.memory.pointer_to(w.rank) : nullptr;
   return made;
 }
 
@@ -196,10 +196,12 @@ bool own_attribute(window& w, int keyval, void* value) noexcept {
   return false;
 }
 
+/// A part by itself that is empty is nowhere.
 status part_of(window& w, int rank, std::size_t& bytes, std::byte*& base) noexcept {
   if (w.parts.empty()) {
-    base = w.memory.pointer_to(rank);
-    return w.memory.try_part_bytes(rank, bytes);
+    const status s = w.memory.try_part_bytes(rank, bytes);
+    base = ok(s) && bytes > 0 ? w.memory.pointer_to(rank) : nullptr;
+    return s;
   }
   const auto r = static_cast<std::size_t>(rank);
   bytes = w.parts[r + 1] - w.parts[r];

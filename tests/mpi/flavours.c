@@ -85,6 +85,25 @@ static void dynamic(void) {
   MPI_Win_free(&win);
 }
 
+// Parts of no bytes, beside one that lies by itself.
+static void empty_parts(MPI_Info info) {
+  MPI_Aint bytes = -1;
+  int unit = 0;
+  long *mine, *of_last = NULL;
+  MPI_Win win;
+  MPI_Win_allocate_shared(rank == size - 1 ? sizeof(long) : 0, sizeof(long), info, MPI_COMM_WORLD, &mine, &win);
+  if (rank == size - 1) mine[0] = 9;
+  MPI_Win_fence(0, win);
+  for (int r = 0; r < size; ++r) {
+    MPI_Win_shared_query(win, r, &bytes, &unit, &of_last);
+    check("bytes of a part", bytes > 0, r == size - 1);
+    check("address of a part", of_last != NULL, r == size - 1);
+  }
+  check("what lies in the last one", of_last[0], 9);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  MPI_Win_free(&win);
+}
+
 // Promises of the program. What breaks one is reported by this library, not by every MPI.
 static void promises(void) {
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
@@ -184,6 +203,7 @@ int main(int argc, char** argv) {
   MPI_Info_set(apart, "alloc_shared_noncontig", "true");
   shared(MPI_INFO_NULL, 1);
   shared(apart, 0);
+  empty_parts(apart);
   MPI_Info_free(&apart);
   promises();
   dynamic();
