@@ -411,7 +411,7 @@ chained chains_of(const settings& more, const std::function<void(window&)>& work
 
 }  // namespace
 
-// Chains have eight atomics. Break: let device_run not begin a chain, or may_chain say no.
+// Chains have eight atomics. Break: let device_run::when always say now, or may_chain say no.
 TEST_CASE("atomics that are asked for together reach the adapter by one doorbell", "[xfer][chain]") {
   const chained one_by_one = chains_of({}, [](window& win) {
     for (std::size_t i = 0; i < 16; ++i) win.accumulate(std::uint64_t{1}, 1, i, rma::sum);
