@@ -9,6 +9,7 @@
 #include "core/names.hpp"
 #include "core/trace.hpp"
 #include "sync/epochs.hpp"
+#include "sync/lock_protocol.hpp"
 
 namespace rma::detail {
 namespace {
@@ -27,24 +28,12 @@ const target_state* chosen_for(const window_core& w, int target) noexcept {
   return found == nullptr || *found->lock_how == '\0' ? nullptr : found;
 }
 
-/// The place where the hybrid lock was, and who asked for it there.
-std::string_view name_of_hybrid(const window_core& w, int target) noexcept {
+/// The lock; of one with several ways the one by which it was got.
+std::string_view name_of_lock(const window_core& w, int target) noexcept {
+  const lock_protocol_row& row = *w.lock_row;
   const target_state* const known = state_if_known(w, target);
-  if (known == nullptr) return name_of(lock_protocol::hybrid);
-  switch (known->path) {
-    case lock_path::cpu: return "hybrid:cpu";
-    case lock_path::agent: return "hybrid:manager";
-    case lock_path::network: return "hybrid:network";
-  }
-  return name_of(lock_protocol::hybrid);
-}
-
-std::string_view name_of_network(lock_scheme scheme) noexcept {
-  switch (scheme) {
-    case lock_scheme::agent: return "network:agent";
-    case lock_scheme::fompi: return "network:fompi";
-    default: return name_of(lock_protocol::network);
-  }
+  if (row.name_by_path == nullptr || known == nullptr) return row.name;
+  return row.name_by_path[static_cast<std::size_t>(known->path)];
 }
 
 /// How ranks of a plain fence wait for each other. `words`: rounds that were written.
@@ -63,9 +52,7 @@ void explain_call(const window_core& w, call what, int target, std::uint64_t wor
     case call::unlock:
     case call::lock_all:
     case call::unlock_all:
-      e.protocol = w.locks == lock_protocol::network  ? name_of_network(w.scheme)
-                   : w.locks == lock_protocol::hybrid ? name_of_hybrid(w, target)
-                                                      : name_of(w.locks);
+      e.protocol = name_of_lock(w, target);
       e.why = w.locks_why;
       if (const target_state* const chosen = chosen_for(w, target); chosen != nullptr) {
         e.protocol = chosen->lock_how;

@@ -7,17 +7,24 @@
 
 #include "sync/lock_hybrid.hpp"
 #include "sync/lock_network.hpp"
+#include "sync/lock_protocol.hpp"
 #include "sync/locking.hpp"
 #include "sync/synchronisation.hpp"
-#include "xfer/entry_scope.hpp"
 #include "xfer/protocols.hpp"
 
 namespace rma::detail {
 
 // ---- target's side -----------------------------------------------------------------------------------------------
 
+manager_duty lock_agent::duty() const noexcept { return w_.lock_row->duty; }
+
+bool lock_agent::takes_cpu_lock() const noexcept {
+  return duty() == manager_duty::takes_for_far || duty() == manager_duty::migrates;
+}
+
 lock_agent::lock_agent(window_core& w) : w_(w) {
-  if (w.locks == lock_protocol::network) readers_.emplace(w);
+  RMA_ASSERT(duty() != manager_duty::none);
+  if (duty() == manager_duty::counts_readers) readers_.emplace(w);
 }
 
 bool lock_agent::take_message(int source, const lock_header& h, std::span<const std::byte> body) noexcept {
@@ -54,7 +61,7 @@ void lock_agent::enqueue(queued_request&& c) noexcept {
 }
 
 bool lock_agent::take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept {
-  if (w_.locks != lock_protocol::two_sided && !w_.defers_far) return false;
+  if (!w_.defers && !w_.defers_far) return false;
   queued_request& c = arriving_[source];
   if (c.source < 0) c = {source, h.number, h.target, static_cast<lock_kind>(h.kind), true, false, false, h.late, {}};
   c.messages.insert(c.messages.end(), body.begin(), body.end());
@@ -131,9 +138,9 @@ unsigned lock_agent::serve() noexcept {
 }
 
 lock_agent::turn lock_agent::take(queued_request& c) noexcept {
-  if (w_.locks == lock_protocol::hybrid) return take_hybrid(c);
+  if (duty() == manager_duty::migrates) return take_hybrid(c);
   if (readers_) return readers_->enter() ? turn::holds : turn::waits;
-  return w_.locks == lock_protocol::two_sided ? take_two_sided(c) : wait_for_cpu(c, c.kind, proxy_of(c));
+  return duty() == manager_duty::is_the_lock ? take_two_sided(c) : wait_for_cpu(c, c.kind, proxy_of(c));
 }
 
 lock_agent::turn lock_agent::take_two_sided(const queued_request& c) const noexcept {
@@ -146,7 +153,7 @@ lock_agent::turn lock_agent::take_two_sided(const queued_request& c) const noexc
 /// it.
 bool lock_agent::passes(const queued_request& c) noexcept {
   if (c.kind != lock_kind::shared || waiting_.front().kind == lock_kind::shared) return false;
-  if (w_.locks == lock_protocol::two_sided) return take_two_sided(c) == turn::holds;
+  if (duty() == manager_duty::is_the_lock) return take_two_sided(c) == turn::holds;
   return cpu_wait(w_, w_.team->rank, c.kind, proxy_of(c)).ready();
 }
 
@@ -217,7 +224,7 @@ void lock_agent::stays(int source) noexcept {
 }
 
 void lock_agent::give_back(const queued_request& c) noexcept {
-  if (w_.locks != lock_protocol::two_sided && !readers_) release_proxy(w_, c.kind, proxy_of(c));
+  if (takes_cpu_lock()) release_proxy(w_, c.kind, proxy_of(c));
 }
 
 void lock_agent::run(const queued_request& c) noexcept {
@@ -266,7 +273,7 @@ unsigned lock_agent::remove_dead() noexcept {
     const int dead = holders_[i].source;
     if (recovers) {
       if (readers_) readers_->bereave();
-      if (w_.locks != lock_protocol::two_sided)
+      if (duty() != manager_duty::is_the_lock)
         w_.my_block().lock.recoveries.fetch_add(1);  // first, see cpu_wait::missed
       give_back(holders_[i]);
       holders_.erase(holders_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -391,25 +398,29 @@ lock_request& begin_request(window_core& w, int target) {
   return r;
 }
 
-status await_answer(window_core& w, int target, lock_request& r) noexcept {
-  const int peer = w.world_rank(target);
-  status s = status::done;
-  {
-    const window_unlock_guard out(w);
-    const auto is_answered = [&r]() noexcept { return r.answered.load() == r.number; };
-    const auto over = [&]() noexcept { return is_answered() || w.revocation() != status::done; };
-    s = w.ctx->wait({.until = over, .peer = peer});
-    if (s == status::done && !is_answered()) s = w.revocation();
+status agent_machine::failed() noexcept {
+  const int peer = w_.world_rank(target_);
+  return peer != w_.ctx->rank() && w_.ctx->gone(peer) ? status::peer_failed : w_.revocation();
+}
+
+lock_step agent_machine::go_on() noexcept {
+  if (!may_advance()) return lock_step::not_yet;
+  switch (request_.result) {
+    case status::done: return lock_step::held;
+    case status::posted: return lock_step::migrates;
+    case status::not_yet: return lock_step::moved;
+    case status::peer_failed:
+      await_news_of_death(w_);
+      w_.ctx->set_last_failed(request_.blamed);
+      return fail(status::peer_failed);
+    default: return fail(request_.result);
   }
-  if (s == status::revoked) release_by_agent(w, target);  // granted or not
-  if (s == status::peer_failed) w.ctx->set_last_failed(peer);
-  if (s != status::done) return s;
-  s = r.result;
-  if (s == status::peer_failed) {
-    await_news_of_death(w);
-    w.ctx->set_last_failed(r.blamed);
-  }
-  return s;
+}
+
+/// Whatever the manager has answered meanwhile: granted or not.
+void agent_machine::take_back() noexcept {
+  if (why() == status::peer_failed) return w_.ctx->set_last_failed(w_.world_rank(target_));
+  if (why() != status::job_aborted) release_by_agent(w_, target_);
 }
 
 void tell_agent(window_core& w, int target, lock_word word, std::uint32_t number, lock_kind kind, bool last,
@@ -429,10 +440,6 @@ lock_request& ask_agent(window_core& w, int target, lock_kind kind, std::uint32_
     tell_agent(w, target, lock_word::request, request.number, kind, true, {}, late);
   }
   return request;
-}
-
-status acquire_by_agent(window_core& w, int target, lock_kind kind, std::uint32_t late) noexcept {
-  return await_answer(w, target, ask_agent(w, target, kind, late));
 }
 
 lock_header leave_message(window_core& w, int target) {

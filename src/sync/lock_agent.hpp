@@ -30,10 +30,13 @@
 #include <vector>
 
 #include "sync/lock_cpu.hpp"
+#include "sync/lock_machine.hpp"
 #include "sync/reader_hold.hpp"
 #include "xfer/wire.hpp"
 
 namespace rma::detail {
+
+enum class manager_duty : std::uint8_t;
 
 /// Whether who asks for `kind` may have it beside so many holders, of which `writers` are exclusive.
 constexpr bool agent_grants(std::size_t holders, std::size_t writers, lock_kind kind) noexcept {
@@ -90,6 +93,8 @@ class lock_agent {
   void comes(int source) noexcept;
   void stays(int source) noexcept;
   void take_back_grant() noexcept;
+  [[nodiscard]] manager_duty duty() const noexcept;
+  [[nodiscard]] bool takes_cpu_lock() const noexcept;
   enum class turn : std::uint8_t { waits, holds, brings, elsewhere };
   turn take(queued_request& c) noexcept;
   turn take_two_sided(const queued_request& c) const noexcept;
@@ -130,16 +135,36 @@ void take_answer(window_core& w, int target, const lock_header& h) noexcept;
 void take_welcome(window_core& w, int target, bool welcome) noexcept;
 /// The last request to the target's lock manager; the caller holds the progress lock.
 lock_request& request_to(window_core& w, int target);
-/// Waits for it: the result that the manager sent, or `peer_failed` if the target is gone.
-status await_answer(window_core& w, int target, lock_request& r) noexcept;
 /// Sends a message to the manager of another rank; the caller holds the progress lock.
 void tell_agent(window_core& w, int target, lock_word word, std::uint32_t number, lock_kind kind, bool last,
                 std::span<const std::byte> body, std::uint32_t late = 0) noexcept;
 
 /// Asks the target's lock manager, which will answer.
 lock_request& ask_agent(window_core& w, int target, lock_kind kind, std::uint32_t late = 0) noexcept;
-/// The same, and waits for its answer. `peer_failed` if a holder dies meanwhile, or the target.
-status acquire_by_agent(window_core& w, int target, lock_kind kind, std::uint32_t late = 0) noexcept;
+/// Waits for the lock manager's answer, and takes it: `migrates` and `moved` are those of lock "hybrid".
+class agent_machine final : public lock_machine {
+ public:
+  agent_machine(window_core& w, int target, lock_kind kind, std::uint32_t late = 0) noexcept
+      : agent_machine(w, target, ask_agent(w, target, kind, late)) {}
+  /// For a request that has been sent.
+  agent_machine(window_core& w, int target, lock_request& sent) noexcept : w_(w), target_(target), request_(sent) {}
+  [[nodiscard]] const lock_request& request() const noexcept { return request_; }
+
+  bool may_advance() noexcept override { return request_.answered.load() == request_.number; }
+  [[nodiscard]] std::int64_t resumes_at_ns() const noexcept override { return by_message; }
+  [[nodiscard]] int answers_from() const noexcept override { return w_.world_rank(target_); }
+  status failed() noexcept override;
+
+ protected:
+  lock_step go_on() noexcept override;
+  void take_back() noexcept override;
+
+ private:
+  window_core& w_;
+  int target_;
+  lock_request& request_;
+};
+
 /// What says that this rank lets go of the target's lock.
 lock_header leave_message(window_core& w, int target);
 /// Lets go of what it got, or gives up what it has asked for.

@@ -4,9 +4,8 @@
 #include <cstddef>
 #include <utility>
 
-#include "sync/lock_agent.hpp"
+#include "sync/hybrid_machine.hpp"
 #include "sync/lock_hybrid.hpp"
-#include "sync/lock_network.hpp"
 #include "sync/lock_two_sided.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/remote.hpp"
@@ -19,26 +18,25 @@ void explain(target_state& state, const char* how, const char* why) noexcept {
   state.lock_why = why;
 }
 
-status acquire_now(window_core& w, int target, lock_kind kind) noexcept {
+status lock_now(window_core& w, int target, lock_kind kind) noexcept {
   if (const status s = send_deferred_before(w, -1); s != status::done) return s;
-  const status s = acquire_hybrid(w, target, kind);
+  const status s = lock_by<hybrid_machine>(w, target, kind);
   explain_path(w.state_of(target));
   return s;
 }
 
-/// The manager could not run the epoch: the lock is in the network, or this rank brings it there (`posted`).
-status run_by_network(window_core& w, int target, const deferred_epoch& epoch, status answer) noexcept {
-  target_state& state = w.state_of(target);
+/// The manager could not run the epoch: the lock is in the network, or this rank brings it there.
+status run_by_network(window_core& w, int target, const deferred_epoch& epoch, lock_step answer) noexcept {
+  RMA_ASSERT(answer == lock_step::migrates || answer == lock_step::moved);
   status s = status::done;
-  if (answer == status::posted) {
-    ++w.counts.migrations;
-    state.path = lock_path::network;
-    s = claim_network(w, target, epoch.kind);
+  if (answer == lock_step::migrates) {
+    hybrid_machine m(w, target, epoch.kind, hybrid_stage::claiming);
+    if (wait_for(w, m) != lock_step::held) s = m.why();
   } else {
-    s = acquire_hybrid(w, target, epoch.kind);
+    s = lock_by<hybrid_machine>(w, target, epoch.kind);
   }
   if (s != status::done) return s;
-  explain_path(state);
+  explain_path(w.state_of(target));
   if (epoch.count != 0) send_operations(w, target);
   const status completed = complete_target(w, target);
   const status released = release_hybrid(w, target, epoch.kind);
@@ -48,15 +46,14 @@ status run_by_network(window_core& w, int target, const deferred_epoch& epoch, s
 status release_epoch(window_core& w, int target, const deferred_epoch& epoch) noexcept {
   target_state& state = w.state_of(target);
   const std::int64_t begin_ns = w.ctx->around().now_ns();
-  lock_request* request = nullptr;
-  const status s = await_epoch(w, target, epoch, excess_ns(state.experience), &request);
-  state.experience.alone = request->alone;
-  if (s == status::done)
-    state.experience = after_answer(state.experience, w.ctx->around().now_ns() - begin_ns - request->waited_ns,
+  const epoch_end end = await_epoch(w, target, epoch, excess_ns(state.experience));
+  state.experience.alone = end.request->alone;
+  if (end.step == lock_step::held && end.why == status::done)
+    state.experience = after_answer(state.experience, w.ctx->around().now_ns() - begin_ns - end.request->waited_ns,
                                     atomics_of_epoch(epoch.bytes, !epoch.fetches));
-  if (s != status::posted && s != status::not_yet) return s;
+  if (end.step != lock_step::migrates && end.step != lock_step::moved) return end.why;
   state.experience = after_no(found_at(state.experience, lock_place::network));
-  return run_by_network(w, target, epoch, s);
+  return run_by_network(w, target, epoch, end.step);
 }
 
 status release_deferred(window_core& w, int target) noexcept {
@@ -148,17 +145,18 @@ void explain_path(target_state& state) noexcept {
   }
 }
 
-status acquire_auto(window_core& w, int target, lock_kind kind, deferral by) noexcept {
+status lock_auto(window_core& w, int target, lock_kind kind, deferral by) noexcept {
   target_state& state = w.state_of(target);
   state.epoch_bytes = 0;
   const bool now = by == deferral::none || w.block_of(target) != nullptr || w.access == access_epoch::lock_all;
-  // Of several threads none lets an epoch wait, see acquire_two_sided.
-  if (now || w.shared_by_threads) return acquire_now(w, target, kind);
+  // Of several threads none lets an epoch wait, see lock_two_sided.
+  if (now || w.shared_by_threads) return lock_now(w, target, kind);
   if (state.experience.place != lock_place::cpu) {
     if (const status s = send_deferred_before(w, -1); s != status::done) return s;
-    const status s = acquire_there(w, target, kind);
+    hybrid_machine m(w, target, kind, hybrid_stage::network_only);
+    const lock_step s = wait_for(w, m);
     explain_path(state);
-    if (s != status::not_yet) return s;
+    if (s != lock_step::moved) return m.why();
     state.experience = found_at(state.experience, lock_place::cpu);
   }
   begin_deferred(w, target, kind);

@@ -30,7 +30,7 @@ struct window_core;
 struct target_state;
 enum class deferral : std::uint8_t;
 
-status acquire_auto(window_core& w, int target, lock_kind kind, deferral by) noexcept;
+status lock_auto(window_core& w, int target, lock_kind kind, deferral by) noexcept;
 status release_auto(window_core& w, int target, lock_kind kind) noexcept;
 /// For the trace: the way that the lock which is held has taken.
 void explain_path(target_state& state) noexcept;

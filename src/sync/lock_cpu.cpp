@@ -6,9 +6,7 @@
 
 #include "core/membarrier.hpp"
 #include "rma/detail/window_ops.hpp"
-#include "sync/lock_attempt.hpp"
 #include "sync/locking.hpp"
-#include "xfer/entry_scope.hpp"
 
 namespace rma::detail {
 namespace {
@@ -41,7 +39,7 @@ void ring_writer(window_core& w, int target, std::uint64_t state) noexcept {
 }
 
 /// An attempt that came too late: no hold, but the record says so, and a writer may have seen it and sleep.
-void take_back(window_core& w, target_view& t) noexcept {
+void take_record_back(window_core& w, target_view& t) noexcept {
   if (t.record->load(std::memory_order_relaxed) == 0) return;
   t.record->exchange(0);
   ring_writer(w, rank_of(w, t), t.lock->state.load());
@@ -288,7 +286,7 @@ bool cpu_wait::step() noexcept {
   if (kind_ == lock_kind::shared && proxy_ != 0) return take_counted();
   if (kind_ == lock_kind::shared) {
     if (view_.counted_locks >= view_.rebias_after ? restore_bias(view_) : take_shared(view_)) return true;
-    take_back(w_, view_);
+    take_record_back(w_, view_);
     return false;
   }
   if (!draining_ && !take_word()) return false;
@@ -363,40 +361,36 @@ status cpu_wait::fail_with(int world_rank) noexcept {
   return status::peer_failed;
 }
 
+cpu_machine::cpu_machine(window_core& w, int target, lock_kind kind) noexcept
+    : w_(w), target_(target), kind_(kind), wait_(w, target, kind) {
+  RMA_ASSERT(maps_lock(w, target));
+  take_record_back(w, w.views[w.index_of(target)]);
+}
+
+bool cpu_machine::may_advance() noexcept {
+  got_ = got_ || wait_.ready();
+  return got_ || wait_.moved();
+}
+
+status cpu_machine::failed() noexcept {
+  const status s = w_.revocation();
+  return s != status::done ? s : wait_.failed();
+}
+
+lock_step cpu_machine::end(status s) noexcept {
+  wait_.leave_list();
+  if (wait_.renounce()) got_ = true;
+  if (s == status::done && !got_) return lock_step::moved;
+  if (s == status::done) s = wait_.missed();
+  if (s != status::done && got_) release_cpu(w_, target_, kind_);
+  if (wait_.has_word()) wait_.withdraw();
+  // Others that may share it, or that this rank's place in the list kept from being woken, get their turn.
+  const bool others = s != status::done || kind_ == lock_kind::shared;
+  if (others && (w_.views[w_.index_of(target_)].lock->state.load() & lock_waiters) != 0) wake_next(w_, target_);
+  return s == status::done ? lock_step::held : fail(s);
+}
+
 namespace {
-
-/// The steps of acquire_cpu, one by one.
-class cpu_attempt final : public lock_attempt {
- public:
-  cpu_attempt(window_core& w, int target, lock_kind kind) noexcept
-      : w_(w), target_(target), kind_(kind), wait_(w, target, kind) {}
-  status advance() noexcept override {
-    if (!wait_.ready()) return status::not_yet;
-    return leave(wait_.missed(), true);
-  }
-  status failed() noexcept override {
-    status s = w_.revocation();
-    if (s == status::done) s = wait_.failed();
-    return s == status::done ? s : leave(s, false);
-  }
-  [[nodiscard]] bool moved() const noexcept override { return wait_.moved(); }
-  void cancel() noexcept override { (void)leave(status::peer_failed, false); }
-  [[nodiscard]] bool silent() const noexcept override { return wait_.is_out(); }
-
- private:
-  status leave(status s, bool got) noexcept {
-    wait_.leave_list();
-    if (s != status::done && got) release_cpu(w_, target_, kind_);
-    if (wait_.has_word()) wait_.withdraw();
-    const bool others = s != status::done || kind_ == lock_kind::shared;
-    if (others && (w_.views[w_.index_of(target_)].lock->state.load() & lock_waiters) != 0) wake_next(w_, target_);
-    return s;
-  }
-  window_core& w_;
-  int target_;
-  lock_kind kind_;
-  cpu_wait wait_;
-};
 
 /// The word that a holder of `kind` leaves behind.
 std::uint64_t left_behind(const window_core& w, std::uint64_t found, lock_kind kind) noexcept {
@@ -417,62 +411,17 @@ void call_next(window_core& w, int target, std::uint64_t left) noexcept {
 
 }  // namespace
 
-std::unique_ptr<lock_attempt> attempt_cpu(window_core& w, int target, lock_kind kind) {
-  take_back(w, w.views[w.index_of(target)]);
-  return std::make_unique<cpu_attempt>(w, target, kind);
-}
-
 void take_back_first_use(window_core& w, int target) noexcept {
   if (w.shared_by_threads || target < 0 || target >= w.size() || w.is_far(target))
     return;  // shared by threads: no call is inlined
   target_view& t = w.views[w.index_of(target)];
-  if (t.lock != nullptr && t.held == 0) take_back(w, t);
-}
-
-status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept {
-  take_back(w, w.views[w.index_of(target)]);
-  cpu_wait wait(w, target, kind);
-  wait.insist();
-  bool got = false;
-  const auto over = [&]() noexcept {
-    got = wait.ready();
-    return got || wait.moved();
-  };
-  const auto failed = [&]() noexcept {
-    const status s = w.revocation();
-    return s != status::done ? s : wait.failed();
-  };
-  status s = status::done;
-  {
-    const window_unlock_guard out(w);
-    long_wait whole(*w.ctx);
-    do {
-      const bool is_out = wait.is_out();
-      const auto goes_out = [&]() noexcept { return over() || (!is_out && wait.is_out()); };
-      s = w.ctx->wait({.until = goes_out,
-                       .fails_if = failed,
-                       .woken_by = wakes::memory,
-                       .deadline_ns = is_out ? w.ctx->after_ns(drain_ns) : no_deadline,
-                       .whole = is_out ? &whole : nullptr});
-    } while (s == status::done && !got && !wait.moved());
-  }
-  wait.leave_list();
-  if (wait.renounce()) got = true;
-  if (s == status::done && !got) return status::not_yet;
-  if (s == status::done) s = wait.missed();
-  if (s != status::done && got) release_cpu(w, target, kind);
-  if (wait.has_word()) wait.withdraw();
-  // Others that may share it, or that this rank's place in the list kept from being woken, get their turn.
-  if ((s != status::done || kind == lock_kind::shared) &&
-      (w.views[w.index_of(target)].lock->state.load() & lock_waiters) != 0)
-    wake_next(w, target);
-  return s;
+  if (t.lock != nullptr && t.held == 0) take_record_back(w, t);
 }
 
 void release_cpu(window_core& w, int target, lock_kind kind) noexcept {
   target_view& t = w.views[w.index_of(target)];
   if (t.record->load(std::memory_order_relaxed) == shared_biased) {
-    take_back(w, t);
+    take_record_back(w, t);
     return;
   }
   t.record->store(static_cast<std::uint8_t>(kind) | record_unsure);

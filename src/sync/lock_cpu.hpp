@@ -41,6 +41,7 @@
 #include <vector>
 
 #include "rma/epoch.hpp"
+#include "sync/lock_machine.hpp"
 #include "window/window_core.hpp"
 
 namespace rma::detail {
@@ -157,14 +158,37 @@ class cpu_wait {
   std::uint32_t passes_ = 0;    ///< cpu_lock::passes at that time
 };
 
+/// This rank's own way to the lock of a target that it maps.
+class cpu_machine final : public lock_machine {
+ public:
+  cpu_machine(window_core& w, int target, lock_kind kind) noexcept;
+
+  bool may_advance() noexcept override;
+  [[nodiscard]] std::int64_t resumes_at_ns() const noexcept override {
+    return wait_.is_out() ? wait_.out_until_ns() : by_bell;
+  }
+  status failed() noexcept override;
+  void stay() noexcept override { wait_.insist(); }
+
+ protected:
+  lock_step go_on() noexcept override { return may_advance() ? end(status::done) : lock_step::not_yet; }
+  void take_back() noexcept override { (void)end(why()); }
+
+ private:
+  lock_step end(status s) noexcept;
+
+  window_core& w_;
+  int target_;
+  lock_kind kind_;
+  cpu_wait wait_;
+  bool got_ = false;
+};
+
 /// The rank that an exclusive hold names.
 int holder_of(std::uint64_t state) noexcept;
 /// Wakes everybody who sleeps for the target's lock.
 void wake_all(window_core& w, int target) noexcept;
 
-/// Blocks until this rank holds the target's lock. `peer_failed` if a rank that held it died meanwhile; `not_yet` if
-/// the lock is elsewhere.
-status acquire_cpu(window_core& w, int target, lock_kind kind) noexcept;
 /// Lets go and wakes the next waiter. Never waits.
 void release_cpu(window_core& w, int target, lock_kind kind) noexcept;
 /// Gives back what a cpu_wait with this `proxy` got of this rank's own lock.

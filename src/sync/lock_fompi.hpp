@@ -28,7 +28,9 @@
 
 #include <cstdint>
 
+#include "sync/lock_machine.hpp"
 #include "sync/lock_network.hpp"
+#include "window/target.hpp"
 
 namespace rma::detail {
 
@@ -181,12 +183,13 @@ static_assert(step(fompi_begin(fompi_want::all, 3), 0).phase == fompi_phase::hel
 static_assert(step(fompi_begin(fompi_want::all, 3), fompi_one_exclusive).phase == fompi_phase::withdrawing);
 static_assert(step(step(fompi_begin(fompi_want::exclusive, 3), fompi_one_exclusive), 0).phase == fompi_phase::held);
 
-/// Blocks until this rank holds the target's lock. `peer_failed` if a rank that held it died meanwhile.
-status acquire_fompi(window_core& w, int target, lock_kind kind) noexcept;
+// For the table (lock_protocol.hpp).
+status lock_fompi(window_core& w, int target, lock_kind kind, deferral by) noexcept;
+std::unique_ptr<lock_machine> begin_fompi(window_core& w, int target, lock_kind kind, status& failed);
 /// Lets go. Waits for the adapter alone.
 status release_fompi(window_core& w, int target, lock_kind kind) noexcept;
 /// The same for a lock_all epoch: of all targets at once.
-status acquire_fompi_all(window_core& w) noexcept;
+status lock_fompi_all(window_core& w) noexcept;
 status release_fompi_all(window_core& w) noexcept;
 
 }  // namespace rma::detail

@@ -4,9 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "sync/lock_agent.hpp"
-#include "sync/lock_network.hpp"
-#include "xfer/entry_scope.hpp"
+#include "sync/hybrid_machine.hpp"
 
 namespace rma::detail {
 namespace {
@@ -14,129 +12,192 @@ namespace {
 constexpr std::int64_t retry_first_ns = 1'000;
 constexpr std::int64_t retry_max_ns = 200'000;
 
-/// Pauses while the lock is between its two homes; whoever moves it acts next, or is found dead.
-class between_homes {
- public:
-  between_homes(window_core& w, int target) noexcept : w_(w), target_(target) {}
-  status pause() noexcept {
-    if (w_.block_of(target_) != nullptr && mend(w_, target_)) return status::done;
-    const int peer = w_.world_rank(target_);
-    const bool self = target_ == w_.team->rank;
-    const window_unlock_guard out(w_);
-    const auto lost = [&]() noexcept { return !self && w_.ctx->gone(peer) ? status::peer_failed : w_.revocation(); };
-    const status s = w_.ctx->wait({.fails_if = lost, .deadline_ns = w_.ctx->after_ns(ns_), .whole = &whole_});
-    if (s == status::peer_failed) w_.ctx->set_last_failed(peer);
-    ns_ = std::min(2 * ns_, retry_max_ns);
-    return s;
-  }
-
- private:
-  window_core& w_;
-  int target_;
-  std::int64_t ns_ = retry_first_ns;
-  long_wait whole_{*w_.ctx};
-};
-
-/// This rank holds the network word exclusively; afterwards it holds the CPU lock as `kind`.
-status bring_to_cpu(window_core& w, int target, lock_kind kind) noexcept {
-  target_view& t = w.views[w.index_of(target)];
-  word64& state = t.lock->state;
-  const int me = w.ctx->rank();
+/// The CPU word says who acts next, beside who waits.
+void set_cpu_word(window_core& w, int target, std::uint64_t next) noexcept {
+  word64& state = w.views[w.index_of(target)].lock->state;
   std::uint64_t found = state.load();
-  do {
-    if ((found & lock_away) == 0) {  // cannot be, unless memory was overwritten
-      (void)release_network(w, target, lock_kind::exclusive);
-      return status::transfer_failed;
-    }
-  } while (!state.compare_exchange(found, migrating_tag(me) | (found & lock_waiters)));
-  if (const status s = leave_network(w, target); s != status::done) {
-    found = state.load();
-    while (!state.compare_exchange(found, granted_tag(me) | (found & lock_waiters))) continue;
-    return s;
-  }
-  const bool exclusively = kind == lock_kind::exclusive;
-  const std::uint64_t hold = exclusively ? w.my_lock_tag : lock_counted + 1;
-  t.record->store(static_cast<std::uint8_t>(kind) | record_unsure);
-  found = state.load();
-  while (!state.compare_exchange(found, hold | (found & lock_waiters))) continue;
-  t.record->store(static_cast<std::uint8_t>(kind));
-  ++w.counts.migrations;
-  if (!exclusively) wake_all(w, target);
-  return status::done;
+  while (!state.compare_exchange(found, next | (found & lock_waiters))) continue;
 }
 
-/// The network word, exclusively, in order to migrate. Who wants it shared must not wait for others that hold it
-/// shared.
-status take_to_move(window_core& w, int target, lock_kind kind) noexcept {
-  return kind == lock_kind::shared ? try_network(w, target) : acquire_network(w, target, kind);
-}
-
-/// By the node's ranks, which map both words.
-status acquire_near(window_core& w, int target, lock_kind kind) noexcept {
-  target_state& state = w.state_of(target);
-  window_block& block = *w.block_of(target);
-  between_homes between(w, target);
-  const bool is_home = (block.lock.state.load() & lock_away) == 0;
-  const bool migrate = note_request(w, block, is_home);
-  for (;;) {
-    state.path = lock_path::cpu;
-    status s = acquire_cpu(w, target, kind);
-    if (s != status::not_yet) return s;
-    s = migrate && !is_home ? take_to_move(w, target, kind) : status::posted;
-    if (s == status::done) return bring_to_cpu(w, target, kind);
-    state.path = lock_path::network;
-    if (s == status::posted) s = acquire_network(w, target, kind);
-    if (s != status::not_yet) return s;
-    s = between.pause();
-    if (s != status::done) return s;
-  }
-}
-
-/// The lock manager's way. `not_yet`: the lock is in the network, or on its way.
-status ask_manager(window_core& w, int target, lock_kind kind) noexcept {
-  target_state& state = w.state_of(target);
-  const std::int64_t begin_ns = w.ctx->around().now_ns();
-  lock_request& request = ask_agent(w, target, kind, excess_ns(state.experience));
-  const status s = await_answer(w, target, request);
-  state.experience.alone = request.alone;
-  state.path = lock_path::agent;
-  if (s == status::done) {
-    state.experience = found_at(state.experience, lock_place::cpu);
-    state.experience = after_answer(state.experience, w.ctx->around().now_ns() - begin_ns - request.waited_ns,
-                                    atomics_per_answer(state.experience));
-  } else if (s == status::posted || s == status::not_yet) {
-    state.experience = found_at(state.experience, lock_place::network);
-  }
-  if (s != status::posted) return s;
-  ++w.counts.migrations;
-  state.path = lock_path::network;
-  return claim_network(w, target, kind);
-}
-
-/// By ranks of other nodes: where the lock was last, else at the other place.
-status acquire_afar(window_core& w, int target, lock_kind kind) noexcept {
-  between_homes between(w, target);
-  bool by_manager = w.state_of(target).experience.place == lock_place::cpu;
-  for (unsigned failures = 0;; by_manager = !by_manager) {
-    status s = by_manager ? ask_manager(w, target, kind) : acquire_there(w, target, kind);
-    if (s != status::not_yet) return s;
-    if (++failures % 2 != 0) continue;
-    s = between.pause();
-    if (s != status::done) return s;
-  }
+hybrid_stage first_stage(window_core& w, int target) noexcept {
+  if (w.block_of(target) != nullptr) return hybrid_stage::cpu;
+  return w.state_of(target).experience.place == lock_place::cpu ? hybrid_stage::manager : hybrid_stage::network;
 }
 
 }  // namespace
 
-status acquire_there(window_core& w, int target, lock_kind kind) noexcept {
-  target_state& state = w.state_of(target);
-  const std::int64_t begin_ns = w.ctx->around().now_ns();
-  const std::uint64_t pauses = w.lock_pauses;
-  state.path = lock_path::network;
-  const status s = acquire_network(w, target, kind);
-  if (w.lock_pauses == pauses) state.experience = after_atomic(state.experience, w.ctx->around().now_ns() - begin_ns);
-  if (s == status::done) state.experience = found_at(state.experience, lock_place::network);
-  return s;
+hybrid_machine::hybrid_machine(window_core& w, int target, lock_kind kind) noexcept
+    : w_(w),
+      target_(target),
+      kind_(kind),
+      stage_(first_stage(w, target)),
+      way_{stage_, false},
+      pause_ns_(retry_first_ns) {
+  if (is_near()) {
+    window_block& block = *w.block_of(target);
+    const bool is_home = (block.lock.state.load() & lock_away) == 0;
+    way_.migrates = note_request(w, block, is_home) && !is_home;
+  }
+  enter(stage_);
+}
+
+hybrid_machine::hybrid_machine(window_core& w, int target, lock_kind kind, hybrid_stage first) noexcept
+    : w_(w),
+      target_(target),
+      kind_(kind),
+      stage_(first),
+      way_{first_stage(w, target), false},
+      pause_ns_(retry_first_ns) {
+  RMA_ASSERT(!is_near() && (first == hybrid_stage::network_only || first == hybrid_stage::claiming));
+  enter(first);
+}
+
+void hybrid_machine::enter(hybrid_stage next) noexcept {
+  stage_ = next;
+  at_ = nullptr;
+  since_ns_ = w_.ctx->around().now_ns();
+  switch (next) {
+    case hybrid_stage::cpu: at_ = &places_.emplace<cpu_machine>(w_, target_, kind_); break;
+    case hybrid_stage::manager:
+      at_ = &places_.emplace<agent_machine>(w_, target_, kind_, excess_ns(w_.state_of(target_).experience));
+      break;
+    case hybrid_stage::network:
+    case hybrid_stage::network_only: at_ = &places_.emplace<network_machine>(w_, target_, kind_); break;
+    case hybrid_stage::moving: {
+      network_machine& m = places_.emplace<network_machine>(w_, target_, lock_kind::exclusive);
+      if (kind_ == lock_kind::shared) m.only_once();  // must not wait for others that hold it shared
+      at_ = &m;
+      break;
+    }
+    case hybrid_stage::claiming:
+      ++w_.counts.migrations;
+      at_ = &places_.emplace<network_machine>(w_, target_, kind_, network_phase::claiming);
+      break;
+    case hybrid_stage::leaving: leaving_.emplace(network_word(w_, target_)); break;
+    case hybrid_stage::pausing: pause(); break;
+    default: break;
+  }
+  if (stays_ && at_ != nullptr) at_->stay();
+}
+
+void hybrid_machine::stay() noexcept {
+  stays_ = true;
+  if (at_ != nullptr) at_->stay();
+}
+
+/// Whoever moves the lock acts next, or is found dead.
+void hybrid_machine::pause() noexcept {
+  next_ns_ = w_.ctx->around().now_ns();
+  if (w_.block_of(target_) != nullptr && mend(w_, target_)) return;
+  next_ns_ += pause_ns_;
+  pause_ns_ = std::min(2 * pause_ns_, retry_max_ns);
+}
+
+bool hybrid_machine::may_advance() noexcept {
+  if (at_ != nullptr) return at_->may_advance();
+  if (leaving_ && leaving_->asks()) return leaving_->is_answered();
+  return w_.ctx->around().now_ns() >= next_ns_;
+}
+
+std::int64_t hybrid_machine::resumes_at_ns() const noexcept {
+  if (at_ != nullptr) return at_->resumes_at_ns();
+  return leaving_ && leaving_->asks() ? by_message : next_ns_;
+}
+
+status hybrid_machine::failed() noexcept {
+  if (at_ != nullptr) return at_->failed();
+  if (stage_ == hybrid_stage::leaving) return status::done;  // the fabric ends every request
+  const int peer = w_.world_rank(target_);
+  if (peer == w_.ctx->rank() || !w_.ctx->gone(peer)) return w_.revocation();
+  w_.ctx->set_last_failed(peer);
+  return status::peer_failed;
+}
+
+lock_step hybrid_machine::go_on() noexcept {
+  if (!may_advance()) return lock_step::not_yet;
+  for (;;) {
+    if (stage_ == hybrid_stage::pausing) enter(way_.first);
+    const lock_step s = at_ != nullptr ? at_->advance() : leave_network_word();
+    if (s == lock_step::not_yet) return s;
+    note(s);
+    if (s == lock_step::failed) return fail(at_ != nullptr ? at_->why() : left_);
+    const hybrid_stage last = stage_;
+    const hybrid_stage next = after(last, s, way_);
+    if (next == hybrid_stage::held) w_.state_of(target_).path = path_after(last);
+    if (next == hybrid_stage::held) return lock_step::held;
+    if (next == hybrid_stage::elsewhere) return lock_step::moved;
+    enter(next);
+    if (next == hybrid_stage::pausing && !may_advance()) return lock_step::not_yet;
+    if (next == hybrid_stage::leaving && mark_migrating() == lock_step::failed) return fail(status::transfer_failed);
+  }
+}
+
+/// This rank holds the network word exclusively: it is the one to act next.
+lock_step hybrid_machine::mark_migrating() noexcept {
+  word64& state = w_.views[w_.index_of(target_)].lock->state;
+  std::uint64_t found = state.load();
+  do {
+    if ((found & lock_away) == 0) {  // cannot be, unless memory was overwritten
+      (void)release_network(w_, target_, lock_kind::exclusive);
+      return lock_step::failed;
+    }
+  } while (!state.compare_exchange(found, migrating_tag(w_.ctx->rank()) | (found & lock_waiters)));
+  return lock_step::not_yet;
+}
+
+lock_step hybrid_machine::leave_network_word() noexcept {
+  RMA_ASSERT(stage_ == hybrid_stage::leaving && leaving_);
+  std::uint64_t old = 0;
+  const status s = leaving_->ask_soon(leave_request(w_.ctx->rank()), true, old);
+  if (s == status::posted && !leaving_->asks()) next_ns_ = w_.ctx->around().now_ns() + retry_first_ns;
+  return s == status::posted ? lock_step::not_yet : arrive(s);
+}
+
+/// The network word says "away", unless that has failed: the CPU word becomes this rank's hold.
+lock_step hybrid_machine::arrive(status left) noexcept {
+  if (left != status::done) {
+    left_ = left;
+    set_cpu_word(w_, target_, granted_tag(w_.ctx->rank()));
+    return lock_step::failed;
+  }
+  target_view& t = w_.views[w_.index_of(target_)];
+  const bool exclusively = kind_ == lock_kind::exclusive;
+  t.record->store(static_cast<std::uint8_t>(kind_) | record_unsure);
+  set_cpu_word(w_, target_, exclusively ? w_.my_lock_tag : lock_counted + 1);
+  t.record->store(static_cast<std::uint8_t>(kind_));
+  ++w_.counts.migrations;
+  if (!exclusively) wake_all(w_, target_);
+  return lock_step::held;
+}
+
+void hybrid_machine::take_back() noexcept {
+  if (at_ != nullptr) return at_->give_up(why());
+  if (stage_ != hybrid_stage::leaving) return;
+  std::uint64_t old = 0;
+  const network_request leave = leave_request(w_.ctx->rank());
+  const status s = leaving_->asks() ? leaving_->await_answer(true, leave, old) : leaving_->add(leave.operand, old);
+  if (arrive(s) == lock_step::held) release_cpu(w_, target_, kind_);
+}
+
+/// What a rank of another node learns of the lock. Times mean something if it has done nothing but wait.
+void hybrid_machine::note(lock_step s) noexcept {
+  lock_experience& known = w_.state_of(target_).experience;
+  if (stage_ == hybrid_stage::manager) note_answer(s);
+  if (is_near() || (stage_ != hybrid_stage::network && stage_ != hybrid_stage::network_only)) return;
+  if (stays_ && !std::get<network_machine>(places_).has_paused())
+    known = after_atomic(known, w_.ctx->around().now_ns() - since_ns_);
+  if (s == lock_step::held) known = found_at(known, lock_place::network);
+}
+
+void hybrid_machine::note_answer(lock_step s) noexcept {
+  lock_experience& known = w_.state_of(target_).experience;
+  const lock_request& request = std::get<agent_machine>(places_).request();
+  known.alone = request.alone;
+  if (s == lock_step::moved || s == lock_step::migrates) known = found_at(known, lock_place::network);
+  if (s != lock_step::held) return;
+  known = found_at(known, lock_place::cpu);
+  const std::int64_t took_ns = w_.ctx->around().now_ns() - since_ns_ - request.waited_ns;
+  if (stays_) known = after_answer(known, took_ns, atomics_per_answer(known));
 }
 
 bool note_request(window_core& w, window_block& block, bool home, std::uint32_t late) noexcept {
@@ -175,12 +236,6 @@ void set_home(window_core& w, lock_home home) noexcept {
   } else {
     mine.network_lock.store(network_away);
   }
-}
-
-status acquire_hybrid(window_core& w, int target, lock_kind kind) noexcept {
-  const status s = w.block_of(target) != nullptr ? acquire_near(w, target, kind) : acquire_afar(w, target, kind);
-  if (s != status::done) w.state_of(target).path = lock_path::cpu;
-  return s;
 }
 
 status release_hybrid(window_core& w, int target, lock_kind kind) noexcept {

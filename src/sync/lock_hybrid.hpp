@@ -99,9 +99,6 @@ bool mend(window_core& w, int target) noexcept;
 /// Sets the words of this rank's own lock, before anybody can ask for it.
 void set_home(window_core& w, lock_home home) noexcept;
 
-status acquire_hybrid(window_core& w, int target, lock_kind kind) noexcept;
-/// Of a rank of another node: by the network alone; `not_yet`: it is the lock manager's matter.
-status acquire_there(window_core& w, int target, lock_kind kind) noexcept;
 status release_hybrid(window_core& w, int target, lock_kind kind) noexcept;
 
 }  // namespace rma::detail

@@ -25,7 +25,7 @@
 /// back (RMA_LOCK_RECOVERY=on) and reports peer_failed, as do the others who wait at that time: they see the number of
 /// recoveries change. Of several dead holders nobody can tell the names
 /// (docs/decisions/0012-names-in-the-lock-word.md). Source: dissertation ch. 4, direct passive. The steps are pure;
-/// lock_network.cpp drives them.
+/// network_machine.hpp drives them.
 #pragma once
 
 #include <cstdint>
@@ -176,13 +176,10 @@ constexpr network_phase network_again(std::uint64_t left) noexcept {
                                                                                           : network_phase::entering;
 }
 
-/// Blocks until this rank holds the target's lock. `peer_failed` if a rank that held it died meanwhile; `not_yet` if
-/// the lock is elsewhere.
-status acquire_network(window_core& w, int target, lock_kind kind) noexcept;
-/// The same, exclusively and only if nobody else holds it: `posted` if somebody does.
-status try_network(window_core& w, int target) noexcept;
-/// The same for a lock that is elsewhere, by the rank that may bring it here.
-status claim_network(window_core& w, int target, lock_kind kind) noexcept;
+/// Turns an exclusive hold into "away".
+constexpr network_request leave_request(int rank) noexcept {
+  return {true, 0, network_away - network_hold(rank, lock_kind::exclusive)};
+}
 /// Lets go of an exclusive hold, and the lock is elsewhere from now on.
 status leave_network(window_core& w, int target) noexcept;
 /// Lets go. Waits for the adapter alone.

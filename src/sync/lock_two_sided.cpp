@@ -5,9 +5,8 @@
 #include <array>
 #include <utility>
 
-#include "sync/lock_agent.hpp"
+#include "sync/hybrid_machine.hpp"
 #include "sync/lock_auto.hpp"
-#include "sync/lock_hybrid.hpp"
 #include "sync/locking.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/held_operations.hpp"
@@ -115,12 +114,12 @@ std::unique_ptr<deferred_epoch> take_deferred(window_core& w, int target) {
   return std::exchange(w.state_of(target).epoch, nullptr);
 }
 
-status acquire_two_sided(window_core& w, int target, lock_kind kind, deferral by) noexcept {
+status lock_two_sided(window_core& w, int target, lock_kind kind, deferral by) noexcept {
   // Of several threads none asks for what another one wants: its own thread is not at hand to let go of it.
-  if (w.shared_by_threads) return acquire_by_agent(w, target, kind);
+  if (w.shared_by_threads) return lock_by<agent_machine>(w, target, kind);
   if (by == deferral::none || target == w.team->rank) {
     if (const status s = send_deferred_before(w, -1); s != status::done) return s;
-    return acquire_by_agent(w, target, kind);
+    return lock_by<agent_machine>(w, target, kind);
   }
   begin_deferred(w, target, kind);
   return status::done;
@@ -134,13 +133,12 @@ status release_two_sided(window_core& w, int target) noexcept {
   }
   const std::unique_ptr<deferred_epoch> epoch = take_deferred(w, target);
   // An abandoned epoch does not happen.
-  const status s = w.failed() ? status::done : await_epoch(w, target, *epoch, 0, nullptr);
+  const status s = w.failed() ? status::done : await_epoch(w, target, *epoch, 0).why;
   end_epoch(w, target);
   return s;
 }
 
-status await_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late,
-                   lock_request** request) noexcept {
+epoch_end await_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late) noexcept {
   const int peer = w.world_rank(target);
   std::uint32_t malformed_notices = 0;
   {
@@ -148,21 +146,21 @@ status await_epoch(window_core& w, int target, const deferred_epoch& epoch, std:
     malformed_notices = w.ctx->peer_of(peer).malformed_notices.load();
   }
   lock_request& sent = send_epoch(w, target, epoch, late);
-  if (request != nullptr) *request = &sent;
-  status s = await_answer(w, target, sent);
-  if (s == status::done) {
+  agent_machine m(w, target, sent);
+  epoch_end end{wait_for(w, m), m.why(), &sent};
+  if (end.step == lock_step::held) {
     const std::lock_guard guard(w.ctx->lock());
-    if (w.ctx->peer_of(peer).malformed_notices.load() != malformed_notices) s = status::transfer_failed;
+    if (w.ctx->peer_of(peer).malformed_notices.load() != malformed_notices) end.why = status::transfer_failed;
   }
-  if (s == status::transfer_failed) w.ctx->set_last_failed(peer);
-  return s;
+  if (end.why == status::transfer_failed) w.ctx->set_last_failed(peer);
+  return end;
 }
 
 status send_deferred(window_core& w, int target) noexcept {
   if (w.state_of(target).epoch == nullptr) return status::done;
   if (const status s = send_deferred_before(w, target); s != status::done) return s;
   const lock_kind kind = w.state_of(target).epoch->kind;
-  const status s = w.defers_far ? acquire_hybrid(w, target, kind) : acquire_by_agent(w, target, kind);
+  const status s = w.defers_far ? lock_by<hybrid_machine>(w, target, kind) : lock_by<agent_machine>(w, target, kind);
   if (s != status::done) return s;
   target_state& state = w.state_of(target);
   state.lock_how = "";

@@ -16,6 +16,7 @@
 
 #include <memory>
 
+#include "sync/lock_machine.hpp"
 #include "window/window_core.hpp"
 
 namespace rma::detail {
@@ -30,16 +31,20 @@ void begin_deferred(window_core& w, int target, lock_kind kind);
 std::unique_ptr<deferred_epoch> take_deferred(window_core& w, int target);
 /// Lock, operations and unlock, in as few messages as they fit in.
 lock_request& send_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late = 0);
-/// Its answer; `transfer_failed` if the target could not run some of its operations.
-status await_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late,
-                   lock_request** request) noexcept;
+/// What became of it: `held`, the lock manager has run it.
+struct epoch_end {
+  lock_step step;
+  status why;  ///< `transfer_failed` if the target could not run some of its operations
+  const lock_request* request;
+};
+epoch_end await_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late) noexcept;
 /// The target has run the epoch's operations, or nobody will: they are held no more.
 void end_epoch(window_core& w, int target) noexcept;
 /// The operations of an epoch whose lock this rank holds now.
 void send_operations(window_core& w, int target);
 
 /// With `by`, nothing is sent yet, but this rank's own lock is taken at once: its plain loads and stores cannot wait.
-status acquire_two_sided(window_core& w, int target, lock_kind kind, deferral by) noexcept;
+status lock_two_sided(window_core& w, int target, lock_kind kind, deferral by) noexcept;
 /// Sends what has waited, or lets go of a lock that was asked for before. Waits for the target.
 status release_two_sided(window_core& w, int target) noexcept;
 

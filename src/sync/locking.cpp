@@ -8,12 +8,8 @@
 
 #include "core/names.hpp"
 #include "sync/lock_agent.hpp"
-#include "sync/lock_auto.hpp"
-#include "sync/lock_cpu.hpp"
-#include "sync/lock_fompi.hpp"
-#include "sync/lock_hybrid.hpp"
 #include "sync/lock_network.hpp"
-#include "sync/lock_two_sided.hpp"
+#include "sync/lock_protocol.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
 
@@ -36,19 +32,6 @@ void choose_policy(window_core& w) {
   w.policy_threshold = static_cast<std::uint32_t>(config.number(knob::lock_policy));
 }
 
-status ask(window_core& w, int target, lock_kind kind, deferral by) noexcept {
-  switch (w.locks) {
-    case lock_protocol::two_sided: return acquire_two_sided(w, target, kind, by);
-    case lock_protocol::network:
-      if (w.scheme == lock_scheme::fompi) return acquire_fompi(w, target, kind);
-      return counted_by_agent(w, kind) ? acquire_by_agent(w, target, kind) : acquire_network(w, target, kind);
-    case lock_protocol::hybrid:
-      return w.defers_far ? acquire_auto(w, target, kind, by) : acquire_hybrid(w, target, kind);
-    default: break;
-  }
-  return maps_lock(w, target) ? acquire_cpu(w, target, kind) : acquire_by_agent(w, target, kind);
-}
-
 /// RMA_LOCK is the name of a protocol, and perhaps ":deferred".
 constexpr std::string_view deferred_suffix = ":deferred";
 
@@ -61,11 +44,6 @@ deferral wished_deferral(const window_core& w) noexcept {
   if (w.hints.deferrable) return deferral::hint;
   const bool by_setting = w.hints.lock == lock_protocol::automatic;
   return by_setting && w.ctx->config().text(knob::lock).ends_with(deferred_suffix) ? deferral::setting : deferral::none;
-}
-
-/// The lock of a lock_all epoch is one for all targets.
-bool locks_all_at_once(const window_core& w) noexcept {
-  return w.locks == lock_protocol::network && w.scheme == lock_scheme::fompi;
 }
 
 void choose_scheme(window_core& w) {
@@ -82,20 +60,21 @@ void choose_scheme(window_core& w) {
   if (w.scheme != lock_scheme::word) w.locks_why = why;
 }
 
-}  // namespace
-
-bool counted_by_agent(const window_core& w, lock_kind kind) noexcept {
-  return w.scheme == lock_scheme::agent && kind == lock_kind::shared;
+/// By the lock of an open lock_all epoch.
+bool is_held_already(const window_core& w) noexcept {
+  return w.access == access_epoch::lock_all && w.lock_row->lock_all != nullptr;
 }
+
+/// LockCounts leaves out what is taken in memory alone.
+bool is_counted(const window_core& w, int target) noexcept {
+  return w.lock_row->duty != manager_duty::takes_for_far || !maps_lock(w, target);
+}
+
+}  // namespace
 
 bool is_released_by_message(window_core& w, int target, lock_kind kind) noexcept {
   if (target == w.team->rank || w.state_of(target).epoch != nullptr) return false;
-  switch (w.locks) {
-    case lock_protocol::two_sided: return true;
-    case lock_protocol::hybrid: return w.state_of(target).path == lock_path::agent;
-    case lock_protocol::network: return counted_by_agent(w, kind);
-    default: return !maps_lock(w, target);
-  }
+  return w.lock_row->path(w, target, kind) == lock_path::agent;
 }
 
 bool maps_lock(const window_core& w, int target) noexcept {
@@ -129,21 +108,21 @@ status choose_lock(window_core& w, std::string& why_not) {
                   : w.intranode     ? "the team spans nodes: each lock as it has cost"
                                     : "RMA_INTRANODE=off";
   }
-  const bool by_network = w.locks == lock_protocol::network || w.locks == lock_protocol::hybrid;
-  if (by_network && !lock_fabric(w).atomics) {
+  w.defers = w.locks == lock_protocol::two_sided;
+  w.deferrable = wished_deferral(w);
+  if (w.locks == lock_protocol::hybrid) choose_policy(w);
+  if (w.locks == lock_protocol::network) choose_scheme(w);
+  w.lock_row = &row_of(w.locks, w.scheme, w.defers_far);
+  if (w.lock_row->needs_atomics && !lock_fabric(w).atomics) {
     why_not = fmt::format("lock '{}' ({}) needs a fabric with atomics, and '{}' has none", name_of(w.locks),
                           w.locks_why, lock_fabric(w).name);
     return status::not_supported;
   }
   const auto& places = w.team->places;
   w.alone = std::count_if(places.begin(), places.end(), [](std::int32_t place) { return place >= 0; }) <= 1;
-  w.defers = w.locks == lock_protocol::two_sided;
-  w.deferrable = wished_deferral(w);
-  if (w.locks == lock_protocol::hybrid) choose_policy(w);
-  if (w.locks == lock_protocol::network) choose_scheme(w);
-  const bool counts_readers = w.scheme == lock_scheme::agent;
-  if (w.defers || counts_readers || (w.locks != lock_protocol::network && !memory))
-    w.agent = std::make_shared<lock_agent>(w);
+  const manager_duty duty = w.lock_row->duty;
+  const bool for_all = duty == manager_duty::is_the_lock || duty == manager_duty::counts_readers;
+  if (for_all || (duty != manager_duty::none && !memory)) w.agent = std::make_shared<lock_agent>(w);
   return status::done;
 }
 
@@ -161,12 +140,12 @@ lock_home wished_home(const window_core& w) noexcept {
   return w.ctx->config().is(knob::lock_home, "network") ? lock_home::network : lock_home::cpu;
 }
 
-status acquire_all(window_core& w) noexcept { return locks_all_at_once(w) ? acquire_fompi_all(w) : status::done; }
+status acquire_all(window_core& w) noexcept {
+  return w.lock_row->lock_all != nullptr ? w.lock_row->lock_all(w) : status::done;
+}
 
 status release_all(window_core& w) noexcept {
-  if (!locks_all_at_once(w)) return status::done;
-  full_fence();  // what was stored in the epoch, before the adapter is asked
-  return release_fompi_all(w);
+  return w.lock_row->unlock_all != nullptr ? w.lock_row->unlock_all(w) : status::done;
 }
 
 status go_unchecked(window_core& w, int target) noexcept {
@@ -182,11 +161,11 @@ status acquire_lock(window_core& w, int target, lock_kind kind, deferral by) noe
   target_state& state = w.state_of(target);
   state.lock_how = "";
   state.deferrable = by;
-  if (w.access == access_epoch::lock_all && locks_all_at_once(w)) return status::done;
-  if (w.locks == lock_protocol::cpu && maps_lock(w, target)) return acquire_cpu(w, target, kind);
+  if (is_held_already(w)) return status::done;
+  if (!is_counted(w, target)) return w.lock_row->lock(w, target, kind, by);
   const std::int64_t begin_ns = w.ctx->around().now_ns();
   const std::uint64_t migrations = w.counts.migrations;
-  const status s = ask(w, target, kind, by);
+  const status s = w.lock_row->lock(w, target, kind, by);
   w.counts.waited_ns += w.ctx->around().now_ns() - begin_ns;
   ++(w.is_far(target) ? w.counts.remote : w.counts.local);
   const std::lock_guard guard(w.ctx->lock());
@@ -198,10 +177,8 @@ status acquire_lock(window_core& w, int target, lock_kind kind, deferral by) noe
 bool release_follows_writes(window_core& w, int target) noexcept {
   if (w.held(target) == held_unchecked || (w.access == access_epoch::lock_all && w.unchecked != 0)) return false;
   const target_state& state = w.state_of(target);
-  const bool by_network =
-      w.locks == lock_protocol::network
-          ? w.scheme == lock_scheme::word
-          : w.locks == lock_protocol::hybrid && state.epoch == nullptr && state.path == lock_path::network;
+  const bool by_network = w.lock_row->release_follows_writes && state.epoch == nullptr &&
+                          w.lock_row->path(w, target, lock_kind::shared) == lock_path::network;
   const fabric::network* const of_lock = w.ctx->wide() != nullptr ? w.ctx->wide() : &w.ctx->node();
   return by_network && &w.ctx->network_of(w.world_rank(target)) == of_lock && only_writes(w, target);
 }
@@ -220,24 +197,12 @@ status finish_release(window_core& w, int target) noexcept {
 }
 
 status release_lock(window_core& w, int target, lock_kind kind) noexcept {
-  if (w.access == access_epoch::lock_all && locks_all_at_once(w)) return status::done;
-  switch (w.locks) {
-    case lock_protocol::two_sided: return release_two_sided(w, target);
-    case lock_protocol::hybrid: return w.defers_far ? release_auto(w, target, kind) : release_hybrid(w, target, kind);
-    case lock_protocol::network:
-      full_fence();  // what was stored in the epoch, before the adapter is asked
-      if (w.scheme == lock_scheme::fompi) return release_fompi(w, target, kind);
-      if (!counted_by_agent(w, kind)) return release_network(w, target, kind);
-      release_by_agent(w, target);
-      return status::done;
-    default: break;
-  }
-  if (maps_lock(w, target)) {
-    release_cpu(w, target, kind);
-  } else {
-    release_by_agent(w, target);
-  }
-  return status::done;
+  return is_held_already(w) ? status::done : w.lock_row->release(w, target, kind);
+}
+
+std::unique_ptr<lock_machine> begin_lock(window_core& w, int target, lock_kind kind, status& failed) {
+  if (is_counted(w, target)) ++(w.is_far(target) ? w.counts.remote : w.counts.local);
+  return w.lock_row->begin(w, target, kind, failed);
 }
 
 }  // namespace rma::detail

@@ -3,8 +3,10 @@
 /// Which lock a window has, and the way to it.
 #pragma once
 
+#include <memory>
 #include <string>
 
+#include "sync/lock_machine.hpp"
 #include "window/window_core.hpp"
 
 namespace rma::detail {
@@ -28,8 +30,6 @@ void take_back_first_use(window_core& w, int target) noexcept;
 
 lock_home wished_home(const window_core& w) noexcept;
 
-/// A lock of this kind is asked of the target's lock manager, by lock "network", scheme "agent".
-bool counted_by_agent(const window_core& w, lock_kind kind) noexcept;
 /// Letting go of the lock that this rank holds there is a message to the target's lock manager, and no more.
 bool is_released_by_message(window_core& w, int target, lock_kind kind) noexcept;
 /// The target's CPU lock can be taken by this rank itself.
@@ -42,6 +42,8 @@ status release_all(window_core& w) noexcept;
 bool is_wanted(const window_core& w, int target) noexcept;
 /// With `by`, the lock may be left for later by the locks that can do so.
 status acquire_lock(window_core& w, int target, lock_kind kind, deferral by) noexcept;
+/// ilock: begins. Null, and `failed` says why, if it cannot.
+std::unique_ptr<lock_machine> begin_lock(window_core& w, int target, lock_kind kind, status& failed);
 /// no_check: there is nothing to take.
 status go_unchecked(window_core& w, int target) noexcept;
 status release_lock(window_core& w, int target, lock_kind kind) noexcept;

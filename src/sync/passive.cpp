@@ -115,7 +115,6 @@ status let_go_of_all(window_core& w) noexcept {
     if (t->lock != nullptr && (t->lock->state.load(std::memory_order_relaxed) & lock_waiters) != 0) [[unlikely]]
       wake_writer(w, rank_of(w, *t));
   }
-  if (w.scheme != lock_scheme::fompi) return result;
   const status all = release_all(w);
   return result != status::done ? result : all;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sync/remote_word.hpp"
 
+#include <mutex>
 #include <utility>
 
 #include "xfer/remote.hpp"
@@ -72,6 +73,15 @@ status remote_word::add(std::uint64_t operand, std::uint64_t& old) noexcept {
     const status s = ask({true, 0, operand}, old);
     if (s != status::transfer_failed || ++failures == tries_max) return s;
   }
+}
+
+std::int64_t pause_of_contender(window_core& w, std::int64_t time_ns) noexcept {
+  {
+    const std::lock_guard guard(w.ctx->lock());
+    w.ctx->count(counter::lock_waits);
+  }
+  w.rng_state = w.rng_state * 6364136223846793005U + 1442695040888963407U;
+  return time_ns / 2 + static_cast<std::int64_t>((w.rng_state >> 33) % static_cast<std::uint64_t>(time_ns / 2 + 1));
 }
 
 }  // namespace rma::detail

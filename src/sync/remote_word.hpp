@@ -24,6 +24,8 @@ class remote_word {
   status ask_soon(const network_request& r, bool must, std::uint64_t& old) noexcept;
   /// What ask_soon has begun is under way.
   [[nodiscard]] bool asks() const noexcept { return asked_ != nullptr; }
+  /// Its answer has come.
+  [[nodiscard]] bool is_answered() const noexcept { return asked_ != nullptr && asked_->over.load() != 0; }
   /// Waits for its answer.
   status await_answer(bool must, const network_request& r, std::uint64_t& old) noexcept;
   /// An add that must be done, or the others would wait for ever.
@@ -42,5 +44,8 @@ class remote_word {
   operation_record* asked_ = nullptr;
   unsigned failures_ = 0;
 };
+
+/// How long a contender pauses now that should do so for `time_ns`: uniform in [t/2, t]. Counts the pause.
+std::int64_t pause_of_contender(window_core& w, std::int64_t time_ns) noexcept;
 
 }  // namespace rma::detail

@@ -11,7 +11,7 @@
 #include "rma/detail/synchronisation_ops.hpp"
 #include "sync/epochs.hpp"
 #include "sync/fence.hpp"
-#include "sync/lock_attempt.hpp"
+#include "sync/lock_machine.hpp"
 #include "sync/locking.hpp"
 #include "sync/merged_ends.hpp"
 #include "xfer/complete.hpp"
@@ -170,46 +170,50 @@ class unlock_task final : public completion {
 /// fence, start or post may begin.
 class lock_task final : public sync_task {
  public:
-  lock_task(window_core& w, std::unique_ptr<lock_attempt> attempt, int target, lock_kind kind)
-      : w_(w), attempt_(std::move(attempt)), target_(target), kind_(kind) {
+  lock_task(window_core& w, std::unique_ptr<lock_machine> machine, int target, lock_kind kind)
+      : w_(w), machine_(std::move(machine)), target_(target), kind_(kind) {
     w.wanted.push_back(target);
     ++w.locks_open;
     w.allow_locks(false);
   }
   ~lock_task() override { lock_task::give_up(w_, status::window_freed); }
   status advance(window_core&) noexcept override {
-    return attempt_ == nullptr ? lost_ : reached_ = attempt_->advance();
+    if (machine_ == nullptr) return lost_;
+    const lock_step s = machine_->advance();
+    RMA_ASSERT(s == lock_step::not_yet || s == lock_step::held || s == lock_step::failed);
+    return s == lock_step::held ? status::done : s == lock_step::failed ? machine_->why() : status::not_yet;
   }
   status conclude(window_core& w, status s) noexcept override {
-    if (attempt_ == nullptr) return s;
+    if (machine_ == nullptr) return s;
     end(s == status::done);
     if (s == status::done) hold(w);
     return s;
   }
   status failed(window_core&) noexcept override {
-    if (attempt_ == nullptr) return status::done;
-    const status s = attempt_->failed();
+    if (machine_ == nullptr || machine_->reached() != lock_step::not_yet) return status::done;
+    const status s = machine_->failed();
     if (s == status::done) return s;
-    end(false);  // it has taken itself back
+    machine_->give_up(s);
+    end(false);
     return lost_ = s;
   }
-  void forget_window() noexcept override { attempt_ = nullptr; }
+  void forget_window() noexcept override { machine_ = nullptr; }
   void give_up(window_core&, status why) noexcept override {
-    if (attempt_ == nullptr) return;
-    if (reached_ == status::done) {  // another thread's round of progress has taken it, for a request that is dropped
+    if (machine_ == nullptr) return;
+    if (machine_->reached() == lock_step::held) {  // by another thread's progress, for a request that is dropped
       (void)release_lock(w_, target_, kind_);
-    } else if (reached_ == status::not_yet) {
-      attempt_->cancel();
+    } else if (machine_->reached() == lock_step::not_yet) {
+      machine_->give_up(why);
     }
     end(false);
     lost_ = why;
   }
-  [[nodiscard]] bool silent() const noexcept override { return attempt_ != nullptr && attempt_->silent(); }
+  [[nodiscard]] bool silent() const noexcept override { return machine_ != nullptr && machine_->resumes_at_ns() >= 0; }
   [[nodiscard]] bool may_be_dropped() const noexcept override { return true; }
 
  private:
   void end(bool held) noexcept {
-    attempt_ = nullptr;
+    machine_ = nullptr;
     std::erase(w_.wanted, target_);
     if (!held) --w_.locks_open;
     w_.allow_locks(w_.access == access_epoch::none && !w_.failed());
@@ -226,11 +230,10 @@ class lock_task final : public sync_task {
   }
 
   window_core& w_;
-  std::unique_ptr<lock_attempt> attempt_;  ///< null once it has ended
+  std::unique_ptr<lock_machine> machine_;  ///< null once it has ended
   int target_;
   lock_kind kind_;
-  status reached_ = status::not_yet;    ///< by the attempt's last step
-  status lost_ = status::window_freed;  ///< once there is no attempt
+  status lost_ = status::window_freed;  ///< once there is no machine
 };
 
 /// As at a lock: an empty fence epoch ends here.
@@ -264,7 +267,10 @@ status ilock(window_view& view, lock_kind kind, int target, request_node*& node)
   const entry_scope in(w, call::lock, target);
   if (!is_kind(kind)) return status::bad_argument;
   if (const status s = may_lock_now(w, target); s != status::done) return s;
-  return start_task(w, std::make_unique<lock_task>(w, attempt_lock(w, target, kind), target, kind), node);
+  status refused = status::done;
+  std::unique_ptr<lock_machine> machine = begin_lock(w, target, kind, refused);
+  if (machine == nullptr) return refused;
+  return start_task(w, std::make_unique<lock_task>(w, std::move(machine), target, kind), node);
 }
 
 status iunlock(window_view& view, int target, request_node*& node) noexcept {

@@ -76,9 +76,10 @@ struct window_core : window_view {
   std::size_t promoted_offset = 0;
   lock_protocol locks = lock_protocol::cpu;  ///< never automatic
   const char* locks_why = "";
-  fabric::region_key own_block{};              ///< of this rank's block, for the fabric between nodes
-  lock_scheme scheme = lock_scheme::word;      ///< of lock "network"; never automatic
-  lock_policy policy = lock_policy::adaptive;  ///< of a hybrid lock; never automatic
+  const struct lock_protocol_row* lock_row = nullptr;  ///< what carries them out, see sync/lock_protocol.hpp
+  fabric::region_key own_block{};                      ///< of this rank's block, for the fabric between nodes
+  lock_scheme scheme = lock_scheme::word;              ///< of lock "network"; never automatic
+  lock_policy policy = lock_policy::adaptive;          ///< of a hybrid lock; never automatic
   std::uint32_t policy_threshold = 0;
   bool alone = false;  ///< no other member is on this node
   LockCounts counts;
@@ -89,7 +90,6 @@ struct window_core : window_view {
   deferral all_deferrable = deferral::none;  ///< those of the open lock_all epoch
   bool manager_first = false;                ///< ... and its lock manager answers when the fabric's atomics would
   std::shared_ptr<class lock_agent> agent;   ///< the lock manager of this rank's part; null: nobody needs one
-  std::uint64_t lock_pauses = 0;             ///< of waits for network locks
   std::uint64_t rng_state = 0;               ///< where contenders' pauses are drawn from
 
   mutable std::atomic<std::uint64_t> in_call =

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Drives lock "hybrid" (lock_hybrid.hpp): the machines of its two places one after the other, and the migration to the
+/// CPU word. The order is a pure step, `after`.
+///
+///   node's rank:   cpu --moved--> network, or moving --held--> leaving --> held
+///                   ^                |  moved   |  others hold it shared: network
+///                   '--- pausing <---'----------'
+///   other node's:  network <--moved--> manager --migrates--> claiming --> held      pausing after both
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <variant>
+
+#include "sync/lock_agent.hpp"
+#include "sync/lock_cpu.hpp"
+#include "sync/lock_machine.hpp"
+#include "sync/network_machine.hpp"
+
+namespace rma::detail {
+
+/// Where a rank is on its way to a hybrid lock.
+enum class hybrid_stage : std::uint8_t {
+  cpu,           ///< takes the CPU word: a rank of the target's node
+  manager,       ///< asks the lock manager: a rank of another node
+  network,       ///< takes the network word
+  network_only,  ///< the same, and goes nowhere else
+  moving,        ///< takes the network word in order to bring the lock to the CPU word
+  leaving,       ///< turns that hold into "away"
+  claiming,      ///< turns "away" in the network word into its hold
+  pausing,       ///< the lock is between its places
+  held,
+  elsewhere,
+};
+
+/// What the order of the stages depends on.
+struct hybrid_way {
+  hybrid_stage first = hybrid_stage::network;  ///< cpu, network or manager: again after a pause
+  bool migrates = false;                       ///< a rank of the node brings the lock to the CPU word
+};
+
+/// The stage after one whose machine has ended so; it has not failed.
+constexpr hybrid_stage after(hybrid_stage now, lock_step s, hybrid_way way) noexcept {
+  using enum hybrid_stage;
+  if (s == lock_step::held) return now == moving ? leaving : held;
+  if (s == lock_step::migrates) return claiming;
+  switch (now) {
+    case cpu: return way.migrates ? moving : network;
+    case moving: return s == lock_step::occupied ? network : pausing;
+    case network: return way.first == network ? manager : pausing;
+    case manager: return way.first == manager ? network : pausing;
+    case claiming: return pausing;  // had to withdraw, and another rank has moved the lock since
+    default: return elsewhere;
+  }
+}
+static_assert(after(hybrid_stage::cpu, lock_step::moved, {hybrid_stage::cpu, true}) == hybrid_stage::moving);
+static_assert(after(hybrid_stage::moving, lock_step::held, {hybrid_stage::cpu, true}) == hybrid_stage::leaving);
+static_assert(after(hybrid_stage::network, lock_step::moved, {hybrid_stage::manager}) == hybrid_stage::pausing);
+
+/// The way by which a lock is held that was got in this stage.
+constexpr lock_path path_after(hybrid_stage last) noexcept {
+  switch (last) {
+    case hybrid_stage::manager: return lock_path::agent;
+    case hybrid_stage::network:
+    case hybrid_stage::network_only:
+    case hybrid_stage::claiming: return lock_path::network;
+    default: return lock_path::cpu;
+  }
+}
+
+class hybrid_machine final : public lock_machine {
+ public:
+  /// Begins where the lock was last; a rank of another node that does not know asks the adapter, which always answers.
+  hybrid_machine(window_core& w, int target, lock_kind kind) noexcept;
+  /// Begins with `network_only`, or with `claiming` if the lock manager has said so.
+  hybrid_machine(window_core& w, int target, lock_kind kind, hybrid_stage first) noexcept;
+
+  bool may_advance() noexcept override;
+  [[nodiscard]] std::int64_t resumes_at_ns() const noexcept override;
+  [[nodiscard]] int answers_from() const noexcept override { return at_ != nullptr ? at_->answers_from() : -1; }
+  status failed() noexcept override;
+  void stay() noexcept override;
+
+ protected:
+  lock_step go_on() noexcept override;
+  void take_back() noexcept override;
+
+ private:
+  [[nodiscard]] bool is_near() const noexcept { return way_.first == hybrid_stage::cpu; }
+  void enter(hybrid_stage next) noexcept;
+  void pause() noexcept;
+  lock_step mark_migrating() noexcept;
+  lock_step leave_network_word() noexcept;
+  lock_step arrive(status left) noexcept;
+  void note(lock_step s) noexcept;
+  void note_answer(lock_step s) noexcept;
+
+  window_core& w_;
+  int target_;
+  lock_kind kind_;
+  hybrid_stage stage_;
+  hybrid_way way_;
+  std::variant<std::monostate, cpu_machine, agent_machine, network_machine> places_;
+  lock_machine* at_ = nullptr;          ///< the one in places_; null: pausing, or leaving
+  std::optional<remote_word> leaving_;  ///< the word, while this rank turns its hold into "away"
+  std::int64_t since_ns_ = 0;           ///< in this stage
+  std::int64_t next_ns_ = 0;            ///< when the pause is over
+  std::int64_t pause_ns_;               ///< the next one's length
+  status left_ = status::done;          ///< why the network word could not be left
+  bool stays_ = false;
+};
+
+}  // namespace rma::detail
