@@ -41,7 +41,7 @@ bool lock_agent::take_message(int source, const lock_header& h, std::span<const 
     case lock_word::migrate_request: {
       lock_header reply = h;
       reply.word = lock_word::migrate_reply;
-      reply.result = static_cast<std::int8_t>(may_come(source) ? status::done : status::not_yet);
+      reply.result = may_come(source) ? lock_answer::granted : lock_answer::moved;
       w_.ctx->send_record(source, message::lock, reply);
       return true;
     }
@@ -123,7 +123,7 @@ unsigned lock_agent::serve() noexcept {
     waiting_.erase(next);
     ++served;
     if (t == turn::brings || t == turn::elsewhere) {
-      answer(c, t == turn::brings ? status::posted : status::not_yet, -1);
+      answer(c, t == turn::brings ? lock_answer::migrates : lock_answer::moved, -1);
       continue;
     }
     if (c.is_epoch) {
@@ -132,7 +132,7 @@ unsigned lock_agent::serve() noexcept {
     } else {
       holders_.push_back(c);
     }
-    answer(c, status::done, -1);
+    answer(c, lock_answer::granted, -1);
   }
   return served;
 }
@@ -240,15 +240,9 @@ void lock_agent::run(const queued_request& c) noexcept {
   }
 }
 
-void lock_agent::answer(const queued_request& c, status result, int blamed) noexcept {
-  lock_header h{w_.id,
-                c.number,
-                c.target,
-                blamed,
-                lock_word::answer,
-                static_cast<std::uint8_t>(c.kind),
-                1,
-                static_cast<std::int8_t>(result)};
+void lock_agent::answer(const queued_request& c, lock_answer result, int blamed) noexcept {
+  RMA_ASSERT(blamed < 0 || result == lock_answer::failed);
+  lock_header h{w_.id, c.number, c.target, blamed, lock_word::answer, static_cast<std::uint8_t>(c.kind), 1, result};
   const std::int64_t waited_ns = w_.ctx->around().now_ns() - c.since_ns;
   h.waited_ns = static_cast<std::uint32_t>(std::clamp<std::int64_t>(waited_ns, 0, ~std::uint32_t{0}));
   h.alone = w_.alone ? 1 : 0;
@@ -305,7 +299,7 @@ unsigned lock_agent::remove_dead() noexcept {
 unsigned lock_agent::fail_waiting(int blamed) noexcept {
   end_wait();
   const auto told = static_cast<unsigned>(waiting_.size());
-  for (const queued_request& c : std::exchange(waiting_, {})) answer(c, status::peer_failed, blamed);
+  for (const queued_request& c : std::exchange(waiting_, {})) answer(c, lock_answer::failed, blamed);
   return told;
 }
 
@@ -320,8 +314,7 @@ void lock_agent::end_wait() noexcept {
 void lock_agent::close() noexcept {
   end_wait();
   const int failed = w_.ctx->last_failed();  // why this rank gives its window up, perhaps
-  for (const queued_request& c : std::exchange(waiting_, {}))
-    answer(c, failed < 0 ? status::window_freed : status::peer_failed, failed);
+  for (const queued_request& c : std::exchange(waiting_, {})) answer(c, lock_answer::failed, failed);
   for (const queued_request& c : std::exchange(holders_, {})) give_back(c);
   arriving_.clear();
 }
@@ -346,12 +339,13 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
   window_core* const w = e.find(h.window);
   if (h.word == lock_word::answer || h.word == lock_word::migrate_reply) {
     if (w == nullptr) return;
-    const bool ours = h.target >= 0 && h.target < w->size() && w->world_rank(h.target) == source;
+    const bool ours =
+        h.result < lock_answer::count_ && h.target >= 0 && h.target < w->size() && w->world_rank(h.target) == source;
     if (!ours) return e.reject_malformed(source, message::lock, payload, malformed_reason::wrong_contents);
     if (h.word == lock_word::answer) {
       take_answer(*w, h.target, h);
     } else {
-      take_welcome(*w, h.target, h.result == static_cast<std::int8_t>(status::done));
+      take_welcome(*w, h.target, h.result == lock_answer::granted);
     }
     return;
   }
@@ -364,7 +358,7 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
   h.word = lock_word::answer;
   // A rank that gave its window up because another had failed passes that on.
   h.blamed = e.ctx().last_failed();
-  h.result = static_cast<std::int8_t>(h.blamed < 0 ? status::window_freed : status::peer_failed);
+  h.result = lock_answer::failed;
   e.ctx().send_record(source, message::lock, h);
 }
 
@@ -385,7 +379,7 @@ void take_welcome(window_core& w, int target, bool welcome) noexcept {
 void take_answer(window_core& w, int target, const lock_header& h) noexcept {
   lock_request& r = request_to(w, target);
   if (r.number != h.number) return;
-  r.result = static_cast<status>(h.result);
+  r.result = h.result;
   r.blamed = h.blamed;
   r.waited_ns = h.waited_ns;
   r.alone = h.alone != 0;
@@ -406,15 +400,15 @@ status agent_machine::failed() noexcept {
 lock_step agent_machine::go_on() noexcept {
   if (!may_advance()) return lock_step::not_yet;
   switch (request_.result) {
-    case status::done: return lock_step::held;
-    case status::posted: return lock_step::migrates;
-    case status::not_yet: return lock_step::moved;
-    case status::peer_failed:
-      await_news_of_death(w_);
-      w_.ctx->set_last_failed(request_.blamed);
-      return fail(status::peer_failed);
-    default: return fail(request_.result);
+    case lock_answer::granted: return lock_step::held;
+    case lock_answer::migrates: return lock_step::migrates;
+    case lock_answer::moved: return lock_step::moved;
+    default: break;
   }
+  if (request_.blamed < 0) return fail(status::window_freed);
+  await_news_of_death(w_);
+  w_.ctx->set_last_failed(request_.blamed);
+  return fail(status::peer_failed);
 }
 
 /// Whatever the manager has answered meanwhile: granted or not.
@@ -425,8 +419,14 @@ void agent_machine::take_back() noexcept {
 
 void tell_agent(window_core& w, int target, lock_word word, std::uint32_t number, lock_kind kind, bool last,
                 std::span<const std::byte> body, std::uint32_t late) noexcept {
-  lock_header h{
-      w.id, number, target, -1, word, static_cast<std::uint8_t>(kind), last ? std::uint8_t{1} : std::uint8_t{0}, 0};
+  lock_header h{w.id,
+                number,
+                target,
+                -1,
+                word,
+                static_cast<std::uint8_t>(kind),
+                last ? std::uint8_t{1} : std::uint8_t{0},
+                lock_answer::granted};
   h.late = static_cast<std::uint8_t>(late);
   w.ctx->send_record(w.world_rank(target), message::lock, h, body);
 }
@@ -445,7 +445,14 @@ lock_request& ask_agent(window_core& w, int target, lock_kind kind, std::uint32_
 lock_header leave_message(window_core& w, int target) {
   const std::lock_guard guard(w.ctx->lock());
   const std::uint32_t number = request_to(w, target).number;
-  return {w.id, number, target, -1, lock_word::release, static_cast<std::uint8_t>(lock_kind::shared), 1, 0};
+  return {w.id,
+          number,
+          target,
+          -1,
+          lock_word::release,
+          static_cast<std::uint8_t>(lock_kind::shared),
+          1,
+          lock_answer::granted};
 }
 
 void release_by_agent(window_core& w, int target) noexcept {

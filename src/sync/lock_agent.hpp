@@ -6,8 +6,8 @@
 ///   origin: ask ------> target: waits for its turn, takes the lock --answer--> origin: operations ... leave -->
 ///   origin: epoch of lock, operations and unlock -----> target: its turn: lock, run, unlock --answer--> origin
 ///
-/// With lock "hybrid" it also gives the lock away for good (lock_hybrid.hpp): `posted` means that the origin brings it
-/// to the network word, `not_yet` that it is there already or on its way.
+/// With lock "hybrid" it also gives the lock away for good (lock_hybrid.hpp): `migrates` means that the origin brings
+/// it to the network word, `moved` that it is there already or on its way.
 ///
 /// With lock "network", scheme "agent", it counts the readers, for which it holds the network word (reader_hold.hpp).
 ///
@@ -103,7 +103,7 @@ class lock_agent {
   turn wait_for_cpu(const queued_request& c, lock_kind kind, std::uint64_t tag) noexcept;
   void give_back(const queued_request& c) noexcept;
   void run(const queued_request& c) noexcept;
-  void answer(const queued_request& c, status result, int blamed) noexcept;
+  void answer(const queued_request& c, lock_answer result, int blamed) noexcept;
   unsigned remove_dead() noexcept;
   unsigned fail_waiting(int blamed) noexcept;
   void end_wait() noexcept;

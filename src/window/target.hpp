@@ -13,6 +13,7 @@
 #include "window/window_block.hpp"
 #include "xfer/operation_record.hpp"
 #include "xfer/scheduling.hpp"
+#include "xfer/wire.hpp"
 
 namespace rma::detail {
 
@@ -55,7 +56,7 @@ struct deferred_epoch {
 struct lock_request {
   std::uint32_t number = 0;
   word32 answered{};  ///< the number of the last that was answered
-  status result = status::done;
+  lock_answer result = lock_answer::granted;
   int blamed = -1;                     ///< world rank that the result is about
   std::int64_t waited_ns = 0;          ///< there, for others that held the lock
   bool alone = false;                  ///< the target, see lock_header

@@ -101,12 +101,21 @@ enum class lock_word : std::uint8_t {
   request,  ///< origin: I want it
   epoch,    ///< origin: a piece of an epoch: [length, operation message] ...
   release,  ///< origin: I let go
-  answer,   ///< target: you have it (an epoch: it was run), or `result` says why not
+  answer,   ///< target: `result`
   // Lock "auto": a rank of another node brings a hybrid lock to CPU mode.
   migrate_request,  ///< origin: may I bring it?
   migrate_reply,    ///< target: `result`
   migrated,         ///< origin: it is yours, I have let go of the network word
   migrate_cancel,   ///< origin: I shall not bring it
+};
+
+/// What a lock manager answers.
+enum class lock_answer : std::uint8_t {
+  granted,   ///< the lock is held; an epoch has been run; yes
+  migrates,  ///< the origin brings the lock to the network word (lock "hybrid")
+  moved,     ///< the lock is there, or on its way; no
+  failed,    ///< a rank that held it has died, or the window was dropped (`blamed` is -1)
+  count_
 };
 
 /// Between a rank that wants a lock and the lock manager of its target.
@@ -116,9 +125,9 @@ struct lock_header {
   std::int32_t target;   ///< rank in the window's team
   std::int32_t blamed;   ///< world rank that `result` is about
   lock_word word;
-  std::uint8_t kind;            ///< lock_kind
-  std::uint8_t last;            ///< of the pieces of an epoch
-  std::int8_t result;           ///< status
+  std::uint8_t kind;  ///< lock_kind
+  std::uint8_t last;  ///< of the pieces of an epoch
+  lock_answer result;
   std::uint32_t waited_ns = 0;  ///< answer: for others that held the lock
   std::uint8_t late = 0;        ///< ask: see excess_ns()
   std::uint8_t alone = 0;       ///< answer: the target shares its node with no member
