@@ -36,8 +36,8 @@ const std::vector<kind>& kinds() {
       {"two-sided", {{"RMA_LOCK", "two-sided:deferred"}}},
       {"network", {{"RMA_LOCK", "network"}}},
       {"cpu", {{"RMA_LOCK", "cpu"}}},
-      {"hybrid-naive", {{"RMA_LOCK", "hybrid"}, {"RMA_LOCK_POLICY", "naive"}}},
-      {"hybrid-adaptive", {{"RMA_LOCK", "hybrid"}, {"RMA_LOCK_POLICY", "adaptive"}}},
+      {"hybrid-naive", {{"RMA_LOCK", "hybrid:naive"}}},
+      {"hybrid-adaptive", {{"RMA_LOCK", "hybrid:adaptive"}}},
       {"auto", {{"RMA_LOCK", "auto:deferred"}}},
   };
   return all;

@@ -37,9 +37,10 @@ void add_routes(std::string& to, const rma::Runtime& rt) {
   if (rt.size() > routes_max) add(to, "  and so on\n");
 }
 
-void add_settings(std::string& to, const rma::Runtime& rt) {
+void add_settings(std::string& to, const rma::Runtime& rt, bool all) {
   add(to, "\nsettings (environment, or rma::Config::settings)\n");
   for (const rma::Setting& s : rt.settings()) {
+    if (s.internal && !all) continue;
     add(to, "  {:<22} = {:<10} [{}]\n  {:<22}   {}\n  {:<22}   values: {}\n", s.name,
         s.value.empty() ? "(empty)" : s.value, s.origin, "", s.summary, "", s.choices);
   }
@@ -52,7 +53,7 @@ int print(const std::string& text) {
   return exit_not_written;
 }
 
-std::string as_text(const rma::Runtime& rt, int on_node) {
+std::string as_text(const rma::Runtime& rt, int on_node, bool all) {
   std::string text;
   add(text, "rma {}\nranks {}, on this node {}\n\nfabrics\n", rma::version(), rt.size(), on_node);
   for (const std::string& f : rt.fabrics()) add(text, "  {}\n", f);
@@ -60,7 +61,8 @@ std::string as_text(const rma::Runtime& rt, int on_node) {
   for (const std::string& p : rma::protocols()) add(text, "  {}\n", p);
   add(text, "\nwaits\n  {}\n", rt.waits());
   add_routes(text, rt);
-  add_settings(text, rt);
+  add_settings(text, rt, all);
+  if (!all) add(text, "  (rma-info --all also lists what only launchers and tests set)\n");
   return text;
 }
 
@@ -108,7 +110,7 @@ std::string as_man_page(const rma::Runtime& rt) {
   return text;
 }
 
-enum class format : std::uint8_t { text, json, man };
+enum class format : std::uint8_t { text, all, json, man };
 
 int inform(format how) {
   rma::Runtime rt;
@@ -117,7 +119,7 @@ int inform(format how) {
   if (rt.rank() == 0) {
     exit_status = print(how == format::json  ? as_json(rt, on_node)
                         : how == format::man ? as_man_page(rt)
-                                             : as_text(rt, on_node));
+                                             : as_text(rt, on_node, how == format::all));
   }
   rt.world().barrier();
   return exit_status;
@@ -130,6 +132,8 @@ int main(int argc, char** argv) {
     CLI::App app("Prints the library's version, its fabrics with their capabilities, and all settings.");
     app.set_version_flag("--version", std::string(rma::version()));
     format how = format::text;
+    app.add_flag_callback(
+        "--all", [&how] { how = format::all; }, "Also list the settings of launchers and tests");
     app.add_flag_callback(
         "--json", [&how] { how = format::json; }, "Print it as JSON");
     app.add_flag_callback(

@@ -132,10 +132,10 @@ struct Hints {
   std::size_t aggregate = aggregate_by_setting;
   /// See lock_protocol (RMA_LOCK for all windows). One that the window cannot have is an error.
   lock_protocol lock = lock_protocol::automatic;
-  /// Of lock "network"; `automatic`: RMA_LOCK_NETWORK.
+  /// Of lock "network"; `automatic`: as RMA_LOCK=network:fompi says, else `word`.
   lock_scheme scheme = lock_scheme::automatic;
-  /// Of a hybrid lock that is asked for by name; `automatic`: RMA_LOCK_HOME and RMA_LOCK_POLICY. Lock `automatic` is
-  /// always adaptive.
+  /// Of a hybrid lock that is asked for by name; `automatic`: as RMA_LOCK=hybrid:threshold:8:home=network says, else
+  /// the CPU and adaptive. Lock `automatic` is always adaptive.
   lock_home home = lock_home::automatic;
   lock_policy policy = lock_policy::automatic;
   unsigned lock_threshold = 8;

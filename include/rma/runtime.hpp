@@ -34,11 +34,12 @@ struct Counter {
 
 /// A setting as it is in force.
 struct Setting {
-  std::string name;     ///< RMA_...
-  std::string value;    ///< in force
-  std::string origin;   ///< "default", "environment", "config"
-  std::string choices;  ///< what else it may be
-  std::string summary;  ///< what it is for
+  std::string name;       ///< RMA_...
+  std::string value;      ///< in force
+  std::string origin;     ///< "default", "environment", "config"
+  std::string choices;    ///< what else it may be
+  std::string summary;    ///< what it is for
+  bool internal = false;  ///< set by launchers or tests: nothing that a user looks for
 };
 
 /// One rank's part of a job.

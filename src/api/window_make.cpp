@@ -155,8 +155,12 @@ void attach_targets(window_core& w, const window_plan& plan) {
   }
 }
 
+/// A value of RMA_ACCUMULATE that is more than a mode.
+constexpr std::string_view unbiased_stripes = "striped:unbiased";
+
 accumulate_mode wished_mode(const window_core& w) {
   if (w.hints.accumulate != accumulate_mode::automatic) return w.hints.accumulate;
+  if (w.ctx->config().is(knob::accumulate, unbiased_stripes)) return accumulate_mode::striped;
   for (const accumulate_mode each : {accumulate_mode::element, accumulate_mode::striped, accumulate_mode::handler,
                                      accumulate_mode::direct, accumulate_mode::lock_get_modify_put}) {
     if (w.ctx->config().is(knob::accumulate, name_of(each))) return each;
@@ -179,8 +183,8 @@ bool wants_elements(const Hints& hints) noexcept {
 
 /// Whether single elements may go without their stripes until somebody updates in bulk.
 bool may_be_biased(const window_core& w) noexcept {
-  return w.ctx->config().on(knob::stripe_bias) && w.board->fenced_by_others() && !w.shared_by_threads &&
-         reinterpret_cast<std::uintptr_t>(w.local_base) % 8 == 0;
+  return !w.ctx->config().is(knob::accumulate, unbiased_stripes) && w.board->fenced_by_others() &&
+         !w.shared_by_threads && reinterpret_cast<std::uintptr_t>(w.local_base) % 8 == 0;
 }
 
 /// One owner of atomicity for all ranks; sets the limits of the inlined calls accordingly.

@@ -24,8 +24,7 @@ constexpr std::uint32_t serving = 0, naps = 1, rests = 2;
 /// Other nodes, if there are any, need this rank's processor for puts and gets, or for what the settings choose for all
 /// windows.
 bool needs_processor(const settings& s, const fabric::network* wide) noexcept {
-  return !wide->caps().one_sided || s.is(knob::accumulate, "handler") || s.is(knob::lock, "two-sided") ||
-         s.is(knob::lock, "two-sided:deferred");
+  return !wide->caps().one_sided || s.is(knob::accumulate, "handler") || s.lock().protocol == lock_protocol::two_sided;
 }
 
 }  // namespace

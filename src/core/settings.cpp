@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/assert.hpp"
 #include "core/names.hpp"
 
 extern char** environ;  // NOLINT: POSIX
@@ -19,7 +20,7 @@ extern char** environ;  // NOLINT: POSIX
 namespace rma::detail {
 namespace {
 
-enum class form : std::uint8_t { words, number, bytes, text };
+enum class form : std::uint8_t { words, number, bytes, text, lock };
 
 struct definition {
   std::string_view name;
@@ -29,6 +30,7 @@ struct definition {
   std::string_view summary;
   std::uint64_t least = 0;  ///< number, bytes: what those who use it can do with
   std::uint64_t most = UINT64_MAX;
+  bool internal = false;  ///< set by launchers or tests, see Setting::internal
 };
 
 constexpr std::uint64_t int_most = INT_MAX;
@@ -49,12 +51,12 @@ constexpr definition table[] = {
     {"RMA_PEER_TIMEOUT_MS", "10000", form::number, "milliseconds, 1000 ...",
      "between nodes: the ranks of a host that is silent for so long are taken for dead", 1000, int_most},
     {"RMA_LOCAL_RANKS", "0", form::number, "0: ask the node", "ranks on this machine at least, set by the launcher", 0,
-     int_most},
+     int_most, true},
     {"RMA_CORE_GROUP", "0", form::number, "0: not bound, or not known; 1 ...",
      "cores of one cache or socket to which this rank is bound, set by rmarun --bind core: collectives in memory cross "
      "to others by one rank of each group",
-     0, int_most},
-    {"RMA_JOB", "", form::text, "any text", "name of the job, set by the launcher"},
+     0, int_most, true},
+    {"RMA_JOB", "", form::text, "any text", "name of the job, set by the launcher", 0, UINT64_MAX, true},
     {"RMA_PROCESS_SETS", "", form::text, "NAME=RANKS;NAME=RANKS, as in io=0-3,5;rest=4,6-63",
      "named sets of ranks, for Runtime::team_of; set by rmarun --pset"},
     {"RMA_SEGMENT_BYTES", "0", form::bytes, "bytes, K M G T; 0: as much as the machine has",
@@ -115,12 +117,11 @@ constexpr definition table[] = {
      1, UINT32_MAX},
     {"RMA_TUNING", "", form::text, "a file that rma-tune has written; empty: built-in figures",
      "what transfers between nodes cost on this machine, for the choice among schemes"},
-    {"RMA_ACCUMULATE", "auto", form::words, "auto|element|striped|handler|direct|lock-get-modify-put",
+    {"RMA_ACCUMULATE", "auto", form::words, "auto|element|striped|striped:unbiased|handler|direct|lock-get-modify-put",
      "what makes atomic operations atomic, where the window's hints do not say: locked instructions, a lock for each "
-     "stripe, the target's handler, the network device (direct), or their origin under a lock of the target's part by "
+     "stripe (unbiased: also for single elements before anybody has updated in bulk), the target's handler, the "
+     "network device (direct), or their origin under a lock of the target's part by "
      "the network's atomics"},
-    {"RMA_STRIPE_BIAS", "on", form::words, "on|off",
-     "accumulate mode striped: single elements are updated without their stripe until somebody updates in bulk"},
     {"RMA_FENCE", "auto", form::words, "auto|placed|def|imm-naive|imm-opt|imm-ri",
      "design of fences, where the window's hints do not say"},
     {"RMA_BARRIER", "auto", form::words, "auto|messages|words",
@@ -191,19 +192,18 @@ constexpr definition table[] = {
      "what the start of a non-blocking collective does beside: looks once for what has come; waits a little for each "
      "of "
      "its sends, or once for all of them; thread: nothing, a progress thread moves it on"},
-    {"RMA_LOCK", "auto", form::words, "auto|auto:deferred|two-sided|two-sided:deferred|network|cpu|hybrid",
+    {"RMA_LOCK", "auto", form::lock,
+     "auto|auto:deferred|two-sided|two-sided:deferred|network|network:agent|network:fompi|cpu|hybrid|hybrid:naive|"
+     "hybrid:threshold:K|hybrid:adaptive|hybrid:home=network, and hybrid with several options",
      "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else for "
-     "each epoch what has cost least; deferred: a lock may be taken after lock() has returned, as late as by unlock"},
-    {"RMA_LOCK_NETWORK", "word", form::words, "word|agent|fompi",
-     "scheme of lock network, where the window's hints do not say: word, one for each target; agent, shared locks are "
-     "counted by the target's lock manager; fompi, a global word, by which lock_all is one atomic, an exclusive lock "
-     "four"},
-    {"RMA_LOCK_HOME", "cpu", form::words, "cpu|network", "where a hybrid lock is when its window is made"},
-    {"RMA_LOCK_POLICY", "adaptive", form::words, "naive|threshold:K|adaptive",
-     "when a hybrid lock migrates: at every request of the other side, at K in a row, or when that pays"},
+     "each epoch what has cost least; deferred: a lock may be taken after lock() has returned, as late as by unlock; "
+     "network has a word for each target; with agent shared locks are counted by the target's lock manager; with fompi "
+     "lock_all is one atomic of a global word, an exclusive lock four; a hybrid lock migrates at every request of the "
+     "other side (naive), at K in a row, or when that pays (adaptive, the default), and begins in the memory of the "
+     "target's node or in the network (home)"},
     {"RMA_LOCK_BYPASSES", "64", form::number, "1 ...; 0: at once, in no order",
      "lock cpu: so often others may take it past a rank that sleeps for it, before it is handed over to that rank", 0,
-     UINT32_MAX},
+     UINT32_MAX, true},
     {"RMA_LOCK_RECOVERY", "on", form::words, "on|off",
      "a dead rank's lock: on frees it after its waiters got peer_failed, off keeps failing"},
     {"RMA_CHECK", RMA_CHECK_BY_DEFAULT, form::words, "0|1",
@@ -293,11 +293,20 @@ std::size_t edits_between(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+/// Settings of earlier versions.
+constexpr std::pair<std::string_view, std::string_view> replaced[] = {
+    {"RMA_ACCUMULATE_MODE", "RMA_ACCUMULATE, where device is called direct"},
+    {"RMA_STRIPE_BIAS", "RMA_ACCUMULATE: say striped:unbiased where this was off"},
+    {"RMA_LOCK_NETWORK", "RMA_LOCK: say network:agent or network:fompi there"},
+    {"RMA_LOCK_HOME", "RMA_LOCK: say hybrid:home=cpu or hybrid:home=network there"},
+    {"RMA_LOCK_POLICY", "RMA_LOCK: say hybrid:naive, hybrid:threshold:K or hybrid:adaptive there"},
+};
+
 /// Names the setting that `name` is nearly, if there is one; else all of them.
 [[noreturn]] void refuse_unknown(std::string_view name, std::string_view origin) {
-  if (name == "RMA_ACCUMULATE_MODE")
-    throw Error(status::bad_setting,
-                fmt::format("{} ({}) was replaced by RMA_ACCUMULATE, where device is called direct", name, origin));
+  for (const auto& [old, by] : replaced) {
+    if (name == old) throw Error(status::bad_setting, fmt::format("{} ({}) was replaced by {}", name, origin, by));
+  }
   constexpr std::size_t edits_max = 2;
   const definition* nearest = nullptr;
   std::size_t least = edits_max + 1;
@@ -360,6 +369,8 @@ void settings::set(std::size_t index, std::string value, source from) {
   const definition& d = table[index];
   std::uint64_t& number = numbers_[index];
   bool fits = true;
+  lock_setting parsed;
+  if (d.kind == form::lock) fits = parse_lock_setting(value, parsed);
   if (d.kind == form::words) fits = one_of(d.choices, value, number);
   if (d.kind == form::number || d.kind == form::bytes) {
     fits = parse_number(value, d.kind == form::bytes, number) && number >= d.least && number <= d.most;
@@ -368,6 +379,14 @@ void settings::set(std::size_t index, std::string value, source from) {
   std::erase_if(changed_, [index](const changed& c) { return c.index == index; });
   if (value != d.initial) changed_.push_back({index, std::move(value)});
   sources_[index] = from;
+}
+
+lock_setting settings::lock() const noexcept {
+  lock_setting parsed;
+  const bool fits = parse_lock_setting(view(static_cast<std::size_t>(knob::lock)), parsed);
+  RMA_ASSERT(fits);
+  static_cast<void>(fits);
+  return parsed;
 }
 
 std::string_view settings::view(std::size_t index) const noexcept {
@@ -382,7 +401,7 @@ std::vector<Setting> settings::list() const {
     const bool secret = table[i].name == "RMA_KEY" && !view(i).empty();
     all.push_back({std::string(table[i].name), secret ? "(set)" : std::string(view(i)),
                    origin_names[static_cast<std::size_t>(sources_[i])], std::string(table[i].choices),
-                   std::string(table[i].summary)});
+                   std::string(table[i].summary), table[i].internal});
   }
   return all;
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/lock_setting.hpp"
 #include "rma/config.hpp"
 #include "rma/runtime.hpp"
 
@@ -50,7 +51,6 @@ enum class knob : std::uint8_t {
   waiting_operations,
   tuning,
   accumulate,
-  stripe_bias,
   fence,
   barrier,
   eager,
@@ -77,9 +77,6 @@ enum class knob : std::uint8_t {
   coll_reproducible,
   nbc_progress,
   lock,
-  lock_network,
-  lock_home,
-  lock_policy,
   lock_bypasses,
   lock_recovery,
   check,
@@ -102,6 +99,8 @@ class settings {
   }
   [[nodiscard]] bool on(knob k) const noexcept { return is(k, "1") || is(k, "on"); }
   [[nodiscard]] std::uint64_t number(knob k) const noexcept { return numbers_[static_cast<std::size_t>(k)]; }
+  /// What RMA_LOCK says.
+  [[nodiscard]] lock_setting lock() const noexcept;
   [[nodiscard]] std::vector<Setting> list() const;
   /// Config::from_rank_0 and one_machine.
   [[nodiscard]] const std::function<std::string(const std::string&)>& from_rank_0() const noexcept {

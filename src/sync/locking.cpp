@@ -22,42 +22,28 @@ const fabric::capabilities& lock_fabric(const window_core& w) noexcept {
 }
 
 void choose_policy(window_core& w) {
-  const settings& config = w.ctx->config();
   w.policy = w.defers_far ? lock_policy::adaptive : w.hints.policy;
   w.policy_threshold = w.hints.lock_threshold;
   if (w.policy != lock_policy::automatic) return;
-  w.policy = config.is(knob::lock_policy, "naive")      ? lock_policy::naive
-             : config.is(knob::lock_policy, "adaptive") ? lock_policy::adaptive
-                                                        : lock_policy::threshold;
-  w.policy_threshold = static_cast<std::uint32_t>(config.number(knob::lock_policy));
-}
-
-/// RMA_LOCK is the name of a protocol, and perhaps ":deferred".
-constexpr std::string_view deferred_suffix = ":deferred";
-
-bool is_lock(std::string_view setting, lock_protocol protocol) noexcept {
-  if (setting.ends_with(deferred_suffix)) setting.remove_suffix(deferred_suffix.size());
-  return setting == name_of(protocol);
+  const lock_setting by_setting = w.ctx->config().lock();
+  w.policy = by_setting.policy;
+  w.policy_threshold = by_setting.threshold;
 }
 
 deferral wished_deferral(const window_core& w) noexcept {
   if (w.hints.deferrable) return deferral::hint;
-  const bool by_setting = w.hints.lock == lock_protocol::automatic;
-  return by_setting && w.ctx->config().text(knob::lock).ends_with(deferred_suffix) ? deferral::setting : deferral::none;
+  const bool by_setting = w.hints.lock == lock_protocol::automatic && w.ctx->config().lock().deferred;
+  return by_setting ? deferral::setting : deferral::none;
 }
 
 void choose_scheme(window_core& w) {
   w.scheme = w.hints.scheme;
-  const char* why = "Hints::scheme";
   if (w.scheme == lock_scheme::automatic) {
-    const settings& config = w.ctx->config();
-    w.scheme = lock_scheme::word;
-    for (const lock_scheme each : {lock_scheme::agent, lock_scheme::fompi}) {
-      if (config.is(knob::lock_network, name_of(each))) w.scheme = each;
-    }
-    why = "RMA_LOCK_NETWORK";
+    w.scheme = w.ctx->config().lock().scheme;
+    if (w.scheme != lock_scheme::word) w.locks_why = "RMA_LOCK";
+  } else if (w.scheme != lock_scheme::word) {
+    w.locks_why = "Hints::scheme";
   }
-  if (w.scheme != lock_scheme::word) w.locks_why = why;
 }
 
 /// By the lock of an open lock_all epoch.
@@ -83,12 +69,7 @@ bool maps_lock(const window_core& w, int target) noexcept {
 }
 
 lock_protocol wished_lock(const Hints& hints, const settings& config) noexcept {
-  if (hints.lock != lock_protocol::automatic) return hints.lock;
-  for (const lock_protocol each :
-       {lock_protocol::two_sided, lock_protocol::network, lock_protocol::cpu, lock_protocol::hybrid}) {
-    if (is_lock(config.text(knob::lock), each)) return each;
-  }
-  return lock_protocol::automatic;
+  return hints.lock != lock_protocol::automatic ? hints.lock : config.lock().protocol;
 }
 
 status choose_lock(window_core& w, std::string& why_not) {
@@ -137,7 +118,7 @@ void await_news_of_death(window_core& w) noexcept {
 lock_home wished_home(const window_core& w) noexcept {
   if (w.hints.home != lock_home::automatic) return w.hints.home;
   if (w.defers_far && w.alone && !w.manager_first) return lock_home::network;  // nobody is near who would gain
-  return w.ctx->config().is(knob::lock_home, "network") ? lock_home::network : lock_home::cpu;
+  return w.ctx->config().lock().home;
 }
 
 status acquire_all(window_core& w) noexcept {

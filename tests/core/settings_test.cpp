@@ -145,6 +145,40 @@ TEST_CASE("a setting that was replaced says by what", "[core][settings]") {
   CHECK(text.find('\n') == std::string::npos);
 }
 
+TEST_CASE("settings that became values of others say of which", "[core][settings]") {
+  const std::pair<const char*, const char*> old[] = {{"RMA_LOCK_NETWORK", "RMA_LOCK: say network:agent"},
+                                                     {"RMA_LOCK_HOME", "RMA_LOCK: say hybrid:home=cpu"},
+                                                     {"RMA_LOCK_POLICY", "RMA_LOCK: say hybrid:naive"},
+                                                     {"RMA_STRIPE_BIAS", "RMA_ACCUMULATE: say striped:unbiased"}};
+  for (const auto& [name, by] : old) {
+    const auto [code, text] = refusal(with({{name, "on"}}));
+    CAPTURE(text);
+    CHECK(code == status::bad_setting);
+    CHECK(names(text, {name, "config", "was replaced by", by}));
+    CHECK(text.find('\n') == std::string::npos);
+  }
+}
+
+TEST_CASE("RMA_LOCK takes options behind colons", "[core][settings]") {
+  const auto lock = [](const char* value) { return settings(with({{"RMA_LOCK", value}})).lock(); };
+  CHECK(lock("auto").protocol == lock_protocol::automatic);
+  CHECK(lock("two-sided:deferred").deferred);
+  CHECK(lock("network").scheme == lock_scheme::word);
+  CHECK(lock("network:fompi").scheme == lock_scheme::fompi);
+  const auto hybrid = lock("hybrid:home=network:threshold:8");
+  CHECK(hybrid.protocol == lock_protocol::hybrid);
+  CHECK((hybrid.home == lock_home::network && hybrid.policy == lock_policy::threshold && hybrid.threshold == 8));
+  CHECK(lock("hybrid").policy == lock_policy::adaptive);
+  for (const char* const wrong :
+       {"", "auto:", "cpu:deferred", "network:naive", "hybrid:threshold", "hybrid:threshold:0", "hybrid:threshold:x",
+        "hybrid:home", "two-sided:deferred:deferred", "Auto"}) {
+    CAPTURE(wrong);
+    const auto [code, text] = refusal(with({{"RMA_LOCK", wrong}}));
+    CHECK(code == status::bad_setting);
+    CHECK(names(text, {"RMA_LOCK=", "config", "hybrid:threshold:K"}));
+  }
+}
+
 TEST_CASE("an unknown value is an error that lists the valid ones", "[core][settings]") {
   const std::pair<const char*, const char*> wrong[] = {{"RMA_USER_MEMORY", "always"},   {"RMA_USER_MEMORY", ""},
                                                        {"RMA_USER_MEMORY", "auto|cma"}, {"RMA_USER_MEMORY", "aut"},

@@ -161,8 +161,7 @@ def test_fences_and_locks_of_several_nodes(options, folder):
     by_memory = "auto; a barrier by memory, on one node"
     expect(replay, "fences by memory", count(ranks, "fence", protocol="placed", why=by_memory), count(ranks, "fence"))
     for home, protocol in (("cpu", "hybrid:manager"), ("network", "hybrid:network")):
-        ranks, replay = simulate(options, "02_put_get", folder, RMA_LOCK="hybrid", RMA_LOCK_HOME=home,
-                                 RMA_LOCK_POLICY="threshold:100")
+        ranks, replay = simulate(options, "02_put_get", folder, RMA_LOCK=f"hybrid:threshold:100:home={home}")
         expect_some(replay, "locks", count(ranks, "lock"))
         expect(replay, f"hybrid locks at home {home}", count(ranks, "lock", protocol=protocol, why="RMA_LOCK"),
                count(ranks, "lock"))
@@ -194,9 +193,9 @@ def test_put_get(options, folder):
     expect_some(replay, "put by the fabric", count(ranks, "put", protocol="fabric", why="RMA_INTRANODE=off"))
     expect_some(replay, "fence by messages", count(ranks, "fence", why="auto; a barrier by messages"))
     expect_some(replay, "lock by the network", count(ranks, "lock", protocol="network"))
-    ranks, replay = run(options, "02_put_get", folder, RMA_LOCK="network", RMA_LOCK_NETWORK="fompi")
+    ranks, replay = run(options, "02_put_get", folder, RMA_LOCK="network:fompi")
     expect(replay, "locks of another scheme",
-           count(ranks, "lock", protocol="network:fompi", why="RMA_LOCK_NETWORK"), count(ranks, "lock"))
+           count(ranks, "lock", protocol="network:fompi", why="RMA_LOCK"), count(ranks, "lock"))
 
 
 def test_operations_end_after_their_calls(options, folder):

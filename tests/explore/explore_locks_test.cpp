@@ -93,8 +93,8 @@ const settings two_sided{{"RMA_LOCK", "two-sided"}};
 const settings network{{"RMA_LOCK", "network"}};
 const settings cpu{{"RMA_LOCK", "cpu"}};
 /// Each request for a lock that is at the other place moves it.
-const settings hybrid{{"RMA_LOCK", "hybrid"}, {"RMA_LOCK_POLICY", "naive"}, {"RMA_LOCK_HOME", "cpu"}};
-const settings hybrid_network{{"RMA_LOCK", "hybrid"}, {"RMA_LOCK_POLICY", "naive"}, {"RMA_LOCK_HOME", "network"}};
+const settings hybrid{{"RMA_LOCK", "hybrid:naive"}};
+const settings hybrid_network{{"RMA_LOCK", "hybrid:naive:home=network"}};
 
 constexpr std::uint64_t runs_max = 10'000'000;
 
@@ -108,7 +108,6 @@ scenario world(const roles& of, int ranks_per_node, const settings& with, unsign
 
 std::string text(const roles& of, int ranks_per_node, const settings& with) {
   std::string all = with.at("RMA_LOCK");
-  if (with.contains("RMA_LOCK_HOME")) all += " (" + with.at("RMA_LOCK_HOME") + ")";
   for (std::size_t r = 0; r < of.size(); ++r) {
     all += ranks_per_node != 0 && r % static_cast<std::size_t>(ranks_per_node) == 0 ? " | " : " ";
     all += of[r].empty() ? "-" : of[r];

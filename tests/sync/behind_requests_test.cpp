@@ -125,7 +125,6 @@ void run_on(int ranks_per_node, const char* setting, const char* value, void (*p
   for (const char* threads : {"serialized", "multiple"}) {
     rma::sim::Config job{.ranks = 4, .ranks_per_node = ranks_per_node};
     job.settings = {{"RMA_PROGRESS_THREAD", "1"}, {"RMA_THREADS", threads}, {setting, value}};
-    job.settings.emplace("RMA_LOCK", std::string_view(setting) == "RMA_LOCK_NETWORK" ? "network" : "auto");
     const auto out = rma::sim::run(job, program);
     INFO("ranks per node " << ranks_per_node << ", " << setting << "=" << value << ", threads " << threads << ": "
                            << out.text());
@@ -157,5 +156,5 @@ TEST_CASE("a flush is over when its rank looks") {
 
 TEST_CASE("no step of a lock waits for the network") {
   for (const char* lock : {"network", "hybrid"}) run_on(1, "RMA_LOCK", lock, short_steps);
-  run_on(1, "RMA_LOCK_NETWORK", "fompi", short_steps);
+  run_on(1, "RMA_LOCK", "network:fompi", short_steps);
 }

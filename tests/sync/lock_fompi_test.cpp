@@ -189,7 +189,7 @@ using plans = std::array<std::array<fompi_want, acquisitions>, ranks>;
 std::chrono::nanoseconds time_of(const char* scheme, const std::function<void(Window<std::uint64_t>&)>& once) {
   std::chrono::nanoseconds took{};
   sim::Config job{.ranks = 4, .ranks_per_node = 1};
-  job.settings = {{"RMA_LOCK", "network"}, {"RMA_LOCK_NETWORK", scheme}};
+  job.settings = {{"RMA_LOCK", std::string("network:") + scheme}};
   const auto outcome = sim::run(job, [&](Runtime& rt) {
     auto win = Window<std::uint64_t>::allocate(rt.world(), 2);
     if (rt.rank() == 3) {
@@ -323,7 +323,7 @@ enum class role : std::uint8_t { writer, reader, all };
 /// Rank 1 dies with a hold on rank 2's lock; 3 wants it exclusively, then the window with lock_all.
 void die_holding(role how, const std::string& recovery) {
   sim::Config job{.ranks = 4, .ranks_per_node = 1};
-  job.settings = {{"RMA_LOCK", "network"}, {"RMA_LOCK_NETWORK", "fompi"}, {"RMA_LOCK_RECOVERY", recovery}};
+  job.settings = {{"RMA_LOCK", "network:fompi"}, {"RMA_LOCK_RECOVERY", recovery}};
   job.kills.push_back({1, 10ms});
   job.limit = 60s;
   const auto outcome = sim::run(job, [&](Runtime& rt) {

@@ -6,7 +6,7 @@
 // Method: simulated ranks; the lock is held for times around which the writer comes and goes; virtual time tells how
 // long after the last holder it was got. Who sleeps looks by itself after 100 ms.
 //
-// Break: let acquire_cpu wait for a bell only, withdrawn or not; let cpu_attempt never be silent; call no duty of a
+// Break: let cpu_machine wait for a bell only, withdrawn or not; call no duty of a
 // lock manager whose wait is out; let will_look be true of all.
 #include <catch2/catch.hpp>
 #include <chrono>
@@ -76,7 +76,6 @@ TEST_CASE("so has a lock manager that waits for a rank of another node", "[sync]
   moments seen;
   rma::sim::Config job{.ranks = readers + 2, .ranks_per_node = readers + 1};
   job.settings["RMA_LOCK"] = lock;
-  job.settings["RMA_LOCK_HOME"] = "cpu";
   const auto outcome = rma::sim::run(job, [&](rma::Runtime& rt) {
     auto win = rma::Window<std::uint64_t>::allocate(rt.world(), 1);
     std::optional<rma::Epoch> held;

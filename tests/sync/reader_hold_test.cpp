@@ -275,7 +275,7 @@ void expect(status found, status wanted, const char* what) {
 
 sim::Config job_of(const std::string& recovery) {
   sim::Config job{.ranks = 4, .ranks_per_node = 1};
-  job.settings = {{"RMA_LOCK", "network"}, {"RMA_LOCK_NETWORK", "agent"}, {"RMA_LOCK_RECOVERY", recovery}};
+  job.settings = {{"RMA_LOCK", "network:agent"}, {"RMA_LOCK_RECOVERY", recovery}};
   job.limit = 60s;
   return job;
 }

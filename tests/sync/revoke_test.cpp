@@ -192,7 +192,7 @@ TEST_CASE("waits for locks and fences of every design end", "[revoke][window][de
   };
   for (const char* const lock : {"two-sided", "network", "cpu", "hybrid"})
     for (const char* const what : {"lock", "ilock"}) with("RMA_LOCK", lock, what);
-  for (const char* const what : {"lock", "ilock"}) with("RMA_LOCK_NETWORK", "fompi", what);
+  for (const char* const what : {"lock", "ilock"}) with("RMA_LOCK", "network:fompi", what);
   for (const char* const fence : {"placed", "def", "imm-naive", "imm-opt", "imm-ri"})
     for (const char* const what : {"fence", "ifence"}) with("RMA_FENCE", fence, what);
 }

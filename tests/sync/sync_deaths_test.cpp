@@ -287,8 +287,7 @@ TEST_CASE("who lets go of a network lock and dies at once fails nobody", "[death
   int failed = 0;
   for (std::chrono::nanoseconds dies_at = 99ms; dies_at < 108ms; dies_at += 53us) {
     rma::sim::Config job{.ranks = 3, .ranks_per_node = 1};
-    job.settings["RMA_LOCK"] = "network";
-    job.settings["RMA_LOCK_NETWORK"] = scheme;
+    job.settings["RMA_LOCK"] = "network:" + scheme;
     job.kills.push_back({1, dies_at});
     job.limit = 20s;
     const auto out = rma::sim::run(job, [&](rma::Runtime& rt) {

@@ -116,12 +116,11 @@ TEST_CASE("an unlock_all lets go of all targets at once", "[sync][unlock]") {
 }
 
 TEST_CASE("an unlock that follows the writes hides none of them", "[sync][unlock]") {
-  const std::string lock = GENERATE("network", "hybrid", "auto");
+  const std::string lock = GENERATE("network", "hybrid:home=network", "auto");
   const auto seed = GENERATE(range(1, 9));
   rma::sim::Config job{.ranks = 4};
   job.seed = static_cast<std::uint64_t>(seed);
   job.faults = true;
-  if (lock == "hybrid") job.settings["RMA_LOCK_HOME"] = "network";
   const auto out = play(job, lock, [&](rma::Runtime& rt) {
     auto win = window::allocate(rt.world(), words);
     std::vector<std::uint64_t> mine(words), found(words);

@@ -26,7 +26,7 @@ def as_json(*command):
 
 class RmaInfo(unittest.TestCase):
     def test_all_is_well(self):
-        for arguments in ((), ("--help",), ("--version",), ("--json",), ("--man",)):
+        for arguments in ((), ("--help",), ("--version",), ("--all",), ("--json",), ("--man",)):
             self.assertEqual(run(RMA_INFO, *arguments), (0, ""))
 
     def test_a_setting_of_nearly_that_name(self):
@@ -36,6 +36,13 @@ class RmaInfo(unittest.TestCase):
                                  "(see rma-info)\n")
         status, errors = run("env", "RMA_SOMETHING_ELSE=1", RMA_INFO)
         self.assertIn("the settings are: RMA_BOOT RMA_RANK", errors)
+
+    def test_settings_of_launchers_are_hidden(self):
+        def lines(*arguments):
+            return subprocess.run([RMA_INFO, *arguments], capture_output=True, check=True, text=True, timeout=60).stdout
+        self.assertNotIn("RMA_LOCAL_RANKS", lines())
+        self.assertIn("RMA_LOCK ", lines())
+        self.assertIn("RMA_LOCAL_RANKS", lines("--all"))
 
     def test_json(self):
         told = as_json(RMARUN, "-n", "2", RMA_INFO)

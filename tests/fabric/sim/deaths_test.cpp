@@ -53,6 +53,14 @@ void work(Runtime& rt, std::uint64_t seed) {
 constexpr std::array<const char*, 7> locks{"auto",    "auto:deferred", "two-sided", "two-sided:deferred",
                                            "network", "cpu",           "hybrid"};
 
+/// With the options of this turn.
+std::string lock_of(std::string lock, std::uint64_t turn) {
+  if (lock == "network" && turn % 4 != 0) lock += turn % 4 == 1 ? ":fompi" : ":agent";
+  if (lock != "hybrid") return lock;
+  lock += turn % 3 == 0 ? ":naive" : turn % 3 == 1 ? ":threshold:2" : ":adaptive";
+  return lock + (turn % 2 == 0 ? ":home=cpu" : ":home=network");
+}
+
 rma::sim::Outcome run_seed(std::uint64_t seed, std::int64_t& died_ns, int& victim) {
   rng d(seed);
   rma::sim::Config job;
@@ -61,12 +69,9 @@ rma::sim::Outcome run_seed(std::uint64_t seed, std::int64_t& died_ns, int& victi
   job.seed = seed;
   job.faults = true;
   job.limit = std::chrono::seconds(60);
-  job.settings["RMA_LOCK"] = locks[seed % locks.size()];
   const std::uint64_t turn = seed / locks.size();
-  job.settings["RMA_LOCK_POLICY"] = turn % 3 == 0 ? "naive" : turn % 3 == 1 ? "threshold:2" : "adaptive";
+  job.settings["RMA_LOCK"] = lock_of(locks[seed % locks.size()], turn);
   if (turn % 2 == 1) job.settings["RMA_LOCK_BYPASSES"] = "0";  // whoever has to wait is the heir
-  job.settings["RMA_LOCK_HOME"] = turn % 2 == 0 ? "cpu" : "network";
-  if (turn % 4 != 0) job.settings["RMA_LOCK_NETWORK"] = turn % 4 == 1 ? "fompi" : "agent";
   victim = static_cast<int>(d.below(static_cast<std::uint64_t>(job.ranks)));
   died_ns = static_cast<std::int64_t>(1'000 + d.below(20'000'000));
   job.settings["RMA_FENCE"] = fences[d.below(fences.size())];

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// What RMA_LOCK says: a protocol, and its options behind colons, in any order.
+///
+///   auto[:deferred]   two-sided[:deferred]   network[:word|:agent|:fompi]   cpu
+///   hybrid[:naive|:threshold:K|:adaptive][:home=cpu|:home=network]
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "rma/hints.hpp"
+
+namespace rma::detail {
+
+struct lock_setting {
+  lock_protocol protocol = lock_protocol::automatic;
+  lock_scheme scheme = lock_scheme::word;
+  lock_policy policy = lock_policy::adaptive;
+  std::uint32_t threshold = 0;  ///< of policy `threshold`
+  lock_home home = lock_home::cpu;
+  bool deferred = false;
+};
+
+/// False if the text says no such thing; nothing is changed then.
+bool parse_lock_setting(std::string_view text, lock_setting& parsed) noexcept;
+
+}  // namespace rma::detail
