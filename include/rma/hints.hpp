@@ -102,6 +102,9 @@ enum class lock_policy : std::uint8_t {
   naive,      ///< at every request of the side where it is not: the dissertation's
   threshold,  ///< at so many in a row (Hints::lock_threshold)
   adaptive,   ///< when what they would have saved exceeds the price of a migration, which grows with each in vain
+  pattern,    ///< when six of the last eight requests came from the side where it is not
+  priority,   ///< at every exclusive request of the side where it is not: writers have priority, readers never move it
+  native,     ///< adaptive where the adapter itself does the network's atomics; else it is and stays in memory
 };
 
 /// Wishes and promises about one window. Collective: the same on every rank, but for `name`, `schedule` and

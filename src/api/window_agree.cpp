@@ -163,7 +163,7 @@ status check_plan(const team_core& team, const window_plan& plan, const Hints& h
   const bool known = hints.fence <= fence_kind::imm_ri && hints.layout <= layout_scheme::host_assisted &&
                      hints.accumulate <= accumulate_mode::lock_get_modify_put && hints.lock <= lock_protocol::hybrid &&
                      hints.scheme <= lock_scheme::fompi && hints.home <= lock_home::network &&
-                     hints.policy <= lock_policy::adaptive && hints.schedule <= schedule_order::gets_first_interleave;
+                     hints.policy <= lock_policy::native && hints.schedule <= schedule_order::gets_first_interleave;
   if (hints.signals > signals_max || !known || !has_unit(plan, hints)) return status::bad_argument;
   if (!can_have_fence(team, wished_fence(team.rt->config, hints))) return status::not_supported;
   if (plan.kind == call::allocate_shared && !(team.one_node && (team.rt->intranode || team.size == 1)))

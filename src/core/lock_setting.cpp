@@ -42,8 +42,14 @@ bool take_hybrid_option(std::string_view option, std::string_view& rest, lock_se
     s.home = option == "home=cpu" ? lock_home::cpu : lock_home::network;
     return true;
   }
-  if (option == "naive" || option == "adaptive") {
-    s.policy = option == "naive" ? lock_policy::naive : lock_policy::adaptive;
+  constexpr std::pair<std::string_view, lock_policy> policies[] = {{"naive", lock_policy::naive},
+                                                                   {"adaptive", lock_policy::adaptive},
+                                                                   {"pattern", lock_policy::pattern},
+                                                                   {"priority", lock_policy::priority},
+                                                                   {"native", lock_policy::native}};
+  for (const auto& [name, policy] : policies) {
+    if (option != name) continue;
+    s.policy = policy;
     return true;
   }
   if (option != "threshold") return false;

@@ -3,7 +3,7 @@
 /// What RMA_LOCK says: a protocol, and its options behind colons, in any order.
 ///
 ///   auto[:deferred]   two-sided[:deferred]   network[:word|:agent|:fompi]   cpu
-///   hybrid[:naive|:threshold:K|:adaptive][:home=cpu|:home=network]
+///   hybrid[:naive|:threshold:K|:adaptive|:pattern|:priority|:native][:home=cpu|:home=network]
 #pragma once
 
 #include <cstdint>

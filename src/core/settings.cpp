@@ -194,12 +194,16 @@ constexpr definition table[] = {
      "its sends, or once for all of them; thread: nothing, a progress thread moves it on"},
     {"RMA_LOCK", "auto", form::lock,
      "auto|auto:deferred|two-sided|two-sided:deferred|network|network:agent|network:fompi|cpu|hybrid|hybrid:naive|"
-     "hybrid:threshold:K|hybrid:adaptive|hybrid:home=network, and hybrid with several options",
+     "hybrid:threshold:K|hybrid:adaptive|hybrid:pattern|hybrid:priority|hybrid:native|hybrid:home=network, and hybrid "
+     "with several options",
      "protocol of window locks, where the window's hints do not say: auto takes cpu where memory is shared, else for "
      "each epoch what has cost least; deferred: a lock may be taken after lock() has returned, as late as by unlock; "
      "network has a word for each target; with agent shared locks are counted by the target's lock manager; with fompi "
      "lock_all is one atomic of a global word, an exclusive lock four; a hybrid lock migrates at every request of the "
-     "other side (naive), at K in a row, or when that pays (adaptive, the default), and begins in the memory of the "
+     "other side (naive), at K in a row, when that pays (adaptive, the default), at six of the last eight (pattern), "
+     "at "
+     "exclusive ones (priority), or as adaptive where the adapter does the atomics, else never (native); it begins in "
+     "the memory of the "
      "target's node or in the network (home)"},
     {"RMA_LOCK_BYPASSES", "64", form::number, "1 ...; 0: at once, in no order",
      "lock cpu: so often others may take it past a rank that sleeps for it, before it is handed over to that rank", 0,

@@ -176,7 +176,7 @@ lock_agent::turn lock_agent::take_hybrid(queued_request& c) noexcept {
   const int me = w_.team->rank;
   (void)mend(w_, me);
   if (!wait_ && (w_.my_block().lock.state.load() & lock_away) != 0) return turn::elsewhere;
-  if (!std::exchange(c.is_noted, true)) c.migrates = note_request(w_, w_.my_block(), false, c.late);
+  if (!std::exchange(c.is_noted, true)) c.migrates = note_request(w_, w_.my_block(), c.kind, false, c.late);
   if (!c.migrates) return wait_for_cpu(c, c.kind, proxy_of(c));
   const turn t = wait_for_cpu(c, lock_kind::exclusive, granted_tag(c.source));
   if (t == turn::waits && c.kind == lock_kind::shared) {  // must not wait for others that hold it shared

@@ -36,7 +36,7 @@ hybrid_machine::hybrid_machine(window_core& w, int target, lock_kind kind) noexc
   if (is_near()) {
     window_block& block = *w.block_of(target);
     const bool is_home = (block.lock.state.load() & lock_away) == 0;
-    way_.migrates = note_request(w, block, is_home) && !is_home;
+    way_.migrates = note_request(w, block, kind, is_home) && !is_home;
   }
   enter(stage_);
 }
@@ -200,8 +200,10 @@ void hybrid_machine::note_answer(lock_step s) noexcept {
   if (stays_) known = after_answer(known, took_ns, atomics_per_answer(known));
 }
 
-bool note_request(window_core& w, window_block& block, bool home, std::uint32_t late) noexcept {
-  const bool adaptive = w.policy == lock_policy::adaptive;
+bool note_request(window_core& w, window_block& block, lock_kind kind, bool home, std::uint32_t late) noexcept {
+  if (w.policy == lock_policy::priority && kind == lock_kind::shared) return false;
+  if (w.lock_stays) return false;
+  const bool adaptive = w.policy == lock_policy::adaptive || w.policy == lock_policy::native;
   const bool counts_all = w.alone && !w.defers_far;
   const bool well = home || (adaptive && !counts_all && late < lateness_of_rent);
   // What was lost to a rank without neighbours is paid at once.

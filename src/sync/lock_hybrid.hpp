@@ -22,11 +22,12 @@
 /// node's requests pay; in CPU mode those of other nodes, but only if the lock manager has kept their ranks waiting
 /// before, again and again (window/lock_experience.hpp): a manager that answers is as good as the network. Nobody is
 /// near a rank that has its node for itself: there every request of another node pays, and the first migration costs
-/// one of them. Source: dissertation ch. 5, figures 5.1-5.4 (step 4 of figure 5.4 means network mode); the policy is
-/// ours.
+/// one of them. "pattern", "priority" and "native" (Hints::policy) are criteria that section 5.2 names and leaves open.
+/// Source: dissertation ch. 5, figures 5.1-5.4 (step 4 of figure 5.4 means network mode); the policy is ours.
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 
 #include "rma/hints.hpp"
@@ -52,9 +53,20 @@ struct migration_ledger {
 inline constexpr std::uint32_t migration_price_min = 4;
 inline constexpr std::uint32_t migration_price_max = 512;
 
+/// Policy "pattern": `benefit` holds the sides of the last requests, one bit each; 1 is the other side.
+inline constexpr unsigned pattern_length = 8;
+inline constexpr int pattern_majority = 6;
+constexpr migration_ledger followed(migration_ledger l, bool home) noexcept {
+  l.benefit = ((l.benefit << 1) | (home ? 0U : 1U)) & ((1U << pattern_length) - 1);
+  l.migrate = std::popcount(l.benefit) >= pattern_majority;
+  if (l.migrate) l.benefit = 0;
+  return l;
+}
+
 /// The ledger after a request that is served well where the lock is (`home`), or would be elsewhere.
 constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std::uint32_t threshold, bool home,
                                      std::uint32_t price_min = migration_price_min, std::uint32_t weight = 1) noexcept {
+  if (policy == lock_policy::pattern) return followed(l, home);
   l.migrate = false;
   l.migration_cost = std::max(l.migration_cost, price_min);
   if (home) {
@@ -63,9 +75,9 @@ constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std
     return l;
   }
   l.benefit += weight;
-  const std::uint32_t needed = policy == lock_policy::naive       ? 1
-                               : policy == lock_policy::threshold ? threshold
-                                                                  : l.migration_cost;
+  const std::uint32_t needed = policy == lock_policy::naive || policy == lock_policy::priority ? 1
+                               : policy == lock_policy::threshold                              ? threshold
+                                                                                               : l.migration_cost;
   if (l.benefit < needed) return l;
   const bool failed_attempt = l.local_streak < l.migration_cost;
   l.migration_cost =
@@ -93,7 +105,8 @@ inline constexpr std::uint32_t lateness_of_rent = 2;
 
 /// Notes a request for the lock in the target's block; true if the lock should migrate. `near`: by a rank of the node,
 /// and `home` if the lock is there; else by the lock manager in CPU mode, for a rank that it has kept so `late`.
-bool note_request(window_core& w, window_block& block, bool home, std::uint32_t late = lateness_of_rent) noexcept;
+bool note_request(window_core& w, window_block& block, lock_kind kind, bool home,
+                  std::uint32_t late = lateness_of_rent) noexcept;
 /// Finishes what a dead rank began with the lock of a mapped target. True if there was something.
 bool mend(window_core& w, int target) noexcept;
 /// Sets the words of this rank's own lock, before anybody can ask for it.

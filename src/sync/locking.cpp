@@ -30,6 +30,11 @@ void choose_policy(window_core& w) {
   w.policy_threshold = by_setting.threshold;
 }
 
+/// Policy "native" where atomics of the network need the target's processor.
+bool stays_in_memory(const window_core& w) noexcept {
+  return w.policy == lock_policy::native && !lock_fabric(w).one_sided;
+}
+
 deferral wished_deferral(const window_core& w) noexcept {
   if (w.hints.deferrable) return deferral::hint;
   const bool by_setting = w.hints.lock == lock_protocol::automatic && w.ctx->config().lock().deferred;
@@ -92,6 +97,7 @@ status choose_lock(window_core& w, std::string& why_not) {
   w.defers = w.locks == lock_protocol::two_sided;
   w.deferrable = wished_deferral(w);
   if (w.locks == lock_protocol::hybrid) choose_policy(w);
+  w.lock_stays = w.locks == lock_protocol::hybrid && stays_in_memory(w);
   if (w.locks == lock_protocol::network) choose_scheme(w);
   w.lock_row = &row_of(w.locks, w.scheme, w.defers_far);
   if (w.lock_row->needs_atomics && !lock_fabric(w).atomics) {
@@ -116,6 +122,7 @@ void await_news_of_death(window_core& w) noexcept {
 }
 
 lock_home wished_home(const window_core& w) noexcept {
+  if (w.lock_stays) return lock_home::cpu;
   if (w.hints.home != lock_home::automatic) return w.hints.home;
   if (w.defers_far && w.alone && !w.manager_first) return lock_home::network;  // nobody is near who would gain
   return w.ctx->config().lock().home;

@@ -81,7 +81,8 @@ struct window_core : window_view {
   lock_scheme scheme = lock_scheme::word;              ///< of lock "network"; never automatic
   lock_policy policy = lock_policy::adaptive;          ///< of a hybrid lock; never automatic
   std::uint32_t policy_threshold = 0;
-  bool alone = false;  ///< no other member is on this node
+  bool lock_stays = false;  ///< a hybrid lock never migrates
+  bool alone = false;       ///< no other member is on this node
   LockCounts counts;
   std::vector<int> deferred;                 ///< targets with an epoch that is not sent, in the order of their locks
   bool defers = false;                       ///< lock "two-sided": deferrable epochs wait for their end

@@ -38,6 +38,9 @@ constexpr variant variants[] = {
     {lock_protocol::hybrid, lock_home::network, lock_policy::naive},
     {lock_protocol::hybrid, lock_home::cpu, lock_policy::threshold, 3},
     {lock_protocol::hybrid, lock_home::network, lock_policy::adaptive},
+    {lock_protocol::hybrid, lock_home::cpu, lock_policy::pattern},
+    {lock_protocol::hybrid, lock_home::network, lock_policy::priority},
+    {lock_protocol::hybrid, lock_home::network, lock_policy::native},
 };
 
 /// The variant's window; none if the fabric cannot have that lock, which every rank is told.

@@ -35,10 +35,14 @@ TEST_CASE("policies of migration", "[sync][lock_hybrid]") {
   CHECK(migrations(lock_policy::naive, 0, 1, 1000) == 999);  // every request is of the other side
   CHECK(migrations(lock_policy::threshold, 3, 2, 1000) == 0);
   CHECK(migrations(lock_policy::threshold, 3, 3, 1000) == 999);
-  CHECK(migrations(lock_policy::adaptive, 0, 1, 1000) == 0);         // both sides at once: it stays
-  CHECK(migrations(lock_policy::adaptive, 0, 6, 1000) <= 99);        // bursts too short to be worth it
-  CHECK(migrations(lock_policy::adaptive, 0, 2000, 100) >= 90);      // phases: it follows
-  CHECK(migrations(lock_policy::adaptive, 0, 100'000, 1) == 0);      // a burst of its own side
+  CHECK(migrations(lock_policy::adaptive, 0, 1, 1000) == 0);     // both sides at once: it stays
+  CHECK(migrations(lock_policy::adaptive, 0, 6, 1000) <= 99);    // bursts too short to be worth it
+  CHECK(migrations(lock_policy::adaptive, 0, 2000, 100) >= 90);  // phases: it follows
+  CHECK(migrations(lock_policy::adaptive, 0, 100'000, 1) == 0);  // a burst of its own side
+  CHECK(migrations(lock_policy::pattern, 0, 1, 1000) == 0);      // half of the requests: no majority
+  CHECK(migrations(lock_policy::pattern, 0, 5, 1000) == 0);
+  CHECK(migrations(lock_policy::pattern, 0, 12, 100) == 99);
+  CHECK(accounted({}, lock_policy::priority, 0, false).migrate);
   CHECK(accounted({}, lock_policy::adaptive, 0, false, 1).migrate);  // a rank without neighbours
 }
 
