@@ -2,14 +2,15 @@
 // Goal: lock "hybrid" is held by one rank at a time, whatever way each goes and whenever the lock migrates, nobody
 // waits for ever, and a death leaves nothing that is not mended. Method: all states of two ranks of the target's node
 // and two of another, one or two exclusive locks each, one death, under every policy: whether a request migrates is a
-// choice of the search. The words are the real ones, and so are the steps of the network's lock and what is mended; the
-// drivers' steps between them are modelled: one access to a word each.
+// choice of the search. The words are the real ones, and so are the order of a machine's stages (hybrid_machine.hpp),
+// the steps of the network's lock and what is mended; accesses to the CPU word, one each, and the manager are modelled.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
 #include <utility>
 
+#include "sync/hybrid_machine.hpp"
 #include "sync/lock_hybrid.hpp"
 #include "sync/lock_model.hpp"
 
@@ -31,6 +32,7 @@ enum class mutation : std::uint8_t {
   hasty_welcome,  ///< the manager names who may bring the lock home while another brings it away
   blind_return,   ///< a rank of another node brings the lock home without a look at the CPU word
   dead_sleeper,   ///< a dead rank stays in the list of those who are woken
+  skipped_leave,  ///< who brings the lock to the CPU word takes it without leaving the network word
 };
 
 enum class place : std::uint8_t {
@@ -190,6 +192,44 @@ struct model {
     emit(*this);
   }
 
+  // ---- the order of a machine's stages, which is the library's --------------------------------------------------
+  [[nodiscard]] hybrid_stage stage_of(int r) const {
+    switch (of(r).at) {
+      case place::network: return of(r).migrates ? hybrid_stage::moving : hybrid_stage::network;
+      case place::asking: return hybrid_stage::manager;
+      case place::bringing: return hybrid_stage::claiming;
+      case place::marking:
+      case place::leaving:
+      case place::arriving: return hybrid_stage::leaving;
+      default: return hybrid_stage::cpu;
+    }
+  }
+  static place holding(lock_path path) {
+    return path == lock_path::network ? place::holds_network
+           : path == lock_path::agent ? place::granted
+                                      : place::holds_cpu;
+  }
+  /// The rank's stage has ended so.
+  [[nodiscard]] model turned(int r, lock_step s, bool migrates = false) const {
+    const hybrid_stage last = stage_of(r);
+    const hybrid_way way{is_near(r) ? hybrid_stage::cpu : last, migrates};
+    const hybrid_stage stage = after(last, s, way);
+    if (stage == hybrid_stage::manager) return asking(*this, r);
+    model next = *this;
+    switch (stage) {
+      case hybrid_stage::network:
+      case hybrid_stage::moving: next = moved_to(r, place::network); break;
+      case hybrid_stage::claiming: next = moved_to(r, place::bringing); break;
+      case hybrid_stage::leaving:
+        next = moved_to(r, broken == mutation::skipped_leave ? place::holds_cpu : place::marking);
+        break;
+      case hybrid_stage::held: next = moved_to(r, holding(path_after(last))); break;
+      default: next = moved_to(r, place::outside); break;  // after a pause once more
+    }
+    next.of(r).migrates = stage == hybrid_stage::moving;
+    return next;
+  }
+
   // ---- a rank ---------------------------------------------------------------------------------------------------
   template <class Emit>
   void advance(int r, Emit&& emit) const {
@@ -216,7 +256,7 @@ struct model {
         return emit(next);
       }
       case place::arriving: {
-        model next = moved_to(r, place::holds_cpu);
+        model next = turned(r, lock_step::held);
         next.cpu = tag(r) | (cpu & lock_waiters);
         return emit(next);
       }
@@ -245,15 +285,11 @@ struct model {
   template <class Emit>
   void try_cpu(int r, place otherwise, Emit&& emit) const {
     if ((cpu & lock_away) != 0) {
-      for (const bool migrates : {false, true}) {
-        model next = moved_to(r, place::network);
-        next.of(r).migrates = migrates;
-        emit(next);
-      }
+      for (const bool migrates : {false, true}) emit(turned(r, lock_step::moved, migrates));
       return;
     }
     if ((cpu & (lock_writer | lock_readers)) == 0) {
-      model next = moved_to(r, place::holds_cpu);
+      model next = turned(r, lock_step::held);
       next.cpu = tag(r) | (cpu & lock_waiters);
       return emit(next);
     }
@@ -284,11 +320,9 @@ struct model {
     rank_state& me = next.of(r);
     const network_attempt a = test::walk({lock_kind::exclusive, me.phase, hold(r), me.seen}, next.net);
     if (a.phase == network_phase::held) {
-      next = next.moved_to(r, me.migrates ? place::marking : place::holds_network);
-      next.of(r).migrates = false;
+      next = next.turned(r, lock_step::held);
     } else if (a.phase == network_phase::moved) {
-      next = is_near(r) ? next.moved_to(r, place::outside) : asking(next, r);
-      next.of(r).migrates = false;
+      next = next.turned(r, lock_step::moved);
     } else {
       me.phase = a.phase;
       me.seen = a.seen;
@@ -342,7 +376,7 @@ struct model {
     if (queue[0] == nobody) return;
     if (agent == place::asleep && !agent_rung) return;
     if (agent == place::outside) {
-      if ((cpu & lock_away) != 0) return emit(answered(place::network));
+      if ((cpu & lock_away) != 0) return emit(answered(lock_step::moved));
       for (const bool migrates : {false, true}) {
         model next = *this;
         next.agent_migrates = migrates;
@@ -374,13 +408,13 @@ struct model {
       }
       return emit(next);
     }
-    model next = answered(agent_migrates ? place::bringing : place::granted);
+    model next = answered(agent_migrates ? lock_step::migrates : lock_step::held);
     next.cpu = (agent_migrates ? granted_tag(r) : tag(r) | lock_proxy) | (cpu & lock_waiters);
     if (agent_migrates && broken != mutation::silent_move) next.wake_all();
     emit(next);
   }
-  [[nodiscard]] model answered(place at) const {
-    model next = moved_to(queue[0], at);
+  [[nodiscard]] model answered(lock_step s) const {
+    model next = turned(queue[0], s);
     next.queue = {queue[1], nobody};
     next.agent = place::outside;
     next.agent_rung = false;
@@ -480,4 +514,5 @@ TEST_CASE("the search finds what is broken in a hybrid lock", "[sync][lock_hybri
   CHECK(found(mutation::hasty_welcome) == "two hold it");
   CHECK(found(mutation::blind_return, true) != "");
   CHECK(found(mutation::dead_sleeper) == stuck);
+  CHECK(found(mutation::skipped_leave, true) != "");
 }
