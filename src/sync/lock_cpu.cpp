@@ -321,7 +321,7 @@ void cpu_wait::withdraw() noexcept {
 // Beside readers that only their records name, too.
 bool cpu_wait::take_counted() noexcept {
   std::uint64_t found = view_.lock->state.load();
-  while ((found & lock_writer) == 0) {
+  while (lock_admits_reader(found)) {
     if (view_.lock->state.compare_exchange(found, found + 1)) return true;
   }
   return false;
@@ -333,18 +333,17 @@ bool cpu_wait::take_word() noexcept {
   std::uint64_t found = view_.lock->state.load(std::memory_order_relaxed);
   const bool own = proxy_ == 0;
   if (own) view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive) | record_unsure);
-  std::uint64_t kept = 0;
+  bool inherits = false;
   do {
-    const bool inherits = heir_ && lock_heir_of(found) == static_cast<int>(my_index());
-    if ((found & lock_writer) != 0 || ((found & lock_readers) != 0 && !inherits)) {
+    inherits = heir_ && lock_heir_of(found) == static_cast<int>(my_index());
+    if (!lock_admits_writer(found, inherits)) {
       if (own) view_.record->store(0);
       return false;
     }
-    kept = inherits ? lock_waiters | lock_readers : (tag() & lock_away) != 0 ? lock_waiters : lock_waiters | lock_heir;
-  } while (!view_.lock->state.compare_exchange(found, tag() | (found & kept)));
+  } while (!view_.lock->state.compare_exchange(found, lock_taken(found, tag(), inherits)));
   if (own) view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive));
   heir_ = false;
-  draining_ = (found & lock_counted) == 0 || (found & lock_readers) != 0;
+  draining_ = lock_drains(found);
   if (draining_ && view_.plain_record != 0) fence_for_others();
   if (own) view_.counted_locks = 0;
   return true;

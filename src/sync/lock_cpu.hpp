@@ -52,6 +52,28 @@ inline constexpr std::uint64_t lock_beside = lock_waiters | lock_heir | lock_rea
 /// True if it is held exclusively as `tag` says: a lock_tag and what else the hold is marked with.
 constexpr bool lock_held_as(std::uint64_t state, std::uint64_t tag) noexcept { return (state & ~lock_beside) == tag; }
 
+// The steps on the word are pure; cpu_wait drives them.
+
+/// True if a reader may count itself in.
+constexpr bool lock_admits_reader(std::uint64_t state) noexcept { return (state & lock_writer) == 0; }
+/// True if a writer may take the word; an heir comes in beside counted readers.
+constexpr bool lock_admits_writer(std::uint64_t state, bool inherits = false) noexcept {
+  return (state & lock_writer) == 0 && ((state & lock_readers) == 0 || inherits);
+}
+/// What the state word becomes when a writer takes it, which is then named by `tag`.
+constexpr std::uint64_t lock_taken(std::uint64_t state, std::uint64_t tag, bool inherits = false) noexcept {
+  const std::uint64_t kept = inherits                 ? lock_waiters | lock_readers
+                             : (tag & lock_away) != 0 ? lock_waiters
+                                                      : lock_waiters | lock_heir;
+  return tag | (state & kept);
+}
+/// True if that writer has to wait for readers: counted ones, or those that only records name.
+constexpr bool lock_drains(std::uint64_t before) noexcept {
+  return (before & lock_counted) == 0 || (before & lock_readers) != 0;
+}
+static_assert(lock_admits_writer(lock_counted) && !lock_admits_writer(lock_counted + 1) && lock_admits_writer(1, true));
+static_assert(lock_drains(0) && !lock_drains(lock_counted) && lock_drains(lock_counted + 1));
+
 /// What the state word becomes when a holder of `kind` that is counted in it lets go.
 constexpr std::uint64_t lock_released(std::uint64_t state, lock_kind kind) noexcept {
   return kind == lock_kind::shared ? state - 1 : (state & lock_beside) | lock_counted;

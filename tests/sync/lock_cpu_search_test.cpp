@@ -2,7 +2,7 @@
 // Goal: lock "cpu" keeps writers alone, forgets nobody and goes on after a death: ranks of the target's node take the
 // word themselves, readers by their records while it is biased towards them; the target's lock manager takes it for
 // others. Method: all states of two ranks each, two locks each, of which one may die at any moment. The words are the
-// real ones; what the drivers do with them is modelled, one access to a word of others at a time.
+// real ones, and so are the steps on them (lock_cpu.hpp); records and sleep are modelled, one access at a time.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cstdint>
@@ -270,7 +270,7 @@ struct model {
   [[nodiscard]] model count_in(int r) const {
     model next = *this;
     rank_state& me = next.of(r);
-    if ((cpu & lock_writer) != 0) {
+    if (!lock_admits_reader(cpu)) {
       me.says = record::none;
       return next.waiting(r, place::outside, place::asleep);
     }
@@ -293,12 +293,12 @@ struct model {
   }
   /// The record is written together with the word: which of the two comes first matters to nobody who is alive.
   [[nodiscard]] model take_word(int r) const {
-    if ((cpu & (lock_writer | lock_readers)) != 0) return waiting(r, place::outside, place::asleep);
-    const bool counted = (cpu & lock_counted) != 0;
-    model next = counted ? has_got(r, place::holds_word) : *this;
-    next.cpu = tag(r) | (cpu & lock_waiters);
+    if (!lock_admits_writer(cpu)) return waiting(r, place::outside, place::asleep);
+    const bool drains = lock_drains(cpu);
+    model next = drains ? *this : has_got(r, place::holds_word);
+    next.cpu = lock_taken(cpu, tag(r));
     next.of(r).says = record::exclusive;
-    if (!counted) next.of(r).at = place::draining;
+    if (drains) next.of(r).at = place::draining;
     return next;
   }
   template <class Emit>
@@ -353,15 +353,15 @@ struct model {
       if (readers_gone()) return emit(answered(0));
       return emit(waiting(manager, place::draining, place::drain_asleep));
     }
-    const std::uint64_t taken = writes(r) ? lock_writer | lock_readers : lock_writer;
-    if ((cpu & taken) == 0 || broken == mutation::early_grant) {
-      const bool drains = writes(r) && (cpu & lock_counted) == 0 && broken != mutation::early_grant;
+    const bool admitted = writes(r) ? lock_admits_writer(cpu) : lock_admits_reader(cpu);
+    if (admitted || broken == mutation::early_grant) {
+      const bool drains = writes(r) && lock_drains(cpu) && broken != mutation::early_grant;
       next = drains ? *this : answered(0);
-      next.cpu = writes(r) ? tag(r) | lock_proxy | (cpu & lock_waiters) : cpu + 1;
+      next.cpu = writes(r) ? lock_taken(cpu, tag(r) | lock_proxy) : cpu + 1;
       if (drains) next.agent.at = place::draining;
       return emit(next);
     }
-    if (agent.listed && queue[1] != nobody && writes(r) && !writes(queue[1]) && (cpu & lock_writer) == 0) {
+    if (agent.listed && queue[1] != nobody && writes(r) && !writes(queue[1]) && lock_admits_reader(cpu)) {
       next = answered(1);  // a reader passes a writer that waits
       next.cpu = cpu + 1;
       return emit(next);

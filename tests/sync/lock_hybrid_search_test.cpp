@@ -288,9 +288,9 @@ struct model {
       for (const bool migrates : {false, true}) emit(turned(r, lock_step::moved, migrates));
       return;
     }
-    if ((cpu & (lock_writer | lock_readers)) == 0) {
+    if (lock_admits_writer(cpu)) {
       model next = turned(r, lock_step::held);
-      next.cpu = tag(r) | (cpu & lock_waiters);
+      next.cpu = lock_taken(cpu, tag(r));
       return emit(next);
     }
     model next = *this;
@@ -396,7 +396,7 @@ struct model {
   template <class Emit>
   void take(Emit&& emit) const {
     const int r = queue[0];
-    const bool is_free = (cpu & (lock_writer | lock_readers)) == 0;
+    const bool is_free = lock_admits_writer(cpu);
     const bool skips = broken == mutation::skipped_cpu_lock && agent_migrates && (cpu & lock_away) == 0;
     const bool early = broken == mutation::early_grant && !agent_migrates && (cpu & lock_away) == 0;
     if (!is_free && !skips && !early) {
@@ -409,7 +409,7 @@ struct model {
       return emit(next);
     }
     model next = answered(agent_migrates ? lock_step::migrates : lock_step::held);
-    next.cpu = (agent_migrates ? granted_tag(r) : tag(r) | lock_proxy) | (cpu & lock_waiters);
+    next.cpu = lock_taken(cpu, agent_migrates ? granted_tag(r) : tag(r) | lock_proxy);
     if (agent_migrates && broken != mutation::silent_move) next.wake_all();
     emit(next);
   }
