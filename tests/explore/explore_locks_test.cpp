@@ -77,7 +77,7 @@ std::function<void(player&)> play(const roles& of, const settings& with) {
   for (const std::string& each : of) {
     for (const char role : each) updates += role == 'w' || role == 'a' || role == 'd' ? 1 : 0;
   }
-  const bool managed = with.at("RMA_LOCK") == "two-sided";
+  const bool managed = with.at("RMA_LOCK") == "two-sided" || with.at("RMA_LOCK") == "network:agent";
   return [of, now, updates, managed](player& me) {
     auto win = Window<std::uint64_t>::allocate(me.rt.world(), 1);
     me.begin();
@@ -91,7 +91,9 @@ std::function<void(player&)> play(const roles& of, const settings& with) {
 
 const settings two_sided{{"RMA_LOCK", "two-sided"}};
 const settings network{{"RMA_LOCK", "network"}};
+const settings agent{{"RMA_LOCK", "network:agent"}};
 const settings cpu{{"RMA_LOCK", "cpu"}};
+const settings automatic{{"RMA_LOCK", "auto"}};
 /// Each request for a lock that is at the other place moves it.
 const settings hybrid{{"RMA_LOCK", "hybrid:naive"}};
 const settings hybrid_network{{"RMA_LOCK", "hybrid:naive:home=network"}};
@@ -157,6 +159,16 @@ TEST_CASE("lock network in all orders", "[explore][lock][lock_network]") {
   all_hold(1, network, 2, {"", "ww", "wr"});
 }
 
+TEST_CASE("lock network in all orders, readers by the lock manager", "[explore][lock][lock_agent]") {
+  all_hold(1, agent, 1, {"w", "r"});
+  all_hold(1, agent, 2, {"", "w", "r"});
+}
+
+TEST_CASE("lock auto in all orders, small epochs in one message", "[explore][lock][lock_auto]") {
+  all_hold(1, automatic, 1, {"w", "a"});
+  all_hold(1, automatic, 2, {"", "w", "aw"});
+}
+
 TEST_CASE("lock cpu in all orders, with ranks of another node", "[explore][lock][lock_cpu]") {
   all_hold(2, cpu, 1, {"h", "h"});
   all_hold(1, cpu, 2, {"", "w", "w"});
@@ -175,7 +187,7 @@ TEST_CASE("lock hybrid in all orders, migrating", "[explore][lock][lock_hybrid]"
 }
 
 TEST_CASE("locks in other orders, at random", "[explore][lock][random]") {
-  for (const settings& with : {two_sided, network, cpu, hybrid, hybrid_network})
+  for (const settings& with : {two_sided, network, agent, cpu, hybrid, hybrid_network, automatic})
     some_hold(100, with, 2, {"wr", "rd", "ww", "wa"});
 }
 
@@ -209,7 +221,7 @@ TEST_CASE("lock hybrid in all orders, three preemptions, first at the network", 
 }
 
 TEST_CASE("locks in other orders, at random, more of them", "[.][long][random]") {
-  for (const settings& with : {two_sided, network, cpu, hybrid, hybrid_network})
+  for (const settings& with : {two_sided, network, agent, cpu, hybrid, hybrid_network, automatic})
     some_hold(5000, with, 2, {"wr", "rd", "ww", "wa"});
 }
 
