@@ -25,6 +25,7 @@ bool bulk_order::post_first(peer_queues& of, queue& q) {
     ctx_.on_duty(this, true);
   }
   if (made != bulk_turn::progress::over) return false;
+  RMA_ASSERT(!q.empty() && &q.front() == &first);  // only the first of a queue posts
   first.in_queue.unlink();
   first.posted(first);
   return true;
@@ -40,6 +41,7 @@ unsigned bulk_order::on_duty(void* self) noexcept {
   me.ctx_.on_duty(self, false);
   std::swap(me.asked_, me.blocked_);
   for (peer_queues* const of : me.asked_) {
+    RMA_ASSERT(of->blocked);
     of->blocked = false;
     me.pump(*of);
   }

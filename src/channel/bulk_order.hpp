@@ -15,6 +15,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/assert.hpp"
+
 namespace rma::detail {
 
 class context;
@@ -38,8 +40,8 @@ class bulk_order {
  public:
   explicit bulk_order(context& ctx);
 
-  void join_receives(int peer, bulk_turn& turn) { queues_of(peer).receives.push_back(turn); }
-  void join_sends(int peer, bulk_turn& turn) { queues_of(peer).sends.push_back(turn); }
+  void join_receives(int peer, bulk_turn& turn) { join(queues_of(peer).receives, turn); }
+  void join_sends(int peer, bulk_turn& turn) { join(queues_of(peer).sends, turn); }
   /// Of one that is in none: nothing happens. What it has posted goes on.
   static void leave(bulk_turn& turn) noexcept { turn.in_queue.unlink(); }
   /// Lets those that are first post, and those behind them. For who has joined, or has learnt what it waited for.
@@ -57,6 +59,11 @@ class bulk_order {
     bool blocked = false;  ///< in `blocked_`
   };
 
+  static void join(queue& q, bulk_turn& turn) {
+    RMA_ASSERT(turn.post != nullptr && turn.posted != nullptr);
+    RMA_ASSERT(!turn.in_queue.is_linked());
+    q.push_back(turn);
+  }
   peer_queues& queues_of(int peer);
   bool post_first(peer_queues& of, queue& q);
   void pump(peer_queues& of);

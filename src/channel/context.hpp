@@ -30,6 +30,7 @@
 #include "channel/long_wait.hpp"
 #include "channel/message_pool.hpp"
 #include "channel/wait.hpp"
+#include "core/assert.hpp"
 #include "core/settings.hpp"
 #include "core/small_lock.hpp"
 #include "core/trace.hpp"
@@ -176,6 +177,8 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] small_lock& lock() noexcept { return lock_; }
   /// Two threads of this rank may be inside at the same time.
   [[nodiscard]] bool several_threads() const noexcept { return shared_; }
+  /// What the progress lock guards may be changed: a thread holds it, or only one can be inside. For assertions.
+  [[nodiscard]] bool is_guarded() const noexcept { return !shared_ || lock_.is_taken(); }
   /// Looks at something of its own before a wait goes on with everything.
   [[nodiscard]] unsigned first_spins() const noexcept { return patience_.first_spins; }
   /// 0 where ranks do not outnumber them.
@@ -183,6 +186,7 @@ class context final : public fabric::sink, public fabric::directory {
 
   // ---- messages; the caller holds the lock ------------------------------------------------------------------
   void set_handler(message kind, handler run, void* self) noexcept {
+    RMA_ASSERT(run != nullptr && kind < message::count_);
     handlers_[static_cast<std::size_t>(kind)] = {run, self};
   }
   /// Runs the handler of a message that came within another one.
@@ -226,6 +230,7 @@ class context final : public fabric::sink, public fabric::directory {
   /// round, and once more before a sleep. Returns how much was done. Stays until the context goes.
   void add_duty(unsigned (*run)(void* self) noexcept, void* self) noexcept { duties_.add(run, self); }
   void on_duty(const void* self, bool yes) noexcept {
+    RMA_ASSERT(duties_.index_of(self) < duties_.size());
     const std::uint32_t bit = std::uint32_t{1} << duties_.index_of(self);
     on_duty_ = yes ? on_duty_ | bit : on_duty_ & ~bit;
   }

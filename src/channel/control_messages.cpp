@@ -24,6 +24,8 @@ fabric::delivery_guarantee reserve_by(const fabric::network& network, int to, st
 
 void context::send(int to, message kind, std::span<const std::byte> header,
                    std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(is_guarded());
+  RMA_ASSERT(to >= 0 && to < size() && kind < message::count_);
   peer& p = peer_of(to);
   count(counter::messages_sent);
   if (accounts_) [[unlikely]]
@@ -38,6 +40,8 @@ void context::send(int to, message kind, std::span<const std::byte> header,
 
 bool context::try_send(int to, message kind, std::span<const std::byte> header,
                        std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(is_guarded());
+  RMA_ASSERT(to >= 0 && to < size() && kind < message::count_);
   peer& p = peer_of(to);
   if (p.waiting_count() != 0) return false;  // these come first
   if (p.network->send(to, static_cast<std::uint16_t>(kind), header, payload) != status::done) return false;
@@ -51,6 +55,7 @@ bool context::try_send(int to, message kind, std::span<const std::byte> header,
 void context::send_waiting() noexcept {
   std::erase_if(waiting_, [&](int rank) {
     peer& p = peer_of(rank);
+    RMA_ASSERT(!p.waiting.empty());
     while (!p.waiting.empty()) {
       message_pool::record& first = p.waiting.front();
       if (p.network->send(rank, first.kind(), first.bytes(), {}) != status::done && !gone(rank)) return false;
@@ -114,6 +119,8 @@ std::size_t context::waiting_messages() noexcept {
 }
 
 void context::on_message(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(is_guarded());
+  RMA_ASSERT(source >= 0 && source < size());
   count(counter::messages_received);
   if (kind >= handlers_.size() || handlers_[kind].run == nullptr) {
     reject_malformed(source, kind, payload.size(), malformed_reason::unknown_kind);
@@ -127,6 +134,8 @@ void context::on_message(int source, std::uint16_t kind, std::span<const std::by
 void context::on_completion(std::uint64_t token, status result, std::uint64_t bytes) noexcept {
   if (token == 0) return;
   fabric::completion& over = fabric::completion_of(token);
+  RMA_ASSERT(is_guarded());
+  RMA_ASSERT(over.run != nullptr);
   over.run(over, result, bytes);
 }
 

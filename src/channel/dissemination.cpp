@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/assert.hpp"
+
 namespace rma::detail {
 namespace {
 
@@ -55,6 +57,7 @@ void dissemination::drop(std::uint64_t id) noexcept {
   const std::lock_guard guard(ctx_.lock());
   last_ = nullptr;
   const auto at = barriers_.find(id);
+  RMA_ASSERT(at != barriers_.end() && (waiting_ == nullptr || waiting_->of != &at->second));
   if (at->second.written != nullptr) {
     for (const incoming_word& i : at->second.written->in) {
       if (i.word != nullptr) board_->give_back(i.word);
@@ -104,6 +107,7 @@ void dissemination::begin(wait& mine) noexcept {
 
 void dissemination::end(wait& mine) noexcept {
   const std::lock_guard guard(ctx_.lock());
+  RMA_ASSERT(waiting_ == &mine || mine.slept);
   if (waiting_ == &mine) waiting_ = nullptr;
   if (!mine.slept || enough_ == 0) stayed_awake(mine);
 }
@@ -115,6 +119,7 @@ void dissemination::stayed_awake(const wait& mine) noexcept {
 
 void dissemination::invite(const wait& w) noexcept {
   incoming_word& in = w.of->written->in[w.round];
+  RMA_ASSERT(!in.open && board_ != nullptr);
   if (in.word == nullptr) in.word = board_->take();
   if (in.word == nullptr) return;
   in.tag = ++last_tag_ != 0 ? last_tag_ : ++last_tag_;
@@ -126,6 +131,7 @@ void dissemination::invite(const wait& w) noexcept {
 
 // What has been written counts still.
 void dissemination::recall(const wait& w) noexcept {
+  RMA_ASSERT(w.of->written != nullptr && w.round < rounds_max);
   incoming_word& in = w.of->written->in[w.round];
   in.awake = 0;
   if (!in.open) return;
@@ -147,6 +153,7 @@ void dissemination::on_sleep(void* self) noexcept {
 bool dissemination::write(barrier_state& c, unsigned round, int to) noexcept {
   outgoing_word& out = c.written->out[round];
   if (out.tag == 0 || out.rank != to) return false;
+  RMA_ASSERT(ctx_.wide() != nullptr && round < rounds_max);
   std::uint64_t word = std::uint64_t{out.tag} << 32 | c.turn;
   const fabric::local_slice here{&word, sizeof word};
   const fabric::remote_slice there{out.address, sizeof word};

@@ -33,6 +33,7 @@ class hook_list {
   [[nodiscard]] const hook* begin() const noexcept { return hooks_.data(); }
   [[nodiscard]] const hook* end() const noexcept { return hooks_.data() + count_; }
   [[nodiscard]] const hook& operator[](std::size_t i) const noexcept { return hooks_[i]; }
+  [[nodiscard]] std::size_t size() const noexcept { return count_; }
   /// How many there are if the user has none.
   [[nodiscard]] std::size_t index_of(const void* self) const noexcept {
     std::size_t i = 0;

@@ -47,6 +47,7 @@ void mailbox::on_piece(void* self, int source, std::span<const std::byte> payloa
   collective_message& l = me.messages_[key];
   l.total = total;
   l.data.insert(l.data.end(), part.begin(), part.end());
+  RMA_ASSERT(l.data.size() <= l.total);
 }
 
 status mailbox::take(const address& from, std::span<std::byte> data) noexcept {
@@ -64,6 +65,7 @@ status mailbox::take_soon(const address& from, std::span<std::byte> data) noexce
 }
 
 status mailbox::take_locked(const address& from, std::span<std::byte> data) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
   const auto at = messages_.find(from);
   if (at == messages_.end() || at->second.data.size() < at->second.total) return status::not_yet;
   const bool fits = at->second.data.size() == data.size();

@@ -24,6 +24,7 @@ message_pool::record& message_pool::take(std::uint16_t kind, std::span<const std
   if (free_[size_class].empty()) grow(size_class);
   record& r = free_[size_class].front();
   free_[size_class].pop_front();
+  RMA_ASSERT(r.size_class_ == size_class && sizeof(record) + size <= std::size_t{1} << size_class);
   r.size_ = static_cast<std::uint32_t>(size);
   r.kind_ = kind;
   auto* const at = reinterpret_cast<std::byte*>(&r + 1);

@@ -11,6 +11,8 @@
 #include <span>
 #include <vector>
 
+#include "core/assert.hpp"
+
 namespace rma::detail {
 
 /// Records come in sizes that are powers of two. The pool grows to the most that has waited at once, and does not
@@ -44,7 +46,11 @@ class message_pool {
   /// A record with a copy of the message, in no queue.
   record& take(std::uint16_t kind, std::span<const std::byte> header, std::span<const std::byte> payload);
   /// It is in no queue any more.
-  void give_back(record& r) noexcept { free_[r.size_class_].push_front(r); }
+  void give_back(record& r) noexcept {
+    RMA_ASSERT(r.size_class_ < free_.size());
+    RMA_ASSERT(free_[r.size_class_].empty() || &free_[r.size_class_].front() != &r);  // a record is free once
+    free_[r.size_class_].push_front(r);
+  }
   /// Memory that the pool has taken.
   [[nodiscard]] std::size_t reserved_bytes() const noexcept { return reserved_bytes_; }
 

@@ -54,6 +54,8 @@ class node_barrier {
   node_barrier() = default;
   /// The lines of this rank, of member 0, and, if there are two members, of the other one.
   void attach(barrier_lines* mine, barrier_lines* first, barrier_lines* other, std::uint32_t size) noexcept {
+    RMA_ASSERT(size != 0 && (size == 1 || (mine != nullptr && first != nullptr)));
+    RMA_ASSERT(size != 2 || (other != nullptr && other != mine));
     mine_ = mine;
     first_ = first;
     other_ = other;

@@ -33,6 +33,8 @@ class small_lock {
     if (somebody_waits) [[unlikely]]
       ::syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   }
+  /// Some thread holds it, not necessarily this one: for assertions.
+  [[nodiscard]] bool is_taken() const noexcept { return state_.load(std::memory_order_relaxed) != free; }
 
  private:
   enum : std::uint32_t { free, taken, wanted };  ///< wanted: taken, and somebody may sleep for it
