@@ -4,6 +4,7 @@
 /// messages take, and is told what is free again.
 #include <algorithm>
 
+#include "core/assert.hpp"
 #include "p2p/messenger.hpp"
 #include "p2p/peer.hpp"
 
@@ -12,6 +13,7 @@ namespace rma::detail {
 // What an unexpected message has taken is free; its sender gets to know with the next envelope, or by a message of its
 // own.
 void messenger::give_back(peer& p, std::uint32_t units) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
   const std::uint32_t repaid = std::min(units, p.lent);
   p.lent -= repaid;
   p.freed += units - repaid;
@@ -23,6 +25,7 @@ void messenger::give_back(peer& p, std::uint32_t units) noexcept {
 }
 
 void messenger::give_back_held(peer& p, std::uint32_t units) noexcept {
+  RMA_ASSERT(units != 0 && p.held >= units);
   p.held -= units;
   give_back(p, units);
   note_room(p);
@@ -30,6 +33,7 @@ void messenger::give_back_held(peer& p, std::uint32_t units) noexcept {
 
 // A message that no receive has asked for.
 void messenger::hold_units(peer& p, std::uint32_t units) noexcept {
+  RMA_ASSERT(units != 0 && !p.gone);
   p.held += units;
   note_room(p);
   if (p.is_crowded && awaits(p.rank)) lend(p);
@@ -39,8 +43,10 @@ void messenger::note_room(peer& p) noexcept {
   const std::uint32_t taken = p.held + p.freed, share = units_max_ + p.lent;
   const bool over_share = taken + unexpected_messages::units_of(0) > share;
   if (over_share == p.is_crowded) return;
+  RMA_ASSERT(over_share || crowded_ != 0);
   p.is_crowded = over_share;
   crowded_ += over_share ? 1U : ~0U;
+  RMA_ASSERT(crowded_ <= peers_.size());
 }
 
 // ---- receives that wait for what is behind a full share

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/assert.hpp"
 #include "p2p/messenger.hpp"
 #include "p2p/peer.hpp"
 
@@ -12,6 +13,7 @@ namespace rma::detail {
 
 // First out of all tables, then told: whoever is told may start others, and take back some of these.
 void messenger::fail_all_of(peer& p) noexcept {
+  RMA_ASSERT(!p.gone && starting_ == nullptr);
   p.gone = true;
   drop_requests(p.rank);
   while (!p.delayed.empty()) {
@@ -22,6 +24,7 @@ void messenger::fail_all_of(peer& p) noexcept {
   message_operation::list failed;
   const auto fail = [&](message_operation& op) {
     detach(op);
+    RMA_ASSERT(op.id == 0 && op.ended.load(std::memory_order_relaxed) == 0);
     op.state = message_state::failing;
     failed.push_back(op);
   };
@@ -38,6 +41,7 @@ void messenger::fail_all_of(peer& p) noexcept {
   unexpected_.for_each([&](unexpected_message& m) {
     if (m.key.source != p.rank || m.send == 0) return;
     unexpected_.remove(m);
+    RMA_ASSERT(p.held >= m.units);
     p.held -= m.units;
     unexpected_.free(m);
   });
@@ -48,6 +52,7 @@ void messenger::fail_all_of(peer& p) noexcept {
     op.state = message_state::idle;
     finish(op, status::peer_failed);
   }
+  RMA_ASSERT(p.queued.empty() && p.streams.empty() && p.delayed.empty());
 }
 
 unsigned messenger::look_at_peers() noexcept {

@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "fabric/object_bytes.hpp"
 #include "p2p/messenger.hpp"
 #include "p2p/peer.hpp"
@@ -58,6 +59,7 @@ bool messenger::try_ring(peer& p, const envelope& e, const send_operation& op) n
 }
 
 bool messenger::post_slot(ring_out_state& out, std::uint32_t slot) noexcept {
+  RMA_ASSERT(slot < out.ring.slots() && out.ring.filled() != 0);
   const std::size_t bytes = out.ring.bytes_of(slot);
   const fabric::local_slice here{out.ring.slot(slot), bytes};
   const fabric::remote_slice there{out.region.address + slot * ring_slot_bytes, bytes};
@@ -85,6 +87,7 @@ void messenger::post_rings() noexcept {
   for (const auto& [rank, p] : peers_) {
     if (p->ring_out == nullptr || p->gone) continue;
     ring_out_state& out = *p->ring_out;
+    RMA_ASSERT(out.unposted <= out.ring.slots());
     std::erase_if(out.resend, [&](std::uint32_t slot) { return post_slot(out, slot); });
     while (out.unposted != 0) {
       const auto slot = static_cast<std::uint32_t>((out.ring.filled() - out.unposted) % out.ring.slots());
@@ -159,6 +162,7 @@ bool messenger::make_place(const peer& p) noexcept {
 
 // It is looked at until its sender has said how much it has written.
 void messenger::withdraw_ring(peer& p) noexcept {
+  RMA_ASSERT(p.ring_in != nullptr && p.ring_in_open);
   p.ring_in_open = false;
   p.ring_wishes = 0;
   credit_message m{};
@@ -195,6 +199,7 @@ unsigned messenger::poll_rings() noexcept {
 }
 
 unsigned messenger::poll_ring(peer& p) noexcept {
+  RMA_ASSERT(p.ring_in != nullptr);
   constexpr unsigned per_turn = 16;
   unsigned found = 0;
   while (found < per_turn && !p.gone && p.ring_in->ready()) {

@@ -59,7 +59,10 @@ class ring_source {
     ++filled_;
     return sizeof h + h.bytes + 1;
   }
-  [[nodiscard]] std::byte* slot(std::uint32_t index) noexcept { return memory_.get() + index * ring_slot_bytes; }
+  [[nodiscard]] std::byte* slot(std::uint32_t index) noexcept {
+    RMA_ASSERT(index < slots_);
+    return memory_.get() + index * ring_slot_bytes;
+  }
   /// What `fill` said of this slot.
   [[nodiscard]] std::size_t bytes_of(std::uint32_t index) noexcept {
     ring_slot_header h;
@@ -97,6 +100,7 @@ class ring_sink {
     return std::atomic_ref(at[sizeof(ring_slot_header) + bytes]).load(std::memory_order_acquire) == head;
   }
   [[nodiscard]] std::span<const std::byte> message() noexcept {
+    RMA_ASSERT(header().head != 0 && header().bytes <= ring_message_max);
     return {next() + sizeof(ring_slot_header), header().bytes};
   }
   [[nodiscard]] std::uint8_t credits() noexcept { return header().credits; }

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/assert.hpp"
 #include "p2p/messenger.hpp"
 #include "p2p/peer.hpp"
 #include "p2p/rendezvous/table.hpp"
@@ -44,6 +45,7 @@ void messenger::consider_asking(receive_operation* op) noexcept {
   ids_.add(*op);
   const auto step = rendezvous_of(op->kind).receiver(op->step, rendezvous_event::start);
   op->step = step.next;
+  RMA_ASSERT(op->step == rendezvous_state::asked && op->moving == nullptr);
   prepare_last_byte(*op);
   begin_polling(*op);
   const early_request r{{op->context, op->tag, p.seen, 0},
@@ -89,6 +91,7 @@ void messenger::recall_request(receive_operation& op) noexcept {
 
 // Its message has been written without an announcement.
 void messenger::end_early(receive_operation& op, std::uint64_t bytes) noexcept {
+  RMA_ASSERT(op.state == message_state::posted && op.id != 0 && op.has_asked);
   op.source = op.peer;
   op.message_tag = op.tag;
   op.message_bytes = bytes;
@@ -113,6 +116,7 @@ messenger::early_entry* messenger::find_request(int source, const envelope& of, 
 bool messenger::use_request(peer& p, send_operation& op) noexcept {
   early_entry* const found = find_request(p.rank, {op.context, op.tag, 0, 0}, 0);
   if (found == nullptr) return false;
+  RMA_ASSERT(op.ended.load(std::memory_order_relaxed) == 0);
   const transfer_request where = found->where;
   const bool wants_word = found->wants_word;
   requests_.remove(*found);

@@ -3,6 +3,7 @@
 /// What a messenger does with the messages of others.
 #include <cstring>
 
+#include "core/assert.hpp"
 #include "datatype/copy.hpp"
 #include "p2p/messenger.hpp"
 #include "p2p/peer.hpp"
@@ -37,6 +38,8 @@ void messenger::on_eager(void* self, int source, std::span<const std::byte> payl
 }
 
 void messenger::take_eager(peer& p, std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
+  RMA_ASSERT(!p.gone);
   envelope e;
   std::memcpy(&e, payload.data(), sizeof e);
   const bool more_room = e.freed != 0;
@@ -83,6 +86,8 @@ void messenger::on_announce(void* self, int source, std::span<const std::byte> p
 }
 
 void messenger::take_announcement(peer& p, std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
+  RMA_ASSERT(!p.gone);
   announcement a;
   std::memcpy(&a, payload.data(), sizeof a);
   p.used -= a.of.freed;
@@ -177,6 +182,7 @@ void messenger::on_finished(message_operation& op, std::uint64_t bytes) noexcept
 
 // What is written to the other side comes to its end first, and tells.
 void messenger::on_gone(message_operation& op) noexcept {
+  RMA_ASSERT(op.id != 0 && op.ended.load(std::memory_order_relaxed) == 0);
   if (op.moving != nullptr) return;
   if (op.pieces != nullptr) {
     op.pieces->is_given_up = true;
@@ -210,6 +216,7 @@ void messenger::on_stream(void* self, int source, std::span<const std::byte> pay
     std::memcpy(static_cast<std::byte*>(op->at) + op->moved, data.data(), data.size());
   }
   op->moved += data.size();
+  RMA_ASSERT(op->moved <= op->total);
   if (op->moved == op->total) me.receiver_event(static_cast<receive_operation&>(*op), rendezvous_event::finished);
 }
 

@@ -9,6 +9,8 @@
 #include <memory>
 #include <utility>
 
+#include "core/assert.hpp"
+
 namespace rma::detail {
 
 struct match_key {
@@ -49,6 +51,7 @@ class match_table {
   /// Behind the others of its key.
   void add(match_entry& e) noexcept {
     if (match_entry* const first = find(e.key); first != nullptr) {
+      RMA_ASSERT(first != &e && first->previous != &e);  // it is in no table yet
       e.next = first;
       e.previous = first->previous;
       first->previous->next = &e;
@@ -62,6 +65,8 @@ class match_table {
     ++keys_;
   }
   void remove(match_entry& e) noexcept {
+    RMA_ASSERT(keys_ != 0 && find(e.key) != nullptr);
+    RMA_ASSERT(e.next->previous == &e && e.previous->next == &e);
     match_entry** at = &buckets_[hash(e.key) & mask_];
     while (!((*at)->key == e.key)) at = &(*at)->next_key;
     if (*at == &e) {

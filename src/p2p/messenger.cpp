@@ -105,7 +105,9 @@ rendezvous_kind messenger::possible(rendezvous_kind wanted, const fabric::capabi
 
 status messenger::send(send_operation& op) noexcept {
   peer& p = peer_of(op.peer);
+  RMA_ASSERT(ctx_.is_guarded());
   RMA_ASSERT(op.state == message_state::idle && op.tag >= 0);
+  RMA_ASSERT(op.ended.load(std::memory_order_relaxed) != 0 && op.id == 0);
   op.ended.store(0, std::memory_order_relaxed);
   op.with = op.peer;
   op.is_void = op.by_message = false;
@@ -130,6 +132,7 @@ bool messenger::is_eager(const peer& p, const send_operation& op) const noexcept
 }
 
 void messenger::queue(peer& p, send_operation& op) noexcept {
+  RMA_ASSERT(op.state == message_state::idle && !p.gone);
   op.state = message_state::queued;
   p.queued.push_back(op);
   busy(p);
@@ -137,6 +140,8 @@ void messenger::queue(peer& p, send_operation& op) noexcept {
 
 // Its envelope leaves, with the data or without; or the data go at once where the receive has said.
 status messenger::depart(peer& p, send_operation& op) noexcept {
+  RMA_ASSERT(op.is_send && op.with == p.rank && !p.gone);
+  RMA_ASSERT(op.ended.load(std::memory_order_relaxed) == 0);
   if (p.has_requests && use_request(p, op)) [[unlikely]]
     return status::posted;
   if (p.has_used && tell_use(p, op)) [[unlikely]]
@@ -145,6 +150,7 @@ status messenger::depart(peer& p, send_operation& op) noexcept {
 }
 
 status messenger::try_eager(peer& p, send_operation& op) noexcept {
+  RMA_ASSERT(op.id == 0);  // what the peer may know by a number is announced
   if (p.lines != nullptr && op.layout == nullptr && op.bytes <= short_message_max) {
     if (!put_line(*p.lines, op.context, op.tag, op.at, op.bytes)) return status::retry_queue_full;
     op.path = message_path::eager;
@@ -163,6 +169,7 @@ status messenger::try_eager(peer& p, send_operation& op) noexcept {
   leave(p);
   p.freed = 0;
   p.used += unexpected_messages::units_of(op.bytes);
+  RMA_ASSERT(p.used <= eager_units_max_);
   op.path = by_ring ? message_path::ring : message_path::eager;
   return end_now(op, status::done);
 }
@@ -179,6 +186,7 @@ status messenger::try_announce(peer& p, send_operation& op) noexcept {
     if (rendezvous_of(op.kind).reads && !expose(op)) op.kind = rendezvous_kind::stream;
     op.match_entry::key = {op.context, op.peer, op.tag};
   }
+  RMA_ASSERT(op.step == rendezvous_state::begin && op.moving == nullptr);
   if (p.used + units > units_max_) return status::retry_queue_full;
   const bool reads = rendezvous_of(op.kind).reads;
   announcement a{};
@@ -204,6 +212,7 @@ status messenger::try_announce(peer& p, send_operation& op) noexcept {
   p.used += units;
   op.state = message_state::announced;
   op.step = rendezvous_of(op.kind).sender(op.step, rendezvous_event::start).next;
+  RMA_ASSERT(op.step == rendezvous_state::announced);
   announced_.add(op);
   return status::posted;
 }
@@ -212,6 +221,7 @@ status messenger::try_announce(peer& p, send_operation& op) noexcept {
 void messenger::send_queued(peer& p) noexcept {
   while (!p.queued.empty() && !p.gone) {
     auto& op = static_cast<send_operation&>(p.queued.front());
+    RMA_ASSERT(op.state == message_state::queued);
     p.queued.pop_front();
     const auto over = op.over;
     const status s = depart(p, op);
@@ -234,6 +244,7 @@ void messenger::stream(peer& p) noexcept {
   constexpr unsigned pieces_per_turn = 64;
   for (unsigned left = pieces_per_turn; left > 0 && !p.streams.empty(); --left) {
     message_operation& op = p.streams.front();
+    RMA_ASSERT(op.state == message_state::streaming && op.moved <= op.total);
     const std::size_t bytes = std::min(p.piece_max, op.total - op.moved);
     if (!ctx_.try_send(p.rank, message::stream, fabric::bytes_of(stream_piece{op.peer_id}),
                        data_of(op, op.moved, bytes)))
@@ -249,7 +260,9 @@ void messenger::stream(peer& p) noexcept {
 // ---- receives --------------------------------------------------------------------------------------------------
 
 status messenger::receive(receive_operation& op) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
   RMA_ASSERT(op.state == message_state::idle);
+  RMA_ASSERT(op.ended.load(std::memory_order_relaxed) != 0 && op.id == 0);
   op.ended.store(0, std::memory_order_relaxed);
   op.with = op.peer;
   op.moved = 0;
@@ -274,11 +287,13 @@ status messenger::receive(receive_operation& op) noexcept {
 }
 
 void messenger::post(receive_operation& op) noexcept {
+  RMA_ASSERT(op.state == message_state::idle && op.id == 0);
   op.state = message_state::posted;
   posted_.add(op);
 }
 
 void messenger::unpost(receive_operation& op) noexcept {
+  RMA_ASSERT(op.state == message_state::posted);
   posted_.remove(op);
   op.state = message_state::idle;
   if (may_ask_) [[unlikely]]
@@ -286,6 +301,7 @@ void messenger::unpost(receive_operation& op) noexcept {
 }
 
 status messenger::receive_held(receive_operation& op, unexpected_message& m) noexcept {
+  RMA_ASSERT(op.state == message_state::idle && op.id == 0);
   op.ended.store(0, std::memory_order_relaxed);
   op.moved = 0;
   const match_key from = m.key;
@@ -302,6 +318,7 @@ status messenger::receive_held(receive_operation& op, unexpected_message& m) noe
 }
 
 status messenger::accept_data(receive_operation& op, const match_key& from, std::span<const std::byte> data) noexcept {
+  RMA_ASSERT(op.state == message_state::idle && op.id == 0);  // nobody writes to its buffer
   op.source = from.source;
   op.message_tag = from.tag;
   op.message_bytes = data.size();
@@ -317,6 +334,7 @@ status messenger::accept_data(receive_operation& op, const match_key& from, std:
 
 // The sender has said how the data are to come; what cannot be done so is asked for as a stream.
 status messenger::accept_announced(receive_operation& op, const match_key& from, const announced_message& m) noexcept {
+  RMA_ASSERT(op.state == message_state::idle && op.ended.load(std::memory_order_relaxed) == 0);
   op.source = op.with = from.source;
   op.message_tag = from.tag;
   op.message_bytes = m.bytes;
@@ -391,6 +409,8 @@ std::size_t messenger::sources() const noexcept {
 // ---- the end of operations -------------------------------------------------------------------------------------
 
 status messenger::end_now(message_operation& op, status result) noexcept {
+  RMA_ASSERT(op.ended.load(std::memory_order_relaxed) == 0);  // an operation ends once
+  RMA_ASSERT(op.id == 0 && (result == status::done || !ok(result)));
   op.state = message_state::idle;
   op.result = result;
   if (op.marked != nullptr) [[unlikely]]
@@ -452,6 +472,7 @@ std::string messenger::describe(const fabric::capabilities& caps) const {
 
 // Whoever waits for it may take the record away as soon as it has ended.
 void messenger::finish(message_operation& op, status result) noexcept {
+  RMA_ASSERT(op.state == message_state::idle);  // it is in no list, and no message finds it
   ids_.remove(op);
   const bool starting = starting_ == &op;
   if (starting) {
@@ -480,13 +501,17 @@ void messenger::detach(message_operation& op) noexcept {
   op.state = message_state::idle;
   stop_polling(op);
   conceal(op);
+  RMA_ASSERT(op.moving == nullptr || op.moving->op == &op);
+  RMA_ASSERT(op.pieces == nullptr || op.pieces->op == &op);
   if (op.moving != nullptr) op.moving->op = nullptr;
   op.moving = nullptr;
   abandon_pieces(op);
   ids_.remove(op);
+  RMA_ASSERT(!op.polls && !op.is_exposed);
 }
 
 bool messenger::cancel(message_operation& op) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
   if (op.state != message_state::queued && op.state != message_state::posted) return false;
   if (op.state == message_state::posted && op.id != 0) return false;  // its source may be writing
   detach(op);
@@ -495,6 +520,8 @@ bool messenger::cancel(message_operation& op) noexcept {
 }
 
 bool messenger::withdraw(message_operation& op, status result) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
+  RMA_ASSERT(!ok(result) && op.ended.load(std::memory_order_relaxed) == 0);
   const bool sends = op.state == message_state::announced || op.state == message_state::streaming;
   if (op.id != 0 && !sends && op.state != message_state::queued) {
     const bool asked = op.state == message_state::posted || (op.step == rendezvous_state::asked && op.is_exposed);
@@ -535,6 +562,7 @@ unsigned messenger::on_duty(void* self) noexcept {
   done += me.poll_rings() + me.poll_ends() + me.move_on();
   for (std::size_t i = me.busy_.size(); i-- > 0;) {  // more may become busy
     peer& p = *me.busy_[i];
+    RMA_ASSERT(p.is_busy);
     me.stream(p);
     me.send_queued(p);
     if (!p.queued.empty() || !p.streams.empty()) continue;

@@ -23,12 +23,14 @@ class operation_ids {
     const std::uint32_t index = free_;
     slot& s = slots_[index];
     free_ = s.next_free;
+    RMA_ASSERT(s.op == nullptr && s.generation != 0);
     s.op = &op;
     op.id = std::uint64_t{s.generation} << 32 | index;
   }
   void remove(message_operation& op) noexcept {
     if (op.id == 0) return;
     const auto index = static_cast<std::uint32_t>(op.id);
+    RMA_ASSERT(index < slots_.size() && slots_[index].op == &op);
     slot& s = slots_[index];
     s.op = nullptr;
     if (++s.generation == 0) s.generation = 1;

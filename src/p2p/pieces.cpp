@@ -11,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "p2p/messenger.hpp"
 #include "p2p/rendezvous/table.hpp"
 
@@ -71,6 +72,8 @@ piece_transfer& messenger::new_pieces(int rank, bool sends) {
 }
 
 void messenger::begin_pieces(message_operation& op, bool sends) noexcept {
+  RMA_ASSERT(sends == op.is_send && op.step == rendezvous_state::moving);
+  RMA_ASSERT(op.pieces == nullptr && op.moving == nullptr && op.part_bytes != 0);
   piece_transfer& t = new_pieces(op.with, sends);
   t.op = &op;
   t.base = static_cast<std::byte*>(op.at);
@@ -88,6 +91,7 @@ void messenger::begin_pieces(message_operation& op, bool sends) noexcept {
 void messenger::abandon_pieces(message_operation& op) noexcept {
   piece_transfer* const t = std::exchange(op.pieces, nullptr);
   if (t == nullptr) return;
+  RMA_ASSERT(t->op == &op);
   t->op = nullptr;
   bulk_order::leave(*t);
   t->is_posted = true;
@@ -113,6 +117,7 @@ void messenger::on_list_over(fabric::completion& self, status result, std::uint6
   auto& t = static_cast<piece_transfer&>(self);
   messenger& me = *t.owner;
   const int with = t.peer;
+  RMA_ASSERT(t.under_way != 0);
   --t.under_way;
   t.arrived += bytes;
   if (result != status::done && t.result == status::done) t.result = result;
@@ -123,6 +128,7 @@ void messenger::on_list_over(fabric::completion& self, status result, std::uint6
 void messenger::end_pieces_if_over(piece_transfer& t) noexcept {
   if (!t.is_posted || t.under_way != 0) return;
   message_operation* const op = t.op;
+  RMA_ASSERT(op == nullptr || op->pieces == &t);
   const piece_transfer::word told = t.told;
   if (op != nullptr && t.sends && told == piece_transfer::word::none && !t.is_given_up) return;
   const bool all_there = t.result == status::done && (t.sends || t.arrived == op->total);
@@ -199,6 +205,7 @@ void messenger::take_grant(int source, send_operation* op, const transfer_reques
     op->part_bytes = r.address;
     sender_event(*op, rendezvous_event::requested);
   }
+  RMA_ASSERT(op->pieces != nullptr && op->pieces->sends);
   piece_transfer& t = *op->pieces;
   t.granted += lists;
   if (!t.in_queue.is_linked()) ctx_.bulk().join_sends(source, t);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "channel/bulk_order.hpp"
+#include "core/assert.hpp"
 #include "datatype/cursor.hpp"
 #include "fabric/fabric.hpp"
 #include "rma/layout.hpp"
@@ -48,6 +49,7 @@ struct piece_transfer : fabric::completion, bulk_turn {
 
   void cut_next() {
     if (is_cut) return;
+    RMA_ASSERT(left != 0 && part_bytes != 0 && at.has_value());
     is_cut = true;
     list.clear();
     std::size_t bytes = std::min(part_bytes, left);
@@ -64,6 +66,7 @@ struct piece_transfer : fabric::completion, bulk_turn {
       at->advance_in_block(part);
       bytes -= part;
     }
+    RMA_ASSERT(!list.empty());
   }
   [[nodiscard]] bool is_all_cut() const noexcept { return left == 0 && !is_cut; }
 };
@@ -75,6 +78,7 @@ class piece_pool {
     if (free_ == nullptr) free_ = &all_.emplace_back();
     piece_transfer& t = *free_;
     free_ = t.next_free;
+    RMA_ASSERT(t.op == nullptr && !t.in_queue.is_linked());
     t.is_posted = t.is_cut = t.is_given_up = false;
     t.told = piece_transfer::word::none;
     t.result = status::done;
@@ -83,6 +87,7 @@ class piece_pool {
     return t;
   }
   void give_back(piece_transfer& t) noexcept {
+    RMA_ASSERT(t.is_posted && t.under_way == 0 && !t.in_queue.is_linked());
     t.op = nullptr;
     t.at.reset();
     t.layout = Layout();

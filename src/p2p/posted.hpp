@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "p2p/match_table.hpp"
 #include "p2p/operation.hpp"
 #include "p2p/unexpected.hpp"
@@ -24,6 +25,8 @@ class posted_receives {
 
   /// Behind the others that match the same messages.
   void add(receive_operation& op) noexcept {
+    RMA_ASSERT(only_ != &op);
+    RMA_ASSERT(only_ == nullptr || count_ == 1);
     if (count_++ == 0) {
       only_ = &op;
       return;
@@ -32,13 +35,17 @@ class posted_receives {
     tabulate(op);
   }
   void remove(receive_operation& op) noexcept {
+    RMA_ASSERT(count_ != 0);
+    RMA_ASSERT(only_ == nullptr || only_ == &op);
     --count_;
     if (only_ == &op) {
       only_ = nullptr;
       return;
     }
+    RMA_ASSERT(by_class_[class_of(op.peer, op.tag)] != 0);
     --by_class_[class_of(op.peer, op.tag)];
     table_.remove(op);
+    RMA_ASSERT(count_ != 0 || table_.empty());
   }
   /// Of all that match a message with this key, the one that was posted first, or null.
   [[nodiscard]] receive_operation* find(const match_key& key) const noexcept {

@@ -83,13 +83,17 @@ void messenger::conceal(message_operation& op) noexcept {
 }
 
 void messenger::sender_event(send_operation& op, rendezvous_event event) noexcept {
+  RMA_ASSERT(op.is_send && op.id != 0 && op.step != rendezvous_state::over);
   const auto step = rendezvous_of(op.kind).sender(op.step, event);
+  RMA_ASSERT(is_sound(op.step, step));
   op.step = step.next;
   carry_out(op, step.actions);
 }
 
 void messenger::receiver_event(receive_operation& op, rendezvous_event event) noexcept {
+  RMA_ASSERT(!op.is_send && op.id != 0 && op.step != rendezvous_state::over);
   const auto step = rendezvous_of(op.kind).receiver(op.step, event);
+  RMA_ASSERT(is_sound(op.step, step));
   op.step = step.next;
   carry_out(op, step.actions);
 }
@@ -112,6 +116,7 @@ void messenger::carry_out(message_operation& op, std::uint32_t actions) noexcept
 }
 
 void messenger::finish_rendezvous(message_operation& op) noexcept {
+  RMA_ASSERT(op.step == rendezvous_state::over && op.pieces == nullptr);
   detach(op);
   const status wanted = op.withdrawn;
   finish(op, wanted != status::done ? wanted : status::done);
@@ -119,6 +124,8 @@ void messenger::finish_rendezvous(message_operation& op) noexcept {
 
 // The message goes on in pieces, by messages, whatever was tried before.
 void messenger::fall_back(message_operation& op, bool is_send) noexcept {
+  RMA_ASSERT(op.id != 0 && op.kind != rendezvous_kind::stream);
+  RMA_ASSERT(op.moving == nullptr && op.pieces == nullptr);
   stop_polling(op);
   op.kind = rendezvous_kind::stream;
   op.moved = 0;
@@ -133,6 +140,8 @@ void messenger::fall_back(message_operation& op, bool is_send) noexcept {
 // ---- the data --------------------------------------------------------------------------------------------------
 
 void messenger::move_data(message_operation& op, bool write) noexcept {
+  RMA_ASSERT(write == op.is_send && op.step == rendezvous_state::moving);
+  RMA_ASSERT(op.moving == nullptr && op.pieces == nullptr);
   ctx_.count(counter::rendezvous_transfers);
   transfer& t = transfers_.take();
   t.run = &messenger::on_piece_over;
@@ -154,12 +163,15 @@ void messenger::move_data(message_operation& op, bool write) noexcept {
 
 void messenger::on_piece_over(fabric::completion& self, status result, std::uint64_t) noexcept {
   auto& t = static_cast<transfer&>(self);
+  RMA_ASSERT(t.pending != 0 && t.posted <= t.bytes);
   --t.pending;
   if (result != status::done && t.result == status::done) t.result = result;
   if (t.is_over()) t.owner->end_transfer(t);
 }
 
 void messenger::end_transfer(transfer& t) noexcept {
+  RMA_ASSERT(t.is_over());
+  RMA_ASSERT(t.op == nullptr || t.op->moving == &t);
   if (t.confirm()) {
     if (t.pending == 0) wait_in_line(t);
     return;
@@ -210,6 +222,7 @@ unsigned messenger::move_on() noexcept {
   unsigned moved = 0;
   for (std::size_t left = line_.size(); left > 0 && !line_.empty(); --left) {
     transfer& t = line_.front();
+    RMA_ASSERT(t.in_a_line);
     line_.pop_front();
     t.in_a_line = false;
     const std::size_t before = t.posted;
@@ -225,6 +238,7 @@ unsigned messenger::move_on() noexcept {
 }
 
 void messenger::begin_stream(send_operation& op) noexcept {
+  RMA_ASSERT(op.state == message_state::announced && op.moving == nullptr && op.pieces == nullptr);
   peer& p = peer_of(op.with);
   op.state = message_state::streaming;
   op.moved = 0;
@@ -236,6 +250,7 @@ void messenger::begin_stream(send_operation& op) noexcept {
 // ---- the receiver's request, and the end that it sees itself ---------------------------------------------------
 
 void messenger::ask(receive_operation& op, bool polls) noexcept {
+  RMA_ASSERT(op.state == message_state::receiving && op.step == rendezvous_state::asked);
   const bool writes = rendezvous_of(op.kind).writes;
   if (writes && !expose(op)) {
     op.step = rendezvous_state::begin;
@@ -256,6 +271,7 @@ std::byte* messenger::last_byte(const message_operation& op) noexcept {
 
 // A message whose end lies elsewhere, or ends in that byte, is told by a message.
 void messenger::prepare_last_byte(receive_operation& op) noexcept {
+  RMA_ASSERT(op.total != 0 && op.total <= op.bytes);
   switch (op.kind) {
     case rendezvous_kind::get: op.last = before_get(op.last); break;
     case rendezvous_kind::putnr: op.last = putnr_byte; break;
@@ -281,6 +297,7 @@ bool messenger::is_end_seen(const message_operation& op) const noexcept {
 }
 
 void messenger::begin_polling(receive_operation& op) noexcept {
+  RMA_ASSERT(!op.polls && op.marked == last_byte(op));
   op.polls_since_ns = ctx_.around().now_ns();
   op.polls = true;
   polled_.push_back(&op);
@@ -297,6 +314,7 @@ unsigned messenger::poll_ends() noexcept {
   for (std::size_t i = polled_.size(); i-- > 0;) {
     if (i >= polled_.size()) continue;  // an end may have ended others
     receive_operation& op = *polled_[i];
+    RMA_ASSERT(op.polls && op.id != 0);
     if (std::atomic_ref(*last_byte(op)).load(std::memory_order_acquire) == op.last) continue;
     ++seen;
     if (op.state == message_state::posted) {

@@ -4,10 +4,13 @@
 #include <algorithm>
 #include <span>
 
+#include "core/assert.hpp"
+
 namespace rma::detail {
 
 // A processor that copies does so under the progress lock: others have their turn in between.
 bool transfer::post() noexcept {
+  RMA_ASSERT(posted <= bytes && !confirming);
   constexpr std::size_t turn_bytes_max = std::size_t{1} << 20;
   const fabric::capabilities& caps = network->caps();
   const std::size_t piece_max =
@@ -32,6 +35,7 @@ bool transfer::post() noexcept {
 }
 
 bool transfer::confirm() noexcept {
+  RMA_ASSERT(posted == bytes || result != status::done);
   const fabric::capabilities& caps = network->caps();
   const bool needed = write && !confirming && result == status::done && !caps.messages_after_writes &&
                       caps.write_means != fabric::write_completion::placed;

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <list>
 
+#include "core/assert.hpp"
 #include "fabric/fabric.hpp"
 #include "p2p/operation.hpp"
 
@@ -56,6 +57,7 @@ class transfer_pool {
     if (free_ == nullptr) free_ = &all_.emplace_back();
     transfer& t = *free_;
     free_ = t.next_free;
+    RMA_ASSERT(t.op == nullptr && !t.in_a_line);
     t.confirming = false;
     t.attempts = 0;
     t.pending = 0;
@@ -64,6 +66,7 @@ class transfer_pool {
     return t;
   }
   void give_back(transfer& t) noexcept {
+    RMA_ASSERT(t.op == nullptr && !t.in_a_line && t.pending == 0);
     t.next_free = free_;
     free_ = &t;
   }

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "p2p/unexpected.hpp"
 
+#include "core/assert.hpp"
+
 namespace rma::detail {
 
 unexpected_message& unexpected_messages::make(std::size_t data_bytes) {
   const unsigned c = class_of_bytes(data_bytes);
+  RMA_ASSERT(c < free_.size());
   if (free_[c] == nullptr) {
     const std::size_t bytes = std::size_t{1} << c;
     blocks_.push_back(std::unique_ptr<std::byte[]>(new std::byte[bytes]));
@@ -14,11 +17,13 @@ unexpected_message& unexpected_messages::make(std::size_t data_bytes) {
     free_[c] = made;
   }
   unexpected_message& m = *free_[c];
+  RMA_ASSERT(m.size_class == c);
   free_[c] = m.next_free;
   return m;
 }
 
 void unexpected_messages::free(unexpected_message& m) noexcept {
+  RMA_ASSERT(m.size_class < free_.size() && free_[m.size_class] != &m);
   m.next_free = free_[m.size_class];
   free_[m.size_class] = &m;
 }
@@ -34,6 +39,7 @@ void unexpected_messages::add(unexpected_message& m) noexcept {
 }
 
 void unexpected_messages::remove(unexpected_message& m) noexcept {
+  RMA_ASSERT(!in_order_.empty());
   in_order_.erase(in_order_.iterator_to(m));
   for (unsigned kind = 0; kind < match_classes; ++kind) {
     if ((kinds_ & 1U << kind) != 0) tables_[kind].remove(m.entries[kind]);

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "core/assert.hpp"
 #include "fabric/fabric.hpp"
 
 namespace rma::detail {
@@ -70,5 +71,15 @@ struct rendezvous_protocol {
 
 /// An event that the state does not know: nothing happens.
 constexpr rendezvous_step_result stay(rendezvous_state now) noexcept { return {now, 0}; }
+
+/// What every protocol keeps to: a step leads to a later state, ends the operation exactly where it comes to `over`,
+/// and posts one thing at most.
+constexpr bool is_sound(rendezvous_state now, const rendezvous_step_result& step) noexcept {
+  using namespace rendezvous_action;
+  if (step.next == now) return step.actions == 0;
+  const std::uint32_t posted = step.actions & (read | write | stream | gather | scatter);
+  return now < step.next && (step.next == rendezvous_state::over) == ((step.actions & end) != 0) &&
+         (posted & (posted - 1)) == 0;
+}
 
 }  // namespace rma::detail
