@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "coll/team_state.hpp"
+#include "core/assert.hpp"
 #include "core/settings.hpp"
 
 namespace rma::detail::coll {
@@ -76,6 +77,8 @@ machine_costs machine::costs(bool one_node) const noexcept {
 }
 
 void machine::add_work(running& r) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
+  RMA_ASSERT(!r.over());
   if (r.working) return;
   r.working = true;
   work_.push_back(r);
@@ -83,6 +86,7 @@ void machine::add_work(running& r) noexcept {
 }
 
 void machine::remove_work(running& r) noexcept {
+  RMA_ASSERT(r.working && !work_.empty());
   r.working = false;
   work_.erase(work_.iterator_to(r));
   if (work_.empty()) ctx_.on_duty(this, false);
@@ -93,6 +97,7 @@ unsigned machine::on_duty(void* self) noexcept {
   auto& me = *static_cast<machine*>(self);
   if (me.work_.empty()) return 0;
   running& r = me.work_.front();
+  RMA_ASSERT(r.working && !r.over());
   me.remove_work(r);
   (void)r.work();
   return 1;
@@ -145,6 +150,8 @@ void machine::take(team_state& t, failure&& f) noexcept {
 
 // What was said of its collectives before this member had made anything of it.
 void machine::add(std::uint64_t team_id, team_state& t) {
+  RMA_ASSERT(ctx_.is_guarded());
+  RMA_ASSERT(!teams_.contains(team_id));
   teams_[team_id] = &t;
   std::erase_if(early_, [&](failure& f) {
     const bool about_it = f.team == team_id;

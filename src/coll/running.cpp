@@ -11,6 +11,7 @@
 #include "coll/machine.hpp"
 #include "coll/signature.hpp"
 #include "coll/team_state.hpp"
+#include "core/assert.hpp"
 #include "core/names.hpp"
 #include "datatype/copy.hpp"
 #include "runtime/team_core.hpp"
@@ -52,6 +53,8 @@ std::size_t whole_lines(std::size_t bytes) noexcept { return (bytes + 63) / 64 *
 }  // namespace
 
 void running::prepare(team_state& team, const collective_call& call, const std::source_location& where) {
+  RMA_ASSERT(over() && open_ == 0);
+  RMA_ASSERT(!working && !posting_);
   team_ = &team;
   where_ = where;
   signature_ = plan_.signature;
@@ -88,6 +91,8 @@ void running::prepare(team_state& team, const collective_call& call, const std::
 }
 
 void running::start(std::uint64_t turn) noexcept {
+  RMA_ASSERT(team_ != nullptr && turn != 0);
+  RMA_ASSERT(over() && open_ == 0 && !working && !posting_);
   turn_ = turn;
   context_ = context_of(team_->team().id, turn);
   next_ = step_done_ = piece_ = 0;
@@ -107,6 +112,7 @@ bool running::sends_over() const noexcept {
 }
 
 void running::run(std::size_t budget) noexcept {
+  RMA_ASSERT(!over() && !posting_ && !working);
   posting_ = true;
   for (bool goes_on = true; goes_on && phase_ != phase::over;) {
     switch (phase_) {
@@ -133,11 +139,13 @@ void running::run(std::size_t budget) noexcept {
   } else if (phase_ == phase::over) {
     finish(status::done);
   }
+  RMA_ASSERT(over() || open_ != 0 || working);  // something brings it further
 }
 
 /// True when all steps of the round are over; `next_` is the first of the next one then.
 bool running::run_round(std::size_t& budget) noexcept {
   const auto steps = plan_.schedule.steps();
+  RMA_ASSERT(next_ <= steps.size());
   for (; next_ != steps.size(); ++next_) {
     const Schedule::Step& s = steps[next_];
     switch (s.action) {
@@ -168,6 +176,8 @@ bool running::run_round(std::size_t& budget) noexcept {
 void running::send(const Schedule::Step& s) noexcept { send_bytes(at(s.from()), s.bytes, s.peer, signature_); }
 
 void running::send_bytes(const std::byte* from, std::size_t bytes, int peer, std::int32_t tag) noexcept {
+  RMA_ASSERT(sends_used_ < plan_.sends_max);
+  RMA_ASSERT(sends_[sends_used_].ended.load(std::memory_order_relaxed) != 0);  // a slot belongs to one send
   sent& m = sends_[sends_used_++];
   m.of = this;
   m.context = context_;
@@ -188,6 +198,7 @@ void running::send_bytes(const std::byte* from, std::size_t bytes, int peer, std
 }
 
 void running::receive(const Schedule::Step& s) noexcept {
+  RMA_ASSERT(receives_used_ < plan_.receives_max);
   received& m = receives_[receives_used_++];
   m.of = this;
   m.step = &s;
@@ -196,12 +207,15 @@ void running::receive(const Schedule::Step& s) noexcept {
 }
 
 void running::post(received& m, std::byte* into, std::size_t bytes) noexcept {
+  RMA_ASSERT(m.ended.load(std::memory_order_relaxed) != 0);  // a slot belongs to one receive
+  RMA_ASSERT(m.of == this && m.step != nullptr);
   m.context = context_;
   m.peer = team_->team().world_rank(m.step->peer);
   m.at = into;
   m.bytes = bytes;
   m.over = [](message_operation& self) noexcept {
     auto& each = static_cast<received&>(self);
+    RMA_ASSERT(each.of->open_ != 0);
     --each.of->open_;  // counted again if it is posted again
     each.of->take(each);
     each.of->went_on();
@@ -231,6 +245,7 @@ void running::take(received& m) noexcept {
 }
 
 void running::message_over(const message_operation& m) noexcept {
+  RMA_ASSERT(open_ != 0 && !over());
   --open_;
   if (!ok(m.result)) take_failure(m.result, m.peer);
   went_on();
@@ -260,6 +275,7 @@ void running::put(const Schedule::Step& s) noexcept {
 }
 
 void running::await_signal(const Schedule::Step& s) noexcept {
+  RMA_ASSERT(receives_used_ < plan_.receives_max);
   received& m = receives_[receives_used_++];
   m.of = this;
   m.step = &s;
@@ -297,6 +313,7 @@ bool running::run_local(const Schedule::Step& s, std::size_t& budget) noexcept {
     }
     return true;
   }
+  RMA_ASSERT(step_done_ <= s.bytes);
   while (step_done_ < s.bytes) {
     if (budget == 0) return false;
     const std::size_t unit = s.action == Action::copy ? 1 : plan_.element_bytes;
@@ -357,6 +374,7 @@ bool running::work() noexcept {
 
 void running::finish(status result) noexcept {
   if (over()) return;
+  RMA_ASSERT(open_ == 0 && result != status::not_yet);
   team_state& team = *team_;
   phase_ = phase::over;
   if (working) team.all().remove_work(*this);
@@ -367,11 +385,14 @@ void running::finish(status result) noexcept {
 
 void running::fail(status why) noexcept {
   if (over()) return;
+  RMA_ASSERT(!ok(why));
   result_ = why;
   phase_ = phase::over;
   if (working) team_->all().remove_work(*this);
   const auto call_back = [&](message_operation& m) {
-    if (m.ended.load(std::memory_order_relaxed) == 0 && team_->all().messages().withdraw(m, why)) --open_;
+    if (m.ended.load(std::memory_order_relaxed) != 0 || !team_->all().messages().withdraw(m, why)) return;
+    RMA_ASSERT(open_ != 0);
+    --open_;
   };
   posting_ = true;  // what ends meanwhile only counts
   for (std::uint32_t i = 0; i < sends_used_; ++i) call_back(sends_[i]);

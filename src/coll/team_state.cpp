@@ -10,6 +10,7 @@
 #include "coll/elements.hpp"
 #include "coll/machine.hpp"
 #include "coll/signature.hpp"
+#include "core/assert.hpp"
 #include "core/names.hpp"
 #include "runtime/team_core.hpp"
 #include "xfer/engine.hpp"
@@ -165,6 +166,7 @@ running& team_state::take(plan& p, const collective_call& c, const std::source_l
     p.idle.push_back(p.records.back().get());
   }
   running& r = *p.idle.back();
+  RMA_ASSERT(r.over() && &r.of() == &p);
   p.idle.pop_back();
   ++p.in_use;
   r.prepare(*this, c, where);
@@ -178,6 +180,8 @@ running& team_state::start(plan& p, const collective_call& c, const std::source_
 }
 
 void team_state::start(running& r) noexcept {
+  RMA_ASSERT(all_.ctx().is_guarded());
+  RMA_ASSERT(r.over() && r.of().in_use != 0);
   ++turns_;
   record(r.signature(), turns_, r.where());
   active_.push_back(r);
@@ -194,11 +198,16 @@ running& team_state::keep(const collective_call& c, const std::source_location& 
   return r;
 }
 
-void team_state::ended(running& r) noexcept { active_.erase(active_.iterator_to(r)); }
+void team_state::ended(running& r) noexcept {
+  RMA_ASSERT(!active_.empty() && !r.over());
+  active_.erase(active_.iterator_to(r));
+}
 
 void team_state::give_back(running& r) noexcept {
   if (r.kept()) return;
   plan& p = r.of();
+  RMA_ASSERT(p.in_use != 0 && p.idle.size() < p.records.size());
+  RMA_ASSERT(r.over());
   --p.in_use;
   p.idle.push_back(&r);
 }
