@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "core/assert.hpp"
 #include "p2p/operation.hpp"
 #include "rma/detail/message_ops.hpp"
 #include "rma/layout.hpp"
@@ -68,9 +69,12 @@ class message_nodes {
     }
     message_node& n = *free_;
     free_ = n.next_free;
+    RMA_ASSERT(n.of == this && n.send.id == 0 && n.receive.id == 0);
     return n;
   }
   void give_back(message_node& n) noexcept {
+    RMA_ASSERT(n.of == this && free_ != &n);
+    RMA_ASSERT(n.operation().ended.load() != 0);
     n.next_free = free_;
     free_ = &n;
   }

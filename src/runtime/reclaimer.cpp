@@ -6,6 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "core/assert.hpp"
+
 namespace rma::detail {
 namespace {
 
@@ -61,6 +63,7 @@ void reclaimer::announce() noexcept {
   }
   for (dropped_object& each : std::exchange(fresh_, {})) {
     record& r = records_[each.id];
+    RMA_ASSERT(!r.dropped && each.rank < each.size);  // an id is used once
     moved.push_back(each.id);
     r.object = std::move(each);
     r.dropped = true;
@@ -93,6 +96,7 @@ bool reclaimer::place(record& r, const std::vector<bool>& gone) {
   const auto rank_of = [&](int place) {
     return there.empty() ? world_rank(place) : there[static_cast<std::size_t>(place)];
   };
+  RMA_ASSERT(me >= 0 && me < size);
   r.without = without;
   r.announced = false;
   r.above = -1;
@@ -121,6 +125,7 @@ void reclaimer::advance(records::iterator at) noexcept {
 }
 
 void reclaimer::release(records::iterator at) noexcept {
+  RMA_ASSERT(at != records_.end() && at->second.dropped);
   const record& r = at->second;
   for (const int rank : r.below)
     ctx_.send_record(rank, message::dropped, news{at->first, r.without, news::step::released, 0});

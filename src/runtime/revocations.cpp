@@ -65,6 +65,8 @@ void revocations::mark(std::atomic<bool>& flag, const team_core& members, const 
 }
 
 void revocations::spread(const team_core& members, const news& n) noexcept {
+  RMA_ASSERT(ctx_.lock().is_taken());
+  RMA_ASSERT(members.rank >= 0 && members.rank < members.size);
   for (int distance = 1; distance < members.size; distance <<= 1) {
     for (const int step : {distance, members.size - distance}) {
       const int to = members.world_rank((members.rank + step) % members.size);

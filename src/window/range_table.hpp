@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/assert.hpp"
 #include "rma/epoch.hpp"
 
 namespace rma::detail {
@@ -43,6 +44,7 @@ constexpr bool conflict(const range_entry& a, const range_entry& b) noexcept {
 class range_table {
  public:
   void request(const range_entry& wanted, std::vector<range_answer>& answers) {
+    RMA_ASSERT(!wanted.held);
     entries_.push_back(wanted);
     grant(answers);
   }
@@ -79,6 +81,8 @@ class range_table {
       if (at->held || std::any_of(entries_.begin(), at, [&](const range_entry& e) { return conflict(e, *at); }))
         continue;
       // Those behind it do not hold what conflicts: each was granted only if nothing before it did.
+      RMA_ASSERT(
+          std::none_of(at + 1, entries_.end(), [&](const range_entry& e) { return e.held && conflict(e, *at); }));
       at->held = true;
       answers.push_back({at->rank, at->ticket, true});
     }

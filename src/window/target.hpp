@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "channel/context.hpp"
+#include "core/assert.hpp"
 #include "window/lock_experience.hpp"
 #include "window/window_block.hpp"
 #include "xfer/operation_record.hpp"
@@ -121,10 +122,14 @@ struct target_state {
     fabric_pending.store(pending + 1);
   }
   void fail(status why) noexcept {
+    RMA_ASSERT(!ok(why));
     fabric_failed.store(static_cast<std::uint32_t>(-static_cast<int>(why)));
     ++failures;
   }
-  void end_posted() noexcept { fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) - 1); }
+  void end_posted() noexcept {
+    RMA_ASSERT(fabric_pending.load(std::memory_order_relaxed) != 0);
+    fabric_pending.store(fabric_pending.load(std::memory_order_relaxed) - 1);
+  }
 };
 
 /// A target whose memory is not mapped because it is on another node.

@@ -5,9 +5,12 @@
 #include <cstdint>
 #include <memory>
 
+#include "core/assert.hpp"
+
 namespace rma::detail {
 
 far_target& window_core::find_far_target(int target) {
+  RMA_ASSERT(target >= 0 && target < size() && is_far(target));
   auto& found = far_targets[target];
   if (found == nullptr) {
     found = std::make_unique<far_target>();
@@ -26,6 +29,8 @@ std::uint8_t window_core::held(int target) const noexcept {
 }
 
 void note_dirty(window_core& w, int target, target_state& state) noexcept {
+  RMA_ASSERT(target >= 0 && target < w.size());
+  RMA_ASSERT(!state.dirty);  // it is in the list once
   state.dirty = true;
   w.dirty.push_back(target);
 }

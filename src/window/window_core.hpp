@@ -14,6 +14,7 @@
 
 #include "channel/context.hpp"
 #include "channel/node_barrier.hpp"
+#include "core/assert.hpp"
 #include "fabric/fabric.hpp"
 #include "rma/detail/view.hpp"
 #include "rma/epoch.hpp"
@@ -203,6 +204,7 @@ struct window_core : window_view {
   /// One synchronisation more goes on behind a request, or one less. Called by the thread whose window it is, or alone
   /// in the window.
   void count_task(bool more) noexcept {
+    RMA_ASSERT(more || tasks != 0);
     tasks += more ? 1U : ~0U;
     shared_by_threads = tasks != 0 || ctx->threads() == thread_level::multiple;
     needs_entry_scope = observed || shared_by_threads || checks;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "datatype/encode.hpp"
 #include "xfer/protocols.hpp"
 
@@ -37,6 +38,7 @@ bulk_stream& bulk_streams::new_stream(int peer) {
     free_.push_back(&made);
   }
   bulk_stream& s = *free_.back();
+  RMA_ASSERT(s.operation == nullptr && !s.in_queue.is_linked());
   free_.pop_back();
   s.peer = peer;
   s.at_origin = s.sends = s.requested = s.answered = s.abandoned = s.list_is_cut = s.knows_here = s.knows_there = false;
@@ -51,6 +53,8 @@ bulk_stream& bulk_streams::new_stream(int peer) {
 }
 
 void bulk_streams::free(bulk_stream& s) noexcept {
+  RMA_ASSERT(active_ != 0 && s.under_way == 0);
+  RMA_ASSERT(s.at != bulk_stream::stage::over && s.at != bulk_stream::stage::queued && !s.in_queue.is_linked());
   peer_state& p = with(s.peer);
   p.all.erase(p.all.iterator_to(s));
   if (p.last_get == &s) p.last_get = nullptr;
@@ -178,6 +182,7 @@ void bulk_streams::plan(bulk_stream& s) {
 
 void bulk_streams::cut_next(bulk_stream& s) {
   if (std::exchange(s.list_is_cut, true)) return;
+  RMA_ASSERT(s.plan != nullptr || s.cut.has_value());
   s.list.clear();
   if (s.plan != nullptr) {
     for (const transfer_plan::piece& each : s.plan->message(s.messages_cut++))
@@ -246,6 +251,7 @@ void bulk_streams::on_piece(fabric::completion& self, status result, std::uint64
   auto& s = static_cast<bulk_stream&>(self);
   bulk_streams& me = *s.owner;
   const int peer = s.peer;
+  RMA_ASSERT(s.under_way != 0);
   --s.under_way;
   s.arrived += bytes;
   if (result != status::done && s.result == status::done)

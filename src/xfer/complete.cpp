@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "core/assert.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/remote.hpp"
 
@@ -55,6 +56,7 @@ status report(window_core& w, int target, target_state& state, status s) noexcep
 
 /// The same where nothing is under way any more, or never will be over.
 status settle(window_core& w, int target, target_state& state, status s) noexcept {
+  RMA_ASSERT(state.dirty && !w.dirty.empty());
   s = report(w, target, state, s);
   state.dirty = false;
   state.fetches = false;
@@ -63,6 +65,7 @@ status settle(window_core& w, int target, target_state& state, status s) noexcep
   } else {
     std::erase(w.dirty, target);
   }
+  RMA_ASSERT(std::ranges::find(w.dirty, target) == w.dirty.end());  // it was there once
   return s;
 }
 

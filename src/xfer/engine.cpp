@@ -46,11 +46,13 @@ std::uint32_t engine::new_slot() noexcept {
 }
 
 void engine::add(window_core& w) {
+  RMA_ASSERT(!windows_.contains(w.id) && !slots_.contains(w.slot));
   windows_.emplace(w.id, &w);
   slots_.emplace(w.slot, &w);
 }
 
 void engine::remove(window_core& w) {
+  RMA_ASSERT(find(w.id) == &w && find_slot(w.slot) == &w);
   windows_.erase(w.id);
   slots_.erase(w.slot);
   last_found_ = nullptr;
@@ -78,10 +80,13 @@ void engine::take_result(std::uint64_t id, std::span<const std::byte> data) noex
     unpack(op->into, data.data(), op->shapes->result, op->arrived, data.size());
   }
   op->arrived += data.size();
+  RMA_ASSERT(op->arrived <= op->bytes);
 }
 
 void engine::drop_results(target_state& state) noexcept {
+  RMA_ASSERT(ctx_.lock().is_taken());
   for (operation_record& op : state.under_way) {
+    RMA_ASSERT(op.state == &state && op.over.load() == 0);
     if (op.detached) {
       op.into = nullptr;
     } else {

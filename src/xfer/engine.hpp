@@ -19,6 +19,7 @@
 
 #include "channel/context.hpp"
 #include "channel/immediate.hpp"
+#include "core/assert.hpp"
 #include "rma/detail/view.hpp"
 #include "rma/layout.hpp"
 #include "xfer/awaited.hpp"
@@ -191,6 +192,7 @@ class engine {
 
  private:
   static void restart(operation_record& op) noexcept {
+    RMA_ASSERT(op.state == nullptr && op.held == hold_reason::none);
     op.pieces = 1;
     op.result = status::done;
     op.detached = op.immediate = op.by_message = op.request_owns_result = false;

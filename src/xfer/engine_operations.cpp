@@ -30,6 +30,8 @@ operation_record* engine::find_operation(std::uint64_t id) noexcept {
 }
 
 void engine::free_operation(operation_record& op) noexcept {
+  RMA_ASSERT(ctx_.lock().is_taken());
+  RMA_ASSERT(op.owner == this && op.held == hold_reason::none);
   RMA_ASSERT(op.state == nullptr || op.over.load() != 0);
   if (op.note != nullptr) [[unlikely]]
     end_note(op);
@@ -45,6 +47,8 @@ void engine::free_operation(operation_record& op) noexcept {
 }
 
 void engine::track(operation_record& op, target_state& state, bool write) noexcept {
+  RMA_ASSERT(op.state == nullptr && op.over.load() == 0);
+  RMA_ASSERT(!op.by_message);
   op.state = &state;
   op.number = ++state.posted_count;
   state.under_way.push_back(op);
@@ -52,6 +56,8 @@ void engine::track(operation_record& op, target_state& state, bool write) noexce
 }
 
 void engine::track_message(operation_record& op, target_state& state) noexcept {
+  RMA_ASSERT(op.state == nullptr && op.over.load() == 0);
+  RMA_ASSERT(op.by_message);
   op.state = &state;
   state.under_way.push_back(op);
 }
@@ -99,6 +105,8 @@ operation_shapes& engine::shapes_of(operation_record& op) {
 }
 
 void engine::await_acknowledgement(operation_record& op, context::peer& peer, target_state* state) noexcept {
+  RMA_ASSERT(op.by_message && op.over.load() == 0);
+  RMA_ASSERT(state == nullptr || op.state == nullptr || op.state == state);
   op.number = peer.operations_sent;
   if (peer.sent == nullptr) peer.sent = &sent_[&peer];
   peer.sent->waiting.push_back(op);
@@ -108,6 +116,9 @@ void engine::await_acknowledgement(operation_record& op, context::peer& peer, ta
 
 // A failure is counted at the target until its own user, or a call that completes the target, has reported it.
 void engine::end_piece(operation_record& op, status result) noexcept {
+  RMA_ASSERT(ctx_.lock().is_taken());
+  RMA_ASSERT(op.owner == this && op.pieces != 0 && op.over.load() == 0);  // each piece ends once
+  RMA_ASSERT(op.held == hold_reason::none || (op.held == hold_reason::room && op.pieces > 1));
   if (result != status::done) op.result = result;
   if (--op.pieces != 0) return;
   if (op.state != nullptr) {
@@ -117,6 +128,7 @@ void engine::end_piece(operation_record& op, status result) noexcept {
       op.state = nullptr;
     } else {
       state.fail(op.result);
+      RMA_ASSERT(!op.immediate || state.immediates != 0);
       if (op.immediate) --state.immediates;  // nobody waits for it
       op.reports = state.reports;
     }
@@ -149,6 +161,7 @@ void engine::take_acknowledgements(context::peer& peer, std::uint64_t count) noe
     operation_record::queue& waiting = peer.sent->waiting;
     while (!waiting.empty() && waiting.front().number <= done) {
       operation_record& op = waiting.front();
+      RMA_ASSERT(op.by_message && op.over.load() == 0);
       waiting.pop_front();
       end_message_operation(peer, op);
     }
@@ -171,6 +184,7 @@ void engine::end_sent(context::peer& peer) noexcept {
 // What a flush has reported meanwhile is not counted any more.
 void engine::mark_failure_reported(const operation_record& op) noexcept {
   if (op.state == nullptr || op.result == status::done || op.reports != op.state->reports) return;
+  RMA_ASSERT(op.over.load() != 0 && op.state->failures != 0);
   if (--op.state->failures == 0) op.state->fabric_failed.store(0);
 }
 
@@ -180,6 +194,7 @@ void engine::forget(target_state& state) noexcept {
     while (!queue->empty()) {
       operation_record& op = queue->front();
       queue->pop_front();
+      op.held = hold_reason::none;
       free_operation(op);
     }
   }
@@ -187,6 +202,7 @@ void engine::forget(target_state& state) noexcept {
     state.under_way.front().state = nullptr;
     state.under_way.pop_front();
   }
+  RMA_ASSERT(state.held.empty() && state.queued.load() == 0);
   if (state.failures == 0 && state.reports == 0) return;
   for (const request_node& node : *requests_) {  // that has failed, and not been looked at
     if (node.operation != nullptr && node.operation->state == &state) node.operation->state = nullptr;
@@ -194,6 +210,7 @@ void engine::forget(target_state& state) noexcept {
 }
 
 status engine::wait_posted(std::unique_lock<small_lock>& guard, operation_record& op) noexcept {
+  RMA_ASSERT(guard.owns_lock() && !op.detached);
   const auto over = [&op]() noexcept { return op.over.load() != 0; };
   if (ctx_.ready_soon(over)) return op.result;
   guard.unlock();
@@ -204,6 +221,7 @@ status engine::wait_posted(std::unique_lock<small_lock>& guard, operation_record
 
 status engine::leave_operation(std::unique_lock<small_lock>& guard, operation_record& op, const window_core& w,
                                int world_rank, bool now, request_node** request) noexcept {
+  RMA_ASSERT(guard.owns_lock() && !op.detached);
   status s = status::posted;
   if (now) {
     s = wait_posted(guard, op);

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "channel/call_scope.hpp"
+#include "core/assert.hpp"
 #include "window/window_core.hpp"
 #include "xfer/bulk_streams.hpp"
 #include "xfer/entry_scope.hpp"
@@ -49,6 +50,8 @@ request_node* engine::take_request() {
   } else {
     free_requests_ = node->next_free;
   }
+  RMA_ASSERT(node->owner == nullptr && node->operation == nullptr);
+  RMA_ASSERT(node->task == nullptr && node->outside == nullptr);
   node->owner = this;
   node->ended = status::not_yet;
   return node;
@@ -90,6 +93,8 @@ request_node* engine::new_request(awaited& what) {
 
 // A request that is dropped before its time leaves the operation to itself.
 std::shared_ptr<void> engine::free_request(request_node* node) noexcept {
+  RMA_ASSERT(ctx_.lock().is_taken());
+  RMA_ASSERT(node->owner == this && node->step == task_step::none);
   if (operation_record* const op = std::exchange(node->operation, nullptr); op != nullptr) {
     if (op->request_owns_result) op->into = nullptr;
     if (op->over.load() != 0) {
@@ -111,6 +116,8 @@ namespace {
 
 /// One step, while none is under way. True if another thread waits for its end.
 bool advance(request_node& node, window_core& w) noexcept {
+  RMA_ASSERT(node.task != nullptr && node.step == task_step::none);
+  RMA_ASSERT(node.reached == status::not_yet && node.ended == status::not_yet);
   node.step = task_step::under_way;
   node.reached = node.task->advance(w);
   node.silent.store(node.reached == status::not_yet && node.task->silent(), std::memory_order_relaxed);
@@ -155,6 +162,7 @@ void engine::give_up_tasks(window_core& w) noexcept {
 
 status engine::end_task(request_node& node, window_core& w, status s) noexcept {
   if (node.ended != status::not_yet) return node.ended;
+  RMA_ASSERT(s != status::not_yet && node.owner == this);
   node.ended = s;
   const std::lock_guard guard(ctx_.lock());
   stop_advancing(node);

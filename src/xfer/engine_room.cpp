@@ -16,6 +16,8 @@ constexpr std::size_t targets_per_round = 16;
 }  // namespace
 
 void engine::add_waiting(target_state& state) {
+  RMA_ASSERT(ctx_.lock().is_taken());
+  RMA_ASSERT(!state.held.empty() && state.window != nullptr);
   const std::uint64_t queued = state.queued.load(std::memory_order_relaxed);
   state.queued.store(queued + 1);
   waiting_count_.store(waiting_count_.load(std::memory_order_relaxed) + 1);
@@ -26,6 +28,8 @@ void engine::add_waiting(target_state& state) {
 
 // Counted last: who sees 0 sees what the operation has changed of the target.
 void engine::leave_waiting(target_state& state, std::uint64_t count) noexcept {
+  RMA_ASSERT(count != 0 && count <= state.queued.load(std::memory_order_relaxed));
+  RMA_ASSERT(count <= waiting_count_.load(std::memory_order_relaxed));
   const std::uint64_t queued = state.queued.load(std::memory_order_relaxed) - count;
   if (queued == 0) std::erase(waiting_, &state);
   waiting_count_.store(waiting_count_.load(std::memory_order_relaxed) - count);
@@ -33,6 +37,7 @@ void engine::leave_waiting(target_state& state, std::uint64_t count) noexcept {
 }
 
 operation_record& engine::take_waiting(target_state& state) noexcept {
+  RMA_ASSERT(!state.held.empty());
   operation_record& op = state.held.front();
   RMA_ASSERT(op.held == hold_reason::room);
   state.held.pop_front();
@@ -43,6 +48,8 @@ operation_record& engine::take_waiting(target_state& state) noexcept {
 // The record may be gone when `resume` has returned anything but that there is no room.
 unsigned engine::drain(target_state& state) noexcept {
   if (state.queued.load(std::memory_order_relaxed) == 0) return 0;
+  RMA_ASSERT(ctx_.lock().is_taken());
+  RMA_ASSERT(state.window != nullptr && !state.held.empty());
   window_core& w = *state.window;
   unsigned gone_on = 0;
   bool room = true;
@@ -61,6 +68,7 @@ unsigned engine::drain(target_state& state) noexcept {
     ++gone_on;
   }
   if (gone_on != 0) leave_waiting(state, gone_on);
+  RMA_ASSERT(state.held.empty() == (state.queued.load(std::memory_order_relaxed) == 0));
   if (!room && ctx_.gone(w.world_rank(state.held.front().target))) end_waiting(state, status::peer_failed);
   return gone_on;
 }
@@ -70,6 +78,7 @@ unsigned engine::drain_some() noexcept {
   for (std::size_t left = std::min(waiting_.size(), targets_per_round); left != 0 && !waiting_.empty(); --left) {
     if (next_waiting_ >= waiting_.size()) next_waiting_ = 0;
     target_state& state = *waiting_[next_waiting_];
+    RMA_ASSERT(state.queued.load(std::memory_order_relaxed) != 0);  // else it is in no list of those that wait
     gone_on += drain(state);
     if (state.queued.load(std::memory_order_relaxed) != 0) ++next_waiting_;
   }

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "datatype/copy.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/held_operations.hpp"
@@ -49,6 +50,7 @@ class posting {
   /// What is to be posted is the rest of an operation that was held.
   void resume() noexcept {
     operation_ = std::exchange(o_.record, nullptr);
+    RMA_ASSERT(operation_ != nullptr && operation_->state == o_.state && operation_->pieces != 0);
     posted_bytes_ = operation_->posted;
   }
   /// Others are before it. What must not be held waits for them.
@@ -93,6 +95,8 @@ class posting {
     announce();
     if (operation_ == nullptr) return result_;
     keep_track();
+    RMA_ASSERT(operation_->state == o_.state && operation_->pieces != 0);
+    RMA_ASSERT(!full_ || ok(result_));
     engine& e = *w_.team->rt->ops;
     if (full_) {
       hold_for_room(w_, o_, *operation_, posted_bytes_, go_on);

@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "window/window_core.hpp"
 #include "xfer/held_operations.hpp"
@@ -31,6 +32,8 @@ status copy_alone(window_core& w, operation_record& op) noexcept {
 
 void gather_copy(window_core& w, const near_target& near, const operation_args& a, std::uint64_t offset) {
   gathered_copies& all = w.gathered;
+  RMA_ASSERT(all.count < gathered_copies::count_max);
+  RMA_ASSERT(all.count == 0 || (all.target == a.target && all.write == (a.kind == call::put)));
   all.target = a.target;
   all.write = a.kind == call::put;
   ++all.count;
@@ -45,6 +48,7 @@ void gather_copy(window_core& w, const near_target& near, const operation_args& 
   op.signal = -1;
   op.kind = a.kind;
   op.held = hold_reason::gather;
+  RMA_ASSERT(near.state->held.empty() || near.state->held.front().held == hold_reason::gather);
   near.state->held.push_back(op);
   ++w.held_count;
 }
@@ -52,6 +56,7 @@ void gather_copy(window_core& w, const near_target& near, const operation_args& 
 void copy_gathered(window_core& w) noexcept {
   gathered_copies& all = w.gathered;
   const std::uint32_t count = std::exchange(all.count, 0);
+  RMA_ASSERT(count != 0 && count <= gathered_copies::count_max && all.target >= 0);
   target_state& state = w.state_of(all.target);
   const fabric::region_key& region = w.identity_of(all.target)->region;
   std::array<operation_record*, gathered_copies::count_max> taken;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/assert.hpp"
 #include "core/memory_access.hpp"
 #include "datatype/copy.hpp"
 #include "rma/detail/window_ops.hpp"
@@ -107,6 +108,7 @@ void keep_pace(window_core& w, const context::peer& peer, std::uint64_t sent, st
 [[gnu::always_inline]] inline bool send_rest(window_core& w, const checked_operation& o, context::peer& peer,
                                              std::uint64_t ticket, std::uint64_t& sent_bytes) noexcept {
   const std::size_t bytes_max = message_bytes_of(o, peer.network->caps().message_bytes_max);
+  RMA_ASSERT(sent_bytes == 0 || sent_bytes < o.bytes);
   const bool is_large = o.bytes > under_way_bytes_max;
   const std::uint64_t messages_max = is_large ? under_way_bytes_max / bytes_max : 0;
   message_maker made(w, o, bytes_max, w.team->rt->ops->scratch(bytes_max), sent_bytes);
@@ -121,6 +123,7 @@ void keep_pace(window_core& w, const context::peer& peer, std::uint64_t sent, st
 }
 
 status resume_handler(window_core& w, const checked_operation& o) noexcept {
+  RMA_ASSERT(o.record != nullptr && o.record->by_message && o.state->peer != nullptr);
   operation_record& op = *std::exchange(o.record, nullptr);
   context::peer& peer = *o.state->peer;
   const bool all = send_rest(w, o, peer, ticket_of(o, op), op.posted);

@@ -30,6 +30,7 @@ void keep_shapes(operation_record& op, const checked_operation& o, engine& e) {
 
 /// What the record has to say of the operation when it is carried out later.
 void fill(operation_record& op, const checked_operation& o, hold_reason why, engine& e) {
+  RMA_ASSERT(op.held == hold_reason::none && why != hold_reason::none);
   const operation_args& a = *o.args;
   op.held = why;
   op.origin = a.origin;
@@ -91,6 +92,7 @@ status await_room(window_core& w, int target) noexcept {
 }
 
 checked_operation recall(window_core& w, target_state& state, operation_record& op, operation_args& args) noexcept {
+  RMA_ASSERT(op.target >= 0 && op.target < w.size());
   args.kind = op.kind;
   args.op = op.op;
   args.type = op.type;
@@ -120,7 +122,9 @@ checked_operation recall(window_core& w, target_state& state, operation_record& 
 namespace {
 
 operation_record& take_first(window_core& w, operation_record::queue& queue) noexcept {
+  RMA_ASSERT(!queue.empty() && w.held_count != 0);
   operation_record& op = queue.front();
+  RMA_ASSERT(op.held != hold_reason::none && op.held != hold_reason::room);
   queue.pop_front();
   op.held = hold_reason::none;
   --w.held_count;

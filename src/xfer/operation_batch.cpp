@@ -6,6 +6,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/assert.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/message_maker.hpp"
 #include "xfer/protocols.hpp"
@@ -40,6 +41,7 @@ class batch_maker {
                        head.kind == head_.kind && head.op == head_.op && head.type == head_.type;
     if (!alike) end_group();
     head_ = head;
+    RMA_ASSERT(rows_ < pieces_.size());
     pieces_[rows_++] = {o.offset, 0, static_cast<std::uint32_t>(o.bytes), 1};
     if (a.kind == call::compare_and_swap) append_data(a.compare, o.bytes);
     if (a.kind != call::get && a.origin != nullptr) append_data(a.origin, o.bytes);
@@ -77,10 +79,12 @@ class batch_maker {
     return rows_ == 0 ? 0 : group_overhead + rows_ * sizeof(target_rows) + data_bytes_;
   }
   void append(const void* from, std::size_t bytes) noexcept {
+    RMA_ASSERT(bytes <= room_.size() - used_);
     std::memcpy(room_.data() + used_, from, bytes);
     used_ += bytes;
   }
   void append_data(const void* from, std::size_t bytes) noexcept {
+    RMA_ASSERT(bytes <= data_.size() - data_bytes_);
     std::memcpy(data_.data() + data_bytes_, from, bytes);
     data_bytes_ += bytes;
   }
@@ -149,6 +153,7 @@ void send_batches(window_core& w, int target, target_state& state, operation_rec
   context::peer& peer = w.ctx->peer_of(rank);
   while (!ops.empty()) {
     operation_record& op = ops.front();
+    RMA_ASSERT(op.batched && op.held == hold_reason::none);
     ops.pop_front();
     if (!made.has_room(op)) send_one(w, target, state, made, sent, nullptr);
     operation_args args;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/assert.hpp"
 #include "core/names.hpp"
 #include "rma/detail/aggregate_ops.hpp"
 #include "xfer/complete.hpp"
@@ -63,6 +64,7 @@ void put_back(window_core& w, target_state& state, operation_record::queue& ops)
   while (!ops.empty()) {
     operation_record& op = ops.front();
     ops.pop_front();
+    RMA_ASSERT(op.held == hold_reason::none && op.state == nullptr);
     op.held = hold_reason::scheduled;
     state.scheduled.held.push_back(op);
     ++w.held_count;

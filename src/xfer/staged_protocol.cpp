@@ -43,7 +43,9 @@ class passage {
   }
   /// Waits for the oldest piece.
   status take() noexcept {
+    RMA_ASSERT(waits() && last_ - first_ <= pieces_.size());
     const piece& oldest = pieces_[first_ % pieces_.size()];
+    RMA_ASSERT(oldest.copy != nullptr);
     const status s = wait_for_copy(w_, o_, *oldest.copy);
     if (!ok(s) && s != operation_record::refused) return s;
     ++first_;

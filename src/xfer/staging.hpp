@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <tuple>
 
+#include "core/assert.hpp"
 #include "runtime/runtime_core.hpp"
 
 namespace rma::detail {
@@ -32,7 +33,9 @@ class staging {
   explicit operator bool() const noexcept { return held_; }
   /// The slot whose turn it is: its place in this rank's segment. At most stage_slots_min may be in use.
   [[nodiscard]] std::size_t next_slot(std::size_t bytes) noexcept {
+    RMA_ASSERT(held_ && bytes <= stage_slot_bytes);
     const std::size_t slot = rt_.stage.next;
+    RMA_ASSERT(slot < rt_.stage.slots);
     std::size_t& used_bytes = rt_.stage.used_bytes[slot];
     fresh_ = fresh_ || bytes > used_bytes;
     used_bytes = std::max(used_bytes, bytes);

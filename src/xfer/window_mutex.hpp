@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "core/small_lock.hpp"
 #include "fabric/platform.hpp"
 
@@ -32,6 +33,7 @@ class window_mutex {
     return true;
   }
   void leave() noexcept {
+    RMA_ASSERT(depth_ != 0 && lock_.is_taken());
     if (--depth_ != 0) return;
     owner_.store(no_thread, std::memory_order_relaxed);
     lock_.unlock();
@@ -46,6 +48,7 @@ class window_mutex {
   void come_back(platform& around, unsigned depth) noexcept {
     if (depth == 0) return;
     enter(around);
+    RMA_ASSERT(depth_ == 1);  // it was outside
     depth_ = depth;
   }
 

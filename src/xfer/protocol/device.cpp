@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Protocol "device": the adapter's atomics, for windows whose atomicity it owns (src/xfer/device_protocol.cpp).
+#include "core/assert.hpp"
 #include "xfer/protocol/protocol.hpp"
 
 namespace rma::detail {
@@ -13,6 +14,7 @@ struct device_row {
   static std::int64_t estimate_ns(const window_core&, const checked_operation&) noexcept { return 0; }
   static status start(window_core& w, const placement& at, const checked_operation& o,
                       request_node** request) noexcept {
+    RMA_ASSERT(o.atomic() && at.region != nullptr);
     return run_device(w, *at.region, o, request);
   }
   static const char* why(const window_core&, const placement&, const checked_operation&) noexcept {

@@ -2,6 +2,7 @@
 /// \file
 /// Protocol "fabric": the network's own write and read (src/xfer/fabric_protocol.cpp); between processes of a node the
 /// kernel's copy.
+#include "core/assert.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/copy_trial.hpp"
 #include "xfer/protocol/protocol.hpp"
@@ -20,6 +21,7 @@ struct fabric_row {
   /// Puts of one origin to one place take effect in order, whatever way each goes.
   static status start(window_core& w, const placement& at, const checked_operation& o,
                       request_node** request) noexcept {
+    RMA_ASSERT(!o.atomic() && at.region != nullptr);
     if (o.far != nullptr) return run_fabric(w, *at.region, o, request);
     if (!promised_are_over(*o.state)) {
       if (const status s = complete_promised(w, o.args->target); s != status::done) return s;

@@ -9,6 +9,7 @@
 /// dissertation, section 8.1 ("Multiple RDMA Writes").
 #include <algorithm>
 
+#include "core/assert.hpp"
 #include "xfer/protocol/protocol.hpp"
 
 namespace rma::detail {
@@ -29,6 +30,7 @@ struct multi_w {
 
   static status start(window_core& w, const placement& at, const checked_operation& o,
                       request_node** request) noexcept {
+    RMA_ASSERT(!o.atomic() && at.region != nullptr);
     return run_fabric(w, *at.region, o, request);
   }
 };

@@ -10,6 +10,7 @@
 /// Write with Gather and RDMA Read with Scatter ... handles non-contiguity only on one side").
 #include <algorithm>
 
+#include "core/assert.hpp"
 #include "xfer/protocol/protocol.hpp"
 
 namespace rma::detail {
@@ -35,6 +36,7 @@ std::int64_t estimate_lists(const window_core& w, const checked_operation& o, st
 }
 
 status start_lists(window_core& w, const placement& at, const checked_operation& o, request_node** request) noexcept {
+  RMA_ASSERT(at.region != nullptr && o.origin != nullptr && o.target->is_contiguous());
   return run_fabric_lists(w, *at.region, o, request);
 }
 

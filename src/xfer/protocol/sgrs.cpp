@@ -11,6 +11,7 @@
 /// there, neither copies nor waits. Source: dissertation, sections 8.1.1 (figure 8.4) and 8.3.2 (figure 8.16).
 #include <algorithm>
 
+#include "core/assert.hpp"
 #include "xfer/bulk_streams.hpp"
 #include "xfer/held_operations.hpp"
 #include "xfer/protocol/protocol.hpp"
@@ -40,6 +41,7 @@ struct sgrs {
   }
 
   static status start(window_core& w, const placement&, const checked_operation& o, request_node** request) noexcept {
+    RMA_ASSERT(o.origin != nullptr && o.target != nullptr && o.args->target != w.team->rank);
     std::unique_lock guard(w.ctx->lock());
     engine& e = *w.team->rt->ops;
     operation_record& op = e.record_of(o.record);

@@ -2,6 +2,7 @@
 /// \file
 /// Protocol "staged": a large copy between private memory of two processes through slots that both reach
 /// (src/xfer/staged_protocol.cpp).
+#include "core/assert.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/copy_trial.hpp"
 #include "xfer/protocol/protocol.hpp"
@@ -21,6 +22,7 @@ struct staged_row {
   }
   /// Puts of one origin to one place take effect in order, whatever way each goes.
   static status start(window_core& w, const placement& at, const checked_operation& o, request_node**) noexcept {
+    RMA_ASSERT(o.trial != nullptr && o.far == nullptr && !at.mapped);
     if (const status s = complete_promised(w, o.args->target); s != status::done) return s;
     return run_staged(w, *at.region, o, *o.trial);
   }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "core/assert.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/copy_trial.hpp"
 #include "xfer/held_operations.hpp"
@@ -64,6 +65,8 @@ status learn(window_core& w, const checked_operation& o, const protocol& made, s
 status start_best(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
   for (std::uint32_t tried = 0;;) {
     const route best = choose_protocol(w, at, o, tried);
+    RMA_ASSERT(best.chosen != nullptr && best.chosen->refuses(w, at, o) == nullptr);
+    RMA_ASSERT(o.state != nullptr && (o.far == nullptr || o.far == o.state));
     o.choose(best.chosen->name.data(), best.why);
     status s = best.chosen->start(w, at, o, request);
     if (o.trial != nullptr) s = learn(w, o, *best.chosen, s);
