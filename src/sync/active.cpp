@@ -7,6 +7,7 @@
 ///   origin:  start waits for that count; operations; complete --(its completions at each target +1)-->
 #include <algorithm>
 
+#include "core/assert.hpp"
 #include "sync/epochs.hpp"
 #include "sync/fence.hpp"
 #include "sync/group.hpp"
@@ -163,6 +164,7 @@ status complete_with_aggregates(window_core& w) noexcept {
 }
 
 void end_access(window_core& w) noexcept {
+  RMA_ASSERT(w.locks_open == 0);
   w.close_all();
   set_access(w, access_epoch::none);
   w.allow_locks(true);
@@ -196,6 +198,7 @@ status fence(window_view& view, assertion promises) noexcept {
   w.fence_used = false;
   // A transfer that failed is this rank's alone: the others wait in the barrier.
   const status completed = complete_all(w);
+  RMA_ASSERT(w.dirty.empty() && w.held_count == 0);
   if (completed != status::done && completed != status::transfer_failed) return completed;
   // Nothing before and nothing after: there is nothing to order.
   if (!(has(promises, no_precede) && has(promises, no_succeed))) {
@@ -279,6 +282,7 @@ status complete(window_view& view) noexcept {
   if (w.access != access_epoch::start) return status::wrong_epoch;
   const bool aggregates = w.schedule.aggregate_bytes != 0;
   const status s = aggregates ? complete_with_aggregates(w) : complete_all(w);
+  RMA_ASSERT(aggregates || (w.dirty.empty() && w.held_count == 0));
   for (const int target : w.access_group) {
     if (target_view* const t = w.view_at(target)) window_core::close(*t);
     if (!aggregates) notify(w, target, counter_kind::completion, 0);

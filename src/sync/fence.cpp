@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "sync/deferred.hpp"
 #include "sync/epochs.hpp"
 #include "sync/fence_def.hpp"
@@ -72,6 +73,7 @@ status run_to_end(window_core& w, fence_run& run) noexcept {
 
 fence_run::fence_run(window_core& w, assertion promises, bool among_neighbours, bool apart) noexcept
     : promises_(promises), among_neighbours_(among_neighbours), apart_(apart), before_(w.access) {
+  RMA_ASSERT(w.locks_open == 0 && !w.exposed && is_assertion(promises));
   issue_scheduled(w, -1);
   fence_state& f = w.fences;
   broken_ = has(promises, no_precede) && w.used_since_fence();
@@ -103,15 +105,18 @@ fence_phase fence_run::next(const window_core& w) const noexcept {
 
 /// Failed transfers are this rank's alone: the others are in the fence, too. Whatever else fails ends it.
 void fence_run::take(status s) noexcept {
+  RMA_ASSERT(s != status::not_yet && s != status::posted);
   if (s != status::done && result_ == status::done) result_ = s;
 }
 
 status fence_run::advance(window_core& w) noexcept {
+  RMA_ASSERT(phase_ != fence_phase::over);
   for (;;) {
     const status s = step(w);
     if (s == status::not_yet) return s;
     take(s);
     if (s != status::done && s != status::transfer_failed) return s;
+    RMA_ASSERT(due_.empty() || phase_ == fence_phase::count);  // all that it had to tell has been told
     phase_ = next(w);
     if (phase_ == fence_phase::over) break;
     enter(w);
@@ -168,6 +173,7 @@ void fence_run::say_finished(window_core& w, int target) noexcept {
 }
 
 void fence_run::enter_finish(window_core& w) noexcept {
+  RMA_ASSERT(due_.empty());
   if (among_neighbours_) {
     due_ = w.fences.neighbour_targets;
     return;
@@ -242,6 +248,7 @@ status fence_run::complete_dirty(window_core& w) noexcept {
 }
 
 void fence_run::enter_count(window_core& w) noexcept {
+  RMA_ASSERT(!among_neighbours_ && due_.empty());
   fence_state& f = w.fences;
   const auto size = static_cast<std::size_t>(w.size());
   f.counts.assign(size, 0);
@@ -323,6 +330,7 @@ void fence_run::give_up(window_core& w, status) noexcept {
 
 /// Opens the next epoch, or none.
 void fence_run::end(window_core& w) noexcept {
+  RMA_ASSERT(phase_ == fence_phase::over && due_.empty() && w.dirty.empty());
   full_fence();
   w.fences.no_put_promised = has(promises_, no_put);
   if (!among_neighbours_ && w.fence == fence_kind::def) fence_is_over(w, number_);

@@ -22,12 +22,13 @@
 namespace rma::detail {
 
 constexpr fence_phase after_def(fence_phase now, assertion promises) noexcept {
+  RMA_ASSERT(!has(promises, no_precede) || now == fence_phase::begin || now == fence_phase::complete);
   switch (now) {
     case fence_phase::begin: return has(promises, no_precede) ? fence_phase::complete : fence_phase::count;
     case fence_phase::count: return fence_phase::issue;
     case fence_phase::issue: return fence_phase::complete;
     case fence_phase::complete: return has(promises, no_precede) ? fence_phase::over : fence_phase::arrive;
-    default: return fence_phase::over;
+    default: RMA_ASSERT(now == fence_phase::arrive); return fence_phase::over;
   }
 }
 

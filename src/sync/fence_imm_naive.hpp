@@ -20,13 +20,14 @@ namespace rma::detail {
 constexpr fence_phase after_imm_naive(fence_phase now, assertion promises) noexcept {
   const bool first = has(promises, no_precede);
   const fence_phase open = has(promises, no_succeed) ? fence_phase::over : fence_phase::flags;
+  RMA_ASSERT(!first || now == fence_phase::begin || now == fence_phase::complete || now == fence_phase::flags);
   switch (now) {
     case fence_phase::begin: return first ? fence_phase::complete : fence_phase::finish;
     case fence_phase::finish: return fence_phase::complete;
     case fence_phase::complete: return first ? open : fence_phase::count;
     case fence_phase::count: return fence_phase::arrive;
     case fence_phase::arrive: return open;
-    default: return fence_phase::over;
+    default: RMA_ASSERT(now == fence_phase::flags && !has(promises, no_succeed)); return fence_phase::over;
   }
 }
 

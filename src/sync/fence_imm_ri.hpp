@@ -29,13 +29,14 @@ namespace rma::detail {
 constexpr fence_phase after_imm_ri(fence_phase now, assertion promises, bool placed) noexcept {
   const bool first = has(promises, no_precede);
   const fence_phase open = has(promises, no_succeed) ? fence_phase::over : fence_phase::barrier;
+  RMA_ASSERT(!first || now == fence_phase::begin || now == fence_phase::complete || now == fence_phase::barrier);
   switch (now) {
     case fence_phase::begin: return first ? fence_phase::complete : fence_phase::finish;
     case fence_phase::finish: return fence_phase::complete;
     case fence_phase::complete: return first ? open : fence_phase::count;
     case fence_phase::count: return fence_phase::arrive;
     case fence_phase::arrive: return placed ? fence_phase::over : open;
-    default: return fence_phase::over;
+    default: RMA_ASSERT(now == fence_phase::barrier && !has(promises, no_succeed)); return fence_phase::over;
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 
+#include "core/assert.hpp"
 #include "rma/epoch.hpp"
 
 namespace rma::detail {
@@ -32,7 +33,7 @@ constexpr fence_phase after_placed(fence_phase now, assertion promises) noexcept
   switch (now) {
     case fence_phase::begin: return fence_phase::complete;
     case fence_phase::complete: return alone ? fence_phase::over : fence_phase::barrier;
-    default: return fence_phase::over;
+    default: RMA_ASSERT(now == fence_phase::barrier && !alone); return fence_phase::over;
   }
 }
 

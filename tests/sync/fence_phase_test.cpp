@@ -90,17 +90,15 @@ TEST_CASE("each design has the steps of its figure", "[fence]") {
   }
 }
 
-TEST_CASE("every step of every design, with every promise, leads to a later one", "[fence]") {
+TEST_CASE("every design comes to its end, whatever is promised", "[fence]") {
   using namespace rma::detail;
   for (const design next :
        {after_placed, after_def, after_imm_naive, after_imm_opt, ri_acked, ri_placed, after_neighbours}) {
     for (unsigned promises = 0; promises < 32; ++promises) {
-      for (unsigned step = 0; step <= static_cast<unsigned>(fence_phase::over); ++step) {
-        auto at = static_cast<fence_phase>(step);
-        for (unsigned n = 0; at != fence_phase::over; ++n) {
-          REQUIRE(n < 10);
-          at = next(at, static_cast<assertion>(promises));
-        }
+      auto at = fence_phase::begin;
+      for (unsigned n = 0; at != fence_phase::over; ++n) {
+        REQUIRE(n < 10);
+        at = next(at, static_cast<assertion>(promises));
       }
     }
   }
