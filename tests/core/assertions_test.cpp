@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// Goal: a broken invariant of the library's own state ends the process with one line that names it.
+// Method: each case breaks one in a forked child, whose standard error must name the condition that does not hold.
+#include "core/assert.hpp"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <catch2/catch.hpp>
+#include <csignal>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "channel/fakes.hpp"
+#include "coll/machine.hpp"
+#include "coll/plan.hpp"
+#include "coll/running.hpp"
+#include "p2p/messenger.hpp"
+#include "skip.hpp"
+#include "sync/fence_imm_naive.hpp"
+#include "window/range_table.hpp"
+#include "window/target.hpp"
+#include "window/window_core.hpp"
+#include "xfer/engine.hpp"
+#include "xfer/window_mutex.hpp"
+
+using namespace rma;
+using namespace rma::detail;
+
+namespace {
+
+struct child_end {
+  bool aborted = false;
+  std::string said;  ///< on standard error
+};
+
+/// Runs `work` in a child of this process, which leaves no core file.
+child_end in_child(void (*work)()) {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_CORE, &none);
+    std::signal(SIGABRT, SIG_DFL);
+    ::dup2(ends[1], STDERR_FILENO);
+    work();
+    ::_exit(0);
+  }
+  ::close(ends[1]);
+  child_end end;
+  char part[512];
+  for (ssize_t n = 0; (n = ::read(ends[0], part, sizeof part)) > 0;) end.said.append(part, static_cast<std::size_t>(n));
+  ::close(ends[0]);
+  int how = 0;
+  ::waitpid(child, &how, 0);
+  end.aborted = WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT;
+  return end;
+}
+
+struct violation {
+  const char* what;
+  const char* condition;  ///< a part of it
+  void (*commit)();
+};
+
+/// Each works on state of its own; all of it is lost with the child.
+const violation of_messages[] = {
+    {"an entry leaves the table that it has left", "keys_ != 0",
+     [] {
+       match_table table;
+       match_entry e;
+       table.add(e);
+       table.remove(e);
+       table.remove(e);
+     }},
+    {"a receive that is not posted is taken out", "count_ != 0",
+     [] {
+       posted_receives posted;
+       receive_operation op;
+       posted.remove(op);
+     }},
+    {"an operation gives back a number of another one", "slots_[index].op == &op",
+     [] {
+       operation_ids ids;
+       send_operation owner, other;
+       ids.add(owner);
+       other.id = owner.id;
+       ids.remove(other);
+     }},
+    {"a send is started while it is under way", "op.ended.load(std::memory_order_relaxed) != 0",
+     [] {
+       test::fake_pair two;
+       messenger m(two.a.ctx);
+       send_operation op;
+       op.peer = 1;
+       op.ended = 0;
+       (void)m.send(op);
+     }},
+    {"an operation is withdrawn that is over", "op.ended.load(std::memory_order_relaxed) == 0",
+     [] {
+       test::fake_pair two;
+       messenger m(two.a.ctx);
+       receive_operation op;
+       (void)m.withdraw(op, status::revoked);
+     }},
+    {"a transfer is given back whose pieces are under way", "t.pending == 0",
+     [] {
+       transfer_pool pool;
+       transfer& t = pool.take();
+       t.pending = 1;
+       pool.give_back(t);
+     }},
+    {"a list is cut of data of which nothing is left", "left != 0",
+     [] {
+       piece_transfer t;
+       t.cut_next();
+     }},
+};
+
+const violation of_collectives[] = {
+    {"a collective starts that was not prepared", "team_ != nullptr",
+     [] {
+       coll::plan p({}, 0, 0, 1, false, {});
+       coll::running r(p);
+       r.start(1);
+     }},
+    {"a collective without local work leaves the list of those with some", "r.working",
+     [] {
+       test::fake_pair two;
+       messenger m(two.a.ctx);
+       coll::machine all(two.a.ctx, m);
+       coll::plan p({}, 0, 0, 1, false, {});
+       coll::running r(p);
+       all.remove_work(r);
+     }},
+    {"a collective that is over has local work", "!r.over()",
+     [] {
+       test::fake_pair two;
+       messenger m(two.a.ctx);
+       coll::machine all(two.a.ctx, m);
+       coll::plan p({}, 0, 0, 1, false, {});
+       coll::running r(p);
+       all.add_work(r);
+     }},
+};
+
+const violation of_operations[] = {
+    {"a record is freed without the progress lock", "ctx_.lock().is_taken()",
+     [] {
+       test::fake_pair two;
+       engine e(two.a.ctx);
+       e.free_operation(e.new_operation());
+     }},
+    {"an operation ends once more than it has pieces", "op.pieces != 0",
+     [] {
+       test::fake_pair two;
+       engine e(two.a.ctx);
+       const std::lock_guard guard(two.a.ctx.lock());
+       operation_record& op = e.new_operation();
+       e.end_piece(op, status::done);
+       e.end_piece(op, status::done);
+     }},
+    {"an operation is under way towards two targets", "op.state == nullptr",
+     [] {
+       test::fake_pair two;
+       engine e(two.a.ctx);
+       const std::lock_guard guard(two.a.ctx.lock());
+       target_state one, other;
+       operation_record& op = e.new_operation();
+       e.track(op, one, true);
+       e.track(op, other, true);
+     }},
+    {"an operation that goes by the fabric waits for an acknowledgement", "op.by_message",
+     [] {
+       test::fake_pair two;
+       engine e(two.a.ctx);
+       const std::lock_guard guard(two.a.ctx.lock());
+       e.await_acknowledgement(e.new_operation(), two.a.ctx.peer_of(1), nullptr);
+     }},
+    {"a request of another engine is freed", "node->owner == this",
+     [] {
+       test::fake_pair two;
+       engine e(two.a.ctx);
+       const std::lock_guard guard(two.a.ctx.lock());
+       request_node node;
+       (void)e.free_request(&node);
+     }},
+    {"a thread leaves a window in which it is not", "depth_ != 0",
+     [] {
+       window_mutex mutex;
+       mutex.leave();
+     }},
+};
+
+const violation of_channels[] = {
+    {"a message goes to a rank that the job does not have", "to < size()",
+     [] {
+       test::fake_pair two;
+       two.a.ctx.send(2, message::notify, {}, {});
+     }},
+    {"a user without a duty is on duty", "duties_.index_of(self) < duties_.size()",
+     [] {
+       test::fake_pair two;
+       two.a.ctx.on_duty(&two, true);
+     }},
+    {"a message's record is given back twice", "free_[r.size_class_].empty()",
+     [] {
+       message_pool pool;
+       message_pool::record& r = pool.take(1, {}, {});
+       pool.give_back(r);
+       pool.give_back(r);
+     }},
+    {"a transfer joins two queues of the bulk channel", "!turn.in_queue.is_linked()",
+     [] {
+       test::fake_pair two;
+       bulk_turn turn;
+       turn.post = [](bulk_turn&) { return bulk_turn::progress::waits; };
+       turn.posted = [](bulk_turn&) {};
+       two.a.ctx.bulk().join_sends(1, turn);
+       two.a.ctx.bulk().join_receives(1, turn);
+     }},
+};
+
+const violation of_windows[] = {
+    {"more of a target's operations end than were posted", "fabric_pending.load(std::memory_order_relaxed) != 0",
+     [] {
+       target_state state;
+       state.end_posted();
+     }},
+    {"a success is counted as a failure", "!ok(why)",
+     [] {
+       target_state state;
+       state.fail(status::done);
+     }},
+    {"a range is held before it is asked for", "!wanted.held",
+     [] {
+       range_table table;
+       std::vector<range_answer> answers;
+       table.request({.bytes = 8, .held = true}, answers);
+     }},
+    {"more synchronisations end than have begun", "tasks != 0",
+     [] {
+       window_core w;
+       w.count_task(false);
+     }},
+    {"a fence takes a step after its end", "now == fence_phase::flags",
+     [] { (void)after_imm_naive(fence_phase::over, assertion::none); }},
+};
+
+template <std::size_t N>
+void check_all(const violation (&all)[N]) {
+#if !defined(RMA_ASSERTS)
+  (void)all;
+  return test::skip("this build has no assertions: RMA_ASSERTS=ON");
+#else
+  for (const violation& each : all) {
+    const child_end end = in_child(each.commit);
+    CAPTURE(each.what, each.condition, end.said);
+    CHECK(end.aborted);
+    CHECK(end.said.starts_with("rma: internal error: "));
+    CHECK(end.said.find(each.condition) != std::string::npos);
+    CHECK(end.said.find(" does not hold at ") != std::string::npos);
+  }
+#endif
+}
+
+}  // namespace
+
+TEST_CASE("broken invariants of messages are named", "[asserts]") { check_all(of_messages); }
+TEST_CASE("broken invariants of collectives are named", "[asserts]") { check_all(of_collectives); }
+TEST_CASE("broken invariants of operations are named", "[asserts]") { check_all(of_operations); }
+TEST_CASE("broken invariants of the progress context are named", "[asserts]") { check_all(of_channels); }
+TEST_CASE("broken invariants of windows and fences are named", "[asserts]") { check_all(of_windows); }
