@@ -44,7 +44,7 @@ RENAMED = {
     "greeter": "connection_manager", "letter": "collective_message", "circle": "barrier_state",
     "seat": "barrier_handle", "inlet": "incoming_word", "outlet": "outgoing_word", "homecoming": "migration_reply",
     "bring_home": "migrate_to_cpu", "wants_home": "prefers_cpu", "rent": "benefit", "price": "migration_cost",
-    "home_run": "local_streak", "debt": "excess_ns", "lateness": "excess_ns", "in_vain": "failed_attempt",
+    "home_run": "local_streak", "debt": "excess_locks", "lateness": "excess_locks", "in_vain": "failed_attempt",
 }
 PRIVATE_WORD = re.compile(r"\b(" + "|".join(RENAMED) + r")\b")
 

@@ -77,7 +77,7 @@ class lock_agent {
     bool is_epoch = false;
     bool is_noted = false;  ///< in the ledger of migrations
     bool migrates = false;
-    std::uint8_t late = 0;            ///< see excess_ns()
+    std::uint8_t late = 0;            ///< see excess_locks()
     std::vector<std::byte> messages;  ///< of the epoch
     std::int64_t since_ns = 0;        ///< in the queue
   };

@@ -46,7 +46,7 @@ status run_by_network(window_core& w, int target, const deferred_epoch& epoch, l
 status release_epoch(window_core& w, int target, const deferred_epoch& epoch) noexcept {
   target_state& state = w.state_of(target);
   const std::int64_t begin_ns = w.ctx->around().now_ns();
-  const epoch_end end = await_epoch(w, target, epoch, excess_ns(state.experience));
+  const epoch_end end = await_epoch(w, target, epoch, excess_locks(state.experience));
   state.experience.alone = end.request->alone;
   if (end.step == lock_step::held && end.why == status::done)
     state.experience = after_answer(state.experience, w.ctx->around().now_ns() - begin_ns - end.request->waited_ns,

@@ -59,7 +59,7 @@ void hybrid_machine::enter(hybrid_stage next) noexcept {
   switch (next) {
     case hybrid_stage::cpu: at_ = &places_.emplace<cpu_machine>(w_, target_, kind_); break;
     case hybrid_stage::manager:
-      at_ = &places_.emplace<agent_machine>(w_, target_, kind_, excess_ns(w_.state_of(target_).experience));
+      at_ = &places_.emplace<agent_machine>(w_, target_, kind_, excess_locks(w_.state_of(target_).experience));
       break;
     case hybrid_stage::network:
     case hybrid_stage::network_only: at_ = &places_.emplace<network_machine>(w_, target_, kind_); break;

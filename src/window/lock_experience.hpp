@@ -61,7 +61,7 @@ constexpr lock_experience after_answer(lock_experience e, std::int64_t took_ns, 
 }
 
 /// The debt in locks of the network.
-constexpr std::uint32_t excess_ns(const lock_experience& e) noexcept {
+constexpr std::uint32_t excess_locks(const lock_experience& e) noexcept {
   return e.atomic_ns == 0 ? 0 : static_cast<std::uint32_t>(e.debt_ns / (atomics_per_lock * e.atomic_ns));
 }
 

@@ -153,7 +153,7 @@ void send_batches(window_core& w, int target, target_state& state, operation_rec
   context::peer& peer = w.ctx->peer_of(rank);
   while (!ops.empty()) {
     operation_record& op = ops.front();
-    RMA_ASSERT(op.batched && op.held == hold_reason::none);
+    RMA_ASSERT(op.held == hold_reason::none);
     ops.pop_front();
     if (!made.has_room(op)) send_one(w, target, state, made, sent, nullptr);
     operation_args args;

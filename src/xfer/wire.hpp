@@ -129,7 +129,7 @@ struct lock_header {
   std::uint8_t last;  ///< of the pieces of an epoch
   lock_answer result;
   std::uint32_t waited_ns = 0;  ///< answer: for others that held the lock
-  std::uint8_t late = 0;        ///< ask: see excess_ns()
+  std::uint8_t late = 0;        ///< ask: see excess_locks()
   std::uint8_t alone = 0;       ///< answer: the target shares its node with no member
   std::uint16_t reserved = 0;
 };

@@ -48,24 +48,24 @@ TEST_CASE("policies of migration", "[sync][lock_hybrid]") {
 
 TEST_CASE("a lock manager that answers costs nothing, one that is away does", "[sync][lock_hybrid]") {
   lock_experience e;
-  CHECK(excess_ns(after_answer(e, 1'000'000, atomics_per_answer(e))) == 0);  // nothing to compare it with
+  CHECK(excess_locks(after_answer(e, 1'000'000, atomics_per_answer(e))) == 0);  // nothing to compare it with
   e = after_atomic(after_atomic(e, 30'000), 10'000);
   e = after_atomic(e, 20'000);
   CHECK(e.atomic_ns == 10'000);
   for (int i = 0; i < 1000; ++i) e = after_answer(e, 25'000, atomics_per_answer(e));
-  CHECK(excess_ns(e) == 0);
+  CHECK(excess_locks(e) == 0);
   lock_experience once = after_answer(e, 5'000'000, atomics_per_answer(e));
-  CHECK(excess_ns(once) == debt_once_locks);  // it has neighbours: one absence says little
+  CHECK(excess_locks(once) == debt_once_locks);  // it has neighbours: one absence says little
   for (int i = 0; i < 4; ++i) once = after_answer(once, 25'000, atomics_per_answer(e));
-  CHECK(excess_ns(once) == 0);
+  CHECK(excess_locks(once) == 0);
   for (int i = 0; i < 3; ++i) once = after_answer(once, 60'000, atomics_per_answer(e));
-  CHECK(excess_ns(once) >= lateness_of_rent);
-  CHECK(excess_ns(found_at(once, lock_place::network)) == 0);
+  CHECK(excess_locks(once) >= lateness_of_rent);
+  CHECK(excess_locks(found_at(once, lock_place::network)) == 0);
   e.alone = true;
-  CHECK(excess_ns(after_answer(e, 5'000'000, atomics_per_answer(e))) == lateness_max);
-  CHECK(excess_ns(after_answer(e, 130'000, atomics_per_answer(e))) == 5);
+  CHECK(excess_locks(after_answer(e, 5'000'000, atomics_per_answer(e))) == lateness_max);
+  CHECK(excess_locks(after_answer(e, 130'000, atomics_per_answer(e))) == 5);
   e.writes = true;  // the network's unlock does not wait for them
-  CHECK(excess_ns(after_answer(e, 130'000, atomics_per_answer(e))) == 6);
+  CHECK(excess_locks(after_answer(e, 130'000, atomics_per_answer(e))) == 6);
 }
 
 TEST_CASE("what the dead left half done", "[sync][lock_hybrid]") {
