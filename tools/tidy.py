@@ -3,8 +3,8 @@
 """Style ratchet: tidy.py [ROOT]. Prints one line per finding, `path:line: rule: what`, and exits with 1 if any.
 
 Rules: spdx, file-length, function-length, whitespace, line-length, banned-word, private-word, include-direction,
-foreign-header, listed-in-cmake, defined-elsewhere. A line is excused by a comment `tidy: allow(<rule>) <why>` on it or
-on the line above it.
+foreign-header, listed-in-cmake, missing-path, defined-elsewhere. A line is excused by a comment
+`tidy: allow(<rule>) <why>` on it or on the line above it.
 """
 import ast
 import os
@@ -297,11 +297,24 @@ def check_listed_in_cmake(source, cmake_files):
     source.report(1, "listed-in-cmake", "no CMakeLists.txt names this file: it is never compiled")
 
 
-def check(source, cmake_files):
+PATH_IN_TEXT = re.compile(
+    r"(?<![\w/.-])(?:src|include|tests|perf|examples|tools|docs)/[\w/.-]+\.(?:hpp|cpp|py|c|h|md)\b")
+
+
+def check_paths_in_documents(source, root):
+    for number, line in enumerate(source.text.split("\n"), 1):
+        for path in PATH_IN_TEXT.findall(line):
+            if "NAME" not in path and not os.path.exists(os.path.join(root, path)):
+                source.report(number, "missing-path", f"{path} does not exist")
+
+
+def check(source, cmake_files, root):
     code = without_comments(source.text) if source.is_cpp() else source.text
     check_text(source)
     check_language(source)
     check_function_lengths(source, code)
+    if source.path.endswith(".md"):
+        check_paths_in_documents(source, root)
     if source.is_cpp():
         check_banned_words(source, code)
         check_private_words(source, code)
@@ -343,7 +356,7 @@ def main():
     check_defined_where_declared(sources)
     count = 0
     for source in sources:
-        for line, rule, what in sorted(check(source, cmake_files)):
+        for line, rule, what in sorted(check(source, cmake_files, root)):
             print(f"{source.path}:{line}: {rule}: {what}")
             count += 1
     print(f"tidy: {count} findings in {len(sources)} files")

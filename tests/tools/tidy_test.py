@@ -43,6 +43,18 @@ class Tidy(unittest.TestCase):
         self.assertEqual(self.rules("scripts/run", "#!/bin/sh\ntrue\n"), ["spdx"])
         self.assertEqual(self.rules("scripts/run", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\ntrue\n"), [])
 
+    def test_private_words(self):
+        files = {"src/boot/a.cpp": SPDX + "int greeter = 0;  // a greeter\n", "src/boot/CMakeLists.txt": LISTED}
+        self.assertEqual([line.split(": ")[1] for line in self.run_on(files)], ["private-word"])
+        files["src/boot/a.cpp"] = SPDX + "int greeters = 0;  // a greeter\n"
+        self.assertEqual(self.run_on(files), [])
+
+    def test_missing_path(self):
+        files = {"src/boot/a.cpp": SPDX + "int one() { return 1; }\n", "src/boot/CMakeLists.txt": LISTED}
+        self.assertEqual(self.run_on({**files, "README.md": "see src/boot/a.cpp and src/NAME.cpp\n"}), [])
+        found = self.run_on({**files, "README.md": "see src/boot/b.cpp\n"})
+        self.assertEqual([line.split(": ")[1] for line in found], ["missing-path"])
+
     def test_file_length(self):
         self.assertEqual(self.rules("tests/a.hpp", SPDX + "int x;\n" * 599), [])
         self.assertEqual(self.rules("tests/a.hpp", SPDX + "int x;\n" * 600), ["file-length"])
