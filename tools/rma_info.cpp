@@ -81,7 +81,8 @@ std::string as_json(const rma::Runtime& rt, int on_node) {
   return all.dump(2) + "\n";
 }
 
-/// Text as troff wants it: a backslash starts a request, and so does a point or an apostrophe in front of a line.
+/// Text as troff wants it: a backslash starts a request, and so does a point or an apostrophe in front of a line. Lists
+/// of values have no blanks to break at.
 std::string troff(std::string_view text) {
   std::string safe;
   for (const char c : text) {
@@ -89,6 +90,8 @@ std::string troff(std::string_view text) {
       safe += "\\e";
     else if (c == '-')
       safe += "\\-";
+    else if (c == '|')
+      safe += "|\\:";  // a line may break behind it
     else
       safe += c;
   }
@@ -98,7 +101,7 @@ std::string troff(std::string_view text) {
 /// The page rma-settings(7).
 std::string as_man_page(const rma::Runtime& rt) {
   std::string text;
-  add(text, ".TH RMA\\-SETTINGS 7 \"\" \"rma {}\" \"rma\"\n", rma::version());
+  add(text, ".TH RMA\\-SETTINGS 7 \"\" \"rma {}\" \"rma\"\n.ad l\n", rma::version());
   add(text, ".SH NAME\nrma\\-settings \\- environment variables of programs that use rma\n");
   add(text,
       ".SH DESCRIPTION\nEach is an environment variable of a rank, or an entry of rma::Config::settings, which "

@@ -392,6 +392,10 @@ class context final : public fabric::sink, public fabric::directory {
     std::uint32_t seen = ~std::uint32_t{0};
     std::int64_t goodbye_until_ns = 0;
   };
+  /// Deaths, departures, revocations and the end of the job, counted together.
+  [[nodiscard]] std::uint32_t all_news() const noexcept {
+    return deaths_.load() + departures_.load() + aborted_.load() + revocations_.load();
+  }
   bool ends_by_news(const wait_spec& w, const wait_question<bool>& over, judged_news& at, status& result) noexcept;
   void serve() noexcept;
   void stand_aside() noexcept;

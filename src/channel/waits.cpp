@@ -31,9 +31,11 @@ std::int64_t doze_ns(std::int64_t waited_ns, bool hooked) noexcept {
 status context::wait_slow(const wait_spec& w) noexcept {
   const bool serves = w.woken_by == wakes::service;
   const bool rings = w.woken_by != wakes::nobody;
-  const auto over = [&]() noexcept {
+  const auto met_or_late = [&]() noexcept {
     return (w.until.given() && w.until()) || (w.deadline_ns != no_deadline && around_.now_ns() >= w.deadline_ns);
   };
+  const bool plain = w.until.given() && w.deadline_ns == no_deadline;
+  const wait_question<bool> over = plain ? w.until : wait_question<bool>(met_or_late);
   const bool is_counted = shared_ && !serves;
   if (is_counted) program_waits_.fetch_add(1, std::memory_order_relaxed);
   around_.inside(true);
@@ -54,7 +56,7 @@ status context::wait_slow(const wait_spec& w) noexcept {
   for (;;) {
     const unsigned found = serves ? make_progress() : progress();
     if (over()) break;
-    if (ends_by_news(w, over, judged, result)) break;
+    if (all_news() != judged.seen && ends_by_news(w, over, judged, result)) break;
     if (found != 0) {
       busy = true;
       idle_rounds = 0;
@@ -93,12 +95,11 @@ void context::run_wait_hook() noexcept {
   in_wait_hook_.store(false, std::memory_order_release);
 }
 
-// Asks whether the wait can still be met when there is news. True if it ends: for that reason, or because what came
+// Asks whether the wait can still be met, since there is news. True if it ends: for that reason, or because what came
 // before the news has met it.
 bool context::ends_by_news(const wait_spec& w, const wait_question<bool>& over, judged_news& at,
                            status& result) noexcept {
-  const std::uint32_t news = deaths_.load() + departures_.load() + aborted_.load() + revocations_.load();
-  if (news == at.seen) return false;
+  const std::uint32_t news = all_news();
   at.seen = news;
   if (aborted_.load() != 0) {
     result = status::job_aborted;

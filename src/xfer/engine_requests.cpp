@@ -298,6 +298,7 @@ status state_outside(request_node& node) noexcept {
 
 status wait_outside(request_node& node) noexcept {
   awaited& what = *node.outside;
+  if (const status now = what.state(); now != status::not_yet) return now;
   const status s = node.owner->ctx().wait({.until = [&]() noexcept { return what.state() != status::not_yet; },
                                            .fails_if = [&]() noexcept { return what.failed(); }});
   return s == status::done ? what.state() : state_outside(node);

@@ -58,7 +58,10 @@ class Parser(unittest.TestCase):
         self.assertEqual(instructions.handler_costs(found), (3, 90))
 
     def test_a_debug_build_is_skipped(self):
-        self.assertIsNotNone(instructions.reason_to_skip("Debug"))
+        self.assertIsNotNone(instructions.reason_to_skip("Debug", False))
+
+    def test_assertions_are_not_counted(self):
+        self.assertIsNotNone(instructions.reason_to_skip("Release", True))
 
 
 if __name__ == "__main__":
