@@ -16,7 +16,7 @@
 
 namespace rma {
 
-/// What a program promises about its threads. Each level allows what the one before allows; docs/synchronisation.md,
+/// A program's promise about its threads. Each level allows what the one before allows; docs/synchronisation.md,
 /// "Threads of a program", has the details.
 enum class thread_level : std::uint8_t {
   single,      ///< the process has one thread beside the library's own

@@ -177,7 +177,7 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] small_lock& lock() noexcept { return lock_; }
   /// Two threads of this rank may be inside at the same time.
   [[nodiscard]] bool several_threads() const noexcept { return shared_; }
-  /// What the progress lock guards may be changed: a thread holds it, or only one can be inside. For assertions.
+  /// For assertions: the progress lock is held, or only one thread can be inside.
   [[nodiscard]] bool is_guarded() const noexcept { return !shared_ || lock_.is_taken(); }
   /// Looks at something of its own before a wait goes on with everything.
   [[nodiscard]] unsigned first_spins() const noexcept { return patience_.first_spins; }
@@ -277,7 +277,7 @@ class context final : public fabric::sink, public fabric::directory {
     if (left == 0) [[unlikely]]
       look_if_due();
   }
-  /// What each thread of the program calls now and then while it waits, without the lock; one thread at a time.
+  /// Each thread of the program calls `run` now and then while it waits: without the lock, one thread at a time.
   void set_wait_hook(std::function<void()> run) { wait_hook_ = std::move(run); }
   /// Looks for deaths, every now and then; waits do it by themselves.
   void take_news() noexcept { look_around(around_.now_ns()); }

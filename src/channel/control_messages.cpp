@@ -51,7 +51,7 @@ bool context::try_send(int to, message kind, std::span<const std::byte> header,
   return true;
 }
 
-// What the fabric does not take any more for a peer that is gone is dropped.
+// Queued messages to a peer that is gone are dropped: the fabric takes them no more.
 void context::send_waiting() noexcept {
   std::erase_if(waiting_, [&](int rank) {
     peer& p = peer_of(rank);
@@ -78,7 +78,7 @@ fabric::delivery_guarantee context::reserve_delivery(int to, std::size_t bytes) 
   return found;
 }
 
-// It spins for a while after it has woken up. Who rings, and then does something long instead of sending, finds it
+// A woken peer spins for a while. A rank that rings it, and then does something long instead of sending, finds it
 // asleep again the next time.
 fabric::delivery_guarantee context::reserve_delivery_awake(int to, std::size_t bytes) noexcept {
   fabric::delivery_guarantee found = reserve_delivery(to, bytes);
@@ -97,7 +97,7 @@ void context::defer_ack(int source) noexcept {
   if (peer_of(source).pending_acks++ == 0) ack_sources_.push_back(source);
 }
 
-// What finds no room stays owed, and grows.
+// Acknowledgements that find no room stay pending, and later ones add to them.
 void context::acknowledge() noexcept {
   std::erase_if(ack_sources_, [&](int rank) {
     peer& p = peer_of(rank);

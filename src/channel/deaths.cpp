@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// News of ranks that have died or left, and who is told.
+/// Ranks that have died or left: how this rank hears of them, and which parts of the library it notifies.
 #include <algorithm>
 #include <mutex>
 #include <vector>
@@ -61,8 +61,8 @@ void context::report_lost(int rank) noexcept {
   mark_dead(rank);
 }
 
-// What was under way ends first: a lock of the dead rank is free when its death is known, and nothing of what it still
-// had to say may arrive afterwards.
+// The fabrics end transfers of the dead rank first: its locks are free when its death is known, and none of its
+// messages arrives afterwards.
 void context::mark_dead(int rank) noexcept {
   if (std::find(dead_.begin(), dead_.end(), rank) != dead_.end()) return;
   node_.as_liveness().forget(rank);

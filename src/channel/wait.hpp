@@ -36,7 +36,7 @@ class wait_question {
   Result (*ask_)(void*) noexcept = nullptr;
 };
 
-/// What makes a wait's condition true.
+/// The event that makes a wait's condition true.
 enum class wakes : std::uint8_t {
   message,  ///< only this rank's progress: the fabric is driven from the first turn on. Whatever ends it rings
   memory,   ///< another rank's store, for which it looks a few times first, and which rings, too

@@ -120,7 +120,7 @@ bool context::ends_by_news(const wait_spec& w, const wait_question<bool>& over, 
   return met;
 }
 
-// Who has left said everything before; over a network it may take longer than the news of it.
+// A rank that has left said everything before; over a network its last messages may take longer than that news.
 bool context::goodbye_deadline_passed(std::int64_t& until_ns) noexcept {
   if (wide_ == nullptr) return true;
   {
