@@ -55,7 +55,7 @@ bool lock_agent::take_message(int source, const lock_header& h, std::span<const 
 
 void lock_agent::enqueue(queued_request&& c) noexcept {
   c.since_ns = w_.ctx->around().now_ns();
-  waiting_.push_back(std::move(c));
+  turns_.enqueue(std::move(c));
   (void)serve();
   if (busy()) w_.team->rt->syncs->busy(w_);
 }
@@ -77,27 +77,20 @@ void lock_agent::ask_own(std::uint32_t number, lock_kind kind) noexcept {
 }
 
 void lock_agent::leave(int source, std::uint32_t number) noexcept {
-  const auto is_it = [&](const queued_request& c) { return c.source == source && c.number == number; };
-  if (const auto held = std::find_if(holders_.begin(), holders_.end(), is_it); held != holders_.end()) {
-    give_back(*held);
-    holders_.erase(held);
-  } else if (const auto waits = std::find_if(waiting_.begin(), waiting_.end(), is_it); waits != waiting_.end()) {
-    if (waits == waiting_.begin()) end_wait();  // it was given up
-    waiting_.erase(waits);
-  } else if (granted_ && granted_->source == source && granted_->number == number) {
+  if (!turns_.leave(*this, source, number)) {
+    if (!granted_ || granted_->source != source || granted_->number != number) return;  // given back before
     take_back_grant();  // an ilock that was dropped before it knew
-  } else {
-    return;  // given back before
   }
   (void)serve();
 }
 
-// Not brought: both words say "away" still.
 void lock_agent::take_back_grant() noexcept {
   window_block& block = w_.my_block();
   std::uint64_t state = block.lock.state.load();
-  while ((state & ~lock_waiters) == granted_tag(granted_->source) && (block.network_lock.load() & network_away) != 0) {
-    if (!block.lock.state.compare_exchange(state, lock_abandoned(state))) continue;
+  for (;;) {
+    const std::uint64_t wanted = grant_withdrawn(state, block.network_lock.load(), granted_->source);
+    if (wanted == state) break;
+    if (!block.lock.state.compare_exchange(state, wanted)) continue;
     wake_all(w_, w_.team->rank);
     break;
   }
@@ -105,108 +98,75 @@ void lock_agent::take_back_grant() noexcept {
 }
 
 unsigned lock_agent::work() noexcept {
-  const bool changed = readers_ && readers_->advance(!holders_.empty(), !waiting_.empty());
+  const bool changed = readers_ && readers_->advance(!turns_.holders().empty(), !turns_.waiting().empty());
   return serve() + (changed ? 1 : 0);
 }
 
 unsigned lock_agent::serve() noexcept {
-  unsigned served = remove_dead();
-  while (!waiting_.empty()) {
-    auto next = waiting_.begin();
-    turn t = take(*next);
-    if (t == turn::waits) {
-      next = std::find_if(next + 1, waiting_.end(), [this](const queued_request& c) { return passes(c); });
-      if (next == waiting_.end()) break;
-      t = turn::holds;
-    }
-    queued_request c = std::move(*next);
-    waiting_.erase(next);
-    ++served;
-    if (t == turn::brings || t == turn::elsewhere) {
-      answer(c, t == turn::brings ? lock_answer::migrates : lock_answer::moved, -1);
-      continue;
-    }
-    if (c.is_epoch) {
-      run(c);
-      give_back(c);
-    } else {
-      holders_.push_back(c);
-    }
-    answer(c, lock_answer::granted, -1);
-  }
-  return served;
+  const unsigned told = remove_dead();
+  return told + turns_.serve(*this);
 }
 
-lock_agent::turn lock_agent::take(queued_request& c) noexcept {
+lock_turn lock_agent::take(queued_request& c) noexcept {
   if (duty() == manager_duty::migrates) return take_hybrid(c);
-  if (readers_) return readers_->enter() ? turn::holds : turn::waits;
-  return duty() == manager_duty::is_the_lock ? take_two_sided(c) : wait_for_cpu(c, c.kind, proxy_of(c));
+  if (takes_cpu_lock()) return wait_for_cpu(c, c.kind, proxy_of(c));
+  return (readers_ ? readers_->enter() : turns_.admits(c.kind)) ? lock_turn::holds : lock_turn::waits;
 }
 
-lock_agent::turn lock_agent::take_two_sided(const queued_request& c) const noexcept {
-  const auto writers = std::count_if(holders_.begin(), holders_.end(),
-                                     [](const queued_request& h) { return h.kind == lock_kind::exclusive; });
-  return agent_grants(holders_.size(), static_cast<std::size_t>(writers), c.kind) ? turn::holds : turn::waits;
-}
-
-/// Who wants the lock shared passes writers that wait: it may hold other locks, for which they wait in a cycle. Takes
-/// it.
-bool lock_agent::passes(const queued_request& c) noexcept {
-  if (c.kind != lock_kind::shared || waiting_.front().kind == lock_kind::shared) return false;
-  if (duty() == manager_duty::is_the_lock) return take_two_sided(c) == turn::holds;
+bool lock_agent::take_beside(const queued_request& c) noexcept {
+  RMA_ASSERT(c.kind == lock_kind::shared && duty() != manager_duty::counts_readers);
+  if (duty() == manager_duty::is_the_lock) return turns_.admits(c.kind);
   return cpu_wait(w_, w_.team->rank, c.kind, proxy_of(c)).ready();
 }
 
-lock_agent::turn lock_agent::wait_for_cpu(const queued_request& c, lock_kind kind, std::uint64_t tag) noexcept {
+lock_turn lock_agent::wait_for_cpu(const queued_request& c, lock_kind kind, std::uint64_t tag) noexcept {
   if (!wait_) {
     wait_.emplace(w_, w_.team->rank, kind, tag);
     deaths_seen_ = ~std::uint32_t{0};  // of the dead that are known already it has to be told, too
   }
   if (!wait_->ready()) {
     if (wait_->is_out()) w_.ctx->call_duty_at(wait_->out_until_ns());
-    return turn::waits;
+    return lock_turn::waits;
   }
   wait_->leave_list();
   wait_.reset();
-  return c.migrates ? turn::brings : turn::holds;
+  return c.migrates ? lock_turn::brings : lock_turn::holds;
 }
 
 /// The lock migrates at the request of ranks of other nodes here, and nowhere else.
-lock_agent::turn lock_agent::take_hybrid(queued_request& c) noexcept {
+lock_turn lock_agent::take_hybrid(queued_request& c) noexcept {
   const int me = w_.team->rank;
   (void)mend(w_, me);
-  if (!wait_ && (w_.my_block().lock.state.load() & lock_away) != 0) return turn::elsewhere;
+  if (!wait_ && (w_.my_block().lock.state.load() & lock_away) != 0) return lock_turn::elsewhere;
   if (!std::exchange(c.is_noted, true)) c.migrates = note_request(w_, w_.my_block(), c.kind, false, c.late);
   if (!c.migrates) return wait_for_cpu(c, c.kind, proxy_of(c));
-  const turn t = wait_for_cpu(c, lock_kind::exclusive, granted_tag(c.source));
-  if (t == turn::waits && c.kind == lock_kind::shared) {  // must not wait for others that hold it shared
+  const lock_turn t = wait_for_cpu(c, lock_kind::exclusive, granted_tag(c.source));
+  if (t == lock_turn::waits && c.kind == lock_kind::shared) {  // must not wait for others that hold it shared
     end_wait();
     c.migrates = false;
     return wait_for_cpu(c, c.kind, proxy_of(c));
   }
-  if (t == turn::brings) {
+  if (t == lock_turn::brings) {
     granted_ = {c.source, c.number};
     wake_all(w_, me);
   }
   return t;
 }
 
-// A rank of another node wants to bring the lock from the network, by and by: it is the one to act from now on. Whoever
-// of this node brings it first puts itself in its place. Not while the network word says "away", too: then the CPU word
-// names somebody who acts already.
 bool lock_agent::may_come(int source) noexcept {
   word64& word = w_.my_block().lock.state;
   std::uint64_t state = word.load();
-  if ((state & lock_away) == 0 || (state & lock_migrating) != 0) return false;
-  if ((w_.my_block().network_lock.load() & network_away) != 0) return false;
-  return word.compare_exchange(state, migrating_tag(source) | (state & lock_waiters));
+  const std::uint64_t wanted = migration_offered(state, w_.my_block().network_lock.load(), source);
+  return wanted != state && word.compare_exchange(state, wanted);
 }
 
 void lock_agent::comes(int source) noexcept {
   window_block& block = w_.my_block();
   std::uint64_t state = block.lock.state.load();
-  while ((state & ~lock_waiters) == migrating_tag(source) && (block.network_lock.load() & network_away) != 0) {
-    if (!block.lock.state.compare_exchange(state, lock_counted | (state & lock_waiters))) continue;
+  for (;;) {
+    const std::uint64_t wanted = migration_finished(state, block.network_lock.load(), source);
+    if (wanted == state) return;
+    if (!block.lock.state.compare_exchange(state, wanted)) continue;
     block.migration.benefit.store(0);
     block.migration.local_streak.store(0);
     wake_all(w_, w_.team->rank);
@@ -218,8 +178,9 @@ void lock_agent::comes(int source) noexcept {
 void lock_agent::stays(int source) noexcept {
   word64& word = w_.my_block().lock.state;
   std::uint64_t state = word.load();
-  while ((state & ~lock_waiters) == migrating_tag(source)) {
-    if (word.compare_exchange(state, granted_tag(source) | (state & lock_waiters))) return;
+  for (;;) {
+    const std::uint64_t wanted = migration_cancelled(state, source);
+    if (wanted == state || word.compare_exchange(state, wanted)) return;
   }
 }
 
@@ -253,54 +214,39 @@ void lock_agent::answer(const queued_request& c, lock_answer result, int blamed)
   }
 }
 
-/// Sees to the dead among holders and waiters.
+void lock_agent::lose(const queued_request& c) noexcept {
+  RMA_ASSERT(dead(c.source) && recovers());
+  if (readers_) readers_->bereave();
+  if (duty() != manager_duty::is_the_lock) w_.my_block().lock.recoveries.fetch_add(1);  // first, see cpu_wait::missed
+}
+
+/// Sees to the dead among holders and waiters. Who leaves in good order lets go before.
 unsigned lock_agent::remove_dead() noexcept {
-  unsigned told = 0;
-  const bool recovers = !w_.ctx->config().is(knob::lock_recovery, "off");
-  // Who leaves in good order lets go before.
-  const auto gone = [this](const queued_request& c) { return w_.ctx->dead(c.source); };
-  for (std::size_t i = 0; i < holders_.size();) {
-    if (!gone(holders_[i])) {
-      ++i;
-      continue;
-    }
-    const int dead = holders_[i].source;
-    if (recovers) {
-      if (readers_) readers_->bereave();
-      if (duty() != manager_duty::is_the_lock)
-        w_.my_block().lock.recoveries.fetch_add(1);  // first, see cpu_wait::missed
-      give_back(holders_[i]);
-      holders_.erase(holders_.begin() + static_cast<std::ptrdiff_t>(i));
-    } else {
-      ++i;
-    }
-    told += fail_waiting(dead);
-  }
-  if (readers_ && readers_->writer() >= 0 && w_.ctx->dead(readers_->writer())) {
-    const int dead = readers_->writer();
-    if (recovers) readers_->remove_writer();
-    told += fail_waiting(dead);
-  }
+  unsigned told = turns_.remove_dead_holders(*this) + remove_dead_writer();
   if (w_.ctx->deaths() != deaths_seen_ && wait_) {
-    if (wait_->failed() != status::done) told += fail_waiting(w_.ctx->last_failed());
+    if (wait_->failed() != status::done) told += turns_.fail_waiting(*this, w_.ctx->last_failed());
   }
   deaths_seen_ = w_.ctx->deaths();
-  if (granted_) {
-    (void)mend(w_, w_.team->rank);
-    const bool here = (w_.my_block().network_lock.load() & network_away) == 0;
-    if (here || (w_.my_block().lock.state.load() & lock_away) == 0) granted_.reset();
-  }
-  if (!waiting_.empty() && gone(waiting_.front())) end_wait();
-  std::erase_if(waiting_, gone);
-  std::erase_if(arriving_, [&](const auto& each) { return gone(each.second); });
+  settle_grant();
+  turns_.remove_dead_waiters(*this);
+  std::erase_if(arriving_, [this](const auto& each) { return dead(each.first); });
   return told;
 }
 
-unsigned lock_agent::fail_waiting(int blamed) noexcept {
-  end_wait();
-  const auto told = static_cast<unsigned>(waiting_.size());
-  for (const queued_request& c : std::exchange(waiting_, {})) answer(c, lock_answer::failed, blamed);
-  return told;
+/// The writer that keeps readers out of the network word.
+unsigned lock_agent::remove_dead_writer() noexcept {
+  if (!readers_ || readers_->writer() < 0 || !dead(readers_->writer())) return 0;
+  const int writer = readers_->writer();
+  if (recovers()) readers_->remove_writer();
+  return turns_.fail_waiting(*this, writer);
+}
+
+/// The rank to which the lock was granted has brought it to the network word, or is dead.
+void lock_agent::settle_grant() noexcept {
+  if (!granted_) return;
+  (void)mend(w_, w_.team->rank);
+  const bool brought = (w_.my_block().network_lock.load() & network_away) == 0;
+  if (brought || (w_.my_block().lock.state.load() & lock_away) == 0) granted_.reset();
 }
 
 /// The first in the queue waits no more.
@@ -312,10 +258,7 @@ void lock_agent::end_wait() noexcept {
 }
 
 void lock_agent::close() noexcept {
-  end_wait();
-  const int failed = w_.ctx->last_failed();  // why this rank gives its window up, perhaps
-  for (const queued_request& c : std::exchange(waiting_, {})) answer(c, lock_answer::failed, failed);
-  for (const queued_request& c : std::exchange(holders_, {})) give_back(c);
+  turns_.close(*this, w_.ctx->last_failed());  // why this rank gives its window up, perhaps
   arriving_.clear();
 }
 

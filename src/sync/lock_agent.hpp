@@ -31,19 +31,13 @@
 
 #include "sync/lock_cpu.hpp"
 #include "sync/lock_machine.hpp"
+#include "sync/lock_turns.hpp"
 #include "sync/reader_hold.hpp"
 #include "xfer/wire.hpp"
 
 namespace rma::detail {
 
 enum class manager_duty : std::uint8_t;
-
-/// Whether who asks for `kind` may have it beside so many holders, of which `writers` are exclusive.
-constexpr bool agent_grants(std::size_t holders, std::size_t writers, lock_kind kind) noexcept {
-  return holders == 0 || (kind == lock_kind::shared && writers == 0);
-}
-static_assert(agent_grants(0, 0, lock_kind::exclusive) && agent_grants(2, 0, lock_kind::shared));
-static_assert(!agent_grants(2, 0, lock_kind::exclusive) && !agent_grants(1, 1, lock_kind::shared));
 
 class lock_agent {
  public:
@@ -60,8 +54,7 @@ class lock_agent {
   /// The same in a round of progress, where the adapter may be asked.
   unsigned work() noexcept;
   [[nodiscard]] bool busy() const noexcept {
-    return granted_.has_value() || !waiting_.empty() || !holders_.empty() || !arriving_.empty() ||
-           (readers_ && readers_->busy());
+    return granted_.has_value() || turns_.busy() || !arriving_.empty() || (readers_ && readers_->busy());
   }
   /// Asks the adapter for nothing any more; true once nothing is under way there.
   bool stop() noexcept { return !readers_ || readers_->stop(); }
@@ -95,29 +88,35 @@ class lock_agent {
   void take_back_grant() noexcept;
   [[nodiscard]] manager_duty duty() const noexcept;
   [[nodiscard]] bool takes_cpu_lock() const noexcept;
-  enum class turn : std::uint8_t { waits, holds, brings, elsewhere };
-  turn take(queued_request& c) noexcept;
-  turn take_two_sided(const queued_request& c) const noexcept;
-  turn take_hybrid(queued_request& c) noexcept;
-  bool passes(const queued_request& c) noexcept;
-  turn wait_for_cpu(const queued_request& c, lock_kind kind, std::uint64_t tag) noexcept;
-  void give_back(const queued_request& c) noexcept;
-  void run(const queued_request& c) noexcept;
-  void answer(const queued_request& c, lock_answer result, int blamed) noexcept;
-  unsigned remove_dead() noexcept;
-  unsigned fail_waiting(int blamed) noexcept;
+  // What the steps of lock_turns ask for.
+  lock_turn take(queued_request& c) noexcept;
+  bool take_beside(const queued_request& c) noexcept;
   void end_wait() noexcept;
+  void run(const queued_request& c) noexcept;
+  void give_back(const queued_request& c) noexcept;
+  void answer(const queued_request& c, lock_answer result, int blamed) noexcept;
+  [[nodiscard]] bool dead(int source) const noexcept { return w_.ctx->dead(source); }
+  [[nodiscard]] bool recovers() const noexcept { return !w_.ctx->config().is(knob::lock_recovery, "off"); }
+  void lose(const queued_request& c) noexcept;
+
+  lock_turn take_hybrid(queued_request& c) noexcept;
+  lock_turn wait_for_cpu(const queued_request& c, lock_kind kind, std::uint64_t tag) noexcept;
+  unsigned remove_dead() noexcept;
+  unsigned remove_dead_writer() noexcept;
+  void settle_grant() noexcept;
   [[nodiscard]] std::uint64_t proxy_of(const queued_request& c) const noexcept {
     return lock_tag(static_cast<std::uint32_t>(c.source)) | lock_proxy;
   }
 
+  using turns = lock_turns<std::deque<queued_request>>;
+  friend turns;
+
   window_core& w_;
-  std::deque<queued_request> waiting_;
-  std::vector<queued_request> holders_;
+  turns turns_;
   std::unordered_map<int, queued_request> arriving_;  ///< epochs of which pieces are missing, by source
-  std::optional<cpu_wait> wait_;                      ///< the first's in waiting_, for the CPU lock
-  std::optional<reader_hold> readers_;  ///< of lock \"network\", scheme \"agent\": holders_ are its readers
-  std::optional<grant> granted_;        ///< it may die before, or give up
+  std::optional<cpu_wait> wait_;                      ///< of the first that waits, for the CPU lock
+  std::optional<reader_hold> readers_;                ///< of lock "network", scheme "agent": its readers hold
+  std::optional<grant> granted_;                      ///< it may die before, or give up
   std::uint32_t deaths_seen_ = 0;
 };
 

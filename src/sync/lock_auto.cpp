@@ -27,10 +27,11 @@ status lock_now(window_core& w, int target, lock_kind kind) noexcept {
 
 /// The manager could not run the epoch: the lock is in the network, or this rank brings it there.
 status run_by_network(window_core& w, int target, const deferred_epoch& epoch, lock_step answer) noexcept {
-  RMA_ASSERT(answer == lock_step::migrates || answer == lock_step::moved);
+  const hybrid_stage first = after_epoch_answer(answer);
+  RMA_ASSERT(first != hybrid_stage::held);
   status s = status::done;
-  if (answer == lock_step::migrates) {
-    hybrid_machine m(w, target, epoch.kind, hybrid_stage::claiming);
+  if (first == hybrid_stage::claiming) {
+    hybrid_machine m(w, target, epoch.kind, first);
     if (wait_for(w, m) != lock_step::held) s = m.why();
   } else {
     s = lock_by<hybrid_machine>(w, target, epoch.kind);
@@ -66,9 +67,6 @@ status release_deferred(window_core& w, int target) noexcept {
 
 // ---- a rank of another node brings the lock to CPU mode -----------------------------------------------------------
 
-/// What the question whether the lock may come has led to.
-enum class migration_reply : std::uint8_t { not_asked, asked, yes, no };
-
 migration_reply take_reply(window_core& w, int target) noexcept {
   const std::lock_guard guard(w.ctx->lock());
   lock_request& r = request_to(w, target);
@@ -87,9 +85,14 @@ void ask_home(window_core& w, int target) noexcept {
   tell_agent(w, target, lock_word::migrate_request, 0, lock_kind::exclusive, true, {});
 }
 
-/// The CPU word still names this rank as the one that brings the lock. Whoever else would do so holds the network word
-/// first, which this rank does now.
-bool may_bring(window_core& w, int target) noexcept {
+void cancel_migration(window_core& w, int target) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  tell_agent(w, target, lock_word::migrate_cancel, 0, lock_kind::exclusive, true, {});
+}
+
+/// The CPU word still names this rank as the one that brings the lock. Another rank that would do so holds the network
+/// word first, which this rank does now.
+bool is_named(window_core& w, int target) noexcept {
   fabric::region_key region;
   std::uint64_t state = 0;
   const std::uint64_t address = offsetof(window_block, lock) + offsetof(cpu_lock, state);
@@ -97,7 +100,7 @@ bool may_bring(window_core& w, int target) noexcept {
   if (s == status::done)
     s = remote_read(*w.team->rt->ops, *w.ctx->wide(), w.world_rank(target), region, region.address + address, &state,
                     sizeof state);
-  return s == status::done && (state & ~lock_waiters) == migrating_tag(w.ctx->rank());
+  return s == status::done && may_bring(state, w.ctx->rank());
 }
 
 status migrate_to_cpu(window_core& w, int target) noexcept {
@@ -119,15 +122,13 @@ status release_there(window_core& w, int target, lock_kind kind) noexcept {
   target_state& state = w.state_of(target);
   state.experience = after_epoch(state.experience, state.epoch_bytes);
   if (!prefers_cpu(state.experience) || kind != lock_kind::exclusive) return release_hybrid(w, target, kind);
-  const migration_reply outcome = take_reply(w, target);
-  if (outcome == migration_reply::yes) {
-    if (may_bring(w, target)) return migrate_to_cpu(w, target);
-    const std::lock_guard guard(w.ctx->lock());
-    tell_agent(w, target, lock_word::migrate_cancel, 0, lock_kind::exclusive, true, {});
-  }
-  if (outcome == migration_reply::yes || outcome == migration_reply::no) state.experience = after_no(state.experience);
+  const migration_reply reply = take_reply(w, target);
+  const auto_end end = end_of(reply, reply == migration_reply::yes && is_named(w, target));
+  if (end == auto_end::bring) return migrate_to_cpu(w, target);
+  if (end == auto_end::cancel) cancel_migration(w, target);
+  if (reply == migration_reply::yes || reply == migration_reply::no) state.experience = after_no(state.experience);
   const status s = release_hybrid(w, target, kind);
-  if (outcome == migration_reply::not_asked && s == status::done) ask_home(w, target);
+  if (end == auto_end::ask && s == status::done) ask_home(w, target);
   return s;
 }
 
@@ -148,10 +149,12 @@ void explain_path(target_state& state) noexcept {
 status lock_auto(window_core& w, int target, lock_kind kind, deferral by) noexcept {
   target_state& state = w.state_of(target);
   state.epoch_bytes = 0;
-  const bool now = by == deferral::none || w.block_of(target) != nullptr || w.access == access_epoch::lock_all;
   // Of several threads none lets an epoch wait, see lock_two_sided.
-  if (now || w.shared_by_threads) return lock_now(w, target, kind);
-  if (state.experience.place != lock_place::cpu) {
+  const bool deferrable = by != deferral::none && w.block_of(target) == nullptr && w.access != access_epoch::lock_all &&
+                          !w.shared_by_threads;
+  const auto_begin begin = begin_of(deferrable, state.experience.place);
+  if (begin == auto_begin::at_once) return lock_now(w, target, kind);
+  if (begin == auto_begin::network_first) {
     if (const status s = send_deferred_before(w, -1); s != status::done) return s;
     hybrid_machine m(w, target, kind, hybrid_stage::network_only);
     const lock_step s = wait_for(w, m);

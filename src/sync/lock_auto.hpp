@@ -21,14 +21,55 @@
 /// Source: the choice is ours; what is chosen from: dissertation ch. 4 and 5. docs/decisions/0016-lock-choice.md.
 #pragma once
 
+#include <cstdint>
+
+#include "core/assert.hpp"
 #include "rma/epoch.hpp"
 #include "rma/error.hpp"
+#include "sync/hybrid_machine.hpp"
+#include "window/lock_experience.hpp"
 
 namespace rma::detail {
 
-struct window_core;
-struct target_state;
-enum class deferral : std::uint8_t;
+// The choices are pure steps; lock_auto.cpp carries them out.
+
+/// How an epoch of a rank of another node begins.
+enum class auto_begin : std::uint8_t {
+  at_once,        ///< takes the lock as the hybrid lock does
+  network_first,  ///< takes it from the network word; is deferred if the lock is not there
+  deferred,       ///< takes nothing before its end
+};
+constexpr auto_begin begin_of(bool deferrable, lock_place place) noexcept {
+  if (!deferrable) return auto_begin::at_once;
+  return place == lock_place::cpu ? auto_begin::deferred : auto_begin::network_first;
+}
+
+/// The stage with which the hybrid lock begins for an epoch that was sent whole, after the manager's answer; `held` if
+/// the manager has run it.
+constexpr hybrid_stage after_epoch_answer(lock_step answer) noexcept {
+  RMA_ASSERT(answer == lock_step::held || answer == lock_step::migrates || answer == lock_step::moved);
+  if (answer == lock_step::held) return hybrid_stage::held;
+  return answer == lock_step::migrates ? hybrid_stage::claiming : hybrid_stage::network;
+}
+
+/// What the question whether this rank may bring the lock has led to.
+enum class migration_reply : std::uint8_t { not_asked, asked, yes, no };
+
+/// What the end of an exclusive epoch by the network's way does, for a rank that prefers CPU mode.
+enum class auto_end : std::uint8_t {
+  release,
+  ask,     ///< the same, and then asks whether it may bring the lock
+  bring,   ///< leaves the network word as "away", and tells the manager
+  cancel,  ///< releases; the manager hears that this rank will not bring it
+};
+/// `named`: the CPU word names this rank still, if it may bring the lock.
+constexpr auto_end end_of(migration_reply reply, bool named) noexcept {
+  if (reply == migration_reply::asked || reply == migration_reply::no) return auto_end::release;
+  if (reply == migration_reply::not_asked) return auto_end::ask;
+  return named ? auto_end::bring : auto_end::cancel;
+}
+static_assert(end_of(migration_reply::yes, true) == auto_end::bring);
+static_assert(end_of(migration_reply::yes, false) == auto_end::cancel);
 
 status lock_auto(window_core& w, int target, lock_kind kind, deferral by) noexcept;
 status release_auto(window_core& w, int target, lock_kind kind) noexcept;

@@ -225,7 +225,7 @@ bool mend(window_core& w, int target) noexcept {
   window_block& block = *w.block_of(target);
   std::uint64_t state = block.lock.state.load();
   if ((state & lock_away) == 0 || !w.ctx->dead(holder_of(state))) return false;
-  const std::uint64_t wanted = mended(state, block.network_lock.load(), network_away);
+  const std::uint64_t wanted = mended(state, block.network_lock.load());
   if (wanted == state || !block.lock.state.compare_exchange(state, wanted)) return false;
   wake_all(w, target);
   return true;

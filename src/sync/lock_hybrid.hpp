@@ -32,6 +32,7 @@
 
 #include "rma/hints.hpp"
 #include "sync/lock_cpu.hpp"
+#include "sync/lock_network.hpp"
 
 namespace rma::detail {
 
@@ -93,12 +94,46 @@ static_assert(!accounted({}, lock_policy::adaptive, 0, false).migrate);
 
 /// What a dead rank that was to act next leaves in the CPU word, given the network word; the same word if nothing has
 /// to be done.
-constexpr std::uint64_t mended(std::uint64_t state, std::uint64_t network_word,
-                               std::uint64_t network_away_bit) noexcept {
+constexpr std::uint64_t mended(std::uint64_t state, std::uint64_t network_word) noexcept {
   if ((state & lock_away) == 0) return state;
-  if ((network_word & network_away_bit) != 0) return lock_abandoned(state);
+  if ((network_word & network_away) != 0) return lock_abandoned(state);
   return state & ~lock_migrating;
 }
+
+// Lock "auto": a rank of another node brings the lock to CPU mode, with the lock manager. Each of these is the CPU word
+// after a step, or the same word if nothing has to be done.
+
+/// The manager is asked whether this rank may bring the lock: it is the one to act from now on. A rank of the node that
+/// brings it first puts itself in its place. Not while the network word says "away", too: then the CPU word names a
+/// rank that acts already.
+constexpr std::uint64_t migration_offered(std::uint64_t state, std::uint64_t network_word, int rank) noexcept {
+  if ((state & lock_away) == 0 || (state & lock_migrating) != 0 || (network_word & network_away) != 0) return state;
+  return migrating_tag(rank) | (state & lock_waiters);
+}
+/// True while the CPU word names this rank as the one that may bring the lock.
+constexpr bool may_bring(std::uint64_t state, int rank) noexcept {
+  return (state & ~lock_waiters) == migrating_tag(rank);
+}
+/// This rank has brought it.
+constexpr std::uint64_t migration_finished(std::uint64_t state, std::uint64_t network_word, int rank) noexcept {
+  if (!may_bring(state, rank) || (network_word & network_away) == 0) return state;
+  return lock_counted | (state & lock_waiters);
+}
+/// This rank will not bring it.
+constexpr std::uint64_t migration_cancelled(std::uint64_t state, int rank) noexcept {
+  return may_bring(state, rank) ? granted_tag(rank) | (state & lock_waiters) : state;
+}
+/// The manager had granted it to this rank, which gives up before it has brought it to the network: both words say
+/// "away" still.
+constexpr std::uint64_t grant_withdrawn(std::uint64_t state, std::uint64_t network_word, int rank) noexcept {
+  const bool brought = (state & ~lock_waiters) != granted_tag(rank) || (network_word & network_away) == 0;
+  return brought ? state : lock_abandoned(state);
+}
+static_assert(migration_offered(granted_tag(1), 0, 2) == migrating_tag(2));
+static_assert(migration_offered(granted_tag(1), network_away, 2) == granted_tag(1));
+static_assert(migration_finished(migrating_tag(2), network_away, 2) == lock_counted);
+static_assert(migration_cancelled(migrating_tag(1), 2) == migrating_tag(1));
+static_assert(grant_withdrawn(granted_tag(1), 0, 1) == granted_tag(1));
 
 /// Locks of the network that a rank of another node has lost to the lock manager when it wants the lock to move.
 inline constexpr std::uint32_t lateness_of_rent = 2;

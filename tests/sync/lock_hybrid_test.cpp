@@ -70,15 +70,15 @@ TEST_CASE("a lock manager that answers costs nothing, one that is away does", "[
 
 TEST_CASE("what the dead left half done", "[sync][lock_hybrid]") {
   // Told to bring the lock to the network word, and dead before: back to CPU mode.
-  CHECK(mended(granted_tag(3) | lock_waiters, network_away, network_away) == lock_waiters);
+  CHECK(mended(granted_tag(3) | lock_waiters, network_away) == lock_waiters);
   // It had brought it: network mode, nothing to mend.
-  CHECK(mended(granted_tag(3), network_hold(3, exclusive), network_away) == granted_tag(3));
-  CHECK(mended(granted_tag(3), 0, network_away) == granted_tag(3));
+  CHECK(mended(granted_tag(3), network_hold(3, exclusive)) == granted_tag(3));
+  CHECK(mended(granted_tag(3), 0) == granted_tag(3));
   // On the way to CPU mode, still holding the network word: network mode, where its name is found.
-  CHECK(mended(migrating_tag(3), network_hold(3, exclusive), network_away) == granted_tag(3));
+  CHECK(mended(migrating_tag(3), network_hold(3, exclusive)) == granted_tag(3));
   // Had left the network word: CPU mode.
-  CHECK(mended(migrating_tag(3), network_away, network_away) == 0);
+  CHECK(mended(migrating_tag(3), network_away) == 0);
   // Holds of the living and of CPU mode stay.
-  CHECK(mended(lock_tag(3), network_away, network_away) == lock_tag(3));
+  CHECK(mended(lock_tag(3), network_away) == lock_tag(3));
   CHECK(holder_of(migrating_tag(3) | lock_waiters) == 3);
 }
