@@ -13,7 +13,6 @@ namespace {
 
 constexpr unsigned tries_before_listing_max = 64;
 constexpr std::uint16_t rebias_after_max = 4096;
-constexpr std::uint8_t record_recovered = 0x80;
 constexpr std::int64_t drain_ns = 1'000'000;
 constexpr std::int64_t passed_ns = 1'000'000;  ///< who has slept for so long becomes the heir
 constexpr unsigned looks_per_time = 16;
@@ -81,24 +80,33 @@ bool will_look(const window_core& w, int target, int index) noexcept {
          w.board->is_inside(static_cast<std::size_t>(place));
 }
 
+/// Wakes the first behind `begin` that will look, and those before it.
+void wake_from(window_core& w, waiter_list& waiters, int target, std::size_t begin) noexcept {
+  int next = waiters.next_after(begin);
+  for (std::size_t woken = 0; next >= 0 && woken < w.near_count(); ++woken) {
+    wake(w, waiters, next);
+    if (will_look(w, target, next)) return;
+    next = waiters.next_after(static_cast<std::size_t>(next));
+  }
+}
+
 void wake_next(window_core& w, int target) noexcept {
   cpu_lock& lock = *w.views[w.index_of(target)].lock;
   word64& state = lock.state;
   waiter_list waiters(w, target);
   const std::size_t begin = lock.passes.load() % w.near_count();  // from another one each time: all get their turn
-  for (;;) {
-    int next = waiters.next_after(begin);
-    for (std::size_t woken = 0; next >= 0 && woken < w.near_count(); ++woken) {
-      wake(w, waiters, next);
-      if (will_look(w, target, next)) break;
-      next = waiters.next_after(static_cast<std::size_t>(next));
+  for (wake_stage at = wake_stage::ring; at != wake_stage::over;) {
+    bool yes = false;
+    switch (at) {
+      case wake_stage::ring: wake_from(w, waiters, target, begin); break;
+      case wake_stage::look:
+      case wake_stage::look_again: yes = waiters.empty(); break;
+      case wake_stage::unmark: state.fetch_and(~lock_waiters); break;
+      case wake_stage::mark: yes = (state.fetch_or(lock_waiters) & (lock_writer | lock_readers)) != 0; break;
+      case wake_stage::tell: ring_writer(w, target, state.load()); break;
+      case wake_stage::over: break;
     }
-    if (!waiters.empty()) return;
-    state.fetch_and(~lock_waiters);
-    if (waiters.empty()) return;
-    // Somebody came in between. If it is held, its holder sees the flag again; else nobody would wake them but us.
-    const std::uint64_t found = state.fetch_or(lock_waiters);
-    if ((found & (lock_writer | lock_readers)) != 0) return;
+    at = after(at, yes);
   }
 }
 
@@ -118,16 +126,16 @@ bool recover_from(window_core& w, int target, int dead) noexcept {
   drop_heir(state, w.index_of(dead));
   const bool named = lock_held_as(state.load(), tag);
   std::uint8_t found = record.load();
-  if (found == 0 && !named) return false;
-  if (((found & record_recovered) != 0 && !named) || w.ctx->config().is(knob::lock_recovery, "off")) return true;
+  const dead_hold hold = dead_hold_of(found, named);
+  if (hold == dead_hold::none) return false;
+  if (hold == dead_hold::given_back || w.ctx->config().is(knob::lock_recovery, "off")) return true;
   w.views[w.index_of(target)].lock->recoveries.fetch_add(1);  // first: who gets the lock then sees it
-  constexpr auto exclusive = static_cast<std::uint8_t>(lock_kind::exclusive);
-  const auto settled = static_cast<std::uint8_t>((found == 0 ? exclusive : found) | record_recovered);
-  if (named || (found & 0xf) == exclusive) {
+  const std::uint8_t given_back = record_after_recovery(found);
+  if (hold == dead_hold::word) {
     std::uint64_t held = state.load();
     while (lock_held_as(held, tag) && !state.compare_exchange(held, lock_abandoned(held))) continue;
-    record.compare_exchange(found, settled);
-  } else if ((found & record_unsure) == 0 && record.compare_exchange(found, settled) && (found & record_biased) == 0) {
+    record.compare_exchange(found, given_back);
+  } else if (hold != dead_hold::unknown && record.compare_exchange(found, given_back) && hold == dead_hold::counted) {
     state.fetch_sub(1);
   }
   w.team->ring_all();

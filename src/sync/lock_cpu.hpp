@@ -95,6 +95,61 @@ constexpr std::uint64_t lock_inherited_by(std::uint64_t state, std::uint64_t ind
 constexpr std::uint64_t lock_handed_over(std::uint64_t tag) noexcept { return tag | lock_waiters; }
 static_assert(lock_heir_of(lock_inherited_by(lock_tag(1), 7)) == 7 && lock_heir_of(lock_tag(1) | lock_waiters) == -1);
 
+/// Waking the next rank that sleeps, one access after the other. The word says that somebody sleeps (lock_waiters)
+/// until the list is empty; a rank that comes into the list meanwhile is seen, or sees that the word does not say so.
+enum class wake_stage : std::uint8_t {
+  ring,        ///< takes the next out of the list and wakes it
+  look,        ///< is the list empty?
+  unmark,      ///< takes lock_waiters out of the word
+  look_again,  ///< is it still?
+  mark,        ///< puts lock_waiters back: is the lock held? Then its holder sees it when it lets go
+  tell,        ///< rings a writer that has the word: it may sleep for readers that left before lock_waiters was back
+  over
+};
+/// The stage after this one, the answer to whose question is `yes`.
+constexpr wake_stage after(wake_stage now, bool yes) noexcept {
+  switch (now) {
+    case wake_stage::ring: return wake_stage::look;
+    case wake_stage::look: return yes ? wake_stage::unmark : wake_stage::over;
+    case wake_stage::unmark: return wake_stage::look_again;
+    case wake_stage::look_again: return yes ? wake_stage::over : wake_stage::mark;
+    case wake_stage::mark: return yes ? wake_stage::tell : wake_stage::ring;
+    case wake_stage::tell:
+    case wake_stage::over: break;
+  }
+  return wake_stage::over;
+}
+
+/// In a dead rank's record: what it held has been given back.
+inline constexpr std::uint8_t record_recovered = 0x80;
+
+/// Where a dead rank's hold is, by its record.
+enum class dead_hold : std::uint8_t {
+  none,
+  given_back,  ///< before
+  word,        ///< it may have taken the word
+  counted,     ///< it is one of the readers that the word counts
+  record,      ///< its record was the hold
+  unknown      ///< it died while it was counted in or out: nobody can tell which
+};
+/// `named`: the word names it as the one that holds it exclusively. An heir has no record of what is handed over to it.
+constexpr dead_hold dead_hold_of(std::uint8_t record, bool named) noexcept {
+  constexpr std::uint8_t kinds = 0xf;
+  if (record == 0 && !named) return dead_hold::none;
+  if ((record & record_recovered) != 0 && !named) return dead_hold::given_back;
+  if (named || (record & kinds) == static_cast<std::uint8_t>(lock_kind::exclusive)) return dead_hold::word;
+  if ((record & record_unsure) != 0) return dead_hold::unknown;
+  return (record & record_biased) != 0 ? dead_hold::record : dead_hold::counted;
+}
+/// The record of a hold that has been given back.
+constexpr std::uint8_t record_after_recovery(std::uint8_t record) noexcept {
+  const auto held = record == 0 ? static_cast<std::uint8_t>(lock_kind::exclusive) : record;
+  return static_cast<std::uint8_t>(held | record_recovered);
+}
+static_assert(dead_hold_of(0, false) == dead_hold::none && dead_hold_of(0, true) == dead_hold::word);
+static_assert(dead_hold_of(shared_biased, false) == dead_hold::record);
+static_assert(dead_hold_of(record_after_recovery(0), false) == dead_hold::given_back);
+
 /// The bits of the ranks that sleep for one target's lock.
 class waiter_list {
  public:
