@@ -35,10 +35,11 @@ class exception_watch {
 }  // namespace detail
 
 /// Closes a passive epoch when the scope ends. Left by an exception, it abandons the epoch: the lock is given
-/// back and the window is marked failed. So does the Error of a call that was only refused, and has changed nothing
-/// itself: who wants to go on with the window catches it within the scope, or uses the `try_` form.
-/// What was to be fetched is not written any more, except where a Request that lives longer says that it is there.
-/// Waits for nothing but reads that a network has begun and nobody can call back.
+/// back and the window is marked failed. It waits for nothing then but reads that a network has begun and nobody can
+/// call back. The Error of a call that was only refused (-1 to -31 of `status`; of any call of the library) ends the
+/// epoch as `unlock` does, and the window stays usable.
+/// In both cases the buffers may be gone: operations that no flush has completed may not be done, and what was to be
+/// fetched is not written any more, except where a Request that lives longer says that it is there.
 /// Errors     a scope's end cannot report any: if the epoch cannot be closed (peer_failed, transfer_failed), the window
 ///            is marked failed, too. `unlock` as the scope's last call throws instead, and leaves the window in use.
 ///            What the window's own `unlock` or `unlock_all` has closed stays closed
@@ -55,7 +56,11 @@ class [[nodiscard]] Epoch {
   ~Epoch() {
     if (view_ == nullptr) return;
     detail::window_view* const view = view_;
-    if (exceptions_.thrown() || !ok(close())) detail::abandon_epoch(*view, target_);
+    if (exceptions_.thrown()) {
+      detail::leave_epoch(*view, target_);
+    } else if (!ok(close())) {
+      detail::abandon_epoch(*view, target_);
+    }
   }
 
   /// Completes what was issued to the target (all targets for lock_all), here and there, and stays in the epoch.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <source_location>
 #include <stdexcept>
 #include <string>
@@ -20,9 +21,8 @@ namespace rma {
 /// One byte that says what happened, sorted by what the caller should do next.
 ///
 ///   >= 0    no error: done and posted are success (`ok`), not_yet is a test's answer
-///   -1..-31 the caller's mistake: this call was refused, nothing else changed (but see `assertion` for fences). If it
-///           threw, and nobody catches the Error within the scope of an Epoch, the scope's end abandons that epoch and
-///           marks the window failed, as with any exception (rma/epoch_scope.hpp)
+///   -1..-31 the caller's mistake: this call was refused, nothing else changed (but see `assertion` for fences). Its
+///           Error may leave the scope of an Epoch: the epoch ends, and the window stays usable (rma/epoch_scope.hpp)
 ///   <= -32  something broke: a peer, a window, or the whole runtime
 enum class [[nodiscard]] status : std::int8_t {
   done = 0,    ///< finished now
@@ -66,6 +66,22 @@ constexpr bool ok(status s) noexcept { return s == status::done || s == status::
 /// The stable name of a status, as it appears in messages ("out_of_window").
 std::string_view name_of(status s) noexcept;
 
+namespace detail {
+
+/// Lets the end of an Epoch's scope find out that the Error of a refused call leaves it: the C++ runtime does not say
+/// which exception is on its way. A copy of an Error is not the exception, so that a copied mark is empty.
+class refusal_mark {
+ public:
+  explicit refusal_mark(status code);
+  refusal_mark(const refusal_mark&) noexcept {}
+  refusal_mark& operator=(const refusal_mark&) noexcept { return *this; }
+
+ private:
+  std::shared_ptr<const void> exists_;
+};
+
+}  // namespace detail
+
 /// What public calls throw. `code()` is stable; `what()` is one line that names rank, call, window, the place of the
 /// call in the program, the status, what is wrong and what to do:
 ///
@@ -92,6 +108,7 @@ class Error : public std::runtime_error {
   std::source_location where_;
   int rank_;
   status code_;
+  detail::refusal_mark mark_;
 };
 
 }  // namespace rma

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/refusals.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "sync/epochs.hpp"
 #include "sync/lock_agent.hpp"
@@ -388,12 +389,20 @@ status sync(window_view& view) noexcept {
   return status::done;
 }
 
+namespace {
+
+/// False once the window's own unlock has closed it.
+bool is_epoch_open(const window_core& w, int target) noexcept {
+  return target < 0 ? w.access == access_epoch::lock_all : w.held(target) != 0;
+}
+
+}  // namespace
+
 void abandon_epoch(window_view& view, int target) noexcept {
   if (is_freed(view)) return;
   window_core& w = core_of(view);
   const window_guard in(w);
-  const bool is_open = target < 0 ? w.access == access_epoch::lock_all : w.held(target) != 0;
-  if (!is_open) return;  // the window's own unlock has closed it
+  if (!is_epoch_open(w, target)) return;
   w.blocked_by.fetch_or(window_core::window_failed, std::memory_order_relaxed);
   w.allow_locks(false);
   w.my_block().failed.store(1);
@@ -407,6 +416,20 @@ void abandon_epoch(window_view& view, int target) noexcept {
   }
   (void)let_go_of_all(w);
   set_access(w, access_epoch::none);
+}
+
+// What is under way is completed before the lock is given back: others see the epoch's operations behind it or never.
+void leave_epoch(window_view& view, int target) noexcept {
+  if (!is_left_by_refusal()) return abandon_epoch(view, target);
+  if (is_freed(view)) return;
+  window_core& w = core_of(view);
+  {
+    const window_guard in(w);
+    if (!is_epoch_open(w, target)) return;
+    leave_results(w, target);
+  }
+  const status s = target < 0 ? unlock_all_slow(view) : unlock_slow(view, target);
+  if (s != status::done) abandon_epoch(view, target);
 }
 
 }  // namespace rma::detail

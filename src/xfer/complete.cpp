@@ -197,13 +197,16 @@ void await_reads(window_core& w, int target) noexcept {
 void leave_results(window_core& w, int target) noexcept {
   if (target < 0) {
     for (const int t : std::vector<int>(w.dirty)) leave_results(w, t);
+    for (const int t : w.deferred) leave_results(w, t);
     return;
   }
   if (w.gathered.target == target) w.gathered.count = 0;
   {
     const std::lock_guard guard(w.ctx->lock());
     target_state& state = w.state_of(target);
-    if (!state.held.empty() && state.held.front().held == hold_reason::gather) drop_held(w, state);
+    const hold_reason why = state.held.empty() ? hold_reason::none : state.held.front().held;
+    if (why == hold_reason::gather || why == hold_reason::unlock) drop_held(w, state);
+    if (state.epoch != nullptr) state.epoch->count = 0;
     drop_scheduled(w, state);
     w.team->rt->ops->cancel_waiting(state);
     w.team->rt->ops->drop_results(state);

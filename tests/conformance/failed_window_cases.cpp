@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -16,6 +17,15 @@ namespace conformance {
 namespace {
 
 using rma::status;
+
+constexpr std::uint64_t canary = 0xdead'cafe'dead'cafe;
+
+/// Lets all that may still come do so.
+void settle(context& ctx) {
+  ctx.world().barrier();
+  for (int i = 0; i < 200; ++i) ctx.runtime().progress();
+  ctx.world().barrier();
+}
 
 /// Rank 0 leaves an epoch by an exception.
 template <class Open>
@@ -100,21 +110,104 @@ void two_scopes(context& ctx) {
   others_go_on(ctx, win);
 }
 
-// Goal: the Error of a call that was only refused abandons the epoch whose scope it leaves; the try_ form does not.
+/// The window is usable for this rank, and its lock of the target has been given back.
+void usable_here(context& ctx, test_window<std::uint64_t>& win, int to, std::uint64_t value) {
+  const auto hold = win->lock(rma::exclusive, to);
+  win->put(value, to, win.at(to, 3));
+  win->flush(to);
+  ctx.equal(win->get(to, win.at(to, 3)), value, "get after an epoch that a refusal has ended");
+}
+
+// Goal: the Error of a refused call, of the window or not, ends the epoch whose scope it leaves; the window stays
+// usable here, and the lock is free for all. Break: leave_epoch abandons each epoch.
 void refused_in_a_scope(context& ctx) {
   test_window<std::uint64_t> win(ctx, 4, {.name = "torn"});
-  if (ctx.rank() == 0) {
-    {
-      const auto hold = win->lock(rma::exclusive, ctx.right());
-      ctx.expect(win->try_put(std::uint64_t{1}, ctx.size(), 0), status::bad_rank, "put to nobody");
-    }
-    ctx.throws(status::bad_rank, {"put"}, [&] {
-      const auto hold = win->lock(rma::exclusive, ctx.right());
-      win->put(std::uint64_t{1}, ctx.size(), 0);
+  const int to = ctx.right();
+  const auto refused = [&](status wanted, const std::function<void()>& call, rma::assertion promises) {
+    ctx.throws(wanted, {}, [&] {
+      const auto hold = win->lock(rma::exclusive, to, promises);
+      win->put(std::uint64_t{1}, to, win.at(to, 0));
+      call();
     });
-    refused_here(ctx, win);
+    usable_here(ctx, win, to, 7);
+    ctx.throws(wanted, {}, [&] {
+      const auto hold = win->lock_all();
+      win->put(std::uint64_t{1}, to, win.at(to, 0));
+      call();
+    });
+    usable_here(ctx, win, to, 8);
+  };
+  for (const rma::assertion promises : {rma::assertion::none, rma::deferrable}) {
+    refused(
+        status::bad_rank, [&] { win->put(std::uint64_t{1}, ctx.size(), 0); }, promises);
+    refused(
+        status::out_of_window, [&] { win->put(std::uint64_t{1}, to, std::size_t{1} << 40); }, promises);
+    refused(
+        status::wrong_epoch, [&] { win->fence(); }, promises);
+    refused(
+        status::bad_rank, [&] { ctx.world().send(std::span<const std::uint64_t>(), ctx.size(), 0); }, promises);
   }
+  ctx.world().barrier();
   others_go_on(ctx, win);
+}
+
+// Goal: a refusal that leaves two scopes ends both epochs; what was to be fetched is not written any more.
+void refused_in_two_scopes(context& ctx) {
+  constexpr std::size_t count = 3000;
+  std::vector<std::uint64_t> buffer(count, canary);
+  test_window<std::uint64_t> first(ctx, count), second(ctx, 4);
+  const int to = ctx.right();
+  for (const rma::assertion promises : {rma::assertion::none, rma::deferrable}) {
+    ctx.throws(status::out_of_window, {}, [&] {
+      const auto outer = first->lock(rma::shared, to, promises);
+      first->get(std::span(buffer), to, first.at(to, 0));
+      const auto inner = second->lock(rma::shared, to);
+      second->put(std::uint64_t{1}, to, std::size_t{1} << 40);
+    });
+    std::fill(buffer.begin(), buffer.end(), canary);
+    usable_here(ctx, first, to, 7);
+    usable_here(ctx, second, to, 8);
+  }
+  settle(ctx);
+  const auto touched = std::count_if(buffer.begin(), buffer.end(), [](std::uint64_t v) { return v != canary; });
+  ctx.equal(touched, 0, "words written after the epoch was left");
+  first.free();
+  second.free();
+}
+
+// Goal: an exception of the program abandons the epoch, though a refusal was caught before it, is being handled, or is
+// kept as a copy. Break: is_left_by_refusal without its look at `caught`; a refusal_mark that copies.
+void left_after_a_refusal(context& ctx) {
+  const auto refused = [&](test_window<std::uint64_t>& win) { win->put(std::uint64_t{1}, ctx.size(), 0); };
+  const auto leaves = [&](const std::function<void(test_window<std::uint64_t>&)>& leave) {
+    test_window<std::uint64_t> win(ctx, 4, {.name = "torn"});
+    if (ctx.rank() == 0) {
+      try {
+        leave(win);
+        ctx.fail("no exception");
+      } catch (const std::runtime_error&) {}
+      refused_here(ctx, win);
+    }
+    others_go_on(ctx, win);
+  };
+  leaves([&](test_window<std::uint64_t>& win) {
+    std::optional<rma::Error> kept;
+    const auto hold = win->lock(rma::shared, ctx.right());
+    try {
+      refused(win);
+    } catch (const rma::Error& e) {
+      kept = e;
+    }
+    throw std::runtime_error("later");
+  });
+  leaves([&](test_window<std::uint64_t>& win) {
+    try {
+      refused(win);
+    } catch (const rma::Error&) {
+      const auto hold = win->lock(rma::shared, ctx.right());
+      throw std::runtime_error("meanwhile");
+    }
+  });
 }
 
 // Goal: an exception that is caught inside the scope does no harm to it.
@@ -202,15 +295,6 @@ void closed_by_hand(context& ctx) {
   win.free();
 }
 
-constexpr std::uint64_t canary = 0xdead'cafe'dead'cafe;
-
-/// Lets all that may still come do so.
-void settle(context& ctx) {
-  ctx.world().barrier();
-  for (int i = 0; i < 200; ++i) ctx.runtime().progress();
-  ctx.world().barrier();
-}
-
 // Goal: what was to be fetched in an epoch that an exception has left is not written any more: its buffer may be gone.
 // With a request that outlives the epoch it comes, and is seen by its wait; without, it does not.
 // Method: rank 0 leaves while the target computes; canaries in the buffers. Break: leave_results does nothing.
@@ -277,6 +361,8 @@ constexpr test_case failed_window_table[] = {
     {"failed_window.lock_all", lock_all, each_kind},
     {"failed_window.two_scopes", two_scopes, each_kind},
     {"failed_window.refused_in_a_scope", refused_in_a_scope, each_kind},
+    {"failed_window.refused_in_two_scopes", refused_in_two_scopes, each_kind},
+    {"failed_window.left_after_a_refusal", left_after_a_refusal, each_kind},
     {"failed_window.caught_inside", caught_inside, each_kind},
     {"failed_window.opened_while_unwinding", opened_while_unwinding, each_kind},
     {"failed_window.dropped_in_an_epoch", dropped_in_an_epoch},

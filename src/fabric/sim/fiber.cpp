@@ -64,8 +64,9 @@ fiber::~fiber() {
 }
 
 void fiber::swap_exceptions() noexcept {
-  auto* const now = reinterpret_cast<exceptions*>(abi::__cxa_get_globals());
+  auto* const now = reinterpret_cast<exceptions_now*>(abi::__cxa_get_globals());
   std::swap(*now, others_);
+  std::swap(newest_refusal_of_thread(), others_refusal_);
 }
 
 void fiber::resume() noexcept {

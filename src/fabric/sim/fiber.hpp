@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <functional>
 
+#include "core/refusals.hpp"
+
 namespace rma::sim {
 
 /// Pages below a guard page: a stack that overflows ends the process instead of writing into its neighbour.
@@ -49,11 +51,6 @@ class fiber {
 
  private:
   struct switches;
-  /// What the C++ runtime keeps for a thread (Itanium C++ ABI, 2.2.2).
-  struct exceptions {
-    void* caught = nullptr;
-    unsigned int uncaught = 0;
-  };
   void swap_exceptions() noexcept;
   void leave_for_ever() noexcept;
 
@@ -61,7 +58,8 @@ class fiber {
   std::function<void()> run_;
   void* inside_ = nullptr;   ///< where it goes on
   void* outside_ = nullptr;  ///< where whoever resumed it goes on
-  exceptions others_;        ///< while it runs: of whoever resumed it; else its own
+  exceptions_now others_;    ///< while it runs: of whoever resumed it; else its own
+  newest_refusal others_refusal_;
   bool finished_ = false;
   // What the sanitizers need to know; unused without them.
   void* outside_fake_stack_ = nullptr;
