@@ -136,7 +136,7 @@ std::vector<connection*> connection_manager::broken() {
   return found;
 }
 
-std::size_t connection_manager::queue_pairs() {
+std::size_t connection_manager::queue_pairs() const {
   const std::lock_guard guard(lock_);
   return by_queue_pair_.size();
 }

@@ -73,7 +73,7 @@ class connection_manager {
   /// The peer is dead. From any thread.
   void forget(int peer) noexcept;
   /// Connections that have a queue pair now.
-  [[nodiscard]] std::size_t queue_pairs();
+  [[nodiscard]] std::size_t queue_pairs() const;
 
  private:
   struct sending {
@@ -109,7 +109,7 @@ class connection_manager {
   const queue_plan plan_;
   manager_address mine_;
 
-  std::mutex lock_;  ///< of the connections' handshakes and of what follows
+  mutable std::mutex lock_;  ///< of the connections' handshakes and of what follows
   std::map<std::pair<int, channel>, connection*> by_peer_;
   std::unordered_map<std::uint32_t, connection*> by_queue_pair_;
   std::deque<connection> connections_;

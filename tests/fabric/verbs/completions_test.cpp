@@ -2,7 +2,7 @@
 // Goal: entries that say nothing do not fill the completion queue's room, or nothing would ever make any.
 // Method: a queue for 56 entries. Bursts of 14 writes to each of eight peers leave six such entries each when the
 // others are over, 48 in all; one more to each makes 56. Nobody polls but once behind each burst. Break: leave the
-// completion queue out of signals_write (src/fabric/verbs/verbs_post.cpp).
+// completion queue out of signals_write (src/fabric/verbs/send_queues.hpp).
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <vector>

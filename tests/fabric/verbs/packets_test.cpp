@@ -28,17 +28,19 @@ constexpr std::size_t bytes_max = 65536;
 constexpr std::uint64_t longest = 4096;  // that Linux's software takes
 
 /// Packets that the only device has sent so far, acknowledgements too. None: it does not count them. The kernel asks it
-/// anew every 10 ms, so that it is read for longer than that.
+/// anew every 10 ms, so that the last look begins later than that.
 std::optional<std::uint64_t> packets_sent() {
   std::optional<std::uint64_t> last;
   const auto begin = std::chrono::steady_clock::now();
+  auto look = begin;
   do {
+    look = std::chrono::steady_clock::now();
     last.reset();
     for (const auto& device : std::filesystem::directory_iterator("/sys/class/infiniband")) {
       std::ifstream file(device.path() / "ports/1/hw_counters/sent_pkts");
       if (std::uint64_t count = 0; file >> count) last = count;
     }
-  } while (last && std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(20));
+  } while (last && look - begin < std::chrono::milliseconds(20));
   return last;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/// \file
-/// The bulk channel's calls, and what its queue pairs give back. See bulk.hpp.
+#include "fabric/verbs/bulk_channels.hpp"
+
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "core/clock.hpp"
-#include "fabric/verbs/verbs_fabric.hpp"
 
 namespace rma::verbs {
 namespace {
@@ -35,20 +35,19 @@ status status_of(const ibv_wc& done) noexcept {
 
 // ---- what is posted -----------------------------------------------------------------------------------------
 
-status verbs_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcept {
-  return add_bulk(peer, from, token, false);
+status bulk_channels::send(int peer, slices from, std::uint64_t token) noexcept {
+  return add(peer, from, token, false);
 }
 
-status verbs_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) noexcept {
-  return add_bulk(peer, to, token, true);
+status bulk_channels::post_receive(int peer, slices to, std::uint64_t token) noexcept {
+  return add(peer, to, token, true);
 }
 
-status verbs_fabric::add_bulk(int peer, slices local, std::uint64_t token, bool receive) noexcept {
-  std::size_t bytes = 0;
-  for (const fabric::local_slice& each : local) bytes += each.bytes;
+status bulk_channels::add(int peer, slices local, std::uint64_t token, bool receive) noexcept {
+  const std::size_t bytes = bytes_of(local);
   if (local.size() > caps_.bulk_pieces_max || bytes > caps_.transfer_bytes_max) return status::bad_argument;
   connection* c = nullptr;
-  if (const status s = bulk_with(peer, c); s != status::done) return s;
+  if (const status s = reach(peer, c); s != status::done) return s;
   if (c->state.load(std::memory_order_acquire) == connection_state::dead) return status::peer_failed;
   bulk_line& line = receive ? c->bulk->receives : c->bulk->sends;
   if (line.full()) return status::retry_queue_full;
@@ -56,32 +55,32 @@ status verbs_fabric::add_bulk(int peer, slices local, std::uint64_t token, bool 
   entry.token = token;
   if (!describe(local, entry)) return status::not_supported;
   line.add();
-  if (!receive) ++bulk_sends_;
-  if (c->bulk->flowing) post_bulk(*c);
-  list_bulk(*c);
+  if (!receive) ++sends_;
+  if (c->bulk->flowing) post(*c);
+  list(*c);
   return status::posted;
 }
 
 // Whoever comes first asks for the connection: both ends need it.
-status verbs_fabric::bulk_with(int peer, connection*& c) noexcept {
-  connection*& known = bulk_by_peer_[peer];
+status bulk_channels::reach(int peer, connection*& c) noexcept {
+  connection*& known = by_peer_[peer];
   if (known == nullptr) {
-    if (const status s = look_for(peer, channel::bulk, known); s != status::done) return s;
+    if (const status s = all_.look_for(peer, channel::bulk, known); s != status::done) return s;
     known->bulk = std::make_unique<bulk_channel>();
-    list_by_index(*known);
+    all_.list(*known);
   }
   c = known;
   return status::done;
 }
 
 // False if some of it cannot be registered. An adapter takes a piece of no bytes for one of 2 GiB.
-bool verbs_fabric::describe(slices local, bulk_entry& entry) noexcept {
+bool bulk_channels::describe(slices local, bulk_entry& entry) noexcept {
   std::array<fabric::local_slice, bulk_pieces_max> strange;
   std::array<std::uint32_t, bulk_pieces_max> places{};
   entry.piece_count = entry.lease_count = 0;
   for (const fabric::local_slice& each : local) {
     if (each.bytes == 0) continue;
-    const ibv_mr* const region = memory_->find(each.at, each.bytes);
+    const ibv_mr* const region = memory_.regions().find(each.at, each.bytes);
     if (region == nullptr) {
       places[entry.lease_count] = entry.piece_count;
       strange[entry.lease_count++] = each;
@@ -91,26 +90,25 @@ bool verbs_fabric::describe(slices local, bulk_entry& entry) noexcept {
   }
   const auto wanted = std::span(strange).first(entry.lease_count);
   if (wanted.empty()) return true;
-  if (!cache_->acquire(wanted, std::span(entry.leases).first(entry.lease_count))) {
+  if (!memory_.cache().acquire(wanted, std::span(entry.leases).first(entry.lease_count))) {
     entry.lease_count = 0;
-    memory_->complain(wanted[0].bytes);
+    memory_.regions().complain(wanted[0].bytes);
     return false;
   }
   for (std::size_t i = 0; i < entry.lease_count; ++i) entry.pieces[places[i]].lkey = entry.leases[i]->keys().local_key;
   return true;
 }
 
-void verbs_fabric::list_bulk(connection& c) noexcept {
+void bulk_channels::list(connection& c) noexcept {
   const bulk_channel& b = *c.bulk;
   const bool waits = !b.flowing || !b.sends.all_posted() || !b.receives.all_posted();
-  if (waits && std::find(bulk_waiting_.begin(), bulk_waiting_.end(), &c) == bulk_waiting_.end())
-    bulk_waiting_.push_back(&c);
+  if (waits && std::find(waiting_.begin(), waiting_.end(), &c) == waiting_.end()) waiting_.push_back(&c);
 }
 
 // Receives first: a peer that finds one does not have to try again. Each has a completion to come, like a send.
-void verbs_fabric::post_bulk(connection& c) noexcept {
+void bulk_channels::post(connection& c) noexcept {
   bulk_channel& b = *c.bulk;
-  while (!b.receives.all_posted() && under_way_ < under_way_max_) {
+  while (!b.receives.all_posted() && budget_.has_room()) {
     bulk_entry& each = b.receives.next();
     ibv_recv_wr request{};
     request.wr_id = label_of(c, true);
@@ -119,9 +117,9 @@ void verbs_fabric::post_bulk(connection& c) noexcept {
     ibv_recv_wr* refused = nullptr;
     if (::ibv_post_recv(c.queue_pair, &request, &refused) != 0) break;
     b.receives.posted();
-    --under_way_max_;
+    --budget_.max;
   }
-  while (!b.sends.all_posted() && under_way_ < under_way_max_) {
+  while (!b.sends.all_posted() && budget_.has_room()) {
     bulk_entry& each = b.sends.next();
     ibv_send_wr request{};
     request.wr_id = label_of(c, false);
@@ -132,65 +130,64 @@ void verbs_fabric::post_bulk(connection& c) noexcept {
     ibv_send_wr* refused = nullptr;
     if (::ibv_post_send(c.queue_pair, &request, &refused) != 0) break;
     b.sends.posted();
-    ++under_way_;
-    ++posted_[IBV_WR_SEND];
+    ++budget_.under_way;
+    ++posted_;
   }
 }
 
 // ---- what comes back ----------------------------------------------------------------------------------------
 
-bool verbs_fabric::is_bulk(std::uint64_t label) noexcept { return (label & bulk_mark) != 0; }
+bool bulk_channels::is_bulk(std::uint64_t label) noexcept { return (label & bulk_mark) != 0; }
 
 // What a queue pair in error gives back untouched stays in its line.
-void verbs_fabric::take_bulk(const ibv_wc& done, fabric::sink& to) noexcept {
-  connection& c = *by_index_[done.wr_id & ~(bulk_mark | receive_mark)];
+void bulk_channels::take(const ibv_wc& done, fabric::sink& to) noexcept {
+  connection& c = all_.at(done.wr_id & ~(bulk_mark | receive_mark));
   const connection_state state = c.state.load(std::memory_order_acquire);
-  if (c.abandoned || is_over(c, state, done)) return;
+  if (c.abandoned || connections::is_over(c, state, done)) return;
   const bool receive = (done.wr_id & receive_mark) != 0;
   bulk_line& line = receive ? c.bulk->receives : c.bulk->sends;
   line.given_back();
   if (receive) {
-    ++under_way_max_;
+    ++budget_.max;
   } else {
-    --under_way_;
+    --budget_.under_way;
   }
   if (done.status == IBV_WC_WR_FLUSH_ERR) return;
-  if (done.status == IBV_WC_RETRY_EXC_ERR) return lose(c, to);
+  if (done.status == IBV_WC_RETRY_EXC_ERR) return all_.lose(c, to);
   bulk_entry& entry = line.take_first();
   entry.result = status_of(done);
-  if (!receive) --bulk_sends_;
-  if (entry.result == status::done) return end_bulk(entry, status::done, to, receive ? done.byte_len : 0);
+  if (!receive) --sends_;
+  if (entry.result == status::done) return end(entry, status::done, to, receive ? done.byte_len : 0);
   c.bulk->unresolved.push_back(entry);
-  if (state == connection_state::ready) manager_->give_up(c);
+  if (state == connection_state::ready) all_.manager().give_up(c);
 }
 
-void verbs_fabric::end_bulk(const bulk_entry& entry, status result, fabric::sink& to, std::uint64_t bytes) noexcept {
+void bulk_channels::end(const bulk_entry& entry, status result, fabric::sink& to, std::uint64_t bytes) noexcept {
   release(entry);
   if (entry.token != 0) to.on_completion(entry.token, result, bytes);
 }
 
-void verbs_fabric::release(const bulk_entry& entry) noexcept {
-  for (std::size_t i = 0; i < entry.lease_count; ++i) cache_->release(entry.leases[i]);
+void bulk_channels::release(const bulk_entry& entry) noexcept {
+  for (std::size_t i = 0; i < entry.lease_count; ++i) memory_.cache().release(entry.leases[i]);
 }
 
-// At the end.
-void verbs_fabric::drop_bulk(bulk_channel& b) noexcept {
+void bulk_channels::drop(bulk_channel& b) noexcept {
   for (const bulk_entry& each : b.unresolved) release(each);
   for (bulk_line* line : {&b.sends, &b.receives}) {
     while (!line->empty()) release(line->take_first());
   }
 }
 
-void verbs_fabric::end_doubtful_bulk(connection& c, bool dead, fabric::sink& to) noexcept {
+void bulk_channels::end_doubtful(connection& c, bool dead, fabric::sink& to) noexcept {
   for (const bulk_entry& each : std::exchange(c.bulk->unresolved, {}))
-    end_bulk(each, dead ? status::peer_failed : each.result, to);
+    end(each, dead ? status::peer_failed : each.result, to);
 }
 
 // The connection is broken, or its peer is dead.
-void verbs_fabric::abandon_bulk(connection& c, fabric::sink& to) noexcept {
+void bulk_channels::abandon(connection& c, fabric::sink& to) noexcept {
   const bool dead = c.state.load(std::memory_order_acquire) == connection_state::dead;
   if (c.bulk == nullptr) {
-    if (!dead) manager_->mend(c);  // the peer's alone until now
+    if (!dead) all_.manager().mend(c);  // the peer's alone until now
     return;
   }
   bulk_channel& b = *c.bulk;
@@ -199,35 +196,35 @@ void verbs_fabric::abandon_bulk(connection& c, fabric::sink& to) noexcept {
   b.flowing = false;
   b.draining = !dead;
   b.broken_ns = detail::clock_ns();
-  if (dead) return end_all_bulk(c, to);
-  manager_->stop(c);
-  list_bulk(c);
+  if (dead) return end_all(c, to);
+  all_.manager().stop(c);
+  list(c);
 }
 
-void verbs_fabric::end_all_bulk(connection& c, fabric::sink& to) noexcept {
+void bulk_channels::end_all(connection& c, fabric::sink& to) noexcept {
   forget_queue(*c.bulk);
-  end_doubtful_bulk(c, true, to);
+  end_doubtful(c, true, to);
   for (bulk_line* line : {&c.bulk->sends, &c.bulk->receives}) {
     while (!line->empty()) {
-      if (line == &c.bulk->sends) --bulk_sends_;
-      end_bulk(line->take_first(), status::peer_failed, to);
+      if (line == &c.bulk->sends) --sends_;
+      end(line->take_first(), status::peer_failed, to);
     }
     line->start_again();
   }
 }
 
-void verbs_fabric::forget_queue(bulk_channel& b) noexcept {
-  under_way_ -= b.sends.in_queue();
-  under_way_max_ += b.receives.in_queue();
+void bulk_channels::forget_queue(bulk_channel& b) noexcept {
+  budget_.under_way -= b.sends.in_queue();
+  budget_.max += b.receives.in_queue();
   b.sends.start_again();
   b.receives.start_again();
 }
 
 // Channels that wait for their connection, or for room. A completion may post, and so add to them.
-void verbs_fabric::go_on_with_bulk(fabric::sink& to) noexcept {
-  for (std::size_t i = 0; i < bulk_waiting_.size();) {
-    if (needs_no_more(*bulk_waiting_[i], to)) {
-      bulk_waiting_.erase(bulk_waiting_.begin() + static_cast<std::ptrdiff_t>(i));
+void bulk_channels::go_on(fabric::sink& to) noexcept {
+  for (std::size_t i = 0; i < waiting_.size();) {
+    if (needs_no_more(*waiting_[i], to)) {
+      waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(i));
     } else {
       ++i;
     }
@@ -235,7 +232,7 @@ void verbs_fabric::go_on_with_bulk(fabric::sink& to) noexcept {
 }
 
 // True if nothing of the channel waits any more.
-bool verbs_fabric::needs_no_more(connection& c, fabric::sink& to) noexcept {
+bool bulk_channels::needs_no_more(connection& c, fabric::sink& to) noexcept {
   bulk_channel& b = *c.bulk;
   const connection_state state = c.state.load(std::memory_order_acquire);
   if (state == connection_state::dead) return true;
@@ -243,32 +240,32 @@ bool verbs_fabric::needs_no_more(connection& c, fabric::sink& to) noexcept {
   if (b.draining && state == connection_state::broken && (drained || detail::clock_ns() - b.broken_ns > drain_ns)) {
     b.draining = false;
     forget_queue(b);
-    manager_->mend(c, b.receives.over());
+    all_.manager().mend(c, b.receives.over());
     return false;
   }
-  if (!b.unresolved.empty()) resolve_bulk_doubts(c, to);
+  if (!b.unresolved.empty()) resolve_doubts(c, to);
   if (state != connection_state::ready || b.draining) return false;
   if (!b.flowing) flow_again(c, to);
-  post_bulk(c);
+  post(c);
   return b.sends.all_posted() && b.receives.all_posted();
 }
 
 // As with other operations: see resolve_doubts.
-void verbs_fabric::resolve_bulk_doubts(connection& c, fabric::sink& to) noexcept {
+void bulk_channels::resolve_doubts(connection& c, fabric::sink& to) noexcept {
   const std::int64_t broken_ns = c.bulk->broken_ns;
   if (c.heard_ns.load(std::memory_order_relaxed) > broken_ns) {
-    end_doubtful_bulk(c, false, to);
+    end_doubtful(c, false, to);
   } else if (detail::clock_ns() - broken_ns > drain_ns + doubt_ns) {
-    lose(c, to);
+    all_.lose(c, to);
   }
 }
 
 // The connection is new: what the peer has had before is over, though its answer was lost.
-void verbs_fabric::flow_again(connection& c, fabric::sink& to) noexcept {
+void bulk_channels::flow_again(connection& c, fabric::sink& to) noexcept {
   bulk_channel& b = *c.bulk;
   for (std::uint32_t n = b.sends.had_by_peer(c.peers_over); n != 0; --n) {
-    --bulk_sends_;
-    end_bulk(b.sends.take_first(), status::done, to);
+    --sends_;
+    end(b.sends.take_first(), status::done, to);
   }
   b.sends.start_again();
   b.flowing = true;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+/// \file
+/// Memory of this side: where the device finds what is sent, and puts what is read. In the entry itself, in a region
+/// that others have keys for, in the program's memory by the registration cache, or in a buffer of the fabric's own.
+#pragma once
+
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+
+#include "fabric/fabric.hpp"
+#include "fabric/verbs/buffers.hpp"
+#include "fabric/verbs/memory_regions.hpp"
+#include "fabric/verbs/registration_cache.hpp"
+#include "fabric/verbs/send_request.hpp"
+
+namespace rma::verbs {
+
+class local_memory {
+ public:
+  /// `caps` says what an entry takes; they are complete before anything is placed. Throws Error(out_of_memory).
+  local_memory(ibv_pd* domain, int rank, std::size_t buffer_bytes, std::size_t cache_bytes,
+               const fabric::capabilities& caps);
+
+  [[nodiscard]] memory_regions& regions() noexcept { return regions_; }
+  [[nodiscard]] registration_cache& cache() noexcept { return cache_; }
+  [[nodiscard]] const registration_cache& cache() const noexcept { return cache_; }
+  [[nodiscard]] std::size_t buffer_bytes() const noexcept { return buffers_.bytes(); }
+  [[nodiscard]] std::byte* buffer(const send_request& o) const noexcept { return buffers_.at(o.then.buffer); }
+  /// Less than half of the buffers are free.
+  [[nodiscard]] bool is_short_of_buffers() const noexcept { return 2 * buffers_.free() < buffers_.size(); }
+
+  /// Where the data of a write or a read are for the device. `not_yet`: they have to go in stages.
+  status place(const connection& c, slices local, std::size_t bytes, send_request& o) noexcept;
+  /// True if all of it is registered, and described.
+  bool describe(slices local, send_request& o) noexcept;
+  /// A buffer for that many bytes. False if none is free.
+  bool borrow(std::size_t bytes, send_request& o) noexcept;
+  /// The same for the result of an atomic, which goes to `old`.
+  bool borrow_word(std::uint64_t& old, send_request& o) noexcept;
+  /// The buffer of a message that is sent again.
+  void describe_buffer(send_request& o) const noexcept;
+
+  /// Gives back what an entry that was not posted has taken.
+  void undo(const completion_action& w) noexcept;
+  /// The same of one that is over; what was read goes to where it belongs.
+  void finish(const completion_action& w, status result) noexcept;
+  void release(const completion_action& w) noexcept {
+    if (w.lease != nullptr) cache_.release(w.lease);
+  }
+
+ private:
+  void put_inline(slices local, send_request& o) const noexcept;
+  bool lease(const fabric::local_slice& local, send_request& o) noexcept;
+  bool lease_list(slices local, send_request& o) noexcept;
+  [[nodiscard]] buffer_pool& pool_of(const completion_action& w) noexcept { return w.word ? words_ : buffers_; }
+
+  const fabric::capabilities& caps_;
+  buffer_pool buffers_;  ///< of a message's size
+  buffer_pool words_;    ///< results of atomics
+  memory_regions regions_;
+  registration_cache cache_;  ///< of the program's memory that is sent from and received into
+};
+
+}  // namespace rma::verbs
