@@ -37,7 +37,8 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, p
       patience_(around.waits(static_cast<std::int64_t>(s.number(knob::spin_us)) * 1000)),
       spin_ns_(patience_.spin_ns),
       spin_of_thread_ns_(patience_.spin_ns),
-      stall_report_ns_(static_cast<std::int64_t>(s.number(knob::stall_report_s)) * 1'000'000'000) {
+      stall_report_ns_(static_cast<std::int64_t>(s.number(knob::stall_report_s)) * 1'000'000'000),
+      gone_(boot, node, wide, around) {
   set_handler(message::malformed_notice, &context::on_malformed_notice, this);
   if (wide_ == nullptr) return;
   const int events = wide_->as_liveness().event_fd();
@@ -48,6 +49,17 @@ context::context(const settings& s, boot::client& boot, fabric::network& node, p
 }
 
 context::~context() { stop_progress_thread(); }
+
+void context::tell_news() noexcept {
+  news_told_ = gone_.news();
+  for (const auto& each : news_) each.run(each.self);
+  wake_others();
+}
+
+// Out of reach is as good as dead; of a rank that has left in good order nothing is expected.
+void context::on_broken(int rank) noexcept {
+  if (!has_left(rank)) report_lost(rank);
+}
 
 context::peer& context::find_peer(int rank) noexcept {
   auto& p = peers_[rank];
@@ -69,7 +81,7 @@ unsigned context::make_progress() noexcept {
   if (on_duty_ != 0) found += do_duties();
   if (!ack_sources_.empty()) acknowledge();
   if (!waiting_.empty()) send_waiting();
-  if (drained_ && news() != news_told_) [[unlikely]]
+  if (drained_ && gone_.news() != news_told_) [[unlikely]]
     tell_news();
   if (found != 0 && shared_) wake_others();
   if (accounts_) [[unlikely]] {

@@ -25,6 +25,7 @@
 
 #include "boot/boot.hpp"
 #include "channel/bulk_order.hpp"
+#include "channel/gone_ranks.hpp"
 #include "channel/hooks.hpp"
 #include "channel/immediate.hpp"
 #include "channel/long_wait.hpp"
@@ -280,7 +281,7 @@ class context final : public fabric::sink, public fabric::directory {
   /// Each thread of the program calls `run` now and then while it waits: without the lock, one thread at a time.
   void set_wait_hook(std::function<void()> run) { wait_hook_ = std::move(run); }
   /// Looks for deaths, every now and then; waits do it by themselves.
-  void take_news() noexcept { look_around(around_.now_ns()); }
+  void take_news() noexcept { gone_.look_around(around_.now_ns()); }
 
   /// For who holds the lock and has just posted: an adapter may answer before a wait is even set up. Looks there a few
   /// times; true if `ready()`, which is called under the lock.
@@ -319,28 +320,28 @@ class context final : public fabric::sink, public fabric::directory {
     return s != status::retry_queue_full ? s : until_room(guard, peer_rank, post);
   }
 
-  // ---- deaths -----------------------------------------------------------------------------------------------
+  // ---- deaths, see gone_ranks -------------------------------------------------------------------------------
   /// Dead, or has left the job.
-  [[nodiscard]] bool gone(int rank) noexcept;
-  [[nodiscard]] bool dead(int rank) noexcept;
-  /// Has ended its Runtime, and serves nobody any more.
-  [[nodiscard]] bool has_left(int rank) noexcept;
+  [[nodiscard]] bool gone(int rank) noexcept { return gone_.gone(rank); }
+  [[nodiscard]] bool dead(int rank) noexcept { return gone_.dead(rank); }
+  [[nodiscard]] bool has_left(int rank) noexcept { return gone_.has_left(rank); }
   /// Number of deaths seen so far.
-  [[nodiscard]] std::uint32_t deaths() const noexcept { return deaths_.load(); }
+  [[nodiscard]] std::uint32_t deaths() const noexcept { return gone_.deaths(); }
   /// Something was revoked: every wait asks whether it can go on.
-  void note_revocation() noexcept { revocations_.fetch_add(1); }
-  /// The fabric found out that this rank's process is gone, before its liveness word was looked at.
-  void report_lost(int rank) noexcept;
-  [[nodiscard]] std::vector<int> dead_ranks();
+  void note_revocation() noexcept { gone_.note_revocation(); }
+  void report_lost(int rank) noexcept { gone_.report_lost(rank); }
+  [[nodiscard]] std::vector<int> dead_ranks() { return gone_.all_dead(); }
   /// The rank that the last peer_failed of this thread's wait was about, for messages. -1 if none.
-  [[nodiscard]] int last_failed() const noexcept { return last_failed_.load(std::memory_order_relaxed); }
-  void set_last_failed(int rank) noexcept { last_failed_.store(rank, std::memory_order_relaxed); }
+  [[nodiscard]] int last_failed() const noexcept { return gone_.last_failed(); }
+  void set_last_failed(int rank) noexcept { gone_.set_last_failed(rank); }
 
   /// A value that a rank has put into the job's store before its last fence.
   /// Without an answer from the process of rank 0, where the job's server is, the peer is lost to this rank.
-  status look_up(int rank, std::string_view key, std::string& value) noexcept override;
+  status look_up(int rank, std::string_view key, std::string& value) noexcept override {
+    return gone_.look_up(rank, key, value);
+  }
   /// Why calls that need `rank` fail, for people: "world rank 2 is dead or has left the job".
-  [[nodiscard]] std::string why_failed(int rank);
+  [[nodiscard]] std::string why_failed(int rank) { return gone_.why_failed(rank); }
 
   // ---- the progress thread (progress_thread.cpp) --------------------------------------------------------------
   /// Starts it where the settings want one, or (auto) where other nodes need this rank's processor. `for_window`: a
@@ -356,7 +357,6 @@ class context final : public fabric::sink, public fabric::directory {
   void on_broken(int rank) noexcept override;
 
  private:
-  static constexpr std::int64_t look_around_every_ns = 100'000'000;  ///< deaths are news within 2 s
   template <class Handler>
   struct registered {
     Handler run = nullptr;
@@ -392,10 +392,6 @@ class context final : public fabric::sink, public fabric::directory {
     std::uint32_t seen = ~std::uint32_t{0};
     std::int64_t goodbye_until_ns = 0;
   };
-  /// Deaths, departures, revocations and the end of the job, counted together.
-  [[nodiscard]] std::uint32_t all_news() const noexcept {
-    return deaths_.load() + departures_.load() + aborted_.load() + revocations_.load();
-  }
   bool ends_by_news(const wait_spec& w, const wait_question<bool>& over, judged_news& at, status& result) noexcept;
   void serve() noexcept;
   void stand_aside() noexcept;
@@ -409,16 +405,10 @@ class context final : public fabric::sink, public fabric::directory {
   void adapt(std::atomic<std::int64_t>& spin_ns, std::int64_t slept_ns, std::int64_t most_ns) noexcept;
   void stop_serving() noexcept;
   peer& find_peer(int rank) noexcept;
-  [[nodiscard]] std::uint32_t news() const noexcept {
-    return deaths_.load(std::memory_order_relaxed) + departures_.load(std::memory_order_relaxed);
-  }
   bool is_expected() noexcept;
   bool anything_new() noexcept;
   std::size_t waiting_messages() noexcept;
   unsigned do_duties() noexcept;
-  void look_around(std::int64_t now_ns) noexcept;
-  void mark_dead(int rank) noexcept;
-  void mark_other_nodes_dead() noexcept;
   static void on_malformed_notice(void* self, int source, std::span<const std::byte> payload) noexcept;
   void send_waiting() noexcept;
   void tell_undelivered(std::int64_t waited_s) noexcept;
@@ -474,19 +464,7 @@ class context final : public fabric::sink, public fabric::directory {
   hook_list<std::string(void*)> describers_;
   std::atomic<const char*> call_ = nullptr;
   std::int64_t stall_report_ns_;
-  std::mutex news_lock_;  ///< of dead_, left_ and the boot client's events
-  std::vector<int> dead_;
-  std::vector<int> left_;             ///< of other nodes
-  std::vector<int> unmet_;            ///< of dead_: those that nobody has said the address of
-  status no_address_ = status::done;  ///< why
-  word32 far_left_{};                 ///< so many
-  word32 deaths_{};
-  word32 aborted_{};
-  word32 departures_{};
-  word32 revocations_{};
-  bool cut_off_ = false;  ///< from the job; guarded by news_lock_
-  std::atomic<std::int64_t> looked_ns_ = 0;
-  std::atomic<int> last_failed_ = -1;
+  gone_ranks gone_;
   std::atomic<std::uint32_t> calls_to_look_ = 0;  ///< of poll_occasionally, until the clock is asked
   std::uint32_t calls_per_look_ = 1;              ///< these two under the progress lock
   std::int64_t looked_for_others_ns_ = 0;

@@ -70,7 +70,7 @@ void context::serve() noexcept {
   while (stopping_.load() == 0) {
     rounds_seen = program_rounds_.load(std::memory_order_relaxed);
     (void)wait_slow({.until = pauses, .woken_by = wakes::service});
-    if (aborted_.load() != 0) return;
+    if (gone_.job_is_aborted()) return;
     if (yields_to_program_) stand_aside();
   }
 }

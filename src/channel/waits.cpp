@@ -56,7 +56,7 @@ status context::wait_slow(const wait_spec& w) noexcept {
   for (;;) {
     const unsigned found = serves ? make_progress() : progress();
     if (over()) break;
-    if (all_news() != judged.seen && ends_by_news(w, over, judged, result)) break;
+    if (gone_.all_news() != judged.seen && ends_by_news(w, over, judged, result)) break;
     if (found != 0) {
       busy = true;
       idle_rounds = 0;
@@ -66,7 +66,7 @@ status context::wait_slow(const wait_spec& w) noexcept {
       continue;
     }
     const std::int64_t now = around_.now_ns();
-    look_around(now);
+    gone_.look_around(now);
     if (hooked) run_wait_hook();
     const std::int64_t lasts_ns = serves ? 0 : watch.lasts_ns(now);
     if (std::exchange(busy, false)) idle_since_ns = now;
@@ -99,9 +99,9 @@ void context::run_wait_hook() noexcept {
 // before the news has met it.
 bool context::ends_by_news(const wait_spec& w, const wait_question<bool>& over, judged_news& at,
                            status& result) noexcept {
-  const std::uint32_t news = all_news();
+  const std::uint32_t news = gone_.all_news();
   at.seen = news;
-  if (aborted_.load() != 0) {
+  if (gone_.job_is_aborted()) {
     result = status::job_aborted;
   } else if (w.fails_if.given()) {
     result = w.fails_if();
@@ -156,7 +156,7 @@ void context::stop_serving() noexcept {
   full_fence();
   for (unsigned looks = 1; is_expected(); ++looks) {
     (void)make_progress();
-    look_around(around_.now_ns());
+    gone_.look_around(around_.now_ns());
     if (looks % looks_before_nap != 0) {
       around_.yield();
       continue;
@@ -237,7 +237,7 @@ bool context::sleep(const wait_question<bool>& over, std::int64_t until_ns, bool
   } else {
     const std::int64_t left_ns =
         due_ns == no_deadline ? no_deadline : std::max<std::int64_t>(due_ns - around_.now_ns(), 0);
-    around_.sleep(armed, std::min(look_around_every_ns, left_ns));
+    around_.sleep(armed, std::min(gone_ranks::look_every_ns, left_ns));
   }
   return false;
 }
