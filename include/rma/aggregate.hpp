@@ -34,7 +34,7 @@
 
 namespace rma {
 
-/// What Window::aggregate returns. All calls need an open epoch, as those of the window do.
+/// Window::aggregate returns an Aggregate. All calls need an open epoch, as those of the window do.
 /// Shape      local; the targets' handlers do what is sent, and must make progress
 /// Completes  here with wait(), at the targets with the window's flush or the end of the epoch
 /// Memory     as of the window's operations: accumulates to one place keep their order, nothing else has one
@@ -155,7 +155,7 @@ class [[nodiscard]] Aggregate {
     return detail::issue_aggregated(view(), detail::swap_args(element_of<T>, &expected, &desired, &old, target, at));
   }
 
-  /// What waits is sent now.
+  /// Sends what waits.
   void send(source where = source::current()) {
     detail::require(view(), detail::call::flush_local_all, detail::end_aggregate(view(), false), -1, 0, 0, where);
   }

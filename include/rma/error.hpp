@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What can go wrong, and how a caller learns of it.
+/// Errors: what can go wrong, and how a caller learns of it.
 ///
 /// Most calls exist twice: `put(...)` throws `rma::Error`, `try_put(...)` returns a `status` and never throws. Those
 /// without a `try_` form throw; those whose names end in `_as` return a status. Inside the library there are statuses
@@ -82,8 +82,8 @@ class refusal_mark {
 
 }  // namespace detail
 
-/// What public calls throw. `code()` is stable; `what()` is one line that names rank, call, window, the place of the
-/// call in the program, the status, what is wrong and what to do:
+/// Public calls throw an Error. `code()` is stable; `what()` is one line that names rank, call, window, the place of
+/// the call in the program, the status, what is wrong and what to do:
 ///
 ///   [rank 0] put to rank 1 (window 'halo') at halo.cpp:42: wrong_epoch: no epoch is open; ...
 ///

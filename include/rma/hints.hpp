@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a program may promise or wish for one window.
+/// A program may promise or wish this for one window.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 namespace rma {
 
 /// In RMA_ACCUMULATE and in messages the last one has dashes: `lock-get-modify-put`.
-/// Who makes accumulate, get_accumulate, fetch_and_op and compare_and_swap atomic in a window.
+/// The mode says who makes accumulate, get_accumulate, fetch_and_op and compare_and_swap atomic in a window.
 enum class accumulate_mode : std::uint8_t {
   automatic,  ///< RMA_ACCUMULATE; if that is auto: striped where all ranks share memory, handler elsewhere and
               ///< with lock two_sided (RMA_LOCK=two-sided)
@@ -42,7 +42,7 @@ enum class fence_kind : std::uint8_t {
   imm_ri,     ///< at once, each put with an immediate that the target counts; a barrier (figure 6.6)
 };
 
-/// What carries out lock, unlock and lock_all in a window. In RMA_LOCK and in messages their names have dashes:
+/// A protocol carries out lock, unlock and lock_all in a window. In RMA_LOCK and in messages their names have dashes:
 /// `auto`, `two-sided`, `network`, `cpu`, `hybrid`.
 enum class lock_protocol : std::uint8_t {
   /// cpu where all ranks share memory. Across nodes hybrid, and each epoch goes the way that has cost least: a small

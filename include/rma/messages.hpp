@@ -102,7 +102,7 @@ class MessageRequest {
     Received what;
     return try_wait(what);
   }
-  /// What has come if it is over, and nothing if not. Makes one step of progress.
+  /// Returns what has come if it is over, and nothing if not. Makes one step of progress.
   std::optional<Received> test(source where = source::current()) {
     Received what;
     const status s = try_test(what);

@@ -138,15 +138,15 @@ static_assert(sizeof(Schedule::Step) == 32);
   return {Schedule::Buffer::scratch, offset};
 }
 
-/// What `check` demands of each rank's output beside what holds for all schedules.
+/// `check` demands this of each rank's output beside what holds for all schedules.
 enum class Written : std::uint8_t {
   anyhow,         ///< nothing
   at_least_once,  ///< every byte
   once            ///< every byte, and none twice
 };
 
-/// What is wrong with the schedules of a team, rank 0's first; nothing if they are right. Found are sends without a
-/// receive and the other way round, sizes that differ, ranks that are none, a round that waits for itself (sends end
+/// Says what is wrong with the schedules of a team, rank 0's first; nothing if they are right. Found are sends without
+/// a receive and the other way round, sizes that differ, ranks that are none, a round that waits for itself (sends end
 /// when they are received: no schedule may count on buffers between ranks), bytes that are written while they are sent
 /// or received, and outputs that are not written as `demand` says. `output_bytes`: of each rank; empty: as far as it is
 /// touched.

@@ -53,7 +53,7 @@ struct Config {
   std::size_t stack_bytes = std::size_t{256} << 10;
   /// Of each rank's runtime, by their variable's name: {"RMA_PROGRESS_THREAD", "1"}.
   std::map<std::string, std::string> settings{};
-  /// What connects the nodes, and what the parts of the machine can do; empty: the default.
+  /// The topology connects the nodes, the parameters say what the parts of the machine can do; empty: the default.
   std::string topology{};
   std::string parameters{};
   /// Faults drawn from the seed: what completions mean, order of placement, full queues, receivers that are not
@@ -88,20 +88,20 @@ enum class Fate : std::uint8_t {
   killed,    ///< as Config::kills said
 };
 
-/// What became of one rank.
+/// One rank ended so.
 struct RankOutcome {
   Fate fate = Fate::stuck;  ///< how it ended
   /// Of its main function.
   int exit_code = 0;
-  /// What the exception said.
+  /// The exception's text.
   std::string error{};
   /// When it ended.
   std::chrono::nanoseconds end{};
-  /// What its processor did until then.
+  /// Its processor did this until then.
   std::chrono::nanoseconds computing{}, posting{}, waiting{}, copying{}, handling{}, polling{};
 };
 
-/// What the network between the nodes did.
+/// The network between the nodes did this.
 struct NetworkReport {
   std::string text;      ///< totals, and the busiest links and DMA engines
   std::string json;      ///< every link and engine that was used: bytes, busy and waiting time, use over time
@@ -109,7 +109,7 @@ struct NetworkReport {
   std::string trace;     ///< Chrome/Perfetto JSON in virtual time
 };
 
-/// What became of a job.
+/// A job ended so.
 struct Outcome {
   std::vector<RankOutcome> ranks{};
   /// Virtual time at the end.
@@ -127,7 +127,7 @@ struct Outcome {
 
   /// No rank is stuck, and every rank's main function returned 0; those that Config::kills named do not count.
   [[nodiscard]] bool ok() const noexcept;
-  /// What a launcher would end with: the code of an abort, 2 if ranks are stuck, else the first that is not 0.
+  /// A launcher would end with this: the code of an abort, 2 if ranks are stuck, else the first that is not 0.
   [[nodiscard]] int exit_code() const noexcept;
   /// One line for each rank that did not return 0, and the report of those that are stuck; empty if all is well.
   [[nodiscard]] std::string text() const;

@@ -42,7 +42,7 @@ class pattern_job;
 /// Virtual time.
 using picoseconds = std::chrono::duration<std::int64_t, std::pico>;
 
-/// What a put or get between two ranks of one node is.
+/// A put or get between two ranks of one node is one of these.
 enum class IntraNode : std::uint8_t {
   adapter,  ///< a transfer like others, from memory to memory through the node's DMA engine
   copy,     ///< done by the origin's processor: copy_latency, copy_bandwidth, memory_bandwidth
@@ -54,7 +54,7 @@ struct PatternHandle {
   std::size_t number = static_cast<std::size_t>(-1);  ///< among those of its rank
 };
 
-/// What the function of a pattern gets: the rank that runs it. Times are virtual.
+/// The function of a pattern gets the rank that runs it. Times are virtual.
 ///
 /// Errors     every call throws Error for what cannot be meant: bad_rank for a rank outside the job; bad_size for a
 ///            negative size or count, or one beyond the model; bad_argument for a negative tag or time, and for a
@@ -99,14 +99,14 @@ class PatternRank {
   int rank_;
 };
 
-/// What became of one rank.
+/// One rank ended so.
 struct PatternRankOutcome {
   Fate fate = Fate::stuck;  ///< how it ended
   /// When its function returned.
   picoseconds end{};
   /// By phase, in the order of PatternOutcome::phases.
   std::vector<picoseconds> phases{};
-  /// What the processor did until then.
+  /// The processor did this until then.
   picoseconds computing{}, posting{}, waiting{}, copying{}, polling{};
   /// Puts whose data arrived and that no poll asked for.
   std::uint64_t unpolled = 0;
@@ -145,7 +145,7 @@ struct EngineUse {
   std::uint64_t queue_most = 0;  ///< transfers that waited at a time
 };
 
-/// What became of a pattern.
+/// A pattern ended so.
 struct PatternOutcome {
   /// By rank.
   std::vector<PatternRankOutcome> ranks{};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// More ways to synchronise a window: requests for what else would block, locks of a part, fences among neighbours.
-/// What holds for all calls of a window is said in rma/window.hpp.
+/// Rules for all calls of a window are in rma/window.hpp.
 ///
 /// A request of a synchronisation goes on when it is tested or waited for; wait_any and wait_all advance all that they
 /// are given. Ranks that wait for several one after the other must do so in the same order. One that is dropped before

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a window tells about itself, whatever its elements are: the base of every Window<T>.
+/// A window tells this about itself, whatever its elements are: the base of every Window<T>.
 #pragma once
 
 #include <cstddef>
@@ -28,13 +28,14 @@ class window_facts {
   }
   /// Of Hints::name.
   [[nodiscard]] std::string_view name() const noexcept { return detail::name_of_window(*view_); }
-  /// Who makes atomic operations atomic here. Never `automatic`.
+  /// The mode that makes operations atomic here. Never `automatic`.
   [[nodiscard]] accumulate_mode atomicity() const noexcept { return view_->mode; }
   /// Bytes that one lock of mode `striped` guards; 0 in the other modes, which have no locks of ranges.
   [[nodiscard]] std::size_t accumulate_granularity() const noexcept {
     return view_->mode == accumulate_mode::striped ? std::size_t{1} << view_->stripe_shift : 0;
   }
-  /// What carries out locks of this target. `automatic` only for a rank that is not in the team, or a freed window.
+  /// The protocol that carries out locks of this target. `automatic` only for a rank that is not in the team, or a
+  /// freed window.
   [[nodiscard]] lock_protocol locking(int target) const noexcept { return detail::locking(*view_, target); }
   /// Requests for locks of this window by this rank, migrations, time. Threads: as for lock().
   [[nodiscard]] LockCounts lock_counts() const noexcept { return detail::counts_of_locks(*view_); }

@@ -27,7 +27,7 @@
 
 namespace rma {
 
-/// What can be waited for: plain values that are written at once.
+/// Plain values that are written at once can be waited for.
 template <class E>
 concept awaitable =
     std::is_trivially_copyable_v<E> && std::atomic_ref<E>::is_always_lock_free && sizeof(E) <= sizeof(std::uint64_t);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the calls of rma/aggregate.hpp do.
+/// The calls of rma/aggregate.hpp are carried out here.
 #pragma once
 
 #include "rma/detail/view.hpp"
@@ -13,7 +13,7 @@ namespace rma::detail {
 void begin_aggregate(window_view& window) noexcept;
 /// issue, but an operation that is small waits for others to its target. `posted` or `done` on success.
 status issue_aggregated(window_view& window, const operation_args& args) noexcept;
-/// What waits goes now; `wait`: returns when all that this rank has issued is complete here.
+/// Sends what waits; `wait`: returns when all that this rank has issued is complete here.
 status end_aggregate(window_view& window, bool wait) noexcept;
 
 }  // namespace rma::detail

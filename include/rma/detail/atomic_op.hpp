@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What each operator does to one element, plainly (`apply`) and atomically (`apply_atomic`, `fetch_apply_atomic`).
+/// Each operator changes one element, plainly (`apply`) and atomically (`apply_atomic`, `fetch_apply_atomic`).
 ///
 /// Integers wrap, logical operators give 0 or 1, min and max keep the old value unless the operand is strictly
 /// smaller or greater (so a NaN that is there stays). Atomic forms are sequentially consistent; where min or max change

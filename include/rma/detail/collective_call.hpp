@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a member gives to a collective, whatever the types of its buffers.
+/// A collective_call is what a member gives to a collective, whatever the types of its buffers.
 #pragma once
 
 #include <cstddef>

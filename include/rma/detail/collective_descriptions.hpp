@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the calls of rma/collectives.hpp give to a collective: buffers and sizes, and what is wrong with them.
+/// The calls of rma/collectives.hpp describe themselves here: buffers and sizes, and what is wrong with them.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the calls of rma/synchronisation.hpp do. Those with a node give it one if and only if there is more to do.
+/// The calls of rma/synchronisation.hpp are carried out here. Those with a node give it one if and only if there is
+/// more to do.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a team's collectives stand on: how a call that has been described is run, started and kept.
+/// A team's collectives stand on team_base: how a call that has been described is run, started and kept.
 #pragma once
 
 #include <concepts>
@@ -25,7 +25,7 @@ namespace coll {
 class running;
 }
 
-/// What may be gathered into, or combined to, elements of type T.
+/// Elements of type A may be gathered into, or combined to, elements of type T.
 template <class A, class T>
 concept same_elements = std::same_as<std::remove_cv_t<A>, T> && std::is_trivially_copyable_v<T>;
 /// An operator of the library, where it is for T, or a user's.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the inlined calls of a window read, and the functions they fall back to.
+/// The inlined calls of a window read these, and fall back to these functions.
 ///
 /// The rule: an operation is inlined if its range lies below the target's `limit`. Whatever needs more than a
 /// store or a locked instruction (closed epoch, other node, forced protocol, trace) keeps the limit at 0, so
@@ -71,7 +71,7 @@ constexpr bool takes_lock(assertion promises) noexcept {
   return is_assertion(promises) && !has(promises, assertion::no_check);
 }
 
-/// What a rank writes down about the locks that it takes: a lock_kind, for the survivors of its death. Marked `unsure`
+/// A rank's record says which lock it takes: a lock_kind, for the survivors of its death. It is marked `unsure`
 /// while the lock word may or may not say the same; marked `biased` if the record itself is the hold.
 inline constexpr std::uint8_t record_unsure = 0x10;
 inline constexpr std::uint8_t record_biased = 0x20;
@@ -259,7 +259,7 @@ void leave_epoch(window_view& window, int target) noexcept;
                                                          std::uint64_t displacement, const Layout& there,
                                                          const std::source_location& where);
 
-/// What a freed or moved-from window points to: no targets, so that every call goes to the slow path and fails.
+/// A freed or moved-from window points to this: no targets, so that every call goes to the slow path and fails.
 extern const window_view freed_window;
 
 inline target_view* view_of(const window_view& window, int target) noexcept {

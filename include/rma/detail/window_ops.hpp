@@ -23,7 +23,7 @@
 
 namespace rma::detail {
 
-/// What a new window is made of.
+/// A new window is made of a plan.
 struct window_plan {
   call kind;
   void* memory;  ///< create: the user's
@@ -57,7 +57,7 @@ lock_protocol locking(const window_view& window, int target) noexcept;
 LockCounts counts_of_locks(const window_view& window) noexcept;
 std::string_view promotion(const window_view& window) noexcept;
 
-/// What no value can be made a list of: a parameter std::initializer_list<nothing> takes `{}` only, and before all
+/// No value can be made a list of these: a parameter std::initializer_list<nothing> takes `{}` only, and before all
 /// others. It may stand for a value (of zeros) as well as for an empty range, so calls that take both refuse it.
 class nothing {
   explicit nothing(int, int) noexcept;
@@ -104,7 +104,7 @@ inline operation_args get_accumulate_args(const void* from, void* result, std::u
   return a;
 }
 
-/// What get_accumulate takes from the origin: no_op takes nothing, whatever is there.
+/// get_accumulate takes this from the origin: no_op takes nothing, whatever is there.
 inline const void* operand(operation op, const void* from) noexcept { return op == operation::no_op ? nullptr : from; }
 
 /// For operation_args; numbers past int, which no window has, stay past every signal.
@@ -410,7 +410,7 @@ inline bool fast_lock_all(window_view& window) noexcept {
   return true;
 }
 
-/// What an unlock_all does for the mapped targets that were used. False: the slow path does it for those still listed.
+/// An unlock_all lets go of the mapped targets that were used. False: the slow path does it for those still listed.
 /// Out of line, so that the scope of a single lock stays small enough to be inlined.
 [[gnu::noinline]] inline bool let_go_of_used(window_view& window) noexcept {
   while (target_view* const t = window.used_first) {

@@ -53,7 +53,7 @@ class word {
   /// A store, and nothing later before it. An exchange does that, too, but takes half as long again where another core
   /// looks at the word all the time. Defined below, beside the fence.
   void publish(Integer v) noexcept;
-  // What reads and writes at once is a full fence, too: protocols count on that.
+  // An access that reads and writes at once is a full fence, too: protocols count on that.
   Integer exchange(Integer v) noexcept { return fenced(ref().exchange(v)); }
   Integer fetch_add(Integer v) noexcept { return fenced(ref().fetch_add(v)); }
   Integer fetch_sub(Integer v) noexcept { return fenced(ref().fetch_sub(v)); }

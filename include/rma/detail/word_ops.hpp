@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the calls of rma/words.hpp do.
+/// The calls of rma/words.hpp are carried out here.
 #pragma once
 
 #include <atomic>
