@@ -10,7 +10,7 @@
 
 namespace rma::detail {
 
-/// What this rank waits for, if it waits for long: the outermost call, or one of several threads'.
+/// The call that this rank waits in is named, if it waits for long: the outermost one, or one of several threads'.
 class named_wait {
  public:
   named_wait(context& ctx, const char* name) noexcept : ctx_(ctx), outermost_(ctx.call() == nullptr) {

@@ -123,7 +123,7 @@ void context::look_if_due() noexcept {
   (void)progress();
 }
 
-// What one thread has taken in may be what another one sleeps for, whose descriptors then have nothing to tell any
+// One thread may have taken in what another one sleeps for, whose descriptors then have nothing to tell any
 // more.
 void context::wake_others() noexcept {
   if (!shared_) return;

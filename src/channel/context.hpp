@@ -151,7 +151,7 @@ class context final : public fabric::sink, public fabric::directory {
   [[nodiscard]] fabric::network& network_of(int rank) const noexcept {
     return wide_ == nullptr || (near_ && node_.as_facts().reaches(rank)) ? node_ : *wide_;
   }
-  /// What transfers to that rank are expected to take: measured (RMA_TUNING), or what its network says of itself.
+  /// Transfers to that rank are expected to take so long: measured (RMA_TUNING), or as its network says of itself.
   [[nodiscard]] const fabric::transfer_costs& costs_of(int rank) const noexcept {
     const fabric::network& network = network_of(rank);
     return costs_are_measured_ && &network == wide_ ? measured_costs_ : network.caps().costs;
@@ -219,7 +219,7 @@ class context final : public fabric::sink, public fabric::directory {
   /// A message of `source` is not what it should be: its sender is told, nothing else happens. Operations of the sender
   /// towards this rank that it may have been part of end with `transfer_failed`.
   void reject_malformed(int source, std::uint16_t kind, std::size_t bytes, malformed_reason why) noexcept;
-  /// What is owed to `source` and goes with the answer that is sent to it now.
+  /// The acknowledgements that are owed to `source` go with the answer that is sent to it now.
   [[nodiscard]] std::uint32_t take_pending_acks(int source) noexcept {
     return std::exchange(peer_of(source).pending_acks, 0);
   }
@@ -227,7 +227,7 @@ class context final : public fabric::sink, public fabric::directory {
   void set_immediate(immediate_user user, immediate_handler run, void* self) noexcept {
     immediates_[static_cast<std::size_t>(user)] = {run, self};
   }
-  /// What this rank has to do for others beside handlers, while the user is `on_duty`: called under the lock in every
+  /// A duty does what others need beside handlers, while the user is `on_duty`: called under the lock in every
   /// round, and once more before a sleep. Returns how much was done. Stays until the context goes.
   void add_duty(unsigned (*run)(void* self) noexcept, void* self) noexcept { duties_.add(run, self); }
   void on_duty(const void* self, bool yes) noexcept {

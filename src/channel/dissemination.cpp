@@ -80,7 +80,7 @@ void dissemination::send(barrier_state& c, unsigned round, int to) noexcept {
   ctx_.send_record(to, message::barrier, news{c.id, c.turn, round});
 }
 
-// What finds no room as a write may go as a message, and be passed by the next write.
+// A round that finds no room as a write may go as a message, and be passed by the next write.
 void dissemination::on_news(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<dissemination*>(self);
   constexpr auto kind = static_cast<std::uint16_t>(message::barrier);
@@ -129,7 +129,7 @@ void dissemination::invite(const wait& w) noexcept {
                               w.of->turn, word_grant::step::invite});
 }
 
-// What has been written counts still.
+// A round that has been written counts still.
 void dissemination::recall(const wait& w) noexcept {
   RMA_ASSERT(w.of->written != nullptr && w.round < rounds_max);
   incoming_word& in = w.of->written->in[w.round];
@@ -171,7 +171,7 @@ void dissemination::on_invitation(int source, const word_grant& o) noexcept {
   at->second.written->out[o.round] = {source, o.tag, o.turn, o.address, {o.address, sizeof(word64), o.key}};
 }
 
-// Who has dropped the barrier has passed it for the last time.
+// A rank that has dropped the barrier has passed it for the last time.
 void dissemination::on_recall(int source, const word_grant& o) noexcept {
   word_grant answer = o;
   answer.what = word_grant::step::answer;

@@ -4,8 +4,8 @@
 ///
 ///   round k:  tell the rank 2^k above: "I am here" --> wait until the rank 2^k below has said so --> round k + 1
 ///
-/// Who says so in round k has heard the same in all rounds before: after the last, everybody has been heard of. A round
-/// has one sender, so that the turn it has come to is all there is to keep; memory is taken once for all turns.
+/// A rank that says so in round k has heard the same in all rounds before: after the last, all have been heard of. A
+/// round has one sender, so that the turn it has come to is all there is to keep; memory is taken once for all turns.
 /// Source: Hensgen, Finkel and Manber, Two Algorithms for Barrier Synchronization, 1988.
 ///
 /// Where the network can (capability `words`) a rank that never sleeps in a round invites its sender to write the turn
@@ -36,7 +36,7 @@ class dissemination {
  public:
   static constexpr unsigned rounds_max = 32;
 
-  /// Who tells a round here may write it.
+  /// The rank that tells a round here may write it.
   struct incoming_word {
     word64* word = nullptr;
     std::uint32_t tag = 0;     ///< of the invitation, its upper half; the lower half is the turn. 0: never invited

@@ -66,7 +66,7 @@ class node_barrier {
   /// Memory: everything before the call happens before everything after it, on all members.
   template <class RingAll, class Failed>
   status arrive_and_wait(context& ctx, RingAll&& ring_all, Failed&& failed) noexcept {
-    // Who gave up a round has arrived in it. To arrive again would stand in for the rank that is missing.
+    // A rank that gave up a round has arrived in it. To arrive again would stand in for the rank that is missing.
     if (broken_) [[unlikely]] {
       if (const status s = failed(); s != status::done) return s;
     }

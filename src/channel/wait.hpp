@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a wait is for, what ends it early, and what wakes it up: the argument of context::wait.
+/// The argument of context::wait says what a wait is for, what ends it early, and what wakes it up.
 #pragma once
 
 #include <concepts>

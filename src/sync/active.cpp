@@ -123,7 +123,7 @@ status await_post(window_core& w, int target) noexcept {
   return s;
 }
 
-/// What a test says of what has not happened: `not_yet`, or that nobody is to wait for it.
+/// A test says so of what has not happened: `not_yet`, or that nobody is to wait for it.
 status not_yet(const window_core& w) noexcept {
   const status s = w.revocation();
   return s == status::done ? status::not_yet : s;

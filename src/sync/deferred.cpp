@@ -109,7 +109,7 @@ admission hold_for_unlock(window_core& w, const checked_operation& o, bool reque
                                                     ? "lock two-sided: until the end of the epoch"
                                                     : "lock auto: until the end of the epoch, while that is small");
   }
-  // What follows in this epoch goes other ways, and must not overtake what waited.
+  // Later operations of this epoch go other ways, and must not overtake those that waited.
   status s = send_deferred(w, o.args->target);
   if (s == status::done) s = complete_target(w, o.args->target);
   return admission::after(s);

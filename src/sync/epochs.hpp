@@ -10,7 +10,7 @@ namespace rma::detail {
 /// The window has this epoch from now on. All but lock_all's inlined beginning and end go through here.
 void set_access(window_core& w, access_epoch epoch) noexcept;
 
-/// What the epochs of all windows answer the engine.
+/// The rules by which the epochs of all windows answer the engine.
 const epoch_rules& rules_of_epochs() noexcept;
 
 /// For the trace: see epoch_rules::explain.

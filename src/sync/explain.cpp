@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the trace says of calls that open and close epochs.
+/// The trace explains calls that open and close epochs by these texts.
 #include <fmt/format.h>
 
 #include <string>
@@ -14,7 +14,7 @@
 namespace rma::detail {
 namespace {
 
-/// What this rank knows of the target; null if that is nothing yet.
+/// The state in which this rank knows the target; null if it knows nothing yet.
 const target_state* state_if_known(const window_core& w, int target) noexcept {
   if (target < 0 || target >= w.size()) return nullptr;
   if (!w.is_far(target)) return &w.states[w.index_of(target)];

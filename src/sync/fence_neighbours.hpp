@@ -6,8 +6,8 @@
 ///         -> flags (to origins, from targets) -> over
 ///
 /// complete comes first: a target that has all its finish messages may change what this rank was still reading.
-/// What imm-naive counts is known here: each origin sends one finish message in each fence, whether it has put
-/// something or not. flags: an origin may put into this rank's part again when all of this rank's origins have
+/// The number that imm-naive counts is known here: each origin sends one finish message in each fence, whether it has
+/// put something or not. flags: an origin may put into this rank's part again when all of this rank's origins have
 /// finished. Source: dissertation, "fences for a given pattern" (future work).
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What ranks tell each other of their fences, by messages and immediates.
+/// Ranks tell each other of their fences by messages and immediates.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace rma::detail {
 
 struct window_core;
 
-/// What a fence message says.
+/// A fence message says one of these.
 enum class fence_news : std::uint32_t {
   finish,            ///< all that I put into you before this fence is there
   open,              ///< my part may be used: I have got what was for me

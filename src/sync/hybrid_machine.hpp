@@ -34,7 +34,7 @@ enum class hybrid_stage : std::uint8_t {
   elsewhere,
 };
 
-/// What the order of the stages depends on.
+/// The order of the stages depends on a hybrid_way.
 struct hybrid_way {
   hybrid_stage first = hybrid_stage::network;  ///< cpu, network or manager: again after a pause
   bool migrates = false;                       ///< a rank of the node brings the lock to the CPU word

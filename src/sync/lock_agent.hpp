@@ -88,7 +88,7 @@ class lock_agent {
   void take_back_grant() noexcept;
   [[nodiscard]] manager_duty duty() const noexcept;
   [[nodiscard]] bool takes_cpu_lock() const noexcept;
-  // What the steps of lock_turns ask for.
+  // The steps of lock_turns ask for these.
   lock_turn take(queued_request& c) noexcept;
   bool take_beside(const queued_request& c) noexcept;
   void end_wait() noexcept;
@@ -164,14 +164,14 @@ class agent_machine final : public lock_machine {
   lock_request& request_;
 };
 
-/// What says that this rank lets go of the target's lock.
+/// A message that says that this rank lets go of the target's lock.
 lock_header leave_message(window_core& w, int target);
 /// Lets go of what it got, or gives up what it has asked for.
 void release_by_agent(window_core& w, int target) noexcept;
 
 /// A message to or from a lock manager; the caller holds the progress lock.
 void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexcept;
-/// What this rank's lock manager of the window can do now. Returns how much it did.
+/// This rank's lock manager of the window does what it can now. Returns how much it did.
 unsigned serve_agent(window_core& w) noexcept;
 /// True while it has something to look after.
 bool agent_is_busy(const window_core& w) noexcept;

@@ -52,10 +52,10 @@ constexpr hybrid_stage after_epoch_answer(lock_step answer) noexcept {
   return answer == lock_step::migrates ? hybrid_stage::claiming : hybrid_stage::network;
 }
 
-/// What the question whether this rank may bring the lock has led to.
+/// A reply ends the question whether this rank may bring the lock.
 enum class migration_reply : std::uint8_t { not_asked, asked, yes, no };
 
-/// What the end of an exclusive epoch by the network's way does, for a rank that prefers CPU mode.
+/// An exclusive epoch by the network's way ends so, for a rank that prefers CPU mode.
 enum class auto_end : std::uint8_t {
   release,
   ask,     ///< the same, and then asks whether it may bring the lock

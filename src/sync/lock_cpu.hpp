@@ -46,7 +46,7 @@
 
 namespace rma::detail {
 
-/// What is in the state word beside an exclusive hold: who waits, and readers that an heir came in beside.
+/// The state word has these beside an exclusive hold: a mark of waiters, and readers that an heir came in beside.
 inline constexpr std::uint64_t lock_beside = lock_waiters | lock_heir | lock_readers;
 
 /// True if it is held exclusively as `tag` says: a lock_tag and what else the hold is marked with.
@@ -60,7 +60,7 @@ constexpr bool lock_admits_reader(std::uint64_t state) noexcept { return (state 
 constexpr bool lock_admits_writer(std::uint64_t state, bool inherits = false) noexcept {
   return (state & lock_writer) == 0 && ((state & lock_readers) == 0 || inherits);
 }
-/// What the state word becomes when a writer takes it, which is then named by `tag`.
+/// The state word becomes this when a writer takes it, which is then named by `tag`.
 constexpr std::uint64_t lock_taken(std::uint64_t state, std::uint64_t tag, bool inherits = false) noexcept {
   const std::uint64_t kept = inherits                 ? lock_waiters | lock_readers
                              : (tag & lock_away) != 0 ? lock_waiters
@@ -74,7 +74,7 @@ constexpr bool lock_drains(std::uint64_t before) noexcept {
 static_assert(lock_admits_writer(lock_counted) && !lock_admits_writer(lock_counted + 1) && lock_admits_writer(1, true));
 static_assert(lock_drains(0) && !lock_drains(lock_counted) && lock_drains(lock_counted + 1));
 
-/// What the state word becomes when a holder of `kind` that is counted in it lets go.
+/// The state word becomes this when a holder of `kind` that is counted in it lets go.
 constexpr std::uint64_t lock_released(std::uint64_t state, lock_kind kind) noexcept {
   return kind == lock_kind::shared ? state - 1 : (state & lock_beside) | lock_counted;
 }

@@ -102,7 +102,7 @@ class fompi_machine final : public lock_machine {
   }
   /// The others would wait for ever.
   [[nodiscard]] bool must() const noexcept { return a_.phase == fompi_phase::withdrawing; }
-  /// What was begun is done.
+  /// The request that was begun is done.
   void finish_request() noexcept {
     if (!asks()) return;
     const fompi_request r = request_of(a_);
@@ -132,7 +132,7 @@ class fompi_machine final : public lock_machine {
     return w_.ctx->around().now_ns() - since_ns_ > still_ns ? w_.team->lost_member() : status::done;
   }
   [[nodiscard]] int writer() const noexcept { return a_.phase == fompi_phase::blocked ? fompi_writer_of(a_.seen) : -1; }
-  /// Who is gone may have let go before: true if the word is to be looked at once more.
+  /// A rank that is gone may have let go before: true if the word is to be looked at once more.
   bool suspect(status s) noexcept {
     const int holder = writer();
     if (s != status::peer_failed || holder < 0 || holder == suspected_ || w_.ctx->gone(peer_)) return false;
@@ -150,7 +150,7 @@ class fompi_machine final : public lock_machine {
     const int dead = writer();
     if (dead < 0 || !w_.ctx->gone(dead) || w_.ctx->gone(peer_)) return;
     std::uint64_t found = a_.seen;
-    // What comes in between is readers.
+    // Readers may come in between.
     for (unsigned tries = 0; tries < recovery_tries && fompi_writer_of(found) == dead; ++tries) {
       std::uint64_t old = 0;
       if (local_.ask({false, found, fompi_recovered(found)}, old) != status::done) return;

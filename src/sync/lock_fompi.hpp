@@ -43,10 +43,10 @@ inline constexpr std::uint64_t fompi_recoveries_mask = std::uint64_t{15} << fomp
 inline constexpr unsigned fompi_name_shift = 32;
 inline constexpr std::uint64_t fompi_name_mask = ((std::uint64_t{1} << 27) - 1) << fompi_name_shift;
 
-/// What is wanted. `all`: a lock_all, of which the local words know nothing.
+/// An attempt wants one of these. `all`: a lock_all, of which the local words know nothing.
 enum class fompi_want : std::uint8_t { shared, exclusive, all };
 
-/// What an exclusive hold of this world rank adds to the local word.
+/// An exclusive hold of this world rank adds this to the local word.
 constexpr std::uint64_t fompi_hold(int rank) noexcept {
   return fompi_writer | ((static_cast<std::uint64_t>(rank) + 1) << fompi_name_shift);
 }
@@ -92,16 +92,16 @@ constexpr fompi_attempt fompi_begin(fompi_want want, int rank) noexcept {
   return a;
 }
 
-/// What a registration adds to the global word.
+/// A registration adds this to the global word.
 constexpr std::uint64_t fompi_registration(fompi_want want) noexcept {
   return want == fompi_want::exclusive ? fompi_one_exclusive : want == fompi_want::all ? fompi_one_all : 0;
 }
-/// What of this attempt is in the global word.
+/// The part of this attempt that is in the global word.
 constexpr std::uint64_t fompi_in_global(const fompi_attempt& a) noexcept {
   const bool in = a.phase == fompi_phase::withdrawing || a.phase == fompi_phase::taking || a.phase == fompi_phase::held;
   return in ? fompi_registration(a.want) : 0;
 }
-/// What of this attempt is in the local word.
+/// The part of this attempt that is in the local word.
 constexpr std::uint64_t fompi_in_local(const fompi_attempt& a) noexcept {
   const bool held = a.phase == fompi_phase::held;
   if (a.want == fompi_want::shared) return held || a.phase == fompi_phase::blocked ? 1 : 0;

@@ -179,7 +179,7 @@ void hybrid_machine::take_back() noexcept {
   if (arrive(s) == lock_step::held) release_cpu(w_, target_, kind_);
 }
 
-/// What a rank of another node learns of the lock. Times mean something if it has done nothing but wait.
+/// A rank of another node learns of the lock here. Times mean something if it has done nothing but wait.
 void hybrid_machine::note(lock_step s) noexcept {
   lock_experience& known = w_.state_of(target_).experience;
   if (stage_ == hybrid_stage::manager) note_answer(s);
@@ -206,7 +206,7 @@ bool note_request(window_core& w, window_block& block, lock_kind kind, bool home
   const bool adaptive = w.policy == lock_policy::adaptive || w.policy == lock_policy::native;
   const bool counts_all = w.alone && !w.defers_far;
   const bool well = home || (adaptive && !counts_all && late < lateness_of_rent);
-  // What was lost to a rank without neighbours is paid at once.
+  // Locks that were lost to a rank without neighbours count at once.
   const std::uint32_t weight = adaptive && w.alone && w.defers_far ? late : 1;
   migration_words& words = block.migration;
   const migration_ledger before{words.benefit.load(std::memory_order_relaxed),

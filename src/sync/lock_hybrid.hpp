@@ -43,7 +43,7 @@ constexpr std::uint64_t granted_tag(int rank) noexcept {
 /// On the way to CPU mode.
 constexpr std::uint64_t migrating_tag(int rank) noexcept { return granted_tag(rank) | lock_migrating; }
 
-/// What is written down about the requests for one lock.
+/// A ledger keeps count of the requests for one lock.
 struct migration_ledger {
   std::uint32_t benefit = 0;         ///< requests of the other side, less those of the side where the lock is
   std::uint32_t migration_cost = 0;  ///< benefit that a migration has to reach
@@ -92,7 +92,7 @@ static_assert(accounted({}, lock_policy::naive, 0, false).migrate);
 static_assert(!accounted({}, lock_policy::threshold, 2, false).migrate);
 static_assert(!accounted({}, lock_policy::adaptive, 0, false).migrate);
 
-/// What a dead rank that was to act next leaves in the CPU word, given the network word; the same word if nothing has
+/// The CPU word after a dead rank that was to act next, given the network word, is this; the same word if nothing has
 /// to be done.
 constexpr std::uint64_t mended(std::uint64_t state, std::uint64_t network_word) noexcept {
   if ((state & lock_away) == 0) return state;

@@ -19,7 +19,7 @@ namespace rma::detail {
 
 struct window_core;
 
-/// What a step of a lock has led to.
+/// A step of a lock leads to one of these.
 enum class lock_step : std::uint8_t {
   not_yet,   ///< an answer, a bell or the end of a pause has to come first
   held,      ///< this rank holds the lock

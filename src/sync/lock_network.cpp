@@ -91,7 +91,7 @@ lock_step network_machine::end(status why) noexcept {
   return s;
 }
 
-/// What was begun is done; and the lock, which is nowhere until this rank has brought it, is brought.
+/// The request that was begun is done; and the lock, which is nowhere until this rank has brought it, is brought.
 void network_machine::finish_request() noexcept {
   std::uint64_t old = 0;
   status s = status::not_yet;
@@ -137,7 +137,7 @@ void network_machine::pause(std::int64_t time_ns) noexcept {
   if (pause_ns_ == pause_max_ns && now - since_ns_ > long_held_ns) pause_ns_ = pause_still_ns;
 }
 
-/// What the others hold.
+/// The word without this rank's hold.
 std::uint64_t network_machine::others() const noexcept {
   return network_in_word(a_.phase) ? a_.seen - a_.hold : a_.seen;
 }
@@ -173,7 +173,7 @@ status network_machine::lost() noexcept {
   return still ? w_.team->lost_member() : status::done;
 }
 
-/// Who is gone may have let go before: true if the word is to be looked at once more.
+/// A rank that is gone may have let go before: true if the word is to be looked at once more.
 bool network_machine::suspect(status s) noexcept {
   const int holder = network_only_holder(others());
   if (s != status::peer_failed || holder < 0 || holder == suspected_ || w_.ctx->gone(peer_)) return false;
@@ -203,7 +203,7 @@ void network_machine::recover() noexcept {
   const bool writer = (others() & network_writer) != 0;
   const std::uint64_t hold = network_hold(dead, writer ? lock_kind::exclusive : lock_kind::shared);
   std::uint64_t found = a_.seen;
-  // What comes in between is others who take their holds back.
+  // Others may take their holds back in between.
   for (unsigned tries = 0; tries < recovery_tries; ++tries) {
     std::uint64_t old = 0;
     const std::uint64_t rest = network_in_word(a_.phase) ? found - a_.hold : found;

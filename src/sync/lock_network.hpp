@@ -11,11 +11,11 @@
 ///
 /// A writer that drains for long withdraws for a while: readers that hold other locks must not wait for it in a cycle.
 ///
-/// Who waits for a writer says so by the first look itself: it swaps the word for the same with "wanted". A writer's
-/// later looks expect the word that the holder will leave behind, and put its own hold there: the look that finds the
-/// lock free has taken it. The holder reads "wanted" in the answer to its release, and steps back before it takes the
-/// lock again exclusively ("yielding"): until somebody else has had it, or for yield_max_ns if nobody comes. Who takes
-/// the lock exclusively takes the bit away.
+/// A rank that waits for a writer says so by the first look itself: it swaps the word for that with "wanted". A
+/// writer's later looks expect the word that the holder will leave behind, and put its own hold there: the look that
+/// finds the lock free has taken it. The holder reads "wanted" in the answer to its release, and steps back before it
+/// takes the lock again exclusively ("yielding"): until somebody else has had it, or for yield_max_ns if nobody comes.
+/// A rank that takes the lock exclusively takes the bit away.
 ///
 /// An uncontended lock is one atomic, and its release another. The writer's bit keeps new readers out, so that writers
 /// are not lost among them. Contenders look again after pauses that double and are drawn uniformly from [t/2, t] (the
@@ -54,7 +54,7 @@ constexpr std::uint64_t network_names(std::uint64_t word) noexcept { return word
 constexpr std::uint64_t network_recoveries(std::uint64_t word) noexcept {
   return (word & network_recoveries_mask) >> network_recoveries_shift;
 }
-/// What a hold of this world rank adds to the word.
+/// A hold of this world rank adds this to the word.
 constexpr std::uint64_t network_hold(int rank, lock_kind kind) noexcept {
   const std::uint64_t named = (std::uint64_t{1} << network_holders_shift) + static_cast<std::uint64_t>(rank) + 1;
   return kind == lock_kind::exclusive ? network_writer | named : named;
@@ -99,7 +99,7 @@ constexpr bool network_takes(const network_attempt& a) noexcept {
   return a.phase == network_phase::waiting && a.kind == lock_kind::exclusive && network_expected(a.seen) != 0;
 }
 
-/// What the attempt asks of the word now: an add of `operand`, or a swap of `expected` for `operand`.
+/// The attempt asks this of the word now: an add of `operand`, or a swap of `expected` for `operand`.
 struct network_request {
   bool add = false;
   std::uint64_t expected = 0;
@@ -170,7 +170,7 @@ static_assert(step({lock_kind::shared, network_phase::entering, network_hold(3, 
                    network_hold(1, lock_kind::exclusive))
                   .phase == network_phase::leaving);
 
-/// What a rank that leaves this word behind does before it takes the lock again exclusively.
+/// A rank that leaves this word behind does so before it takes the lock again exclusively.
 constexpr network_phase network_again(std::uint64_t left) noexcept {
   return (left & network_wanted) != 0 && network_outside(left) == network_phase::entering ? network_phase::yielding
                                                                                           : network_phase::entering;

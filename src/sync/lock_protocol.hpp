@@ -12,7 +12,7 @@
 
 namespace rma::detail {
 
-/// What the lock manager of a window's targets does.
+/// The lock manager of a window's targets has one of these duties.
 enum class manager_duty : std::uint8_t {
   none,
   is_the_lock,    ///< for all ranks alike
@@ -30,7 +30,7 @@ struct lock_protocol_row {
   std::unique_ptr<lock_machine> (*begin)(window_core& w, int target, lock_kind kind, status& failed);
   /// Ends a hold, after what was stored under it.
   status (*release)(window_core& w, int target, lock_kind kind) noexcept;
-  /// What this rank's hold of that kind is ended by: memory, an atomic, or a message to the lock manager.
+  /// This rank's hold of that kind is ended by memory, an atomic, or a message to the lock manager.
   lock_path (*path)(const window_core& w, int target, lock_kind kind) noexcept;
   /// A lock_all epoch is one lock, and its end; null: each target is locked at its first use.
   status (*lock_all)(window_core& w) noexcept = nullptr;

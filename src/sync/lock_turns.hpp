@@ -30,7 +30,7 @@ constexpr bool agent_grants(std::size_t holders, std::size_t writers, lock_kind 
 static_assert(agent_grants(0, 0, lock_kind::exclusive) && agent_grants(2, 0, lock_kind::shared));
 static_assert(!agent_grants(2, 0, lock_kind::exclusive) && !agent_grants(1, 1, lock_kind::shared));
 
-/// What has become of the first request that waits.
+/// The first request that waits has come to one of these.
 enum class lock_turn : std::uint8_t {
   waits,
   holds,
@@ -101,7 +101,7 @@ class lock_turns {
     return true;
   }
 
-  /// What dead ranks held is given back, and all that wait are told; returns how many.
+  /// Gives back what dead ranks held, and tells all that wait; returns how many.
   template <class Place>
   unsigned remove_dead_holders(Place& place) noexcept {
     unsigned told = 0;

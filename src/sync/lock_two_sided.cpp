@@ -94,7 +94,7 @@ status send_deferred_before(window_core& w, int target) noexcept {
   while (!w.deferred.empty() && w.deferred.front() != target) {
     const int first = w.deferred.front();
     if (const status s = send_deferred(w, first); s != status::done) return s;
-    // What this epoch does next may go another way than these messages, and must not overtake them.
+    // Later operations of this epoch may go another way than these messages, and must not overtake them.
     if (const status s = complete_target(w, first); s != status::done) return s;
   }
   return status::done;

@@ -31,7 +31,7 @@ void begin_deferred(window_core& w, int target, lock_kind kind);
 std::unique_ptr<deferred_epoch> take_deferred(window_core& w, int target);
 /// Lock, operations and unlock, in as few messages as they fit in.
 lock_request& send_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late = 0);
-/// What became of it: `held`, the lock manager has run it.
+/// An epoch that was sent has ended so: `held`, the lock manager has run it.
 struct epoch_end {
   lock_step step;
   status why;  ///< `transfer_failed` if the target could not run some of its operations

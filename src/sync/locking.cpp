@@ -16,7 +16,7 @@
 namespace rma::detail {
 namespace {
 
-/// What reaches the lock words of targets: the fabric between nodes if there is one.
+/// The fabric that reaches the lock words of targets is the one between nodes if there is one.
 const fabric::capabilities& lock_fabric(const window_core& w) noexcept {
   return w.ctx->wide() != nullptr ? w.ctx->wide()->caps() : w.ctx->node().caps();
 }

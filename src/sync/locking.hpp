@@ -11,7 +11,7 @@
 
 namespace rma::detail {
 
-/// What the hint or RMA_LOCK asks for, and where that was said.
+/// The lock that the hint or RMA_LOCK asks for.
 lock_protocol wished_lock(const Hints& hints, const settings& config) noexcept;
 /// Sets window_core::locks and why. `not_supported` if the window cannot have what was asked for; `why_not` says why.
 /// The same on every rank. Before the targets are attached.

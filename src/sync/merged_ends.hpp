@@ -10,7 +10,7 @@
 
 namespace rma::detail {
 
-/// What is held for the target goes, but for small operations that may go with the end of the epoch.
+/// Operations that are held for the target go, but for small ones that may go with the end of the epoch.
 void issue_all_but_aggregates(window_core& w, int target) noexcept;
 /// Tells the target that this rank's access epoch is over, in one message with what is held for it. All else there is
 /// complete.

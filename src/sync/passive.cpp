@@ -40,7 +40,7 @@ void close_target(window_core& w, int target) noexcept {
   window_core::close(t);
 }
 
-/// What a lock() or lock_all() with these promises may leave for later, and by what.
+/// A lock() or lock_all() with these promises may be left for later by this.
 deferral deferral_of(const window_core& w, assertion promises) noexcept {
   return has(promises, assertion::deferrable) ? deferral::call : w.deferrable;
 }
@@ -64,7 +64,7 @@ int rank_of(const window_core& w, const target_view& t) noexcept {
   return static_cast<int>(w.first) + static_cast<int>(&t - w.targets);
 }
 
-/// What has to be over before its target's lock is let go of.
+/// Completes what has to be over before its target's lock is let go of.
 status complete_unfollowed(window_core& w) noexcept {
   status result = status::done;
   for (const int target : w.dirty) {  // all at once, then wait
@@ -418,7 +418,8 @@ void abandon_epoch(window_view& view, int target) noexcept {
   set_access(w, access_epoch::none);
 }
 
-// What is under way is completed before the lock is given back: others see the epoch's operations behind it or never.
+// Operations under way are completed before the lock is given back: others see the epoch's operations behind it or
+// never.
 void leave_epoch(window_view& view, int target) noexcept {
   if (!is_left_by_refusal()) return abandon_epoch(view, target);
   if (is_freed(view)) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What ranks tell each other of locks of ranges.
+/// Ranks tell each other of locks of ranges by these messages.
 #pragma once
 
 #include <cstdint>

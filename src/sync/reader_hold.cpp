@@ -47,7 +47,7 @@ bool reader_hold::advance(bool read, bool asked) noexcept {
   return changed;
 }
 
-/// What the adapter has answered, if it has.
+/// Takes the adapter's answer, if it has come.
 bool reader_hold::collect() noexcept {
   if (under_way_ == nullptr || under_way_->over.load() == 0) return false;
   operation_record& op = *under_way_;

@@ -33,7 +33,7 @@ struct readers_word {
   std::uint64_t dead_hold = 0;  ///< of a writer in the word, to be given back next
 };
 
-/// What happens to the hold, beside answers of the adapter.
+/// These happen to the hold, beside answers of the adapter.
 enum class readers_event : std::uint8_t {
   wanted,    ///< somebody wants to read, or reads
   unwanted,  ///< nobody does

@@ -22,7 +22,7 @@ class remote_word {
   /// The same without waiting: begins it, or takes its answer. `posted`: that is not there yet, or there is no room;
   /// the same request is to be asked again. `must`: as `add`.
   status ask_soon(const network_request& r, bool must, std::uint64_t& old) noexcept;
-  /// What ask_soon has begun is under way.
+  /// The request that ask_soon has begun is under way.
   [[nodiscard]] bool asks() const noexcept { return asked_ != nullptr; }
   /// Its answer has come.
   [[nodiscard]] bool is_answered() const noexcept { return asked_ != nullptr && asked_->over.load() != 0; }

@@ -68,7 +68,7 @@ class flush_task final : public completion {
   status worst_ = status::done;
 };
 
-/// What was issued until it was made.
+/// Waits for what was issued until it was made.
 class issued_task final : public completion {
  public:
   issued_task(window_core& w, int target) {

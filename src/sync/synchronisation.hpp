@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a runtime's synchronisations hear from other ranks: messages about locks, fences and ranges, and immediates of
+/// A runtime's synchronisations hear from other ranks by messages about locks, fences and ranges, and by immediates of
 /// fences; and the duty of lock managers that have something to look after.
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a window keeps for its fences between calls: how many puts have been announced as finished, and what `def` has
+/// A window keeps this for its fences between calls: how many puts have been announced as finished, and what `def` has
 /// put off.
 ///
 /// Fences of a window are numbered. What comes for fence n is counted at n mod 4: a rank may be one fence ahead of

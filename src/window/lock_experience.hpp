@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a rank knows of a hybrid lock on another node: where it was last, what the network's way costs, and what the
+/// A rank knows of a hybrid lock on another node where it was last, what the network's way costs, and what the
 /// way by the target's lock manager has cost beyond that. Pure steps; src/sync/lock_hybrid.cpp drives them.
 ///
 ///   each answer of the manager is compared with what the network would have taken for the same: what was lost is debt,
 ///   what was saved pays it back; a manager that was away (its rank computes) makes debt, one that answers has none
 ///
-/// What a request waited for others that held the lock is not counted: they would have held it in the network, too.
+/// Time for which a request waited for other holders is not counted: they would have held it in the network, too.
 #pragma once
 
 #include <algorithm>
@@ -36,11 +36,11 @@ inline constexpr std::uint64_t deferral_bytes_max = std::uint64_t{16} << 10;
 inline constexpr std::int64_t debt_once_locks = 1;
 inline constexpr std::uint32_t lateness_max = 127;
 inline constexpr std::int64_t atomics_per_lock = 2;  ///< lock and unlock
-/// What an answer of the manager may take, in atomics, before it loses something: one more than the network's lock, for
+/// An answer of the manager may take so many atomics before it loses something: one more than the network's lock, for
 /// what the target's neighbours save. Where an epoch ends with writes, only what the network's lock takes beside them:
 /// its unlock follows them at once, and the manager's waits for them.
 constexpr std::int64_t atomics_per_answer(const lock_experience& e) noexcept { return e.writes ? 1 : 3; }
-/// What the manager may take for a whole epoch that it is sent (lock "auto").
+/// The manager may take so many for a whole epoch that it is sent (lock "auto").
 constexpr std::int64_t atomics_per_epoch(const lock_experience& e) noexcept { return e.writes ? 2 : 3; }
 
 /// After an atomic that waited for nobody.

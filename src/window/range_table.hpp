@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Who holds and who waits for which bytes of one rank's part: kept by that rank, changed by its handlers.
+/// A table of who holds and who waits for which bytes of one rank's part: kept by that rank, changed by its handlers.
 ///
 ///   request --no conflict with what is held, or waits before it--> held --release--> gone
 ///      |                                                            ^

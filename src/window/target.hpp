@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a rank knows of each target of a window: one record of what goes there, and one of what has come from there.
+/// A rank knows each target of a window by one record of what goes there, and one of what has come from there.
 #pragma once
 
 #include <array>
@@ -74,7 +74,7 @@ struct route {
   const char* why = "";
 };
 
-/// What a rank has told by messages, ever or last. Written by handlers; guarded by the progress lock.
+/// A rank has told these by messages, ever or last. Written by handlers; guarded by the progress lock.
 struct target_news {
   message_counts told;
   std::uint32_t through = 0;              ///< the fence that it is through, as it has said when asked (fence "def")
@@ -83,7 +83,7 @@ struct target_news {
   std::unique_ptr<lock_request> request;  ///< this rank's last to its lock manager
 };
 
-/// What the engine has under way towards one target of one window.
+/// The engine keeps this of what it has under way towards one target of one window.
 struct target_state {
   context::peer* peer = nullptr;        ///< null until a handler operation went there
   std::uint64_t last_operation = 0;     ///< number of the peer's last handler operation that was ours

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What each rank publishes about its part of a window: identity, region, lock and counter words, attached ranges.
+/// Each rank publishes of its part of a window: identity, region, lock and counter words, attached ranges.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace rma::detail {
 
-/// What ranks of other nodes read, once.
+/// Ranks of other nodes read this, once.
 struct window_identity {
   std::uint64_t magic;           ///< of this window; anything else is not it
   std::uint64_t bytes;           ///< of this rank's part
@@ -29,14 +29,14 @@ struct table_head {
   std::uint64_t key;  ///< of the region that it lies in, for the fabric between nodes
 };
 
-/// What the node's ranks write down about the requests for one hybrid lock, see src/sync/lock_hybrid.hpp.
+/// The node's ranks keep count of the requests for one hybrid lock here, see src/sync/lock_hybrid.hpp.
 struct migration_words {
   word32 benefit;
   word32 migration_cost;
   word32 local_streak;
 };
 
-/// What one rank publishes about its part of a window; at the same offset in every member's segment.
+/// One rank publishes this about its part of a window; at the same offset in every member's segment.
 /// Arrays of varying length follow, see `block_layout`.
 struct window_block {
   window_identity identity;

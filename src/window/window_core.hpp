@@ -150,7 +150,7 @@ struct window_core : window_view {
   [[nodiscard]] std::uint8_t held(int target) const noexcept;
   /// The block of a member whose segment is mapped here; null elsewhere or with RMA_INTRANODE=off.
   [[nodiscard]] window_block* block_of(int target) const noexcept;
-  /// What a member publishes about its part (size, region), however far its memory is; null if not known.
+  /// A member publishes this about its part (size, region), however far its memory is; null if not known.
   [[nodiscard]] const window_block* identity_of(int target) const noexcept {
     const int place = team->node_index(target);
     return place < 0 ? nullptr : block_at(place);
