@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What protocols may ask of a network. Shaped like reliable-connected verbs, since the papers' protocols are.
+/// A network does this for protocols. Shaped like reliable-connected verbs, since the papers' protocols are.
 ///
 /// Order: a read, an atomic or a message to a peer takes effect there after all writes that were posted to it before
 /// (a message: if the capabilities say so); nothing else is ordered. What was posted ends, if only by an error: the
@@ -28,14 +28,14 @@ struct line_pair;
 
 namespace rma::fabric {
 
-/// What the completion of a write says.
+/// The completion of a write says one of these.
 enum class write_completion : std::uint8_t {
   local,   ///< the origin's buffer may be reused
   acked,   ///< the target's adapter has it
   placed,  ///< it is in the target's memory, visible to its processor
 };
 
-/// What transfers of a fabric are expected to take: for choosing among protocols, never a promise.
+/// Transfers of a fabric are expected to take so long: for choosing among protocols, never a promise.
 struct transfer_costs {
   std::int64_t write_ns = 2'000;    ///< a write or read of few bytes, from its posting until a flush of it is over
   std::int64_t piece_ns = 200;      ///< for each further one that is posted with it
@@ -80,7 +80,7 @@ struct capabilities {
   bool pins_memory = false;    ///< a region takes its memory when it is registered, so that it must not be sparse
 };
 
-/// What a peer needs in order to reach a region of ours.
+/// A peer needs a key in order to reach a region of ours.
 struct region_key {
   std::uint64_t address = 0;  ///< in the owner's process
   std::uint64_t bytes = 0;
@@ -97,7 +97,8 @@ struct remote_slice {
   std::size_t bytes = 0;
 };
 
-/// What a posted operation continues with when it is over: a base of the record that its caller keeps until then.
+/// A posted operation continues with its completion when it is over: a base of the record that its caller keeps until
+/// then.
 struct completion {
   /// Runs under the progress lock, once, from `poll`; may post and send, must not wait. `bytes`: see sink.
   void (*run)(completion& self, status result, std::uint64_t bytes) noexcept = nullptr;
@@ -129,10 +130,10 @@ enum class delivery_guarantee : std::uint8_t {
   none,
 };
 
-/// What ranks have published when they joined the job.
+/// A directory holds what ranks have published when they joined the job.
 class directory {
  public:
-  /// What `peer` has published by this key. Waits for the launcher's answer; `peer_failed` if nobody can give it.
+  /// Finds what `peer` has published by this key. Waits for the launcher's answer; `peer_failed` if nobody can give it.
   virtual status look_up(int peer, std::string_view key, std::string& value) noexcept = 0;
 
  protected:
@@ -142,7 +143,7 @@ class directory {
 /// Message kinds below this are the fabric's own.
 inline constexpr std::uint16_t first_kind = 16;
 
-/// What a write does besides moving its bytes.
+/// A write does this besides moving its bytes.
 enum class write_kind : std::uint32_t {
   plain,
   immediate,  ///< the peer's sink gets a number when the bytes are in place (`capabilities::write_with_immediate`)
@@ -199,12 +200,12 @@ class reservations {
   ~reservations() = default;
 };
 
-/// What people and choices of protocols ask about a fabric; not on a data path.
+/// People and choices of protocols ask this about a fabric; not on a data path.
 class facts {
  public:
   [[nodiscard]] virtual bool reaches(int peer) const noexcept = 0;
-  /// What of this fabric leads to the peer, in words for people; empty if there is nothing to say, or no way. It may
-  /// connect, and allocates.
+  /// The part of this fabric that leads to the peer, in words for people; empty if there is nothing to say, or no way.
+  /// It may connect, and allocates.
   virtual std::string route(int /*peer*/) { return {}; }
   /// Counts of the fabric's own, for Runtime::counters: calls `add` with each one's name and value.
   virtual void counts(const std::function<void(std::string_view, std::uint64_t)>& /*add*/) const {}
@@ -246,7 +247,7 @@ class network {
   /// Hands at most `limit` events to `to`; returns how many.
   virtual unsigned poll(sink& to, unsigned limit) noexcept = 0;
 
-  // What belongs to every fabric, or to some, besides its operations.
+  // These belong to every fabric, or to some, besides its operations.
   [[nodiscard]] liveness& as_liveness() const noexcept { return *liveness_; }
   [[nodiscard]] facts& as_facts() const noexcept { return *facts_; }
   /// Null if no receiver is ever bound.

@@ -47,7 +47,7 @@ boot::options boot_options(const settings& s) {
   return how;
 }
 
-/// What a wait has to know: the ranks that share this one's processors, and how many these are. A quota is one of its
+/// A wait has to know the ranks that share this one's processors, and how many these are. A quota is one of its
 /// control group, which the ranks of its node share.
 shm::node_load load_of(const settings& s, const surveyed& job) {
   shm::node_load load = job.load;

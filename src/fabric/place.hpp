@@ -17,7 +17,7 @@
 
 namespace rma::fabric {
 
-/// What the fabrics ask how a peer is reached: made before them, while who answers is made after them.
+/// The fabrics ask a relay how a peer is reached: made before them, while who answers is made after them.
 class directory_relay final : public directory {
  public:
   void answered_by(directory& other) noexcept { answers_ = &other; }
@@ -39,7 +39,7 @@ struct job_context {
   std::unique_ptr<network> wide;          ///< all ranks; null if the job has one node or nothing leads to the others
 };
 
-/// What a launcher that starts no processes says in a reserved argument, which is taken out of the command line.
+/// Reads what a launcher that starts no processes says in a reserved argument, which is taken out of the command line.
 Config started_as(int& argc, char** argv, const Config& wanted);
 
 /// Joins the job that the settings name. Throws rma::Error.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a rank's platform offers to its waits: time, sleep, and news of deaths. One for real machines
+/// A rank's platform offers to its waits time, sleep, and news of deaths. One for real machines
 /// (src/fabric/shm/node_platform), one for the simulator.
 #pragma once
 
@@ -26,7 +26,7 @@ struct patience {
   unsigned cores = 0;                ///< that the node's ranks share, if they are short; 0: they are not
 };
 
-/// What costs a rank's processor time that virtual time must show. Of a message, `send` and `handler` are the copies at
+/// These cost a rank's processor time that virtual time must show. Of a message, `send` and `handler` are the copies at
 /// either end: into a ring or a registered buffer, and out of it.
 enum class cost_kind : std::uint8_t { copy, poll, send, handler };
 

@@ -13,7 +13,7 @@
 namespace rma::fabric {
 namespace {
 
-/// What rank 0 knows of a machine.
+/// Rank 0 knows this of a machine.
 struct machine_load {
   std::string name;
   std::size_t ranks = 0;
@@ -53,7 +53,7 @@ void note(obstacles& first, int rank, const obstacles& its) {
   take(first.tcp, its.tcp);
 }
 
-/// What rank 0 tells everybody: the number of each rank's node, that of its machine, what all devices have, what no
+/// Rank 0 tells everybody the number of each rank's node, that of its machine, what all devices have, what no
 /// rank may use, and what there is of each machine; a line each.
 std::string gather(boot::client& boot) {
   std::vector<std::string> nodes;

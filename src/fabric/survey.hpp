@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the ranks of a job tell each other when it starts: where each runs, and what it could reach others by.
+/// The ranks of a job tell each other when it starts where each runs, and what it could reach others by.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ struct surveyed {
   shm::node_load load{1, 1};  ///< of this rank's machine, which may be several nodes
 };
 
-/// What one rank says of itself.
+/// One rank says this of itself.
 struct introduced {
   std::string node;     ///< who says the same shares its memory
   std::string machine;  ///< who says the same shares its processors

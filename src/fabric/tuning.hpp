@@ -60,7 +60,7 @@ inline constexpr std::array<figure, 6> figures = {{
 
 }  // namespace tuning
 
-/// What the text says in that section; nothing if it is not there, or is not whole.
+/// The costs that the text says in that section; nothing if it is not there, or is not whole.
 inline std::optional<transfer_costs> find_costs(const std::string& text, const std::string& section) {
   std::istringstream lines(text);
   std::string line;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is posted, and how it leaves.
+/// Operations are posted here, and leave.
 #include <cstring>
 #include <utility>
 
@@ -230,7 +230,7 @@ void messaged_fabric::transmit_data(peer& p, std::uint16_t kind, std::span<const
   end_message(p, bytes >= alone_bytes ? departure::now : when);
 }
 
-// What comes back from oneself meanwhile is sent, too.
+// Messages to oneself may bring answers meanwhile, which are sent, too.
 void messaged_fabric::send_batches() noexcept {
   for (std::size_t i = 0; i < batches_.size(); ++i) {
     peer& p = *batches_[i];

@@ -62,7 +62,7 @@ void messaged_fabric::clear_suspicion(peer& p) noexcept {
   if (std::exchange(p.suspected_until_ns, 0) != 0) std::erase(suspects_, &p);
 }
 
-// Who left may have answered before: that gets its time to arrive where nothing else ends what is under way.
+// A peer that left may have answered before: that gets its time to arrive where nothing else ends what is under way.
 bool messaged_fabric::is_resolved(const peer& p) const noexcept {
   const bool known = p.state != connection_state::open && (p.state != connection_state::left || watches_peers_);
   return known || detail::clock_ns() >= p.suspected_until_ns;
@@ -100,7 +100,7 @@ void messaged_fabric::take_deaths() noexcept {
   }
 }
 
-// Who leaves goes on serving until this rank has nothing under way there.
+// A peer that leaves goes on serving until this rank has nothing under way there.
 void messaged_fabric::answer_leavers() noexcept {
   std::erase_if(leavers_, [this](peer* p) {
     if (p->state != connection_state::left) return true;

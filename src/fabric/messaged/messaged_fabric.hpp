@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// A fabric whose puts, gets and atomics are messages (wire.hpp), which the target takes when it is inside the library.
-/// What carries the messages is a line below: sockets (tcp), or UCX's endpoints.
+/// A line below carries the messages: sockets (tcp), or UCX's endpoints.
 ///
 /// - Messages made between two looks at the network travel together, as one batch.
 /// - Who asks for much is held back where the question is made (asked_bytes_max), so that answers always go out and two
@@ -96,7 +96,7 @@ class messaged_fabric : public fabric::network, public fabric::liveness, public 
   [[nodiscard]] virtual bool progress() noexcept = 0;
   /// A message of the line's own.
   virtual void take_line_message(peer& p, std::uint16_t kind, std::span<const std::byte> payload) noexcept = 0;
-  /// What the peer sent makes no sense: it is no rank of ours, or its memory is damaged.
+  /// The peer sent what makes no sense: it is no rank of ours, or its memory is damaged.
   virtual void distrust(peer& p) noexcept = 0;
   /// Ends the connection, and all that it has under way.
   virtual void drop(peer& p) noexcept = 0;

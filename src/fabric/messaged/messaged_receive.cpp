@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What comes: messages for handlers, and those of the fabric's own.
+/// Messages that come are for handlers, or the fabric's own.
 #include <cstring>
 #include <utility>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a fabric of messages knows of one peer, whatever carries them.
+/// A fabric of messages knows this of one peer, whatever carries them.
 #pragma once
 
 #include <cstddef>

@@ -63,7 +63,7 @@ struct rank_slot {
   alignas(64) word64 senders[1];  ///< bit per rank that has ever sent to it; really (ranks+63)/64 words
 };
 
-/// Who makes a node's memory and knows of its ranks where no kernel does: all of them run in one thread.
+/// A provider makes a node's memory and knows of its ranks where no kernel does: all of them run in one thread.
 class segment_provider {
  public:
   /// The same for all ranks of the node, zero at first. Throws Error(out_of_memory, bad_boot).
@@ -108,7 +108,7 @@ class board {
   }
   [[nodiscard]] std::byte* segment(std::size_t i) const noexcept { return base_ + segments_at_ + i * segment_bytes_; }
   [[nodiscard]] std::size_t segment_bytes() const noexcept { return segment_bytes_; }
-  /// What is taken in whole, aligned pages of `huge_bytes` has them, if the kernel finds any.
+  /// Memory that is taken in whole, aligned pages of `huge_bytes` has them, if the kernel finds any.
   [[nodiscard]] bool huge_pages() const noexcept { return huge_pages_; }
   [[nodiscard]] bool same_process(std::size_t i) const noexcept { return slot(i).pid == slot(me_).pid; }
 
@@ -196,10 +196,10 @@ class board {
   std::size_t mapping_owner_ = 0;  ///< whose mapping this is: me, or a rank of the same process
 };
 
-/// What makes two ranks share processors: the kernel.
+/// Two ranks of one kernel share processors: its name.
 std::string machine_identity();
 
-/// What makes two ranks share memory: kernel, network and process name spaces, user, virtual node.
+/// Two ranks share memory if these are the same: kernel, network and process name spaces, user, virtual node.
 std::string node_identity(const std::string& virtual_node);
 
 }  // namespace rma::shm

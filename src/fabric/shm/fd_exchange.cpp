@@ -61,7 +61,7 @@ bool send_fd(int socket, int fd, const mapping_owner& owner) noexcept {
   return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof owner);
 }
 
-/// What `send_fd` has sent. False, and errno is 0 if the other side has closed the connection.
+/// Takes what `send_fd` has sent. False, and errno is 0 if the other side has closed the connection.
 bool receive_fd(int socket, accepted_fd& got) noexcept {
   iovec data{&got.owner, sizeof got.owner};
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};

@@ -29,7 +29,7 @@ class fd_offer {
   fd_offer(const fd_offer&) = delete;
   fd_offer& operator=(const fd_offer&) = delete;
 
-  /// What the others need: socket name and token.
+  /// The others need this: socket name and token.
   [[nodiscard]] const std::string& invitation() const noexcept { return invitation_; }
   /// Serves until `count` ranks have it. Strangers and silent callers cost nothing. Throws Error on death or time-out.
   void serve(std::size_t count, boot::client& boot, int timeout_ms);

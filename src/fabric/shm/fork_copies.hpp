@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a forked child finds in promoted pages.
+/// A forked child finds copies in promoted pages.
 #pragma once
 
 namespace rma::shm {

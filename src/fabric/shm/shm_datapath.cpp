@@ -246,7 +246,7 @@ void shm_fabric::own_message(std::size_t index, std::uint16_t kind, std::span<co
   }
 }
 
-// What is mapped here is copied, the rest the kernel copies.
+// Memory that is mapped here is copied by this rank, the rest by the kernel.
 status shm_fabric::take_bulk(std::size_t index, slices to, std::span<const fabric::remote_slice> from) noexcept {
   const fabric::region_key anywhere{0, ~std::uint64_t{0}, 0};
   status worst = status::done;

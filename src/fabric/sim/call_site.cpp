@@ -62,7 +62,7 @@ location find(void* return_address) {
   return found;
 }
 
-/// What a command prints; "" if it cannot be run.
+/// The text that a command prints; "" if it cannot be run.
 std::string output_of(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());

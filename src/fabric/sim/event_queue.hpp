@@ -20,7 +20,8 @@ using time_ps = std::int64_t;
 
 inline constexpr time_ps never_ps = std::numeric_limits<time_ps>::max();
 
-/// What is going to happen, in order of time; at one time in the order of posting, so that a run repeats itself.
+/// Events that are going to happen come in order of time; at one time in the order of posting, so that a run repeats
+/// itself.
 ///
 /// A radix heap of base 64. An event waits in the slot of the highest digit in which its time differs from a time that
 /// is not after any pending event. When the earliest slot is due and long, its events move to lower digits, in their

@@ -15,7 +15,7 @@ namespace {
 constexpr time_ps us = 1'000'000;
 constexpr std::size_t message_bytes = 4096;
 
-/// What transfers with layouts are cut by. Draws of its own, which move no others.
+/// Transfers with layouts are cut by these limits. Draws of their own move no others.
 void draw_limits(fault_model& w, rng d) {
   w.caps.scatter_max = d.one_of<std::size_t>({1, 2, 30});
   w.outstanding_reads_max = d.one_of<std::uint32_t>({1, 4, 16});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What may go differently from run to run within the contract of the fabric, and what may go wrong: drawn from a seed.
+/// A model of what may differ from run to run within the contract of the fabric, and what may go wrong: drawn from a
+/// seed.
 #pragma once
 
 #include <cstdint>

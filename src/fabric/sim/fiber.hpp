@@ -25,7 +25,7 @@ class stack_memory {
   [[nodiscard]] std::byte* bottom() const noexcept { return bottom_; }
   [[nodiscard]] std::byte* top() const noexcept { return bottom_ + bytes_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  /// What lies on the stack is in use for ever: objects that only it refers to are not reported as leaks.
+  /// Memory on the stack is in use for ever: objects that only it refers to are not reported as leaks.
   void abandon() noexcept { abandoned_ = true; }
 
  private:
@@ -61,7 +61,7 @@ class fiber {
   exceptions_now others_;    ///< while it runs: of whoever resumed it; else its own
   newest_refusal others_refusal_;
   bool finished_ = false;
-  // What the sanitizers need to know; unused without them.
+  // The sanitizers need to know these; unused without them.
   void* outside_fake_stack_ = nullptr;
   void* inside_fake_stack_ = nullptr;
   const void* outside_bottom_ = nullptr;

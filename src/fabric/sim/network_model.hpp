@@ -34,7 +34,7 @@ namespace rma::sim {
 /// Number of a transfer, the caller's own.
 using transfer_id = std::uint64_t;
 
-/// What the model tells the owner of the data. Called while virtual time is that of the event; may post.
+/// The model tells the owner of the data by a sink. Called while virtual time is that of the event; may post.
 class transfer_sink {
  public:
   /// Bytes [first, first + bytes) have been read from the source's memory.
@@ -63,7 +63,7 @@ struct transfer {
   bool to_adapter = false;    ///< for the adapter itself (the request of a read or an atomic): not written to memory
 };
 
-/// What a link did so far.
+/// A link did this so far.
 struct link_use {
   std::uint64_t bytes = 0;  ///< on the wire, headers too
   std::uint64_t packets = 0;
@@ -72,7 +72,7 @@ struct link_use {
   time_ps waiting_max_ps = 0;  ///< of one packet
 };
 
-/// What a DMA engine did so far.
+/// A DMA engine did this so far.
 struct engine_use {
   std::uint64_t bytes_out = 0;
   std::uint64_t bytes_in = 0;
@@ -122,7 +122,7 @@ class network_model {
   }
 
  private:
-  // What an event is about: a transfer's number in flights_, a packet's number in it, a link's number in its path.
+  // An event is about a transfer's number in flights_, a packet's number in it, a link's number in its path.
   static constexpr unsigned hop_bits = 10;
   static constexpr unsigned packet_bits = 26;
   static constexpr std::uint32_t control = (1U << packet_bits) - 1;  // the acknowledgement's packet number
@@ -157,7 +157,7 @@ class network_model {
     link_use use{};
     std::uint32_t outages = none;  // in outages_
   };
-  /// What a link needs beside that if its far end holds only so many packets.
+  /// A link needs this besides if its far end holds only so many packets.
   struct limited_port {
     std::uint32_t held = 0;      // on the link or in the buffers at its end
     std::uint32_t first = none;  // packets that wait for it, in waiters_

@@ -13,7 +13,7 @@
 namespace rma::sim {
 
 /// Each member is one line of the text, of the same name without the unit at its end (`cable_latency = 0.6 ns`).
-/// What each means is in parameters.cpp, with the limits of its values.
+/// The meaning of each is in parameters.cpp, with the limits of its values.
 struct parameters {
   // network
   double link_bandwidth_gbs = 0;
@@ -79,7 +79,7 @@ parameters parse_parameters(std::string_view text, std::string_view origin);
 /// As text that parse_parameters reads.
 std::string to_text(const parameters& of);
 
-/// What is compiled in.
+/// A preset is compiled in.
 struct preset {
   std::string_view name;
   std::string_view text;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What runs a communication pattern: the ranks' calls become transfers of the network model, and its news wake them.
+/// A communication pattern is run here: the ranks' calls become transfers of the network model, and its news wake them.
 ///
 ///   put:       T_pp, post --> engine, links, engine --> noticed T_pp later: poll
 ///                             control packet back    --> noticed T_pp later: complete
@@ -73,7 +73,7 @@ class pattern_job final : public transfer_sink {
   };
   static constexpr std::size_t no_phase = static_cast<std::size_t>(-1);
 
-  // What a transfer is, in its number: an operation's number and whether it is the answer to a get, or a token's round
+  // The number of a transfer says what it is: an operation's number and whether it answers a get, or a token's round
   // and target.
   static constexpr transfer_id token_mark = transfer_id{1} << 63;
   static constexpr unsigned rank_bits = 32;

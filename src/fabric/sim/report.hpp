@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a simulated network did, for people and for programs.
+/// Reports say what a simulated network did, for people and for programs.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@
 
 namespace rma::sim {
 
-/// What a network did, apart from the network: of a run that is over, or read from a file.
+/// A record of what a network did, apart from the network: of a run that is over, or read from a file.
 struct network_record {
   network_record(std::string_view shape, int nodes) : over(shape, nodes), links(over.links()) {}
 

@@ -10,7 +10,7 @@
 
 namespace rma::sim {
 
-/// What a handle says, with the settings of its job. Throws Error(bad_boot).
+/// Reads what a handle says, with the settings of its job. Throws Error(bad_boot).
 rma::Config config_of(std::string_view handle);
 
 }  // namespace rma::sim

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the sanitizers have to be told where the stack changes. Nothing without them.
+/// The sanitizers are told where the stack changes. Without them these do nothing.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the ranks of a simulated job share from the making of their runtimes to their end: a key-value store, fences
+/// The ranks of a simulated job share this from the making of their runtimes to their end: a key-value store, fences
 /// and the memory of each node. A rank that makes a second runtime takes part in the next meeting.
 #pragma once
 
@@ -36,7 +36,7 @@ class sim_boot {
   void leave(int rank);
   [[nodiscard]] bool has_left(int rank) const noexcept { return left_[static_cast<std::size_t>(rank)] != 0; }
 
-  /// What connects the nodes; made when it is first asked for. Throws Error(bad_setting, bad_argument).
+  /// The wire connects the nodes; made when it is first asked for. Throws Error(bad_setting, bad_argument).
   wire& network();
   [[nodiscard]] bool has_network() const noexcept { return network_ != nullptr; }
   /// The memory of a node, zero at first. Throws Error(out_of_memory, bad_boot).

@@ -20,7 +20,7 @@ class sim_client final : public boot::client, public shm::segment_provider {
  public:
   /// Waits until all ranks have come. Throws Error(peer_failed).
   sim_client(world& job, int rank);
-  /// Who has not left has died.
+  /// A rank that has not left has died.
   ~sim_client() override;
 
   int rank() const noexcept override { return rank_; }

@@ -20,7 +20,7 @@ std::byte* there(const fabric::remote_slice& s) noexcept { return reinterpret_ca
 
 namespace {
 
-/// What the machine's constants make of a transfer between two nodes of one switch.
+/// The machine's constants make this of a transfer between two nodes of one switch.
 fabric::transfer_costs costs_of(const parameters& p) noexcept {
   const auto ns = [](time_ps t) { return static_cast<std::int64_t>(t / 1000); };
   const time_ps way_ps = p.nic_message_time_ps + 2 * p.pcie_latency_ps + p.router_delay_ps();

@@ -69,12 +69,12 @@ class wire final : public transfer_sink {
   /// `posted`, `done` for a message, or `retry_queue_full`.
   status post(const request& o);
 
-  /// What the next bulk send of `origin` to this rank goes into. `posted` or `retry_queue_full`.
+  /// The next bulk send of `origin` to this rank goes into this. `posted` or `retry_queue_full`.
   status post_receive(int rank, int origin, std::span<const fabric::local_slice> to, std::uint64_t token);
   /// Ends what this rank has posted on the bulk channels of the dead.
   void end_bulk_of_dead(int rank);
 
-  /// What a message lay in, for the next one.
+  /// Gives back memory that a message lay in, for the next one.
   void give_back(std::vector<std::byte>&& data) noexcept;
   /// Messages that found the receive queue of this rank full may try again.
   void made_room(int rank);
@@ -112,7 +112,7 @@ class wire final : public transfer_sink {
     unsigned holds = 0;  ///< steps that still need this record
     status result = status::done;
   };
-  /// What is served in the order of its posting.
+  /// A stream is served in the order of its posting.
   struct stream {
     std::uint64_t posted = 0, served = 0;
     std::vector<std::uint32_t> waiting;  ///< has arrived, not been served
@@ -122,7 +122,7 @@ class wire final : public transfer_sink {
     std::uint64_t bytes;
     std::uint64_t token;
   };
-  /// What one rank sends to another.
+  /// One rank sends this to another.
   struct connection {
     stream operations;                    ///< messages, too, if they stay behind writes
     stream messages;                      ///< else

@@ -143,7 +143,7 @@ void world::resume_at(strand& s, time_ps when_ps) noexcept {
       this, s.number);
 }
 
-// Who is asked for its stack answers and goes back to sleep.
+// A rank that is asked for its stack answers and goes back to sleep.
 void world::suspend() noexcept {
   strand& s = *current_;
   s.body->suspend();

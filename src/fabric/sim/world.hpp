@@ -31,7 +31,7 @@ namespace rma::sim {
 
 class sim_boot;
 
-/// What a rank's processor does with its time.
+/// A rank's processor does these with its time.
 enum class activity : std::uint8_t { compute, post, wait, copy, handler, poll, count_ };
 
 inline constexpr std::string_view default_machine = "ndr400";

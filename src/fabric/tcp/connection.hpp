@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the TCP fabric knows of one peer, and what it has under way.
+/// The TCP fabric knows this of one peer, and of what it has under way.
 #pragma once
 
 #include <array>
@@ -59,7 +59,7 @@ struct bulk_channel {
 ///     none, postponed, awaited --introduction of the peer--> met
 ///                      (asking: of the two attempts the lower rank's counts)
 ///
-/// Who is awaited may compute for long before it comes. If it dies the job says so.
+/// A peer that is awaited may compute for long before it comes. If it dies the job says so.
 enum class phase : std::uint8_t { none, postponed, asking, awaited, met };
 
 struct connection final : messaged::peer {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What two ranks say to each other before a connection carries anything. Each proves that it knows the job's key; a
+/// Two ranks greet each other before a connection carries anything. Each proves that it knows the job's key; a
 /// stranger gets a random number and nothing else.
 ///
 ///     who connects                     who listens

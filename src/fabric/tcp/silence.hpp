@@ -12,7 +12,7 @@
 
 namespace rma::tcp {
 
-/// What the kernel says of a line.
+/// The kernel says this of a line.
 struct line_report {
   std::int64_t heard_ms_ago = 0;        ///< the last segment from the peer
   std::uint32_t unanswered_probes = 0;  ///< whether it has room again, or is there at all

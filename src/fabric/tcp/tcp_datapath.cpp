@@ -14,7 +14,7 @@
 
 namespace rma::tcp {
 
-// What waits for the kernel is little, or nothing more is taken.
+// Little waits for the kernel, or nothing more is taken.
 bool tcp_fabric::has_room(messaged::peer& p) noexcept {
   connection& c = connection_of(p);
   if (c.out.size() < out_bytes_max && c.questions < under_way_max) [[likely]]

@@ -89,7 +89,7 @@ std::string tcp_fabric::route(int peer) {
 
 // ---- regions ------------------------------------------------------------------------------------------------
 
-// What is on its way into the region goes nowhere.
+// Data that are on their way into the region go nowhere.
 void tcp_fabric::deregister_region(const fabric::region_key& key) noexcept {
   messaged_fabric::deregister_region(key);
   if (key.key == 0) return;
@@ -103,7 +103,7 @@ void tcp_fabric::deregister_region(const fabric::region_key& key) noexcept {
 
 // ---- how connections begin ----------------------------------------------------------------------------------
 
-// What is said before there is a line waits in `out`.
+// Messages that are sent before there is a line wait in `out`.
 status tcp_fabric::connect(messaged::peer& p) noexcept {
   connection& c = connection_of(p);
   std::string text;

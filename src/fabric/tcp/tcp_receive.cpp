@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What comes, and progress.
+/// Messages come, and progress is made.
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/epoll.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What goes over a connection: messages one behind the other (messaged/wire.hpp), each with this in front. Data of
+/// A connection carries messages one behind the other (messaged/wire.hpp), each with this in front. Data of
 /// puts, gets and the bulk channel are received where they belong.
 ///
 /// The bulk channel: a send leaves when the peer has said that its receive is posted, and what room that has.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the UCX fabric knows of one peer, and what it has under way.
+/// The UCX fabric knows this of one peer, and of what it has under way.
 #pragma once
 
 #include <ucp/api/ucp.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is posted and what comes. UCX calls back from inside its progress, and for messages to oneself from inside a
-/// send: what cannot be handed on at once waits for the next poll.
+/// Operations are posted, and messages come. UCX calls back from inside its progress, and for messages to oneself from
+/// inside a send: what cannot be handed on at once waits for the next poll.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -103,7 +103,7 @@ void ucx_fabric::tell_immediate(connection& c, std::uint32_t immediate) noexcept
   }
 }
 
-// What was given up is no longer counted.
+// An operation that was given up is no longer counted.
 void ucx_fabric::uncount(connection& c) noexcept {
   if (c.under_way == 0) return;
   --c.under_way;
@@ -345,7 +345,7 @@ void ucx_fabric::take_message(connection& c, std::uint16_t kind, std::span<const
 
 // ---- progress -----------------------------------------------------------------------------------------------
 
-// What was answered meanwhile leaves together.
+// Answers that were made meanwhile leave together.
 unsigned ucx_fabric::work() noexcept {
   const unsigned found = ucx_.ucp_worker_progress(library_.worker());
   send_batches();

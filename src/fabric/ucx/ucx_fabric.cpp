@@ -167,14 +167,14 @@ void ucx_fabric::on_error(void* self, ucp_ep_h endpoint, ucs_status_t) noexcept 
   }
 }
 
-// Who leaves still gets answers; of a peer that is gone nothing is waited for.
+// A peer that leaves still gets answers; of a peer that is gone nothing is waited for.
 bool ucx_fabric::can_answer(messaged::peer& p) noexcept {
   if (p.state > messaged::connection_state::left || p.suspected_until_ns != 0) return false;
   return connection_of(p).endpoint != nullptr || connect(p) == status::done;
 }
 
-// Who sends something must be told when this rank leaves, when nothing can be looked up any more. Its first message has
-// made UCX connect both ways: this takes that endpoint.
+// A peer that sends something must be told when this rank leaves, when nothing can be looked up any more. Its message
+// has made UCX connect both ways: this takes that endpoint.
 void ucx_fabric::answer_strangers() noexcept {
   for (connection* c : std::exchange(strangers_, {})) {
     if (c->endpoint == nullptr && c->state == messaged::connection_state::open && c->suspected_until_ns == 0)
@@ -192,8 +192,8 @@ ucs_status_ptr_t ucx_fabric::close(connection& c, std::uint32_t flags) noexcept 
   return ucx_.ucp_ep_close_nbx(endpoint, &how);
 }
 
-// What is under way ends at once, whenever UCX gives it back: without watching its peer it may never do so. Then the
-// endpoint stays, too: it must not be closed by force.
+// Operations under way end at once, whenever UCX gives them back: without watching its peer it may never do so. Then
+// the endpoint stays, too: it must not be closed by force.
 void ucx_fabric::drop(messaged::peer& p) noexcept {
   connection& c = connection_of(p);
   for (const auto& o : operations_) {

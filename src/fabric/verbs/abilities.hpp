@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the ranks of a job have to agree on before their devices meet: a rank that took an adapter's atomics where
+/// Abilities are agreed on by the ranks of a job before their devices meet: a rank that took an adapter's atomics where
 /// another sends messages would wait for ever.
 #pragma once
 

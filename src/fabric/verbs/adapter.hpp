@@ -36,9 +36,9 @@ class adapter {
   [[nodiscard]] ibv_pd* domain() const noexcept { return domain_; }
   [[nodiscard]] const ibv_device_attr& limits() const noexcept { return limits_; }
   [[nodiscard]] std::uint8_t port() const noexcept { return port_; }
-  /// What a packet may carry through the network.
+  /// A packet may carry so much through the network.
   [[nodiscard]] ibv_mtu mtu() const noexcept { return mtu_; }
-  /// What one may carry that comes back to this port. Linux's software asks the network about those, too, but they
+  /// One that comes back to this port may carry so much. Linux's software asks the network about those, too, but they
   /// never get there.
   [[nodiscard]] ibv_mtu loop_back_mtu() const noexcept { return emulated() ? most_mtu_ : mtu_; }
   [[nodiscard]] bool is_own(const port_address& at) const noexcept;

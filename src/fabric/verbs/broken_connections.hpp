@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What becomes of the entries of a connection that is broken, or whose peer is dead. Messages are sent again on its
+/// Entries of a connection that is broken, or whose peer is dead, end here. Messages are sent again on its
 /// next generation. Of operations it is not known at first why they failed: a process that dies takes its memory away
 /// before its queue pairs, so that an operation that comes meanwhile is refused as one that should not have been.
 /// Whoever lives answers to the next greeting, also while it computes; a peer that does not is lost.

@@ -139,7 +139,7 @@ void bulk_channels::post(connection& c) noexcept {
 
 bool bulk_channels::is_bulk(std::uint64_t label) noexcept { return (label & bulk_mark) != 0; }
 
-// What a queue pair in error gives back untouched stays in its line.
+// Entries that a queue pair in error gives back untouched stay in their line.
 void bulk_channels::take(const ibv_wc& done, fabric::sink& to) noexcept {
   connection& c = all_.at(done.wr_id & ~(bulk_mark | receive_mark));
   const connection_state state = c.state.load(std::memory_order_acquire);

@@ -24,7 +24,7 @@ inline constexpr std::int64_t doubt_ns = 2'000'000'000;  ///< who lives has answ
 /// with an error) or `dead` (the peer is).
 enum class connection_state : std::uint8_t { asking, answering, ready, broken, dead };
 
-/// What ends when an entry of a send queue is over.
+/// A completion_action ends when an entry of a send queue is over.
 struct completion_action {
   std::uint64_t token = 0;       ///< 0: nobody waits for it
   std::byte* copy_to = nullptr;  ///< what was read goes from the buffer to here

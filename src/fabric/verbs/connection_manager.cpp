@@ -290,7 +290,7 @@ void connection_manager::take_device_events() noexcept {
   while (::ibv_get_async_event(device_.device(), &event) == 0) ::ibv_ack_async_event(&event);
 }
 
-// What is said is believed after the proof only; it may come twice, late, or out of turn.
+// A greeting is believed after the proof only; it may come twice, late, or out of turn.
 void connection_manager::hear(const hello& h) noexcept {
   if (h.of != channel::control && h.of != channel::bulk) return;
   const std::lock_guard guard(lock_);

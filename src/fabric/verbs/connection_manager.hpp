@@ -29,7 +29,7 @@ namespace rma::verbs {
 
 inline constexpr std::uint32_t inline_bytes_max = 256;  ///< that an entry of a send queue carries itself
 
-/// What every connection's queue pair is made with.
+/// Every connection's queue pair is made with a queue_plan.
 struct queue_plan {
   ibv_cq* completions = nullptr;
   ibv_srq* receives = nullptr;

@@ -16,7 +16,7 @@ constexpr std::size_t pages_per_registration = 16;
 
 }  // namespace
 
-// What is made here is found when the pieces are asked for one by one.
+// Registrations that are made here are found when the pieces are asked for one by one.
 void registration_cache::register_groups(std::span<const fabric::local_slice> pieces) noexcept {
   if (pieces.size() < 2 || pieces.size() > group_max || limits_.bytes == 0 || foreign()) return;
   std::array<page_range, group_max> unknown;

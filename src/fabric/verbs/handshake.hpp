@@ -32,7 +32,7 @@ namespace rma::verbs {
 
 enum class greeting : std::uint8_t { ask = 1, answer = 2, confirm = 3, later = 4, leave = 5 };
 
-/// What a connection is for. Each has its own queue pair, made when it is needed.
+/// A channel is what a connection is for. Each has its own queue pair, made when it is needed.
 enum class channel : std::uint8_t { control, bulk };
 
 /// Where a rank's connection manager is. What ranks publish when they join the job.

@@ -40,7 +40,8 @@ status local_memory::place(const connection& c, slices local, std::size_t bytes,
     return status::done;
   }
   const bool copied_read = !write && bytes <= copied_read_bytes && local.size() == 1;
-  // What is promised to be read when the call returns (capabilities) is copied if the device cannot take it inline.
+  // Data that are promised to be read when the call returns (capabilities) are copied if the device cannot take them
+  // inline.
   const bool copied_write = write && bytes <= caps_.inline_bytes_max;
   if (!copied_read && !copied_write && describe(local, o)) return status::done;
   const bool large = bytes > buffers_.bytes();

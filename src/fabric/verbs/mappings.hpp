@@ -21,7 +21,7 @@ struct page_range {
   friend bool operator==(const page_range&, const page_range&) = default;
 };
 
-/// What both have.
+/// The pages that both have.
 constexpr page_range common(page_range a, page_range b) noexcept {
   return {a.first > b.first ? a.first : b.first, a.last < b.last ? a.last : b.last};
 }

@@ -15,7 +15,7 @@ namespace rma::verbs {
 class memory_regions final : public registrar {
  public:
   memory_regions(ibv_pd* domain, int rank) noexcept : domain_(domain), rank_(rank) {}
-  /// What the cache has enrolled is withdrawn before.
+  /// Memory that the cache has enrolled is withdrawn before.
   ~memory_regions();
   memory_regions(const memory_regions&) = delete;
   memory_regions& operator=(const memory_regions&) = delete;

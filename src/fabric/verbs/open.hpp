@@ -12,7 +12,7 @@
 
 namespace rma::verbs {
 
-/// Who starts a fabric, and with what.
+/// A member starts a fabric, with these.
 struct member {
   int rank = 0;
   int size = 1;

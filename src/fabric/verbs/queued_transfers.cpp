@@ -24,7 +24,7 @@ bool queued_transfers::takes(const connection& c, slices local, const send_reque
   return short_write || o.reads();
 }
 
-// What goes inline is copied: the caller may write to its memory again.
+// Data that go inline are copied: the caller may write to its memory again.
 status queued_transfers::add(connection& c, const fabric::local_slice& local, const send_request& o) noexcept {
   if (count_ == chain_of(c) && !post()) return status::retry_queue_full;
   RMA_ASSERT(count_ < chain_of(c) && (count_ == 0 || to_ == &c));

@@ -23,7 +23,7 @@
 
 namespace rma::verbs {
 
-/// What an adapter knows registered memory by.
+/// An adapter knows registered memory by its registration.
 struct registration {
   void* handle = nullptr;
   std::uint32_t local_key = 0;

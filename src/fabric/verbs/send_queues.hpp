@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What goes into the send queues. Entries are signalled now and then: reads and atomics, which somebody waits for, the
-/// first eight of a burst of writes, and every eighth other one. If nothing else follows, `poll` asks for the end of
-/// the rest with an empty write: after a long burst, not after a short one or one of a multiple of eight. A message,
+/// Entries go into the send queues here. They are signalled now and then: reads and atomics, which somebody waits for,
+/// the first eight of a burst of writes, and every eighth other one. If nothing else follows, `poll` asks for the end
+/// of the rest with an empty write: after a long burst, not after a short one or one of a multiple of eight. A message,
 /// whose end nobody waits for, is silent as long as there are buffers.
 #pragma once
 

@@ -50,7 +50,7 @@ class probe_page {
   void* at_;
 };
 
-/// What the kernel says to mapping pages of shared memory that are there already: EINVAL if it is all one private
+/// The kernel's answer to mapping pages of shared memory that are there already is EINVAL if it is all one private
 /// mapping, ENOENT if it is more than one mapping.
 int error_of_continue(int fd, page_range pages) noexcept {
   uffdio_continue ask{};
@@ -84,7 +84,8 @@ unmap_watch::unmap_watch(source from) noexcept : source_(from), process_(::getpi
 
 unmap_watch::~unmap_watch() {
   if (reading_ && !foreign()) {
-    // Who changes memory still waits for the reader, and a child's copy of the descriptor would keep it waiting.
+    // A thread that changes memory still waits for the reader, and a child's copy of the descriptor would keep it
+    // waiting.
     while (change_under_way()) ::poll(nullptr, 0, 1);
     const std::uint64_t one = 1;
     (void)!::write(stop_, &one, sizeof one);

@@ -28,7 +28,7 @@
 
 namespace rma::verbs {
 
-/// What has become of memory, watched or once watched.
+/// A change has happened to memory, watched or once watched.
 struct change {
   page_range pages;
   bool gone = false;  ///< unmapped, so that it is not watched any more; otherwise it has lost its contents
@@ -37,7 +37,7 @@ struct change {
 /// All calls but the constructor's are the owner's: one at a time. After a fork the child's copy does nothing.
 class unmap_watch {
  public:
-  /// Who tells of changes.
+  /// A source tells of changes.
   enum class source : std::uint8_t {
     kernel,
     program,  ///< the owner hears from the program itself; then everything counts as watched
@@ -81,7 +81,7 @@ class unmap_watch {
   outcome catch_up(std::vector<change>& news) noexcept;
 
  private:
-  /// What the reader tells the owner. Its pages are wiped in a child.
+  /// The reader tells the owner by a board. Its pages are wiped in a child.
   struct board {
     std::atomic<std::uint64_t> epoch{2};    ///< odd while events are being read and written down; 0 in a child
     std::atomic<std::uint64_t> written{0};  ///< changes, ever; the reader's

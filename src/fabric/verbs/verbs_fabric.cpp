@@ -39,7 +39,7 @@ queue_plan plan_for(const adapter& device, ibv_cq* completions = nullptr, ibv_sr
   return plan;
 }
 
-/// What the completion queue holds.
+/// The completion queue holds so many.
 int completions_of(const adapter& device, const member& who) noexcept {
   return std::min(device.limits().max_cqe, static_cast<int>(who.completions));
 }
