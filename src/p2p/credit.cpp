@@ -10,8 +10,8 @@
 
 namespace rma::detail {
 
-// What an unexpected message has taken is free; its sender gets to know with the next envelope, or by a message of its
-// own.
+// Memory that an unexpected message has taken is free; its sender gets to know with the next envelope, or by a message
+// of its own.
 void messenger::give_back(peer& p, std::uint32_t units) noexcept {
   RMA_ASSERT(ctx_.is_guarded());
   const std::uint32_t repaid = std::min(units, p.lent);

@@ -71,8 +71,8 @@ unsigned messenger::look_at_peers() noexcept {
   return static_cast<unsigned>(gone.size());
 }
 
-/// What a rank sent before it left may still be in this node's rings, which are read until the next round, or in a
-/// network, even where nothing has come from it yet that a goodbye could follow.
+/// Messages that a rank sent before it left may still be in this node's rings, which are read until the next round, or
+/// in a network, even where nothing has come from it yet that a goodbye could follow.
 bool messenger::has_said_all(peer& p) noexcept {
   constexpr std::int64_t patience_ns = 300'000'000;
   const std::int64_t now_ns = ctx_.around().now_ns();

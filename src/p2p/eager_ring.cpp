@@ -170,7 +170,7 @@ void messenger::withdraw_ring(peer& p) noexcept {
   ctx_.send_record(p.rank, message::credit, m);
 }
 
-// What counts is the traffic of late.
+// The traffic of late counts.
 void messenger::age_rings() noexcept {
   constexpr std::uint32_t messages_of_late = 1024;
   if (++ring_age_ < messages_of_late) return;

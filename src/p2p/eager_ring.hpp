@@ -63,7 +63,7 @@ class ring_source {
     RMA_ASSERT(index < slots_);
     return memory_.get() + index * ring_slot_bytes;
   }
-  /// What `fill` said of this slot.
+  /// `fill` said this of the slot.
   [[nodiscard]] std::size_t bytes_of(std::uint32_t index) noexcept {
     ring_slot_header h;
     std::memcpy(&h, slot(index), sizeof h);

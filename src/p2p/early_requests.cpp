@@ -218,7 +218,7 @@ void messenger::on_ask(void* self, int source, std::span<const std::byte> payloa
   const std::uint16_t seen = r.of.sequence;
   const match_key key{r.of.context, source, r.of.tag};
   me.forget_use(key);  // whoever asks again has noticed
-  // What has been sent and had not been seen: the first of this tag is the receive's.
+  // A send that had not been seen: the first of this tag is the receive's.
   send_operation* crossed = nullptr;
   match_entry* const first = me.announced_.find(key);
   for (match_entry* e = first; e != nullptr && crossed == nullptr; e = e->next == first ? nullptr : e->next) {
@@ -237,7 +237,7 @@ void messenger::on_ask(void* self, int source, std::span<const std::byte> payloa
       return;  // void
   }
   if (crossed != nullptr) {
-    // What is written may be there before its announcement, which would be taken for the next message's.
+    // Data that are written may be there before their announcement, which would be taken for the next message's.
     const bool overtakes = !me.ctx_.network_of(source).caps().messages_after_writes;
     const bool fits = crossed->layout == nullptr && crossed->total <= r.where.room && !overtakes;
     if (!fits && crossed->total > r.where.room) return;  // the receive is over

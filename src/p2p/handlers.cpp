@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a messenger does with the messages of others.
+/// A messenger handles the messages of others here.
 #include <cstring>
 
 #include "core/assert.hpp"
@@ -180,7 +180,7 @@ void messenger::on_finished(message_operation& op, std::uint64_t bytes) noexcept
   }
 }
 
-// What is written to the other side comes to its end first, and tells.
+// A write to the other side comes to its end first, and tells.
 void messenger::on_gone(message_operation& op) noexcept {
   RMA_ASSERT(op.id != 0 && op.ended.load(std::memory_order_relaxed) == 0);
   if (op.moving != nullptr) return;

@@ -266,7 +266,8 @@ class messenger {
   void tell(int to, std::uint64_t id, std::uint64_t from, rendezvous_step step, std::uint64_t bytes = 0) noexcept;
 
   void finish(message_operation& op, status result) noexcept;
-  /// What `begin` makes of an operation that is being started: its result if it is over by then, without its `over`.
+  /// Returns what `begin` makes of an operation that is being started: its result if it is over by then, without its
+  /// `over`.
   template <class Begin>
   status started(message_operation& op, Begin&& begin) noexcept {
     message_operation* const outer = std::exchange(starting_, &op);

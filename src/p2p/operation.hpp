@@ -20,7 +20,7 @@ namespace rma::detail {
 /// The messages of a team's users and those of its collectives never match each other.
 enum class message_user : std::uint8_t { program, collectives };
 
-/// What keeps the messages of a team apart from all others: the same number on all members.
+/// A context keeps the messages of a team apart from all others: the same number on all members.
 constexpr std::uint64_t message_context(std::uint64_t team_id, message_user user) noexcept {
   return team_id << 1 | static_cast<std::uint64_t>(user);
 }
@@ -64,7 +64,7 @@ enum class rendezvous_reason : std::uint8_t {
   count_
 };
 
-/// What a rendezvous needs; filled in when one begins (`reset`), so that short messages do not pay for it.
+/// A rendezvous needs these; filled in when one begins (`reset`), so that short messages do not pay for it.
 struct rendezvous_fields {
   rendezvous_kind kind;
   rendezvous_reason reason;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a messenger knows of another rank.
+/// A messenger knows this of another rank.
 #pragma once
 
 #include <array>

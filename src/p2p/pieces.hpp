@@ -23,7 +23,7 @@ struct message_operation;
 
 /// Outlives its operation while the fabric may use its record.
 struct piece_transfer : fabric::completion, bulk_turn {
-  /// What the receiver has said to the sender.
+  /// The receiver has said this to the sender.
   enum class word : std::uint8_t { none, finished, stream };
 
   messenger* owner = nullptr;

@@ -21,7 +21,7 @@ shm::line_pair* messenger::lines_with(int rank) noexcept {
 
 void messenger::ring(const peer& p) noexcept { ctx_.around().ring(p.rank); }
 
-// What the peer may sleep for: room in its ring, and credit.
+// The peer may sleep for room in its ring, and for credit.
 void messenger::took(peer& p) noexcept {
   full_fence();
   ring(p);
@@ -29,7 +29,7 @@ void messenger::took(peer& p) noexcept {
   if (!p.queued.empty()) send_queued(p);
 }
 
-// What has come from this rank and needs no more than a receive.
+// Takes what has come from this rank and needs no more than a receive.
 void messenger::take_near(shm::line_pair& l) noexcept {
   constexpr unsigned per_turn = 16;
   peer& p = *static_cast<peer*>(l.user);

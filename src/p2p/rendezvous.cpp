@@ -284,7 +284,7 @@ void messenger::prepare_last_byte(receive_operation& op) noexcept {
   std::atomic_ref(*op.marked).store(op.last, std::memory_order_relaxed);
 }
 
-// What lies behind a message that is shorter than its receive stays what it was.
+// Memory behind a message that is shorter than its receive stays as it was.
 void messenger::restore_last_byte(receive_operation& op, status result) noexcept {
   std::byte* const marked = std::exchange(op.marked, nullptr);
   const std::size_t come = result == status::done ? op.message_bytes : 0;

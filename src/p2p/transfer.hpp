@@ -45,8 +45,8 @@ struct transfer : fabric::completion {
   /// Posts as much as there is room for. True if all is posted, or nothing more will be.
   bool post() noexcept;
   [[nodiscard]] bool is_over() const noexcept { return pending == 0 && (posted == bytes || result != status::done); }
-  /// What was written may not be in memory, and what is sent now may be there before it: posts a read behind it. True
-  /// if that has to be waited for.
+  /// Data that were written may not be in memory, and what is sent now may be there first: posts a read behind them.
+  /// True if that has to be waited for.
   bool confirm() noexcept;
 };
 

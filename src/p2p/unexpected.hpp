@@ -29,7 +29,7 @@ constexpr match_key key_of_class(const match_key& of, unsigned kind) noexcept {
           (kind & with_any_tag) != 0 ? any_tag : of.tag};
 }
 
-/// What an announcement says.
+/// An announcement says this.
 struct announced_message {
   std::uint64_t bytes = 0;
   std::uint64_t send = 0;  ///< id of the sender's operation that has the data; 0: they are here
@@ -60,7 +60,7 @@ struct unexpected_message : announced_message {
 class unexpected_messages {
  public:
   static constexpr std::size_t unit_bytes = 64;
-  /// What a message with so many bytes behind its record takes of its sender's share.
+  /// A message with so many bytes behind its record takes this of its sender's share.
   [[nodiscard]] static constexpr std::uint32_t units_of(std::size_t bytes) noexcept {
     return std::uint32_t{1} << (class_of_bytes(bytes) - unit_bits);
   }

@@ -8,7 +8,8 @@
 
 namespace rma::detail {
 
-/// What every message has that a receive is looked for: `message::eager`, with the data behind it, and announcements.
+/// Every message has an envelope that a receive is looked for: `message::eager`, with the data behind it, and
+/// announcements.
 struct envelope {
   std::uint64_t context;
   std::int32_t tag;
@@ -51,7 +52,7 @@ struct early_request {
   transfer_request where;
 };
 
-/// What `message::rendezvous` says.
+/// `message::rendezvous` says one of these.
 enum class rendezvous_step : std::uint32_t {
   finished,  ///< this side has made its part
   gone,      ///< what the id stands for has been withdrawn, or is not there
@@ -77,7 +78,7 @@ struct stream_piece {
   std::uint64_t receive;  ///< id of the receiver's operation
 };
 
-/// What `message::credit` says of eager messages.
+/// `message::credit` says these of eager messages.
 enum class credit_word : std::uint64_t {
   memory,        ///< so many units may be used again
   ring_open,     ///< messages may be written into the ring: at `address` the first time

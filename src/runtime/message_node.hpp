@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a user's MessageRequest refers to: a send or a receive, in memory that is used again.
+/// A user's MessageRequest refers to a node: a send or a receive, in memory that is used again.
 #pragma once
 
 #include <atomic>

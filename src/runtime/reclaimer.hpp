@@ -32,7 +32,7 @@ struct segment_part {
   std::size_t bytes = 0;
 };
 
-/// What this rank has dropped.
+/// This rank has dropped such an object.
 struct dropped_object {
   std::uint64_t id = 0;                    ///< the same at all members, used once
   std::shared_ptr<const int[]> members{};  ///< world ranks; null: the world itself
@@ -49,7 +49,7 @@ class reclaimer {
   void drop(dropped_object object);
   /// Tells the others what was dropped here since the last time.
   void announce() noexcept;
-  /// What all members have dropped, once each.
+  /// Takes what all members have dropped, once each.
   [[nodiscard]] std::vector<segment_part> take_released() noexcept;
 
  private:

@@ -30,7 +30,7 @@ std::unique_ptr<trace_file> open_trace(const settings& s) {
                                                      s.number(knob::trace_bytes), s.text(knob::trace_calls));
 }
 
-/// What was measured on this machine, if the file has it; else one line says that it has not.
+/// Uses what was measured on this machine, if the file has it; else one line says that it has not.
 void use_tuning(context& ctx, const fabric::network& wide) {
   const std::string& path = ctx.config().text(knob::tuning);
   if (path.empty()) return;

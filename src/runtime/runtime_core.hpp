@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a Runtime is made of.
+/// A Runtime is made of a core.
 #pragma once
 
 #include <array>
@@ -80,7 +80,7 @@ struct runtime_core {
   /// and its threads are not here: it is left as it is.
   [[nodiscard]] bool forked() const noexcept;
   void publish_segment();
-  /// What reaches the segment of a rank through the wide fabric.
+  /// The key that reaches the segment of a rank through the wide fabric.
   status segment_of(int world_rank, fabric::region_key& key) noexcept;
   /// Ranks whose memory this rank uses directly: those of its node, or itself alone with RMA_INTRANODE=off and a
   /// fabric that does it instead. Positions are indices on the board.
@@ -105,7 +105,7 @@ struct runtime_core {
   [[nodiscard]] std::uint64_t count_team_of(std::string_view process_set);
   /// Gives back what all have dropped.
   void reap_dropped() noexcept;
-  /// What the wide fabric reaches of this rank's part at `offset`; bytes 0: nothing.
+  /// The wide fabric reaches this of the rank's part at `offset`; bytes 0: nothing.
   [[nodiscard]] fabric::region_key own_region(std::size_t offset) noexcept;
 
  private:

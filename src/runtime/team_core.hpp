@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a Team is made of, and the small collectives that the making of teams and windows needs: those of users are in
-/// coll.
+/// A Team is made of a core, and of the small collectives that the making of teams and windows needs: those of users
+/// are in coll.
 #pragma once
 
 #include <array>

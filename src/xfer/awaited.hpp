@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What stands behind a Request that is neither an operation nor a synchronisation of a window: a message, or a
+/// Something awaited stands behind a Request that is no operation or synchronisation of a window: a message, or a
 /// collective. It goes on by itself with anybody's progress; its request only looks at it.
 #pragma once
 
@@ -25,7 +25,7 @@ class awaited {
   /// under the progress lock, and the last call but for those that it makes itself. Returns what must not be destroyed
   /// under the lock, or null.
   virtual std::shared_ptr<void> release() noexcept = 0;
-  /// What it is, for errors: "[rank 0] wait for <this> at ...: peer_failed: <reason>". The reason may be empty.
+  /// Says what it is, for errors: "[rank 0] wait for <this> at ...: peer_failed: <reason>". The reason may be empty.
   [[nodiscard]] virtual std::string describe(status ended, std::string& reason) const = 0;
 
  protected:

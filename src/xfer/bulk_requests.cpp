@@ -100,7 +100,7 @@ void bulk_streams::pump_requests(peer_state& p) {
   }
 }
 
-// What is not known is asked for, once: it will come.
+// A layout that is not known is asked for, once: it will come.
 bool bulk_streams::know_layouts(bulk_stream& s) {
   const auto look = [&](bool& known, Layout& layout, std::uint32_t number) {
     if (known) return;
@@ -175,7 +175,7 @@ void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
   pump(source);
 }
 
-// What the end of an epoch waits for comes whatever became of the transfer.
+// The signal that the end of an epoch waits for comes whatever became of the transfer.
 void bulk_streams::raise_signal(const bulk_stream& s) noexcept {
   window_core* const w = engine_.find(s.request.window);
   const std::int32_t signal = s.request.signal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is posted, in order, and how transfers end.
+/// Transfers are posted in order, and end.
 #include "xfer/bulk_streams.hpp"
 
 #include <algorithm>
@@ -279,7 +279,7 @@ void bulk_streams::finish_if_over(bulk_stream& s) {
 
 // ---- deaths -------------------------------------------------------------------------------------------------
 
-// What the fabric has is ended by it; the rest is over.
+// The fabric ends what it has; the rest is over.
 void bulk_streams::end_peer(int peer) {
   peer_state& p = with(peer);
   p.asking.clear();

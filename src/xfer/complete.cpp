@@ -27,7 +27,7 @@ const far_target* as_far(const window_core& w, int target, const target_state& s
   return w.is_far(target) ? static_cast<const far_target*>(&state) : nullptr;
 }
 
-/// What there is to report of operations that are back.
+/// The first unreported failure of this target, else s.
 status report(window_core& w, int target, target_state& state, status s) noexcept {
   if (s == status::done && state.fabric_failed.load() != 0) {
     const std::lock_guard guard(w.ctx->lock());
@@ -183,7 +183,7 @@ status issued_state(window_core& w, const issued_mark& mark) noexcept {
 
 namespace {
 
-/// What is read there is written here by the fabric, which nobody can call back; that it ends needs no lock of the
+/// Data that are read there are written here by the fabric, which nobody can call back; their end needs no lock of the
 /// target.
 void await_reads(window_core& w, int target) noexcept {
   const target_state& state = w.state_of(target);

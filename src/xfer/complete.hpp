@@ -20,8 +20,8 @@ status complete_issued(window_core& w, int target) noexcept;
 /// target's memory. The same as complete_target where the fabric says no less than that they are there.
 status complete_locally(window_core& w, int target) noexcept;
 /// After an epoch was abandoned (of one target, -1: of all), or a window dropped: what the buffers were may be gone.
-/// What is still to come is not written, or waited for where the fabric writes it, but for what somebody has a request
-/// of.
+/// Results that are still to come are not written, or waited for where the fabric writes them, but for those that
+/// somebody has a request of.
 void leave_results(window_core& w, int target) noexcept;
 /// Waits for the operations under way that the target is bound to handle: what goes another way must not overtake them.
 status complete_promised(window_core& w, int target) noexcept;
@@ -37,7 +37,7 @@ status complete_followed(window_core& w, int target) noexcept;
 status try_complete_target(window_core& w, int target) noexcept;
 /// The same of what has been issued: what is scheduled stays held.
 status try_complete_issued(window_core& w, int target) noexcept;
-/// What has been issued to a target until now.
+/// So much has been issued to a target until now.
 struct issued_mark {
   int target = -1;
   bool set = false;  ///< not while operations wait for room, which have no number yet

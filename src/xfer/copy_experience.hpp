@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a rank knows of copies of private memory between two processes, of more than 1 KiB: how long those of one size
+/// A rank knows of copies of private memory between two processes, of more than 1 KiB, how long those of one size
 /// have taken by each way. Which way is the fastest depends on the processor (docs/decisions/0021): through slots 38
 /// GB/s on a Zen 5 and 6 on a Xeon, where the kernel's copy has 12 and 26. Pure steps; src/xfer/copy_trial.cpp drives
 /// them.
@@ -64,7 +64,7 @@ constexpr int copy_class(std::uint64_t bytes) noexcept {
 inline constexpr std::uint64_t shared_bytes_min = (std::uint64_t{16} << 10) + 1;
 constexpr std::size_t ways_of(int of_class) noexcept { return of_class < copy_class(shared_bytes_min) ? 2 : 3; }
 
-/// What a copy of the class's largest size would have cost.
+/// A copy of the class's largest size would have cost so much.
 constexpr std::uint32_t copy_cost_ns(std::uint64_t bytes, std::int64_t took_ns) noexcept {
   const std::uint64_t took = static_cast<std::uint64_t>(std::clamp<std::int64_t>(took_ns, 1, copy_cost_max_ns));
   const std::uint64_t largest = std::uint64_t{1} << (copy_class(bytes) + copy_class_first);
@@ -80,7 +80,7 @@ constexpr std::size_t cheapest(const copy_experience& e) noexcept {
   return best;
 }
 
-/// What the cheapest way costs of those that have a figure; 0: none has.
+/// The cheapest way of those that have a figure costs so much; 0: none has.
 constexpr std::uint32_t least_cost_ns(const copy_experience& e) noexcept {
   std::uint32_t least_ns = 0;
   for (std::size_t way = 0; way < e.ways; ++way) {

@@ -27,7 +27,7 @@ class copy_record {
     e.copies = copies_.load(relaxed);
     return e;
   }
-  /// What has been learned of one way.
+  /// Keeps what has been learned of one way.
   void store(const copy_experience& e, copy_way way) noexcept {
     const copy_figure& learned = e.figures[static_cast<std::size_t>(way)];
     shared_figure& figure = figures_[static_cast<std::size_t>(way)];

@@ -29,7 +29,7 @@ class copy_trial {
   [[nodiscard]] copy_way way() const noexcept { return choice_.way; }
   [[nodiscard]] const char* why() const noexcept { return choice_.why; }
   [[nodiscard]] bool measured() const noexcept { return choice_.measured; }
-  /// What a copy of this size has taken by that way; 0: it is that way's turn.
+  /// A copy of this size has taken so long by that way; 0: it is that way's turn.
   [[nodiscard]] std::int64_t estimate_ns(copy_way way) const noexcept;
   /// This copy uses memory for the first time.
   void is_first_use() noexcept { first_use_ = true; }

@@ -104,7 +104,7 @@ class device_run {
     });
   }
 
-  /// What becomes of what is under way, see engine::finish_posting.
+  /// Decides what becomes of what is under way, see engine::finish_posting.
   status end(status result, bool now, request_node** request) noexcept {
     if (operation_ == nullptr) return result;
     if (!guard_.owns_lock()) guard_.lock();

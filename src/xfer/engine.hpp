@@ -36,7 +36,7 @@ class engine;
 
 struct target_state;
 
-/// What a user's Request refers to: an operation, or a synchronisation.
+/// A user's Request refers to an operation, or a synchronisation.
 /// Whether a thread is in a step of a synchronisation; `awaited`: and another one wants it to be over.
 enum class task_step : std::uint8_t { none, under_way, awaited };
 
@@ -52,7 +52,7 @@ struct request_node {
   std::atomic<bool> silent = false;   ///< of the task, after its last step
   task_step step = task_step::none;   ///< of the task: lets other threads into the window while it waits
   request_node* next_free = nullptr;
-  /// What it lies in, once the engine is gone; `ended` says the rest.
+  /// The memory that it lies in, once the engine is gone; `ended` says the rest.
   std::shared_ptr<std::deque<request_node>> kept{};
 };
 static_assert(sizeof(request_node) <= 72);
@@ -88,7 +88,7 @@ class engine {
   // ---- windows; the caller holds the progress lock ------------------------------------------------------------
   void add(window_core& w);
   void remove(window_core& w);
-  /// What the next window is called in immediates to this rank.
+  /// The next window is called this in immediates to this rank.
   [[nodiscard]] std::uint32_t new_slot() noexcept;
   [[nodiscard]] window_core* find(std::uint64_t id) noexcept {
     if (last_found_ == nullptr || last_id_ != id) {
@@ -178,8 +178,8 @@ class engine {
   void end_sent(context::peer& peer) noexcept;
   [[nodiscard]] std::size_t requests_made() const noexcept { return requests_->size(); }
 
-  /// What becomes of an operation when all of it is posted, with what result so far: waited for (`now`), somebody's
-  /// request (if not null), or nobody's. `done`, `posted` or what it ended with.
+  /// Decides what becomes of an operation when all of it is posted, with a result so far: waited for (`now`),
+  /// somebody's request (if not null), or nobody's. `done`, `posted` or what it ended with.
   status finish_posting(std::unique_lock<small_lock>& guard, operation_record& op, const window_core& w, int world_rank,
                         bool now, request_node** request) noexcept;
   /// The same while the rest of it waits for room.

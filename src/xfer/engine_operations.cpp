@@ -181,7 +181,7 @@ void engine::end_sent(context::peer& peer) noexcept {
   }
 }
 
-// What a flush has reported meanwhile is not counted any more.
+// Failures that a flush has reported meanwhile are not counted any more.
 void engine::mark_failure_reported(const operation_record& op) noexcept {
   if (op.state == nullptr || op.result == status::done || op.reports != op.state->reports) return;
   RMA_ASSERT(op.over.load() != 0 && op.state->failures != 0);

@@ -398,7 +398,7 @@ void end_failed(request_node*& node, status failure) noexcept {
 }
 
 // Other ranks take part in a synchronisation, and a window has its epoch in it: it is brought to its end, or undone.
-// What is undone takes no step more: that might be the one to its end, of which nobody would be told.
+// A request that is undone takes no step more: that might be the one to its end, of which nobody would be told.
 void drop_request(request_node* node) noexcept {
   if (node->owner == nullptr) return free_kept(node);
   engine& owner = *node->owner;

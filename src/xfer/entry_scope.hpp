@@ -46,7 +46,7 @@ class entry_scope {
   void tell() noexcept;
   void tell_how(trace_event& e, std::string& text) noexcept;
 
-  /// What window_core::in_call says; 0 is no call.
+  /// window_core::in_call says this; 0 is no call.
   static constexpr std::uint64_t number_of(call what, int target) noexcept {
     return (std::uint64_t{static_cast<std::uint32_t>(target)} << 32) | (1U + static_cast<unsigned>(what));
   }

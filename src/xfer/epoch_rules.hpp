@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a window's epochs tell the engine, which knows none of them by name: the terms of the open one, and answers to
+/// A window's epochs tell the engine, which knows none of them by name: the terms of the open one, and answers to
 /// questions. src/sync has both.
 #pragma once
 

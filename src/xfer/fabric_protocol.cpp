@@ -28,7 +28,7 @@ bool may_be_held(const window_core& w, const checked_operation& o, const fabric:
   return !w.terms.counts;
 }
 
-/// What one operation posts. Its user holds the progress lock, by `guard` unless it must not wait.
+/// One operation posts by a posting. Its user holds the progress lock, by `guard` unless it must not wait.
 class posting {
  public:
   posting(window_core& w, const fabric::region_key& region, const checked_operation& o,
@@ -47,7 +47,7 @@ class posting {
   [[nodiscard]] bool goes_on() const noexcept { return result_ == status::done && !full_; }
   [[nodiscard]] std::uint64_t posted_bytes() const noexcept { return posted_bytes_; }
 
-  /// What is to be posted is the rest of an operation that was held.
+  /// Goes on with the rest of an operation that was held.
   void resume() noexcept {
     operation_ = std::exchange(o_.record, nullptr);
     RMA_ASSERT(operation_ != nullptr && operation_->state == o_.state && operation_->pieces != 0);
@@ -88,7 +88,7 @@ class posting {
     if (s == status::peer_failed || s == status::transfer_failed) w_.ctx->set_last_failed(o_.peer);
     result_ = s;
   }
-  /// What becomes of all that was posted, see engine::finish_posting. `go_on` posts the rest.
+  /// Decides what becomes of all that was posted, see engine::finish_posting. `go_on` posts the rest.
   status end(bool now, request_node** request, resume_function go_on) noexcept {
     w_.ctx->count(counter::operations_fabric);
     if (!o_.contiguous) w_.ctx->count(counter::layout_requests, requests_);
@@ -151,7 +151,7 @@ class posting {
   void announce() noexcept {
     if (write_ && w_.terms.counts) w_.epochs->written(w_, o_, told_by_it_ && ok(result_));
   }
-  /// What a fabric cannot do for this memory is a write without an immediate.
+  /// A fabric that cannot do it for this memory does a write without an immediate.
   status write_with_immediate(std::span<const fabric::local_slice> local, fabric::remote_slice remote,
                               std::uint64_t token) noexcept {
     const status s = network_.write(o_.peer, local, region_, {&remote, 1}, token, fabric::with_immediate(immediate_));

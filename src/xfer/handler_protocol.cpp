@@ -245,7 +245,7 @@ bool is_short(const operation_args& a) noexcept {
   return a.bytes != 0 && a.bytes <= (a.kind == call::compare_and_swap ? word_bytes : one_message_max);
 }
 
-/// What goes behind the message's head; `both` is room for what a swap compares and what it writes.
+/// The data that go behind the message's head; `both` is room for what a swap compares and what it writes.
 std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte, 2 * word_bytes> both) noexcept {
   if (a.kind == call::get || a.origin == nullptr) return {};
   if (a.kind != call::compare_and_swap) return {static_cast<const std::byte*>(a.origin), a.bytes};

@@ -28,7 +28,7 @@ void keep_shapes(operation_record& op, const checked_operation& o, engine& e) {
   if (o.result != nullptr) shapes.result = *o.result;
 }
 
-/// What the record has to say of the operation when it is carried out later.
+/// Fills in what the record has to say of the operation when it is carried out later.
 void fill(operation_record& op, const checked_operation& o, hold_reason why, engine& e) {
   RMA_ASSERT(op.held == hold_reason::none && why != hold_reason::none);
   const operation_args& a = *o.args;

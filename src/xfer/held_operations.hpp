@@ -37,7 +37,7 @@ void hold_for_room(window_core& w, const checked_operation& o, operation_record&
 /// Waits until nothing is held for room towards the target.
 status await_room(window_core& w, int target) noexcept;
 
-/// What a held operation asks for, as it was checked. `args` is what the result refers to.
+/// A held operation asks for this, as it was checked. The result refers to `args`.
 checked_operation recall(window_core& w, target_state& state, operation_record& op, operation_args& args) noexcept;
 
 /// The first operation of the target's queue; it is in none any more. The caller holds the progress lock.

@@ -358,7 +358,7 @@ status issue_held(window_core& w, operation_record& op) noexcept {
 
 status issue_and_wait(window_view& view, operation_args&& a) noexcept {
   a.by_value = true;
-  // What was put is in messages, in a copy, or there; what is fetched may have to be waited for.
+  // Data that were put are in messages, in a copy, or there; those that are fetched may have to be waited for.
   request_node* node = nullptr;
   const status s = issue(view, a, a.kind == call::put ? nullptr : &node);
   if (node == nullptr) return s == status::posted ? status::done : s;

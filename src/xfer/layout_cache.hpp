@@ -69,7 +69,7 @@ class recent_entries {
   std::unordered_map<Key, typename entries::iterator, Hash> by_key_;
 };
 
-/// What layouts are called towards one peer. `most` 0: each use has a new name, and is described.
+/// Layouts have names towards one peer. `most` 0: each use has a new name, and is described.
 class layout_names {
  public:
   explicit layout_names(std::size_t most) noexcept : most_(most), known_(most) {}
@@ -91,7 +91,7 @@ class layout_names {
   recent_entries<Layout, std::uint32_t> known_;
 };
 
-/// What peers have described here. It holds as many as are needed at once, whatever `most` says.
+/// Peers have described layouts here. It holds as many as are needed at once, whatever `most` says.
 class layout_table {
  public:
   explicit layout_table(std::size_t most) noexcept : known_(most < least ? least : most) {}

@@ -145,7 +145,7 @@ inline operation_record& record_by_message(window_core& w, const checked_operati
   if (o.fetches()) e.expect_result(op, o.args->result, o.bytes, shape);
   return op;
 }
-/// What its messages say of it; 0 if nothing comes back.
+/// Its messages say this of it; 0 if nothing comes back.
 inline std::uint64_t ticket_of(const checked_operation& o, const operation_record& op) noexcept {
   return o.fetches() ? id_of(op) : 0;
 }

@@ -28,13 +28,13 @@ inline constexpr std::uint64_t batched_bytes_max = 2048;
 /// Pieces of one operation with a layout.
 inline constexpr std::size_t batched_pieces_max = 32;
 
-/// What an operation takes of a message at most, whose target has so many pieces; 0: it is contiguous.
+/// An operation takes so much of a message at most, whose target has so many pieces; 0: it is contiguous.
 constexpr std::uint32_t batched_bytes(call kind, std::uint64_t bytes, std::size_t pieces) noexcept {
   const std::uint64_t data = kind == call::get ? 0 : kind == call::compare_and_swap ? 2 * bytes : bytes;
   const std::size_t head = pieces == 0 ? 0 : sizeof(std::uint32_t) + sizeof(operation_header);
   return static_cast<std::uint32_t>(head + std::max<std::size_t>(pieces, 1) * sizeof(target_rows) + data + 1);
 }
-/// What one message to the target has room for, counted like that.
+/// One message to the target has room for so much, counted like that.
 std::uint32_t batch_bytes_of(window_core& w, int target) noexcept;
 
 /// Sends operations on one target, in as few messages as they fit in, with the rider (may be null) behind

@@ -47,7 +47,7 @@ enum class hold_reason : std::uint8_t {
 /// `retry_queue_full`: not to its end; else the record is under way, or over. The caller holds the progress lock.
 using resume_function = status (*)(window_core& w, const checked_operation& o) noexcept;
 
-/// What the trace says of an operation when it ends.
+/// The trace says this of an operation when it ends.
 struct operation_note {
   trace_file* into = nullptr;
   trace_event event;  ///< but for its window's name and its end
@@ -110,7 +110,7 @@ struct operation_record : fabric::completion {
   operation_note* note = nullptr;      ///< null: it is not traced
   operation_shapes* shapes = nullptr;  ///< null: contiguous
 
-  // What is held. Whatever carries it out reads it from here.
+  // The held operation. Whatever carries it out reads it from here.
   const void* origin = nullptr;  ///< data that go out
   std::uint64_t offset = 0;      ///< bytes from the start of the target's part (dynamic: an address)
   std::int32_t target = -1;      ///< rank in the window's team
@@ -149,7 +149,7 @@ struct sent_operations {
   operation_record::queue waiting;
 };
 
-/// What a message carries to name the record that its answer is for; never 0.
+/// A message carries this to name the record that its answer is for; never 0.
 inline std::uint64_t id_of(const operation_record& op) noexcept {
   return (std::uint64_t{op.generation} << 32) | (std::uint64_t{op.index} + 1);
 }

@@ -38,7 +38,7 @@ status start_remote_write(engine& e, fabric::network& network, int world_rank, c
                           operation_record*& started) noexcept;
 status finish_remote_add(engine& e, int world_rank, operation_record* op, std::uint64_t& old) noexcept;
 
-/// What the fabric between nodes reaches of the target's block of this window; asked for once.
+/// The fabric between nodes reaches this of the target's block of this window; asked for once.
 status block_region(window_core& w, int target, fabric::region_key& region) noexcept;
 /// A target on another node: asks its segment who it is, at the first use. The reference stays valid as long as the
 /// window. `window_freed` if its block is not that of this window any more.

@@ -39,7 +39,7 @@ struct scheduling {
   }
 };
 
-/// What is held for one target.
+/// Operations that are held for one target.
 struct scheduled_operations {
   operation_record::queue held;  ///< apart from the target's other queue; guarded by the progress lock, too
   std::uint32_t operations = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the protocols "shared" and "staged" have in common: a large contiguous copy of which the target makes parts.
+/// The protocols "shared" and "staged" have this in common: a large contiguous copy of which the target makes parts.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the handler protocol puts on the wire. An operation is one or more messages:
+/// The handler protocol puts messages on the wire. An operation is one or more messages:
 ///
 ///   operation_header | target_rows ... | data        origin -> target
 ///   reply_header | data                              target -> origin, if something comes back
@@ -27,7 +27,7 @@ inline constexpr std::size_t operation_message_max = 4096;
 /// In operation_args::signal and the header of a message: the last one of an epoch, whose number is this minus the
 /// signal. The target's epochs know what that is, see epoch_rules::last_came.
 inline constexpr int last_of_epoch = -2;
-/// What is put off until the end of an epoch goes by one message, if it is as short as that.
+/// An operation that is put off until the end of an epoch goes by one message, if it is as short as that.
 constexpr bool ends_epoch_by_message(bool contiguous, std::uint64_t bytes) noexcept {
   constexpr std::uint64_t one_message_bytes = 4000;
   return contiguous && bytes <= one_message_bytes;
@@ -69,7 +69,7 @@ struct dropped_header {
   std::uint64_t done;    ///< messages that this one acknowledges; the last is that of the operation
 };
 
-/// What the target copies, and where the other side of its copy is.
+/// The target copies this, and the other side of its copy is there.
 enum class share_kind : std::uint64_t {
   put,         ///< from the memory of the origin's process
   get,         ///< to the memory of the origin's process
@@ -96,7 +96,7 @@ struct batch_header {
 };
 static_assert(sizeof(batch_header) == 16);
 
-/// What a lock message says.
+/// A lock message says one of these.
 enum class lock_word : std::uint8_t {
   request,  ///< origin: I want it
   epoch,    ///< origin: a piece of an epoch: [length, operation message] ...
@@ -109,7 +109,7 @@ enum class lock_word : std::uint8_t {
   migrate_cancel,   ///< origin: I shall not bring it
 };
 
-/// What a lock manager answers.
+/// A lock manager answers one of these.
 enum class lock_answer : std::uint8_t {
   granted,   ///< the lock is held; an epoch has been run; yes
   migrates,  ///< the origin brings the lock to the network word (lock "hybrid")

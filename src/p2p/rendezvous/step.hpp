@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a rendezvous is made of. Each protocol (a file of its own) is two pure functions, of the sender and of the
+/// A rendezvous is made of steps. Each protocol (a file of its own) is two pure functions, of the sender and of the
 /// receiver, from a state and an event to the next state and what to do; p2p/rendezvous.cpp carries it out.
 #pragma once
 
@@ -31,7 +31,7 @@ enum class rendezvous_event : std::uint8_t {
   count_
 };
 
-/// What to do, in this order.
+/// A step's actions are done in this order.
 namespace rendezvous_action {
 inline constexpr std::uint32_t announce = 1;  ///< tell the receiver of the message, and where it is
 inline constexpr std::uint32_t prepare = 2;   ///< give the last byte of the buffer a value by which its end is seen
@@ -53,7 +53,7 @@ struct rendezvous_step_result {
   std::uint32_t actions;
 };
 
-/// What travels in messages: a protocol by number.
+/// Messages name a protocol by number.
 enum class rendezvous_kind : std::uint8_t { stream, rput, getcqe, get, putnr, put, sgrs, count_ };
 
 struct rendezvous_protocol {
@@ -72,7 +72,7 @@ struct rendezvous_protocol {
 /// An event that the state does not know: nothing happens.
 constexpr rendezvous_step_result stay(rendezvous_state now) noexcept { return {now, 0}; }
 
-/// What every protocol keeps to: a step leads to a later state, ends the operation exactly where it comes to `over`,
+/// Every protocol keeps to this: a step leads to a later state, ends the operation exactly where it comes to `over`,
 /// and posts one thing at most.
 constexpr bool is_sound(rendezvous_state now, const rendezvous_step_result& step) noexcept {
   using namespace rendezvous_action;

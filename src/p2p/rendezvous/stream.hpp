@@ -10,7 +10,8 @@
 ///     |<-------------- request      |
 ///     | data, data, data ---------->|  the last one: finished
 ///
-/// What every other protocol falls back to. Source: the two-copy rendezvous of MPICH's and Open MPI's shared memory.
+/// Every other protocol falls back to this one. Source: the two-copy rendezvous of MPICH's and Open MPI's shared
+/// memory.
 #pragma once
 
 #include "p2p/rendezvous/step.hpp"

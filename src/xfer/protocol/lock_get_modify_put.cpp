@@ -87,7 +87,7 @@ class locked_update {
     return failed_ != status::done ? failed_ : s;
   }
 
-  /// What has been changed goes back; its memory stays until the lock is given back.
+  /// Data that have been changed go back; their memory stays until the lock is given back.
   status write(std::uint64_t offset, const std::vector<std::byte>& changed) noexcept {
     operation_record* started = nullptr;
     const status s = start_remote_write(ops(), network(), o_.peer, region_, region_.address + offset, changed.data(),

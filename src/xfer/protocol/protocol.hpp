@@ -55,7 +55,7 @@ status run_protocol(window_core& w, const placement& at, checked_operation& o, r
                                           const checked_operation& o) noexcept;
 /// Why it is no copy between private memory of two processes of this node, or has to go another way; null: it is one.
 [[nodiscard]] const char* only_near(const window_core& w, const placement& at, const checked_operation& o) noexcept;
-/// What the target's handler is expected to take, or the network's own write or read.
+/// The target's handler is expected to take so long, or the network's own write or read.
 [[nodiscard]] std::int64_t message_estimate_ns(const window_core& w, const checked_operation& o) noexcept;
 [[nodiscard]] std::int64_t transfer_estimate_ns(const window_core& w, const checked_operation& o) noexcept;
 

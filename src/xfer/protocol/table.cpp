@@ -48,7 +48,7 @@ route choose_scheme(const window_core& w, const placement& at, const checked_ope
   return {best, why};
 }
 
-/// What has been learned of a copy by the protocol that made it.
+/// Notes what has been learned of a copy by the protocol that made it.
 status learn(window_core& w, const checked_operation& o, const protocol& made, status s) noexcept {
   copy_trial& trial = *o.trial;
   const copy_way way = &made == &fabric_protocol   ? copy_way::fabric
@@ -78,8 +78,8 @@ status start_best(window_core& w, const placement& at, checked_operation& o, req
   }
 }
 
-/// What was chosen for such an operation on this target before, or null where the answer may be another each time: for
-/// layouts, dynamic windows, operations that were put off, and copies that go by experience.
+/// The route that was chosen for such an operation on this target before, or null where the answer may be another each
+/// time: for layouts, dynamic windows, operations that were put off, and copies that go by experience.
 [[gnu::always_inline]] inline route* route_of(const window_core& w, const checked_operation& o) noexcept {
   if (!o.contiguous || w.kind == call::create_dynamic || o.put_off) return nullptr;
   if (o.atomic()) return &o.state->routes[2];
