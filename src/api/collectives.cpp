@@ -36,7 +36,7 @@ status may_start(detail::team_core& team, status wrong = status::done) noexcept 
   return may != status::done ? may : team.lost_member();
 }
 
-/// What RMA_NBC_PROGRESS says of a start, without the lock.
+/// Does what RMA_NBC_PROGRESS says of a start, without the lock.
 void progress_of_start(detail::context& ctx, running& r, start_progress how) noexcept {
   constexpr std::int64_t patience_ns = 5'000;  // about what the paper found a send to cost
   if (how == start_progress::test_on_init) {

@@ -70,7 +70,7 @@ inline int member_of(const team_core& team, int world_rank) noexcept {
   while (r < team.size && team.world_rank(r) != world_rank) ++r;
   return r;
 }
-/// What a receive has got.
+/// A receive has got this.
 inline Received received_of(const team_core& team, const receive_operation& op) noexcept {
   Received what;
   what.room = op.bytes;

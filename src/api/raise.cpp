@@ -117,7 +117,7 @@ std::string size_at(const window_core& w, int target, bool in_elements) {
   return known ? tell(far->second->bytes) : "less";  // too far for any part: nobody has asked the target
 }
 
-/// What lies at an address: "64 bytes from 0x7f0000001000 on".
+/// The range at an address: "64 bytes from 0x7f0000001000 on".
 std::string range_of(std::uint64_t bytes, std::uint64_t address) {
   return fmt::format("{} from {:#x} on", number_of(bytes, "byte"), address);
 }
@@ -141,7 +141,7 @@ std::string outside_attached(const window_core& w, const refusal& r) {
       r.displacement, range_of(bytes, first), r.target, there);
 }
 
-/// What attach or detach was given.
+/// Says what is wrong with the range that attach or detach was given.
 std::string bad_attachment(const window_core& w, const refusal& r) {
   const std::uint64_t address = r.displacement;
   const std::uint64_t bytes = r.count * w.element_bytes;

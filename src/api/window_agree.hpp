@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the ranks agree on before a window is made: that it can be, and that all want the same one.
+/// The ranks agree before a window is made: that it can be, and that all want the same one.
 #pragma once
 
 #include <array>
@@ -13,10 +13,10 @@
 
 namespace rma::detail {
 
-/// What each rank says of the window that it wants, and all must say alike.
+/// Each rank says these of the window that it wants, and all must say alike.
 enum class alike : std::uint8_t { kind, unit, signals, accumulate, granularity, lock, fence, count_ };
 
-/// What all ranks need to know of each other before anything is allocated.
+/// All ranks need to know this of each other before anything is allocated.
 struct agreement {
   std::uint64_t bytes_max = 0;
   std::uint64_t bytes_sum = 0;
@@ -28,7 +28,7 @@ struct agreement {
 fence_kind wished_fence(const settings& config, const Hints& hints);
 /// The same of layouts.
 layout_scheme wished_layout(const settings& config, const Hints& hints);
-/// What this rank can say by itself, and how many bytes it needs.
+/// Checks what this rank can say by itself, and how many bytes it needs.
 status check_plan(const team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t& bytes) noexcept;
 /// Collective. `mine`: what check_plan said.
 agreement agree(team_core& team, const window_plan& plan, const Hints& hints, std::uint64_t bytes, status mine);

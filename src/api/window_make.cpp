@@ -110,8 +110,8 @@ void publish(window_core& w) {
   mine.reachable = in_segment || w.local_bytes == 0 ? 1 : 0;
 }
 
-/// What threads share is not for inlined calls. With assertions, a call of a thread that may not call is always
-/// noticed.
+/// A window that threads share is not for inlined calls. With assertions, a call of a thread that may not call is
+/// always noticed.
 bool may_inline(const window_core& w) noexcept {
 #if defined(RMA_ASSERTS)
   if (w.ctx->is_single_threaded()) return false;
@@ -312,7 +312,8 @@ team_core::placement place_block(window_core& w, std::uint64_t room) {
   return large && at.result == status::out_of_memory ? place(false) : at;
 }
 
-/// What the members on this machine ask for, and those of them in this rank's control groups, whose limits are theirs.
+/// The members on this machine ask for so much, and those of them in this rank's control groups, whose limits are
+/// theirs.
 struct demand {
   std::uint64_t on_machine_bytes = 0;
   std::uint64_t in_groups_bytes = 0;
@@ -333,8 +334,8 @@ status sum_up(team_core& team, std::uint64_t bytes, demand& of) {
   return s;
 }
 
-/// What a block takes of the machine: whole pages, what the kernel needs to map them, and what else the rank is about
-/// to take. A window that has been accepted must not end its ranks.
+/// A block takes so much of the machine: whole pages, what the kernel needs to map them, and what else the rank is
+/// about to take. A window that has been accepted must not end its ranks.
 std::uint64_t taken_bytes(std::uint64_t block_bytes) noexcept {
   constexpr std::uint64_t other_bytes = std::uint64_t{1} << 20;
   return on_huge_pages(block_bytes) + block_bytes / 64 + other_bytes;

@@ -8,7 +8,7 @@ using namespace rma::armci;
 
 namespace {
 
-/// What an armcix_mutex_hdl_t points to.
+/// An armcix_mutex_hdl_t points to a mutex_batch.
 struct mutex_batch {
   armcix_mutex_hdl_s shown{};
   mutex_set set;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What ARMCI needs of whatever has started its processes: MPI, or rmarun and the like.
+/// ARMCI needs this of whatever has started its processes: MPI, or rmarun and the like.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What ARMCI keeps in a process: the Runtime, allocations and how their addresses are found, groups, mutexes, handles.
+/// ARMCI keeps these in a process: the Runtime, allocations by their addresses, groups, mutexes, handles.
 /// The interface has no argument for it, so that one pointer to it is the process's (the only one of this archive).
 ///
 /// Compiled once for all MPIs: what depends on ARMCI_Group and communicators is in group_calls.cpp and job_*.cpp.
@@ -35,7 +35,7 @@ struct group_state {
   std::uint64_t communicator = 0;  ///< an MPI_Comm, where there is MPI
 };
 
-/// What one call of ARMCI_Malloc has made.
+/// One call of ARMCI_Malloc has made an allocation.
 struct allocation {
   Window<std::byte> window;
   bool one_node = false;  ///< all members' parts are mapped here

@@ -158,7 +158,7 @@ Layout whole_of(const normal_shape& shape, const std::array<std::ptrdiff_t, leve
   return made;
 }
 
-/// What is not carried out at once.
+/// Issues an action that is not carried out at once.
 void issue_elsewhere(state& s, const action& op, const spot& where, void* local, const Layout& local_layout,
                      const Layout& remote_layout, const ending& by) {
   if (!by.blocking) {
@@ -171,7 +171,7 @@ void issue_elsewhere(state& s, const action& op, const spot& where, void* local,
   s.finish(op.call, where);
 }
 
-/// What is: only settings can have made a message of it.
+/// Ends one that is: only settings can have made a message of it.
 void settle(const action& op, const spot& where, status made, std::size_t bytes) {
   if (made == status::done) [[likely]]
     return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Who am I, and how do I reach the others before any fabric is up: rank, size, a key-value exchange,
+/// A boot client reaches the other ranks before any fabric is up: rank, size, a key-value exchange,
 /// a fence, an abort, and the news of deaths. Small strings only; never on a data path.
 #pragma once
 
@@ -19,7 +19,7 @@ inline constexpr std::string_view pmix_address = "pmix";
 inline constexpr std::string_view pmi2_address = "pmi2";
 inline constexpr std::string_view introduced_address = "introduced";
 
-/// What a rank is told by its launcher (environment RMA_BOOT, RMA_RANK, RMA_SIZE, RMA_KEY, RMA_NODE, or a Config).
+/// A rank is told these by its launcher (environment RMA_BOOT, RMA_RANK, RMA_SIZE, RMA_KEY, RMA_NODE, or a Config).
 struct options {
   /// "" or "alone" (a job of one), "local://NAME" (abstract Unix socket of rmarun), "rmarun://HOST:PORT" (of rmarun on
   /// another host; only in RMA_BOOT), "tcp://HOST:PORT" (of rank 0's host), "pmix" or "pmi2" (the launcher says rank
@@ -73,7 +73,7 @@ class client {
   virtual status get(std::string_view key, std::string& value) = 0;
   /// Waits for all ranks. `peer_failed` if one of them is dead or has left.
   virtual status fence() = 0;
-  /// What this rank does next in the start, for the others to read if it gets no further. `waits`: for others.
+  /// Tells what this rank does next in the start, for the others to read if it gets no further. `waits`: for others.
   virtual void begin_step(std::string_view /*what*/, bool /*waits*/ = false) noexcept {}
   /// Whom the start waits for, and what those were last doing. A last question: the start has failed.
   [[nodiscard]] virtual std::string late_ranks() { return {}; }
@@ -116,7 +116,7 @@ std::unique_ptr<client> join_served(const options& how);
 /// An address as RMA_BOOT has it says who serves, too: "rmarun://" becomes "tcp://" and `served_by_launcher`.
 void take_address(options& how);
 
-/// What the launcher put into the environment. Throws rma::Error(bad_boot) if it makes no sense.
+/// Reads what the launcher put into the environment. Throws rma::Error(bad_boot) if it makes no sense.
 options options_from_environment();
 
 }  // namespace rma::boot

@@ -57,7 +57,7 @@ std::string after(const options& how) {
 /// Whose process the job's server is in.
 std::string server_process(const options& how) { return rank_0_serves(how) ? "the process of rank 0" : "rmarun"; }
 
-/// What to do when nobody can be reached.
+/// Says what to do when nobody can be reached.
 std::string remedy(const boot_address& where) {
   return where.local ? "; is the rmarun that started this job still running?"
                      : "; rank 0 must run on that host, and the port must be open";

@@ -19,7 +19,7 @@ void allow_connections(int ranks) noexcept;
 /// True if this process, or its system, has no more descriptors. Others have done nothing wrong then.
 bool out_of_descriptors(int error) noexcept;
 
-/// What a message says about it.
+/// A message says this about it.
 std::string descriptors_remedy();
 
 }  // namespace rma::boot

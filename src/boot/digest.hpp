@@ -23,7 +23,7 @@ std::string random_hex(std::size_t bytes);
 /// Which side speaks: each side's proof differs, so that neither can be played back to its author.
 enum class prover : std::uint8_t { client, server };
 
-/// What both sides saw of a handshake.
+/// Both sides saw this of a handshake.
 struct transcript {
   std::uint32_t rank = 0;
   std::uint32_t size = 0;

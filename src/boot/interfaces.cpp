@@ -55,7 +55,7 @@ std::vector<interface_address> all_addresses() {
   return found;
 }
 
-/// What this host's name stands for.
+/// This host's name stands for these addresses.
 std::vector<std::string> addresses_of_name() {
   std::array<char, 256> name{};
   if (::gethostname(name.data(), name.size() - 1) != 0) return {};

@@ -19,7 +19,7 @@
 
 namespace rma::boot {
 
-/// What a launcher does for a rank.
+/// A launcher introduces a rank.
 class introduction {
  public:
   introduction(const introduction&) = delete;

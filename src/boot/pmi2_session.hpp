@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is asked of PMI-2, by its wire protocol: lines of `name=value;` after their length in six characters, on the
+/// A session asks PMI-2 by its wire protocol: lines of `name=value;` after their length in six characters, on the
 /// descriptor PMI_FD.
 ///
 ///   rank                         launcher

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is asked of PMIx.
+/// A session asks PMIx this.
 ///
 ///   PMIx_Init -> rank, size, ranks on this node
 ///   rank 0: PMIx_Put; all: PMIx_Fence_nb that collects, PMIx_Get

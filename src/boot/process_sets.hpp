@@ -17,7 +17,7 @@ struct process_set {
   std::vector<int> ranks;  ///< ascending, each once
 };
 
-/// What `text` says of a job of `size` ranks. Throws Error(bad_setting) that says which part makes no sense.
+/// Reads what `text` says of a job of `size` ranks. Throws Error(bad_setting) that says which part makes no sense.
 std::vector<process_set> parse_process_sets(std::string_view text, int size);
 
 }  // namespace rma::boot

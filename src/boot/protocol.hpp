@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What goes over the boot channel: frames of `u32 length, u8 type, body`, little-endian.
+/// The boot channel carries frames of `u32 length, u8 type, body`, little-endian.
 ///
 ///   client                           server
 ///   hello(magic, rank, size, Nc) ->

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the server knows of one round of a job: who is here, the key-value store, who waits for what.
+/// The server keeps one round of a job: who is here, the key-value store, who waits for what.
 ///
 /// Pure bookkeeping: frames go out through a function, nothing is read, waited for or timed. A job has one round;
 /// a rank that left and joins again (a second Runtime in one process) takes part in the next one.
@@ -41,7 +41,7 @@ class round {
   /// Nobody is here and nobody will come.
   [[nodiscard]] bool over() const noexcept { return gone_ == members_.size(); }
   void broadcast(const std::string& frame_bytes);
-  /// What `rank` was last seen doing, for people.
+  /// `rank` was last seen doing this, for people.
   [[nodiscard]] std::string where(int rank) const;
 
  private:

@@ -53,7 +53,7 @@ class server {
   server& operator=(const server&) = delete;
   ~server();
 
-  /// What the ranks are given as RMA_BOOT.
+  /// The ranks are given this as RMA_BOOT.
   [[nodiscard]] std::string address() const { return to_text(where_); }
 
   /// The address in numbers that it listens at; empty for local ones.
@@ -69,7 +69,7 @@ class server {
   /// `rank` has ended. If it did not leave, that is a death and all others are told.
   void mark_dead(int rank);
   [[nodiscard]] rank_state state(int rank) const;
-  /// What `rank` was last seen doing, for people.
+  /// `rank` was last seen doing this, for people.
   [[nodiscard]] std::string where(int rank) const;
   /// Ranks that died, first to become known first.
   [[nodiscard]] std::vector<int> deaths() const;

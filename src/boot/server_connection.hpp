@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the server keeps per connection and per round. Private to server*.cpp.
+/// The server keeps these per connection and per round. Private to server*.cpp.
 #pragma once
 
 #include <string>

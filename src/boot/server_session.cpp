@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the frames of one connection mean: the handshake, then requests that go to the rank's round.
+/// Frames of one connection are understood here: the handshake, then requests that go to the rank's round.
 #include <sys/eventfd.h>
 #include <unistd.h>
 

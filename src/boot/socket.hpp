@@ -54,7 +54,7 @@ std::string to_text(const boot_address& where);
 /// Throws rma::Error(bad_boot).
 unique_fd listen_at(boot_address& where);
 
-/// What became of an attempt to connect.
+/// An attempt to connect ended so.
 struct connect_outcome {
   unique_fd fd;            ///< non-blocking; none if it failed
   std::string why;         ///< the system's words

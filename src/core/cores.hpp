@@ -23,7 +23,7 @@ class core_set {
   core_set() = default;
   /// Those that this process may run on (taskset, cpusets, a launcher's binding). Empty if the kernel does not say.
   static core_set allowed();
-  /// What `text` wrote; what it cannot read is left out.
+  /// Reads what `text` wrote; what it cannot read is left out.
   static core_set parse(std::string_view text);
 
   [[nodiscard]] std::string text() const;  ///< without blanks and line ends

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What RMA_LOCK says: a protocol, and its options behind colons, in any order.
+/// RMA_LOCK says a protocol, and its options behind colons, in any order.
 ///
 ///   auto[:deferred]   two-sided[:deferred]   network[:word|:agent|:fompi]   cpu
 ///   hybrid[:naive|:threshold:K|:adaptive|:pattern|:priority|:native][:home=cpu|:home=network]

@@ -15,7 +15,7 @@ inline bool join_membarrier() noexcept {
   return ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
-/// What others stored before this call is visible after it, and what they load after it is what was stored before it.
+/// Stores of others before this call are visible after it, and their loads after it see what was stored before it.
 inline void fence_for_others() noexcept { (void)::syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0); }
 
 }  // namespace rma::detail

@@ -13,11 +13,11 @@ namespace rma::detail {
 
 inline constexpr std::uint64_t no_memory_limit = std::numeric_limits<std::uint64_t>::max();
 
-/// What the machine has left for all. `no_memory_limit` if it does not say.
+/// The machine has so much left for all. `no_memory_limit` if it does not say.
 std::uint64_t machine_bytes_left(const std::filesystem::path& meminfo = "/proc/meminfo");
 
-/// What the control groups of this process grant to all that are in them, beyond what these have. Pages of files count
-/// as left, as they do for a machine. `no_memory_limit` if the groups do not limit it.
+/// The control groups of this process grant so much to all that are in them, beyond what these have. Pages of files
+/// count as left, as they do for a machine. `no_memory_limit` if the groups do not limit it.
 std::uint64_t granted_bytes_left(const std::filesystem::path& membership = own_control_groups,
                                  const std::filesystem::path& groups = all_control_groups);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What reports about ranks say of several of them, and of their processes.
+/// Reports about ranks say this of several of them, and of their processes.
 #pragma once
 
 #include <sys/types.h>

@@ -7,7 +7,7 @@
 
 namespace rma {
 
-/// What the C++ runtime keeps for a thread (Itanium C++ ABI, 2.2.2).
+/// The C++ runtime keeps this for a thread (Itanium C++ ABI, 2.2.2).
 struct exceptions_now {
   void* caught = nullptr;
   unsigned int uncaught = 0;

@@ -99,7 +99,7 @@ class settings {
   }
   [[nodiscard]] bool on(knob k) const noexcept { return is(k, "1") || is(k, "on"); }
   [[nodiscard]] std::uint64_t number(knob k) const noexcept { return numbers_[static_cast<std::size_t>(k)]; }
-  /// What RMA_LOCK says.
+  /// The lock that RMA_LOCK says.
   [[nodiscard]] lock_setting lock() const noexcept;
   [[nodiscard]] std::vector<Setting> list() const;
   /// Config::from_rank_0 and one_machine.

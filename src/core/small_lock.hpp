@@ -26,8 +26,8 @@ class small_lock {
     return state_.compare_exchange_strong(found, taken, std::memory_order_acquire, std::memory_order_relaxed);
   }
   void unlock() noexcept {
-    // Who begins to wait between the two, or whose word is not seen yet, is not woken: it looks again after its nap. It
-    // would have to be asleep within some nanoseconds, or this thread to lose its processor just here.
+    // A thread that begins to wait between the two, or whose word is not seen yet, is not woken: it looks after its
+    // nap. It would have to be asleep within some nanoseconds, or this thread to lose its processor just here.
     const bool somebody_waits = state_.load(std::memory_order_relaxed) == wanted;
     state_.store(free, std::memory_order_release);
     if (somebody_waits) [[unlikely]]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What an MPI_Info says about a window, as far as it means something here.
+/// An MPI_Info says this about a window, as far as it means something here.
 #pragma once
 
 #include <cstddef>

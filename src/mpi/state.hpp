@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What librma_mpi keeps in a process: the Runtime, the windows that it has taken over, and what it knows of datatypes.
-/// MPI's interface has no argument for it, so that one pointer to it is the process's (the only one of this library).
+/// librma_mpi keeps these in a process: the Runtime, the windows that it has taken over, and what it knows of
+/// datatypes. MPI's interface has no argument for it, so that one pointer to it is the process's (the only one of this
+/// library).
 ///
 /// A window that is taken over has a window of the MPI's own beside it, without memory. Its handle is the one that the
 /// program has: names, attributes, groups, error handlers and info stay the MPI's.
@@ -45,7 +46,7 @@ struct window {
   std::uint64_t unit = 1;
   std::vector<int> units;
 
-  // What MPI_Win_get_attr gives.
+  // MPI_Win_get_attr gives these.
   void* base = nullptr;
   MPI_Aint bytes = 0;
   int own_unit = 1;
@@ -71,7 +72,7 @@ struct window {
       return {memory, target, at};
     return find_in_pool(target, at);
   }
-  /// What was stored in the pool is seen by who sees the end of the epoch, or of the flush, that follows.
+  /// Stores to the pool are seen by who sees the end of the epoch, or of the flush, that follows.
   status settle_pool() noexcept { return parts.empty() ? status::done : pool.try_flush_all(); }
 
  private:

@@ -6,7 +6,7 @@
 
 namespace rma::mpi {
 
-/// What a type was made of. The types are freed with it, unless they are predefined.
+/// A type was made of these. The types are freed with it, unless they are predefined.
 struct type_contents {
   explicit type_contents(MPI_Datatype type) {
     int integers = 0;

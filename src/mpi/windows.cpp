@@ -12,7 +12,7 @@
 namespace rma::mpi {
 namespace {
 
-/// What the program has asked for.
+/// The program has asked for this.
 struct request_of_window {
   const char* call;
   MPI_Aint bytes;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What ARMCI beside MPI and MPI's windows share: a Runtime among the ranks of a communicator, handles as numbers. It
+/// ARMCI beside MPI and MPI's windows share a Runtime among the ranks of a communicator, handles as numbers. It
 /// is a header, since it is compiled for each MPI.
 #pragma once
 
