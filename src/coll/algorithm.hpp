@@ -14,7 +14,7 @@
 
 namespace rma::detail::coll {
 
-/// What the slowest rank has to do, for the model.
+/// The slowest rank has to do this, for the model.
 struct effort {
   double rounds = 0;          ///< one after the other, each with messages of the same length, about
   double messages = 0;        ///< sent and received by one rank
@@ -38,7 +38,7 @@ struct algorithm {
 /// "linear, binomial, ..." for messages and settings.
 [[nodiscard]] std::string names_of_algorithms(call what);
 
-/// What a message and a byte cost, in ns.
+/// A message and a byte cost so much, in ns.
 struct machine_costs {
   double latency_ns = 1000;
   double message_ns = 200;  ///< to send or to receive one, beside others

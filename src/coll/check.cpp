@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is wrong with a team's schedules.
+/// Finds what is wrong with a team's schedules.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -148,7 +148,7 @@ void machine::take(team_state& t, failure&& f) noexcept {
   }
 }
 
-// What was said of its collectives before this member had made anything of it.
+// The team gets what was said of its collectives before this member had made anything of it.
 void machine::add(std::uint64_t team_id, team_state& t) {
   RMA_ASSERT(ctx_.is_guarded());
   RMA_ASSERT(!teams_.contains(team_id));

@@ -22,7 +22,7 @@ namespace rma::detail::coll {
 
 class team_state;
 
-/// What the start of a non-blocking collective does besides.
+/// The start of a non-blocking collective does this besides.
 enum class start_progress : std::uint8_t { none, test_on_init, wait_on_send, start_all };
 
 class machine {

@@ -112,7 +112,7 @@ class memory_collectives {
   void publish() noexcept;
   void show() noexcept;
   status wait_for(int member, std::uint64_t turn) noexcept;
-  /// What the member has called as this collective, if it still says so.
+  /// The member has called this as the collective, if it still says so.
   [[nodiscard]] const memory_lines::call& call_of(int member) const noexcept;
   /// Bad_size or bad_argument if that differs from what this one has called.
   status compare_calls(int member) noexcept;

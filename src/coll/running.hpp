@@ -38,7 +38,7 @@ class running final : public awaited {
   running& operator=(const running&) = delete;
 
   // ---- the caller holds the progress lock ---------------------------------------------------------------------------
-  /// What it is a run of. `call` is copied, its layouts, too; its other lists are in the plan.
+  /// Sets what it is a run of. `call` is copied, its layouts, too; its other lists are in the plan.
   void prepare(team_state& team, const collective_call& call, const std::source_location& where);
   void start(std::uint64_t turn) noexcept;
   [[nodiscard]] collective_call& call() noexcept { return call_; }
@@ -78,7 +78,7 @@ class running final : public awaited {
   void give_up(status why) noexcept override;
   std::shared_ptr<void> release() noexcept override;
   std::string describe(status ended, std::string& reason) const override;
-  /// What was said of its failure; nothing of a death or a revocation.
+  /// The text that was said of its failure; nothing of a death or a revocation.
   [[nodiscard]] std::string why() const;
   /// Before: where the call of another member was made comes by a message. Without the lock.
   void wait_for_place() const noexcept;

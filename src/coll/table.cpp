@@ -26,7 +26,7 @@ double sum_of(const blocks& b, int count) noexcept {
 }
 /// Of all blocks that a rank gets, or combines.
 double received_bytes(const shape& s) noexcept { return sum_of(s.received, s.size); }
-/// What gathers and scatters move: the same on all members, whichever side they are on.
+/// Gathers and scatters move so much: the same on all members, whichever side they are on.
 double moved_bytes(const shape& s) noexcept {
   const bool here = s.what == call::gather ? s.rank == s.root : s.rank != s.root;
   const blocks& known = here ? s.received : s.sent;
@@ -55,7 +55,7 @@ double sync_factor(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
 constexpr double pairs_apart = 1.2;
 /// A ring, each round of which waits for the slowest neighbours.
 double around(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
-/// What an exchange of all parts moves of a vector: but for the rank's own one.
+/// An exchange of all parts moves so much of a vector: all but the rank's own part.
 double of_others(const shape& s) noexcept { return (ranks(s) - 1) / ranks(s); }
 double rounds_within(const shape& s) noexcept { return log2_ceil(ranks_of_node(s)); }
 double rounds_between(const shape& s) noexcept { return logs(s) - rounds_within(s); }

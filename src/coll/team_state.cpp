@@ -49,7 +49,7 @@ team_state::~team_state() {
   if (refused_ != nullptr) detach(*refused_);
 }
 
-// What is refused has a plan without steps, whatever it is.
+// A call that is refused has a plan without steps, whatever it is.
 plan& team_state::find(const collective_call& c) {
   if (c.wrong != status::done) [[unlikely]] {
     if (refused_ == nullptr)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What a team has for its collectives: plans by shape, what is under way, and how far they have been numbered.
+/// A team has these for its collectives: plans by shape, runs under way, and how far they have been numbered.
 #pragma once
 
 #include <array>
@@ -31,7 +31,7 @@ class team_state {
   team_state(machine& all, team_core& team);
   team_state(const team_state&) = delete;
   team_state& operator=(const team_state&) = delete;
-  /// What is still under way ends with window_freed.
+  /// Collectives that are still under way end with window_freed.
   ~team_state();
 
   [[nodiscard]] team_core& team() noexcept { return team_; }
@@ -67,7 +67,7 @@ class team_state {
   /// A member is dead, and the caller is about to be told: all others that are under way end with that, too, and write
   /// into no buffer any more. Without the progress lock.
   void give_up_all(status why) noexcept;
-  /// What was said of a failure, by whoever found it. Empty if nothing.
+  /// The text that was said of a failure, by whoever found it. Empty if nothing.
   [[nodiscard]] std::string why(std::uint64_t turn) const;
   /// A wait is about to sleep. A member that is in memory, in the same collective as one that waits for messages here,
   /// will send none; and what has come for one and belongs to another call will not be received.

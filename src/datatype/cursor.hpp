@@ -46,7 +46,7 @@ class cursor {
   /// Bytes from here to the end.
   [[nodiscard]] std::size_t remaining() const noexcept { return remaining_; }
 
-  /// What is left of the present block; 0 bytes at the end.
+  /// The rest of the present block; 0 bytes at the end.
   [[nodiscard]] block front() const noexcept {
     return {run_.offset + static_cast<std::ptrdiff_t>(skipped_), run_.bytes - skipped_};
   }

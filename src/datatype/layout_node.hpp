@@ -38,7 +38,7 @@ struct layout_level {
   std::shared_ptr<const entry_list> list;
 };
 
-/// What all blocks have in common: a power of two divides one of the first two exactly if it divides each of them.
+/// All blocks have a grain in common: a power of two divides one of the first two exactly if it divides each of them.
 struct layout_grain {
   std::size_t lengths = 0;
   std::size_t distances = 0;  ///< from the first block
@@ -51,7 +51,7 @@ struct layout_node {
   layout_grain grain;
 };
 
-/// What the rest of src/datatype may do with a Layout.
+/// The rest of src/datatype may do this with a Layout.
 struct layout_internals {
   /// `inner` repeated as by a vector: copy i at i * stride bytes. Sets all but the extent.
   static status repeat(Layout& layout, std::size_t count, std::ptrdiff_t stride);

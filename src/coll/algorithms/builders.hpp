@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What algorithms share: groups of ranks, parts of vectors, and trees that several of them contain.
+/// Algorithms share groups of ranks, parts of vectors, and trees that several of them contain.
 #pragma once
 
 #include <cstddef>

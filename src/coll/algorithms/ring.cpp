@@ -23,7 +23,7 @@ void pass_around(const shape& s, Place&& place, Bytes&& bytes, Schedule& to) {
   }
 }
 
-/// What rank r has to add is `own(b)` for block b; the result of its own block ends in `result`.
+/// Rank r has to add `own(b)` for block b; the result of its own block ends in `result`.
 template <class Own, class Bytes>
 void reduce_around(const shape& s, Own&& own, Bytes&& bytes, Schedule::Place result, std::size_t longest,
                    Schedule::Place spare, Schedule& to) {
