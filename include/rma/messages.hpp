@@ -18,25 +18,23 @@
 /// Headings that hold for all calls:
 ///
 /// Shape      a send matches one receive of its destination on the same team, with the same tag; receives may leave
-/// source
-///            and tag open. Between two members messages are received in the order of their sends, by the first posted
-///            of the receives that match. Windows and collectives of the team have nothing to do with it
-/// Completes  send, isend: when the buffer may be used again, which need not wait for the receive; ssend, issend: when
-/// a
-///            receive has been found, too; bsend, ibsend: at once, from a copy of the library's; rsend: as send. recv:
-///            when the message is in its buffer
+///            source and tag open. Between two members messages are received in the order of their sends, by the first
+///            posted of the receives that match. Windows and collectives of the team have nothing to do with it
+/// Completes  send, isend: when the buffer may be used again, which need not wait for the receive; ssend, issend:
+///            when a receive has been found, too; bsend, ibsend: at once, from a copy of the library's; rsend: as send.
+///            recv: when the message is in its buffer. What no receive has asked for when the team is freed, or when
+///            the receiver's Runtime ends, is dropped, and its sends complete
 /// Memory     what the sender wrote before the send is seen by the receiver after the receive
 /// Units      counts of elements of T in spans, bytes in `Received`; tags are 0 ... 2^31-1
 /// Errors     bad_rank; bad_argument for a negative tag that is not any_tag; message_too_long where a message is longer
-/// than
-///            its receive, which is over then, and its buffer as it was; its sender is not told. peer_failed where the
-///            other rank is dead or has left, of receives from any source if a member is dead; revoked; wrong_thread.
-///            transfer_failed where the other side has given the message up in the middle, because its team was revoked
+///            than its receive, which is over then, and its buffer as it was; its sender is not told. peer_failed where
+///            the other rank is dead or has left, of receives from any source if a member is dead; revoked;
+///            wrong_thread. transfer_failed where the other side has given the message up in the middle, because its
+///            team was revoked
 /// Threads    any number at the level multiple, also on one team; at the others as for a runtime
 /// Cost       up to RMA_EAGER_BYTES one message; longer ones are announced first, and come when the receive is there.
-/// So
-///            do short ones if the receiver has RMA_EAGER_MEMORY full of messages of this sender that it has not asked
-///            for
+///            So do short ones if the receiver has RMA_EAGER_MEMORY full of messages of this sender that it has not
+///            asked for
 /// Source     MPI-4.1 chapter 3; Liu et al., ICS 2003; Takagi et al., EuroMPI 2013
 /// See        src/p2p · tests/p2p · tests/conformance/p2p_cases.cpp
 #pragma once

@@ -127,10 +127,11 @@ constexpr definition table[] = {
     {"RMA_BARRIER", "auto", form::words, "auto|messages|words",
      "how ranks of different nodes tell each other in barriers and plain fences: words are written into memory that "
      "the other looks at, where the fabric can (verbs); auto: where it seldom sleeps meanwhile, else messages"},
-    {"RMA_EAGER", "auto", form::words, "auto|send-recv|rdma-ring",
-     "how short messages (send, recv) go between nodes: rdma-ring writes them into a ring that the receiver looks at, "
-     "for "
-     "as many senders as RMA_RING_PEERS says; auto: send-recv"},
+    {"RMA_EAGER", "auto", form::words, "auto|send-recv|rdma-ring|rdma-ring:immediate",
+     "how short messages (send, recv, collectives) go between nodes: rdma-ring writes them into a ring at the "
+     "receiver, "
+     "for as many senders as RMA_RING_PEERS says; the receiver looks at the ring, or with immediate, and where the "
+     "fabric does not promise that the last byte is placed last, each write carries an immediate; auto: send-recv"},
     {"RMA_EAGER_BYTES", "4096", form::bytes, "bytes, K M G T; at most what fits one message of the fabric",
      "longest message (send, recv) that goes before its receive is known; longer ones are announced, and wait for it",
      0, UINT32_MAX},

@@ -3,10 +3,12 @@
 /// Eager protocol "rdma-ring": which senders have a ring, and how messages of two channels keep their order.
 ///
 /// The receiver chooses as RMA_RING_SET says: RMA_RING_PEERS ranks of other nodes from which eager messages come have a
-/// ring each, as long as the receiver looks at its memory. Each envelope has a number: what comes by one channel before
-/// its turn waits for the other. A rank that is about to sleep closes its rings, since nothing that is written wakes
-/// it, and looks now and then until their senders have said how much they have written. Source: Liu et al., ICS 2003,
-/// sections 3.3, 4.5 and 4.7.
+/// ring each, as long as the receiver looks at its memory. Where it does not, or the fabric does not promise that the
+/// last byte of a write is placed last, each write carries an immediate: it needs no polling and wakes who sleeps, but
+/// takes a receive descriptor and a completion, so that the first RMA_RING_PEERS senders keep their rings. Each
+/// envelope has a number: what comes by one channel before its turn waits for the other. A rank that is about to sleep
+/// closes its rings, since nothing that is written wakes it, and looks now and then until their senders have said how
+/// much they have written. Source: Liu et al., ICS 2003, sections 3.3, 4.5 and 4.7.
 #include "p2p/eager_ring.hpp"
 
 #include <algorithm>
@@ -30,6 +32,7 @@ void messenger::open_ring_to(peer& p, const credit_message& m) noexcept {
     p.ring_out->region = {m.address, m.slots * ring_slot_bytes, m.key};
   }
   p.ring_out->open = true;
+  p.ring_out->signals = m.count != 0;
 }
 
 void messenger::close_ring_to(peer& p) noexcept {
@@ -65,8 +68,10 @@ bool messenger::post_slot(ring_out_state& out, std::uint32_t slot) noexcept {
   const fabric::remote_slice there{out.region.address + slot * ring_slot_bytes, bytes};
   ring_write& w = out.writes[slot];
   w.run = &messenger::on_ring_write;
+  const fabric::write_flags how =
+      out.signals ? fabric::with_immediate(immediate_of(immediate_user::messages, 0)) : fabric::write_flags{};
   const status s = ctx_.network_of(out.peer).write(out.peer, std::span(&here, 1), out.region, std::span(&there, 1),
-                                                   fabric::token_of(w));
+                                                   fabric::token_of(w), how);
   if (s == status::transfer_failed) out.resend.push_back(slot);
   return s != status::retry_queue_full;
 }
@@ -122,6 +127,7 @@ void messenger::consider_ring(peer& p) noexcept {
   p.ring_traffic = std::exchange(p.ring_wishes, 0);
   credit_message m{};
   m.what = credit_word::ring_open;
+  m.count = p.ring_signals ? 1 : 0;
   if (p.ring_in == nullptr) {
     auto ring = std::make_unique<ring_sink>(ring_slots_);
     if (!ok(ctx_.network_of(p.rank).register_region(ring->memory(), ring->bytes(), p.ring_region))) {
@@ -129,7 +135,7 @@ void messenger::consider_ring(peer& p) noexcept {
       return;
     }
     p.ring_in = std::move(ring);
-    rings_in_.push_back(&p);
+    p.ring_signals ? static_cast<void>(++signalled_rings_) : rings_in_.push_back(&p);
     m.slots = ring_slots_;
     m.address = p.ring_region.address;
     m.key = p.ring_region.key;
@@ -138,13 +144,14 @@ void messenger::consider_ring(peer& p) noexcept {
   p.ring_to_come = ~std::uint64_t{0};
   p.ring_used_ns = ctx_.around().now_ns();
   ctx_.send_record(p.rank, message::credit, m);
-  ctx_.on_duty(this, true);
+  if (!p.ring_signals) ctx_.on_duty(this, true);
 }
 
 // There is place in the polling set, or somebody's who sends much less. A ring belongs to its two ranks for ever, so
 // that at most twice the set's memory is taken.
 bool messenger::make_place(const peer& p) noexcept {
   constexpr std::uint32_t hysteresis = 2;
+  if (p.ring_signals) return signalled_rings_ < ring_peers_max_;
   const bool by_traffic = ring_policy_ == ring_policy::traffic;
   if (p.ring_in == nullptr && rings_in_.size() >= (by_traffic ? 2 * ring_peers_max_ : ring_peers_max_)) return false;
   std::uint64_t open = 0;
@@ -224,6 +231,23 @@ unsigned messenger::poll_ring(peer& p) noexcept {
   }
   if (found != 0) p.ring_used_ns = 0;
   return found;
+}
+
+void messenger::on_ring_immediate(void* self, int source, std::uint32_t) noexcept {
+  auto& me = *static_cast<messenger*>(self);
+  peer& p = me.peer_of(source);
+  if (p.ring_signals && p.ring_in != nullptr) me.drain_ring(p);
+}
+
+void messenger::drain_ring(peer& p) noexcept {
+  while (poll_ring(p) != 0) {}
+}
+
+// A message has come by the other channel: those that came before their turn are next, and nobody looks at a ring whose
+// writes have immediates.
+void messenger::take_next(peer& p) noexcept {
+  if (!p.delayed.empty()) take_delayed(p);
+  if (p.ring_signals && p.ring_in != nullptr) drain_ring(p);
 }
 
 void messenger::tell_ring_credits(peer& p) noexcept {

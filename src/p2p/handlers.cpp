@@ -34,7 +34,7 @@ void messenger::on_eager(void* self, int source, std::span<const std::byte> payl
   me.take_eager(p, payload);
   if (p.rings) [[unlikely]]
     me.consider_ring(p);
-  if (!p.delayed.empty()) me.take_delayed(p);
+  me.take_next(p);
 }
 
 void messenger::take_eager(peer& p, std::span<const std::byte> payload) noexcept {
@@ -65,10 +65,17 @@ void messenger::take_eager(peer& p, std::span<const std::byte> payload) noexcept
     m.send = 0;
     m.units = units;
     if (!data.empty()) std::memcpy(m.data(), data.data(), data.size());
-    unexpected_.add(m);
-    hold_units(p, units);
+    keep(m, p);
   }
   if (more_room && !p.queued.empty()) send_queued(p);
+}
+
+void messenger::keep(unexpected_message& m, peer& p) noexcept {
+  unexpected_.add(m);
+  hold_units(p, m.units);
+  if (!program_ended_ || user_of(m.key.context) != message_user::program) return;
+  hold(m);
+  discard(m);
 }
 
 void messenger::on_announce(void* self, int source, std::span<const std::byte> payload) noexcept {
@@ -82,7 +89,7 @@ void messenger::on_announce(void* self, int source, std::span<const std::byte> p
   peer& p = me.peer_of(source);
   if (p.gone || me.delay(p, message::announce, a.of.sequence, payload)) return;
   me.take_announcement(p, payload);
-  if (!p.delayed.empty()) me.take_delayed(p);
+  me.take_next(p);
 }
 
 void messenger::take_announcement(peer& p, std::span<const std::byte> payload) noexcept {
@@ -108,8 +115,7 @@ void messenger::take_announcement(peer& p, std::span<const std::byte> payload) n
     static_cast<announced_message&>(m) = what;
     m.key = key;
     m.units = units;
-    unexpected_.add(m);
-    hold_units(p, units);
+    keep(m, p);
   }
   if (!p.queued.empty()) send_queued(p);
 }

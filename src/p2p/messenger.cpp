@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint32_t announcements_share = 4;  // of the memory for unexpected messages, this part is theirs alone
 constexpr std::uint32_t credit_share = 4;         // so much of it is given back by a message of its own
+constexpr std::string_view ring_immediate = "rdma-ring:immediate";
 
 }  // namespace
 
@@ -42,6 +43,7 @@ messenger::messenger(context& ctx)
   ctx_.set_handler(message::rendezvous, &messenger::on_rendezvous, this);
   ctx_.set_handler(message::stream, &messenger::on_stream, this);
   ctx_.set_handler(message::credit, &messenger::on_credit, this);
+  ctx_.set_immediate(immediate_user::messages, &messenger::on_ring_immediate, this);
   ctx_.add_duty(&messenger::on_duty, this);
   ctx_.add_news(&messenger::on_news, this);
   ctx_.add_before_sleep(&messenger::before_sleep, this);
@@ -81,14 +83,23 @@ messenger::peer& messenger::find_peer(int rank) {
     const std::size_t half = std::size_t{units_max_} * unexpected_messages::unit_bytes / 2;
     p->eager_max = std::min({eager_max_, message_max - sizeof(envelope), half - sizeof(unexpected_message)});
     p->piece_max = message_max - sizeof(stream_piece);
-    const bool looks = ctx_.waits_spin() || ctx_.keeps_accounts();  // oversubscribed ranks sleep
-    p->rings = ctx_.config().is(knob::eager, "rdma-ring") && looks && caps.transfer_bytes_max >= ring_slot_bytes &&
-               possible(rendezvous_kind::put, caps) == rendezvous_kind::put;
+    choose_ring(*p, caps);
     find_lines(*p);
   }
   last_rank_ = rank;
   last_peer_ = p.get();
   return *p;
+}
+
+// A polled ring needs a receiver that looks at its memory: oversubscribed ranks sleep.
+void messenger::choose_ring(peer& p, const fabric::capabilities& caps) const noexcept {
+  const bool asked = ctx_.config().is(knob::eager, "rdma-ring"),
+             signals = ctx_.config().is(knob::eager, ring_immediate);
+  if ((!asked && !signals) || caps.transfer_bytes_max < ring_slot_bytes) return;
+  const bool ends_are_polled = possible(rendezvous_kind::put, caps) == rendezvous_kind::put;
+  const bool can_signal = caps.write_with_immediate && caps.one_sided && !caps.copies_by_cpu;
+  p.ring_signals = signals || !ends_are_polled;
+  p.rings = p.ring_signals ? can_signal : ctx_.waits_spin() || ctx_.keeps_accounts();
 }
 
 // The same data by other means where the fabric cannot.
@@ -394,6 +405,16 @@ void messenger::forget_team(std::uint64_t team_id) noexcept {
   });
 }
 
+void messenger::end_program() noexcept {
+  const std::lock_guard guard(ctx_.lock());
+  program_ended_ = true;
+  unexpected_.for_each([&](unexpected_message& m) {
+    if (user_of(m.key.context) != message_user::program) return;
+    hold(m);
+    discard(m);
+  });
+}
+
 void messenger::discard(unexpected_message& m) noexcept {
   peer& p = peer_of(m.key.source);
   give_back_held(p, m.units);
@@ -429,7 +450,7 @@ void messenger::trace_message(const peer& p, std::uint64_t number, bool leaves) 
 
 void messenger::trace_operation(const message_operation& op) noexcept {
   constexpr std::string_view whys[] = {
-      "its data fit one message",       "the receiver looks at a ring",
+      "its data fit one message",       "the receiver has a ring for it",
       "longer than what goes at once",  "the receiver has no memory left for what it does not expect",
       "the sender waits for a receive", "the receive had asked for it"};
   constexpr std::string_view reasons[] = {"as RMA_RENDEZVOUS says",

@@ -123,6 +123,9 @@ class messenger {
                                              std::size_t& bytes) noexcept;
   /// Nobody receives on this team any more: what no receive has asked for is dropped, and its senders' sends are over.
   void forget_team(std::uint64_t team_id) noexcept;
+  /// The program receives nothing any more, on no team: sends to this rank that no receive has asked for are over. No
+  /// two ranks wait at their end for each other's receives, nor one for its own.
+  void end_program() noexcept;
   /// Blocks until it is over; its result. `failed` as wait_spec::fails_if: when it says that what the operation
   /// waits for cannot happen any more, the operation is withdrawn.
   template <class Failed>
@@ -243,6 +246,10 @@ class messenger {
   void tell_ring_credits(peer& p) noexcept;
   bool delay(peer& p, message kind, std::uint16_t sequence, std::span<const std::byte> payload) noexcept;
   void take_delayed(peer& p) noexcept;
+  void take_next(peer& p) noexcept;
+  void drain_ring(peer& p) noexcept;
+  static void on_ring_immediate(void* self, int source, std::uint32_t value) noexcept;
+  void choose_ring(peer& p, const fabric::capabilities& caps) const noexcept;
   void close_rings_before_sleep(std::int64_t now_ns) noexcept;
   /// A rank that sleeps looks at its memory then; said by the duties that follow.
   void look_again(std::int64_t at_ns) noexcept {
@@ -299,6 +306,7 @@ class messenger {
   void on_finished(message_operation& op, std::uint64_t bytes) noexcept;
   void on_gone(message_operation& op) noexcept;
   void on_unknown(int source, const rendezvous_message& m) noexcept;
+  void keep(unexpected_message& m, peer& p) noexcept;
 
   context& ctx_;
   std::uint32_t units_max_;        ///< of memory that one peer's unexpected messages may take
@@ -311,7 +319,8 @@ class messenger {
   std::vector<peer*> busy_;  ///< those with something queued or streaming
   posted_receives posted_;
   std::uint32_t crowded_ = 0;  ///< ranks that have filled their share of this one's memory
-  bool quick_ = true;          ///< short messages within the node go without an operation
+  bool program_ended_ = false;
+  bool quick_ = true;  ///< short messages within the node go without an operation
   unexpected_messages unexpected_;
   match_table announced_;  ///< sends that their receivers know of, by destination and tag
   match_table used_;       ///< those that have been used, and whose receivers may not have noticed
@@ -324,6 +333,7 @@ class messenger {
   early_entry* free_requests_ = nullptr;
   std::vector<peer*> rings_in_;  ///< the polling set
   std::size_t ring_turn_ = 0;
+  std::uint64_t signalled_rings_ = 0;  ///< those that are not polled, since their writes have immediates
   std::uint64_t ring_peers_max_ = 0;
   std::uint32_t ring_slots_ = 0;
   ring_policy ring_policy_ = ring_policy::first;

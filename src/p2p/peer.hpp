@@ -39,6 +39,7 @@ struct messenger::ring_out_state {
   int peer;
   fabric::region_key region{};
   bool open = false;
+  bool signals = false;                 ///< each write has an immediate
   std::uint32_t unposted = 0;           ///< the last ones that were filled
   std::vector<std::uint32_t> resend{};  ///< slots whose write has failed
 };
@@ -72,7 +73,8 @@ struct messenger::peer {
   std::unique_ptr<ring_out_state> ring_out{};
   std::unique_ptr<ring_sink> ring_in{};
   fabric::region_key ring_region{};
-  bool rings = false;  ///< may have one here
+  bool rings = false;         ///< may have one here
+  bool ring_signals = false;  ///< its writes have immediates: nobody looks at it
   bool ring_in_open = false;
   bool ring_hinted = false;        ///< the program has named it as a sender of many
   std::uint32_t ring_wishes = 0;   ///< eager messages that came without one

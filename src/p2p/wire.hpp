@@ -90,7 +90,7 @@ enum class credit_word : std::uint64_t {
 
 struct credit_message {
   credit_word what = credit_word::memory;
-  std::uint64_t count = 0;
+  std::uint64_t count = 0;  ///< ring_open: 1 if each write is to have an immediate
   std::uint64_t slots = 0;
   std::uint64_t address = 0;
   std::uint64_t key = 0;

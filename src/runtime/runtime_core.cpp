@@ -144,6 +144,7 @@ void runtime_core::print_counters() noexcept {
 
 // Sends that nobody waits for any more are still their senders' promise.
 status runtime_core::messages_leave() noexcept {
+  messages->end_program();
   const auto left = [this]() noexcept {
     const std::lock_guard guard(ctx->lock());
     return nodes->detached_sends == 0;

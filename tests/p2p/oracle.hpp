@@ -195,11 +195,34 @@ inline void receive_in_turn(const plan& p, std::array<rma::Team, contexts>& team
   }
 }
 
+inline bool is_of_a_death(rma::status s) {
+  return s == rma::status::peer_failed || s == rma::status::transfer_failed || s == rma::status::revoked;
+}
+
+/// Waits for a request after a death, when this rank and others have cancelled receives and sends: what others' sends
+/// wait for is received here, whatever it is; what then still waits for a message that was cancelled is revoked.
+inline rma::status wait_after_death(rma::Runtime& rt, rma::MessageRequest& request,
+                                    std::array<rma::Team, contexts>& teams, rma::Received& what) {
+  constexpr int looks = 2000;
+  std::vector<std::uint8_t> in(bytes_max);
+  for (int i = 0; i < looks; ++i) {
+    if (const rma::status st = request.try_test(what); st != rma::status::not_yet) return st;
+    for (rma::Team& team : teams) {
+      rma::Received other;
+      if (team.try_iprobe(rma::any_source, rma::any_tag, other) == rma::status::done)
+        (void)team.try_recv(std::span(in), rma::any_source, rma::any_tag, other);
+    }
+    rt.compute(std::chrono::microseconds(1));
+  }
+  for (rma::Team& team : teams) (void)team.try_revoke();
+  return request.try_wait(what);
+}
+
 /// True if the round has come to its end; false if somebody has died.
 inline bool run_round(const plan& p, rma::Runtime& rt, std::array<rma::Team, contexts>& teams, std::size_t round,
                       bool deaths) {
   rng d(p.seed + round * 977 + static_cast<std::uint64_t>(rt.rank()) * 13);
-  round_state s;
+  round_state s, sending;
   const bool early = d.one_in(2);
   const bool blocks = !early && p.may_block && d.one_in(2);
   std::array<std::vector<taken>, contexts> got;
@@ -214,29 +237,26 @@ inline bool run_round(const plan& p, rma::Runtime& rt, std::array<rma::Team, con
     if (early) {
       start_sends(p, rt, teams, round, d, s);
     } else {
-      round_state sending;
       start_sends(p, rt, teams, round, d, sending);
       rt.compute(std::chrono::nanoseconds(d.below(100000)));
       if (blocks) receive_in_turn(p, teams, rt.rank(), round, got);
       if (!blocks) post_receives(p, teams, rt.rank(), round, s);
-      s.out = std::move(sending.out);
-      for (auto& r : sending.requests) s.requests.push_back(std::move(r));
     }
   } catch (const rma::Error& e) {
-    if (!deaths || e.code() != rma::status::peer_failed) throw;
+    if (!deaths || !is_of_a_death(e.code())) throw;
     failed = true;
   }
+  for (auto& r : sending.requests) s.requests.push_back(std::move(r));
   std::vector<std::pair<std::size_t, std::vector<std::uint8_t>>> ended_badly;
   for (std::size_t i = 0; i < s.requests.size(); ++i) {  // in the order of posting, which check_order wants
     if (failed && s.requests[i].cancel()) continue;
     rma::Received what;
-    const rma::status st = s.requests[i].try_wait(what);
+    const rma::status st = failed ? wait_after_death(rt, s.requests[i], teams, what) : s.requests[i].try_wait(what);
     if (st == rma::status::done) {
       if (what.source != rma::no_rank) note(i, what);
       continue;
     }
-    if (!deaths || (st != rma::status::peer_failed && st != rma::status::transfer_failed))
-      fail(fmt::format("request {} of {}: {}", i, s.requests.size(), name_of(st)));
+    if (!deaths || !is_of_a_death(st)) fail(fmt::format("request {} of {}: {}", i, s.requests.size(), name_of(st)));
     failed = true;
     if (i < s.in.size()) ended_badly.emplace_back(i, s.in[i]);
   }
@@ -259,7 +279,7 @@ inline int program(const plan& p, rma::Runtime& rt, bool deaths) {
       teams[0].barrier();
     }
   } catch (const rma::Error& e) {
-    if (!deaths || e.code() != rma::status::peer_failed) throw;
+    if (!deaths || !is_of_a_death(e.code())) throw;
     return 0;
   }
   if (rt.world().iprobe(rma::any_source, rma::any_tag)) fail("a message is left");
