@@ -40,9 +40,9 @@ status sim_fabric::register_region(void* at, std::size_t bytes, fabric::region_k
     refused_at_ = at;
     return status::not_supported;
   }
-  constexpr std::uint64_t page_bytes = 4096;
+  constexpr std::uint64_t registered_page_bytes = 4096;
   const time_ps page_time_ps = wire_.model().constants().registration_page_time_ps;
-  const auto pages = static_cast<time_ps>(bytes / page_bytes + (bytes % page_bytes != 0 ? 1 : 0));
+  const auto pages = static_cast<time_ps>(bytes / registered_page_bytes + (bytes % registered_page_bytes != 0 ? 1 : 0));
   if (page_time_ps != 0) wire_.job().charge(rank_, pages * page_time_ps, activity::post);
   key = {reinterpret_cast<std::uint64_t>(at), bytes, next_key_++};
   regions_[key.key] = {key.address, bytes};
@@ -184,6 +184,7 @@ unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
     switch (a.what) {
       case arrival_kind::completion:
         wire_.job().charge(rank_, wire_.model().constants().completion_time_ps, activity::poll);
+        report_broken(to, a);
         to.on_completion(a.value, a.result, a.bytes);
         break;
       case arrival_kind::immediate: to.on_immediate(a.source, static_cast<std::uint32_t>(a.value)); break;
@@ -195,6 +196,13 @@ unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
     }
   }
   return found;
+}
+
+// A connection that has ended an operation so carries nothing any more: whoever sees the operation fail knows that none
+// of the dead rank's writes comes later.
+void sim_fabric::report_broken(fabric::sink& to, const arrival& a) noexcept {
+  if (a.result == status::peer_failed && !wire_.job().alive(a.source) && !has_forgotten(a.source))
+    to.on_broken(a.source);
 }
 
 bool sim_fabric::has_forgotten(int peer) const noexcept {
@@ -224,8 +232,8 @@ void sim_fabric::put(arrival&& a) {
   wire_.job().wake(rank_);
 }
 
-void sim_fabric::put_completion(std::uint64_t token, status result, std::uint64_t bytes) {
-  put({arrival_kind::completion, result, 0, -1, token, bytes, {}});
+void sim_fabric::put_completion(int peer, std::uint64_t token, status result, std::uint64_t bytes) {
+  put({arrival_kind::completion, result, 0, peer, token, bytes, {}});
 }
 
 void sim_fabric::put_message(int source, std::uint16_t kind, std::vector<std::byte>&& bytes) {

@@ -69,7 +69,7 @@ class sim_fabric final : public fabric::network, public fabric::liveness, public
   void end_one() noexcept;
   void refused() noexcept { refused_ = true; }
   /// `bytes`: how many a bulk receive got.
-  void put_completion(std::uint64_t token, status result, std::uint64_t bytes = 0);
+  void put_completion(int peer, std::uint64_t token, status result, std::uint64_t bytes = 0);
   void put_message(int source, std::uint16_t kind, std::vector<std::byte>&& bytes);
   void put_immediate(int source, std::uint32_t immediate);
 
@@ -79,7 +79,7 @@ class sim_fabric final : public fabric::network, public fabric::liveness, public
     arrival_kind what;
     status result;
     std::uint16_t kind;
-    int source;
+    int source;           ///< of a completion: the peer of the operation
     std::uint64_t value;  ///< token or immediate
     std::uint64_t bytes;  ///< that a bulk receive got
     std::vector<std::byte> payload;
@@ -101,6 +101,7 @@ class sim_fabric final : public fabric::network, public fabric::liveness, public
   status post_atomic(const kept_atomic& a) noexcept;
   /// Posts what is kept; false if some of it found no room.
   bool post_kept() noexcept;
+  void report_broken(fabric::sink& to, const arrival& a) noexcept;
   [[nodiscard]] wire::request begin(wire::kind what, int peer, std::uint64_t token,
                                     const fabric::region_key& region) const noexcept;
 

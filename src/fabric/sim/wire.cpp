@@ -479,7 +479,7 @@ void wire::complete(flight& f) noexcept {
   if (origin == nullptr || !job_.alive(f.origin)) return;
   origin->end_one();
   if (f.result == status::transfer_failed && breaks(breach::swallowed_error, 1)) f.result = status::done;
-  if (f.what != kind::message && !f.silent) origin->put_completion(f.token, f.result);
+  if (f.what != kind::message && !f.silent) origin->put_completion(f.target, f.token, f.result);
 }
 
 }  // namespace rma::sim
