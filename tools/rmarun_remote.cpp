@@ -131,14 +131,14 @@ int run_remote_rank() {
   }
   inherited_state inherited;
   (void)::getrlimit(RLIMIT_NOFILE, &inherited.open_files);
-  sigset_t handled;
-  sigemptyset(&handled);
-  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) sigaddset(&handled, number);
-  (void)::sigprocmask(SIG_BLOCK, &handled, &inherited.mask);
+  sigset_t blocked;
+  sigemptyset(&blocked);
+  for (const int number : {SIGCHLD, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2}) sigaddset(&blocked, number);
+  (void)::sigprocmask(SIG_BLOCK, &blocked, &inherited.mask);
   struct sigaction ignored {};
   ignored.sa_handler = SIG_IGN;
   (void)::sigaction(SIGPIPE, &ignored, &inherited.on_pipe);
-  const boot::unique_fd signals{::signalfd(-1, &handled, SFD_CLOEXEC | SFD_NONBLOCK)};
+  const boot::unique_fd signals{::signalfd(-1, &blocked, SFD_CLOEXEC | SFD_NONBLOCK)};
   const auto environment = environment_with(asked->changes);
   const start_outcome outcome =
       start_process({.command = asked->command, .environment = environment, .inherited = inherited});

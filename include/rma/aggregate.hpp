@@ -41,8 +41,7 @@ namespace rma {
 /// Errors     as the window's operations; of what was sent, by the call that completes it
 /// Threads    as for operations
 /// Lifetime   within that of its window. Buffers of puts, accumulates and gets are in use until wait(), or the call
-/// that
-///            completes the operations; values are copied. Left by an exception it sends nothing more
+///            that completes the operations; values are copied. Left by an exception it sends nothing more
 template <class T>
 class [[nodiscard]] Aggregate {
   using source = std::source_location;

@@ -49,7 +49,7 @@ class Signals {
     requires(std::convertible_to<const V&, T> && !std::convertible_to<const V&, std::span<const T>>)
   void put_signal(const V& value, int target, std::size_t at, unsigned signal, source where = source::current()) {
     const status s = try_put_signal(value, target, at, signal);
-    require(detail::call::put_signal, s, target, at, 1, signal, where);
+    require(detail::call::put_signal, s, target, at, std::size_t{1}, signal, where);
   }
   template <class V>
     requires(std::convertible_to<const V&, T> && !std::convertible_to<const V&, std::span<const T>>)

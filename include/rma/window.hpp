@@ -98,8 +98,7 @@ class Window : public window_facts,
   /// ranks, registered once for the network.
   /// Shape      collective over the team
   /// Errors     throws Error: out_of_memory with what was asked and what there is, on every rank alike. The `try_`
-  /// forms
-  ///            of this and the next three return the status, and assign to `made` if that is done
+  ///            forms of this and the next three return the status, and assign to `made` if that is done
   /// Cost       O(1) memory per rank beyond what is used
   [[nodiscard]] static Window allocate(const Team& team, std::size_t count, const Hints& hints = {},
                                        source where = source::current()) {

@@ -129,7 +129,8 @@ class running final : public awaited {
   [[nodiscard]] std::string text_of_call() const;
   void finish(status result) noexcept;
   [[nodiscard]] std::byte* at(Schedule::Place p) const noexcept {
-    return base_[static_cast<std::size_t>(p.buffer)] + p.offset;
+    std::byte* const base = base_[static_cast<std::size_t>(p.buffer)];
+    return base == nullptr ? base : base + p.offset;  // of parts without bytes
   }
 
   plan& plan_;

@@ -85,6 +85,7 @@ class batch_maker {
   }
   void append_data(const void* from, std::size_t bytes) noexcept {
     RMA_ASSERT(bytes <= data_.size() - data_bytes_);
+    if (bytes == 0) return;
     std::memcpy(data_.data() + data_bytes_, from, bytes);
     data_bytes_ += bytes;
   }

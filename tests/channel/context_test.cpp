@@ -43,8 +43,6 @@ std::vector<std::uint32_t> first_numbers(std::uint32_t count) {
   return all;
 }
 
-constexpr auto nothing_fails = []() noexcept { return status::done; };
-
 }  // namespace
 
 TEST_CASE("messages that find no room wait and stay in order", "[channel][context]") {

@@ -256,7 +256,7 @@ TEST_CASE("every algorithm gives what the sequential oracle gives, whatever the 
   for (const algorithm& a : algorithms()) {
     if (a.what == call::neighbor_allgather || a.what == call::neighbor_alltoall) continue;
     for (const int ranks : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33}) {
-      for (const std::size_t size : {0, 16, 48, 1008, 4096}) {
+      for (const std::size_t size : std::array<std::size_t, 5>{0, 16, 48, 1008, 4096}) {
         for (unsigned bits = 0; bits < 8; ++bits) {
           variant v{ranks, 0, size, combines(a.what) && (bits & 1) != 0, (bits & 2) != 0, (bits & 4) != 0, 0};
           if ((bits & 1) != 0 && !combines(a.what)) continue;

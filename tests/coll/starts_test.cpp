@@ -70,7 +70,7 @@ TEST_CASE("a shape's later starts take no memory") {
 
 namespace {
 
-int log2_ceil(int n) { return n <= 1 ? 0 : std::bit_width(static_cast<unsigned>(n - 1)); }
+int log2_ceil(int n) { return n <= 1 ? 0 : static_cast<int>(std::bit_width(static_cast<unsigned>(n - 1))); }
 
 /// Messages that all ranks of n send together in a call by this algorithm; -1: no formula is known here.
 int messages_of(std::string_view call, std::string_view algorithm, int n) {

@@ -4,6 +4,7 @@
 #include <bit>
 #include <complex>
 #include <cstdint>
+#include <initializer_list>
 #include <numeric>
 #include <optional>
 
@@ -199,7 +200,7 @@ void race_of_single_and_bulk(context& ctx) {
 void granularity(context& ctx) {
   constexpr std::size_t words = 4096;
   const std::vector<std::uint64_t> ones(words, 1);
-  for (const std::size_t wished : {0, 1, 64, 100, 4096, 1 << 24}) {
+  for (const std::size_t wished : std::initializer_list<std::size_t>{0, 1, 64, 100, 4096, 1 << 24}) {
     rma::Hints hints;
     hints.accumulate_granularity = wished;
     test_window<std::uint64_t> win(ctx, words, hints);

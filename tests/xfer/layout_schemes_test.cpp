@@ -284,7 +284,7 @@ TEST_CASE("how two layouts are cut is decided once", "[xfer][sgrs]") {
 // Break: send to what was granted last, or post receives apart from the message that grants them.
 TEST_CASE("each send of the bulk channel meets its receive", "[xfer][sgrs]") {
   constexpr std::size_t transfers = 40, part = 1024;
-  for (const std::uint64_t seed : {0, 1, 2, 3, 4, 5, 6}) {
+  for (std::uint64_t seed = 0; seed < 7; ++seed) {
     CAPTURE(seed);
     rma::sim::Config job{.ranks = 2, .parameters = "dissertation-ddr"};
     job.ranks_per_node = 1;
@@ -401,7 +401,7 @@ TEST_CASE("auto is close to the best scheme on the dissertation's machines", "[x
     return ns;
   };
   for (const std::string machine : {"dissertation-ddr", "dissertation-sdr-pcix", "dissertation-sdr-pcie"}) {
-    for (const std::size_t length : {1, 4, 16, 64, 128, 256, 1024}) {
+    for (const std::size_t length : std::array<std::size_t, 7>{1, 4, 16, 64, 128, 256, 1024}) {
       CAPTURE(machine, length);
       double best_ns = 1e18;
       for (const std::string scheme : {"generic", "multi-w", "sgrs"})

@@ -15,6 +15,7 @@
 
 #include "rma/rma.hpp"
 #include "rma/sim.hpp"
+#include "sanitizers.hpp"
 
 namespace {
 
@@ -137,7 +138,7 @@ TEST_CASE("a put behind a million others returns at once", "[room]") {
   require_ok(out);
   CHECK(longest_ns < 10'000);
   constexpr std::size_t record_bytes = 192;  // of each that waits, and a little for the queues of them
-  CHECK(grown < puts * record_bytes * 5 / 4);
+  if (!rma::test::address_sanitizer) CHECK(grown < puts * record_bytes * 5 / 4);
 }
 
 // Break: let a transfer over the bulk channel, or the messages of a layout, wait for room where they are issued.

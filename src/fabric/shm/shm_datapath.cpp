@@ -241,7 +241,7 @@ void shm_fabric::own_message(std::size_t index, std::uint16_t kind, std::span<co
     const auto list = payload.subspan(sizeof header);
     if (header.pieces != list.size() / sizeof(fabric::remote_slice)) return;
     arrival a{std::vector<fabric::remote_slice>(header.pieces), header.token};
-    std::memcpy(a.from.data(), list.data(), list.size());
+    if (!list.empty()) std::memcpy(a.from.data(), list.data(), list.size());
     bulk_with(index).arrivals.push_back(std::move(a));
   }
 }
