@@ -57,7 +57,7 @@ void print_plan(const rma::Runtime& rt, const Options& options, bool size_chosen
   const bool power_of_two = (rt.size() & (rt.size() - 1)) == 0;
   fmt::print("RandomAccess, variant {}, {}, at most {} updates stored, atomicity {}\n",
              variant_names[static_cast<std::size_t>(options.variant)],
-             options.epoch_each ? "an epoch per operation" : "a flush per batch", options.stored,
+             options.epochs == Epochs::batch ? "a flush per batch" : "an epoch per operation", options.stored,
              name_of(table.window().atomicity()));
   fmt::print("Running on {} processors{}\n", rt.size(), power_of_two ? " (PowerofTwo)" : "");
   fmt::print("Total Main table size = 2^{} = {} words{}\n", options.log2_table, words,
@@ -77,7 +77,7 @@ Result measure(rma::Runtime& rt, const Options& options, Table& table, const Par
 
   world.barrier();
   const auto begin = rt.now();
-  const auto updater = make_updater(table, options.variant, options.epoch_each);
+  const auto updater = make_updater(table, options.variant, options.epochs);
   make_updates(rt, *updater, Stream(updates.first(rt.rank()), updates.count(rt.rank())), options.stored, progress);
   world.barrier();
   result.time = std::chrono::nanoseconds(world.allreduce((rt.now() - begin).count(), rma::max));
@@ -113,10 +113,10 @@ bool write_json(const rma::Runtime& rt, const Options& options, Table& table, co
       R"("ranks": {}, "log2_table": {}, "updates": {}, "time_s": {:.9f}, "gups": {:.9f}, "verification": "{}", )"
       R"("errors": {}, "errors_allowed": {}, "error_percent": {:.6f}, "passed": {}}})"
       "\n",
-      variant_names[static_cast<std::size_t>(options.variant)], options.epoch_each ? "update" : "batch", options.stored,
-      name_of(table.window().atomicity()), rt.size(), options.log2_table, result.updates, seconds(result.time),
-      gups(result), verification_names[static_cast<std::size_t>(options.verification)], result.verdict.wrong,
-      result.verdict.allowed, error_percent(result, table), result.verdict.passed());
+      variant_names[static_cast<std::size_t>(options.variant)], epoch_names[static_cast<std::size_t>(options.epochs)],
+      options.stored, name_of(table.window().atomicity()), rt.size(), options.log2_table, result.updates,
+      seconds(result.time), gups(result), verification_names[static_cast<std::size_t>(options.verification)],
+      result.verdict.wrong, result.verdict.allowed, error_percent(result, table), result.verdict.passed());
   file.close();
   if (!file) fmt::print(stderr, "random_access: --json: cannot write {}\n", options.json);
   return static_cast<bool>(file);

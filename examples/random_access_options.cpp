@@ -42,8 +42,9 @@ void describe(CLI::App& app, Options& options) {
              "direct: 8-byte sums by the network device, if there is one that can\n"
              "shared: processor atomics on shared memory; all ranks on one node\n"
              "routed: bxor by rma::Aggregator, which stores more updates than HPCC's rule allows");
-  add_choice(app, "--epoch", options.epoch_each, {{"update", true}, {"batch", false}},
+  add_choice(app, "--epoch", options.epochs, by_name<Epochs>(epoch_names),
              "update: lock and unlock for each operation\n"
+             "no-check: the same with rma::no_check, so that no lock is taken\n"
              "batch: one epoch for the run, a flush for each batch (default)\n"
              "gmp and gmp-excl always lock, shared and routed never do");
   app.add_option("--aggregate", options.stored, "Updates stored before they are sent (default and most 1024)")

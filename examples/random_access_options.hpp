@@ -8,13 +8,14 @@
 #include <rma/rma.hpp>
 #include <string>
 
+#include "random_access_update.hpp"
 #include "random_access_verify.hpp"
 
 namespace random_access {
 
 struct Options {
   Variant variant = Variant::acc;
-  bool epoch_each = false;
+  Epochs epochs = Epochs::batch;
   std::size_t stored = 0;
   unsigned log2_table = 0;  ///< 0: what fits into half of the memory
   word updates_per_word = 4;

@@ -55,13 +55,18 @@ class ExclusiveGetModifyPut : public Updater {
   Table& table_;
 };
 
+/// Accumulates are atomic by themselves: nobody asks for an exclusive lock, and the shared ones need not be taken.
+rma::assertion promises_of(Epochs epochs) {
+  return epochs == Epochs::no_check ? rma::assertion::no_check : rma::assertion::none;
+}
+
 /// HPCC_ACC, HPCC_ACC_MOD and DIRECT_ACC: the operator and the window's mode tell them apart.
 template <class Operation>
 class Accumulate : public Updater {
  public:
-  Accumulate(Table& table, Operation op, bool epoch_each, bool negate = false)
-      : table_(table), op_(op), minus_(negate ? ~word{0} : 0) {
-    if (!epoch_each) epoch_.emplace(table.window().lock_all());
+  Accumulate(Table& table, Operation op, Epochs epochs, bool negate = false)
+      : table_(table), op_(op), minus_(negate ? ~word{0} : 0), promises_(promises_of(epochs)) {
+    if (epochs == Epochs::batch) epoch_.emplace(table.window().lock_all());
   }
 
   void apply(std::span<const word> randoms) override {
@@ -72,7 +77,7 @@ class Accumulate : public Updater {
       if (epoch_) {
         window.accumulate(operand, rank, offset, op_);
       } else {
-        const auto epoch = window.lock(rma::shared, rank);
+        const auto epoch = window.lock(rma::shared, rank, promises_);
         window.accumulate(operand, rank, offset, op_);
       }
     }
@@ -88,15 +93,16 @@ class Accumulate : public Updater {
   Table& table_;
   Operation op_;
   word minus_;
+  rma::assertion promises_;
   std::optional<rma::Epoch> epoch_;
 };
 
 /// HPCC_ACC_AGG: what is stored is sorted by target; each target gets one accumulate.
 class AggregatedAccumulate : public Updater {
  public:
-  AggregatedAccumulate(Table& table, bool epoch_each)
-      : table_(table), ends_(static_cast<std::size_t>(table.window().team().size())) {
-    if (!epoch_each) epoch_.emplace(table.window().lock_all());
+  AggregatedAccumulate(Table& table, Epochs epochs)
+      : table_(table), ends_(static_cast<std::size_t>(table.window().team().size())), promises_(promises_of(epochs)) {
+    if (epochs == Epochs::batch) epoch_.emplace(table.window().lock_all());
   }
 
   void apply(std::span<const word> randoms) override {
@@ -143,13 +149,14 @@ class AggregatedAccumulate : public Updater {
     if (epoch_) {
       window.accumulate(&values_[begin], from, rank, 0, to, rma::bxor);
     } else {
-      const auto epoch = window.lock(rma::shared, rank);
+      const auto epoch = window.lock(rma::shared, rank, promises_);
       window.accumulate(&values_[begin], from, rank, 0, to, rma::bxor);
     }
   }
 
   Table& table_;
   std::vector<std::size_t> ends_;
+  rma::assertion promises_;
   std::array<Partition::Place, stored_updates_max> places_{};
   std::array<std::ptrdiff_t, stored_updates_max> offsets_{};
   std::array<word, stored_updates_max> values_{};
@@ -196,23 +203,23 @@ class SharedMemory : public Updater {
 
 }  // namespace
 
-std::unique_ptr<Updater> make_updater(Table& table, Variant variant, bool epoch_each) {
+std::unique_ptr<Updater> make_updater(Table& table, Variant variant, Epochs epochs) {
   switch (variant) {
     case Variant::gmp: return std::make_unique<GetModifyPut>(table);
     case Variant::gmp_excl: return std::make_unique<ExclusiveGetModifyPut>(table);
-    case Variant::acc_agg: return std::make_unique<AggregatedAccumulate>(table, epoch_each);
+    case Variant::acc_agg: return std::make_unique<AggregatedAccumulate>(table, epochs);
     case Variant::shared: return std::make_unique<SharedMemory>(table);
     case Variant::routed: return std::make_unique<Routed>(table);
     case Variant::acc_mod:
-    case Variant::direct: return std::make_unique<Accumulate<decltype(rma::sum)>>(table, rma::sum, epoch_each);
+    case Variant::direct: return std::make_unique<Accumulate<decltype(rma::sum)>>(table, rma::sum, epochs);
     case Variant::acc: break;
   }
-  return std::make_unique<Accumulate<decltype(rma::bxor)>>(table, rma::bxor, epoch_each);
+  return std::make_unique<Accumulate<decltype(rma::bxor)>>(table, rma::bxor, epochs);
 }
 
 std::unique_ptr<Updater> make_undo(Table& table, Variant variant) {
-  if (adds(variant)) return std::make_unique<Accumulate<decltype(rma::sum)>>(table, rma::sum, false, true);
-  return std::make_unique<Accumulate<decltype(rma::bxor)>>(table, rma::bxor, false);
+  if (adds(variant)) return std::make_unique<Accumulate<decltype(rma::sum)>>(table, rma::sum, Epochs::batch, true);
+  return std::make_unique<Accumulate<decltype(rma::bxor)>>(table, rma::bxor, Epochs::batch);
 }
 
 }  // namespace random_access

@@ -4,8 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "random_access_table.hpp"
 
@@ -28,8 +30,11 @@ class Updater {
   virtual void finish() {}
 };
 
-/// `epoch_each`: an epoch for every operation, instead of one for the run and a flush for every batch.
-std::unique_ptr<Updater> make_updater(Table& table, Variant variant, bool epoch_each);
+/// One epoch for the run and a flush for every batch; an epoch for every operation; or that, but with no lock taken.
+enum class Epochs : std::uint8_t { batch, update, no_check };
+inline constexpr std::string_view epoch_names[] = {"batch", "update", "no-check"};
+
+std::unique_ptr<Updater> make_updater(Table& table, Variant variant, Epochs epochs);
 
 /// Takes updates back, one atomic accumulate each, whatever variant made them.
 std::unique_ptr<Updater> make_undo(Table& table, Variant variant);
