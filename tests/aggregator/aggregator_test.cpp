@@ -135,8 +135,9 @@ TEST_CASE("under faults") {
   }
 }
 
-TEST_CASE("at 1000 ranks the buffers fit") {
-  rma::sim::Config job{.ranks = 1000, .ranks_per_node = 1};
+namespace {
+
+void check_memory(const rma::sim::Config& job) {
   run_on(job, {}, [](rma::Runtime& rt, const rma::AggregatorOptions& options) {
     auto win = window::allocate(rt.world(), 1);
     word found = 0;
@@ -152,6 +153,11 @@ TEST_CASE("at 1000 ranks the buffers fit") {
     win.free();
   });
 }
+
+}  // namespace
+
+TEST_CASE("at 1000 ranks the buffers fit") { check_memory({.ranks = 1000, .ranks_per_node = 1}); }
+TEST_CASE("at 4096 ranks the buffers fit", "[.][long]") { check_memory({.ranks = 4096, .ranks_per_node = 16}); }
 
 TEST_CASE("an exception leaves nobody waiting") {
   rma::sim::Config job{.ranks = 6, .ranks_per_node = 2};
