@@ -10,6 +10,8 @@
 //   writes       one write, two, a list of two pieces, a write that tells, a send (figures 1, 4 and 7)
 //   collectives  barrier, allreduce and broadcast out of messages (figures 17 to 19)
 //   polling      of 1 to 128 rings that are empty (figure 23), in real time
+//   connections  a look for completions when none has come, by the number of connections (figure 3), in real time
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -194,6 +196,29 @@ void polling(bench& b) {
   }
 }
 
+/// All connections share a completion queue: what a look costs should not depend on their number.
+void connections(bench& b) {
+  constexpr int looks = 2000;
+  std::uint64_t word = 1;
+  int connected = 0;
+  for (int wanted = 1; wanted < b.world.size(); wanted *= 2) {
+    for (; connected < wanted; ++connected) {
+      const int other = connected + 1;
+      if (b.first()) b.world.ssend(std::span(&word, 1), other, tag);
+      if (b.world.rank() == other) b.world.recv(std::span(&word, 1), 0, tag);
+    }
+    if (!b.first()) continue;
+    double least_us = 1e9;  // others disturb
+    for (int turn = 0; turn < 20; ++turn) {
+      const auto begin = std::chrono::steady_clock::now();
+      for (int i = 0; i < looks; ++i) b.rt.progress();
+      const std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - begin;
+      least_us = std::min(least_us, passed.count() / looks);
+    }
+    b.say("connections", static_cast<std::size_t>(connected), least_us, "us");
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -207,7 +232,7 @@ int main(int argc, char** argv) {
   } constexpr parts[] = {{"latency", latency, true},   {"bandwidth", bandwidth, true},
                          {"overhead", overhead, true}, {"layers", layers, true},
                          {"writes", writes, true},     {"collectives", collectives, false},
-                         {"polling", polling, false}};
+                         {"polling", polling, false},  {"connections", connections, false}};
   for (const auto& part : parts) {
     bool wanted = argc == 1;
     for (int i = 1; i < argc; ++i) wanted = wanted || part.name == argv[i];
