@@ -10,6 +10,7 @@
 
 #include "coll/memory_operands.hpp"
 #include "coll/signature.hpp"
+#include "core/assert.hpp"
 #include "runtime/team_core.hpp"
 
 namespace rma::detail::coll {
@@ -37,11 +38,13 @@ memory_collectives::memory_collectives(team_core& team)
   for (int r = 0; r < team.size; ++r) lines_.push_back(team.memory_lines_of(r));
   spare_.resize(slot_bytes_ * static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(team.size)) + 1));
   make_groups();
+  RMA_ASSERT(lines_.size() == static_cast<std::size_t>(team.size) && slot_bytes_ >= memory_lines::cell_bytes);
 }
 
 void memory_collectives::begin(const collective_call& c, std::uint64_t number) noexcept {
   const std::int32_t signature = signature_of(c);
   memory_lines& mine = *lines_[static_cast<std::size_t>(team_.rank)];
+  RMA_ASSERT(number >= turn_ >> turn_bits);  // collectives are numbered in their order
   turn_ = number << turn_bits;
   slot_ = static_cast<unsigned>(number & 1) ^ 1;
   in_cell_ = c.bytes <= memory_lines::cell_bytes;
@@ -52,12 +55,14 @@ void memory_collectives::begin(const collective_call& c, std::uint64_t number) n
 }
 
 void memory_collectives::mark_failed(std::uint64_t number, status why) noexcept {
+  RMA_ASSERT(why != status::done);
   memory_lines& mine = *lines_[static_cast<std::size_t>(team_.rank)];
   mine.failed[failures_++ % std::size(mine.failed)].store(number << 8 | static_cast<std::uint8_t>(why));
   mine.failures.store(failures_);
 }
 
 void memory_collectives::show() noexcept {
+  RMA_ASSERT(turn_ >> turn_bits == number_ && call_ <= digest_mask);  // turns do not run into the next number
   lines_[static_cast<std::size_t>(team_.rank)]->turn.publish(turn_ << digest_bits | call_);
   team_.ring_waiters();
 }
@@ -74,6 +79,7 @@ void memory_collectives::note_use() noexcept {
 }
 
 status memory_collectives::wait_for(int member, std::uint64_t turn) noexcept {
+  RMA_ASSERT(member >= 0 && member < team_.size && member != team_.rank);
   const memory_lines& theirs = *lines_[static_cast<std::size_t>(member)];
   std::uint64_t seen = 0;
   const auto reached = [&]() noexcept {
@@ -128,6 +134,7 @@ status memory_collectives::wait_for_all(std::uint64_t turn) noexcept {
     if (const status s = wait_for(r, turn); s != status::done) return s;
     earliest = std::min(earliest, seen_at_);
   }
+  RMA_ASSERT(team_.size == 1 || earliest >= turn);
   seen_ = earliest;
   return status::done;
 }
@@ -148,6 +155,7 @@ status memory_collectives::run(const collective_call& c, std::uint64_t number, w
                                const std::atomic<bool>& told) noexcept {
   told_ = &told;
   number_ = number;
+  RMA_ASSERT(c.what == collective::allreduce || (c.root >= 0 && c.root < team_.size));
   other_ = failed_at_ = -1;
   begin(c, number);
   switch (c.what) {
@@ -180,6 +188,7 @@ status memory_collectives::broadcast(const collective_call& c, way how) noexcept
 }
 
 status memory_collectives::broadcast_flat(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
+  RMA_ASSERT(bytes <= slot_bytes_);
   if (team_.rank == c.root) {
     if (const status s = next_slot(); s != status::done) return s;
     load_operand(slot(c.root), c, offset, bytes);
@@ -203,6 +212,7 @@ status memory_collectives::reduce(const collective_call& c, way how) noexcept {
   std::size_t offset = 0;
   const std::size_t unit = element_bytes_of(c);
   const std::size_t most = slot_bytes_ / unit * unit;
+  RMA_ASSERT(most != 0 && c.bytes % unit == 0);
   do {
     const std::size_t bytes = std::min(most, c.bytes - offset);
     const status s = by_tree(c, bytes, how) ? reduce_by_tree(c, offset, bytes) : reduce_flat(c, offset, bytes);
@@ -226,6 +236,7 @@ status memory_collectives::reduce_flat(const collective_call& c, std::size_t off
 status memory_collectives::allreduce(const collective_call& c, way how) noexcept {
   const std::size_t unit = element_bytes_of(c);
   const std::size_t most = slot_bytes_ / unit * unit;
+  RMA_ASSERT(most != 0 && c.bytes % unit == 0);
   if (c.bytes >= window_bytes_min && (how == way::automatic || how == way::direct)) {
     bool all_in_segments = false;
     if (const status s = share_operands(c, all_in_segments); s != status::done) return s;
@@ -259,6 +270,7 @@ status memory_collectives::allreduce_flat(const collective_call& c, std::size_t 
 status memory_collectives::allreduce_direct(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
   const std::size_t unit = element_bytes_of(c);
   const auto members = static_cast<std::size_t>(team_.size);
+  RMA_ASSERT(bytes <= slot_bytes_ && bytes % unit == 0);
   const auto begin_of = [&](std::size_t r) { return bytes / unit * r / members * unit; };
   if (const status s = next_slot(); s != status::done) return s;
   load_operand(slot(team_.rank), c, offset, bytes);
@@ -287,6 +299,7 @@ status memory_collectives::allreduce_direct(const collective_call& c, std::size_
 
 void memory_collectives::combine_slots(const collective_call& c, std::size_t offset, std::size_t bytes,
                                        std::byte* into) noexcept {
+  RMA_ASSERT(offset + bytes <= slot_bytes_);
   if (bytes == 0) return;
   const auto operand = [&](int r) noexcept { return slot(r) + offset; };
   combine_operands(c, operand, 0, team_.size, bytes, into, spare_.data() + slot_bytes_, slot_bytes_);

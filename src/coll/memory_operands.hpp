@@ -8,12 +8,14 @@
 #include <cstring>
 
 #include "coll/elements.hpp"
+#include "core/assert.hpp"
 #include "datatype/copy.hpp"
 
 namespace rma::detail::coll {
 
 /// Bytes [offset, offset + bytes) of what a layout, or none, says.
 inline void load_operand(std::byte* into, const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
+  RMA_ASSERT(offset + bytes <= c.bytes);
   if (bytes == 0) return;
   if (c.in_shape.one != nullptr) {
     pack(into, c.in, *c.in_shape.one, offset, bytes);
@@ -24,6 +26,7 @@ inline void load_operand(std::byte* into, const collective_call& c, std::size_t 
 /// The same the other way.
 inline void store_result(const collective_call& c, const std::byte* from, std::size_t offset,
                          std::size_t bytes) noexcept {
+  RMA_ASSERT(offset + bytes <= c.bytes);
   if (bytes == 0) return;
   if (c.out_shape.one != nullptr) {
     unpack(c.out, from, *c.out_shape.one, offset, bytes);
@@ -37,6 +40,7 @@ inline void store_result(const collective_call& c, const std::byte* from, std::s
 template <class Operand>
 void combine_operands(const collective_call& c, const Operand& operand, int first, int last, std::size_t bytes,
                       std::byte* into, std::byte* spare, std::size_t spare_bytes) noexcept {
+  RMA_ASSERT(first < last);
   if (last - first == 1) {
     std::memcpy(into, operand(first), bytes);
     return;

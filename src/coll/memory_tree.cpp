@@ -9,6 +9,7 @@
 
 #include "coll/memory.hpp"
 #include "coll/memory_operands.hpp"
+#include "core/assert.hpp"
 #include "runtime/team_core.hpp"
 
 namespace rma::detail::coll {
@@ -34,6 +35,7 @@ void memory_collectives::make_groups() {
     groups_[at].push_back(r);
     if (r == team_.rank) own_group_ = at;
   }
+  RMA_ASSERT(shares_group(team_.rank) && groups_.size() <= members);
   // Blocks of 2^k members, but for the last one, are parts of the one tree over all of them.
   const std::size_t first = groups_.front().size();
   groups_in_tree_ = std::has_single_bit(first);
@@ -54,6 +56,7 @@ bool memory_collectives::tree_fits(const collective_call& c) const noexcept {
 
 // Operands go up: the slots of a group into its leader's slot by the second turn.
 status memory_collectives::combine_in_group(const collective_call& c, std::size_t bytes) noexcept {
+  RMA_ASSERT(bytes <= slot_bytes_);
   const auto& group = groups_[own_group_];
   const std::uint64_t come = turn_;
   ++turn_;
@@ -72,8 +75,9 @@ status memory_collectives::combine_in_group(const collective_call& c, std::size_
   return status::done;
 }
 
-// What the leaders have.
+// Combines what the leaders have.
 status memory_collectives::combine_groups(const collective_call& c, std::size_t bytes, std::byte* into) noexcept {
+  RMA_ASSERT(bytes <= slot_bytes_);
   for (const auto& group : groups_) {
     if (group.front() == team_.rank) continue;
     if (const status s = wait_for(group.front(), turn_); s != status::done) return s;
@@ -86,10 +90,12 @@ status memory_collectives::combine_groups(const collective_call& c, std::size_t 
 
 // The leader of another group than the root's copies: its members wait for the turn behind that of the root.
 status memory_collectives::pass_down(int root, std::size_t bytes) noexcept {
+  RMA_ASSERT(bytes <= slot_bytes_ && root >= 0 && root < team_.size);
   const std::uint64_t given = turn_;
   const int giver = giver_of(root);
   ++turn_;
   if (team_.rank == root) return status::done;
+  RMA_ASSERT(giver != team_.rank);
   if (const status s = wait_for(giver, giver == root ? given : turn_); s != status::done) return s;
   if (shares_group(root) || team_.rank != groups_[own_group_].front()) return status::done;
   std::memcpy(slot(team_.rank), slot(root), bytes);
@@ -108,6 +114,7 @@ int memory_collectives::giver_of(int root) const noexcept {
 }
 
 status memory_collectives::broadcast_by_tree(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
+  RMA_ASSERT(tree_fits(c));
   if (team_.rank == c.root || (team_.rank == groups_[own_group_].front() && !shares_group(c.root))) {
     if (const status s = next_slot(); s != status::done) return s;
   } else {

@@ -6,6 +6,7 @@
 
 #include "coll/memory.hpp"
 #include "coll/memory_operands.hpp"
+#include "core/assert.hpp"
 #include "runtime/team_core.hpp"
 
 namespace rma::detail::coll {
@@ -15,21 +16,25 @@ std::byte* memory_collectives::segment_of(int member) const noexcept {
 }
 
 const std::byte* memory_collectives::input_of(int member) const noexcept {
+  RMA_ASSERT(lines_[static_cast<std::size_t>(member)]->input_at.load(std::memory_order_relaxed) != 0);
   return segment_of(member) + lines_[static_cast<std::size_t>(member)]->input_at.load(std::memory_order_relaxed) - 1;
 }
 
 std::byte* memory_collectives::output_of(int member) const noexcept {
+  RMA_ASSERT(lines_[static_cast<std::size_t>(member)]->output_at.load(std::memory_order_relaxed) != 0);
   return segment_of(member) + lines_[static_cast<std::size_t>(member)]->output_at.load(std::memory_order_relaxed) - 1;
 }
 
 std::size_t memory_collectives::begin_of_part(const collective_call& c, int member) const noexcept {
   const std::size_t unit = element_bytes_of(c);
+  RMA_ASSERT(member >= 0 && member <= team_.size);  // the end of the last one, too
   return c.bytes / unit * static_cast<std::size_t>(member) / static_cast<std::size_t>(team_.size) * unit;
 }
 
 // A member whose operand has a layout takes part, too: only it knows that. What was told before has been read by those
 // that are behind its turn.
 status memory_collectives::tell_operands(const collective_call& c) noexcept {
+  RMA_ASSERT(operands_told_ <= turn_);
   if (operands_told_ != 0 && seen_ <= operands_told_) {
     show();
     if (const status s = wait_for_all(operands_told_ + 1); s != status::done) return s;
@@ -68,6 +73,7 @@ void memory_collectives::combine_own_part(const collective_call& c, std::byte* r
   const std::size_t most = slot_bytes_ / unit * unit;
   const bool in_place = result == operand_there;
   const std::size_t end = begin_of_part(c, team_.rank + 1);
+  RMA_ASSERT(most != 0 && end <= c.bytes);
   for (std::size_t at = begin_of_part(c, team_.rank); at < end; at += most) {
     const std::size_t bytes = std::min(most, end - at);
     const auto operand = [&](int r) noexcept { return input_of(r) + at; };

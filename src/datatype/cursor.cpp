@@ -29,6 +29,7 @@ std::ptrdiff_t cursor::origin_below(std::size_t k) const noexcept {
 }
 
 void cursor::seek(std::size_t byte) noexcept {
+  RMA_ASSERT(node_ != nullptr && byte + remaining_ == node_->levels[0].count * node_->levels[0].inner_bytes);
   const std::size_t depth = node_->levels.size();
   for (std::size_t k = 0; k < depth; ++k) {
     const layout_level& level = node_->levels[k];
@@ -54,6 +55,7 @@ void cursor::load_run() noexcept {
     run_ = {origin_below(k), node_->block, level.stride, level.count - copy_[k]};
     return;
   }
+  RMA_ASSERT(entry_[k] + 1 < level.list->size());  // never at the sentinel
   const list_entry* const entry = level.list->data() + entry_[k];
   const std::size_t end = entry[1].first;
   if (node_->block == 0) {
@@ -66,6 +68,7 @@ void cursor::load_run() noexcept {
 /// To the next copy of level k; false if there is none.
 bool cursor::step(std::size_t k) noexcept {
   const layout_level& level = node_->levels[k];
+  RMA_ASSERT(copy_[k] < level.count);
   if (++copy_[k] == level.count) return false;
   if (level.list != nullptr && copy_[k] == (*level.list)[entry_[k] + 1].first) ++entry_[k];
   return true;
@@ -100,6 +103,7 @@ block_list cursor::irregular_blocks() const noexcept {
   if (node_ == nullptr || node_->block != 0 || skipped_ != 0 || remaining_ == 0) return {};
   const std::size_t k = node_->levels.size() - 1;
   const entry_list& list = *node_->levels[k].list;
+  RMA_ASSERT(entry_[k] + 1 < list.size());
   return {origin_[k], list.data() + entry_[k], list.size() - 1 - entry_[k]};
 }
 

@@ -5,6 +5,7 @@
 #include <new>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "datatype/layout_node.hpp"
 
 namespace rma::detail {
@@ -75,6 +76,7 @@ void write_level(writer& out, const layout_level& level) noexcept {
     return;
   }
   const entry_list& list = *level.list;
+  RMA_ASSERT(list.size() > 1 && list.back().first == level.count);
   out.put(tag_listed);
   out.put(list.size() - 1);
   out.put_signed(level.stride);
@@ -122,6 +124,7 @@ status read_layout(reader& in, Layout& layout) {
     return status::bad_argument;
   }
   std::vector<parsed_level> levels(depth);
+  RMA_ASSERT(levels.size() <= layout_levels_max);
   for (parsed_level& level : levels) {
     const status s = read_level(in, level);
     if (s != status::done) return s;
@@ -165,7 +168,8 @@ std::size_t encode(const Layout& layout, std::span<std::byte> out) noexcept {
 
 std::vector<std::byte> encode(const Layout& layout) {
   std::vector<std::byte> bytes(encode(layout, {}));
-  encode(layout, bytes);
+  [[maybe_unused]] const std::size_t written = encode(layout, bytes);
+  RMA_ASSERT(written == bytes.size());
   return bytes;
 }
 
@@ -177,6 +181,7 @@ Layout decode(std::span<const std::byte> bytes, status& outcome) noexcept {
   } catch (const std::bad_alloc&) {
     outcome = status::out_of_memory;
   }
+  RMA_ASSERT(outcome == status::done || layout.bytes() == 0);
   return layout;
 }
 

@@ -5,6 +5,7 @@
 /// number.
 #include <cstdint>
 
+#include "core/assert.hpp"
 #include "datatype/layout_node.hpp"
 
 namespace rma::detail {
@@ -40,6 +41,7 @@ step block_of(std::uint64_t bytes) noexcept { return step{base, 1, per_byte, 1}.
 step level_of(const layout_level& level, const step& inner) noexcept {
   const step copy = inner.moving(static_cast<std::uint64_t>(level.stride));
   if (level.list == nullptr) return copy.times(level.count).moving(0);
+  RMA_ASSERT(level.list->size() > 1);
   step all;
   for (std::size_t i = 0; i + 1 < level.list->size(); ++i) {
     const list_entry& entry = (*level.list)[i];
@@ -56,6 +58,7 @@ step whole(const Layout& layout) noexcept {
     const step block = block_of(in::block(layout));
     return block.moving(static_cast<std::uint64_t>(in::stride(layout))).times(layout.blocks());
   }
+  RMA_ASSERT(!node->levels.empty());
   step all = block_of(node->block == 0 ? 1 : node->block);
   for (std::size_t k = node->levels.size(); k-- > 0;) all = level_of(node->levels[k], all);
   return all;

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "datatype/copy.hpp"
 #include "datatype/layout_node.hpp"
 #include "rma/error.hpp"
@@ -87,6 +88,7 @@ bool same_nodes(const detail::layout_node& a, const detail::layout_node& b) noex
 
 /// Whether both select the same bytes in the same order, in whatever blocks.
 bool same_bytes(const Layout& a, const Layout& b) noexcept {
+  RMA_ASSERT(a.bytes() == b.bytes());
   detail::cursor first(a), second(b);
   bool same = true;
   while (same && first.remaining() > 0) {
@@ -96,6 +98,7 @@ bool same_bytes(const Layout& a, const Layout& b) noexcept {
     first.advance_in_block(bytes);
     second.advance_in_block(bytes);
   }
+  RMA_ASSERT(first.remaining() == second.remaining());
   return same;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
+#include "core/assert.hpp"
 #include "datatype/string_copy.hpp"
 #include "rma/detail/copy.hpp"
 
@@ -18,7 +19,7 @@ struct by_64 {
 
 /// Longer copies are libc's: it knows how large the caches are.
 constexpr std::size_t cached_bytes_max = std::size_t{8} << 20;
-/// What does not fit the first cache is asked for so far ahead of its use. Where it fits that would only cost.
+/// Copies that do not fit the first cache ask so far ahead of their loads. Where they fit that would only cost.
 constexpr std::size_t asked_ahead_bytes = 512;
 enum class asked { nothing, source, both };
 
@@ -26,6 +27,7 @@ enum class asked { nothing, source, both };
 template <class By>
 [[gnu::always_inline]] inline void copy_few_pieces(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   using piece = typename By::piece;
+  RMA_ASSERT(bytes >= 4 * sizeof(piece) && bytes <= 8 * sizeof(piece));
   const std::size_t rest = bytes - 4 * sizeof(piece);
   const piece* const head = reinterpret_cast<const piece*>(from);
   const piece* const tail = reinterpret_cast<const piece*>(from + rest);
@@ -51,6 +53,7 @@ template <class By, asked Asked>
 [[gnu::always_inline]] inline void copy_pieces(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   using piece = typename By::piece;
   constexpr std::size_t at_once = 4 * sizeof(piece);
+  RMA_ASSERT(bytes > 2 * at_once);
   const piece first = *reinterpret_cast<const piece*>(from);
   const piece* const last = reinterpret_cast<const piece*>(from + bytes - at_once);
   const piece w = last[0], x = last[1], y = last[2], z = last[3];

@@ -18,6 +18,7 @@ std::size_t copies_of(const std::vector<list_entry>& entries, std::size_t i) noe
 
 /// Turns lengths in `first` into a running sum, in units of `unit`, and appends the sentinel.
 status sum_up(std::vector<list_entry>& entries, std::size_t unit) {
+  RMA_ASSERT(!entries.empty() && unit != 0);
   std::size_t total = 0;
   for (list_entry& entry : entries) {
     std::size_t length = 0;
@@ -76,6 +77,7 @@ bool single_copies(const std::vector<list_entry>& entries) noexcept {
 
 /// True if all entries have the same length and lie `spacing` apart.
 bool evenly_spaced(const std::vector<list_entry>& entries, std::ptrdiff_t& spacing) noexcept {
+  RMA_ASSERT(entries.size() > 1);
   if (__builtin_sub_overflow(entries[1].offset, entries[0].offset, &spacing)) return false;
   for (std::size_t i = 1; i < entries.size(); ++i) {
     std::ptrdiff_t gap = 0;
@@ -109,6 +111,16 @@ layout_grain grain_of(const layout_node& node) noexcept {
   return all;
 }
 
+/// For assertions: each level places copies of the next one, and lists end with their sentinel.
+[[maybe_unused]] bool is_sound(const layout_node& node, std::size_t bytes) noexcept {
+  for (const layout_level& level : node.levels) {
+    if (level.count == 0 || level.inner_bytes == 0 || level.count * level.inner_bytes != bytes) return false;
+    if (level.list != nullptr && (level.list->size() < 2 || level.list->back().first != level.count)) return false;
+    bytes = level.inner_bytes;
+  }
+  return bytes == (node.block == 0 ? 1 : node.block);
+}
+
 bool equally_long(const std::vector<list_entry>& entries) noexcept {
   return std::all_of(entries.begin(), entries.end(), [&](const list_entry& e) { return e.first == entries[0].first; });
 }
@@ -125,6 +137,7 @@ layout_node layout_internals::opened(const Layout& layout, std::size_t blocks) {
 
 status layout_internals::adopt(Layout& layout, layout_node node) {
   if (node.levels.size() > layout_levels_max) return status::bad_size;
+  RMA_ASSERT(!node.levels.empty() && is_sound(node, layout.bytes_));
   node.grain = grain_of(node);
   layout.block_ = 0;
   layout.stride_ = 0;
@@ -142,6 +155,7 @@ status layout_internals::widen_bounds(Layout& layout, std::ptrdiff_t least, std:
   }
   layout.lower_ = lower;
   layout.upper_ = upper;
+  RMA_ASSERT(lower <= upper);
   return status::done;
 }
 

@@ -15,8 +15,11 @@
 
 #include "channel/fakes.hpp"
 #include "coll/machine.hpp"
+#include "coll/memory_operands.hpp"
 #include "coll/plan.hpp"
 #include "coll/running.hpp"
+#include "datatype/copy.hpp"
+#include "datatype/cursor.hpp"
 #include "p2p/messenger.hpp"
 #include "skip.hpp"
 #include "sync/fence_imm_naive.hpp"
@@ -147,6 +150,34 @@ const violation of_collectives[] = {
      }},
 };
 
+const violation of_layouts[] = {
+    {"a cursor goes on behind the end", "bytes <= remaining_",
+     [] {
+       cursor at(Layout::contiguous<int>(4));
+       at.advance(17);
+     }},
+    {"a cursor takes no block of a list", "count > 0",
+     [] {
+       const std::ptrdiff_t offsets[] = {0, 3, 4};
+       const std::size_t lengths[] = {1, 1, 2};
+       cursor at(Layout::indexed<int>(lengths, offsets));
+       at.advance_irregular(0, 0);
+     }},
+    {"two sides of a copy have not the same bytes", "dst_layout.bytes() == src_layout.bytes()",
+     [] {
+       int from[4] = {}, to[4] = {};
+       copy(to, Layout::contiguous<int>(4), from, Layout::contiguous<int>(3), nullptr);
+     }},
+    {"a member loads more than its operand has", "offset + bytes <= c.bytes",
+     [] {
+       std::byte in[16] = {}, slot[16];
+       collective_call call;
+       call.in = in;
+       call.bytes = 8;
+       coll::load_operand(slot, call, 4, 8);
+     }},
+};
+
 const violation of_operations[] = {
     {"a record is freed without the progress lock", "ctx_.lock().is_taken()",
      [] {
@@ -271,6 +302,7 @@ void check_all(const violation (&all)[N]) {
 
 TEST_CASE("broken invariants of messages are named", "[asserts]") { check_all(of_messages); }
 TEST_CASE("broken invariants of collectives are named", "[asserts]") { check_all(of_collectives); }
+TEST_CASE("broken invariants of layouts and operands are named", "[asserts]") { check_all(of_layouts); }
 TEST_CASE("broken invariants of operations are named", "[asserts]") { check_all(of_operations); }
 TEST_CASE("broken invariants of the progress context are named", "[asserts]") { check_all(of_channels); }
 TEST_CASE("broken invariants of windows and fences are named", "[asserts]") { check_all(of_windows); }
