@@ -214,7 +214,7 @@ void lock_agent::answer(const queued_request& c, lock_answer result, int blamed)
   }
 }
 
-void lock_agent::lose(const queued_request& c) noexcept {
+void lock_agent::lose([[maybe_unused]] const queued_request& c) noexcept {
   RMA_ASSERT(dead(c.source) && recovers());
   if (readers_) readers_->bereave();
   if (duty() != manager_duty::is_the_lock) w_.my_block().lock.recoveries.fetch_add(1);  // first, see cpu_wait::missed
