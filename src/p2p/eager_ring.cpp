@@ -23,6 +23,19 @@
 
 namespace rma::detail {
 
+// ---- which ranks have one -------------------------------------------------------------------------------------------
+
+// A polled ring needs a receiver that looks at its memory: oversubscribed ranks sleep.
+void messenger::choose_ring(peer& p, const fabric::capabilities& caps) const noexcept {
+  const bool asked = ctx_.config().is(knob::eager, "rdma-ring");
+  const bool signals = ctx_.config().is(knob::eager, "rdma-ring:immediate");
+  if ((!asked && !signals) || caps.transfer_bytes_max < ring_slot_bytes) return;
+  const bool ends_are_polled = possible(rendezvous_kind::put, caps) == rendezvous_kind::put;
+  const bool can_signal = caps.write_with_immediate && caps.one_sided && !caps.copies_by_cpu;
+  p.ring_signals = signals || !ends_are_polled;
+  p.rings = p.ring_signals ? can_signal : ctx_.waits_spin() || ctx_.keeps_accounts();
+}
+
 // ---- the sender --------------------------------------------------------------------------------------------------
 
 void messenger::open_ring_to(peer& p, const credit_message& m) noexcept {

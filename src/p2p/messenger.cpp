@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::uint32_t announcements_share = 4;  // of the memory for unexpected messages, this part is theirs alone
 constexpr std::uint32_t credit_share = 4;         // so much of it is given back by a message of its own
-constexpr std::string_view ring_immediate = "rdma-ring:immediate";
 
 }  // namespace
 
@@ -89,17 +88,6 @@ messenger::peer& messenger::find_peer(int rank) {
   last_rank_ = rank;
   last_peer_ = p.get();
   return *p;
-}
-
-// A polled ring needs a receiver that looks at its memory: oversubscribed ranks sleep.
-void messenger::choose_ring(peer& p, const fabric::capabilities& caps) const noexcept {
-  const bool asked = ctx_.config().is(knob::eager, "rdma-ring"),
-             signals = ctx_.config().is(knob::eager, ring_immediate);
-  if ((!asked && !signals) || caps.transfer_bytes_max < ring_slot_bytes) return;
-  const bool ends_are_polled = possible(rendezvous_kind::put, caps) == rendezvous_kind::put;
-  const bool can_signal = caps.write_with_immediate && caps.one_sided && !caps.copies_by_cpu;
-  p.ring_signals = signals || !ends_are_polled;
-  p.rings = p.ring_signals ? can_signal : ctx_.waits_spin() || ctx_.keeps_accounts();
 }
 
 // The same data by other means where the fabric cannot.
@@ -379,10 +367,12 @@ status messenger::accept_announced(receive_operation& op, const match_key& from,
     op.kind = op.part_bytes != 0 ? rendezvous_kind::sgrs : rendezvous_kind::stream;
   }
   op.kind = possible(op.kind, caps, op.total);
-  const bool may_write = m.writable != 0 && op.layout == nullptr && op.kind == rendezvous_kind::stream;
+  const bool may_write = m.writable != 0 && op.layout == nullptr && !is_read_from_map(op, caps);
   if (may_write && is_mapped(op)) {
     op.kind = rendezvous_kind::rput;
     op.reason = rendezvous_reason::mapped_receive;
+  } else if (may_write && op.kind == rendezvous_kind::getcqe && ctx_.waits_spin()) {
+    choose_copy(op);
   } else if (op.kind == rendezvous_kind::stream) {
     op.reason = may_write ? rendezvous_reason::both_private : rendezvous_reason::layout;
   } else if (op.kind == rendezvous_kind::sgrs) {
@@ -460,6 +450,7 @@ void messenger::trace_operation(const message_operation& op) noexcept {
                                           "the receiver maps the data: one copy",
                                           "the sender maps the receive's buffer: one copy",
                                           "neither side maps the other's buffer: two copies at the same time",
+                                          "neither side maps the other's buffer: the faster so far, at this size",
                                           "neither side maps the other's buffer, and cores are short: the kernel "
                                           "copies once",
                                           "both buffers are this process's: one copy",
@@ -495,6 +486,7 @@ std::string messenger::describe(const fabric::capabilities& caps) const {
 void messenger::finish(message_operation& op, status result) noexcept {
   RMA_ASSERT(op.state == message_state::idle);  // it is in no list, and no message finds it
   ids_.remove(op);
+  if (op.copy_since_ns != 0 && ok(result)) note_copy(op);
   const bool starting = starting_ == &op;
   if (starting) {
     starting_ = nullptr;

@@ -33,6 +33,7 @@
 #include "channel/context.hpp"
 #include "channel/message_pool.hpp"
 #include "core/trace.hpp"
+#include "datatype/copy_experience.hpp"
 #include "p2p/match_table.hpp"
 #include "p2p/operation.hpp"
 #include "p2p/operation_ids.hpp"
@@ -249,6 +250,9 @@ class messenger {
   void take_next(peer& p) noexcept;
   void drain_ring(peer& p) noexcept;
   static void on_ring_immediate(void* self, int source, std::uint32_t value) noexcept;
+  [[nodiscard]] bool is_read_from_map(const message_operation& op, const fabric::capabilities& caps) const noexcept;
+  void choose_copy(receive_operation& op) noexcept;
+  void note_copy(const message_operation& op) noexcept;
   void choose_ring(peer& p, const fabric::capabilities& caps) const noexcept;
   void close_rings_before_sleep(std::int64_t now_ns) noexcept;
   /// A rank that sleeps looks at its memory then; said by the duties that follow.
@@ -333,6 +337,7 @@ class messenger {
   early_entry* free_requests_ = nullptr;
   std::vector<peer*> rings_in_;  ///< the polling set
   std::size_t ring_turn_ = 0;
+  std::array<copy_experience, copy_classes> copies_{};  ///< of private memory within the node
   std::uint64_t signalled_rings_ = 0;  ///< those that are not polled, since their writes have immediates
   std::uint64_t ring_peers_max_ = 0;
   std::uint32_t ring_slots_ = 0;

@@ -55,6 +55,7 @@ enum class rendezvous_reason : std::uint8_t {
   mapped_source,   ///< the receiver's processor copies once
   mapped_receive,  ///< the sender's does
   both_private,    ///< two copies, at the same time
+  experience,      ///< the same, or one by the kernel: what copies of this size have taken so far
   short_of_cores,  ///< the same, but the two sides seldom run at the same time
   own_memory,      ///< both buffers are this process's
   collective,      ///< both sides are there, and may send to each other
@@ -85,6 +86,7 @@ struct rendezvous_fields {
   fabric::region_key remote;  ///< the other side's memory
   std::size_t peer_room;      ///< a send: bytes of the receive
   std::int64_t polls_since_ns;
+  std::int64_t copy_since_ns;  ///< a receive within the node: when its copy began; 0: it is not measured
   std::uint64_t
       told_bytes;  ///< a receive that has asked: what the word of its end said, which came before its turn; or 0
 
@@ -99,7 +101,7 @@ struct rendezvous_fields {
     pieces = nullptr;
     part_bytes = 0;
     peer_room = 0;
-    polls_since_ns = 0;
+    polls_since_ns = copy_since_ns = 0;
     told_bytes = 0;
   }
 };

@@ -21,8 +21,9 @@ namespace rma::detail {
 //                     it has asked already
 //   the message       getcqe: the receiver reads; rput for a    the sender's buffer is mapped: getcqe, one copy
 //                     collective, whose members send at once    the receive's is: rput, one copy
-//                                                               else stream: two copies at the same time, where both
-//                                                               sides run; getcqe by the kernel where cores are short
+//                                                               else stream, two copies at the same time, or getcqe,
+//                                                               one by the kernel: what has been faster so far, at this
+//                                                               size; getcqe where cores are short
 //
 // Memory that the sender cannot expose is streamed (try_announce). Data in pieces go in lists (sgrs) where the fabric
 // has a bulk channel and that is expected to cost less than copies, else as a stream.
@@ -49,9 +50,32 @@ void messenger::choose(const peer& p, send_operation& op) const noexcept {
     return;
   }
   const bool mapped = is_mapped(op);
-  const bool once = mapped || (caps.one_sided && !ctx_.waits_spin());
-  op.reset(once ? rendezvous_kind::getcqe : rendezvous_kind::stream);
-  op.reason = mapped ? mapped_source : once ? short_of_cores : both_private;
+  op.reset(mapped || caps.one_sided ? rendezvous_kind::getcqe : rendezvous_kind::stream);
+  op.reason = mapped ? mapped_source : !caps.one_sided ? both_private : ctx_.waits_spin() ? experience : short_of_cores;
+}
+
+// The receiver reads what lies in mapped memory, and in its own; else it has the choice.
+bool messenger::is_read_from_map(const message_operation& op, const fabric::capabilities& caps) const noexcept {
+  if (op.kind == rendezvous_kind::stream) return false;
+  return op.kind != rendezvous_kind::getcqe || !caps.copies_by_cpu || op.remote.key != 0 || op.with == ctx_.rank();
+}
+
+// As for copies of windows (datatype/copy_experience.hpp): the kernel copies once, a stream twice at the same time, and
+// which takes less depends on the processor.
+void messenger::choose_copy(receive_operation& op) noexcept {
+  copy_experience& known = copies_[static_cast<std::size_t>(copy_class(op.total))];
+  known.ways = 2;
+  const copy_choice next = next_copy(known);
+  ++known.copies;
+  if (next.way == copy_way::staged) op.kind = rendezvous_kind::stream;
+  op.reason = rendezvous_reason::experience;
+  if (next.measured) op.copy_since_ns = ctx_.around().now_ns();
+}
+
+void messenger::note_copy(const message_operation& op) noexcept {
+  copy_experience& known = copies_[static_cast<std::size_t>(copy_class(op.total))];
+  const copy_way way = op.kind == rendezvous_kind::stream ? copy_way::staged : copy_way::fabric;
+  known = after_copy(known, way, copy_cost_ns(op.total, ctx_.around().now_ns() - op.copy_since_ns));
 }
 
 /// The other side's processor reaches the buffer as memory of its own.
@@ -127,6 +151,10 @@ void messenger::fall_back(message_operation& op, bool is_send) noexcept {
   RMA_ASSERT(op.id != 0 && op.kind != rendezvous_kind::stream);
   RMA_ASSERT(op.moving == nullptr && op.pieces == nullptr);
   stop_polling(op);
+  if (std::exchange(op.copy_since_ns, 0) != 0) {  // the kernel refuses its copies
+    copy_experience& known = copies_[static_cast<std::size_t>(copy_class(op.total))];
+    known = after_refusal(known, copy_way::fabric);
+  }
   op.kind = rendezvous_kind::stream;
   op.moved = 0;
   if (is_send) {

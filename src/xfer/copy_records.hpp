@@ -7,7 +7,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "xfer/copy_experience.hpp"
+#include "datatype/copy_experience.hpp"
 
 namespace rma::detail {
 

@@ -80,6 +80,7 @@ class batch_maker {
   }
   void append(const void* from, std::size_t bytes) noexcept {
     RMA_ASSERT(bytes <= room_.size() - used_);
+    if (bytes == 0) return;  // from nowhere, maybe
     std::memcpy(room_.data() + used_, from, bytes);
     used_ += bytes;
   }

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "xfer/copy_experience.hpp"
+#include "datatype/copy_experience.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/shared_copy.hpp"
 #include "xfer/wire.hpp"

@@ -12,6 +12,7 @@
 #include <numeric>
 #include <set>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -91,11 +92,21 @@ void call(form how, Blocking&& blocking, Start&& start, Init&& init) {
   }
 }
 
+/// Integers wrap round.
+template <class T>
+T product(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  } else {
+    return a * b;
+  }
+}
+
 template <class T>
 T combined(rma::operation op, T a, T b) {
   switch (op) {
     case rma::operation::sum: return static_cast<T>(a + b);
-    case rma::operation::prod: return static_cast<T>(a * b);
+    case rma::operation::prod: return product(a, b);
     case rma::operation::min: return std::min(a, b);
     case rma::operation::max: return std::max(a, b);
     case rma::operation::replace: return b;

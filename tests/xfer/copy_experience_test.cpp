@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// What is learned of large copies, step by step.
-#include "xfer/copy_experience.hpp"
+#include "datatype/copy_experience.hpp"
 
 #include <array>
 #include <catch2/catch.hpp>

@@ -18,7 +18,7 @@
 
 #include "rma/rma.hpp"
 #include "runtime/runtime_core.hpp"
-#include "xfer/copy_experience.hpp"
+#include "datatype/copy_experience.hpp"
 
 namespace {
 
