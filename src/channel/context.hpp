@@ -397,7 +397,7 @@ class context final : public fabric::sink, public fabric::directory {
   void stand_aside() noexcept;
   [[nodiscard]] bool has_far_ranks() const noexcept;
   void program_leaves() noexcept;
-  void note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_t idle_since_ns) noexcept;
+  void note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_t silent_since_ns) noexcept;
   bool goodbye_deadline_passed(std::int64_t& until_ns) noexcept;
   bool sleep(const wait_question<bool>& over, std::int64_t until_ns, bool serves) noexcept;
   void wake_others() noexcept;

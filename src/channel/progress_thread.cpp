@@ -105,19 +105,19 @@ void context::program_leaves() noexcept {
 }
 
 // The line is for a target that was silent for all that time: a long transfer is none.
-void context::note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_t idle_since_ns) noexcept {
+void context::note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_t silent_since_ns) noexcept {
   const std::int64_t now_ns = around_.now_ns();
   {
     const std::lock_guard guard(lock_);
     count(counter::target_wait_ns, static_cast<std::uint64_t>(now_ns - begin_ns));
   }
-  const bool worth_it = now_ns - idle_since_ns > worth_saying_ns && !serves_beside_ && !around_.is_simulated();
+  const bool worth_it = now_ns - silent_since_ns > worth_saying_ns && !serves_beside_ && !around_.is_simulated();
   if (!worth_it || settings_.is(knob::log, "error") || gone(peer_rank) || has_warned_.exchange(true)) return;
   const std::string text = fmt::format(
       "rma: rank {} waited {} ms in {} for an answer of rank {}, which was outside the library, or whose lock was "
       "held; "
       "RMA_PROGRESS_THREAD=1 lets ranks serve others while they compute (reported once)\n",
-      rank(), (now_ns - idle_since_ns) / 1'000'000, where(), peer_rank);
+      rank(), (now_ns - silent_since_ns) / 1'000'000, where(), peer_rank);
   (void)std::fputs(text.c_str(), stderr);
 }
 

@@ -41,12 +41,12 @@ status context::wait_slow(const wait_spec& w) noexcept {
   around_.inside(true);
   const std::int64_t spin_most_ns = (serves ? spin_stretch_of_thread : spin_stretch) * patience_.spin_ns;
   std::atomic<std::int64_t>& spin_ns = serves ? spin_of_thread_ns_ : spin_ns_;
-  std::int64_t idle_since_ns = 0;
+  std::int64_t idle_since_ns = 0, silent_since_ns = 0;
   long_wait own(*this);
   long_wait& watch = w.whole != nullptr ? *w.whole : own;
   const bool hooked = !serves && wait_hook_ != nullptr;
   const bool dozes = !rings || hooked;
-  bool busy = true;  // since the clock was looked at
+  bool busy = true, heard = true;  // since the clock was looked at: or woken up, but maybe by nothing more than time
   unsigned idle_rounds = 0;
   unsigned turn = hooked && w.deadline_ns != no_deadline ? patience_.turns_per_look - 1 : 0;  // a pause may be short
   judged_news judged;
@@ -58,7 +58,7 @@ status context::wait_slow(const wait_spec& w) noexcept {
     if (over()) break;
     if (gone_.all_news() != judged.seen && ends_by_news(w, over, judged, result)) break;
     if (found != 0) {
-      busy = true;
+      busy = heard = true;
       idle_rounds = 0;
     }
     if (!long_pause && ++turn % patience_.turns_per_look != 0) {
@@ -69,6 +69,7 @@ status context::wait_slow(const wait_spec& w) noexcept {
     gone_.look_around(now);
     if (hooked) run_wait_hook();
     const std::int64_t lasts_ns = serves ? 0 : watch.lasts_ns(now);
+    if (std::exchange(heard, false)) silent_since_ns = now;
     if (std::exchange(busy, false)) idle_since_ns = now;
     if (now - idle_since_ns < std::min(spin_most_ns, spin_ns.load(std::memory_order_relaxed))) {
       spin_pause();
@@ -81,7 +82,7 @@ status context::wait_slow(const wait_spec& w) noexcept {
       if (!hooked) adapt(spin_ns, around_.now_ns() - now, spin_most_ns);
     }
   }
-  if (w.peer >= 0 && idle_since_ns != 0) note_target_wait(w.peer, watch.begin_ns(), idle_since_ns);
+  if (w.peer >= 0 && silent_since_ns != 0) note_target_wait(w.peer, watch.begin_ns(), silent_since_ns);
   if (serves && program_waits_.load(std::memory_order_relaxed) != 0) return result;  // the program is inside still
   stop_serving();
   if (is_counted) program_leaves();

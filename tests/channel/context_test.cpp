@@ -10,6 +10,7 @@
 
 #include "channel/fakes.hpp"
 #include "channel/node_barrier.hpp"
+#include "heard_errors.hpp"
 
 using namespace rma;
 using namespace rma::detail;
@@ -506,7 +507,7 @@ TEST_CASE("a rank whose peers take long spins no longer than it is told", "[chan
   CHECK(spun_ns - since_ns < 2 * 1000 * static_cast<std::int64_t>(rank.config.number(knob::spin_us)));
 }
 
-TEST_CASE("who waits for ranks that may be running on the other cores does not let its neighbours run first",
+TEST_CASE("who waits for ranks that may be running on the other cores does not let its neighbors run first",
           "[channel][context]") {
   rma::test::fake_rank rank(0, 2);
   unsigned yields = 0;
@@ -559,4 +560,26 @@ TEST_CASE("a sleeper is woken and waited for, but not for ever", "[channel][cont
     CHECK(oversubscribed.ctx.reserve_delivery_awake(1, 8) == delivery_guarantee::asleep);
     CHECK(oversubscribed.around.rings == 0);
   }
+}
+
+// Goal: the line about a silent target counts from the last sign of life, not from the last sleep, which ends now and
+// then by itself. Break: count from the end of the last sleep (idle_since_ns in context::wait_slow).
+TEST_CASE("a wait for a silent rank is reported once, with its whole length", "[channel][context]") {
+  fake_pair two;
+  auto& around = two.a.around;
+  unsigned asked = 0;
+  around.on_sleep = [&] {
+    if (around.sleeps == 2) around.look_ns = 1;  // what follows takes no time
+  };
+  const auto answered = [&]() noexcept { return around.sleeps >= 2 && ++asked > 2'000; };
+  const rma::test::heard_errors errors;
+  CHECK(two.a.ctx.wait({.until = answered, .peer = 1}) == status::done);
+  const std::string said = errors.text();
+  CHECK(said.find("rma: rank 0 waited 2") == 0);  // hundred and some ms
+  CHECK(said.find(" for an answer of rank 1, which was outside the library") != std::string::npos);
+  asked = 0;
+  around.sleeps = 0;
+  around.look_ns = 1'000'000;
+  CHECK(two.a.ctx.wait({.until = answered, .peer = 1}) == status::done);
+  CHECK(errors.text() == said);
 }

@@ -2,46 +2,15 @@
 // Goal: a peer that lives as far as anybody knows, and does not answer, is named, with the device that it was asked by.
 // Method: the peer is taken away without a word; what goes to stderr meanwhile.
 // Break: leave say_unheard (src/fabric/verbs/connection_manager.cpp) out.
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <array>
 #include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
 
 #include "fabric/verbs/verbs_job.hpp"
+#include "heard_errors.hpp"
 
 using namespace rma;
 using namespace rma::test;
-
-namespace {
-
-/// What this process writes to stderr goes to memory.
-class heard_errors {
- public:
-  heard_errors() : before_(::dup(STDERR_FILENO)), memory_(::memfd_create("stderr", MFD_CLOEXEC)) {
-    ::dup2(memory_, STDERR_FILENO);
-  }
-  heard_errors(const heard_errors&) = delete;
-  heard_errors& operator=(const heard_errors&) = delete;
-  ~heard_errors() {
-    ::dup2(before_, STDERR_FILENO);
-    ::close(before_);
-    ::close(memory_);
-  }
-  [[nodiscard]] std::string text() const {
-    std::array<char, 4096> room{};
-    const ssize_t got = ::pread(memory_, room.data(), room.size(), 0);
-    return {room.data(), got < 0 ? 0 : static_cast<std::size_t>(got)};
-  }
-
- private:
-  int before_;
-  int memory_;
-};
-
-}  // namespace
 
 TEST_CASE("a peer that does not answer is named, once", "[verbs]") {
   if (no_device()) return;
