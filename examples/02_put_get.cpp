@@ -43,7 +43,7 @@ int main(int argc, char** argv) {
   }
   const bool get_worked = theirs == mine;
 
-  const bool sent = report(rt, "every rank was sent its left neighbour's numbers", put_worked);
+  const bool sent = report(rt, "every rank was sent its left neighbor's numbers", put_worked);
   const bool read = report(rt, "every rank read back what it had put", get_worked);
   return sent && read ? 0 : 1;
 }

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
   if (ranks > cells_in_all) rt.abort(2, "03_fence_halo: at most 24 ranks");
   const auto count = static_cast<std::size_t>(cells_of(rt.rank(), ranks));
 
-  // A rank's part: the left neighbour's last cell, this rank's cells, the right neighbour's first cell.
+  // A rank's part: the left neighbor's last cell, this rank's cells, the right neighbor's first cell.
   auto window = rma::Window<double>::allocate(rt.world(), count + 2);
   if (rt.rank() == ranks - 1) window[count + 1] = 100.0;  // the rod's right end is hot, the left one cold
   std::vector<double> next(count);
@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
       window.put(window[1], rt.rank() - 1, halo);
     }
     if (rt.rank() < ranks - 1) window.put(window[count], rt.rank() + 1, 0);
-    window.fence();  // the neighbours' cells are here
+    window.fence();  // the neighbors' cells are here
     for (std::size_t i = 0; i < count; ++i) next[i] = (window[i] + window[i + 2]) / 2;
     for (std::size_t i = 0; i < count; ++i) window[i + 1] = next[i];
     window.fence();  // everybody has used them: they may be overwritten

@@ -41,6 +41,6 @@ int main(int argc, char** argv) {
   bool ok = true;
   for (std::size_t i = 0; i < theirs.size(); ++i) ok = ok && theirs[i] == factor * mine[i];
   const bool all = world.allreduce(ok ? 1 : 0, rma::min) == 1;
-  if (rt.rank() == 0) fmt::print("every rank found its right neighbour's field as expected: {}\n", all ? "yes" : "no");
+  if (rt.rank() == 0) fmt::print("every rank found its right neighbor's field as expected: {}\n", all ? "yes" : "no");
   return all ? 0 : 1;
 }

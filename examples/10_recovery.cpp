@@ -2,8 +2,8 @@
 /// \file
 /// A job that survives the death of a rank. Each rank works on parts of a sum, and gives the rank on its right a copy
 /// of them before each step. A rank that finds that it cannot go on revokes the team, so that nobody waits for it any
-/// more; the survivors shrink the team, the dead rank's right neighbour takes its parts over, and all go on. The sum is
-/// what it would have been. (Of two neighbours that die together one's parts are lost.)
+/// more; the survivors shrink the team, the dead rank's right neighbor takes its parts over, and all go on. The sum is
+/// what it would have been. (Of two neighbors that die together one's parts are lost.)
 ///
 /// \code
 /// rmarun -n 4 --keep-going 10_recovery 1       # world rank 1 kills itself on the way

@@ -92,9 +92,9 @@ unsigned log2_of_half_the_memory(rma::Team& team) {
   const std::vector<Share> shares = team.allgather(Share{std::hash<std::string>{}(boot_id), free_bytes()});
   word least = std::numeric_limits<word>::max();
   for (const Share& share : shares) {
-    const auto neighbours =
+    const auto neighbors =
         std::count_if(shares.begin(), shares.end(), [&](const Share& other) { return other.machine == share.machine; });
-    least = std::min(least, share.bytes / static_cast<word>(neighbours));
+    least = std::min(least, share.bytes / static_cast<word>(neighbors));
   }
   const word words = least / 2 / sizeof(word) * static_cast<word>(team.size());
   return static_cast<unsigned>(std::bit_width(std::max<word>(words, 1)) - 1);

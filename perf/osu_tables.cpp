@@ -124,8 +124,8 @@ void print(Job& job, const Table& table, std::size_t most, int iterations) {
     const bool one_sided =
         table.name.find("barrier") == table.name.npos && table.name != "osu_latency" && table.name != "osu_allreduce";
     const int n = bytes > large ? std::max(iterations / 10, 10) : iterations;
-    if (one_sided) (void)job.window.try_lock_all();
-    if (one_sided) (void)job.words.try_lock_all();
+    if (one_sided) (void)job.window.lock_all_nothrow();
+    if (one_sided) (void)job.words.lock_all_nothrow();
     const double value = table.value(job, bytes, n);
     if (one_sided) job.window.unlock_all(), job.words.unlock_all();
     if (first) fmt::print("{:<12}{:>18.2f}\n", bytes, value);

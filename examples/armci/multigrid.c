@@ -2,7 +2,7 @@
 /**
  * \file
  * Multigrid with ARMCI: V-cycles for Poisson's equation on a square, whose lines are dealt out. Before each sweep a
- * process fetches its neighbours' border lines; non-blocking, while it works on the lines between.
+ * process fetches its neighbors' border lines; non-blocking, while it works on the lines between.
  *
  * multigrid [blocking | nonblocking]
  */
@@ -15,7 +15,7 @@
 
 enum { lines = 16, columns = 33, levels = 4 };  /* lines of each process on the finest grid; columns with both borders */
 
-/* A grid of n lines here and w columns; line 0 and n + 1 are the neighbours'. */
+/* A grid of n lines here and w columns; line 0 and n + 1 are the neighbors'. */
 struct level {
   int n, w;
   double h2;
@@ -56,7 +56,7 @@ static void work_on(struct level* g, int i, int residual) {
 static void sweep(struct level* g, int residual) {
   armci_hdl_t handles[2];
   int i;
-  ARMCI_Barrier(); /* the neighbours' lines are complete */
+  ARMCI_Barrier(); /* the neighbors' lines are complete */
   fetch_borders(g, handles);
   for (i = 2; i < g->n; ++i) work_on(g, i, residual);
   ARMCI_Wait(&handles[0]);

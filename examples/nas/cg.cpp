@@ -218,7 +218,7 @@ class Solver {
   /// q = A direction: the sum over the row of ranks of their parts of the rows, then swapped to where the columns are.
   void product() {
     const std::size_t offset = grid_.half.first - grid_.my_rows.first, length = grid_.half.size();
-    // With twice as many columns as rows a rank needs half of its rows only, and its neighbour the other half.
+    // With twice as many columns as rows a rank needs half of its rows only, and its neighbor the other half.
     const bool halves = grid_.columns != grid_.rows;
     const Range theirs = !halves ? Range{0, w_.size()} : offset == 0 ? Range{length, w_.size()} : Range{0, offset};
     if (grid_.columns > 1) {

@@ -33,7 +33,7 @@ class Exchange {
     rma::Hints hints;
     hints.signals = static_cast<unsigned>(2 * slots_.size());
     window_ = rma::Window<double>::allocate(run.world(), total, hints);
-    if (const rma::status s = window_->try_lock_all(); !rma::ok(s)) throw std::runtime_error("lock_all failed");
+    if (const rma::status s = window_->lock_all_nothrow(); !rma::ok(s)) throw std::runtime_error("lock_all failed");
   }
   ~Exchange() {
     if (window_) (void)window_->try_unlock_all();

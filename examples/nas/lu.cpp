@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// NAS LU as a communication skeleton: two sweeps through the planes of a cube in each step, in which a rank hands a
-/// line of five values a point on to its two neighbours plane by plane, then an exchange of faces two points thick.
+/// line of five values a point on to its two neighbors plane by plane, then an exchange of faces two points thick.
 ///
 /// \code
 /// RMA_RENDEZVOUS=put rmarun -n 4 nas_lu --class W
@@ -68,7 +68,7 @@ class Lu {
     skeleton_.run().charge(static_cast<double>(flops_per_column) * grid_.nx * grid_.ny);
   }
 
-  /// One plane of a sweep: from two neighbours, to the other two.
+  /// One plane of a sweep: from two neighbors, to the other two.
   void plane(int from_x, int from_y, int to_x, int to_y) {
     const std::size_t line_y = 5 * grid_.inner_y(), line_x = 5 * grid_.inner_x();
     if (from_x != none) skeleton_.receive(from_x, sweep_tag, line_y);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// NAS MG: Poisson's equation on a periodic cube by V-cycles of multigrid (NAS report RNR-94-007, section 2.2). The
-/// cube is cut into boxes, one for each rank, with borders that neighbours fill. Levels on which a box would be thinner
+/// cube is cut into boxes, one for each rank, with borders that neighbors fill. Levels on which a box would be thinner
 /// than two points are small: every rank computes all of them.
 ///
 /// \code
@@ -83,7 +83,7 @@ struct Ranks {
   [[nodiscard]] int rank_of(const Triple& p) const {
     return static_cast<int>((p[0] * along[1] + p[1]) * along[2] + p[2]);
   }
-  [[nodiscard]] int neighbour(std::size_t axis, std::size_t steps) const {
+  [[nodiscard]] int neighbor(std::size_t axis, std::size_t steps) const {
     Triple p = place;
     p[axis] = (p[axis] + steps) % along[axis];
     return rank_of(p);
@@ -178,7 +178,7 @@ class Solver {
     borders(v_, problem_.levels);
   }
 
-  /// Fills the borders of a box, axis after axis, from the neighbours or from the box's other side.
+  /// Fills the borders of a box, axis after axis, from the neighbors or from the box's other side.
   void borders(Box& box, int level) {
     for (std::size_t axis = 3; axis-- > 0;) {
       const std::size_t n = box.inside()[axis];
@@ -188,7 +188,7 @@ class Solver {
         continue;
       }
       const int up = static_cast<int>(2 * axis), down = up + 1;  // slots
-      const int next = ranks_.neighbour(axis, 1), before = ranks_.neighbour(axis, ranks_.along[axis] - 1);
+      const int next = ranks_.neighbor(axis, 1), before = ranks_.neighbor(axis, ranks_.along[axis] - 1);
       const std::size_t points = box.plane(axis, 1).points();
       exchange_.expect(up, before, points);
       exchange_.expect(down, next, points);

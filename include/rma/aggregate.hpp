@@ -161,9 +161,9 @@ class [[nodiscard]] Aggregate {
   /// The same, and waits until what this rank has issued in the window is complete here: buffers are free, results
   /// there.
   void wait(source where = source::current()) {
-    detail::require(view(), detail::call::flush_local_all, try_wait(), -1, 0, 0, where);
+    detail::require(view(), detail::call::flush_local_all, wait_nothrow(), -1, 0, 0, where);
   }
-  [[nodiscard]] status try_wait() noexcept { return detail::end_aggregate(view(), true); }
+  [[nodiscard]] status wait_nothrow() noexcept { return detail::end_aggregate(view(), true); }
 
  private:
   /// That of a freed window after a move, whose calls say so.

@@ -308,7 +308,7 @@ Aggregator<T>::Aggregator(Window<T>& window, const AggregatorOptions& options, s
   mapped = team.allreduce(mapped, min, where);
   if (mapped != 0 && node.size() > 1) node_ = std::move(node);
   router_ = std::make_unique<detail::record_router>(team, mapped != 0, options, &Aggregator::deliver, this);
-  if (const status s = window.try_lock_all(); s != status::done)
+  if (const status s = window.lock_all_nothrow(); s != status::done)
     throw Error(s, "Aggregator: the window has an open epoch, or lock_all failed", -1, where);
 }
 

@@ -69,7 +69,7 @@ enum class lock_scheme : std::uint8_t {
 /// out goes by generic; the trace says why. Source: dissertation, chapter 8.
 enum class layout_scheme : std::uint8_t {
   automatic,  ///< RMA_LAYOUT; if that is auto: the least estimate for the number of pieces and bytes. Where the network
-              ///< is one-sided, generic only in epochs of fence, start and neighbours, or with a progress thread: else
+              ///< is one-sided, generic only in epochs of fence, start and neighbors, or with a progress thread: else
               ///< an operation would need a target that computes
   generic,    ///< packed into messages, unpacked by the target's handler, which must make progress
   multi_w,    ///< a write or read of the network for each contiguous piece; generic where it cannot reach the memory
@@ -118,7 +118,7 @@ struct Hints {
   /// where it can be.
   accumulate_mode accumulate = accumulate_mode::automatic;
   /// Bytes of the window that one lock of mode `striped` guards, rounded up to a power of two; 0: 8 KiB. Fine ones let
-  /// ranks update neighbouring ranges at once, coarse ones make long updates cheaper. Less than 64: no stripes but each
+  /// ranks update neighboring ranges at once, coarse ones make long updates cheaper. Less than 64: no stripes but each
   /// element by itself, which is mode `element` where the mode is automatic. A rank's part has 4096 locks at most (256
   /// if this is 0); beyond so many, ranges share them. The other modes have no locks of ranges, and do not look at it.
   /// MPI's info key `mpi_accumulate_granularity`. Source: dissertation, chapter 7.

@@ -44,7 +44,7 @@ int armci_msg_rcvany(int tag, void* buffer, int bytes, int* received);
 
 void armci_msg_barrier(void);
 void armci_msg_group_barrier(ARMCI_Group* group);
-/** This process's neighbours in a binary tree of all; -1 where there is none. */
+/** This process's neighbors in a binary tree of all; -1 where there is none. */
 void armci_msg_bintree(int scope, int* root, int* up, int* left, int* right);
 void armci_msg_bcast(void* buffer, int bytes, int root);
 void armci_msg_bcast_scope(int scope, void* buffer, int bytes, int root);

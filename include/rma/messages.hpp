@@ -59,7 +59,7 @@ namespace rma {
 
 class MessageRequest;
 namespace detail {
-status try_wait_any_message(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept;
+status wait_any_message_nothrow(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept;
 }
 
 /// A send or a receive that has been started. One that is dropped goes on, and its buffer must stay until the other
@@ -89,16 +89,16 @@ class MessageRequest {
   /// Blocks until it is over; what has come, if it is a receive. An empty request returns at once.
   Received wait(source where = source::current()) {
     Received what;
-    if (const status s = try_wait(what); !ok(s)) [[unlikely]]
+    if (const status s = wait_nothrow(what); !ok(s)) [[unlikely]]
       detail::raise_message("wait", s, what, where);
     return what;
   }
-  [[nodiscard]] status try_wait(Received& what) noexcept {
+  [[nodiscard]] status wait_nothrow(Received& what) noexcept {
     return node_ == nullptr ? status::done : detail::wait_message(node_, what);
   }
-  [[nodiscard]] status try_wait() noexcept {
+  [[nodiscard]] status wait_nothrow() noexcept {
     Received what;
-    return try_wait(what);
+    return wait_nothrow(what);
   }
   /// Returns what has come if it is over, and nothing if not. Makes one step of progress.
   std::optional<Received> test(source where = source::current()) {
@@ -130,8 +130,8 @@ class MessageRequest {
   }
 
  private:
-  friend status detail::try_wait_any_message(std::span<MessageRequest> requests, std::size_t& which,
-                                             Received& what) noexcept;
+  friend status detail::wait_any_message_nothrow(std::span<MessageRequest> requests, std::size_t& which,
+                                                 Received& what) noexcept;
 
   void drop() noexcept {
     if (node_ != nullptr) detail::drop_message(std::exchange(node_, nullptr));
@@ -142,7 +142,7 @@ class MessageRequest {
 
 namespace detail {
 void wait_all_messages(std::span<MessageRequest> requests, const std::source_location& where);
-status try_wait_all_messages(std::span<MessageRequest> requests) noexcept;
+status wait_all_messages_nothrow(std::span<MessageRequest> requests) noexcept;
 std::size_t wait_any_message(std::span<MessageRequest> requests, Received& what, const std::source_location& where);
 bool test_all_messages(std::span<MessageRequest> requests, const std::source_location& where);
 }  // namespace detail
@@ -158,8 +158,8 @@ void wait_all(R&& requests, std::source_location where = std::source_location::c
 }
 /// The first failure.
 template <message_requests R>
-[[nodiscard]] status try_wait_all(R&& requests) noexcept {
-  return detail::try_wait_all_messages(requests);
+[[nodiscard]] status wait_all_nothrow(R&& requests) noexcept {
+  return detail::wait_all_messages_nothrow(requests);
 }
 /// Waits until one of those that are pending is over, whose index it returns; `what` is what has come.
 /// The number of requests if none is pending.
@@ -168,8 +168,8 @@ std::size_t wait_any(R&& requests, Received& what, std::source_location where = 
   return detail::wait_any_message(requests, what, where);
 }
 template <message_requests R>
-[[nodiscard]] status try_wait_any(R&& requests, std::size_t& which, Received& what) noexcept {
-  return detail::try_wait_any_message(requests, which, what);
+[[nodiscard]] status wait_any_nothrow(R&& requests, std::size_t& which, Received& what) noexcept {
+  return detail::wait_any_message_nothrow(requests, which, what);
 }
 /// True if none is pending any more. Makes progress.
 template <message_requests R>
@@ -195,24 +195,24 @@ class Message {
   template <class T, std::size_t N>
   Received recv(std::span<T, N> to, source where = source::current()) {
     Received what;
-    if (const status s = try_recv(to, what); !ok(s)) [[unlikely]]
+    if (const status s = recv_nothrow(to, what); !ok(s)) [[unlikely]]
       detail::raise_message("Message::recv", s, what, where);
     return what;
   }
   template <class T, std::size_t N>
-  [[nodiscard]] status try_recv(std::span<T, N> to, Received& what) noexcept {
+  [[nodiscard]] status recv_nothrow(std::span<T, N> to, Received& what) noexcept {
     return detail::receive_held(held_, detail::buffer_of(to), what);
   }
   /// Receives this message; blocks until its data are there.
   template <class T>
   Received recv(T* to, const Layout& layout, source where = source::current()) {
     Received what;
-    if (const status s = try_recv(to, layout, what); !ok(s)) [[unlikely]]
+    if (const status s = recv_nothrow(to, layout, what); !ok(s)) [[unlikely]]
       detail::raise_message("Message::recv", s, what, where);
     return what;
   }
   template <class T>
-  [[nodiscard]] status try_recv(T* to, const Layout& layout, Received& what) noexcept {
+  [[nodiscard]] status recv_nothrow(T* to, const Layout& layout, Received& what) noexcept {
     return detail::receive_held(held_, detail::buffer_of(to, layout), what);
   }
 
@@ -253,11 +253,11 @@ class PersistentMessage {
   /// Blocks until it is over; at once if it is not under way.
   Received wait(source where = source::current()) {
     Received what;
-    if (const status s = try_wait(what); !ok(s)) [[unlikely]]
+    if (const status s = wait_nothrow(what); !ok(s)) [[unlikely]]
       detail::raise_message("wait", s, what, where);
     return what;
   }
-  [[nodiscard]] status try_wait(Received& what) noexcept {
+  [[nodiscard]] status wait_nothrow(Received& what) noexcept {
     return node_ == nullptr ? status::done : detail::wait_persistent(*node_, what);
   }
   /// Not_yet if it is under way.
@@ -364,12 +364,12 @@ class Messages {
   template <class T, std::size_t N>
   Received recv(std::span<T, N> data, int from, int tag, source where = source::current()) {
     Received what;
-    if (const status s = try_recv(data, from, tag, what); !ok(s)) [[unlikely]]
+    if (const status s = recv_nothrow(data, from, tag, what); !ok(s)) [[unlikely]]
       raise("recv", s, from, tag, data.size_bytes(), what, where);
     return what;
   }
   template <class T, std::size_t N>
-  [[nodiscard]] status try_recv(std::span<T, N> data, int from, int tag, Received& what) noexcept {
+  [[nodiscard]] status recv_nothrow(std::span<T, N> data, int from, int tag, Received& what) noexcept {
     detail::require_copyable<T>();
     return detail::receive_plain(core(), data.data(), data.size_bytes(), from, tag, what);
   }
@@ -377,12 +377,12 @@ class Messages {
   template <class T>
   Received recv(T* to, const Layout& layout, int from, int tag, source where = source::current()) {
     Received what;
-    if (const status s = try_recv(to, layout, from, tag, what); !ok(s)) [[unlikely]]
+    if (const status s = recv_nothrow(to, layout, from, tag, what); !ok(s)) [[unlikely]]
       raise("recv", s, from, tag, layout.bytes(), what, where);
     return what;
   }
   template <class T>
-  [[nodiscard]] status try_recv(T* to, const Layout& layout, int from, int tag, Received& what) noexcept {
+  [[nodiscard]] status recv_nothrow(T* to, const Layout& layout, int from, int tag, Received& what) noexcept {
     return detail::receive_message(core(), detail::buffer_of(to, layout), from, tag, what);
   }
   template <class T, std::size_t N>
@@ -429,10 +429,10 @@ class Messages {
   /// With several threads another one may receive it before this one does: see mprobe.
   Received probe(int from, int tag, source where = source::current()) {
     Received what;
-    require("probe", try_probe(from, tag, what), from, tag, where);
+    require("probe", probe_nothrow(from, tag, what), from, tag, where);
     return what;
   }
-  [[nodiscard]] status try_probe(int from, int tag, Received& what) noexcept {
+  [[nodiscard]] status probe_nothrow(int from, int tag, Received& what) noexcept {
     return detail::probe_message(core(), from, tag, true, what, nullptr);
   }
   /// The same if there is one now. Makes one step of progress.
@@ -449,10 +449,10 @@ class Messages {
   /// The same, and takes the message out, so that nobody else gets it.
   [[nodiscard]] Message mprobe(int from, int tag, source where = source::current()) {
     Message message;
-    require("mprobe", try_mprobe(from, tag, message), from, tag, where);
+    require("mprobe", mprobe_nothrow(from, tag, message), from, tag, where);
     return message;
   }
-  [[nodiscard]] status try_mprobe(int from, int tag, Message& message) noexcept {
+  [[nodiscard]] status mprobe_nothrow(int from, int tag, Message& message) noexcept {
     message = Message();
     return detail::probe_message(core(), from, tag, true, message.info_, &message.held_);
   }

@@ -18,11 +18,11 @@ namespace rma {
 
 class Request;
 std::size_t wait_any(std::span<Request> requests, std::source_location where);
-[[nodiscard]] status try_wait_any(std::span<Request> requests, std::size_t& which) noexcept;
+[[nodiscard]] status wait_any_nothrow(std::span<Request> requests, std::size_t& which) noexcept;
 std::optional<std::size_t> test_any(std::span<Request> requests, std::source_location where);
 [[nodiscard]] status try_test_any(std::span<Request> requests, std::size_t& which) noexcept;
 void wait_all(std::span<Request> requests, std::source_location where);
-[[nodiscard]] status try_wait_all(std::span<Request> requests) noexcept;
+[[nodiscard]] status wait_all_nothrow(std::span<Request> requests) noexcept;
 
 namespace detail {
 struct request_node;
@@ -94,7 +94,7 @@ class Request {
     const status s = node_ == nullptr ? status::done : detail::wait_request(node_);
     if (!ok(s)) detail::raise_request("wait", s, node_, where);
   }
-  [[nodiscard]] status try_wait() noexcept {
+  [[nodiscard]] status wait_nothrow() noexcept {
     is_news_ = false;
     const status s = node_ == nullptr ? status::done : detail::wait_request(node_);
     if (node_ != nullptr) detail::end_failed(node_, s);
@@ -103,10 +103,10 @@ class Request {
 
   friend void wait_all(std::span<Request> requests, std::source_location where);
   friend std::size_t wait_any(std::span<Request> requests, std::source_location where);
-  friend status try_wait_any(std::span<Request> requests, std::size_t& which) noexcept;
+  friend status wait_any_nothrow(std::span<Request> requests, std::size_t& which) noexcept;
   friend std::optional<std::size_t> test_any(std::span<Request> requests, std::source_location where);
   friend status try_test_any(std::span<Request> requests, std::size_t& which) noexcept;
-  friend status try_wait_all(std::span<Request> requests) noexcept;
+  friend status wait_all_nothrow(std::span<Request> requests) noexcept;
 
   /// True while the operation may still be running (no progress is made).
   [[nodiscard]] bool pending() const noexcept { return node_ != nullptr; }
@@ -125,13 +125,13 @@ class Request {
 
 /// Waits for all. The first failure is thrown after all have ended.
 void wait_all(std::span<Request> requests, std::source_location where = std::source_location::current());
-[[nodiscard]] status try_wait_all(std::span<Request> requests) noexcept;
+[[nodiscard]] status wait_all_nothrow(std::span<Request> requests) noexcept;
 
 /// Waits until one of them has ended and returns its index, also of one that had ended at once. Each is told once, by
 /// this, test_any, or its own test or wait: requests.size() if there is nothing more to tell.
 std::size_t wait_any(std::span<Request> requests, std::source_location where = std::source_location::current());
 /// How that one has ended; `which` is its index.
-[[nodiscard]] status try_wait_any(std::span<Request> requests, std::size_t& which) noexcept;
+[[nodiscard]] status wait_any_nothrow(std::span<Request> requests, std::size_t& which) noexcept;
 
 /// The same without waiting: nothing if none of them has ended yet. Makes one step of progress.
 std::optional<std::size_t> test_any(std::span<Request> requests,

@@ -24,7 +24,7 @@
 #include "rma/runtime.hpp"
 #include "rma/schedule.hpp"
 #include "rma/signals.hpp"
-#include "rma/synchronisation.hpp"
+#include "rma/synchronization.hpp"
 #include "rma/team.hpp"
 #include "rma/version.hpp"
 #include "rma/window.hpp"

@@ -133,10 +133,10 @@ class Signals {
   /// Errors     bad_argument if the window has no such signal; bad_rank (`from`); peer_failed, also if all others of
   ///            the team have left: nothing is taken away
   void wait_signal(unsigned signal, std::uint64_t count = 1, int from = -1, source where = source::current()) {
-    const status s = try_wait_signal(signal, count, from);
+    const status s = wait_signal_nothrow(signal, count, from);
     detail::require(view(), detail::call::wait_signal, s, from, signal, count, where);
   }
-  [[nodiscard]] status try_wait_signal(unsigned signal, std::uint64_t count = 1, int from = -1) noexcept {
+  [[nodiscard]] status wait_signal_nothrow(unsigned signal, std::uint64_t count = 1, int from = -1) noexcept {
     return detail::wait_signal(view(), signal, count, from);
   }
   /// The same without waiting: true if they were there (and are taken away).
@@ -159,14 +159,14 @@ class Signals {
   std::size_t wait_any_signal(std::span<const unsigned> signals, std::uint64_t count = 1, int from = -1,
                               source where = source::current()) {
     std::size_t which = 0;
-    const status s = try_wait_any_signal(signals, which, count, from);
+    const status s = wait_any_signal_nothrow(signals, which, count, from);
     if (!ok(s)) [[unlikely]]
       detail::raise(view(), detail::call::wait_signal, s, from, at(signals, which), count, where);
     return which;
   }
   /// `which`: its place, if the status is done; of bad_argument that of the first that the window does not have.
-  [[nodiscard]] status try_wait_any_signal(std::span<const unsigned> signals, std::size_t& which,
-                                           std::uint64_t count = 1, int from = -1) noexcept {
+  [[nodiscard]] status wait_any_signal_nothrow(std::span<const unsigned> signals, std::size_t& which,
+                                               std::uint64_t count = 1, int from = -1) noexcept {
     return detail::wait_any_signal(view(), signals, count, from, which);
   }
   /// The same without waiting: nothing if none of them was raised so often. Makes a step of progress then.

@@ -23,8 +23,8 @@
 /// Errors     out_of_window, wrong_epoch, bad_rank, bad_size, bad_type, misaligned, bad_argument, unreachable,
 ///            window_freed, window_failed, wrong_thread; peer_failed and transfer_failed, by the operation or by the
 ///            call that completes it. The `try_` form returns them, the other throws rma::Error; that is all that they
-///            differ in. So try_lock, try_wait and the like block as lock and wait do: what never waits are `test`,
-///            `test_signal`, `test_until`, and the requests of rma/synchronisation.hpp
+///            differ in. So lock_nothrow, wait_nothrow and the like block as lock and wait do: what never waits are
+///            `test`, `test_signal`, `test_until`, and the requests of rma/synchronization.hpp
 /// Misuse     an operation on mapped memory leaves no trace behind: that a fence epoch was used, so that lock, start or
 ///            post must not end it and no_precede is not true, is told between nodes, and on one node with RMA_CHECK=1,
 ///            which a debug build of the library has unless it is told not to (no call is inlined then)
@@ -58,7 +58,7 @@
 #include "rma/request_forms.hpp"
 #include "rma/run_time_types.hpp"
 #include "rma/signals.hpp"
-#include "rma/synchronisation.hpp"
+#include "rma/synchronization.hpp"
 #include "rma/team.hpp"
 #include "rma/window_facts.hpp"
 #include "rma/words.hpp"
@@ -73,13 +73,13 @@ class Aggregator;
 /// A window whose elements are T. Move-only; see the top of this file for what holds for all operations.
 template <class T>
 class Window : public window_facts,
-               public Synchronisation<Window<T>>,
+               public Synchronization<Window<T>>,
                public AtomicForms<Window<T>, T>,
                public RequestForms<Window<T>, T>,
                public Signals<Window<T>, T>,
                public Words<Window<T>, T>,
                public RunTimeTypes<Window<T>> {
-  friend class Synchronisation<Window<T>>;
+  friend class Synchronization<Window<T>>;
   friend class AtomicForms<Window<T>, T>;
   friend class RequestForms<Window<T>, T>;
   friend class Signals<Window<T>, T>;
@@ -465,10 +465,10 @@ class Window : public window_facts,
   ///            left. The epoch is over then, but what was posted to the others stays posted: the next wait for one of
   ///            them waits for that, too
   void wait(source where = source::current()) {
-    const status s = try_wait();
+    const status s = wait_nothrow();
     detail::require(*view_, detail::call::wait, s, -1, 0, 0, where);
   }
-  [[nodiscard]] status try_wait() noexcept { return detail::wait(*view_); }
+  [[nodiscard]] status wait_nothrow() noexcept { return detail::wait(*view_); }
   /// `wait` without blocking: true if the epoch has ended (once; then it is over).
   [[nodiscard]] bool test(source where = source::current()) {
     const status s = try_test();
@@ -494,7 +494,7 @@ class Window : public window_facts,
     return Epoch(view_, target);
   }
   /// The same without the scope, to be closed by `unlock`.
-  [[nodiscard]] status try_lock(lock_kind kind, int target, assertion promises = assertion::none) noexcept {
+  [[nodiscard]] status lock_nothrow(lock_kind kind, int target, assertion promises = assertion::none) noexcept {
     return detail::lock(*view_, kind, target, promises);
   }
   /// Completes what was issued to the target, here and there, and gives the lock back.
@@ -510,11 +510,11 @@ class Window : public window_facts,
   /// and no_check takes none.
   /// Errors     as lock
   Epoch lock_all(assertion promises = assertion::none, source where = source::current()) {
-    const status s = try_lock_all(promises);
+    const status s = lock_all_nothrow(promises);
     detail::require(*view_, detail::call::lock_all, s, -1, 0, 0, where);
     return Epoch(view_, -1);
   }
-  [[nodiscard]] status try_lock_all(assertion promises = assertion::none) noexcept {
+  [[nodiscard]] status lock_all_nothrow(assertion promises = assertion::none) noexcept {
     return detail::lock_all(*view_, promises);
   }
   void unlock_all(source where = source::current()) {

@@ -56,7 +56,7 @@ class Words {
   /// `value`: what was found, if the status is done. What `ready` throws passes through here, too.
   template <class E = T, std::predicate<E> Ready>
     requires awaitable<E>
-  [[nodiscard]] status try_wait_until(std::size_t at, Ready&& ready, E& value, int from = -1) {
+  [[nodiscard]] status wait_until_nothrow(std::size_t at, Ready&& ready, E& value, int from = -1) {
     detail::watch<E, Ready> watching(ready);
     const status s = detail::wait_until(view(), at, sizeof(E), from, watching.test());
     if (ok(s)) value = watching.result();

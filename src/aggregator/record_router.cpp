@@ -55,7 +55,7 @@ class record_router::routes {
     const auto signals = std::uint64_t{in_.size() + out_.size()};
     mail_ = Window<std::byte>::allocate(team_, in_.size() * slots * buffer_bytes_,
                                         hints_of_mail(static_cast<unsigned>(team_.allreduce(signals, max))));
-    if (const status locked = mail_.try_lock_all(); locked != status::done) throw Error(locked, "Aggregator");
+    if (const status locked = mail_.lock_all_nothrow(); locked != status::done) throw Error(locked, "Aggregator");
     counts_.buffer_bytes = buffer_bytes_;
     counts_.memory_bytes = (in_.size() + out_.size()) * slots * buffer_bytes_;
   }

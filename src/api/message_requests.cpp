@@ -349,10 +349,10 @@ void end_persistent(message_node* node) noexcept {
 
 // ---- many ---------------------------------------------------------------------------------------------------------
 
-status try_wait_all_messages(std::span<MessageRequest> requests) noexcept {
+status wait_all_messages_nothrow(std::span<MessageRequest> requests) noexcept {
   status first = status::done;
   for (MessageRequest& r : requests) {
-    const status s = r.try_wait();
+    const status s = r.wait_nothrow();
     if (ok(first)) first = s;
   }
   return first;
@@ -363,7 +363,7 @@ void wait_all_messages(std::span<MessageRequest> requests, const std::source_loc
   Received failed;
   for (MessageRequest& r : requests) {
     Received what;
-    const status s = r.try_wait(what);
+    const status s = r.wait_nothrow(what);
     if (ok(s) || !ok(first)) continue;
     first = s;
     failed = what;
@@ -371,7 +371,7 @@ void wait_all_messages(std::span<MessageRequest> requests, const std::source_loc
   if (!ok(first)) detail::raise_message("wait_all", first, failed, where);
 }
 
-status try_wait_any_message(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept {
+status wait_any_message_nothrow(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept {
   which = requests.size();
   what = {};
   const auto first = std::ranges::find_if(requests, [](const MessageRequest& r) { return r.pending(); });
@@ -392,19 +392,19 @@ status try_wait_any_message(std::span<MessageRequest> requests, std::size_t& whi
   const status s = ctx.wait({.until = any, .fails_if = lost});
   if (s == status::done) {
     which = static_cast<std::size_t>(std::ranges::find_if(requests, is_over) - requests.begin());
-    return requests[which].try_wait(what);
+    return requests[which].wait_nothrow(what);
   }
   for (which = 0; which < requests.size(); ++which) {
     MessageRequest& r = requests[which];
     if (r.pending() && detail::failed_with(*r.node_->team, r.node_->operation().peer) != status::done)
-      return r.try_wait(what);
+      return r.wait_nothrow(what);
   }
   return s;
 }
 
 std::size_t wait_any_message(std::span<MessageRequest> requests, Received& what, const std::source_location& where) {
   std::size_t which = 0;
-  if (const status s = try_wait_any_message(requests, which, what); !ok(s))
+  if (const status s = wait_any_message_nothrow(requests, which, what); !ok(s))
     detail::raise_message("wait_any", s, what, where);
   return which;
 }

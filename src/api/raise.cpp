@@ -22,7 +22,7 @@ std::string_view describe(access_epoch e, bool locked, bool used) noexcept {
     case access_epoch::fence: return used ? "a fence epoch with operations is open" : "a fence epoch is open";
     case access_epoch::start: return "a start/complete epoch is open";
     case access_epoch::lock_all: return "a lock_all epoch is open";
-    case access_epoch::neighbours: return "an epoch among neighbours is open";
+    case access_epoch::neighbors: return "an epoch among neighbors is open";
     case access_epoch::opening: return "another thread is in start()";
     case access_epoch::closing: return "an epoch is being closed by a request that has not ended";
   }
@@ -51,7 +51,7 @@ std::string epoch_remedy(const window_core& w, call what, int target) {
                   w.exposed ? ", and this rank has posted" : "");
   switch (what) {
     case call::fence:
-    case call::fence_neighbours:
+    case call::fence_neighbors:
       return now + "; close it (unlock, complete, wait) before a fence, and complete operations before no_precede";
     case call::lock:
       if (w.access == access_epoch::fence) return now + "; close it by fence(rma::no_succeed) first";
@@ -190,14 +190,14 @@ constexpr const char* unknown_assertion =
     "an assertion with a bit that none of rma::no_store, no_put, no_precede, no_succeed, no_check and deferrable has";
 
 /// Calls that get a list of ranks.
-bool takes_group(call c) noexcept { return c == call::post || c == call::start || c == call::neighbours; }
+bool takes_group(call c) noexcept { return c == call::post || c == call::start || c == call::neighbors; }
 
 std::string bad_argument(const window_core& w, const refusal& r) {
   switch (r.what) {
     case call::attach:
     case call::detach: return bad_attachment(w, r);
-    case call::fence_neighbours:
-      if (!w.fences.has_neighbours) return "it needs neighbours(), once before";
+    case call::fence_neighbors:
+      if (!w.fences.has_neighbors) return "it needs neighbors(), once before";
       [[fallthrough]];
     case call::fence:
     case call::lock_all: return unknown_assertion;
@@ -205,8 +205,8 @@ std::string bad_argument(const window_core& w, const refusal& r) {
       if (r.count == 0) return "a range of no bytes";
       return unknown_kind;
     case call::lock: return fmt::format("{}, or {}", unknown_kind, unknown_assertion);
-    case call::neighbours:
-      if (r.target < 0) return "a window's neighbours are given once";
+    case call::neighbors:
+      if (r.target < 0) return "a window's neighbors are given once";
       [[fallthrough]];
     case call::post:
     case call::start:

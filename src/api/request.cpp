@@ -118,12 +118,12 @@ void Request::advance_together(std::span<Request> requests) noexcept {
       ctx, [&]() noexcept { return is_silent(requests); }, all);
 }
 
-status try_wait_all(std::span<Request> requests) noexcept {
+status wait_all_nothrow(std::span<Request> requests) noexcept {
   if (const status s = Request::check_caller(requests); s != status::done) return s;
   Request::advance_together(requests);
   status result = status::done;
   for (Request& r : requests) {
-    const status s = r.try_wait();
+    const status s = r.wait_nothrow();
     if (!ok(s) && ok(result)) result = s;
   }
   return result;
@@ -177,9 +177,9 @@ std::size_t wait_any(std::span<Request> requests, std::source_location where) {
   return which;
 }
 
-status try_wait_any(std::span<Request> requests, std::size_t& which) noexcept {
+status wait_any_nothrow(std::span<Request> requests, std::size_t& which) noexcept {
   const status s = Request::await_any(requests, which);
-  return ok(s) && which != requests.size() ? requests[which].try_wait() : s;
+  return ok(s) && which != requests.size() ? requests[which].wait_nothrow() : s;
 }
 
 std::optional<std::size_t> test_any(std::span<Request> requests, std::source_location where) {

@@ -222,7 +222,7 @@ status choose_mode(window_core& w, const window_plan& plan) {
   const bool forced = w.observed || w.checks || w.unit != w.element_bytes || w.defers;
   for (std::size_t i = 0; i < w.views.size(); ++i) {
     target_view& v = w.views[i];
-    // Where updates are locked instructions, or leave a mark. Not where neighbours store as they like.
+    // Where updates are locked instructions, or leave a mark. Not where neighbors store as they like.
     v.elements = biased                               ? element_path::biased
                  : w.mode == accumulate_mode::element ? element_path::locked
                                                       : element_path::stripe;

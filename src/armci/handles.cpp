@@ -155,7 +155,7 @@ void handle_table::send_gathered(entry& e, const char* call) {
 
 void handle_table::finish(entry& e, const char* call) {
   send_gathered(e, call);
-  check(call, try_wait_all(e.requests));
+  check(call, wait_all_nothrow(e.requests));
   e.requests.clear();
   e.rooms.clear();
   e.values.clear();

@@ -19,7 +19,7 @@ class plain_job final : public job {
   received receive(state& s, int tag, void* data, std::size_t room, int from) override {
     Received what;
     const status how =
-        s.world.try_recv(std::span(static_cast<std::byte*>(data), room), from < 0 ? any_source : from, tag, what);
+        s.world.recv_nothrow(std::span(static_cast<std::byte*>(data), room), from < 0 ? any_source : from, tag, what);
     if (how == status::message_too_long)
       fail("armci_msg_rcv", "a message of " + std::to_string(what.bytes) + " bytes from process " +
                                 std::to_string(what.source) + " does not fit into " + std::to_string(room));

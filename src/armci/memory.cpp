@@ -62,7 +62,7 @@ int malloc_in(state& s, const char* call, group_state& group, void** ptrs, armci
   check(call, s_made);
   made->one_node = group.team.one_node();
   for (int r = 0; made->one_node && r < group.team.size(); ++r) made->one_node = made->window.pointer_to(r) != nullptr;
-  check(call, made->window.try_lock_all(no_check));
+  check(call, made->window.lock_all_nothrow(no_check));
   check(call, s.addresses.add(made->window, made.get()));
   for (std::size_t r = 0; r < sizes.size(); ++r)
     ptrs[r] = sizes[r] == 0 ? nullptr : s.addresses.address_of(made->window, group.to_world[r]);

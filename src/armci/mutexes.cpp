@@ -11,7 +11,7 @@ mutex_set::mutex_set(const char* call, Team team, int count)
   hints.name = call;
   hints.signals = nodes_max;
   check(call, Window<std::uint64_t>::try_allocate(team, nodes_max + static_cast<std::size_t>(count), words_, hints));
-  check(call, words_.try_lock_all(no_check));
+  check(call, words_.lock_all_nothrow(no_check));
 }
 
 mutex_set::~mutex_set() = default;
@@ -52,7 +52,7 @@ void mutex_set::lock(const char* call, int mutex, int rank) {
   const int ahead = static_cast<int>((before - 1) / nodes_max);
   check(call, words_.try_put(name_of(node), ahead, static_cast<std::size_t>((before - 1) % nodes_max)));
   check(call, words_.try_flush(ahead));
-  check(call, words_.try_wait_signal(static_cast<unsigned>(node), 1, ahead),
+  check(call, words_.wait_signal_nothrow(static_cast<unsigned>(node), 1, ahead),
         "waiting behind process " + std::to_string(ahead));
 }
 
@@ -96,7 +96,7 @@ void mutex_set::unlock(const char* call, int mutex, int rank) {
     }
     // Somebody has come, and is about to leave its name.
     const auto is_there = [](std::uint64_t value) { return value != 0; };
-    check(call, words_.try_wait_until(here, is_there, next));
+    check(call, words_.wait_until_nothrow(here, is_there, next));
   }
   give_back(node);
   const int after = static_cast<int>((next - 1) / nodes_max);

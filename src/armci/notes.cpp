@@ -12,7 +12,7 @@ note_board::note_board(const Team& world)
       sent_(static_cast<std::size_t>(world.size())),
       taken_(static_cast<std::size_t>(world.size())),
       me_(world.rank()) {
-  check("ARMCI_Init", told_.try_lock_all(no_check));
+  check("ARMCI_Init", told_.lock_all_nothrow(no_check));
 }
 
 note_board::~note_board() { (void)told_.try_unlock_all(); }
@@ -28,7 +28,7 @@ std::uint64_t note_board::wait(int proc) {
   const std::uint64_t wanted = ++taken_[static_cast<std::size_t>(proc)];
   std::uint64_t seen = 0;
   check("armci_notify_wait",
-        told_.try_wait_until(
+        told_.wait_until_nothrow(
             static_cast<std::size_t>(proc), [wanted](std::uint64_t value) { return value >= wanted; }, seen, proc));
   return seen;
 }

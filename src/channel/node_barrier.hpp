@@ -23,7 +23,7 @@ struct barrier_lines {
 };
 
 /// Where cores are short, but not for the ranks that are missing, they may all be running on the others now: to let
-/// this rank's neighbours run would take two switches, and bring nothing. If it was a neighbour all the same, the next
+/// this rank's neighbors run would take two switches, and bring nothing. If it was a neighbor all the same, the next
 /// waits do without.
 class last_ranks_spin {
  public:

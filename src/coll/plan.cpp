@@ -47,8 +47,8 @@ plan::plan(const collective_call& c, std::int32_t c_signature, int rank, int siz
   for (const Layout& each : c.in_shape.several) lists[0].push_back(each.bytes());
   for (const Layout& each : c.out_shape.several) lists[2].push_back(each.bytes());
   lists[3].assign(c.received.offsets.begin(), c.received.offsets.end());
-  neighbours[0].assign(c.sources.begin(), c.sources.end());
-  neighbours[1].assign(c.targets.begin(), c.targets.end());
+  neighbors[0].assign(c.sources.begin(), c.sources.end());
+  neighbors[1].assign(c.targets.begin(), c.targets.end());
   of.what = c.what;
   of.rank = rank;
   of.size = size;
@@ -61,8 +61,8 @@ plan::plan(const collective_call& c, std::int32_t c_signature, int rank, int siz
   of.varied = varied;
   of.in_place = in_place;
   of.nodes = nodes;
-  of.sources = neighbours[0];
-  of.targets = neighbours[1];
+  of.sources = neighbors[0];
+  of.targets = neighbors[1];
 }
 
 plan::~plan() = default;
@@ -79,8 +79,8 @@ bool plan::lists_differ(const collective_call& c) const noexcept {
     return !same_layouts(lists[0], c.in_shape.several) || !same_layouts(lists[2], c.out_shape.several);
   return c.sent.unit_bytes != of.sent.unit || c.received.unit_bytes != of.received.unit ||
          !same(lists[0], c.sent.sizes) || !same(lists[1], c.sent.offsets) || !same(lists[2], c.received.sizes) ||
-         !same(lists[3], c.received.offsets) || !same_ranks(neighbours[0], c.sources) ||
-         !same_ranks(neighbours[1], c.targets);
+         !same(lists[3], c.received.offsets) || !same_ranks(neighbors[0], c.sources) ||
+         !same_ranks(neighbors[1], c.targets);
 }
 
 void plan::build(const collective_call& c, const machine_costs& costs, const algorithm* forced) {

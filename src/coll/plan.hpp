@@ -45,7 +45,7 @@ struct plan {
   std::size_t sent_bytes, received_bytes, element_bytes;
   bool commutative, varied, in_place;
   std::vector<std::size_t> lists[4];  ///< sizes and offsets of what is sent and received, in units
-  std::vector<int> neighbours[2];
+  std::vector<int> neighbors[2];
   shape of;
   Schedule schedule;
   std::size_t sends_max = 0;  ///< in one round

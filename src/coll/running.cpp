@@ -58,7 +58,7 @@ void running::prepare(team_state& team, const collective_call& call, const std::
   team_ = &team;
   where_ = where;
   signature_ = plan_.signature;
-  // Blocks and neighbours are in the plan.
+  // Blocks and neighbors are in the plan.
   call_.what = call.what;
   call_.name = call.name;
   call_.in = call.in;

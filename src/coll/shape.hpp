@@ -51,7 +51,7 @@ struct shape {
   bool in_place = false;           ///< alltoall, reduce_scatter: the input is the output's memory
   blocks sent{};                   ///< scatter (at the root), alltoall; reduce_scatter's are `received`
   blocks received{};               ///< gather (at the root), allgather, alltoall, reduce_scatter
-  std::span<const int> sources{};  ///< of neighbourhood forms
+  std::span<const int> sources{};  ///< of neighborhood forms
   std::span<const int> targets{};
   std::span<const int> nodes{};  ///< node of each member, named by its lowest member; empty: all on one, or unknown
   [[nodiscard]] bool power_of_two() const noexcept { return std::has_single_bit(static_cast<unsigned>(size)); }

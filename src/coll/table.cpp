@@ -53,7 +53,7 @@ double sharing(const shape& s) noexcept {
 /// one.
 double sync_factor(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
 constexpr double pairs_apart = 1.2;
-/// A ring, each round of which waits for the slowest neighbours.
+/// A ring, each round of which waits for the slowest neighbors.
 double around(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
 /// An exchange of all parts moves so much of a vector: all but the rank's own part.
 double of_others(const shape& s) noexcept { return (ranks(s) - 1) / ranks(s); }

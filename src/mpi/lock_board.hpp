@@ -19,7 +19,7 @@ class lock_board {
   /// `target` is a number in the world. Waits while another rank, or another thread of this one, has the lock.
   status lock(int target) noexcept {
     mutex_.lock();
-    const status s = parts_.try_lock(exclusive, target);
+    const status s = parts_.lock_nothrow(exclusive, target);
     if (!ok(s)) mutex_.unlock();
     return s;
   }

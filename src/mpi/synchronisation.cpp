@@ -29,10 +29,10 @@ status lock(window& w, int type, int target, int assert) noexcept {
   if (type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED) return status::bad_argument;
   if (w.no_locks) return status::wrong_epoch;
   const lock_kind kind = type == MPI_LOCK_EXCLUSIVE ? exclusive : shared;
-  if ((assert& MPI_MODE_NOCHECK) != 0) return w.memory.try_lock(kind, target, no_check);
+  if ((assert& MPI_MODE_NOCHECK) != 0) return w.memory.lock_nothrow(kind, target, no_check);
   if (w.deferrable && target != w.rank && w.memory.pointer_to(target) == nullptr)
-    return w.memory.try_lock(kind, target, deferrable);
-  return w.memory.try_lock(kind, target);
+    return w.memory.lock_nothrow(kind, target, deferrable);
+  return w.memory.lock_nothrow(kind, target);
 }
 
 /// Numbers in the window's group of a group's members.
@@ -86,7 +86,7 @@ int MPI_Win_lock_all(int assert, MPI_Win win) {
   if (w == nullptr) return PMPI_Win_lock_all(assert, win);
   const bool unchecked = (assert& MPI_MODE_NOCHECK) != 0;
   if (w->no_locks) return report(*w, "MPI_Win_lock_all", rma::status::wrong_epoch);
-  return report(*w, "MPI_Win_lock_all", w->memory.try_lock_all(unchecked ? rma::no_check : rma::assertion::none));
+  return report(*w, "MPI_Win_lock_all", w->memory.lock_all_nothrow(unchecked ? rma::no_check : rma::assertion::none));
 }
 
 int MPI_Win_unlock_all(MPI_Win win) {
@@ -150,7 +150,7 @@ int MPI_Win_complete(MPI_Win win) {
 int MPI_Win_wait(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_wait(win);
-  return report(*w, "MPI_Win_wait", w->memory.try_wait());
+  return report(*w, "MPI_Win_wait", w->memory.wait_nothrow());
 }
 
 int MPI_Win_test(MPI_Win win, int* flag) {

@@ -64,7 +64,7 @@ status exchange(window& w, operation op, const byte_list& from, byte_list& resul
   Request request;
   const status s = in.rget_accumulate_as(element::u8, op, from.data(), here, result.data(), here, target, at,
                                          target_layout, request);
-  return ok(s) ? request.try_wait() : s;
+  return ok(s) ? request.wait_nothrow() : s;
 }
 
 status update_locked(window& w, const byte_list& operand, byte_list& old, const place& to, const extent_of_data& there,

@@ -104,7 +104,7 @@ status make_pool(const Team& team, window& w, const Hints& hints, MPI_Comm comm)
   std::partial_sum(w.parts.begin(), w.parts.end(), w.parts.begin());
   const std::size_t own = w.rank == 0 ? w.parts.back() : 0;
   if (const status made = Window<std::byte>::try_allocate_shared(team, own, w.pool, hints); !ok(made)) return made;
-  if (const status opened = w.pool.try_lock_all(no_check); !ok(opened)) return opened;
+  if (const status opened = w.pool.lock_all_nothrow(no_check); !ok(opened)) return opened;
   w.base = w.pool.pointer_to(0) + w.parts[static_cast<std::size_t>(w.rank)];
   return Window<std::byte>::try_allocate(team, 0, w.memory, hints);
 }

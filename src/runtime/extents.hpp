@@ -5,7 +5,7 @@
 /// key stands in a table at the start of the segment, a region that everybody knows. An origin reads it once for each
 /// window and target.
 ///
-/// The place of an entry follows from the offset of its part, so that one read of a few neighbours finds it.
+/// The place of an entry follows from the offset of its part, so that one read of a few neighbors finds it.
 #pragma once
 
 #include <array>
@@ -23,14 +23,14 @@ struct extent {
 };
 
 inline constexpr std::size_t extent_homes = 4096;
-inline constexpr std::size_t extent_neighbours = 16;
+inline constexpr std::size_t extent_neighbors = 16;
 
 /// At the start of a segment whose fabric pins memory.
 struct extent_table {
-  std::array<extent, extent_homes + extent_neighbours> entries;
+  std::array<extent, extent_homes + extent_neighbors> entries;
 };
 
-/// Index of the first of the `extent_neighbours` entries among which a part is found.
+/// Index of the first of the `extent_neighbors` entries among which a part is found.
 constexpr std::size_t home_of(std::uint64_t offset) noexcept {
   return static_cast<std::size_t>(((offset >> 12) * 0x9e3779b97f4a7c15U) >> 52);
 }
@@ -38,8 +38,8 @@ static_assert(home_of(~std::uint64_t{0}) < extent_homes);
 
 /// The entry of the part at `offset`, or null.
 template <class Entry>
-Entry* find_extent(std::span<Entry> neighbours, std::uint64_t offset) noexcept {
-  for (Entry& e : neighbours) {
+Entry* find_extent(std::span<Entry> neighbors, std::uint64_t offset) noexcept {
+  for (Entry& e : neighbors) {
     if (e.bytes != 0 && e.offset == offset) return &e;
   }
   return nullptr;

@@ -3,7 +3,7 @@
 /// Revocation of teams and windows: one member says that nobody is to wait on one any more, and every wait on it ends.
 ///
 /// A rank that learns of it first marks the object and passes the message on, along distances of 1, 2, 4, ... to both
-/// sides: all living members get it while fewer of them die than each has neighbours. Waits ask their object whenever a
+/// sides: all living members get it while fewer of them die than each has neighbors. Waits ask their object whenever a
 /// revocation has come (context::note_revocation). Source: Bosilca, Bouteiller, Herault, et al., A Failure Detector for
 /// HPC Platforms, 2018; MPI ULFM, MPI_Comm_revoke.
 #pragma once

@@ -209,7 +209,7 @@ status runtime_core::region_at(int world_rank, std::size_t offset, fabric::regio
     region = {base.address + offset, base.bytes - offset, base.key};
     return status::done;
   }
-  std::array<extent, extent_neighbours> near_it{};
+  std::array<extent, extent_neighbors> near_it{};
   const std::uint64_t at = base.address + offsetof(extent_table, entries) + home_of(offset) * sizeof(extent);
   const status s = remote_read(*ops, *where.wide, world_rank, base, at, near_it.data(), sizeof near_it);
   if (s != status::done) return s;
@@ -221,7 +221,7 @@ status runtime_core::region_at(int world_rank, std::size_t offset, fabric::regio
 
 std::span<extent> runtime_core::own_extents(std::size_t offset) noexcept {
   auto& table = *reinterpret_cast<extent_table*>(board->segment(board->me()));
-  return std::span(table.entries).subspan(home_of(offset), extent_neighbours);
+  return std::span(table.entries).subspan(home_of(offset), extent_neighbors);
 }
 
 fabric::region_key runtime_core::own_region(std::size_t offset) noexcept {

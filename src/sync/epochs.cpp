@@ -17,7 +17,7 @@ bool permits(const window_core& w, int target) noexcept {
     case access_epoch::fence:
     case access_epoch::lock_all: return true;
     case access_epoch::start:
-    case access_epoch::neighbours:
+    case access_epoch::neighbors:
       return std::find(w.access_group.begin(), w.access_group.end(), target) != w.access_group.end();
     default: return false;
   }
@@ -28,7 +28,7 @@ admission admit(window_core& w, const checked_operation& o, bool requested) noex
     case access_epoch::fence:
       w.fence_used = w.checks;
       return w.fence == fence_kind::def ? hold_for_fence(w, o, requested) : admission::go();
-    case access_epoch::neighbours: w.fence_used = w.checks; return admission::go();
+    case access_epoch::neighbors: w.fence_used = w.checks; return admission::go();
     case access_epoch::lock_all:
       if (const status s = touch(w, o.args->target); s != status::done) return admission::after(s);
       break;
@@ -70,7 +70,7 @@ void set_access(window_core& w, access_epoch epoch) noexcept {
   w.terms.open = fenced;
   w.terms.active = epoch != access_epoch::none && epoch != access_epoch::lock_all;
   w.terms.asks = w.may_hold || (fenced && w.fence == fence_kind::def) ||
-                 (w.checks && (fenced || epoch == access_epoch::neighbours));
+                 (w.checks && (fenced || epoch == access_epoch::neighbors));
   w.terms.counts = fenced && w.fence != fence_kind::placed;
   w.terms.immediates = fenced && w.fence == fence_kind::imm_ri;
 }

@@ -12,7 +12,7 @@
 #include "sync/fence_imm_naive.hpp"
 #include "sync/fence_imm_opt.hpp"
 #include "sync/fence_imm_ri.hpp"
-#include "sync/fence_neighbours.hpp"
+#include "sync/fence_neighbors.hpp"
 #include "sync/fence_news.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
@@ -71,8 +71,8 @@ status run_to_end(window_core& w, fence_run& run) noexcept {
   return s;
 }
 
-fence_run::fence_run(window_core& w, assertion promises, bool among_neighbours, bool apart) noexcept
-    : promises_(promises), among_neighbours_(among_neighbours), apart_(apart), before_(w.access) {
+fence_run::fence_run(window_core& w, assertion promises, bool among_neighbors, bool apart) noexcept
+    : promises_(promises), among_neighbors_(among_neighbors), apart_(apart), before_(w.access) {
   RMA_ASSERT(w.locks_open == 0 && !w.exposed && is_assertion(promises));
   issue_scheduled(w, -1);
   fence_state& f = w.fences;
@@ -80,9 +80,9 @@ fence_run::fence_run(window_core& w, assertion promises, bool among_neighbours, 
   w.fence_used = false;
   // A fence that nobody has to wait for has no number: ranks may be any number of these ahead of each other.
   const bool alone = has(promises, no_precede) && has(promises, no_succeed);
-  std::uint32_t& number = among_neighbours ? f.neighbour_number : f.number;
+  std::uint32_t& number = among_neighbors ? f.neighbor_number : f.number;
   number_ = alone ? number : ++number;
-  if (!among_neighbours && !alone) {
+  if (!among_neighbors && !alone) {
     f.arrived.clear(number_ + 2);
     f.opened.clear(number_ + 2);
   }
@@ -93,7 +93,7 @@ fence_run::fence_run(window_core& w, assertion promises, bool among_neighbours, 
 }
 
 fence_phase fence_run::next(const window_core& w) const noexcept {
-  if (among_neighbours_) return after_neighbours(phase_, promises_);
+  if (among_neighbors_) return after_neighbors(phase_, promises_);
   switch (w.fence) {
     case fence_kind::def: return after_def(phase_, promises_);
     case fence_kind::imm_naive: return after_imm_naive(phase_, promises_);
@@ -169,13 +169,13 @@ status fence_run::step(window_core& w) noexcept {
 
 void fence_run::say_finished(window_core& w, int target) noexcept {
   const std::lock_guard guard(w.ctx->lock());
-  send_fence_news(w, target, among_neighbours_ ? fence_news::neighbour_finish : fence_news::finish, number_);
+  send_fence_news(w, target, among_neighbors_ ? fence_news::neighbor_finish : fence_news::finish, number_);
 }
 
 void fence_run::enter_finish(window_core& w) noexcept {
   RMA_ASSERT(due_.empty());
-  if (among_neighbours_) {
-    due_ = w.fences.neighbour_targets;
+  if (among_neighbors_) {
+    due_ = w.fences.neighbor_targets;
     return;
   }
   for (const int target : w.fences.channels) {
@@ -221,7 +221,7 @@ void fence_run::enter_complete(window_core& w) noexcept {
     set_access(w, was);
   }
   for (const int target : w.dirty) {
-    if (among_neighbours_ && writes_before_messages(w, target)) trust_order(w, target);
+    if (among_neighbors_ && writes_before_messages(w, target)) trust_order(w, target);
     ask_placed(w, target);  // all at once, then wait
   }
 }
@@ -248,7 +248,7 @@ status fence_run::complete_dirty(window_core& w) noexcept {
 }
 
 void fence_run::enter_count(window_core& w) noexcept {
-  RMA_ASSERT(!among_neighbours_ && due_.empty());
+  RMA_ASSERT(!among_neighbors_ && due_.empty());
   fence_state& f = w.fences;
   const auto size = static_cast<std::size_t>(w.size());
   f.counts.assign(size, 0);
@@ -285,14 +285,14 @@ void fence_run::enter_issue(window_core& w) noexcept {
 
 bool fence_run::arrived(window_core& w) noexcept {
   int missing = 0;
-  if (!among_neighbours_) return w.fences.arrived.at(number_) >= expected_;
-  return all_heard(w, &target_news::neighbour_finished, w.fences.neighbour_origins, number_, missing);
+  if (!among_neighbors_) return w.fences.arrived.at(number_) >= expected_;
+  return all_heard(w, &target_news::neighbor_finished, w.fences.neighbor_origins, number_, missing);
 }
 
 void fence_run::enter_flags(window_core& w) noexcept {
   const std::lock_guard guard(w.ctx->lock());
-  if (among_neighbours_) {
-    for (const int origin : w.fences.neighbour_origins) send_fence_news(w, origin, fence_news::neighbour_open, number_);
+  if (among_neighbors_) {
+    for (const int origin : w.fences.neighbor_origins) send_fence_news(w, origin, fence_news::neighbor_open, number_);
     return;
   }
   for (int i = 1; i < w.size(); ++i) send_fence_news(w, (w.team->rank + i) % w.size(), fence_news::open, number_);
@@ -300,19 +300,19 @@ void fence_run::enter_flags(window_core& w) noexcept {
 
 bool fence_run::opened(window_core& w) noexcept {
   int missing = 0;
-  if (!among_neighbours_) return w.fences.opened.at(number_) + 1 >= static_cast<std::uint32_t>(w.size());
-  return all_heard(w, &target_news::neighbour_opened, w.fences.neighbour_targets, number_, missing);
+  if (!among_neighbors_) return w.fences.opened.at(number_) + 1 >= static_cast<std::uint32_t>(w.size());
+  return all_heard(w, &target_news::neighbor_opened, w.fences.neighbor_targets, number_, missing);
 }
 
 status fence_run::failed(window_core& w) noexcept {
   if (const status s = w.revocation(); s != status::done) return s;
   int missing = -1;
-  if (among_neighbours_) {
+  if (among_neighbors_) {
     const fence_state& f = w.fences;
     if (phase_ == fence_phase::arrive)
-      (void)all_heard(w, &target_news::neighbour_finished, f.neighbour_origins, number_, missing);
+      (void)all_heard(w, &target_news::neighbor_finished, f.neighbor_origins, number_, missing);
     if (phase_ == fence_phase::flags)
-      (void)all_heard(w, &target_news::neighbour_opened, f.neighbour_targets, number_, missing);
+      (void)all_heard(w, &target_news::neighbor_opened, f.neighbor_targets, number_, missing);
   } else {
     if (const status s = w.team->lost_member(); s != status::done) return s;
     if (phase_ == fence_phase::count || phase_ == fence_phase::barrier) missing = w.world_rank(rounds_.from(*w.team));
@@ -333,7 +333,7 @@ void fence_run::end(window_core& w) noexcept {
   RMA_ASSERT(phase_ == fence_phase::over && due_.empty() && w.dirty.empty());
   full_fence();
   w.fences.no_put_promised = has(promises_, no_put);
-  if (!among_neighbours_ && w.fence == fence_kind::def) fence_is_over(w, number_);
+  if (!among_neighbors_ && w.fence == fence_kind::def) fence_is_over(w, number_);
   w.close_all();
   w.access_group.clear();
   if (has(promises_, no_succeed)) {
@@ -342,9 +342,9 @@ void fence_run::end(window_core& w) noexcept {
     return;
   }
   w.allow_locks(false);
-  if (among_neighbours_) {
-    set_access(w, access_epoch::neighbours);
-    w.access_group = w.fences.neighbour_targets;
+  if (among_neighbors_) {
+    set_access(w, access_epoch::neighbors);
+    w.access_group = w.fences.neighbor_targets;
     for (const int target : w.access_group) {
       if (target_view* const t = w.view_at(target)) window_core::open(*t);
     }

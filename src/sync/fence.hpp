@@ -16,7 +16,7 @@ namespace rma::detail {
 class fence_run final : public sync_task {
  public:
   /// The epoch is one that a fence may end. `apart`: the caller goes on; until it is over the window has no epoch.
-  fence_run(window_core& w, assertion promises, bool among_neighbours, bool apart) noexcept;
+  fence_run(window_core& w, assertion promises, bool among_neighbors, bool apart) noexcept;
 
   status advance(window_core& w) noexcept override;
   /// Opens the next epoch, or none; or takes a fence that cannot end back.
@@ -42,7 +42,7 @@ class fence_run final : public sync_task {
   void take(status s) noexcept;
 
   assertion promises_;
-  bool among_neighbours_;
+  bool among_neighbors_;
   bool apart_;
   bool broken_ = false;  ///< a promise was seen to be
   fence_phase phase_ = fence_phase::begin;

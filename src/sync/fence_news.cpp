@@ -23,8 +23,8 @@ void on_fence_news(window_core& w, int source, fence_news news, std::uint32_t nu
   switch (news) {
     case fence_news::finish: f.arrived.add(number); break;
     case fence_news::open: f.opened.add(number); break;
-    case fence_news::neighbour_finish: w.news[source].neighbour_finished = number; break;
-    case fence_news::neighbour_open: w.news[source].neighbour_opened = number; break;
+    case fence_news::neighbor_finish: w.news[source].neighbor_finished = number; break;
+    case fence_news::neighbor_open: w.news[source].neighbor_opened = number; break;
     case fence_news::answer: w.news[source].through = number; break;
     case fence_news::ask:
       if (after(number, f.over.load())) {

@@ -15,12 +15,12 @@ struct window_core;
 
 /// A fence message says one of these.
 enum class fence_news : std::uint32_t {
-  finish,            ///< all that I put into you before this fence is there
-  open,              ///< my part may be used: I have got what was for me
-  ask,               ///< tell me when you are through this fence
-  answer,            ///< I am through it
-  neighbour_finish,  ///< finish and open of fences among neighbours
-  neighbour_open,
+  finish,           ///< all that I put into you before this fence is there
+  open,             ///< my part may be used: I have got what was for me
+  ask,              ///< tell me when you are through this fence
+  answer,           ///< I am through it
+  neighbor_finish,  ///< finish and open of fences among neighbors
+  neighbor_open,
   count_
 };
 

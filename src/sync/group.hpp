@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Ranks that calls get: lists of them (post, start, neighbours), and those that may be any.
+/// Ranks that calls get: lists of them (post, start, neighbors), and those that may be any.
 #pragma once
 
 #include <algorithm>

@@ -206,7 +206,7 @@ bool note_request(window_core& w, window_block& block, lock_kind kind, bool home
   const bool adaptive = w.policy == lock_policy::adaptive || w.policy == lock_policy::native;
   const bool counts_all = w.alone && !w.defers_far;
   const bool well = home || (adaptive && !counts_all && late < lateness_of_rent);
-  // Locks that were lost to a rank without neighbours count at once.
+  // Locks that were lost to a rank without neighbors count at once.
   const std::uint32_t weight = adaptive && w.alone && w.defers_far ? late : 1;
   migration_words& words = block.migration;
   const migration_ledger before{words.benefit.load(std::memory_order_relaxed),

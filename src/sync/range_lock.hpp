@@ -13,5 +13,5 @@
 /// Source: dissertation, "finer-grain locks" (future work).
 #pragma once
 
-#include "rma/detail/synchronisation_ops.hpp"
+#include "rma/detail/synchronization_ops.hpp"
 #include "sync/range_news.hpp"

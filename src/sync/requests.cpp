@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Synchronisation that is asked for and goes on while its caller computes: ifence, ilock, iunlock, iflush, icomplete.
+/// Synchronization that is asked for and goes on while its caller computes: ifence, ilock, iunlock, iflush, icomplete.
 /// Each is a sync_task behind a request; every round of progress goes on with it.
 /// Source: dissertation, "non-blocking synchronisation" (future work); MPI-4.1, chapter 12, has rput and the like only.
 #include <memory>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "rma/detail/synchronisation_ops.hpp"
+#include "rma/detail/synchronization_ops.hpp"
 #include "sync/epochs.hpp"
 #include "sync/fence.hpp"
 #include "sync/lock_machine.hpp"

@@ -41,10 +41,10 @@ struct fence_state {
   std::vector<std::uint32_t> counts{};                  ///< room for what the ranks tell each other
   std::vector<std::pair<int, std::uint32_t>> askers{};  ///< world rank, fence; guarded by the progress lock
 
-  // Fences among neighbours, which are given once.
-  bool has_neighbours = false;
-  std::vector<int> neighbour_targets{}, neighbour_origins{};
-  std::uint32_t neighbour_number = 0;
+  // Fences among neighbors, which are given once.
+  bool has_neighbors = false;
+  std::vector<int> neighbor_targets{}, neighbor_origins{};
+  std::uint32_t neighbor_number = 0;
   bool no_put_promised = false;  ///< by the last fence
 };
 

@@ -31,13 +31,13 @@ inline constexpr std::uint32_t home_after_max = 4096;
 /// An epoch of lock "auto" waits for its end while it has no more than so many bytes.
 inline constexpr std::uint64_t deferral_bytes_max = std::uint64_t{16} << 10;
 
-/// So many of the network's locks may be lost in one answer of a manager whose rank has neighbours: they want the lock
+/// So many of the network's locks may be lost in one answer of a manager whose rank has neighbors: they want the lock
 /// where it is, and one piece of computation says little.
 inline constexpr std::int64_t debt_once_locks = 1;
 inline constexpr std::uint32_t lateness_max = 127;
 inline constexpr std::int64_t atomics_per_lock = 2;  ///< lock and unlock
 /// An answer of the manager may take so many atomics before it loses something: one more than the network's lock, for
-/// what the target's neighbours save. Where an epoch ends with writes, only what the network's lock takes beside them:
+/// what the target's neighbors save. Where an epoch ends with writes, only what the network's lock takes beside them:
 /// its unlock follows them at once, and the manager's waits for them.
 constexpr std::int64_t atomics_per_answer(const lock_experience& e) noexcept { return e.writes ? 1 : 3; }
 /// The manager may take so many for a whole epoch that it is sent (lock "auto").

@@ -78,8 +78,8 @@ struct route {
 struct target_news {
   message_counts told;
   std::uint32_t through = 0;              ///< the fence that it is through, as it has said when asked (fence "def")
-  std::uint32_t neighbour_finished = 0;   ///< its last fence among neighbours that it has finished
-  std::uint32_t neighbour_opened = 0;     ///< and opened
+  std::uint32_t neighbor_finished = 0;    ///< its last fence among neighbors that it has finished
+  std::uint32_t neighbor_opened = 0;      ///< and opened
   std::unique_ptr<lock_request> request;  ///< this rank's last to its lock manager
 };
 

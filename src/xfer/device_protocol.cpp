@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Protocol "device": atomic operations by the network's adapter, which owns the atomicity of a window in mode device.
-/// All ranks go this way, the target itself and its neighbours, too: an adapter's atomics are not atomic to a
+/// All ranks go this way, the target itself and its neighbors, too: an adapter's atomics are not atomic to a
 /// processor's.
 ///
 ///   sum of 64-bit integers, and atomic reads   fetch_add, posted and counted; results go straight to the caller;

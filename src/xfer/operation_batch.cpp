@@ -20,7 +20,7 @@ constexpr std::size_t unsent_max = 64;         ///< messages to one target that 
 /// The message's size, for answers and for the messages of a fabric that takes longer ones alike.
 constexpr std::size_t batch_message_max = operation_message_max;
 
-/// Collects operations; alike neighbours share a header.
+/// Collects operations; alike neighbors share a header.
 class batch_maker {
  public:
   batch_maker(window_core& w, int peer) noexcept : w_(w), peer_(peer) { used_ = sizeof(batch_header); }

@@ -4,7 +4,7 @@
 ///
 ///   batch_header | [length | operation message] ... | rider         origin -> target, acknowledged as one message
 ///
-/// Neighbours that are alike (puts; accumulates of one operator and type) become the pieces of one operation message.
+/// Neighbors that are alike (puts; accumulates of one operator and type) become the pieces of one operation message.
 /// Source: dissertation, 10.2, figures 10.5 and 10.6.
 #pragma once
 

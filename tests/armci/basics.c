@@ -38,7 +38,7 @@ static void contiguous(void) {
   require(memcmp(mine, back, sizeof mine) == 0, "a get behind a put");
   ARMCI_Barrier();
   for (i = 0; i < words; ++i) good = good && ((double*)ptrs[me])[i] == left * 1000.0 + i;
-  require(good, "what the left neighbour has put");
+  require(good, "what the left neighbor has put");
   ARMCI_Barrier();
   ARMCI_Free(ptrs[me]);
   free(ptrs);

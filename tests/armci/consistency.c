@@ -2,7 +2,7 @@
 /**
  * \file
  * consistency SEQUENCES [SEED]: random sequences of puts, gets and accumulates of any shape, blocking or with handles,
- * against a copy that is changed in program order. Each process has a part of its right neighbour's memory to itself,
+ * against a copy that is changed in program order. Each process has a part of its right neighbor's memory to itself,
  * and one of its own: what it does to one place takes effect in order.
  */
 #include <armci.h>

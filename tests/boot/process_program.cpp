@@ -26,7 +26,7 @@ bool put_round(rma::Runtime& rt, rma::Window<long>& w) {
 int fork_and_return(rma::Runtime& rt, rma::Window<long>& w) {
   const int last = rt.size() - 1;
   if (rt.rank() == last) {
-    if (w.try_lock(rma::lock_kind::exclusive, 0) != rma::status::done) return 20;
+    if (w.lock_nothrow(rma::lock_kind::exclusive, 0) != rma::status::done) return 20;
     const pid_t child = ::fork();
     if (child == 0) return 0;
     int status = -1;

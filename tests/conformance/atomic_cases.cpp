@@ -79,7 +79,7 @@ void swap_counter(context& ctx) {
     ctx.world().barrier();
     if (ctx.rank() == 0) {
       ctx.check(win.local()[1] == static_cast<T>(rounds * static_cast<std::size_t>(ctx.size())), "swaps are lost");
-      ctx.check(win.local()[0] == 0 && win.local()[2] == 0, "a neighbour of the swapped word changed");
+      ctx.check(win.local()[0] == 0 && win.local()[2] == 0, "a neighbor of the swapped word changed");
     }
   });
 }
@@ -444,7 +444,7 @@ void accumulate_with_layouts(context& ctx) {
 // Goal: fetch_add, swap, atomic_load and atomic_store are the updates that they name. Break: let swap use sum.
 void other_names(context& ctx) {
   test_window<std::int64_t> win(ctx, 2);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const int to = ctx.right();
   ctx.equal(win->fetch_add(5, to, win.at(to, 0)), std::int64_t{0}, "fetch_add returns what was there");
   ctx.equal(win->swap(7, to, win.at(to, 0)), std::int64_t{5}, "swap returns what was there");
@@ -472,7 +472,7 @@ void to_no_rank(context& ctx) {
   std::vector<std::int64_t> some(3, 5);
   const std::span<const std::int64_t> from(some);
   for (const bool in_epoch : {false, true}) {
-    if (in_epoch) ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+    if (in_epoch) ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
     win->put(1, rma::no_rank, 0);
     win->put(from, rma::no_rank, 1'000'000);
     win->accumulate(from, rma::no_rank, 0, rma::sum);

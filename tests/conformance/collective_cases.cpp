@@ -508,8 +508,8 @@ void layouts(context& ctx) {
   ctx.check(right, "alltoallw");
 }
 
-// Goal: neighbourhoods: a ring, with this rank twice as its own neighbour where the ring is short.
-void neighbourhoods(context& ctx) {
+// Goal: neighborhoods: a ring, with this rank twice as its own neighbor where the ring is short.
+void neighborhoods(context& ctx) {
   rma::Team& team = ctx.world();
   const std::array<int, 2> near{ctx.left(), ctx.right()};
   const std::array<int, 2> far{ctx.right(), ctx.left()};
@@ -560,7 +560,7 @@ constexpr test_case collective_table[] = {
     {"collective.gathers", gathers},
     {"collective.exchanges", exchanges},
     {"collective.layouts", layouts},
-    {"collective.neighbourhoods", neighbourhoods},
+    {"collective.neighborhoods", neighborhoods},
     {"collective.short_forms", short_forms},
 };
 

@@ -16,7 +16,7 @@ using dynamic_window = rma::Window<std::uint64_t>;
 using words = std::span<const std::uint64_t>;
 
 // Goal: 150 attached regions per rank are all reachable, each by its own displacement.
-// Method: regions of different sizes; every rank puts into each region of its right neighbour.
+// Method: regions of different sizes; every rank puts into each region of its right neighbor.
 void many_regions(context& ctx) {
   constexpr std::size_t regions = 150;
   auto win = dynamic_window::create_dynamic(ctx.world());
@@ -69,7 +69,7 @@ void attach_without_room(context& ctx) {
   win.free();
 }
 
-// Goal: what is detached cannot be reached any more, its neighbours can; what is attached again can.
+// Goal: what is detached cannot be reached any more, its neighbors can; what is attached again can.
 void detach_in_the_middle(context& ctx) {
   auto win = dynamic_window::create_dynamic(ctx.world());
   std::vector<std::uint64_t> memory(300, 5);

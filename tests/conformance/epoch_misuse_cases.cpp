@@ -46,7 +46,7 @@ void without_epoch(context& ctx) {
   ctx.expect(win->try_flush_local(ctx.right()), status::wrong_epoch, "flush_local without an epoch");
   ctx.expect(win->try_flush_local_all(), status::wrong_epoch, "flush_local_all without an epoch");
   ctx.expect(win->try_complete(), status::wrong_epoch, "complete without start");
-  ctx.expect(win->try_wait(), status::wrong_epoch, "wait without post");
+  ctx.expect(win->wait_nothrow(), status::wrong_epoch, "wait without post");
   ctx.expect(win->try_unlock(ctx.right()), status::not_locked, "unlock without lock");
   ctx.expect(win->try_unlock_all(), status::not_locked, "unlock_all without lock_all");
   ctx.throws(status::not_locked, {"unlock", "asleep", "rank " + std::to_string(ctx.right())},
@@ -62,13 +62,13 @@ void without_epoch(context& ctx) {
 void under_a_lock(context& ctx) {
   test_window<std::uint64_t> win(ctx, 8, {.name = "locked"});
   const int to = ctx.right();
-  ctx.expect(win->try_lock(rma::shared, to), status::done, "lock");
+  ctx.expect(win->lock_nothrow(rma::shared, to), status::done, "lock");
   if (ctx.size() > 1) all_operations(ctx, win, ctx.rank(), status::wrong_epoch, "to a target that is not locked");
-  ctx.expect(win->try_lock(rma::shared, to), status::wrong_epoch, "lock of a locked target");
-  ctx.expect(win->try_lock(rma::exclusive, to), status::wrong_epoch, "exclusive lock of a locked target");
+  ctx.expect(win->lock_nothrow(rma::shared, to), status::wrong_epoch, "lock of a locked target");
+  ctx.expect(win->lock_nothrow(rma::exclusive, to), status::wrong_epoch, "exclusive lock of a locked target");
   ctx.throws(status::wrong_epoch, {"lock", "locked", "rank " + std::to_string(to)},
              [&] { (void)win->lock(rma::shared, to); });
-  ctx.expect(win->try_lock_all(), status::wrong_epoch, "lock_all under a lock");
+  ctx.expect(win->lock_all_nothrow(), status::wrong_epoch, "lock_all under a lock");
   ctx.expect(win->try_unlock_all(), status::not_locked, "unlock_all under a lock");
   ctx.expect(win->try_fence(), status::wrong_epoch, "fence under a lock");
   ctx.throws(status::wrong_epoch, {"fence", "locked", "unlock"}, [&] { win->fence(); });
@@ -89,9 +89,9 @@ void under_a_lock(context& ctx) {
 // Goal: under lock_all no other epoch may be opened, and unlock of one target is not its end.
 void under_lock_all(context& ctx) {
   test_window<std::uint64_t> win(ctx, 8);
-  ctx.expect(win->try_lock_all(), status::done, "lock_all");
-  ctx.expect(win->try_lock_all(), status::wrong_epoch, "second lock_all");
-  ctx.expect(win->try_lock(rma::shared, 0), status::wrong_epoch, "lock under lock_all");
+  ctx.expect(win->lock_all_nothrow(), status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), status::wrong_epoch, "second lock_all");
+  ctx.expect(win->lock_nothrow(rma::shared, 0), status::wrong_epoch, "lock under lock_all");
   ctx.expect(win->try_unlock(0), status::not_locked, "unlock under lock_all");
   ctx.expect(win->try_fence(), status::wrong_epoch, "fence under lock_all");
   const int group[] = {ctx.right()};
@@ -118,8 +118,8 @@ void under_start(context& ctx) {
   ctx.expect(win->try_start(right), status::wrong_epoch, "second start");
   ctx.expect(win->try_post(left), status::wrong_epoch, "second post");
   ctx.expect(win->try_fence(), status::wrong_epoch, "fence under start");
-  ctx.expect(win->try_lock(rma::shared, ctx.right()), status::wrong_epoch, "lock under start");
-  ctx.expect(win->try_lock_all(), status::wrong_epoch, "lock_all under start");
+  ctx.expect(win->lock_nothrow(rma::shared, ctx.right()), status::wrong_epoch, "lock under start");
+  ctx.expect(win->lock_all_nothrow(), status::wrong_epoch, "lock_all under start");
   ctx.expect(win->try_free(), status::wrong_epoch, "free under start");
   ctx.throws(status::wrong_epoch, {"fence", "started", "complete"}, [&] { win->fence(); });
   win->put(std::uint64_t{6}, ctx.right(), win.at(ctx.right(), 2));
@@ -127,7 +127,7 @@ void under_start(context& ctx) {
   ctx.expect(win->try_complete(), status::wrong_epoch, "second complete");
   all_operations(ctx, win, ctx.right(), status::wrong_epoch, "after complete");
   win->wait();
-  ctx.expect(win->try_wait(), status::wrong_epoch, "second wait");
+  ctx.expect(win->wait_nothrow(), status::wrong_epoch, "second wait");
   ctx.equal(win.local()[2], std::uint64_t{6}, "put after misuse");
   win.free();
 }
@@ -170,7 +170,7 @@ bool checks(context& ctx) {
 }
 
 // Goal: a fence epoch that was used is ended by fences alone: lock, lock_all, ilock, start, post and fences among
-// neighbours say so, and a fence that was promised none of it. One that was not used ends where another epoch begins.
+// neighbors say so, and a fence that was promised none of it. One that was not used ends where another epoch begins.
 // Break: do not count operations among `fence_used`.
 void used_fence_epochs(context& ctx) {
   if (!checks(ctx)) context::skip("RMA_CHECK=0: inlined operations leave no trace");
@@ -178,18 +178,18 @@ void used_fence_epochs(context& ctx) {
   const int to = ctx.right();
   const int left[] = {ctx.left()};
   const int right[] = {to};
-  win->neighbours(right, left);
+  win->neighbors(right, left);
   std::uint64_t value = 1;
   const auto in_epoch = [&](const std::string& after, const auto& operation) {
     win->fence();
     operation();
-    ctx.expect(win->try_lock(rma::shared, to), status::wrong_epoch, "lock after " + after);
-    ctx.expect(win->try_lock_all(), status::wrong_epoch, "lock_all after " + after);
+    ctx.expect(win->lock_nothrow(rma::shared, to), status::wrong_epoch, "lock after " + after);
+    ctx.expect(win->lock_all_nothrow(), status::wrong_epoch, "lock_all after " + after);
     ctx.throws(status::wrong_epoch, {"lock", "used", "a fence epoch with operations"},
                [&] { (void)win->ilock(rma::exclusive, to); });
     ctx.expect(win->try_post(left), status::wrong_epoch, "post after " + after);
     ctx.expect(win->try_start(right), status::wrong_epoch, "start after " + after);
-    ctx.expect(win->try_fence_neighbours(), status::wrong_epoch, "fence_neighbours after " + after);
+    ctx.expect(win->try_fence_neighbors(), status::wrong_epoch, "fence_neighbors after " + after);
     ctx.expect(win->try_fence(rma::no_precede), status::wrong_epoch, "fence(no_precede) after " + after);
     ctx.expect(win->try_fence(rma::no_precede), status::done, "fence(no_precede) after nothing");
     win->fence(rma::no_succeed);
@@ -200,7 +200,7 @@ void used_fence_epochs(context& ctx) {
   in_epoch("an accumulate", [&] { win->accumulate(value, to, win.at(to, 2), rma::sum); });
   in_epoch("a fetch_and_op", [&] { value = win->fetch_and_op(value, to, win.at(to, 2), rma::no_op); });
   win->fence();
-  ctx.expect(win->try_lock(rma::shared, to), status::done, "lock in a fence epoch that was not used");
+  ctx.expect(win->lock_nothrow(rma::shared, to), status::done, "lock in a fence epoch that was not used");
   win->put(value, to, win.at(to, 3));
   win->unlock(to);
   ctx.world().barrier();
@@ -226,15 +226,15 @@ void all_calls_refused(context& ctx, rma::Window<std::uint64_t>& win, const std:
   ctx.expect(win.try_post(group), gone, "post on " + which);
   ctx.expect(win.try_start(group), gone, "start on " + which);
   ctx.expect(win.try_complete(), gone, "complete on " + which);
-  ctx.expect(win.try_wait(), gone, "wait on " + which);
-  ctx.expect(win.try_lock(rma::shared, 0), gone, "lock on " + which);
+  ctx.expect(win.wait_nothrow(), gone, "wait on " + which);
+  ctx.expect(win.lock_nothrow(rma::shared, 0), gone, "lock on " + which);
   ctx.expect(win.try_unlock(0), gone, "unlock on " + which);
-  ctx.expect(win.try_lock_all(), gone, "lock_all on " + which);
+  ctx.expect(win.lock_all_nothrow(), gone, "lock_all on " + which);
   ctx.expect(win.try_unlock_all(), gone, "unlock_all on " + which);
   ctx.expect(win.try_flush(0), gone, "flush on " + which);
   ctx.expect(win.try_flush_all(), gone, "flush_all on " + which);
   ctx.expect(win.try_sync(), gone, "sync on " + which);
-  ctx.expect(win.try_wait_signal(0), gone, "wait_signal on " + which);
+  ctx.expect(win.wait_signal_nothrow(0), gone, "wait_signal on " + which);
   ctx.expect(win.try_free(), gone, "free on " + which);
   ctx.throws(gone, {"put"}, [&] { win.put(value, 0, 0); });
   ctx.throws(gone, {"fence"}, [&] { win.fence(); });

@@ -46,8 +46,8 @@ void refused_here(context& ctx, test_window<std::uint64_t>& win) {
   const int to = ctx.right();
   ctx.expect(win->try_put(value, to, win.at(to, 1)), status::window_failed, "put on a failed window");
   ctx.expect(win->try_get(value, to, win.at(to, 1)), status::window_failed, "get on a failed window");
-  ctx.expect(win->try_lock(rma::shared, to), status::window_failed, "lock on a failed window");
-  ctx.expect(win->try_lock_all(), status::window_failed, "lock_all on a failed window");
+  ctx.expect(win->lock_nothrow(rma::shared, to), status::window_failed, "lock on a failed window");
+  ctx.expect(win->lock_all_nothrow(), status::window_failed, "lock_all on a failed window");
   ctx.throws(status::window_failed, {"put", "torn", "scope of an epoch", "free"},
              [&] { win->put(value, to, win.at(to, 1)); });
 }
@@ -287,7 +287,7 @@ void closed_by_hand(context& ctx) {
     win->unlock_all();
     throw std::runtime_error("later");
   } catch (const std::runtime_error&) {}
-  ctx.expect(win->try_lock(rma::shared, to), status::done, "lock after epochs that were closed by hand");
+  ctx.expect(win->lock_nothrow(rma::shared, to), status::done, "lock after epochs that were closed by hand");
   win->put(std::uint64_t{3}, to, win.at(to, 2));
   win->unlock(to);
   ctx.world().barrier();
@@ -327,7 +327,7 @@ void results_of_an_abandoned_epoch(context& ctx) {
     ctx.equal(touched, 0, "words written after the epoch was left, of " + std::to_string(buffer->size()));
   }
   if (ctx.rank() == 0) {
-    ctx.expect(request.try_wait(), status::done, "a request that outlives its epoch");
+    ctx.expect(request.wait_nothrow(), status::done, "a request that outlives its epoch");
     ctx.equal(first_untagged(std::span<const std::uint64_t>(kept), home), count, "what its request says is there");
   }
   win.free();

@@ -16,7 +16,7 @@ using byte_type = std::uint8_t;
 constexpr std::size_t part_bytes = std::size_t{1} << 18;
 constexpr byte_type untouched = 0x5a;
 
-/// Puts with `here` and `there` into the right neighbour and looks at every byte of this rank's part.
+/// Puts with `here` and `there` into the right neighbor and looks at every byte of this rank's part.
 void check_put(context& ctx, test_window<byte_type>& win, const shape& here, const shape& there,
                const std::string& name) {
   const std::size_t base_here = base_of(here);
@@ -37,7 +37,7 @@ void check_put(context& ctx, test_window<byte_type>& win, const shape& here, con
   if (wrong != static_cast<std::ptrdiff_t>(used)) ctx.fail("put " + name + ": byte " + std::to_string(wrong));
 }
 
-/// Gets with `there` from the right neighbour into `here` and looks at every byte of the buffer.
+/// Gets with `there` from the right neighbor into `here` and looks at every byte of the buffer.
 void check_get(context& ctx, test_window<byte_type>& win, const shape& here, const shape& there,
                const std::string& name) {
   const std::size_t base_here = base_of(here);

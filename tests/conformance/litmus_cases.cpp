@@ -84,8 +84,8 @@ void store_buffering_with(context& ctx, bool lock_all, PutAndGet&& put_and_get) 
     test_window<std::uint64_t> both_ready(both, ctx.kind(), 1);
     test_window<std::uint64_t> win(both, ctx.kind(), 4 * lines_apart);
     const std::size_t rounds = litmus_rounds(ctx, win);
-    ctx.expect(both_ready->try_lock_all(), rma::status::done, "lock_all");
-    if (lock_all) ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+    ctx.expect(both_ready->lock_all_nothrow(), rma::status::done, "lock_all");
+    if (lock_all) ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
     pair_of_ranks pair{ctx, both_ready, both.rank(), 1 - both.rank()};
     const patience time(ctx);
     std::size_t done = 0;
@@ -145,7 +145,7 @@ void message_passing(context& ctx) {
       const patience time(ctx);
       test_window<std::uint64_t> win(both, ctx.kind(), 4 * lines_apart);
       const std::size_t rounds = litmus_rounds(ctx, win) / 2;
-      ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+      ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
       std::uint64_t failures = 0;
       if (both.rank() == 0) {
         for (std::uint64_t round = 1; round <= rounds; ++round) {
@@ -184,7 +184,7 @@ void message_passing_of_ranges(context& ctx) {
   if (ctx.rank() < 2) {
     test_window<std::uint64_t> win(both, ctx.kind(), count + 2 * lines_apart);
     const std::size_t rounds = litmus_rounds(ctx, win) / 50;
-    ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+    ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
     std::vector<std::uint64_t> data(count);
     std::uint64_t failures = 0;
     const patience time(ctx);
@@ -222,7 +222,7 @@ void message_passing_of_ranges(context& ctx) {
 void coherence(context& ctx) {
   test_window<std::uint64_t> win(ctx, 1);
   const std::size_t rounds = ctx.rounds(20000);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const std::uint64_t total = rounds * static_cast<std::uint64_t>(ctx.size() - 1);
   std::uint64_t last = 0;
   if (ctx.rank() == ctx.size() - 1) {

@@ -112,7 +112,7 @@ void several_targets(context& ctx) {
   const std::size_t rounds = ctx.rounds(300);
   for (std::size_t i = 0; i < rounds; ++i) {
     for (int to = 0; to < ctx.size(); ++to) {  // in rising order: no circle of waiters
-      ctx.expect(win->try_lock(to % 2 == 0 ? rma::exclusive : rma::shared, to), rma::status::done,
+      ctx.expect(win->lock_nothrow(to % 2 == 0 ? rma::exclusive : rma::shared, to), rma::status::done,
                  "lock of one of several");
     }
     for (int to = 0; to < ctx.size(); ++to) {
@@ -138,7 +138,7 @@ void flush_completes(context& ctx) {
   test_window<std::uint32_t> win(ctx, count);
   std::vector<std::uint32_t> from(count);
   std::vector<std::uint32_t> back(count);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const std::size_t rounds = ctx.rounds(100);
   for (std::size_t round = 1; round <= rounds; ++round) {
     fill_tagged(std::span(from), ctx.rank(), round);
@@ -169,7 +169,7 @@ void flush_completes(context& ctx) {
 // Goal: sync makes the owner's plain stores visible to gets, inside one long epoch.
 void sync_publishes_stores(context& ctx) {
   test_window<std::uint64_t> win(ctx, 16);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const std::size_t rounds = ctx.rounds(500);
   for (std::size_t round = 1; round <= rounds; ++round) {
     fill_tagged(win.local(), ctx.rank(), round);

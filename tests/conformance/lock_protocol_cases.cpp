@@ -111,7 +111,7 @@ void lock_is_held(context& ctx) {
     if (!made) continue;
     test_window<std::uint64_t>& mutex = *made;
     test_window<std::uint64_t> guarded(ctx.world(), window_kind::allocated, 2);
-    ctx.expect(guarded->try_lock_all(), rma::status::done, "lock_all");
+    ctx.expect(guarded->lock_all_nothrow(), rma::status::done, "lock_all");
     ctx.world().barrier();
     std::uint64_t counted = 0;
     for (std::size_t i = 0; i < rounds; ++i) {
@@ -149,15 +149,15 @@ void deferred_locks_keep_order(context& ctx) {
     if (!made) continue;
     test_window<std::uint64_t>& win = *made;
     test_window<std::uint64_t> guarded(ctx.world(), window_kind::allocated, 2);
-    ctx.expect(guarded->try_lock_all(), rma::status::done, "lock_all");
+    ctx.expect(guarded->lock_all_nothrow(), rma::status::done, "lock_all");
     ctx.world().barrier();
     const int last = ctx.size() - 1;
     for (std::size_t i = 0; i < rounds; ++i) {
       for (int to = 0; to < last; ++to) {
-        ctx.expect(win->try_lock(rma::exclusive, to, rma::deferrable), rma::status::done, "a deferrable lock");
+        ctx.expect(win->lock_nothrow(rma::exclusive, to, rma::deferrable), rma::status::done, "a deferrable lock");
         win->accumulate(std::uint64_t{1}, to, win.at(to, 0), rma::sum);
       }
-      ctx.expect(win->try_lock(rma::exclusive, last), rma::status::done, "lock");
+      ctx.expect(win->lock_nothrow(rma::exclusive, last), rma::status::done, "lock");
       for (int to = 0; to <= last; ++to) occupancy(ctx, guarded, to).enter(rma::exclusive);
       for (int to = 0; to <= last; ++to) occupancy(ctx, guarded, to).leave(rma::exclusive);
       for (int to = 0; to <= last; ++to) ctx.expect(win->try_unlock(to), rma::status::done, "unlock");
@@ -183,7 +183,8 @@ void no_check_takes_none(context& ctx) {
     const rma::LockCounts before = win->lock_counts();
     for (std::uint64_t round = 1; round <= 6; ++round) {
       const bool all = round % 3 == 2;
-      if (ctx.rank() == 0 && round % 2 == 0) ctx.expect(win->try_lock(rma::exclusive, 0), rma::status::done, "lock");
+      if (ctx.rank() == 0 && round % 2 == 0)
+        ctx.expect(win->lock_nothrow(rma::exclusive, 0), rma::status::done, "lock");
       ctx.world().barrier();
       if (ctx.rank() != 0) {
         auto in = all ? win->lock_all(rma::no_check)

@@ -119,18 +119,17 @@ void names_and_numbers(context& ctx) {
     const std::array<int, 2> list{0, bad};
     no_rank(ctx, "post", bad, [&] { win->post(list); });
     no_rank(ctx, "start", bad, [&] { win->start(list); });
-    no_rank(ctx, "neighbours", bad, [&] { win->neighbours(list, {}); });
-    no_rank(ctx, "neighbours", bad, [&] { win->neighbours({}, list); });
+    no_rank(ctx, "neighbors", bad, [&] { win->neighbors(list, {}); });
+    no_rank(ctx, "neighbors", bad, [&] { win->neighbors({}, list); });
   }
   const std::array<int, 2> twice{to, to};
   const std::string there = named_rank(to) + " is in the list twice";
   ctx.throws(status::bad_argument, {"post (window", there}, [&] { win->post(twice); });
   ctx.throws(status::bad_argument, {"start (window", there}, [&] { win->start(twice); });
-  ctx.throws(status::bad_argument, {"neighbours (window", there}, [&] { win->neighbours(twice, {}); });
-  ctx.throws(status::bad_argument, {"fence_neighbours (window", "needs neighbours()"},
-             [&] { win->fence_neighbours(); });
-  win->neighbours({}, {});
-  ctx.throws(status::bad_argument, {"neighbours (window", "once"}, [&] { win->neighbours(twice, {}); });
+  ctx.throws(status::bad_argument, {"neighbors (window", there}, [&] { win->neighbors(twice, {}); });
+  ctx.throws(status::bad_argument, {"fence_neighbors (window", "needs neighbors()"}, [&] { win->fence_neighbors(); });
+  win->neighbors({}, {});
+  ctx.throws(status::bad_argument, {"neighbors (window", "once"}, [&] { win->neighbors(twice, {}); });
   const std::string target = "to " + named_rank(to);
   ctx.throws(status::wrong_epoch, {"put_signal " + target, "no epoch is open"},
              [&] { win->put_signal(four, to, win.at(to, 0), 0); });

@@ -165,7 +165,7 @@ void bad_ranks(context& ctx) {
     ctx.expect(win->try_fetch_and_op(value, value, to, 0, rma::sum), status::bad_rank, "fetch_and_op" + text);
     ctx.expect(win->try_compare_and_swap(value, value, value, to, 0), status::bad_rank, "compare_and_swap" + text);
     win->fence(rma::no_succeed);
-    ctx.expect(win->try_lock(rma::shared, to), status::bad_rank, "lock" + text);
+    ctx.expect(win->lock_nothrow(rma::shared, to), status::bad_rank, "lock" + text);
     const int group[] = {to};
     ctx.expect(win->try_post(group), status::bad_rank, "post" + text);
     ctx.expect(win->try_start(group), status::bad_rank, "start" + text);
@@ -188,7 +188,7 @@ void unknown_locks(context& ctx) {
   for (const int number : {0, 3, 7, 255}) {
     const auto kind = static_cast<rma::lock_kind>(number);
     const std::string text = " of kind " + std::to_string(number);
-    ctx.expect(win->try_lock(kind, to), status::bad_argument, "lock" + text);
+    ctx.expect(win->lock_nothrow(kind, to), status::bad_argument, "lock" + text);
     ctx.throws(status::bad_argument, {"lock to", "kinds", "rma::shared", "rma::exclusive"},
                [&] { (void)win->lock(kind, to); });
     ctx.throws(status::bad_argument, {"lock to", "rma::exclusive"}, [&] { (void)win->ilock(kind, to); });
@@ -196,7 +196,7 @@ void unknown_locks(context& ctx) {
                [&] { win->lock_range(kind, to, win.at(to, 0), 8); });
     ctx.expect(win->try_unlock(to), status::not_locked, "unlock after a lock" + text);
   }
-  ctx.expect(win->try_lock(rma::exclusive, to), status::done, "lock after misuse");
+  ctx.expect(win->lock_nothrow(rma::exclusive, to), status::done, "lock after misuse");
   ctx.expect(win->try_unlock(to), status::done, "unlock after misuse");
   win.free();
 }

@@ -149,8 +149,8 @@ void assertions(context& ctx) {
   const int group[] = {ctx.right()};
   for (const rma::assertion a : {unknown, both}) {
     ctx.expect(win->try_fence(a), status::bad_argument, "fence");
-    ctx.expect(win->try_lock(rma::shared, ctx.right(), a), status::bad_argument, "lock");
-    ctx.expect(win->try_lock_all(a), status::bad_argument, "lock_all");
+    ctx.expect(win->lock_nothrow(rma::shared, ctx.right(), a), status::bad_argument, "lock");
+    ctx.expect(win->lock_all_nothrow(a), status::bad_argument, "lock_all");
     ctx.expect(win->try_post(group, a), status::bad_argument, "post");
     ctx.expect(win->try_start(group, a), status::bad_argument, "start");
     ctx.throws(status::bad_argument, {"fence", "promises", "assertion"}, [&] { (void)win->ifence(a); });
@@ -160,8 +160,8 @@ void assertions(context& ctx) {
     ctx.throws(status::bad_argument, {"post", "assertion"}, [&] { win->post(group, a); });
     ctx.throws(status::bad_argument, {"start", "assertion"}, [&] { win->start(group, a); });
   }
-  win->neighbours(group, std::array{ctx.left()});
-  ctx.expect(win->try_fence_neighbours(unknown), status::bad_argument, "fence_neighbours");
+  win->neighbors(group, std::array{ctx.left()});
+  ctx.expect(win->try_fence_neighbors(unknown), status::bad_argument, "fence_neighbors");
   ctx.expect(win->try_unlock(ctx.right()), status::not_locked, "unlock after refused locks");
   win->fence(rma::no_store | rma::no_put | rma::no_precede);
   win->fence(rma::no_succeed);
@@ -176,9 +176,9 @@ void ranks_to_wait_for(context& ctx) {
   for (const int from : {-2, -77, ctx.size(), std::numeric_limits<int>::min(), std::numeric_limits<int>::max()}) {
     std::uint64_t value = 0;
     std::size_t which = 0;
-    ctx.expect(win->try_wait_signal(0, 0, from), status::bad_rank, "wait_signal");
-    ctx.expect(win->try_wait_any_signal(signals, which, 0, from), status::bad_rank, "wait_any_signal");
-    ctx.expect(win->try_wait_until(win.at(ctx.rank(), 0), any, value, from), status::bad_rank, "wait_until");
+    ctx.expect(win->wait_signal_nothrow(0, 0, from), status::bad_rank, "wait_signal");
+    ctx.expect(win->wait_any_signal_nothrow(signals, which, 0, from), status::bad_rank, "wait_any_signal");
+    ctx.expect(win->wait_until_nothrow(win.at(ctx.rank(), 0), any, value, from), status::bad_rank, "wait_until");
     ctx.throws(status::bad_rank, {"wait_until", "mailbox", "rank " + std::to_string(from) + " is not in the team"},
                [&] { (void)win->wait_until(win.at(ctx.rank(), 0), any, from); });
     ctx.throws(status::bad_rank, {"wait_signal", "mailbox"}, [&] { win->wait_signal(0, 0, from); });
@@ -188,11 +188,11 @@ void ranks_to_wait_for(context& ctx) {
     ctx.throws(status::bad_rank, {"flush"}, [&] { (void)win->iflush(from); });
     ctx.throws(status::bad_rank, {"unlock"}, [&] { (void)win->iunlock(from); });
     ctx.throws(status::bad_rank, {"lock"}, [&] { (void)win->ilock(rma::shared, from); });
-    ctx.expect(win->try_lock_range(rma::shared, from, 0, 8), status::bad_rank, "lock_range");
+    ctx.expect(win->lock_range_nothrow(rma::shared, from, 0, 8), status::bad_rank, "lock_range");
     ctx.expect(win->try_unlock_range(from, 0, 8), status::not_locked, "unlock_range");
     ctx.check(!win->one_sided(rma::call::put, from), "one_sided");
     ctx.check(win->locking(from) == rma::lock_protocol::automatic, "locking");
-    ctx.throws(status::bad_rank, {"neighbours"}, [&] { win->neighbours(std::array{from}, {}); });
+    ctx.throws(status::bad_rank, {"neighbors"}, [&] { win->neighbors(std::array{from}, {}); });
     ctx.throws(status::bad_rank, {"shares_memory"}, [&] { (void)ctx.world().shares_memory(from); });
     ctx.equal(ctx.runtime().route(from), std::string("no such rank"), "route");
   }

@@ -74,7 +74,7 @@ std::string title(const char* call) {
 
 constexpr std::size_t length = 33;
 
-/// One call of each form by one origin on the right neighbour: old values and results against apply_plain.
+/// One call of each form by one origin on the right neighbor: old values and results against apply_plain.
 template <class T, rma::operation Op>
 void single_origin(context& ctx, test_window<T>& win) {
   const int to = ctx.right();

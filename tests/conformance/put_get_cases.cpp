@@ -92,7 +92,7 @@ void waiting_targets(context& ctx) {
   std::vector<byte_type> from(sizes.back());
   std::vector<byte_type> to(sizes.back() + 2 * guard);
   ctx.world().barrier();
-  if (ctx.rank() == 0) ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  if (ctx.rank() == 0) ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   for (const std::size_t n : sizes) {
     if (ctx.rank() != 0) break;
     if (!ctx.sampled()) continue;
@@ -127,8 +127,8 @@ class waiting_and_computing {
       if (!win->one_sided(what, target) || !done_.one_sided(rma::detail::call::put, target)) needs_no_target = 0;
     }
     leaves_ = ctx.world().allreduce(needs_no_target, rma::min) != 0;
-    ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
-    ctx.expect(done_.try_lock_all(), rma::status::done, "lock_all");
+    ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
+    ctx.expect(done_.lock_all_nothrow(), rma::status::done, "lock_all");
   }
 
   /// What a target does in each round, from 1 on.
@@ -392,7 +392,7 @@ void random_small(context& ctx) {
   test_window<std::uint64_t> win(ctx, slice * ranks);
   std::vector<std::uint64_t> oracle(slice * ranks, 0);
   const std::size_t first = slice * static_cast<std::size_t>(ctx.rank());
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const std::size_t rounds = ctx.rounds(20000);
   for (std::size_t i = 0; i < rounds; ++i) {
     const std::size_t target = ctx.random()() % ranks;
@@ -457,14 +457,14 @@ void try_forms(context& ctx) {
   ctx.check(rma::ok(win->try_get(std::span(back), ctx.right(), win.at(ctx.right(), 1))), "try_get of a span");
   ctx.expect(win->try_fence(rma::no_succeed), rma::status::done, "try_fence");
   ctx.check(value == 4.5 && back == data, "values of the exception-free forms");
-  ctx.expect(win->try_lock(rma::shared, 0), rma::status::done, "try_lock");
+  ctx.expect(win->lock_nothrow(rma::shared, 0), rma::status::done, "lock_nothrow");
   ctx.expect(win->try_flush(0), rma::status::done, "try_flush");
   ctx.expect(win->try_flush_local(0), rma::status::done, "try_flush_local");
   ctx.expect(win->try_flush_all(), rma::status::done, "try_flush_all");
   ctx.expect(win->try_flush_local_all(), rma::status::done, "try_flush_local_all");
   ctx.expect(win->try_sync(), rma::status::done, "try_sync");
   ctx.expect(win->try_unlock(0), rma::status::done, "try_unlock");
-  ctx.expect(win->try_lock_all(), rma::status::done, "try_lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all_nothrow");
   ctx.expect(win->try_unlock_all(), rma::status::done, "try_unlock_all");
   win.free();
 }

@@ -78,7 +78,7 @@ void test_until_done(context& ctx) {
     rma::Request second = std::move(first);
     ctx.check(first.test(), "a moved-from request is not done");  // NOLINT: that is what is tested
     second.wait();
-    ctx.expect(second.try_wait(), rma::status::done, "try_wait of a finished request");
+    ctx.expect(second.wait_nothrow(), rma::status::done, "wait_nothrow of a finished request");
     ctx.expect(second.try_test(), rma::status::done, "try_test of a finished request");
   }
   ctx.world().barrier();
@@ -136,7 +136,7 @@ void wait_all_and_test_all(context& ctx) {
       requests[2 * i] = win->rput(words(values).subspan(i, 1), ctx.right(), win.at(ctx.right(), first + i));
     }
     ctx.wait_until([&] { return rma::test_all(requests); });
-    ctx.expect(rma::try_wait_all(requests), rma::status::done, "try_wait_all of finished requests");
+    ctx.expect(rma::wait_all_nothrow(requests), rma::status::done, "wait_all_nothrow of finished requests");
     rma::wait_all(std::span<rma::Request>());
     ctx.check(rma::test_all(std::span<rma::Request>()), "test_all of none");
   }

@@ -235,7 +235,7 @@ void waits_call_on_wait(context& ctx) {
   const auto nothing = [] {};
   const auto fence = [&] { win.fence(rma::no_succeed); };
   const auto barrier = [&] { ctx.world().barrier(); };
-  const auto hold = [&] { ctx.expect(win.try_lock(rma::exclusive, last), rma::status::done, "a lock"); };
+  const auto hold = [&] { ctx.expect(win.lock_nothrow(rma::exclusive, last), rma::status::done, "a lock"); };
   const auto release = [&] { win.unlock(last); };
   hooked_waits each(ctx);
   each.run(fence, nothing, fence, fence);

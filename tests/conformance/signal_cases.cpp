@@ -19,7 +19,7 @@ void put_ring(context& ctx) {
   constexpr std::size_t count = 20000;
   test_window<std::uint64_t> win(ctx, count);
   std::vector<std::uint64_t> from(count);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const std::size_t rounds = ctx.rounds(500);
   for (std::size_t round = 1; round <= rounds; ++round) {
     const std::size_t n = round % 17 == 0 ? count : ctx.common_random()() % (round % 5 == 0 ? 3000 : 40);
@@ -44,7 +44,7 @@ void in_parts(context& ctx) {
   constexpr std::size_t count = (std::size_t{3} << 17) + 1;  // 3 MiB and a word
   test_window<std::uint64_t> win(ctx, 2 * count);
   std::vector<std::uint64_t> from(count), to(count);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const std::size_t rounds = ctx.rounds(6);
   for (std::size_t round = 1; round <= rounds; ++round) {
     fill_tagged(std::span(from), ctx.rank(), round);
@@ -70,7 +70,7 @@ void counts_add_up(context& ctx) {
   constexpr std::size_t each = 100;
   test_window<std::uint64_t> win(ctx, ranks * each);
   const auto first = each * static_cast<std::size_t>(ctx.rank());
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   for (std::size_t i = 0; i < each; ++i) {
     const std::uint64_t value = tagged<std::uint64_t>(ctx.rank(), i);
     win->put_signal(words(&value, 1), 0, win.at(0, first + i), 15);
@@ -101,8 +101,8 @@ void many_signals(context& ctx) {
   hints.signals = 200;
   test_window<std::uint64_t> a(ctx, 1, hints);
   test_window<std::uint64_t> b(ctx, 1);
-  ctx.expect(a->try_lock_all(), rma::status::done, "lock_all");
-  ctx.expect(b->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(a->lock_all_nothrow(), rma::status::done, "lock_all");
+  ctx.expect(b->lock_all_nothrow(), rma::status::done, "lock_all");
   for (unsigned s = 0; s < 200; s += 3) {
     for (unsigned times = 0; times <= s % 4; ++times) a->put_signal({}, ctx.right(), a.at(ctx.right(), 0), s);
   }
@@ -127,7 +127,7 @@ void get_tells_the_target(context& ctx) {
   constexpr std::size_t count = 3000;
   test_window<std::uint64_t> win(ctx, count);
   std::vector<std::uint64_t> to(count);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const auto readers = static_cast<std::uint64_t>(ctx.size() - 1);
   const std::size_t rounds = ctx.rounds(200);
   for (std::size_t round = 1; round <= rounds; ++round) {
@@ -154,7 +154,7 @@ void get_of_one_message(context& ctx) {
   constexpr std::size_t count = 500;
   test_window<std::uint64_t> win(ctx, count);
   std::vector<std::uint64_t> to(count);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const std::size_t rounds = ctx.rounds(2000);
   for (std::size_t round = 1; round <= rounds; ++round) {
     if (ctx.rank() == 0) {
@@ -186,7 +186,7 @@ void accumulate_then_signal(context& ctx) {
   constexpr std::size_t count = 700;
   test_window<std::int64_t> win(ctx, count);
   const std::vector<std::int64_t> ones(count, 1);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const std::size_t rounds = ctx.rounds(100);
   for (std::size_t round = 1; round <= rounds; ++round) {
     win->accumulate_signal(std::span<const std::int64_t>(ones), 0, win.at(0, 0), rma::sum, 4);
@@ -212,7 +212,7 @@ void any_of_several(context& ctx) {
   const unsigned signals[listed] = {11, 2, 7, 0, 15};
   const auto ranks = static_cast<std::size_t>(ctx.size());
   test_window<std::uint64_t> win(ctx, listed * ranks);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const std::size_t each = ctx.rounds(60);
   std::vector<unsigned> order;
   for (unsigned s = 0; s < listed; ++s) order.insert(order.end(), each, s);
@@ -251,7 +251,7 @@ void any_of_several(context& ctx) {
 // Break: look from the end of the list; take one instead of `count`; take before looking at the numbers.
 void first_of_several(context& ctx) {
   test_window<std::uint64_t> win(ctx, 1, {.name = "bells"});
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   for (const unsigned s : {3U, 4U, 4U, 4U, 5U, 5U}) win->put_signal({}, ctx.right(), win.at(ctx.right(), 0), s);
   win->flush(ctx.right());
   ctx.world().barrier();
@@ -262,7 +262,7 @@ void first_of_several(context& ctx) {
   ctx.check(win->test_any_signal(signals) == std::size_t{1}, "the first of several, a second time");
   ctx.check(!win->test_any_signal(signals, 2), "a signal that was raised once was taken twice");
   std::size_t which = 0;
-  ctx.expect(win->try_wait_any_signal(signals, which, 1, ctx.left()), rma::status::done, "try_wait_any_signal");
+  ctx.expect(win->wait_any_signal_nothrow(signals, which, 1, ctx.left()), rma::status::done, "wait_any_signal_nothrow");
   ctx.equal(which, std::size_t{3}, "the last one that is left");
   ctx.expect(win->try_test_any_signal(signals, which), rma::status::not_yet, "try_test_any_signal");
   win->put_signal({}, ctx.rank(), win.at(ctx.rank(), 0), 3);
@@ -271,9 +271,9 @@ void first_of_several(context& ctx) {
   ctx.throws(rma::status::bad_argument, {"wait", "signal", "bells", "16"}, [&] { win->wait_any_signal(unknown); });
   ctx.throws(rma::status::bad_argument, {"test", "signal", "bells", "16"},
              [&] { (void)win->test_any_signal(unknown); });
-  ctx.expect(win->try_wait_any_signal(unknown, which), rma::status::bad_argument, "an unknown signal");
+  ctx.expect(win->wait_any_signal_nothrow(unknown, which), rma::status::bad_argument, "an unknown signal");
   ctx.equal(which, std::size_t{1}, "the place of an unknown signal");
-  ctx.expect(win->try_wait_any_signal(signals, which, 1, ctx.size()), rma::status::bad_rank, "from nobody");
+  ctx.expect(win->wait_any_signal_nothrow(signals, which, 1, ctx.size()), rma::status::bad_rank, "from nobody");
   ctx.equal(win->wait_any_signal({}), std::size_t{0}, "wait_any_signal of nothing");
   ctx.check(!win->test_any_signal({}), "test_any_signal of nothing");
   ctx.check(win->test_signal(3), "a signal was taken by a call that was refused");
@@ -284,7 +284,7 @@ void first_of_several(context& ctx) {
 // Goal: a rank may signal itself.
 void to_self(context& ctx) {
   test_window<std::uint64_t> win(ctx, 4);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const std::vector<std::uint64_t> data = {1, 2, 3, 4};
   for (int i = 0; i < 100; ++i) {
     win->put_signal(words(data), ctx.rank(), win.at(ctx.rank(), 0), 0);
@@ -337,7 +337,7 @@ void unknown_signals(context& ctx) {
   }
   ctx.throws(rma::status::bad_argument, {"wait_signal", "bell", "16"}, [&] { win->wait_signal(16); });
   ctx.throws(rma::status::bad_argument, {"test_signal", "bell", "99"}, [&] { (void)win->test_signal(99); });
-  ctx.expect(win->try_wait_signal(0, 1, ctx.size()), rma::status::bad_rank, "wait_signal from nobody");
+  ctx.expect(win->wait_signal_nothrow(0, 1, ctx.size()), rma::status::bad_rank, "wait_signal from nobody");
   win->fence(rma::no_succeed);
   ctx.equal(win.local()[0], std::uint64_t{0}, "what a refused accumulate added");
   win.free();
@@ -347,7 +347,7 @@ void unknown_signals(context& ctx) {
 // of a value, leave the signal out.
 void one_value(context& ctx) {
   test_window<std::uint64_t> win(ctx, 1);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   for (std::uint64_t round = 1; round <= ctx.rounds(200); ++round) {
     std::uint64_t value = round;
     win->put_signal(value, ctx.right(), win.at(ctx.right(), 0), 1);

@@ -59,7 +59,7 @@ std::vector<octet> filled(const shape& to, const shape& of, int from, std::uint6
 // (run_plain_layouts).
 void put_shapes_ring(context& ctx) {
   test_window<octet> win(ctx, octets_max);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   std::uint64_t round = 0;
   for (const auto& [here, there] : all_sides(ctx)) {
     ++round;
@@ -89,7 +89,7 @@ void put_shapes_ring(context& ctx) {
 // at once. Break: raise the signal with each message, or, in run_fabric, without waiting for the reads.
 void get_shapes_ring(context& ctx) {
   test_window<octet> win(ctx, octets_max);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   std::uint64_t round = 0;
   for (const auto& [here, there] : all_sides(ctx)) {
     ++round;
@@ -123,7 +123,7 @@ void accumulate_shapes_from_all(context& ctx) {
   const std::vector<std::uint64_t> ones(3 * count, 1);
   const auto every_third = rma::Layout::vector<std::uint64_t>(count, 1, 3);
   const auto every_other = rma::Layout::vector<std::uint64_t>(count, 1, 2);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const std::size_t rounds = ctx.rounds(40);
   for (std::size_t round = 1; round <= rounds; ++round) {
     win->accumulate_signal(ones.data(), every_third, 0, win.at(0, 1), every_other, rma::sum, data_signal);
@@ -148,7 +148,7 @@ void untyped_with_signals(context& ctx) {
   const std::int16_t values[] = {1, -2, 3, -4};
   const auto here = rma::Layout::contiguous<std::int16_t>(4);
   const auto there = rma::Layout::vector<std::int16_t>(4, 1, 2);
-  ctx.expect(win.try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win.lock_all_nothrow(), rma::status::done, "lock_all");
   win.put_signal(reinterpret_cast<const std::byte*>(values), here, ctx.right(), 10, there, 0);
   win.wait_signal(0, 1, ctx.left());
   win.put_signal({}, ctx.left(), 0, 1);

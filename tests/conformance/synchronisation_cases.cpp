@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Synchronisation by requests, locks of ranges, fences among neighbours.
+// Synchronization by requests, locks of ranges, fences among neighbors.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -26,7 +26,7 @@ void ifence(context& ctx) {
     if (request.pending()) {
       ctx.expect(win->try_put(round, 0, win.at(0, 0)), rma::status::wrong_epoch, "put while an ifence is under way");
       ctx.expect(win->try_fence(), rma::status::wrong_epoch, "fence while an ifence is under way");
-      ctx.expect(win->try_lock(rma::shared, 0), rma::status::wrong_epoch, "lock while an ifence is under way");
+      ctx.expect(win->lock_nothrow(rma::shared, 0), rma::status::wrong_epoch, "lock while an ifence is under way");
     }
     if (round % 2 == 0) {
       request.wait();
@@ -104,7 +104,7 @@ void ilock_excludes(context& ctx) {
 void ilock_dropped(context& ctx) {
   test_window<std::uint64_t> win(ctx, 1);
   for (std::size_t i = 0; i < ctx.rounds(20); ++i) {
-    if (ctx.rank() == 0) win->try_lock(rma::exclusive, 0) == rma::status::done ? void() : ctx.fail("lock");
+    if (ctx.rank() == 0) win->lock_nothrow(rma::exclusive, 0) == rma::status::done ? void() : ctx.fail("lock");
     ctx.world().barrier();
     {
       rma::Request wanted;
@@ -133,18 +133,18 @@ void ilock_pending(context& ctx) {
   test_window<std::uint64_t> win(ctx, 1);
   constexpr auto refused = rma::status::wrong_epoch;
   for (std::size_t i = 0; i < ctx.rounds(20); ++i) {
-    if (ctx.rank() == 0) ctx.expect(win->try_lock(rma::exclusive, 0), rma::status::done, "lock");
+    if (ctx.rank() == 0) ctx.expect(win->lock_nothrow(rma::exclusive, 0), rma::status::done, "lock");
     ctx.world().barrier();
     if (ctx.rank() == 0) {
       ctx.world().barrier();
       win->unlock(0);
     } else {
       rma::Request wanted = win->ilock(rma::exclusive, 0);
-      ctx.expect(win->try_lock(rma::shared, 0), refused, "a lock beside an ilock");
-      ctx.expect(win->try_lock_all(), refused, "a lock_all beside an ilock");
+      ctx.expect(win->lock_nothrow(rma::shared, 0), refused, "a lock beside an ilock");
+      ctx.expect(win->lock_all_nothrow(), refused, "a lock_all beside an ilock");
       ctx.throws(refused, {"ilock has not ended", "unlock rank 0"}, [&] { (void)win->ilock(rma::shared, 0); });
       ctx.throws(refused, {"ilock has not ended"}, [&] { win->fence(); });
-      ctx.expect(win->try_lock(rma::exclusive, ctx.rank()), rma::status::done, "a lock of another target");
+      ctx.expect(win->lock_nothrow(rma::exclusive, ctx.rank()), rma::status::done, "a lock of another target");
       win->unlock(ctx.rank());
       if (i % 2 == 0) wanted = rma::Request();
       ctx.world().barrier();
@@ -163,7 +163,7 @@ void ilock_pending(context& ctx) {
 // Break: let drop_window leave it to itself.
 void ilock_outlives_window(context& ctx) {
   auto win = rma::Window<std::uint64_t>::allocate(ctx.world(), 1);
-  if (ctx.rank() == 0) ctx.expect(win.try_lock(rma::exclusive, 0), rma::status::done, "lock");
+  if (ctx.rank() == 0) ctx.expect(win.lock_nothrow(rma::exclusive, 0), rma::status::done, "lock");
   ctx.world().barrier();
   rma::Request wanted;
   rma::Request unasked;
@@ -176,11 +176,11 @@ void ilock_outlives_window(context& ctx) {
   ctx.world().barrier();
   if (ctx.rank() == 0) win.unlock(0);
   if (ctx.rank() == 1) {
-    ctx.expect(wanted.try_wait(), rma::status::window_freed, "ilock of a window that was dropped");
+    ctx.expect(wanted.wait_nothrow(), rma::status::window_freed, "ilock of a window that was dropped");
   } else {
     if (ctx.rank() != 0) unasked.wait();
     if (ctx.rank() != 0) win.unlock(0);
-    ctx.expect(win.try_lock(rma::exclusive, 0), rma::status::done, "lock behind it");
+    ctx.expect(win.lock_nothrow(rma::exclusive, 0), rma::status::done, "lock behind it");
     win.unlock(0);
   }
   ctx.world().barrier();
@@ -249,7 +249,7 @@ void ranges(context& ctx) {
     win->lock_range(rma::exclusive, 0, base(mine), slots * 8);
     ctx.world().barrier();  // everybody holds one
     win->put(round, 0, win.at(0, mine));
-    ctx.expect(win->try_lock_range(rma::shared, 0, base(mine + 1), 8), rma::status::wrong_epoch,
+    ctx.expect(win->lock_range_nothrow(rma::shared, 0, base(mine + 1), 8), rma::status::wrong_epoch,
                "a range that overlaps one's own");
     win->lock_range(rma::exclusive, 0, base(0), 8);
     const std::uint64_t before = win->get(0, win.at(0, 0));
@@ -265,9 +265,9 @@ void ranges(context& ctx) {
     ctx.world().barrier();
   }
   ctx.expect(win->try_unlock_range(0, base(0), 8), rma::status::not_locked, "a range that is not held");
-  ctx.expect(win->try_lock_range(rma::shared, ctx.size(), 0, 8), rma::status::bad_rank, "a range of nobody");
+  ctx.expect(win->lock_range_nothrow(rma::shared, ctx.size(), 0, 8), rma::status::bad_rank, "a range of nobody");
   if (ctx.kind() != window_kind::dynamic) {
-    ctx.expect(win->try_lock_range(rma::shared, 0, 8 * slots * (ranks + 1), 8), rma::status::out_of_window,
+    ctx.expect(win->lock_range_nothrow(rma::shared, 0, 8 * slots * (ranks + 1), 8), rma::status::out_of_window,
                "a range behind the window");
     ctx.throws(rma::status::bad_argument, {"lock", "range"}, [&] { win->lock_range(rma::shared, 0, 0, 0); });
   }
@@ -283,7 +283,7 @@ void range_and_whole(context& ctx) {
   for (std::size_t round = 0; round < rounds; ++round) {
     const bool whole = ctx.random()() % 2 == 0;
     if (whole) {
-      ctx.expect(win->try_lock(rma::exclusive, 0), rma::status::done, "lock");
+      ctx.expect(win->lock_nothrow(rma::exclusive, 0), rma::status::done, "lock");
     } else {
       win->lock_range(rma::exclusive, 0, base(1), 8);
     }
@@ -297,17 +297,17 @@ void range_and_whole(context& ctx) {
   win.free();
 }
 
-// Goal: fences in a ring of neighbours: puts from the left are there, and none of the next round come early.
+// Goal: fences in a ring of neighbors: puts from the left are there, and none of the next round come early.
 // Break: leave the fence before the origins have finished, or before the targets are open.
-void neighbours(context& ctx) {
+void neighbors(context& ctx) {
   constexpr std::size_t count = 1000;
   test_window<std::uint64_t> win(ctx, 2 * count);
   std::vector<int> around = {ctx.left()};
   if (ctx.right() != ctx.left()) around.push_back(ctx.right());
-  ctx.throws(rma::status::bad_argument, {"neighbours"}, [&] { win->fence_neighbours(); });
-  win->neighbours(around, around);
+  ctx.throws(rma::status::bad_argument, {"neighbors"}, [&] { win->fence_neighbors(); });
+  win->neighbors(around, around);
   std::vector<std::uint64_t> from(count);
-  win->fence_neighbours();
+  win->fence_neighbors();
   const std::size_t rounds = ctx.rounds(500);
   for (std::size_t round = 1; round <= rounds; ++round) {
     fill_tagged(std::span(from), ctx.rank(), round);
@@ -315,18 +315,18 @@ void neighbours(context& ctx) {
     win->put(std::span<const std::uint64_t>(from).first(some), ctx.right(), win.at(ctx.right(), 0));
     win->put(static_cast<std::uint64_t>(some), ctx.left(), win.at(ctx.left(), count));
     win->put(std::span<const std::uint64_t>(from).subspan(count - 1), ctx.right(), win.at(ctx.right(), count - 1));
-    win->fence_neighbours();
+    win->fence_neighbors();
     const auto all = std::span<const std::uint64_t>(win.local());
     if (all[count - 1] != tagged<std::uint64_t>(ctx.left(), count - 1, round)) ctx.fail("the last put is missing");
     if (all[0] != tagged<std::uint64_t>(ctx.left(), 0, round)) ctx.fail("the first put is missing");
     if (all[count] == 0 || all[count] > count) ctx.fail("the put from the right is missing");
-    win->fence_neighbours(rma::no_put);
+    win->fence_neighbors(rma::no_put);
   }
   if (ctx.size() > 3) {
     const int far = (ctx.rank() + 2) % ctx.size();
     ctx.expect(win->try_put(from[0], far, win.at(far, 0)), rma::status::wrong_epoch, "put to a rank that is none");
   }
-  win->fence_neighbours(rma::no_succeed);
+  win->fence_neighbors(rma::no_succeed);
   win.free();
 }
 
@@ -384,7 +384,7 @@ constexpr test_case synchronisation_table[] = {
     {"sync.icomplete", icomplete, each_kind},
     {"sync.ranges", ranges, each_kind},
     {"sync.range_and_whole", range_and_whole},
-    {"sync.neighbours", neighbours, each_kind},
+    {"sync.neighbors", neighbors, each_kind},
     {"sync.fence_designs", designs, each_kind},
     {"sync.many_puts", many_puts, each_kind},
 };

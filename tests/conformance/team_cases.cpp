@@ -487,7 +487,8 @@ void revoked_team(context& ctx) {
     } else if ((ctx.rank() - by + ctx.size()) % 2 == 0) {
       ctx.expect(team.try_barrier(), rma::status::revoked, "barrier in a revoked team");
     } else {
-      ctx.expect(win.try_wait_signal(0, 1, (ctx.rank() + 1) % ctx.size()), rma::status::revoked, "wait for a signal");
+      ctx.expect(win.wait_signal_nothrow(0, 1, (ctx.rank() + 1) % ctx.size()), rma::status::revoked,
+                 "wait for a signal");
     }
     ctx.expect(win.try_fence(), rma::status::revoked, "fence afterwards");
     ctx.expect(team.try_barrier(), rma::status::revoked, "barrier afterwards");
@@ -507,7 +508,7 @@ void revoked_window(context& ctx) {
     if (ctx.rank() == static_cast<int>(i % static_cast<std::size_t>(ctx.size()))) {
       win.revoke();
     } else {
-      ctx.expect(win.try_wait_signal(0), rma::status::revoked, "wait for a signal");
+      ctx.expect(win.wait_signal_nothrow(0), rma::status::revoked, "wait for a signal");
     }
     ctx.expect(win.try_fence(), rma::status::revoked, "fence afterwards");
     other.fence();

@@ -132,7 +132,7 @@ void one_window(context& ctx) {
   test_window<std::uint64_t> win(ctx, (1 + ranks * thread_count) * each);
   const std::size_t rounds = ctx.rounds(2000, 5);
   std::atomic<std::uint64_t> wrong = 0;
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   at_once(thread_count, [&](std::size_t t) {
     const std::size_t mine = (1 + static_cast<std::size_t>(ctx.rank()) * thread_count + t) * each;
     std::vector<std::uint64_t> from(each);
@@ -204,12 +204,12 @@ void lock_waits_for_the_other(context& ctx) {
   const bool holder = ctx.rank() == 0 || ctx.rank() == last;
   const auto add = [&](int to) { win->put(win->get(to, win.at(to, 0)) + 1, to, win.at(to, 0)); };
   for (std::size_t i = 0; i < rounds; ++i) {
-    if (holder) ctx.expect(win->try_lock(rma::exclusive, ctx.rank()), rma::status::done, "lock of its own");
+    if (holder) ctx.expect(win->lock_nothrow(rma::exclusive, ctx.rank()), rma::status::done, "lock of its own");
     ctx.world().barrier();
     if (holder) {
       std::thread other([&] {
         const int to = last - ctx.rank();
-        if (win->try_lock(rma::exclusive, to) == rma::status::done) add(to);
+        if (win->lock_nothrow(rma::exclusive, to) == rma::status::done) add(to);
         (void)win->try_unlock(to);
       });
       add(ctx.rank());
@@ -229,10 +229,10 @@ void shared_epoch(context& ctx) {
   test_window<std::uint64_t> win(ctx, 4);
   const int to = ctx.right();
   const auto place = win.at(to, 1);
-  std::thread([&] { ctx.expect(win->try_lock(rma::shared, to), rma::status::done, "lock"); }).join();
+  std::thread([&] { ctx.expect(win->lock_nothrow(rma::shared, to), rma::status::done, "lock"); }).join();
   std::thread([&] { ctx.expect(win->try_put(std::uint64_t{7}, to, place), rma::status::done, "put"); }).join();
   std::thread([&] { ctx.expect(win->try_flush(to), rma::status::done, "flush"); }).join();
-  ctx.expect(win->try_lock(rma::shared, to), rma::status::wrong_epoch, "a second lock");
+  ctx.expect(win->lock_nothrow(rma::shared, to), rma::status::wrong_epoch, "a second lock");
   ctx.equal(win->get(to, place), std::uint64_t{7}, "what another thread has put and a third flushed");
   ctx.expect(win->try_unlock(to), rma::status::done, "unlock");
   ctx.world().barrier();
@@ -248,7 +248,7 @@ void signal_for_each_thread(context& ctx) {
   test_window<std::uint64_t> win(ctx, thread_count * each);
   const std::size_t rounds = ctx.rounds(1000, 3);
   std::atomic<std::uint64_t> wrong = 0;
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   at_once(thread_count, [&](std::size_t t) {
     const auto there = static_cast<unsigned>(t);
     const auto taken = static_cast<unsigned>(thread_count + t);
@@ -275,7 +275,7 @@ void requests_of_threads(context& ctx) {
   test_window<std::uint64_t> win(ctx, static_cast<std::size_t>(ctx.size()) * thread_count * each);
   const std::size_t rounds = ctx.rounds(500, 3);
   std::atomic<std::uint64_t> wrong = 0;
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   at_once(thread_count, [&](std::size_t t) {
     const std::size_t mine = (static_cast<std::size_t>(ctx.rank()) * thread_count + t) * each;
     std::vector<std::uint64_t> from(each);

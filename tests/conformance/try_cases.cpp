@@ -107,20 +107,20 @@ void requests(context& ctx) {
   {
     const auto hold = win->lock(rma::exclusive, to);
     ctx.check(rma::ok(win->try_rput(from.data(), here, to, win.at(to, 0), rows, request)), "try_rput of a layout");
-    ctx.expect(request.try_wait(), status::done, "its wait");
+    ctx.expect(request.wait_nothrow(), status::done, "its wait");
     win->flush(to);
     ctx.check(rma::ok(win->try_raccumulate(words(from), to, win.at(to, 0), rma::sum, request)), "try_raccumulate");
-    ctx.expect(request.try_wait(), status::done, "its wait");
+    ctx.expect(request.wait_nothrow(), status::done, "its wait");
     ctx.check(rma::ok(win->try_raccumulate(from.data(), here, to, win.at(to, 0), rows, rma::sum, request)),
               "try_raccumulate of a layout");
-    ctx.expect(request.try_wait(), status::done, "its wait");
+    ctx.expect(request.wait_nothrow(), status::done, "its wait");
     ctx.check(rma::ok(win->try_rget_accumulate(words(from), std::span(got), to, win.at(to, 0), rma::sum, request)),
               "try_rget_accumulate");
     std::size_t which = 7;
-    ctx.expect(rma::try_wait_any(several, which), status::done, "try_wait_any");
+    ctx.expect(rma::wait_any_nothrow(several, which), status::done, "wait_any_nothrow");
     ctx.equal(which, std::size_t{1}, "the one that has ended");
     ctx.check(got == std::vector<std::uint64_t>{9, 3, 9, 3}, "old values");
-    ctx.expect(rma::try_wait_any(several, which), status::done, "try_wait_any of none");
+    ctx.expect(rma::wait_any_nothrow(several, which), status::done, "wait_any_nothrow of none");
     ctx.equal(which, several.size(), "nothing more to tell");
     win->flush(to);
     ctx.check(rma::ok(win->try_rget(got.data(), here, to, win.at(to, 0), rows, request)), "try_rget of a layout");
@@ -150,7 +150,7 @@ void synchronisation(context& ctx) {
   rma::Request request;
   const auto ends = [&](status s, const std::string& what) {
     ctx.check(rma::ok(s), what);
-    ctx.expect(request.try_wait(), status::done, "wait of " + what);
+    ctx.expect(request.wait_nothrow(), status::done, "wait of " + what);
   };
   ends(win->try_ifence(request), "try_ifence");
   win->put(std::uint64_t{4}, to, win.at(to, 0));
@@ -172,9 +172,9 @@ void synchronisation(context& ctx) {
   ctx.expect(win->try_post(left), status::done, "try_post");
   ctx.expect(win->try_start(right), status::done, "try_start");
   ends(win->try_icomplete(request), "try_icomplete");
-  ctx.expect(win->try_wait(), status::done, "try_wait");
-  ctx.expect(win->try_neighbours(right, left), status::done, "try_neighbours");
-  ctx.expect(win->try_neighbours(right, left), status::bad_argument, "a second try_neighbours");
+  ctx.expect(win->wait_nothrow(), status::done, "wait_nothrow");
+  ctx.expect(win->try_neighbors(right, left), status::done, "try_neighbors");
+  ctx.expect(win->try_neighbors(right, left), status::bad_argument, "a second try_neighbors");
   const auto is_five = [](std::uint64_t value) { return value == 5; };
   ctx.expect(win->try_test_until(win.at(ctx.rank(), 1), is_five), status::done, "try_test_until");
   ctx.expect(win->try_test_until(win.at(ctx.rank(), 2), is_five), status::not_yet, "try_test_until of another");

@@ -59,8 +59,9 @@ bool all_refused(std::span<rma::Request> requests) {
   return is_wrong_thread([&] { requests[0].wait(); }) && is_wrong_thread([&] { (void)requests[0].test(); }) &&
          is_wrong_thread([&] { rma::wait_all(requests); }) && is_wrong_thread([&] { (void)rma::wait_any(requests); }) &&
          is_wrong_thread([&] { (void)rma::test_all(requests); }) &&
-         requests[0].try_wait() == rma::status::wrong_thread && requests[0].try_test() == rma::status::wrong_thread &&
-         rma::try_wait_all(requests) == rma::status::wrong_thread;
+         requests[0].wait_nothrow() == rma::status::wrong_thread &&
+         requests[0].try_test() == rma::status::wrong_thread &&
+         rma::wait_all_nothrow(requests) == rma::status::wrong_thread;
 }
 
 }  // namespace

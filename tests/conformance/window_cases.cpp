@@ -72,7 +72,7 @@ void shared_pointers(context& ctx) {
   ctx.check(win.pointer_to(ctx.size()) == nullptr && win.pointer_to(-1) == nullptr, "a pointer to nobody");
   ctx.world().barrier();
   for (int r = 0; r < ctx.size(); ++r) {
-    ctx.equal(win[static_cast<std::size_t>(r)], 100 * ctx.rank() + r, "store of a neighbour");
+    ctx.equal(win[static_cast<std::size_t>(r)], 100 * ctx.rank() + r, "store of a neighbor");
   }
   win.free();
 }

@@ -24,7 +24,7 @@ void flag_behind_data(context& ctx) {
   test_window<std::uint64_t> win(ctx, count + 2);
   std::vector<std::uint64_t> from(count);
   constexpr std::size_t there = count, taken = count + 1;
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   const std::size_t rounds = ctx.rounds(300);
   for (std::size_t round = 1; round <= rounds; ++round) {
     const auto is_now = [round](std::uint64_t value) { return value == round; };
@@ -41,8 +41,9 @@ void flag_behind_data(context& ctx) {
     win->put(std::uint64_t{round}, ctx.left(), win.at(ctx.left(), taken));
     win->flush(ctx.left());
     std::uint64_t found = 0;
-    ctx.expect(win->try_wait_until(win.at(ctx.rank(), taken), is_now, found), rma::status::done, "try_wait_until");
-    ctx.equal(found, std::uint64_t{round}, "what try_wait_until found");
+    ctx.expect(win->wait_until_nothrow(win.at(ctx.rank(), taken), is_now, found), rma::status::done,
+               "wait_until_nothrow");
+    ctx.equal(found, std::uint64_t{round}, "what wait_until_nothrow found");
   }
   win->unlock_all();
   win.free();
@@ -54,7 +55,7 @@ void a_counter(context& ctx) {
   const auto ranks = static_cast<std::uint64_t>(ctx.size());
   constexpr std::uint64_t each = 50;
   test_window<std::uint64_t> win(ctx, 1);
-  ctx.expect(win->try_lock_all(), rma::status::done, "lock_all");
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
   for (std::uint64_t i = 0; i < each; ++i) win->accumulate(std::uint64_t{1}, 0, win.at(0, 0), rma::sum);
   win->flush(0);
   if (ctx.rank() == 0) {

@@ -128,7 +128,7 @@ int play_to_the_end(rma::Runtime& runtime, double within_s) {
   const sides of(world);
   auto win = rma::Window<std::uint64_t>::allocate(world, 1 + large_words);
   ring(world, win, 1);
-  if (!rma::ok(win.try_lock_all())) throw std::runtime_error("lock_all");
+  if (!rma::ok(win.lock_all_nothrow())) throw std::runtime_error("lock_all");
   for (int r = 0; r < world.size(); ++r) win.put(std::uint64_t{0}, r, 0);  // all are connected, and have the lock
   if (!rma::ok(win.try_flush_all())) throw std::runtime_error("flush_all");
   const std::uint64_t token = 7;

@@ -57,7 +57,7 @@ void messages_until_death(stage& on) {
       throw rma::Error(e.code(), "messages: world rank " + std::to_string(e.rank()) + ": " + e.what(), e.rank());
     }
   });
-  for (auto& each : posted) (void)each.try_wait();
+  for (auto& each : posted) (void)each.wait_nothrow();
   const auto before = in;
   const std::int64_t until = monotonic_ns() + watch_ns();
   while (monotonic_ns() < until) on.runtime.progress();

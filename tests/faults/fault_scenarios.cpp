@@ -261,7 +261,7 @@ void sleep_in_start_of_all(stage& on) {
 
 /// Memory of the victim's own: it is gone with the victim, so that operations on it must fail.
 void read_created(stage& on) {
-  if (on.created.try_lock_all() != rma::status::done) on.wrong("lock_all of the created window");
+  if (on.created.lock_all_nothrow() != rma::status::done) on.wrong("lock_all of the created window");
   on.ready(on.killer);
   if (on.rank() == on.killer) {  // who is still in the stage's barrier would be told there
     on.wait_ready(on.survivors());
@@ -320,7 +320,7 @@ void sleep_until_aborted(stage& on) {
 /// More than is sent at once: what the survivors still have to answer goes to nobody.
 void die_in_transfers(stage& on) {
   std::vector<std::uint64_t> from(4096), to(4096);
-  if (on.window.try_lock_all() != rma::status::done) on.wrong("lock_all");
+  if (on.window.lock_all_nothrow() != rma::status::done) on.wrong("lock_all");
   on.wait_ready(on.survivors());
   for (int i = 0; i < 16; ++i) {
     for (const int r : on.survivors()) {

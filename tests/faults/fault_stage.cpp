@@ -56,7 +56,7 @@ stage::stage(rma::Runtime& of, int who, std::uint64_t number)
     const char* const boot = std::getenv("RMA_BOOT");
     report(std::string("job boot=") + (boot == nullptr ? "" : boot));
   }
-  if (!rma::ok(board_.try_lock_all())) wrong("lock_all of the board");
+  if (!rma::ok(board_.lock_all_nothrow())) wrong("lock_all of the board");
   world.barrier();
 }
 

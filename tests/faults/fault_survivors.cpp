@@ -46,7 +46,7 @@ using window = rma::Window<std::uint64_t>;
 /// an exception would mark the window failed.)
 template <class Body>
 rma::status locked(window& win, rma::lock_kind kind, int to, Body body) {
-  const rma::status opened = win.try_lock(kind, to);
+  const rma::status opened = win.lock_nothrow(kind, to);
   if (!rma::ok(opened)) return opened;
   const rma::status done = body();
   const rma::status closed = win.try_unlock(to);
@@ -77,7 +77,7 @@ rma::status one_operation(stage& on, std::mt19937_64& random, const std::vector<
                     [&] { return on.created.try_compare_and_swap(std::uint64_t{0}, std::uint64_t{1}, old, to, at); });
     case 4: return locked(on.created, rma::exclusive, to, [&] { return on.created.try_put(range, to, at); });
     default: {
-      const rma::status opened = on.window.try_lock_all();
+      const rma::status opened = on.window.lock_all_nothrow();
       if (!rma::ok(opened)) return opened;
       const rma::status done = on.window.try_accumulate(std::uint64_t{1}, to, at, rma::sum);
       const rma::status flushed = on.window.try_flush(to);

@@ -55,7 +55,7 @@ int run(rma::Runtime& runtime, double sleep_s) {
   rma::Team world = runtime.world();
   auto win = rma::Window<std::uint64_t>::allocate(world, 8);
   rma::Team both_ready = world.split(world.rank() <= 2 ? 0 : -1, world.rank());
-  if (world.rank() == 0 && !rma::ok(win.try_lock(rma::exclusive, 0))) return 1;
+  if (world.rank() == 0 && !rma::ok(win.lock_nothrow(rma::exclusive, 0))) return 1;
   world.barrier();
   const double before = processor_seconds();
   wait_for_sleeper(world, win, both_ready, sleep_s);

@@ -85,7 +85,7 @@ int play(rma::Runtime& runtime) {
   }
   if (doomed.empty()) throw std::runtime_error("all ranks are on one host");
   auto win = rma::Window<std::uint64_t>::allocate(world, 1000, {.name = "shared"});
-  if (!rma::ok(win.try_lock_all())) throw std::runtime_error("lock_all");
+  if (!rma::ok(win.lock_all_nothrow())) throw std::runtime_error("lock_all");
   std::vector<std::uint64_t> block(500, 7);
   for (int r = 0; r < world.size(); ++r) win.put(std::span<const std::uint64_t>(block), r, 1);  // all are connected
   if (!rma::ok(win.try_flush_all())) throw std::runtime_error("flush_all");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: after a death in a ring of ranks that wait for signals of their left neighbours, those that wait for living
+// Goal: after a death in a ring of ranks that wait for signals of their left neighbors, those that wait for living
 // ranks are told, too: all survivors meet in the shrunken team.
 //
-// Method: rank 1 kills itself. Its right neighbour is told of it and revokes the team; the others wait for each other.
+// Method: rank 1 kills itself. Its right neighbor is told of it and revokes the team; the others wait for each other.
 // Break: leave out the revoke(): all but one wait for ever.
 #include <csignal>
 #include <cstdio>
@@ -15,7 +15,7 @@ int main(int argc, char** argv) {
   auto win = rma::Window<long>::allocate(team, 1, {.signals = 1});
   team.barrier();
   if (rt.rank() == 1) std::raise(SIGKILL);
-  const rma::status ended = win.try_wait_signal(0, 1, (rt.rank() + rt.size() - 1) % rt.size());
+  const rma::status ended = win.wait_signal_nothrow(0, 1, (rt.rank() + rt.size() - 1) % rt.size());
   team.revoke();
   rma::Team rest = team.shrink();
   const bool told = ended == (rt.rank() == 2 ? rma::status::peer_failed : rma::status::revoked);

@@ -139,7 +139,7 @@ def main():
     counted = {kind: calls_of_start(options, *kind) for kind in kinds}
     jobs = []
     for i in range(options.calls):
-        place, rank = kinds[i * 4 % len(kinds)]  # neighbours differ in both
+        place, rank = kinds[i * 4 % len(kinds)]  # neighbors differ in both
         call = 1 + (2 * i + 1) * counted[place, rank] // (2 * options.calls)
         jobs.append((place, rank, WAYS[(i + i // len(kinds)) % len(WAYS)], call))
     with concurrent.futures.ThreadPoolExecutor(TOGETHER) as pool:

@@ -14,7 +14,7 @@ static void check(const char* what, long is, long should) {
 }
 
 // Each part has another length; they lie one behind the other, unless the program lets them lie elsewhere. The left
-// neighbour stores, the right one loads.
+// neighbor stores, the right one loads.
 static void shared(MPI_Info info, int contiguous) {
   MPI_Comm node;
   MPI_Win win;
@@ -37,21 +37,21 @@ static void shared(MPI_Info info, int contiguous) {
   MPI_Win_sync(win);
   MPI_Barrier(node);
   MPI_Win_sync(win);
-  check("stored by a neighbour", mine[0], 100 + (me + ranks - 1) % ranks);
+  check("stored by a neighbor", mine[0], 100 + (me + ranks - 1) % ranks);
   MPI_Barrier(node);
   MPI_Fetch_and_op(&value, &old, MPI_LONG, (me + 1) % ranks, 0, MPI_SUM, win);
   MPI_Win_flush((me + 1) % ranks, win);
-  check("fetched from a neighbour", old, 100 + me);
+  check("fetched from a neighbor", old, 100 + me);
   MPI_Win_unlock_all(win);
   MPI_Barrier(node);
-  check("added by a neighbour", mine[0], 107 + (me + ranks - 1) % ranks);
+  check("added by a neighbor", mine[0], 107 + (me + ranks - 1) % ranks);
   MPI_Win_fence(0, win);
   MPI_Put(&value, 1, MPI_LONG, (me + 1) % ranks, (me + 1) % ranks, 1, MPI_LONG, win);  // the last of its elements
   MPI_Win_fence(0, win);
-  check("put by a neighbour", mine[me], 7);
+  check("put by a neighbor", mine[me], 7);
   MPI_Get(&old, 1, MPI_LONG, (me + 1) % ranks, (me + 1) % ranks, 1, MPI_LONG, win);
   MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
-  check("got from a neighbour", old, 7);
+  check("got from a neighbor", old, 7);
   MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
   if (ranks > 1) MPI_Win_lock(MPI_LOCK_EXCLUSIVE, ranks - 1, 0, win);
   MPI_Accumulate(&value, 1, MPI_LONG, ranks - 1, ranks - 1, 1, MPI_LONG, MPI_SUM, win);

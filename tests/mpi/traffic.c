@@ -156,7 +156,7 @@ static void exchange(worker* w) {
     check(w, "a byte of a message", w->received[i], (from + tag) & 127);
 }
 
-static void neighbours(worker* w, MPI_Group* to, MPI_Group* from, int shift) {
+static void neighbors(worker* w, MPI_Group* to, MPI_Group* from, int shift) {
   const int target = (rank + shift) % size, origin = (rank + size - shift) % size;
   MPI_Group ranks;
   MPI_Win_get_group(w->own, &ranks);
@@ -165,7 +165,7 @@ static void neighbours(worker* w, MPI_Group* to, MPI_Group* from, int shift) {
   MPI_Group_free(&ranks);
 }
 
-// Of thread 0: a put between fences, or between neighbours.
+// Of thread 0: a put between fences, or between neighbors.
 static void active(worker* w) {
   const int shift = below(&w->common, size), by_fence = below(&w->common, 2);
   const long value = (long)next(&w->common);
@@ -177,7 +177,7 @@ static void active(worker* w) {
     MPI_Put(&mine, 1, MPI_LONG, (rank + shift) % size, cell, 1, MPI_LONG, w->own);
     MPI_Win_fence(MPI_MODE_NOSUCCEED, w->own);
   } else {
-    neighbours(w, &to, &from, shift);
+    neighbors(w, &to, &from, shift);
     MPI_Win_post(from, 0, w->own);
     MPI_Win_start(to, 0, w->own);
     MPI_Put(&mine, 1, MPI_LONG, (rank + shift) % size, cell, 1, MPI_LONG, w->own);

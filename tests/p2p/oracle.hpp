@@ -210,12 +210,12 @@ inline rma::status wait_after_death(rma::Runtime& rt, rma::MessageRequest& reque
     for (rma::Team& team : teams) {
       rma::Received other;
       if (team.try_iprobe(rma::any_source, rma::any_tag, other) == rma::status::done)
-        (void)team.try_recv(std::span(in), rma::any_source, rma::any_tag, other);
+        (void)team.recv_nothrow(std::span(in), rma::any_source, rma::any_tag, other);
     }
     rt.compute(std::chrono::microseconds(1));
   }
   for (rma::Team& team : teams) (void)team.try_revoke();
-  return request.try_wait(what);
+  return request.wait_nothrow(what);
 }
 
 /// True if the round has come to its end; false if somebody has died.
@@ -251,7 +251,7 @@ inline bool run_round(const plan& p, rma::Runtime& rt, std::array<rma::Team, con
   for (std::size_t i = 0; i < s.requests.size(); ++i) {  // in the order of posting, which check_order wants
     if (failed && s.requests[i].cancel()) continue;
     rma::Received what;
-    const rma::status st = failed ? wait_after_death(rt, s.requests[i], teams, what) : s.requests[i].try_wait(what);
+    const rma::status st = failed ? wait_after_death(rt, s.requests[i], teams, what) : s.requests[i].wait_nothrow(what);
     if (st == rma::status::done) {
       if (what.source != rma::no_rank) note(i, what);
       continue;

@@ -161,7 +161,7 @@ int unchanged(int argc, char** argv) {
 void crash_in_malloc() {
   std::array<void**, 64> chunks{};
   for (auto& each : chunks) each = static_cast<void**>(std::malloc(3000));
-  // The neighbours of those that are freed keep them from being joined.
+  // The neighbors of those that are freed keep them from being joined.
   for (std::size_t i = 0; i < chunks.size(); i += 2) std::free(chunks[i]);
   for (std::size_t i = 0; i < chunks.size(); i += 2) std::atomic_ref(chunks[i][1]).store(reinterpret_cast<void*>(0x10));
   std::atomic<void*> more;

@@ -9,7 +9,7 @@
 #include "sync/fence_imm_naive.hpp"
 #include "sync/fence_imm_opt.hpp"
 #include "sync/fence_imm_ri.hpp"
-#include "sync/fence_neighbours.hpp"
+#include "sync/fence_neighbors.hpp"
 
 using rma::assertion;
 using rma::no_precede;
@@ -78,7 +78,7 @@ TEST_CASE("each design has the steps of its figure", "[fence]") {
        {complete, barrier},
        {finish, complete, count, arrive},
        {complete}},
-      {after_neighbours, {complete, finish, arrive, flags}, {complete, flags}, {complete, finish, arrive}, {complete}},
+      {after_neighbors, {complete, finish, arrive, flags}, {complete, flags}, {complete, finish, arrive}, {complete}},
   };
   for (const expected& e : designs) {
     CHECK(all_steps(e.next, assertion::none) == e.plain);
@@ -93,7 +93,7 @@ TEST_CASE("each design has the steps of its figure", "[fence]") {
 TEST_CASE("every design comes to its end, whatever is promised", "[fence]") {
   using namespace rma::detail;
   for (const design next :
-       {after_placed, after_def, after_imm_naive, after_imm_opt, ri_acked, ri_placed, after_neighbours}) {
+       {after_placed, after_def, after_imm_naive, after_imm_opt, ri_acked, ri_placed, after_neighbors}) {
     for (unsigned promises = 0; promises < 32; ++promises) {
       auto at = fence_phase::begin;
       for (unsigned n = 0; at != fence_phase::over; ++n) {

@@ -24,8 +24,8 @@ constexpr int holder = 0, heir = 1, waiter = 2, latecomer = 3;
 
 /// `status` of a lock that is got in the end: nobody may be told of one death twice.
 void get_lock(Window<std::uint64_t>& win, lock_kind kind, bool death) {
-  status s = win.try_lock(kind, holder);
-  if (s == status::peer_failed && death) s = win.try_lock(kind, holder);
+  status s = win.lock_nothrow(kind, holder);
+  if (s == status::peer_failed && death) s = win.lock_nothrow(kind, holder);
   if (s != status::done) throw std::runtime_error("lock: " + std::string(name_of(s)));
 }
 

@@ -330,7 +330,7 @@ void die_holding(role how, const std::string& recovery) {
     auto win = Window<std::uint64_t>::allocate(rt.world(), 2);
     if (rt.rank() == 1) {
       const status s =
-          how == role::all ? win.try_lock_all() : win.try_lock(how == role::writer ? exclusive : shared, 2);
+          how == role::all ? win.lock_all_nothrow() : win.lock_nothrow(how == role::writer ? exclusive : shared, 2);
       if (s != status::done) throw std::runtime_error("lock");
     }
     rt.world().barrier();
@@ -339,18 +339,18 @@ void die_holding(role how, const std::string& recovery) {
     const auto expect = [](status found, status wanted, const char* what) {
       if (found != wanted) throw std::runtime_error(std::string(what) + ": " + std::string(name_of(found)));
     };
-    expect(win.try_lock(exclusive, 2), status::peer_failed, "a lock of the dead");
+    expect(win.lock_nothrow(exclusive, 2), status::peer_failed, "a lock of the dead");
     const bool free = how == role::writer && recovery == "on";
     for (int i = 0; i < 2; ++i) {
-      const status s = win.try_lock(exclusive, 2);
+      const status s = win.lock_nothrow(exclusive, 2);
       expect(s, free ? status::done : status::peer_failed, "the same again");
       if (s == status::done) expect(win.try_unlock(2), status::done, "unlock");
     }
-    const status s = win.try_lock_all();
+    const status s = win.lock_all_nothrow();
     expect(s, how == role::writer && !free ? status::peer_failed : status::done, "lock_all after it");
     if (s == status::done) expect(win.try_unlock_all(), status::done, "unlock_all");
     if (how != role::all) {  // other targets, where nobody died
-      expect(win.try_lock(exclusive, 0), status::done, "another target's lock");
+      expect(win.lock_nothrow(exclusive, 0), status::done, "another target's lock");
       expect(win.try_unlock(0), status::done, "its unlock");
     }
   });

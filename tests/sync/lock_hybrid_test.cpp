@@ -43,7 +43,7 @@ TEST_CASE("policies of migration", "[sync][lock_hybrid]") {
   CHECK(migrations(lock_policy::pattern, 0, 5, 1000) == 0);
   CHECK(migrations(lock_policy::pattern, 0, 12, 100) == 99);
   CHECK(accounted({}, lock_policy::priority, 0, false).migrate);
-  CHECK(accounted({}, lock_policy::adaptive, 0, false, 1).migrate);  // a rank without neighbours
+  CHECK(accounted({}, lock_policy::adaptive, 0, false, 1).migrate);  // a rank without neighbors
 }
 
 TEST_CASE("a lock manager that answers costs nothing, one that is away does", "[sync][lock_hybrid]") {
@@ -55,7 +55,7 @@ TEST_CASE("a lock manager that answers costs nothing, one that is away does", "[
   for (int i = 0; i < 1000; ++i) e = after_answer(e, 25'000, atomics_per_answer(e));
   CHECK(excess_locks(e) == 0);
   lock_experience once = after_answer(e, 5'000'000, atomics_per_answer(e));
-  CHECK(excess_locks(once) == debt_once_locks);  // it has neighbours: one absence says little
+  CHECK(excess_locks(once) == debt_once_locks);  // it has neighbors: one absence says little
   for (int i = 0; i < 4; ++i) once = after_answer(once, 25'000, atomics_per_answer(e));
   CHECK(excess_locks(once) == 0);
   for (int i = 0; i < 3; ++i) once = after_answer(once, 60'000, atomics_per_answer(e));

@@ -138,7 +138,7 @@ TEST_CASE("a reader that dies is given up by the lock manager, or reported", "[s
     const bool on = job.settings["RMA_LOCK_RECOVERY"] == "on";
     const auto outcome = sim::run(job, [&](Runtime& rt) {
       auto win = Window<std::uint64_t>::allocate(rt.world(), 1);
-      if (rt.rank() == 1) expect(win.try_lock(shared, 2), status::done, "lock");
+      if (rt.rank() == 1) expect(win.lock_nothrow(shared, 2), status::done, "lock");
       rt.world().barrier();
       if (rt.rank() == 1) rt.compute(100s);
       const auto until = rt.now() + 20s;
@@ -149,12 +149,12 @@ TEST_CASE("a reader that dies is given up by the lock manager, or reported", "[s
         }
         return;
       }
-      expect(win.try_lock(exclusive, 2), status::peer_failed, "a lock that a dead rank holds shared");
+      expect(win.lock_nothrow(exclusive, 2), status::peer_failed, "a lock that a dead rank holds shared");
       rt.compute(1s);
-      const status s = win.try_lock(exclusive, 2);
+      const status s = win.lock_nothrow(exclusive, 2);
       expect(s, on ? status::done : status::peer_failed, "the same again");
       if (s == status::done) expect(win.try_unlock(2), status::done, "unlock");
-      const status reads = win.try_lock(shared, 2);
+      const status reads = win.lock_nothrow(shared, 2);
       expect(reads, on ? status::done : status::peer_failed, "shared");
       if (reads == status::done) expect(win.try_unlock(2), status::done, "unlock");
     });

@@ -3,7 +3,7 @@
 // a wait for and also if it begins later; what needs no wait goes on; the survivors shrink, and go on.
 //
 // Method: simulated ranks on one node and on several. Each kind of wait that cannot end otherwise, with each lock and
-// fence design; rank 0 revokes the team or the window. Then rings of ranks that wait for signals of living neighbours,
+// fence design; rank 0 revokes the team or the window. Then rings of ranks that wait for signals of living neighbors,
 // of which one dies at a time drawn from a seed.
 //
 // Break: in spread, go to one side by a distance of 1 alone (deaths); let wait_slow not count revocations (all); leave
@@ -130,7 +130,7 @@ void revoke_among(rma::Runtime& rt, const window_wait& wait, const std::string& 
   const bool left_epoch = what == "lock" && rt.rank() != 0;  // by an exception, if its lock was deferred
   if (!left_epoch || fenced != status::window_failed) {
     expect(fenced, status::revoked, "a fence afterwards");
-    expect(win.try_wait_signal(0), status::revoked, "a wait for a signal afterwards");
+    expect(win.wait_signal_nothrow(0), status::revoked, "a wait for a signal afterwards");
   }
   win.free();
   if (!whole_team) return;

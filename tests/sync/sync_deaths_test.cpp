@@ -54,12 +54,12 @@ TEST_CASE("a dead holder of a range fails its waiters once", "[deaths][range]") 
     rt.world().barrier();
     if (rt.rank() == 1) live_on(rt);
     if (rt.rank() == 0) {
-      expect(win.try_wait_signal(0, 1, 2), status::done, "the signal of who got it");  // answers meanwhile
+      expect(win.wait_signal_nothrow(0, 1, 2), status::done, "the signal of who got it");  // answers meanwhile
       rt.compute(5s);  // its memory is there for the unlock
     } else if (rt.rank() == 2) {
-      expect(win.try_lock_range(rma::exclusive, 0, 32, 8), status::done, "a range that nobody holds");
-      expect(win.try_lock_range(rma::exclusive, 0, 8, 8), status::peer_failed, "a range of the dead");
-      expect(win.try_lock_range(rma::exclusive, 0, 8, 8), status::done, "the same again");
+      expect(win.lock_range_nothrow(rma::exclusive, 0, 32, 8), status::done, "a range that nobody holds");
+      expect(win.lock_range_nothrow(rma::exclusive, 0, 8, 8), status::peer_failed, "a range of the dead");
+      expect(win.lock_range_nothrow(rma::exclusive, 0, 8, 8), status::done, "the same again");
       const std::vector<std::uint64_t> seven(1, 7);
       win.put_signal(std::span<const std::uint64_t>(seven), 0, 1, 0);
       expect(win.try_unlock_range(0, 8, 8), status::done, "its unlock");
@@ -80,9 +80,9 @@ TEST_CASE("a death ends the wait for any of several signals, and the exchanges o
       win.put_signal({}, 0, 0, 5);
     } else if (rt.rank() == 0) {
       std::size_t which = 0;
-      expect(win.try_wait_any_signal(signals, which, 1, 2), status::done, "signals of the living");
+      expect(win.wait_any_signal_nothrow(signals, which, 1, 2), status::done, "signals of the living");
       if (which != 1) throw std::runtime_error("not the signal that was raised");
-      expect(win.try_wait_any_signal(signals, which, 1, 1), status::peer_failed, "signals of the dead");
+      expect(win.wait_any_signal_nothrow(signals, which, 1, 1), status::peer_failed, "signals of the dead");
     }
     const auto fails = [](const char* what, const std::function<void()>& exchange) {
       try {
@@ -113,22 +113,22 @@ TEST_CASE("a death ends an ifence, with each design", "[deaths][fence]") {
       expect(e.code(), status::peer_failed, "ifence");
       return;
     }
-    expect(request.try_wait(), status::peer_failed, "wait of an ifence");
+    expect(request.wait_nothrow(), status::peer_failed, "wait of an ifence");
   });
 }
 
-TEST_CASE("a fence among neighbours fails for the neighbours of the dead only", "[deaths][fence]") {
+TEST_CASE("a fence among neighbors fails for the neighbors of the dead only", "[deaths][fence]") {
   all_well(6, 1, 2, "auto", [](rma::Runtime& rt) {
     auto win = window::allocate(rt.world(), 8);
     const int other[] = {rt.rank() ^ 1};  // pairs: 0 1, 2 3, 4 5
-    win.neighbours(other, other);
-    win.fence_neighbours();
+    win.neighbors(other, other);
+    win.fence_neighbors();
     rt.world().barrier();
     if (rt.rank() == 2) live_on(rt);
     (void)win.try_put(std::uint64_t{1}, other[0], 0);
-    expect(win.try_fence_neighbours(), rt.rank() == 3 ? status::peer_failed : status::done, "fence_neighbours");
+    expect(win.try_fence_neighbors(), rt.rank() == 3 ? status::peer_failed : status::done, "fence_neighbors");
     rt.compute(1s);
-    if (rt.rank() != 3) expect(win.try_fence_neighbours(), status::done, "a fence of others after the death");
+    if (rt.rank() != 3) expect(win.try_fence_neighbors(), status::done, "a fence of others after the death");
   });
 }
 
@@ -140,7 +140,7 @@ TEST_CASE("a start that fails leaves the posts of the living to the next one", "
     const int origin[] = {0}, living[] = {1}, both[] = {1, 2};
     if (rt.rank() == 1) {
       win.post(origin);
-      expect(win.try_wait(), status::done, "wait for an origin whose first start failed");
+      expect(win.wait_nothrow(), status::done, "wait for an origin whose first start failed");
       expect(win[3] == 7 ? status::done : status::bad_size, status::done, "what that origin has put");
     } else {
       expect(win.try_start(both), status::peer_failed, "start towards the dead, too");
@@ -155,7 +155,7 @@ namespace {
 
 /// wait(), or test() again and again.
 status end_exposure(rma::Runtime& rt, window& win, bool by_test) {
-  if (!by_test) return win.try_wait();
+  if (!by_test) return win.wait_nothrow();
   status s = status::not_yet;
   while ((s = win.try_test()) == status::not_yet) rt.compute(1ms);
   return s;
@@ -232,7 +232,7 @@ TEST_CASE("whoever is told of a death by an operation is told whose it was", "[d
     auto win = window::allocate(rt.world(), 1000);
     win.fence();
     if (rt.rank() == 1) live_on(rt);
-    if (held) expect(win.try_lock_all(), status::done, "lock_all");
+    if (held) expect(win.lock_all_nothrow(), status::done, "lock_all");
     std::vector<std::uint64_t> values(1000);
     try {
       for (;;) {
@@ -251,13 +251,13 @@ TEST_CASE("a dead holder fails an ilock", "[deaths][lock]") {
   const int per_node = GENERATE(1, 3);
   all_well(3, per_node, 1, "auto", [](rma::Runtime& rt) {
     auto win = window::allocate(rt.world(), 8);
-    if (rt.rank() == 1) expect(win.try_lock(rma::exclusive, 0), status::done, "lock");
+    if (rt.rank() == 1) expect(win.lock_nothrow(rma::exclusive, 0), status::done, "lock");
     rt.world().barrier();
     if (rt.rank() == 1) live_on(rt);
     if (rt.rank() == 0) rt.compute(5s);
     if (rt.rank() != 2) return;
     rma::Request request = win.ilock(rma::exclusive, 0);
-    expect(request.try_wait(), status::peer_failed, "ilock of what a dead rank holds");
+    expect(request.wait_nothrow(), status::peer_failed, "ilock of what a dead rank holds");
   });
 }
 
@@ -265,14 +265,14 @@ TEST_CASE("a dead waiter is not woken instead of one that lives", "[deaths][lock
   std::chrono::nanoseconds unlocked{}, locked{};
   all_well(3, 3, 1, "auto", [&](rma::Runtime& rt) {
     auto win = window::allocate(rt.world(), 8);
-    if (rt.rank() == 0) expect(win.try_lock(rma::exclusive, 0), status::done, "lock");
+    if (rt.rank() == 0) expect(win.lock_nothrow(rma::exclusive, 0), status::done, "lock");
     rt.world().barrier();
     if (rt.rank() == 0) {
       rt.compute(350ms);  // sleepers look again every 100 ms: not now
       unlocked = rt.now();
       expect(win.try_unlock(0), status::done, "unlock");
     } else {
-      expect(win.try_lock(rma::exclusive, 0), status::done, "a lock whose other waiter has died");
+      expect(win.lock_nothrow(rma::exclusive, 0), status::done, "a lock whose other waiter has died");
       locked = rt.now();
     }
   });
@@ -292,14 +292,14 @@ TEST_CASE("who lets go of a network lock and dies at once fails nobody", "[death
     job.limit = 20s;
     const auto out = rma::sim::run(job, [&](rma::Runtime& rt) {
       auto win = window::allocate(rt.world(), 8);
-      if (rt.rank() == 1) expect(win.try_lock(rma::exclusive, 0), status::done, "lock");
+      if (rt.rank() == 1) expect(win.lock_nothrow(rma::exclusive, 0), status::done, "lock");
       rt.world().barrier();
       if (rt.rank() == 1) {
         rt.compute(dies_at - 30us - rt.now());
         expect(win.try_unlock(0), status::done, "unlock");
         live_on(rt);
       } else if (rt.rank() == 2) {
-        const status s = by_request ? win.ilock(rma::exclusive, 0).try_wait() : win.try_lock(rma::exclusive, 0);
+        const status s = by_request ? win.ilock(rma::exclusive, 0).wait_nothrow() : win.lock_nothrow(rma::exclusive, 0);
         if (s != status::done) ++failed;
         if (s == status::done) expect(win.try_unlock(0), status::done, "unlock");
       } else {

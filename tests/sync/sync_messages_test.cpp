@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: synchronisation costs the messages that it should, whatever the number of ranks. Post, start, complete and
-// wait, and fences among neighbours, cost O(group); no rank but those concerned has to take part. Fences cost what
+// wait, and fences among neighbors, cost O(group); no rank but those concerned has to take part. Fences cost what
 // their design says, locks what they were asked for. Method: simulated ranks on nodes of their own; Runtime::counters
-// before and after. Break: a barrier in post or fence_neighbours, a flag to every rank in imm-opt.
+// before and after. Break: a barrier in post or fence_neighbors, a flag to every rank in imm-opt.
 #include <catch2/catch.hpp>
 
 #include <bit>
@@ -140,15 +140,15 @@ TEST_CASE("ranks outside the groups are not needed", "[pscw]") {
     const std::uint64_t before = sent(rt);
     const int other[] = {1 - rt.rank()};
     if (rt.rank() < 2) {
-      win.neighbours(other, other);
+      win.neighbors(other, other);
       for (int round = 0; round < 5; ++round) {
         win.post(other);
         win.start(other);
         win.complete();
         win.wait();
-        win.fence_neighbours();
+        win.fence_neighbors();
         win.put(std::uint64_t{3}, other[0], 0);
-        win.fence_neighbours(rma::no_succeed);
+        win.fence_neighbors(rma::no_succeed);
       }
       if (win[0] != 3) throw std::runtime_error("a put is missing");
     } else {
@@ -160,27 +160,27 @@ TEST_CASE("ranks outside the groups are not needed", "[pscw]") {
   });
 }
 
-TEST_CASE("a fence among neighbours costs one message for each target and one for each origin", "[fence]") {
+TEST_CASE("a fence among neighbors costs one message for each target and one for each origin", "[fence]") {
   const int ranks = GENERATE(5, 16);
   all_well(ranks, "auto", [](rma::Runtime& rt) {
     auto win = window::allocate(rt.world(), 8);
     const int n = rt.size();
     const std::vector<int> targets = {(rt.rank() + 1) % n, (rt.rank() + 2) % n};
     const std::vector<int> origins = {(rt.rank() + n - 1) % n, (rt.rank() + n - 2) % n};
-    win.neighbours(targets, origins);
-    win.fence_neighbours();
+    win.neighbors(targets, origins);
+    win.fence_neighbors();
     for (const int to : targets) win.put(std::uint64_t{1}, to, 0);
-    win.fence_neighbours();
+    win.fence_neighbors();
     const std::uint64_t before = sent(rt);
     for (std::uint64_t round = 0; round < 10; ++round) {
-      const std::size_t half = round % 2 == 0 ? 0 : 4;  // a neighbour may be one round ahead
+      const std::size_t half = round % 2 == 0 ? 0 : 4;  // a neighbor may be one round ahead
       for (const int to : targets) win.put(round, to, half + static_cast<std::size_t>((to - rt.rank() + n) % n));
-      win.fence_neighbours();
+      win.fence_neighbors();
       if (win[half + 1] != round || win[half + 2] != round) throw std::runtime_error("a put is missing");
     }
     equal(sent(rt) - before, 40, "10 fences with 2 targets and 2 origins");
     rt.world().barrier();
-    win.fence_neighbours(rma::no_succeed);
+    win.fence_neighbors(rma::no_succeed);
     win.free();
   });
 }

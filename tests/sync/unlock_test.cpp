@@ -154,7 +154,7 @@ TEST_CASE("an unlock that follows the writes tells of those that failed", "[sync
     auto win = window::allocate(rt.world(), 2);
     if (rt.rank() == 0) {
       for (std::uint64_t round = 1; round <= 400; ++round) {
-        while (win.try_lock(rma::exclusive, 1) != rma::status::done) {}
+        while (win.lock_nothrow(rma::exclusive, 1) != rma::status::done) {}
         rma::status s = win.try_put(round, 1, 0);
         const rma::status unlocked = win.try_unlock(1);
         if (s == rma::status::done || s == rma::status::posted) s = unlocked;
@@ -162,7 +162,7 @@ TEST_CASE("an unlock that follows the writes tells of those that failed", "[sync
         if (s != rma::status::done) continue;
         std::uint64_t found[1] = {};
         do {
-          while (win.try_lock(rma::exclusive, 1) != rma::status::done) {}
+          while (win.lock_nothrow(rma::exclusive, 1) != rma::status::done) {}
           s = win.try_get(std::span(found), 1, 0);
           const rma::status over = win.try_unlock(1);
           if (s == rma::status::done || s == rma::status::posted) s = over;

@@ -71,9 +71,9 @@ TEST_CASE("requests that outlive their runtime say how they have ended", "[reque
   left_behind left = run_job(per_node);
   CHECK(left.completed[0].try_test() == status::done);
   CHECK_NOTHROW(left.completed[1].wait());
-  CHECK(rma::try_wait_all(left.completed) == status::done);
-  CHECK(left.lock.try_wait() == status::window_freed);
-  const status open = left.open.try_wait();
+  CHECK(rma::wait_all_nothrow(left.completed) == status::done);
+  CHECK(left.lock.wait_nothrow() == status::window_freed);
+  const status open = left.open.wait_nothrow();
   CHECK((open == status::done || open == status::window_freed));
   CHECK_FALSE(left.open.pending());
 }

@@ -183,7 +183,7 @@ TEST_CASE("requests of a million transfers with layouts return at once while the
 
 namespace {
 
-/// Operations of all kinds by every rank on its right neighbour, more than the network takes, whose effect depends on
+/// Operations of all kinds by every rank on its right neighbor, more than the network takes, whose effect depends on
 /// their order; each round is completed another way.
 void mixed_rounds(Runtime& rt, std::uint64_t seed, bool puts_keep_order) {
   constexpr std::size_t run = 200, shaped = 60, rounds = 6;
@@ -272,7 +272,7 @@ TEST_CASE("the death of a target ends what is held for it", "[room]") {
       }
       std::size_t failed = 0;
       for (Request& each : all) {
-        const rma::status s = each.try_wait();
+        const rma::status s = each.wait_nothrow();
         require(s == rma::status::done || s == rma::status::peer_failed, "another end than by the death");
         failed += s == rma::status::peer_failed ? 1 : 0;
       }

@@ -97,7 +97,7 @@ void run_epoch(window& win, const std::vector<int>& targets, end how, const std:
     return check();
   }
   if (how == end::unlock || how == end::iunlock) {
-    if (win.try_lock(rma::shared, 1) != rma::status::done) throw std::runtime_error("no lock");
+    if (win.lock_nothrow(rma::shared, 1) != rma::status::done) throw std::runtime_error("no lock");
     use_all();
     how == end::unlock ? win.unlock(1) : win.iunlock(1).wait();
     return check();
@@ -303,7 +303,7 @@ TEST_CASE("small operations go with icomplete, iunlock and unlock_all", "[xfer][
           win.icomplete().wait();
         }) == 1);
   CHECK(messages_of(aggregated, false, [&](window& win) {
-          if (win.try_lock(rma::shared, 1) != rma::status::done) throw std::runtime_error("no lock");
+          if (win.lock_nothrow(rma::shared, 1) != rma::status::done) throw std::runtime_error("no lock");
           work(win);
           win.iunlock(1).wait();
         }) == 2);

@@ -72,7 +72,7 @@ void work::use(rma::Window<std::uint64_t>& win, std::span<std::uint64_t> data, c
   any("put", [&] { win.put(from, peer, 0); });
   any("accumulate", [&] { win.accumulate(from, peer, 0, rma::band); });
   wait("fence", [&] { win.fence(rma::no_succeed); });
-  wait("lock", [&] { (void)win.try_lock(rma::shared, peer); });
+  wait("lock", [&] { (void)win.lock_nothrow(rma::shared, peer); });
   any("put", [&] { win.put(data.data(), flat, peer, 0, gaps); });
   wait("flush", [&] { win.flush(peer); });
   any("get", [&] { win.get(data.data(), flat, peer, 0, gaps); });

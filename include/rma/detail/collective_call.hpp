@@ -72,7 +72,7 @@ enum class collective : std::uint8_t {
   count_
 };
 
-/// One side's blocks, one for each member (of a neighbourhood: for each neighbour).
+/// One side's blocks, one for each member (of a neighborhood: for each neighbor).
 struct collective_blocks {
   std::size_t each_bytes = 0;
   std::span<const std::size_t> sizes{};    ///< in units; empty: all `each_bytes`

@@ -15,7 +15,7 @@
 namespace rma {
 
 /// Members that send to this one, and those that it sends to, in the order of their blocks. Each edge is named at both
-/// ends; a member may occur several times, and be its own neighbour.
+/// ends; a member may occur several times, and be its own neighbor.
 struct Neighbors {
   std::span<const int> sources;
   std::span<const int> targets;

@@ -101,7 +101,7 @@ class TeamBase {
   static void demand(described& c, bool right, status else_wrong) noexcept {
     if (!right && c.wrong == status::done) c.wrong = else_wrong;
   }
-  /// Lists of a v form are as long as the members (or neighbours), and lie within the buffer.
+  /// Lists of a v form are as long as the members (or neighbors), and lie within the buffer.
   static void demand_lists(described& c, std::span<const std::size_t> sizes, std::span<const std::size_t> offsets,
                            std::size_t blocks, std::size_t elements) noexcept {
     bool right = sizes.size() == blocks && (offsets.empty() || offsets.size() == blocks);

@@ -84,9 +84,9 @@ enum class access_epoch : std::uint8_t {
   fence,
   start,
   lock_all,
-  neighbours,  ///< of a fence among neighbours
-  opening,     ///< by a start that waits for its targets
-  closing,     ///< by a request that has not ended
+  neighbors,  ///< of a fence among neighbors
+  opening,    ///< by a start that waits for its targets
+  closing,    ///< by a request that has not ended
 };
 
 /// How a single element is updated by an inlined call.
@@ -180,8 +180,8 @@ enum class call : std::uint8_t {
   size,
   lock_range,
   unlock_range,
-  neighbours,
-  fence_neighbours,
+  neighbors,
+  fence_neighbors,
   put_signal,
   get_signal,
   accumulate_signal,

@@ -39,7 +39,7 @@ void binomial_reduce(const group& g, int root, Schedule::Place own, Schedule::Pl
 void combine_tree(Schedule::Place first, std::size_t bytes, int count, Schedule& to);
 
 /// Ranks beyond a power of two stand aside: of the first 2 * rest ranks the even ones hand their operands to their
-/// neighbours, and get the result in the end.
+/// neighbors, and get the result in the end.
 struct folded {
   int power = 1;  ///< ranks that take part
   int rest = 0;

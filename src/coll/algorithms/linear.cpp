@@ -145,7 +145,7 @@ void alltoall(const shape& s, Schedule& to) {
   to.copy(source + sent.offset(s.rank), output(s.received.offset(s.rank)), s.received.size(s.rank));
 }
 
-// A neighbour may be named several times, and this rank may be its own: messages of a pair match in order.
+// A neighbor may be named several times, and this rank may be its own: messages of a pair match in order.
 void neighbor_allgather(const shape& s, Schedule& to) {
   for (std::size_t i = 0; i < s.sources.size(); ++i) {
     const int index = static_cast<int>(i);

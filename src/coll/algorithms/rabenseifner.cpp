@@ -51,7 +51,7 @@ void allreduce(const shape& s, Schedule& to) {
   unfold(s, f, output(), to);
 }
 
-// A rank that stands aside as a root gets the result from its neighbour.
+// A rank that stands aside as a root gets the result from its neighbor.
 void reduce(const shape& s, Schedule& to) {
   const folded f(s);
   const bool root_aside = s.root < 2 * f.rest && s.root % 2 == 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Ring: n - 1 rounds with the neighbours alone; each byte goes over each link once. For large vectors.
+/// Ring: n - 1 rounds with the neighbors alone; each byte goes over each link once. For large vectors.
 ///
 ///   reduce_scatter: block b starts at rank b + 1 and comes home to rank b with everybody's part
 ///   allgather:      each block goes once around

@@ -31,7 +31,7 @@ int threads_of_this_process() noexcept {
   return count;
 }
 
-/// Whole pages hold the neighbours of the user's range, too; among them what the address sanitizer forbids to read.
+/// Whole pages hold the neighbors of the user's range, too; among them what the address sanitizer forbids to read.
 [[gnu::no_sanitize_address]] void copy_pages(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   using any_word [[gnu::may_alias]] = std::uint64_t;
   for (std::size_t i = 0; i < bytes / sizeof(any_word); ++i) {
@@ -85,7 +85,7 @@ void map_over(page_range pages, const segment_part& part) noexcept {
   }
 }
 
-/// While no other thread runs. Mapped where they belong, not moved there: the kernel joins them with their neighbours,
+/// While no other thread runs. Mapped where they belong, not moved there: the kernel joins them with their neighbors,
 /// and memory that was promoted a thousand times in a thousand places is one mapping still. Where there is no memory
 /// for private pages, the shared ones are put back.
 bool come_back(page_range pages, const segment_part& part) noexcept {

@@ -29,7 +29,7 @@ shm_fabric::shm_fabric(board& node)
 }
 
 // Whether one process may copy to another shows at a try only: security modules, seccomp filters and processes that may
-// not be traced each have a say. A read at address 0 moves nothing. What holds for one neighbour is taken to hold for
+// not be traced each have a say. A read at address 0 moves nothing. What holds for one neighbor is taken to hold for
 // all.
 void shm_fabric::ranks_are_there() noexcept {
   std::size_t other = 0;

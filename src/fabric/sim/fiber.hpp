@@ -13,7 +13,7 @@
 
 namespace rma::sim {
 
-/// Pages below a guard page: a stack that overflows ends the process instead of writing into its neighbour.
+/// Pages below a guard page: a stack that overflows ends the process instead of writing into its neighbor.
 class stack_memory {
  public:
   /// Throws Error(out_of_memory). Rounded up to whole pages; only those that are touched are taken.

@@ -38,7 +38,7 @@ network_record record_of(const network_model& of, const use_log* log = nullptr);
 std::string json_report(const network_record& of);
 
 /// An SVG picture: links as rows, grouped by level, time as columns, colour for the share of time that a link was busy.
-/// Where a group has too many links to be told apart, a row is the mean of neighbours. Needs use over time.
+/// Where a group has too many links to be told apart, a row is the mean of neighbors. Needs use over time.
 [[gnu::visibility("default")]] std::string heat_map_svg(const network_record& of);
 
 /// The log's spans as Chrome trace events in virtual time (chrome://tracing, ui.perfetto.dev).

@@ -53,7 +53,7 @@ class topology {
   [[nodiscard]] std::string name_of(link_id link) const;
   [[nodiscard]] std::string name_of(const end& of) const;
 
-  /// Links of one kind have neighbouring numbers; groups are numbered in their order.
+  /// Links of one kind have neighboring numbers; groups are numbered in their order.
   [[nodiscard]] unsigned groups() const noexcept;
   [[nodiscard]] unsigned group_of(link_id link) const noexcept;
   /// "node to switch", "switch level 0 to 1", "x+".

@@ -34,7 +34,7 @@ void registration_cache::register_groups(std::span<const fabric::local_slice> pi
     while (end < count && unknown[end].first <= group.last + gap_max) group = hull(group, unknown[end++]);
     const bool is_group = group != unknown[i] && group.bytes() <= limits_.bytes;
     if (is_group) {
-      if (entry* const made = make(merged_with_neighbours(group), purpose::merged)) {
+      if (entry* const made = make(merged_with_neighbors(group), purpose::merged)) {
         ++counts_.misses;
         release(made);
       }

@@ -73,7 +73,7 @@ registration_cache::entry* registration_cache::acquire_slow(page_range wanted, u
   ++counts_.misses;
   if (news != unmap_watch::outcome::settled) return make(wanted, purpose::once);
   entry* made = nullptr;
-  if (const page_range merged = merged_with_neighbours(wanted); merged != wanted) made = make(merged, purpose::merged);
+  if (const page_range merged = merged_with_neighbors(wanted); merged != wanted) made = make(merged, purpose::merged);
   if (made == nullptr) made = make(wanted, purpose::kept);
   if (too_many()) shrink();
   return made;
@@ -104,7 +104,7 @@ registration_cache::address_set::iterator registration_cache::first_overlapping(
   return entries_.upper_bound(pages.first, by_last{});
 }
 
-page_range registration_cache::merged_with_neighbours(page_range wanted) noexcept {
+page_range registration_cache::merged_with_neighbors(page_range wanted) noexcept {
   page_range all = wanted;
   for (auto it = first_overlapping(wanted); it != entries_.end() && it->pages_.overlaps(wanted); ++it) {
     const page_range both = hull(all, it->pages_);

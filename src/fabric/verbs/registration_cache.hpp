@@ -137,7 +137,7 @@ class registration_cache {
   entry* acquire_slow(page_range wanted, unmap_watch::outcome news) noexcept;
   entry* find(page_range wanted) noexcept;
   address_set::iterator first_overlapping(page_range pages) noexcept;
-  page_range merged_with_neighbours(page_range wanted) noexcept;
+  page_range merged_with_neighbors(page_range wanted) noexcept;
   entry* make(page_range pages, purpose what_for) noexcept;
   entry* new_entry() noexcept;
   void list(entry& e) noexcept;

@@ -8,7 +8,7 @@
 ///           change them here
 ///           write them back; compare_swap(update_lock, me -> 0) takes effect behind the write (fabric.hpp)
 ///
-/// All ranks go this way, the target itself and its neighbours, too. The lock of a rank that has died is taken over.
+/// All ranks go this way, the target itself and its neighbors, too. The lock of a rank that has died is taken over.
 /// Source: dissertation, chapter 7 (get-modify-put; as a program it is examples/random_access).
 #include <algorithm>
 #include <cstddef>

@@ -29,9 +29,9 @@ std::byte* new_room() {
 }
 
 /// A child that keeps `room` as it was, filled with `fill`, until the end of the scope.
-class neighbour {
+class neighbor {
  public:
-  neighbour(std::byte* room, int fill) {
+  neighbor(std::byte* room, int fill) {
     int ready[2];
     int over[2];
     REQUIRE(::pipe(ready) == 0);
@@ -54,9 +54,9 @@ class neighbour {
     ::close(over[0]);
     over_ = over[1];
   }
-  ~neighbour() { end(); }
-  neighbour(const neighbour&) = delete;
-  neighbour& operator=(const neighbour&) = delete;
+  ~neighbor() { end(); }
+  neighbor(const neighbor&) = delete;
+  neighbor& operator=(const neighbor&) = delete;
 
   void end() {
     if (over_ < 0) return;
@@ -104,9 +104,9 @@ struct lists {
 
 TEST_CASE("random lists of slices, written and read back", "[fabric][shm][cma]") {
   std::byte* const room = new_room();
-  const neighbour other(room, 0);
+  const neighbor other(room, 0);
   std::mt19937 random(77);
-  std::vector<std::byte> theirs(room_bytes, std::byte{0});  // what the neighbour's room should hold
+  std::vector<std::byte> theirs(room_bytes, std::byte{0});  // what the neighbor's room should hold
   std::vector<std::byte> mine(room_bytes);
   const fabric::local_slice all{mine.data(), room_bytes};
   const fabric::remote_slice whole{reinterpret_cast<std::uint64_t>(room), room_bytes};
@@ -158,7 +158,7 @@ TEST_CASE("nothing at all is done at once", "[fabric][shm][cma]") {
 
 TEST_CASE("a range that is not mapped there, and a process that is gone", "[fabric][shm][cma]") {
   std::byte* const room = new_room();
-  neighbour other(room, 3);
+  neighbor other(room, 3);
   std::vector<std::byte> mine(8192);
   const fabric::local_slice here{mine.data(), mine.size()};
   const fabric::remote_slice good{reinterpret_cast<std::uint64_t>(room), mine.size()};

@@ -320,7 +320,7 @@ TEST_CASE("a forked child has promoted pages of its own", "[fabric][shm][promote
   ::close(go[1]);
 }
 
-TEST_CASE("neighbours of promoted pages are left alone", "[fabric][shm][promote]") {
+TEST_CASE("neighbors of promoted pages are left alone", "[fabric][shm][promote]") {
   lone_board alone;
   const pages_of_kind pages(3 * page);
   fill(pages.at(), 3 * page, 5);
@@ -333,7 +333,7 @@ TEST_CASE("neighbours of promoted pages are left alone", "[fabric][shm][promote]
   CHECK(filled(pages.at(), 3 * page, 5));
 }
 
-TEST_CASE("pages that came back are one mapping with their neighbours", "[fabric][shm][promote]") {
+TEST_CASE("pages that came back are one mapping with their neighbors", "[fabric][shm][promote]") {
   lone_board alone;
   const pages_of_kind pages(16 * page);
   fill(pages.at(), 16 * page, 11);

@@ -156,7 +156,7 @@ TEST_CASE("a stack may be used almost to its end", "[fabric][sim][fiber]") {
   CHECK(depth == 4000);
 }
 
-// Goal: an overflow ends the process and writes nothing into a neighbour's stack.
+// Goal: an overflow ends the process and writes nothing into a neighbor's stack.
 // Method: a child overflows; it must die by a signal.
 TEST_CASE("a stack that overflows ends the process", "[fabric][sim][fiber]") {
   std::fflush(nullptr);

@@ -86,7 +86,7 @@ TEST_CASE("in a fat tree a packet goes up to the first common level", "[sim][top
   });
 }
 
-TEST_CASE("every cable of a fat tree joins neighbours of two levels, each switch has k of them up", "[sim][topology]") {
+TEST_CASE("every cable of a fat tree joins neighbors of two levels, each switch has k of them up", "[sim][topology]") {
   const topology over("fat-tree:k=3,n=3", 27);
   std::set<std::string> names;
   std::vector<int> ups(2 * 9);

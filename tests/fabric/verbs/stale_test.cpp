@@ -231,7 +231,7 @@ TEST_CASE("a large block that moves when it grows", "[fabric][verbs][stale]") {
   std::free(at);
 }
 
-// A merged registration may reach into memory that its neighbours' owner gives back at that moment.
+// A merged registration may reach into memory that its neighbors' owner gives back at that moment.
 TEST_CASE("memory that is unmapped while it is registered", "[fabric][verbs][stale]") {
   shared_cache s;
   if (s.cache.obstacle() != nullptr) return rma::test::skip(s.cache.obstacle());

@@ -138,8 +138,7 @@ TEST_CASE("pages of two entries are watched as long as one of them can be found"
   }
 }
 
-TEST_CASE("what is evicted to make room for its neighbour does not take the watch with it",
-          "[fabric][verbs][watched]") {
+TEST_CASE("what is evicted to make room for its neighbor does not take the watch with it", "[fabric][verbs][watched]") {
   fixture f;
   if (f.cache.obstacle() != nullptr) return rma::test::skip(f.cache.obstacle());
   f.adapter.room_bytes = 10 * page;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// More ways to synchronise a window: requests for what else would block, locks of a part, fences among neighbours.
+/// More ways to synchronise a window: requests for what else would block, locks of a part, fences among neighbors.
 /// Rules for all calls of a window are in rma/window.hpp.
 ///
 /// A request of a synchronisation goes on when it is tested or waited for; wait_any and wait_all advance all that they
@@ -14,7 +14,7 @@
 #include <source_location>
 #include <span>
 
-#include "rma/detail/synchronisation_ops.hpp"
+#include "rma/detail/synchronization_ops.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "rma/epoch.hpp"
 #include "rma/request.hpp"
@@ -25,7 +25,7 @@ namespace rma {
 
 /// The calls, as members of every window.
 template <class W>
-class Synchronisation {
+class Synchronization {
   using source = std::source_location;
 
  public:
@@ -130,10 +130,11 @@ class Synchronisation {
   /// Source     dissertation, "finer-grain locks" (future work); src/sync/range_lock.hpp
   void lock_range(lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes,
                   source where = source::current()) {
-    const status s = try_lock_range(kind, target, offset, bytes);
+    const status s = lock_range_nothrow(kind, target, offset, bytes);
     detail::require(view(), detail::call::lock_range, s, target, offset, bytes, where);
   }
-  [[nodiscard]] status try_lock_range(lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  [[nodiscard]] status lock_range_nothrow(lock_kind kind, int target, std::uint64_t offset,
+                                          std::uint64_t bytes) noexcept {
     return detail::lock_range(view(), kind, target, offset, bytes);
   }
   /// Completes what was issued to the target, and gives that range back.
@@ -149,26 +150,26 @@ class Synchronisation {
 
   // ---- a known pattern --------------------------------------------------------------------------------------
 
-  /// Says once whom this rank will put into, and who will put into it: for `fence_neighbours`.
+  /// Says once whom this rank will put into, and who will put into it: for `fence_neighbors`.
   /// Shape      local; the ranks' lists must match
   /// Errors     bad_rank; bad_argument for a rank twice, or a second call
-  void neighbours(std::span<const int> targets, std::span<const int> origins, source where = source::current()) {
-    detail::require(view(), detail::call::neighbours, try_neighbours(targets, origins), -1, 0, targets.size(), where);
+  void neighbors(std::span<const int> targets, std::span<const int> origins, source where = source::current()) {
+    detail::require(view(), detail::call::neighbors, try_neighbors(targets, origins), -1, 0, targets.size(), where);
   }
-  [[nodiscard]] status try_neighbours(std::span<const int> targets, std::span<const int> origins) noexcept {
-    return detail::set_neighbours(view(), targets.data(), targets.size(), origins.data(), origins.size());
+  [[nodiscard]] status try_neighbors(std::span<const int> targets, std::span<const int> origins) noexcept {
+    return detail::set_neighbors(view(), targets.data(), targets.size(), origins.data(), origins.size());
   }
-  /// `fence` among neighbours: closes the epoch towards `targets` and from `origins`, and opens the next one.
-  /// Shape      every rank and its neighbours the same number of times; not collective
+  /// `fence` among neighbors: closes the epoch towards `targets` and from `origins`, and opens the next one.
+  /// Shape      every rank and its neighbors the same number of times; not collective
   /// Completes  operations of this rank, and those of its origins aimed at it
   /// Cost       one message to each target and one to each origin; no collective
-  /// Errors     as fence; peer_failed only for neighbours; bad_argument if `neighbours` was not called
-  /// Source     dissertation, "fences for a given pattern" (future work); src/sync/fence_neighbours.hpp
-  void fence_neighbours(assertion promises = assertion::none, source where = source::current()) {
-    detail::require(view(), detail::call::fence_neighbours, try_fence_neighbours(promises), -1, 0, 0, where);
+  /// Errors     as fence; peer_failed only for neighbors; bad_argument if `neighbors` was not called
+  /// Source     dissertation, "fences for a given pattern" (future work); src/sync/fence_neighbors.hpp
+  void fence_neighbors(assertion promises = assertion::none, source where = source::current()) {
+    detail::require(view(), detail::call::fence_neighbors, try_fence_neighbors(promises), -1, 0, 0, where);
   }
-  [[nodiscard]] status try_fence_neighbours(assertion promises = assertion::none) noexcept {
-    return detail::fence_neighbours(view(), promises);
+  [[nodiscard]] status try_fence_neighbors(assertion promises = assertion::none) noexcept {
+    return detail::fence_neighbors(view(), promises);
   }
 
   /// The design of this window's fences. Never `automatic`.
@@ -178,7 +179,7 @@ class Synchronisation {
 
  private:
   friend W;
-  Synchronisation() noexcept = default;
+  Synchronization() noexcept = default;
   [[nodiscard]] detail::window_view& view() noexcept { return *static_cast<W*>(this)->view_; }
 
   template <class Begin>

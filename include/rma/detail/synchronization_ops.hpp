@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The calls of rma/synchronisation.hpp are carried out here. Those with a node give it one if and only if there is
+/// The calls of rma/synchronization.hpp are carried out here. Those with a node give it one if and only if there is
 /// more to do.
 #pragma once
 
@@ -26,9 +26,9 @@ status icomplete(window_view& window, request_node*& node) noexcept;
 status lock_range(window_view& window, lock_kind kind, int target, std::uint64_t offset, std::uint64_t bytes) noexcept;
 status unlock_range(window_view& window, int target, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
-status set_neighbours(window_view& window, const int* targets, std::size_t target_count, const int* origins,
-                      std::size_t origin_count) noexcept;
-status fence_neighbours(window_view& window, assertion promises) noexcept;
+status set_neighbors(window_view& window, const int* targets, std::size_t target_count, const int* origins,
+                     std::size_t origin_count) noexcept;
+status fence_neighbors(window_view& window, assertion promises) noexcept;
 
 fence_kind fence_of(const window_view& window) noexcept;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Fence among neighbours: for a pattern that is known, given once. No collective, O(neighbours) messages.
+/// Fence among neighbors: for a pattern that is known, given once. No collective, O(neighbors) messages.
 ///
 ///   begin -> complete -> finish (to all targets) -> arrive (from all origins)
 ///         -> flags (to origins, from targets) -> over
@@ -15,7 +15,7 @@
 
 namespace rma::detail {
 
-constexpr fence_phase after_neighbours(fence_phase now, assertion promises) noexcept {
+constexpr fence_phase after_neighbors(fence_phase now, assertion promises) noexcept {
   const bool first = has(promises, no_precede);
   const fence_phase open = has(promises, no_succeed) ? fence_phase::over : fence_phase::flags;
   RMA_ASSERT(!first || now == fence_phase::begin || now == fence_phase::complete || now == fence_phase::flags);
