@@ -32,7 +32,8 @@ class Signals {
   /// `put` whose arrival the target can wait for: raises `signal` there by one once these data are in its memory.
   /// Without data only the signal is raised.
   /// Completes  as put: `from` may be written again after the next flush_local, flush, or end of the epoch
-  /// Memory     who has taken the signal sees these data; nothing is said of other operations, before or after
+  /// Memory     who has taken the signal sees these data; nothing is said of other operations, before or after: signals
+  ///            of one origin may overtake each other. With a flush of the target between them they come in order
   /// Errors     as put, so that an epoch is needed; bad_argument if the window has no such signal
   /// Cost       between nodes a message behind the data; by fabrics whose messages may overtake writes (UCX) it waits
   ///            for these first
@@ -44,7 +45,7 @@ class Signals {
   [[nodiscard]] status try_put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal) noexcept {
     return issue(detail::put_args(from.data(), from.size_bytes(), target, at), signal);
   }
-  /// The same of one element, which is taken before the call returns. `{}` means no data.
+  /// A `put_signal` of one element, which is taken before the call returns. `{}` means no data.
   template <class V>
     requires(std::convertible_to<const V&, T> && !std::convertible_to<const V&, std::span<const T>>)
   void put_signal(const V& value, int target, std::size_t at, unsigned signal, source where = source::current()) {
@@ -59,7 +60,7 @@ class Signals {
     args.signal = detail::signal_number(signal);
     return detail::issue_and_wait(view(), std::move(args));
   }
-  /// The same of what `from_layout` selects of `from`, to where `to_layout` says: one signal, when all of it is there.
+  /// A `put_signal` of what `from_layout` selects of `from`, to where `to_layout` says: one signal, when all is there.
   /// Errors     bad_size if the layouts have not equally many bytes; nothing is raised then
   void put_signal(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
                   unsigned signal, source where = source::current()) {
@@ -80,7 +81,7 @@ class Signals {
   [[nodiscard]] status try_get_signal(std::span<T> to, int target, std::size_t at, unsigned signal) noexcept {
     return issue(detail::get_args(to.data(), to.size_bytes(), target, at), signal);
   }
-  /// The same of what `from_layout` selects there, to where `to_layout` says here.
+  /// A `get_signal` of what `from_layout` selects there, to where `to_layout` says here.
   void get_signal(T* to, const Layout& to_layout, int target, std::size_t at, const Layout& from_layout,
                   unsigned signal, source where = source::current()) {
     const status s = try_get_signal(to, to_layout, target, at, from_layout, signal);
@@ -105,7 +106,7 @@ class Signals {
   {
     return issue(detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at), signal);
   }
-  /// The same of layouts.
+  /// An `accumulate_signal` of what layouts select on both sides.
   void accumulate_signal(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
                          operation op, unsigned signal, source where = source::current())
     requires accumulable<T>
@@ -119,7 +120,7 @@ class Signals {
   {
     return accumulate_signal_as(element_of<T>, op, from, from_layout, target, at, to_layout, signal);
   }
-  /// The same of `type` elements, whatever T is.
+  /// An `accumulate_signal` of `type` elements, whatever T is.
   /// Errors     as accumulate_as
   [[nodiscard]] status accumulate_signal_as(element type, operation op, const void* from, const Layout& from_layout,
                                             int target, std::size_t at, const Layout& to_layout,
@@ -139,7 +140,7 @@ class Signals {
   [[nodiscard]] status wait_signal_nothrow(unsigned signal, std::uint64_t count = 1, int from = -1) noexcept {
     return detail::wait_signal(view(), signal, count, from);
   }
-  /// The same without waiting: true if they were there (and are taken away).
+  /// As `wait_signal` without waiting: true if they were there (and are taken away).
   [[nodiscard]] bool test_signal(unsigned signal, std::uint64_t count = 1, source where = source::current()) {
     const status s = try_test_signal(signal, count);
     if (!ok(s) && s != status::not_yet) detail::raise(view(), detail::call::test_signal, s, -1, signal, count, where);
@@ -169,7 +170,7 @@ class Signals {
                                                std::uint64_t count = 1, int from = -1) noexcept {
     return detail::wait_any_signal(view(), signals, count, from, which);
   }
-  /// The same without waiting: nothing if none of them was raised so often. Makes a step of progress then.
+  /// As `wait_any_signal` without waiting: nothing if none of them was raised so often. Makes a step of progress then.
   [[nodiscard]] std::optional<std::size_t> test_any_signal(std::span<const unsigned> signals, std::uint64_t count = 1,
                                                            source where = source::current()) {
     std::size_t which = 0;

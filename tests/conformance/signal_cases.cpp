@@ -281,6 +281,40 @@ void first_of_several(context& ctx) {
   win.free();
 }
 
+// Goal: signals of one origin come in the order of its calls where a flush of the target stands between them, whatever
+// ways the data before and behind it go. Method: long data, contiguous and with a layout, of user memory, too; then a
+// signal without data, which has the shortest way. Break: leave the flush away.
+void ordered_by_flush(context& ctx) {
+  constexpr std::size_t count = 20000;
+  const int to = ctx.right();
+  test_window<std::uint64_t> win(ctx, count);
+  std::vector<std::uint64_t> data(count);
+  const rma::Layout every_second = rma::Layout::vector<std::uint64_t>(count / 2, 1, 2);
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
+  for (std::uint64_t round = 1; round <= ctx.rounds(20); ++round) {
+    std::ranges::fill(data, round);
+    if (round % 2 == 0) {
+      win->put_signal(words(data), to, win.at(to, 0), 0);
+    } else {
+      win->put_signal(data.data(), every_second, to, win.at(to, 0), every_second, 0);
+    }
+    win->flush(to);
+    win->put_signal({}, to, win.at(to, 0), 1);
+    win->wait_signal(1, 1, ctx.left());
+    ctx.check(win->test_signal(0), "a signal came before the one that was raised first");
+    const std::size_t step = round % 2 == 0 ? 1 : 2;
+    for (std::size_t i = 0; i < count; i += step) {
+      if (win.local()[i] != round) {
+        ctx.fail("data are missing behind a later signal");
+        break;
+      }
+    }
+    ctx.world().barrier();
+  }
+  win->unlock_all();
+  win.free();
+}
+
 // Goal: a rank may signal itself.
 void to_self(context& ctx) {
   test_window<std::uint64_t> win(ctx, 4);
@@ -372,6 +406,7 @@ constexpr test_case signal_table[] = {
     {"signal.any_of_several", any_of_several, each_kind},
     {"signal.first_of_several", first_of_several, each_kind},
     {"signal.one_value", one_value, each_kind},
+    {"signal.ordered_by_flush", ordered_by_flush, each_kind},
     {"signal.to_self", to_self, each_kind},
     {"signal.in_other_epochs", in_other_epochs, each_kind},
     {"signal.unknown_signals", unknown_signals, each_kind},

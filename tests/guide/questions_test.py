@@ -32,6 +32,7 @@ QUESTIONS = {
     "How is a derived datatype written?": "layouts.md#layouts",
     "How are strided transfers carried out?": "layouts.md#schemes",
     "How does the target learn of a put?": "signals.md#signals",
+    "Can a signal overtake another?": "signals.md#order",
     "My updates are small and random: what now?": "aggregation.md#aggregation",
     "Which operations need the target's processor?": "progress.md#which-operations-need-the-target",
     "My target computes for long: what now?": "progress.md#a-target-that-computes",
