@@ -10,7 +10,8 @@ HEADING = re.compile(r"^( *///) (Shape|Completes|Memory|Units|Errors|Threads|Cos
 OTHER = re.compile(r"\s*(public|private|using)\b|}  // namespace")
 SCOPE = re.compile(r"\s*(template\b.*>\s*)?(requires\b.*\s)?(class|struct|enum|namespace|concept|union) ")
 
-TRY_FORM = re.compile(r"\s*(template <.*?>\s+)?(requires.*?\s+)?(\[\[nodiscard\]\] )?(static )?status try_\w+\(")
+TRY_FORM = re.compile(r"\s*(template <.*?>\s+)?(requires.*?\s+)?(\[\[nodiscard\]\] )?(static )?"
+                      r"status (try_\w+|\w+_nothrow)\(")
 MOVE = re.compile(r"\s*(\w+)(& operator=)?\((\w+)&& \w+\) noexcept")
 
 
@@ -41,7 +42,7 @@ def uncommented(lines, at):
     line = lines[at]
     continues = at > 0 and re.match(r"\s*(template|requires)\b", lines[at - 1])
     if not continues and TRY_FORM.match(" ".join(lines[at:at + 3])):
-        yield " " * indentation(line) + "/// The form without `try_`, but returns the status instead of throwing."
+        yield " " * indentation(line) + "/// Without `try_` or `_nothrow` it throws; this form returns the status."
     elif (moved := MOVE.match(line)) and moved.group(1) == moved.group(3):
         yield " " * indentation(line) + "/// Moves; the other one is empty then."
     yield line

@@ -3,7 +3,7 @@
 """Style ratchet: tidy.py [ROOT]. Prints one line per finding, `path:line: rule: what`, and exits with 1 if any.
 
 Rules: spdx, file-length, function-length, whitespace, line-length, banned-word, private-word, include-direction,
-foreign-header, listed-in-cmake, missing-path, defined-elsewhere. A line is excused by a comment
+foreign-header, listed-in-cmake, missing-path, defined-elsewhere, public-comment. A line is excused by a comment
 `tidy: allow(<rule>) <why>` on it or on the line above it.
 """
 import ast
@@ -297,6 +297,55 @@ def check_listed_in_cmake(source, cmake_files):
     source.report(1, "listed-in-cmake", "no CMakeLists.txt names this file: it is never compiled")
 
 
+NO_DECLARATION = re.compile(r"[{}#]|//|friend |using |template\b|requires\b|static_assert|namespace|"
+                            r"(class|struct) \w+;|[\w&<> ]*\b\w+(<\w+>)?::\w+\([^;]*[^;]$")
+NEEDS_NO_WORDS = re.compile(r"~|.*= (delete|default);|(explicit )?(\w+)\((const )?\2\s?&|\w+& operator=\(")
+OPENS_SCOPE = re.compile(r"(template\b.*> )?(class|struct|enum|union)\b[^}]*\{$")
+
+
+def uncommented(lines):
+    """Yields (line, text) of public declarations in a header that no comment stands for. A comment stands for all of
+    its indentation until the next empty line there."""
+    scopes = [[0, True]]  # indentation, whether it is public
+    commented = set()
+    is_hidden = False
+    for number, line in enumerate(lines, 1):
+        text = line.strip()
+        indent = len(line) - len(text) if text else 0
+        if "namespace detail" in line:
+            is_hidden = not line.startswith("}")
+        if is_hidden:
+            continue
+        if not text:
+            following = next((each for each in lines[number:] if each), "")
+            commented = {at for at in commented if at < len(following) - len(following.lstrip())}
+            continue
+        while indent < scopes[-1][0] and text not in ("public:", "private:", "protected:"):
+            scopes.pop()
+        if text in ("public:", "private:", "protected:"):
+            scopes[-1][1] = text == "public:"
+        elif indent != scopes[-1][0]:
+            continue
+        elif text.startswith("///"):
+            commented.add(indent)
+        elif OPENS_SCOPE.match(text):
+            scopes.append([indent + 2, not text.startswith("class")])
+        elif all(public for _, public in scopes) and indent not in commented and "///<" not in text:
+            if not NO_DECLARATION.match(text) and not NEEDS_NO_WORDS.match(text):
+                yield number, text
+
+
+def check_public_comments(source):
+    if not re.fullmatch(r"include/rma/\w+\.hpp", source.path):
+        return
+    for number, text in uncommented(source.lines):
+        source.report(number, "public-comment", f"no comment says what this is: {text}")
+    for number, line in enumerate(source.lines, 1):
+        begins = number == 1 or not source.lines[number - 2].lstrip().startswith("///")
+        if begins and re.match(r" */// The same\b", line):
+            source.report(number, "public-comment", "'The same' as what? Name the thing")
+
+
 PATH_IN_TEXT = re.compile(
     r"(?<![\w/.-])(?:src|include|tests|perf|examples|tools|docs)/[\w/.-]+\.(?:hpp|cpp|py|c|h|md)\b")
 
@@ -320,6 +369,7 @@ def check(source, cmake_files, root):
         check_private_words(source, code)
         check_includes(source)
         check_listed_in_cmake(source, cmake_files)
+        check_public_comments(source)
     return source.findings
 
 

@@ -158,8 +158,8 @@ class [[nodiscard]] Aggregate {
   void send(source where = source::current()) {
     detail::require(view(), detail::call::flush_local_all, detail::end_aggregate(view(), false), -1, 0, 0, where);
   }
-  /// The same, and waits until what this rank has issued in the window is complete here: buffers are free, results
-  /// there.
+  /// Sends what waits, and waits until what this rank has issued in the window is complete here: buffers are free,
+  /// results there.
   void wait(source where = source::current()) {
     detail::require(view(), detail::call::flush_local_all, wait_nothrow(), -1, 0, 0, where);
   }

@@ -69,7 +69,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_broadcast(data, root), where);
   }
 
-  /// The same for what a layout describes; members' layouts have the same number of bytes.
+  /// As the other `broadcast`, of what a layout describes; members' layouts have the same number of bytes.
   void broadcast(void* data, const Layout& layout, int root, source where = source::current()) {
     run(of_broadcast(data, layout, root), where);
   }
@@ -111,7 +111,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_gather(mine, all, root), where);
   }
 
-  /// The same with layouts: what comes from member r is laid out as `each`, r extents behind `all`.
+  /// As the other `gather`, with layouts: what comes from member r is laid out as `each`, r extents behind `all`.
   void gather(const void* mine, const Layout& own, void* all, const Layout& each, int root,
               source where = source::current()) {
     run(of_gather(mine, own, all, each, root), where);
@@ -133,8 +133,8 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_gather(mine, own, all, each, root), where);
   }
 
-  /// The same with as many elements as each member has: at the root counts[r] from member r, at `offsets[r]` of `all`
-  /// (no offsets: one behind the other).
+  /// As `gather`, with as many elements as each member has: at the root counts[r] from member r, at `offsets[r]` of
+  /// `all` (no offsets: one behind the other).
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void gatherv(std::span<A, N> mine, std::span<T, M> all, std::span<const std::size_t> counts,
                std::span<const std::size_t> offsets, int root, source where = source::current()) {
@@ -281,7 +281,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_allgather(mine, own, all, each), where);
   }
 
-  /// The same with counts[r] elements from member r, at `offsets[r]` of `all`; all members give the same counts.
+  /// As `allgather`, with counts[r] elements from member r, at `offsets[r]` of `all`; all members give the same counts.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void allgatherv(std::span<A, N> mine, std::span<T, M> all, std::span<const std::size_t> counts,
                   std::span<const std::size_t> offsets, source where = source::current()) {
@@ -388,7 +388,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_alltoallv(mine, sent, sent_at, all, received, received_at), where);
   }
 
-  /// The same with a layout for each member, and offsets in bytes.
+  /// As `alltoallv`, with a layout for each member, and offsets in bytes.
   void alltoallw(const void* mine, std::span<const Layout> sent, std::span<const std::ptrdiff_t> sent_at, void* all,
                  std::span<const Layout> received, std::span<const std::ptrdiff_t> received_at,
                  source where = source::current()) {
@@ -444,7 +444,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_neighbor_allgather(mine, all, graph), where);
   }
 
-  /// The same with counts[i] elements from source i.
+  /// As `neighbor_allgather`, with counts[i] elements from source i.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void neighbor_allgatherv(std::span<A, N> mine, std::span<T, M> all, std::span<const std::size_t> counts,
                            std::span<const std::size_t> offsets, Neighbors graph, source where = source::current()) {
@@ -502,7 +502,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_neighbor_alltoall(mine, all, graph), where);
   }
 
-  /// The same with sent[i] elements for target i, and received[i] from source i.
+  /// As `neighbor_alltoall`, with sent[i] elements for target i, and received[i] from source i.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void neighbor_alltoallv(std::span<A, N> mine, std::span<const std::size_t> sent, std::span<const std::size_t> sent_at,
                           std::span<T, M> all, std::span<const std::size_t> received,

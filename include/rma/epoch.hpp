@@ -28,7 +28,7 @@ struct LockCounts {
 /// work all the same, and then says wrong_epoch: it must not be called again for that. A bit that is none of these is
 /// bad_argument, and the call has done nothing.
 enum class assertion : std::uint8_t {
-  none = 0,
+  none = 0,      ///< nothing is promised
   no_store = 1,  ///< fence, post: this rank's memory was not written by plain stores since the last one
   no_put = 2,    ///< fence, post: no rank will put or accumulate into this rank until the next one
   /// fence: this rank started no operation that this fence must complete (on all ranks). It need not wait for the

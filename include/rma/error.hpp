@@ -2,9 +2,11 @@
 /// \file
 /// Errors: what can go wrong, and how a caller learns of it.
 ///
-/// Most calls exist twice: `put(...)` throws `rma::Error`, `try_put(...)` returns a `status` and never throws. Those
-/// without a `try_` form throw; those whose names end in `_as` return a status. Inside the library there are statuses
-/// only; the text of an error is made where the exception is thrown, so that a data path never pays for it.
+/// Most calls exist twice: `put(...)` throws `rma::Error`, `try_put(...)` returns a `status` and never throws. Both do
+/// the same, and wait equally long. Where `try_` would be read as an attempt that does not wait the form has another
+/// name: `lock_nothrow`, `wait_nothrow`, `recv_nothrow`. Calls without such a form throw; those whose names end in
+/// `_as` return a status. Inside the library there are statuses only; the text of an error is made where the exception
+/// is thrown, so that a data path never pays for it.
 #pragma once
 
 #include <cstdint>
@@ -93,7 +95,7 @@ class Error : public std::runtime_error {
   /// `where`: of the public call; without a line if it is not known.
   Error(status code, const std::string& message, int rank = -1, std::source_location where = {});
 
-  /// The same for "HEAD at FILE:LINE: CODE: REASON".
+  /// With the text "HEAD at FILE:LINE: CODE: REASON".
   Error(status code, const std::string& head, const std::string& reason, int rank, std::source_location where);
 
   /// The stable code.

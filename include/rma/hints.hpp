@@ -58,10 +58,10 @@ enum class lock_protocol : std::uint8_t {
 
 /// How lock "network" uses the network's atomics.
 enum class lock_scheme : std::uint8_t {
-  automatic,
-  word,   ///< one word for each target, which holds the sum of its holders' names
-  agent,  ///< the same, but its readers are counted by the target's lock manager, which holds the word for them
-  fompi,  ///< foMPI's: a lock_all is one atomic whatever it uses, an exclusive lock four instead of two
+  automatic,  ///< the library chooses
+  word,       ///< one word for each target, which holds the sum of its holders' names
+  agent,      ///< the same, but its readers are counted by the target's lock manager, which holds the word for them
+  fompi,      ///< foMPI's: a lock_all is one atomic whatever it uses, an exclusive lock four instead of two
 };
 
 /// How puts and gets with layouts reach memory that is not mapped. In RMA_LAYOUT and in traces their names have dashes:
@@ -98,7 +98,7 @@ enum class lock_home : std::uint8_t { automatic, cpu, network };
 
 /// When a hybrid lock migrates.
 enum class lock_policy : std::uint8_t {
-  automatic,
+  automatic,  ///< the library chooses
   naive,      ///< at every request of the side where it is not: the dissertation's
   threshold,  ///< at so many in a row (Hints::lock_threshold)
   adaptive,   ///< when what they would have saved exceeds the price of a migration, which grows with each in vain

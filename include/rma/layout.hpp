@@ -98,11 +98,11 @@ class Layout {
   [[nodiscard]] static Layout structure(std::span<const Part> parts);
   [[nodiscard]] static Layout structure(std::initializer_list<Part> parts);
 
-  /// The same bytes, but copies of it in other layouts lie `extent` bytes apart (0 or more). `lower` is where the
+  /// The bytes of `inner`, but copies of it in other layouts lie `extent` bytes apart (0 or more). `lower` is where the
   /// extent is said to begin; it moves no data.
   [[nodiscard]] static Layout resized(const Layout& inner, std::ptrdiff_t lower, std::size_t extent);
 
-  /// The same blocks, `by` bytes further on.
+  /// The blocks of `inner`, `by` bytes further on.
   [[nodiscard]] static Layout shifted(const Layout& inner, std::ptrdiff_t by);
 
   /// Bytes of data.

@@ -116,7 +116,7 @@ class MessageRequest {
   /// is empty then. Else it ends as if nothing had been said.
   [[nodiscard]] bool cancel() noexcept { return node_ != nullptr && detail::cancel_message(node_); }
 
-  /// The same send or receive as a Request, so that one list has requests of all kinds: for wait_all, wait_any,
+  /// This send or receive as a Request, so that one list has requests of all kinds: for wait_all, wait_any,
   /// test_all and test_any of rma/request.hpp. This one is empty then. `what` is filled in when the Request has been
   /// waited for, or tested, to its end, and must stay until then, or until the Request is dropped. Errors name both
   /// sizes and ranks as those of this one do; a message cannot be cancelled any more.
@@ -124,7 +124,7 @@ class MessageRequest {
     what = {};
     return Request(node_ == nullptr ? nullptr : detail::request_of(node_, &what));
   }
-  /// The same for who does not want to know what has come.
+  /// As `request`, where nobody wants to know what has come.
   [[nodiscard]] operator Request() && {  // NOLINT(google-explicit-constructor): lists of requests take it so
     return Request(node_ == nullptr ? nullptr : detail::request_of(node_, nullptr));
   }
@@ -324,7 +324,7 @@ class Messages {
     return detail::send_message(core(), send_kind::ready, detail::buffer_of(data), to, tag);
   }
 
-  /// The same without waiting; the buffer stays as it is until the request is over.
+  /// The sends as above without waiting; the buffer stays as it is until the request is over.
   template <class T, std::size_t N>
   [[nodiscard]] MessageRequest isend(std::span<T, N> data, int to, int tag, source where = source::current()) {
     return started("isend", send_kind::standard, detail::buffer_of(data), to, tag, where);
@@ -435,7 +435,7 @@ class Messages {
   [[nodiscard]] status probe_nothrow(int from, int tag, Received& what) noexcept {
     return detail::probe_message(core(), from, tag, true, what, nullptr);
   }
-  /// The same if there is one now. Makes one step of progress.
+  /// As `probe`, if there is one now. Makes one step of progress.
   std::optional<Received> iprobe(int from, int tag, source where = source::current()) {
     Received what;
     const status s = try_iprobe(from, tag, what);
@@ -446,7 +446,7 @@ class Messages {
   [[nodiscard]] status try_iprobe(int from, int tag, Received& what) noexcept {
     return detail::probe_message(core(), from, tag, false, what, nullptr);
   }
-  /// The same, and takes the message out, so that nobody else gets it.
+  /// As `probe`, and takes the message out, so that nobody else gets it.
   [[nodiscard]] Message mprobe(int from, int tag, source where = source::current()) {
     Message message;
     require("mprobe", mprobe_nothrow(from, tag, message), from, tag, where);

@@ -75,7 +75,7 @@ class Reductions : public Collectives {
     return keep(of_allreduce(data, data, op), where);
   }
 
-  /// The same, with the result elsewhere.
+  /// As the other `allreduce`, with the result elsewhere.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N, detail::combiner_of<T> Op>
   void allreduce(std::span<A, N> mine, std::span<T, M> result, const Op& op, source where = source::current()) {
     run(of_allreduce(mine, result, op), where);
@@ -100,7 +100,7 @@ class Reductions : public Collectives {
     return keep(of_allreduce(mine, result, op), where);
   }
 
-  /// The same of elements that a layout describes.
+  /// As the other `allreduce`, of elements that a layout describes.
   void allreduce(void* data, const Layout& layout, element type, operation op, source where = source::current()) {
     run(of_allreduce(data, layout, type, op), where);
   }
@@ -147,7 +147,7 @@ class Reductions : public Collectives {
     return keep(of_reduce_scatter_block(mine, result, op), where);
   }
 
-  /// The same with counts[r] elements for member r; all members give the same counts.
+  /// As `reduce_scatter_block`, with counts[r] elements for member r; all members give the same counts.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N, detail::combiner_of<T> Op>
   void reduce_scatter(std::span<A, N> mine, std::span<T, M> result, std::span<const std::size_t> counts, const Op& op,
                       source where = source::current()) {
@@ -199,7 +199,7 @@ class Reductions : public Collectives {
     return keep(of_scan(data, data, op), where);
   }
 
-  /// The same, with the result elsewhere.
+  /// As the other `scan`, with the result elsewhere.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N, detail::combiner_of<T> Op>
   void scan(std::span<A, N> mine, std::span<T, M> result, const Op& op, source where = source::current()) {
     run(of_scan(mine, result, op), where);

@@ -17,6 +17,7 @@
 namespace rma {
 
 class Request;
+/// Friends of Request, whose comments stand where their default arguments are.
 std::size_t wait_any(std::span<Request> requests, std::source_location where);
 [[nodiscard]] status wait_any_nothrow(std::span<Request> requests, std::size_t& which) noexcept;
 std::optional<std::size_t> test_any(std::span<Request> requests, std::source_location where);
@@ -133,7 +134,7 @@ std::size_t wait_any(std::span<Request> requests, std::source_location where = s
 /// How that one has ended; `which` is its index.
 [[nodiscard]] status wait_any_nothrow(std::span<Request> requests, std::size_t& which) noexcept;
 
-/// The same without waiting: nothing if none of them has ended yet. Makes one step of progress.
+/// As `wait_any` without waiting: nothing if none of them has ended yet. Makes one step of progress.
 std::optional<std::size_t> test_any(std::span<Request> requests,
                                     std::source_location where = std::source_location::current());
 /// How that one has ended; not_yet, and requests.size(), if none has.

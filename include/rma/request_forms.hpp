@@ -41,7 +41,7 @@ class RequestForms {
   [[nodiscard]] status try_rput(std::span<const T> from, int target, std::size_t at, Request& request) noexcept {
     return detail::with_request(view(), detail::put_args(from.data(), from.size_bytes(), target, at), request);
   }
-  /// The same of layouts.
+  /// An `rput` of what layouts select on both sides.
   [[nodiscard]] Request rput(const T* from, const Layout& from_layout, int target, std::size_t at,
                              const Layout& to_layout, source where = source::current()) {
     Request request;
@@ -64,7 +64,7 @@ class RequestForms {
   [[nodiscard]] status try_rget(std::span<T> to, int target, std::size_t at, Request& request) noexcept {
     return detail::with_request(view(), detail::get_args(to.data(), to.size_bytes(), target, at), request);
   }
-  /// The same of layouts.
+  /// An `rget` of what layouts select on both sides.
   [[nodiscard]] Request rget(T* to, const Layout& to_layout, int target, std::size_t at, const Layout& from_layout,
                              source where = source::current()) {
     Request request;
@@ -95,7 +95,7 @@ class RequestForms {
     const auto args = detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at);
     return detail::with_request(view(), args, request);
   }
-  /// The same of layouts.
+  /// An `raccumulate` of what layouts select on both sides.
   [[nodiscard]] Request raccumulate(const T* from, const Layout& from_layout, int target, std::size_t at,
                                     const Layout& to_layout, operation op, source where = source::current())
     requires accumulable<T>

@@ -28,7 +28,7 @@ class RunTimeTypes {
                                      int target, std::size_t at, const Layout& to_layout) noexcept {
     return detail::issue(view(), detail::accumulate_args(from, from_layout, type, op, target, at, to_layout), nullptr);
   }
-  /// The same for contiguous elements on both sides. One element of mapped memory costs a table's function.
+  /// An `accumulate_as` for contiguous elements on both sides. One element of mapped memory costs a table's function.
   /// Errors     as accumulate_as; bad_size unless `from` is some whole elements
   [[nodiscard]] status accumulate_as(element type, operation op, std::span<const std::byte> from, int target,
                                      std::size_t at) noexcept {
@@ -37,8 +37,8 @@ class RunTimeTypes {
       return status::done;
     return detail::issue(view(), detail::accumulate_args(from.data(), from.size(), type, op, target, at), nullptr);
   }
-  /// The same; `from` may be written again when the request is complete. Of all request forms here: the request is
-  /// pending only if the operation is.
+  /// As `accumulate_as`; `from` may be written again when the request is complete. Of all request forms here: the
+  /// request is pending only if the operation is.
   [[nodiscard]] status raccumulate_as(element type, operation op, const void* from, const Layout& from_layout,
                                       int target, std::size_t at, const Layout& to_layout, Request& request) noexcept {
     return detail::with_request(view(), detail::accumulate_args(from, from_layout, type, op, target, at, to_layout),
@@ -56,7 +56,7 @@ class RunTimeTypes {
     const Layout products = Layout::contiguous<std::byte>(from_layout.bytes());
     return accumulate_as(type, operation::sum, room.data(), products, target, at, to_layout);
   }
-  /// The same with a request.
+  /// As `accumulate_scaled_as`, with a request.
   [[nodiscard]] status raccumulate_scaled_as(element type, const void* factor, const void* from,
                                              const Layout& from_layout, int target, std::size_t at,
                                              const Layout& to_layout, std::span<std::byte> room,
@@ -74,7 +74,7 @@ class RunTimeTypes {
         detail::get_accumulate_args(from, from_layout, result, result_layout, type, op, target, at, target_layout);
     return detail::issue(view(), args, nullptr);
   }
-  /// The same; the result is there when the request is complete.
+  /// As `get_accumulate_as`; the result is there when the request is complete.
   [[nodiscard]] status rget_accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
                                           void* result, const Layout& result_layout, int target, std::size_t at,
                                           const Layout& target_layout, Request& request) noexcept {
@@ -88,7 +88,7 @@ class RunTimeTypes {
     if (is_of_bytes() && detail::fetch_one(view(), type, op, value, old, target, at)) return status::done;
     return detail::issue_and_wait(view(), detail::fetch_args(type, op, value, old, target, at));
   }
-  /// The same with a request.
+  /// As `fetch_and_op_as`, with a request.
   [[nodiscard]] status rfetch_and_op_as(element type, operation op, const void* value, void* old, int target,
                                         std::size_t at, Request& request) noexcept {
     return detail::with_request(view(), detail::fetch_args(type, op, value, old, target, at), request);
@@ -99,7 +99,7 @@ class RunTimeTypes {
     if (is_of_bytes() && detail::swap_one(view(), type, expected, desired, old, target, at)) return status::done;
     return detail::issue_and_wait(view(), detail::swap_args(type, expected, desired, old, target, at));
   }
-  /// The same with a request.
+  /// As `compare_and_swap_as`, with a request.
   [[nodiscard]] status rcompare_and_swap_as(element type, const void* expected, const void* desired, void* old,
                                             int target, std::size_t at, Request& request) noexcept {
     return detail::with_request(view(), detail::swap_args(type, expected, desired, old, target, at), request);

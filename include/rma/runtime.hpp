@@ -70,7 +70,7 @@ class Runtime {
   /// else is wanted, a thread level say; in the simulator the job decides who this rank is, and of settings the ones
   /// given here win.
   Runtime(int& argc, char** argv, const Config& config = {});
-  /// The same without a command line.
+  /// As the other constructor, without a command line.
   explicit Runtime(const Config& config = {});
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;

@@ -91,7 +91,7 @@ class Schedule {
   Schedule& put(Place from, Place at_peer, std::size_t bytes, int to) {
     return add(Action::put, from, at_peer, bytes, to);
   }
-  /// The same, and the member can wait for it.
+  /// As `put`, and the member can wait for it.
   Schedule& put_signal(Place from, Place at_peer, std::size_t bytes, int to) {
     return add(Action::put_signal, from, at_peer, bytes, to);
   }

@@ -111,7 +111,7 @@ struct NetworkReport {
 
 /// A job ended so.
 struct Outcome {
-  std::vector<RankOutcome> ranks{};
+  std::vector<RankOutcome> ranks{};  ///< one for each rank of the job
   /// Virtual time at the end.
   std::chrono::nanoseconds time{};
   /// Things that happened in it, one after the other: what a run costs real time.
@@ -149,12 +149,12 @@ struct Outcome {
 /// See        src/fabric/sim/world.hpp · tests/fabric/sim/run_test.cpp
 Outcome run_ranks(const Config& job, const std::function<int(const rma::Config& start)>& rank_main);
 
-/// The same for a program's main function, which gets `arguments` and makes its runtime from them: rma-sim's way.
+/// As `run_ranks` for a program's main function, which gets `arguments` and makes its runtime from them: rma-sim's way.
 /// The first argument is the program's name.
 Outcome run_program(const Config& job, const std::vector<std::string>& arguments,
                     const std::function<int(int argc, char** argv)>& program);
 
-/// The same for functions that want a runtime.
+/// As `run_ranks` for functions that want a runtime.
 inline Outcome run(const Config& job, const std::function<void(Runtime&)>& rank_main) {
   return run_ranks(job, [&rank_main](const rma::Config& start) {
     Runtime runtime(start);

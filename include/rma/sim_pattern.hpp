@@ -85,7 +85,7 @@ class PatternRank {
   void poll(int tag, int count = 1);
   /// Waits until a put's control packet is back, or the data of a get are here. Again: returns at once.
   void complete(PatternHandle handle);
-  /// The same for all that this rank has started.
+  /// As `complete`, of all that this rank has started.
   void complete_all();
   /// The processor works for so long.
   void compute(picoseconds time);
@@ -206,7 +206,7 @@ struct TracePut {
 /// Reads a recorded pattern: a put per line, `rank dest bytes tag`; `#` starts a comment.
 /// Errors     throws Error(bad_argument): one line that names file and line; `ranks` is the size of the job
 std::vector<TracePut> read_trace(const std::string& path, int ranks);
-/// The same from text; `origin` is what errors call it.
+/// As `read_trace` from text; `origin` is what errors call it.
 std::vector<TracePut> parse_trace(std::string_view text, std::string_view origin, int ranks);
 
 /// Runs it: each rank starts its puts in the order of the lines, completes them, and polls for those aimed at it.

@@ -88,7 +88,7 @@ class Synchronization {
     return begin(request,
                  [&](auto& node) { return target < 0 ? status::bad_rank : detail::issued_to(view(), target, node); });
   }
-  /// The same over all targets.
+  /// As `issued_to`, over all targets.
   [[nodiscard]] Request issued_to_all(source where = source::current()) {
     Request request;
     detail::require(view(), detail::call::flush_local_all, try_issued_to_all(request), -1, 0, 0, where);
@@ -97,7 +97,7 @@ class Synchronization {
   [[nodiscard]] status try_issued_to_all(Request& request) noexcept {
     return begin(request, [&](auto& node) { return detail::issued_to(view(), -1, node); });
   }
-  /// The same for all targets.
+  /// As `iflush`, for all targets.
   [[nodiscard]] Request iflush_all(source where = source::current()) {
     Request request;
     detail::require(view(), detail::call::flush_all, try_iflush_all(request), -1, 0, 0, where);

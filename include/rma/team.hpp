@@ -133,7 +133,7 @@ class Team : public Reductions, public Messages<Team> {
     return try_allgather(std::span(&mine, 1), all);
   }
 
-  /// The same for ranges, each member's as long as it likes.
+  /// An `allgather` of ranges, each member's as long as it likes.
   /// Errors     as allgather; bad_size, too, where their elements are not of one size
   /// Cost       an allgather of the lengths before
   template <class T, std::size_t N>

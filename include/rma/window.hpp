@@ -22,8 +22,8 @@
 ///            value is T{}, and a try_ form leaves it as it was
 /// Errors     out_of_window, wrong_epoch, bad_rank, bad_size, bad_type, misaligned, bad_argument, unreachable,
 ///            window_freed, window_failed, wrong_thread; peer_failed and transfer_failed, by the operation or by the
-///            call that completes it. The `try_` form returns them, the other throws rma::Error; that is all that they
-///            differ in. So lock_nothrow, wait_nothrow and the like block as lock and wait do: what never waits are
+///            call that completes it. The `try_` form (of lock, wait and recv, which may wait for long, the `_nothrow`
+///            form) returns them, the other throws rma::Error; that is all that they differ in. What never waits are
 ///            `test`, `test_signal`, `test_until`, and the requests of rma/synchronization.hpp
 /// Misuse     an operation on mapped memory leaves no trace behind: that a fence epoch was used, so that lock, start or
 ///            post must not end it and no_precede is not true, is told between nodes, and on one node with RMA_CHECK=1,
@@ -493,7 +493,7 @@ class Window : public window_facts,
       detail::lock_or_raise(*view_, kind, target, promises, where);
     return Epoch(view_, target);
   }
-  /// The same without the scope, to be closed by `unlock`.
+  /// As `lock` without the scope, to be closed by `unlock`.
   [[nodiscard]] status lock_nothrow(lock_kind kind, int target, assertion promises = assertion::none) noexcept {
     return detail::lock(*view_, kind, target, promises);
   }

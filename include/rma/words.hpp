@@ -62,7 +62,7 @@ class Words {
     if (ok(s)) value = watching.result();
     return s;
   }
-  /// The same without waiting: makes a step of progress if it is not ready.
+  /// As `wait_until` without waiting: makes a step of progress if it is not ready.
   template <class E = T, std::predicate<E> Ready>
     requires awaitable<E>
   [[nodiscard]] bool test_until(std::size_t at, Ready&& ready, source where = source::current()) {

@@ -43,7 +43,7 @@ void flag_behind_data(context& ctx) {
     std::uint64_t found = 0;
     ctx.expect(win->wait_until_nothrow(win.at(ctx.rank(), taken), is_now, found), rma::status::done,
                "wait_until_nothrow");
-    ctx.equal(found, std::uint64_t{round}, "what wait_until_nothrow found");
+    ctx.equal(found, std::uint64_t{round}, "what wait_until found");
   }
   win->unlock_all();
   win.free();

@@ -39,7 +39,7 @@ class Tidy(unittest.TestCase):
                                       "src/boot/CMakeLists.txt": LISTED, "README.md": "# rma\n"}), [])
 
     def test_spdx(self):
-        self.assertEqual(self.rules("include/rma/a.hpp", "int one();\n"), ["spdx"])
+        self.assertEqual(self.rules("include/rma/a.hpp", "/// One.\nint one();\n"), ["spdx"])
         self.assertEqual(self.rules("scripts/run", "#!/bin/sh\ntrue\n"), ["spdx"])
         self.assertEqual(self.rules("scripts/run", "#!/bin/sh\n# SPDX-License-Identifier: Apache-2.0\ntrue\n"), [])
 
@@ -54,6 +54,21 @@ class Tidy(unittest.TestCase):
         self.assertEqual(self.run_on({**files, "README.md": "see src/boot/a.cpp and src/NAME.cpp\n"}), [])
         found = self.run_on({**files, "README.md": "see src/boot/b.cpp\n"})
         self.assertEqual([line.split(": ")[1] for line in found], ["missing-path"])
+
+    def test_public_comments(self):
+        def found(text):
+            return self.rules("include/rma/a.hpp", SPDX + text)
+        self.assertEqual(found("int one();\n"), ["public-comment"])
+        self.assertEqual(found("/// The first number.\nint one();\nint uno();\n\nint two();\n"), ["public-comment"])
+        self.assertEqual(found("/// The same.\nint one();\n"), ["public-comment"])
+        self.assertEqual(found("/// A kind.\nenum class kind {\n  first,   ///< the first\n  second,\n};\n"),
+                         ["public-comment"])
+        begin = "/// A thing.\nclass A {\n public:\n  A(const A&) = delete;\n"
+        end = "  int one();\n\n private:\n  int b;\n};\n"
+        self.assertEqual(found(begin + end), ["public-comment"])
+        self.assertEqual(found(begin + "  /// Its number.\n" + end), [])
+        self.assertEqual(found("namespace detail {\nint one();\n}  // namespace detail\n"), [])
+        self.assertEqual(self.rules("include/rma/detail/a.hpp", SPDX + "int one();\n"), [])
 
     def test_file_length(self):
         self.assertEqual(self.rules("tests/a.hpp", SPDX + "int x;\n" * 599), [])
@@ -104,7 +119,7 @@ class Tidy(unittest.TestCase):
                             ("volatile int a;\n", 1), ("void f() { asm volatile(\"pause\"); }\n", 0),
                             ("void f() { puts(\"volatile\"); }\n", 0),
                             ("// tidy: allow(banned-word) a device register\nvolatile int a;\n", 0)):
-            self.assertEqual(self.rules("include/rma/a.hpp", SPDX + text), ["banned-word"] * found, text)
+            self.assertEqual(self.rules("include/rma/detail/a.hpp", SPDX + text), ["banned-word"] * found, text)
         sleep = SPDX + "void f() { std::this_thread::sleep_for(1s); }\n"
         self.assertEqual(self.rules("tests/a.hpp", sleep), ["banned-word"])
         self.assertEqual(self.rules("examples/a.hpp", sleep), [])
