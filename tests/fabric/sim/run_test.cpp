@@ -212,6 +212,25 @@ TEST_CASE("who waits for a killed rank learns of it", "[fabric][sim][run]") {
   CHECK(out.time < 3s);
 }
 
+TEST_CASE("the error of a window's call names the rank that has died, and says what to do", "[fabric][sim][run]") {
+  std::string said;
+  const sim::Outcome out = sim::run({.ranks = 2, .kills = {{1, 5ms}}}, [&](rma::Runtime& rt) {
+    auto win = rma::Window<int>::allocate(rt.world(), 1, {.name = "torn"});
+    try {
+      for (;;) {
+        rt.compute(1ms);
+        win.fence();
+      }
+    } catch (const rma::Error& e) {
+      said = e.what();
+    }
+  });
+  INFO(out.text() << said);
+  CHECK(out.ok());
+  CHECK(said.find("fence (window 'torn')") != std::string::npos);
+  CHECK(said.find("; go on without it, or team.shrink()") != std::string::npos);
+}
+
 TEST_CASE("a killed rank's lock is recovered", "[fabric][sim][run]") {
   int got = 0;
   const sim::Outcome out = sim::run({.ranks = 3, .kills = {{1, 5ms}}}, [&](rma::Runtime& rt) {
