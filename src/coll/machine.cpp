@@ -61,9 +61,9 @@ machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messa
 // Of the kind of network only, so that all members come to the same choice. A rendezvous is a message there and one
 // back before the data, and a message of their end.
 machine_costs machine::costs(bool one_node) const noexcept {
-  const auto eager = static_cast<double>(ctx_.config().number(knob::eager_bytes));
-  if (one_node && ctx_.wide() == nullptr) return {250, 80, 0.05, 0.03, eager, 750, 0.05};
   const fabric::network& network = ctx_.wide() != nullptr ? *ctx_.wide() : ctx_.node();
+  const auto eager = static_cast<double>(messenger::eager_bytes(ctx_.config(), network.caps()));
+  if (one_node && ctx_.wide() == nullptr) return {250, 80, 0.05, 0.03, eager, 750, 0.05};
   const fabric::transfer_costs& costs = network.caps().costs;
   const double latency_ns = static_cast<double>(costs.message_ns) * 0.4;
   const double message_ns = std::max(0.6 * static_cast<double>(costs.piece_ns), latency_ns / 24);

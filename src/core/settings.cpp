@@ -133,7 +133,8 @@ constexpr definition table[] = {
      "for as many senders as RMA_RING_PEERS says; the receiver looks at the ring, or with immediate, and where the "
      "fabric does not promise that the last byte is placed last, each write carries an immediate; auto: send-recv"},
     {"RMA_EAGER_BYTES", "4096", form::bytes, "bytes, K M G T; at most what fits one message of the fabric",
-     "longest message (send, recv) that goes before its receive is known; longer ones are announced, and wait for it",
+     "longest message (send, recv) that goes before its receive is known; longer ones are announced, and wait for it; "
+     "unless it is set, 32K where the fabric moves all data by messages (tcp)",
      0, UINT32_MAX},
     {"RMA_EAGER_MEMORY", "256K", form::bytes, "bytes, K M G T",
      "memory that a rank holds for messages of one other rank that no receive has asked for yet; what finds no room "

@@ -99,6 +99,10 @@ class settings {
   }
   [[nodiscard]] bool on(knob k) const noexcept { return is(k, "1") || is(k, "on"); }
   [[nodiscard]] std::uint64_t number(knob k) const noexcept { return numbers_[static_cast<std::size_t>(k)]; }
+  /// Nobody has set it.
+  [[nodiscard]] bool is_initial(knob k) const noexcept {
+    return sources_[static_cast<std::size_t>(k)] == source::initial;
+  }
   /// The lock that RMA_LOCK says.
   [[nodiscard]] lock_setting lock() const noexcept;
   [[nodiscard]] std::vector<Setting> list() const;

@@ -25,8 +25,7 @@ messenger::messenger(context& ctx)
     : ctx_(ctx),
       units_max_(static_cast<std::uint32_t>(ctx.config().number(knob::eager_memory) / unexpected_messages::unit_bytes)),
       eager_units_max_(units_max_ - units_max_ / announcements_share),
-      credit_units_(units_max_ / credit_share),
-      eager_max_(ctx.config().number(knob::eager_bytes)) {
+      credit_units_(units_max_ / credit_share) {
   quick_ = !ctx_.keeps_accounts();
   assume_ends_ = ctx_.config().is(knob::polled_end, "assume");
   ring_peers_max_ = ctx_.config().number(knob::ring_peers);
@@ -56,6 +55,13 @@ messenger::messenger(context& ctx)
   may_ask_ = automatic_ ? polls || (assume_ends_ && ctx_.wide() != nullptr) : rendezvous_of(kind_).receiver_initiates;
 }
 
+// Where all data go by messages, a rendezvous spares no copy of what fits one, and costs the way three times.
+std::size_t messenger::eager_bytes(const settings& config, const fabric::capabilities& caps) noexcept {
+  constexpr std::size_t of_messages = std::size_t{32} << 10;
+  const bool by_messages = !caps.one_sided && !caps.copies_by_cpu;
+  return by_messages && config.is_initial(knob::eager_bytes) ? of_messages : config.number(knob::eager_bytes);
+}
+
 // Nobody writes to memory any more that is given back.
 messenger::~messenger() {
   for (const auto& [rank, p] : peers_) {
@@ -80,7 +86,8 @@ messenger::peer& messenger::find_peer(int rank) {
     p->asks = rendezvous_of(early).receiver_initiates && possible(early, caps) == early;
     if (p->asks) p->early_kind = early;
     const std::size_t half = std::size_t{units_max_} * unexpected_messages::unit_bytes / 2;
-    p->eager_max = std::min({eager_max_, message_max - sizeof(envelope), half - sizeof(unexpected_message)});
+    p->eager_max =
+        std::min({eager_bytes(ctx_.config(), caps), message_max - sizeof(envelope), half - sizeof(unexpected_message)});
     p->piece_max = message_max - sizeof(stream_piece);
     choose_ring(*p, caps);
     find_lines(*p);

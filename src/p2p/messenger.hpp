@@ -104,6 +104,8 @@ class messenger {
     return static_cast<std::size_t>(ctx_.size()) * units_max_ * unexpected_messages::unit_bytes;
   }
 
+  /// The longest message that goes eagerly by such a network, if it fits one of its messages.
+  [[nodiscard]] static std::size_t eager_bytes(const settings& config, const fabric::capabilities& caps) noexcept;
   /// Other ranks that messages have come from.
   [[nodiscard]] std::size_t sources() const noexcept;
   /// Of rings that this rank reads, and of the copies of those that it writes.
@@ -316,7 +318,6 @@ class messenger {
   std::uint32_t units_max_;        ///< of memory that one peer's unexpected messages may take
   std::uint32_t eager_units_max_;  ///< of these, without what is left for announcements
   std::uint32_t credit_units_;     ///< so many are given back by a message of its own
-  std::size_t eager_max_;          ///< bytes of an eager message
   std::unordered_map<int, std::unique_ptr<peer>> peers_;
   int last_rank_ = -1;
   peer* last_peer_ = nullptr;
