@@ -16,9 +16,9 @@
 #include <numeric>
 #include <vector>
 
+#include "datatype/copy_experience.hpp"
 #include "rma/rma.hpp"
 #include "runtime/runtime_core.hpp"
-#include "datatype/copy_experience.hpp"
 
 namespace {
 
