@@ -206,7 +206,9 @@ struct window_core : window_view {
   void count_task(bool more) noexcept {
     RMA_ASSERT(more || tasks != 0);
     tasks += more ? 1U : ~0U;
-    shared_by_threads = tasks != 0 || ctx->threads() == thread_level::multiple;
+    const bool shared = tasks != 0 || ctx->threads() == thread_level::multiple;
+    if (shared == shared_by_threads) return;  // other threads look at them outside of the window's mutex
+    shared_by_threads = shared;
     needs_entry_scope = observed || shared_by_threads || checks;
   }
   [[nodiscard]] bool failed() const noexcept {
