@@ -56,11 +56,7 @@ class [[nodiscard]] Epoch {
   ~Epoch() {
     if (view_ == nullptr) return;
     detail::window_view* const view = view_;
-    if (exceptions_.thrown()) {
-      detail::leave_epoch(*view, target_);
-    } else if (!ok(close())) {
-      detail::abandon_epoch(*view, target_);
-    }
+    if (exceptions_.thrown() || !ok(close())) detail::leave_epoch(*view, target_);
   }
 
   /// Completes what was issued to the target (all targets for lock_all), here and there, and stays in the epoch.

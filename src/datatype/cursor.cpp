@@ -29,7 +29,6 @@ std::ptrdiff_t cursor::origin_below(std::size_t k) const noexcept {
 }
 
 void cursor::seek(std::size_t byte) noexcept {
-  RMA_ASSERT(node_ != nullptr && byte + remaining_ == node_->levels[0].count * node_->levels[0].inner_bytes);
   const std::size_t depth = node_->levels.size();
   for (std::size_t k = 0; k < depth; ++k) {
     const layout_level& level = node_->levels[k];

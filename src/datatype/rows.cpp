@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "core/assert.hpp"
 #include "datatype/string_copy.hpp"
 #include "rma/detail/copy.hpp"
 #include "rma/detail/word.hpp"
@@ -71,7 +70,6 @@ template <std::size_t Lanes>
 [[gnu::target("avx512f")]] void move_row_ahead(std::byte* dst, const std::byte* src, std::size_t bytes,
                                                const std::byte* next_dst) noexcept {
   using piece __attribute__((vector_size(64), aligned(1), may_alias)) = unsigned char;
-  RMA_ASSERT(bytes >= 4 * sizeof(piece));
   constexpr std::size_t ahead_bytes = 4 * sizeof(piece);
   const std::byte* const end = dst + bytes;
   const piece* const tail = reinterpret_cast<const piece*>(src + bytes) - 2;
@@ -180,7 +178,6 @@ void move_in_groups(row_mover move, std::byte* dst, std::ptrdiff_t dst_stride, c
 template <std::size_t StageBytes, std::size_t Group, wait_for What>
 void move_staged(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                  std::size_t bytes, std::size_t rows) noexcept {
-  RMA_ASSERT(bytes != 0 && bytes <= StageBytes);
   const row_mover move = wide_mover_of(bytes);
   alignas(64) std::byte stage[StageBytes];
   const auto stage_stride = static_cast<std::ptrdiff_t>(bytes);
@@ -265,7 +262,6 @@ bool move_colliding(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* 
 
 void copy_rows(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                std::size_t bytes, std::size_t rows) noexcept {
-  RMA_ASSERT(rows == 0 || (dst != nullptr && src != nullptr) || bytes == 0);
   const bool dst_collides = dst_stride % page == 0;
   const bool collides = dst_collides || src_stride % page == 0;
   const bool fast_strings = has_fast_string_copy();

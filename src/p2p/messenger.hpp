@@ -338,8 +338,9 @@ class messenger {
   early_entry* free_requests_ = nullptr;
   std::vector<peer*> rings_in_;  ///< the polling set
   std::size_t ring_turn_ = 0;
-  std::array<copy_experience, copy_classes> copies_{};  ///< of private memory within the node
-  std::uint64_t signalled_rings_ = 0;  ///< those that are not polled, since their writes have immediates
+  using copy_experiences = std::array<copy_experience, copy_classes>;
+  std::unique_ptr<copy_experiences> copies_{};  ///< of private memory within the node; null: there were none
+  std::uint64_t signalled_rings_ = 0;           ///< those that are not polled, since their writes have immediates
   std::uint64_t ring_peers_max_ = 0;
   std::uint32_t ring_slots_ = 0;
   ring_policy ring_policy_ = ring_policy::first;

@@ -63,7 +63,8 @@ bool messenger::is_read_from_map(const message_operation& op, const fabric::capa
 // As for copies of windows (datatype/copy_experience.hpp): the kernel copies once, a stream twice at the same time, and
 // which takes less depends on the processor.
 void messenger::choose_copy(receive_operation& op) noexcept {
-  copy_experience& known = copies_[static_cast<std::size_t>(copy_class(op.total))];
+  if (copies_ == nullptr) copies_ = std::make_unique<copy_experiences>();
+  copy_experience& known = (*copies_)[static_cast<std::size_t>(copy_class(op.total))];
   known.ways = 2;
   const copy_choice next = next_copy(known);
   ++known.copies;
@@ -73,7 +74,7 @@ void messenger::choose_copy(receive_operation& op) noexcept {
 }
 
 void messenger::note_copy(const message_operation& op) noexcept {
-  copy_experience& known = copies_[static_cast<std::size_t>(copy_class(op.total))];
+  copy_experience& known = (*copies_)[static_cast<std::size_t>(copy_class(op.total))];
   const copy_way way = op.kind == rendezvous_kind::stream ? copy_way::staged : copy_way::fabric;
   known = after_copy(known, way, copy_cost_ns(op.total, ctx_.around().now_ns() - op.copy_since_ns));
 }
@@ -152,7 +153,7 @@ void messenger::fall_back(message_operation& op, bool is_send) noexcept {
   RMA_ASSERT(op.moving == nullptr && op.pieces == nullptr);
   stop_polling(op);
   if (std::exchange(op.copy_since_ns, 0) != 0) {  // the kernel refuses its copies
-    copy_experience& known = copies_[static_cast<std::size_t>(copy_class(op.total))];
+    copy_experience& known = (*copies_)[static_cast<std::size_t>(copy_class(op.total))];
     known = after_refusal(known, copy_way::fabric);
   }
   op.kind = rendezvous_kind::stream;

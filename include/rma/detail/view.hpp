@@ -246,7 +246,8 @@ std::uint64_t signal_value(const window_view& window, unsigned signal) noexcept;
 /// A scope left by an exception: closes what is open towards `target` (-1: lock_all) and marks the window failed. Waits
 /// for nothing but reads that a network has begun.
 void abandon_epoch(window_view& window, int target) noexcept;
-/// Ends an epoch whose scope an exception leaves: abandons it, unless that is the Error of a refused call.
+/// Ends an epoch that could not be closed, or whose scope an exception leaves: abandons it, unless that is the Error of
+/// a refused call.
 void leave_epoch(window_view& window, int target) noexcept;
 
 /// Makes the message and throws. `count` is of elements, or of bytes for calls on ranges and words, whose displacement

@@ -114,6 +114,7 @@ class tcp_fabric final : public messaged::messaged_fabric {
   unsigned look_at_hot() noexcept;
   unsigned look_at_all() noexcept;
   bool receive(connection& c) noexcept;
+  ssize_t read_line(connection& c, std::size_t& wanted) noexcept;
   void take(connection& c) noexcept;
   bool take_message(connection& c, const front& f) noexcept;
   bool begin_landing(connection& c, const front& f) noexcept;

@@ -85,25 +85,27 @@ unsigned tcp_fabric::look_at_all() noexcept {
   return static_cast<unsigned>(std::max(count, 0));
 }
 
-// One question to the kernel: what lands in memory goes there, what follows is looked at.
-bool tcp_fabric::receive(connection& c) noexcept {
-  if (c.unread) return false;  // first what is there
+// One question to the kernel: what lands in memory goes there, what follows is looked at. Its lists have left the stack
+// when handlers run.
+[[gnu::noinline]] ssize_t tcp_fabric::read_line(connection& c, std::size_t& wanted) noexcept {
   std::array<iovec, landing_pieces_max + 1> pieces;
-  std::size_t count = 0, wanted = 0;
+  std::size_t count = 0;
   for (std::size_t i = c.landed; i < c.landing.size(); ++i) {
     pieces[count++] = {c.landing[i].at, c.landing[i].bytes};
     wanted += c.landing[i].bytes;
   }
   pieces[count++] = {c.in.room(in_bytes), in_bytes};
-  ssize_t n = 0;
-  if (count == 1) {
-    n = ::recv(c.line.get(), pieces[0].iov_base, in_bytes, 0);
-  } else {
-    msghdr all{};
-    all.msg_iov = pieces.data();
-    all.msg_iovlen = count;
-    n = ::recvmsg(c.line.get(), &all, 0);
-  }
+  if (count == 1) return ::recv(c.line.get(), pieces[0].iov_base, in_bytes, 0);
+  msghdr all{};
+  all.msg_iov = pieces.data();
+  all.msg_iovlen = count;
+  return ::recvmsg(c.line.get(), &all, 0);
+}
+
+bool tcp_fabric::receive(connection& c) noexcept {
+  if (c.unread) return false;  // first what is there
+  std::size_t wanted = 0;
+  const ssize_t n = read_line(c, wanted);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
   if (n <= 0) {
     lose(c);
