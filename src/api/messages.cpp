@@ -32,12 +32,19 @@ status receive_plain(team_core& team, void* at, std::size_t bytes, int from, int
   what.bytes = bytes;
   what.tag = tag;
   messenger::quick_result found{};
-  for (unsigned left = messages.ctx().first_spins();; --left) {
+  // A longer message comes by other memory than the line, where a receive does not wait that may get one again.
+  const bool takes_long = bytes > short_message_max;
+  for (unsigned left = takes_long && messages.last_was_long() ? 0 : messages.ctx().first_spins();; --left) {
     found = messages.receive_quickly(*lines, team.user_context, what.tag, at, what.bytes);
     if (found != messenger::quick_result::not_yet || left == 0) break;
     spin_pause();
   }
-  if (found != messenger::quick_result::done) return receive_message(team, {at, bytes, nullptr}, from, tag, what);
+  if (found != messenger::quick_result::done) {
+    const status s = receive_message(team, {at, bytes, nullptr}, from, tag, what);
+    if (takes_long) messages.note_length(what.bytes > short_message_max);
+    return s;
+  }
+  if (takes_long) messages.note_length(false);
   messages.ctx().poll_occasionally();
   return status::done;
 }

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -114,6 +115,11 @@ class messenger {
   // ---- the caller does not hold it --------------------------------------------------------------------------------
   /// Short messages between ranks of a node without an operation, see p2p/quick.hpp: whether there are any.
   [[nodiscard]] bool is_quick() const noexcept { return quick_; }
+  /// The last one that a receive with room for a long one has got was long.
+  [[nodiscard]] bool last_was_long() const noexcept { return last_was_long_.load(std::memory_order_relaxed); }
+  void note_length(bool is_long) noexcept {
+    if (is_long != last_was_long()) last_was_long_.store(is_long, std::memory_order_relaxed);
+  }
   /// Null: this rank's do not go so.
   [[nodiscard]] shm::line_pair* lines_with(int rank) noexcept;
   /// The send has left if it says true; else nothing has happened.
@@ -325,6 +331,7 @@ class messenger {
   posted_receives posted_;
   std::uint32_t crowded_ = 0;  ///< ranks that have filled their share of this one's memory
   bool program_ended_ = false;
+  std::atomic<bool> last_was_long_ = false;
   bool quick_ = true;  ///< short messages within the node go without an operation
   unexpected_messages unexpected_;
   match_table announced_;  ///< sends that their receivers know of, by destination and tag

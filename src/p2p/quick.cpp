@@ -52,7 +52,7 @@ void messenger::take_near(shm::line_pair& l) noexcept {
 
 // True if it is over: its message has come soon. Else the wait goes on with all messages.
 bool messenger::spin_near(message_operation& op) noexcept {
-  if (op.is_send || op.peer < 0 || !quick_) return false;
+  if (op.is_send || op.peer < 0 || !quick_ || (op.bytes > short_message_max && last_was_long())) return false;
   for (unsigned left = ctx_.first_spins(); left > 0; --left) {
     {
       const quick_turn turn(ctx_);
