@@ -49,7 +49,7 @@ struct Config {
   bool one_machine = false;
   /// Virtual node; ranks of different nodes do not share memory. RMA_NODE.
   std::string node{};
-  /// The program's threads may do this. RMA_THREADS.
+  /// The level of thread support that the program asks for. RMA_THREADS.
   std::optional<thread_level> threads{};
   /// Settings by their variable's name, e.g. {"RMA_PROGRESS_THREAD", "1"}. `rma-info` lists them all.
   std::map<std::string, std::string> settings{};

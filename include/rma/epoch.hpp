@@ -16,7 +16,7 @@ inline constexpr lock_kind shared = lock_kind::shared;
 /// `win.lock(rma::exclusive, target)`: nobody else may hold it.
 inline constexpr lock_kind exclusive = lock_kind::exclusive;
 
-/// This rank has asked so much of a window's locks so far; locks of mapped memory by protocol `cpu` are not counted.
+/// Counts of this rank's lock requests on a window so far, without those of mapped memory by protocol `cpu`.
 struct LockCounts {
   std::uint64_t local = 0;       ///< requests for targets of this node
   std::uint64_t remote = 0;      ///< requests for targets of other nodes

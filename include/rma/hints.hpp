@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A program may promise or wish this for one window.
+/// Hints: promises and wishes of a program for one window.
 #pragma once
 
 #include <cstddef>

@@ -82,7 +82,7 @@ class Runtime {
   [[nodiscard]] Team world() const noexcept;
   [[nodiscard]] int rank() const noexcept;
   [[nodiscard]] int size() const noexcept;
-  /// Threads may do this: the level that was asked for (Config::threads, RMA_THREADS).
+  /// The level of thread support in force: the one that was asked for (Config::threads, RMA_THREADS).
   [[nodiscard]] thread_level threads() const noexcept;
 
   /// Names of the process sets of MPI-4 sessions: "rma://world", "rma://node" (as Team::node()), "rma://self"; those of

@@ -88,7 +88,7 @@ enum class Fate : std::uint8_t {
   killed,    ///< as Config::kills said
 };
 
-/// One rank ended so.
+/// Outcome of one rank.
 struct RankOutcome {
   Fate fate = Fate::stuck;  ///< how it ended
   /// Of its main function.
@@ -97,11 +97,11 @@ struct RankOutcome {
   std::string error{};
   /// When it ended.
   std::chrono::nanoseconds end{};
-  /// Its processor did this until then.
+  /// Virtual time of its processor until then, by activity.
   std::chrono::nanoseconds computing{}, posting{}, waiting{}, copying{}, handling{}, polling{};
 };
 
-/// The network between the nodes did this.
+/// Counts and times of the network between the nodes.
 struct NetworkReport {
   std::string text;      ///< totals, and the busiest links and DMA engines
   std::string json;      ///< every link and engine that was used: bytes, busy and waiting time, use over time
@@ -109,7 +109,7 @@ struct NetworkReport {
   std::string trace;     ///< Chrome/Perfetto JSON in virtual time
 };
 
-/// A job ended so.
+/// Outcome of a simulated job.
 struct Outcome {
   std::vector<RankOutcome> ranks{};  ///< one for each rank of the job
   /// Virtual time at the end.
@@ -127,7 +127,8 @@ struct Outcome {
 
   /// No rank is stuck, and every rank's main function returned 0; those that Config::kills named do not count.
   [[nodiscard]] bool ok() const noexcept;
-  /// A launcher would end with this: the code of an abort, 2 if ranks are stuck, else the first that is not 0.
+  /// Exit status that a launcher would return: the code of an abort, 2 if ranks are stuck, else the first that is not
+  /// 0.
   [[nodiscard]] int exit_code() const noexcept;
   /// One line for each rank that did not return 0, and the report of those that are stuck; empty if all is well.
   [[nodiscard]] std::string text() const;

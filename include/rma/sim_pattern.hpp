@@ -99,14 +99,14 @@ class PatternRank {
   int rank_;
 };
 
-/// One rank ended so.
+/// Outcome of one rank.
 struct PatternRankOutcome {
   Fate fate = Fate::stuck;  ///< how it ended
   /// When its function returned.
   picoseconds end{};
   /// By phase, in the order of PatternOutcome::phases.
   std::vector<picoseconds> phases{};
-  /// The processor did this until then.
+  /// Virtual time of the processor until then, by activity.
   picoseconds computing{}, posting{}, waiting{}, copying{}, polling{};
   /// Puts whose data arrived and that no poll asked for.
   std::uint64_t unpolled = 0;
@@ -145,7 +145,7 @@ struct EngineUse {
   std::uint64_t queue_most = 0;  ///< transfers that waited at a time
 };
 
-/// A pattern ended so.
+/// Outcome of a pattern.
 struct PatternOutcome {
   /// By rank.
   std::vector<PatternRankOutcome> ranks{};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A window tells this about itself, whatever its elements are: the base of every Window<T>.
+/// Queries of a window that do not depend on its element type: the base of every Window<T>.
 #pragma once
 
 #include <cstddef>
