@@ -21,9 +21,9 @@
 /// Source: dissertation ch. 4 (two-sided, fig. 4.2 b), ch. 5 (lock manager, fig. 5.3).
 #pragma once
 
+#include <boost/container/deque.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <span>
 #include <unordered_map>
@@ -108,7 +108,7 @@ class lock_agent {
     return lock_tag(static_cast<std::uint32_t>(c.source)) | lock_proxy;
   }
 
-  using turns = lock_turns<std::deque<queued_request>>;
+  using turns = lock_turns<boost::container::deque<queued_request>>;  // without memory until it is used
   friend turns;
 
   window_core& w_;

@@ -38,7 +38,7 @@ enum class lock_turn : std::uint8_t {
   elsewhere  ///< the lock is in the network
 };
 
-/// List: of requests with `source` (a rank), `number`, `kind` and `is_epoch`; as std::deque. What the Place does:
+/// List: of requests with `source` (a rank), `number`, `kind` and `is_epoch`; as a deque. What the Place does:
 ///
 ///   lock_turn take(request&)       tries to take the lock for the first that waits
 ///   bool take_beside(request&)     the same for a shared one behind a writer that waits

@@ -144,7 +144,7 @@ void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
   peer_state& p = with(source);
   const auto index = static_cast<std::uint32_t>(news.ticket);
   const bool is_more = news.what == bulk_word::more;
-  bulk_stream* const s = is_more ? p.last_get : index < pool_.size() ? &pool_[index] : nullptr;
+  bulk_stream* const s = is_more ? p.last_get : index < pool_.size() ? pool_[index].get() : nullptr;
   const bool known = s != nullptr && s->peer == source && s->request.ticket == news.ticket && s->at_origin != is_more &&
                      s->at != bulk_stream::stage::over;
   if (!known) return;  // it has ended meanwhile

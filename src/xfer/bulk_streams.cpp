@@ -29,7 +29,7 @@ bulk_streams::peer_state& bulk_streams::with(int peer) {
 
 bulk_stream& bulk_streams::new_stream(int peer) {
   if (free_.empty()) {
-    bulk_stream& made = pool_.emplace_back();
+    bulk_stream& made = *pool_.emplace_back(std::make_unique<bulk_stream>());
     made.run = &bulk_streams::on_piece;
     made.post = &bulk_streams::post_next;
     made.posted = &bulk_streams::after_last;

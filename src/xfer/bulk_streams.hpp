@@ -10,7 +10,6 @@
 #include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -135,7 +134,7 @@ class bulk_streams {
   context& ctx_;
   class engine& engine_;
   std::size_t names_max_;
-  std::deque<bulk_stream> pool_;
+  std::vector<std::unique_ptr<bulk_stream>> pool_;
   std::vector<bulk_stream*> free_;
   std::unordered_map<int, std::unique_ptr<peer_state>> peers_;
   layout_table table_;

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <boost/container/deque.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -40,6 +41,10 @@ struct target_state;
 /// Whether a thread is in a step of a synchronisation; `awaited`: and another one wants it to be over.
 enum class task_step : std::uint8_t { none, under_way, awaited };
 
+struct request_node;
+/// Needs no memory before the first one, unlike a std::deque; does not move them.
+using request_nodes = boost::container::deque<request_node>;
+
 struct request_node {
   engine* owner = nullptr;  ///< null if the node is free, or outlives its engine
   operation_record* operation = nullptr;
@@ -53,7 +58,7 @@ struct request_node {
   task_step step = task_step::none;   ///< of the task: lets other threads into the window while it waits
   request_node* next_free = nullptr;
   /// The memory that it lies in, once the engine is gone; `ended` says the rest.
-  std::shared_ptr<std::deque<request_node>> kept{};
+  std::shared_ptr<request_nodes> kept{};
 };
 static_assert(sizeof(request_node) <= 72);
 
@@ -236,7 +241,7 @@ class engine {
   word64 waiting_count_{};              ///< of these operations
   std::uint64_t waiting_max_;
   /// Grows to the largest number outstanding; reused after that.
-  std::shared_ptr<std::deque<request_node>> requests_ = std::make_shared<std::deque<request_node>>();
+  std::shared_ptr<request_nodes> requests_ = std::make_shared<request_nodes>();
   request_node* free_requests_ = nullptr;
   std::vector<request_node*> tasks_;         ///< synchronisations that have not been concluded
   std::atomic<bool> advancing_ = false;      ///< a thread is in advance_tasks

@@ -288,12 +288,11 @@ void shm_fabric::match_bulk(std::size_t index, fabric::sink& to) noexcept {
     acknowledge_.push_back({board_.members()[index], a.token, s});
     to.on_completion(r.token, s, s == status::done ? bytes : 0);
   }
-  while (!acknowledge_.empty()) {
-    const bulk_over& next = acknowledge_.front();
-    const bulk_end end{next.token, static_cast<std::int64_t>(next.result)};
-    if (send(next.peer, kind_bulk_done, bytes_of(end), {}) != status::done) break;
-    acknowledge_.pop_front();
-  }
+  const auto is_told = [this](const bulk_over& each) {
+    const bulk_end end{each.token, static_cast<std::int64_t>(each.result)};
+    return send(each.peer, kind_bulk_done, bytes_of(end), {}) == status::done;
+  };
+  acknowledge_.erase(acknowledge_.begin(), std::find_if_not(acknowledge_.begin(), acknowledge_.end(), is_told));
 }
 
 void shm_fabric::forget(int peer) noexcept {
