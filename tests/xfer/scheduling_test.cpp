@@ -384,6 +384,7 @@ namespace {
 /// What the atomics of rank 0's `work` on rank 1 took, in a window whose atomics are the adapter's.
 struct chained {
   std::uint64_t atomics = 0, doorbells = 0;
+  std::int64_t issue_ns = 0;  ///< of virtual time
 };
 
 chained chains_of(const settings& more, const std::function<void(window&)>& work) {
@@ -398,9 +399,11 @@ chained chains_of(const settings& more, const std::function<void(window&)>& work
       win.accumulate(std::uint64_t{0}, 1, 1023, rma::sum);
       win.flush(1);  // the lock has been taken
       const std::uint64_t atomics = counter_of(rt, "sim_atomics"), doorbells = counter_of(rt, "sim_atomic_doorbells");
+      const auto begin = rt.now();
       work(win);
+      const std::int64_t issue_ns = (rt.now() - begin).count();
       win.flush(1);
-      found = {counter_of(rt, "sim_atomics") - atomics, counter_of(rt, "sim_atomic_doorbells") - doorbells};
+      found = {counter_of(rt, "sim_atomics") - atomics, counter_of(rt, "sim_atomic_doorbells") - doorbells, issue_ns};
       held.unlock();
     }
     rt.world().barrier();
@@ -433,6 +436,19 @@ TEST_CASE("atomics that are asked for together reach the adapter by one doorbell
   });
   CHECK(column.atomics == 16);
   CHECK(column.doorbells == 2);
+}
+
+// Break: let wire::charge_post charge each atomic of a chain like a single one.
+TEST_CASE("a chain of atomics takes the processor's time for one doorbell", "[xfer][chain]") {
+  const chained alone = chains_of({}, [](window& win) {
+    for (std::size_t i = 0; i < 8; ++i) win.accumulate(std::uint64_t{1}, 1, i, rma::sum);
+  });
+  const chained together = chains_of({}, [](window& win) {
+    const std::array<std::uint64_t, 8> ones{1, 1};
+    win.accumulate(std::span<const std::uint64_t>(ones), 1, 0, rma::sum);
+  });
+  CHECK(together.doorbells == 1);
+  CHECK(together.issue_ns * 5 < alone.issue_ns);  // there is a copy, too
 }
 
 // Break: let issue_of begin no chain; let recall forget what a swap compares.

@@ -112,7 +112,7 @@ status sim_fabric::atomic(const kept_atomic& a, fabric::posting when) noexcept {
   const bool joins = !kept_.empty() && kept_.front().peer == a.peer && kept_.size() < chain_max;
   if (!joins && !post_kept()) return status::retry_queue_full;
   if (when == fabric::posting::now && kept_.empty()) {
-    const status s = post_atomic(a);
+    const status s = post_atomic(a, false);
     if (s == status::posted) ++atomic_doorbells_;
     return s;
   }
@@ -121,13 +121,14 @@ status sim_fabric::atomic(const kept_atomic& a, fabric::posting when) noexcept {
   return status::posted;
 }
 
-status sim_fabric::post_atomic(const kept_atomic& a) noexcept {
+status sim_fabric::post_atomic(const kept_atomic& a, bool chained) noexcept {
   const fabric::remote_slice word{a.address, sizeof *a.old};
   wire::request o = begin(a.what, a.peer, a.token, a.region);
   o.remote = {&word, 1};
   o.operand = a.operand;
   o.expected = a.expected;
   o.old = a.old;
+  o.chained = chained;
   const status s = wire_.post(o);
   if (s == status::posted) ++atomics_;
   return s;
@@ -136,7 +137,7 @@ status sim_fabric::post_atomic(const kept_atomic& a) noexcept {
 bool sim_fabric::post_kept() noexcept {
   if (kept_.empty()) return true;
   std::size_t posted = 0;
-  while (posted < kept_.size() && post_atomic(kept_[posted]) == status::posted) ++posted;
+  while (posted < kept_.size() && post_atomic(kept_[posted], posted != 0) == status::posted) ++posted;
   if (posted != 0) ++atomic_doorbells_;
   kept_.erase(kept_.begin(), kept_.begin() + static_cast<std::ptrdiff_t>(posted));
   return kept_.empty();
@@ -183,7 +184,7 @@ unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
     arrival a = arrivals_.pop_front();
     switch (a.what) {
       case arrival_kind::completion:
-        wire_.job().charge(rank_, wire_.model().constants().completion_time_ps, activity::poll);
+        if (!a.chained) wire_.job().charge(rank_, wire_.model().constants().completion_time_ps, activity::poll);
         report_broken(to, a);
         to.on_completion(a.value, a.result, a.bytes);
         break;
@@ -232,19 +233,19 @@ void sim_fabric::put(arrival&& a) {
   wire_.job().wake(rank_);
 }
 
-void sim_fabric::put_completion(int peer, std::uint64_t token, status result, std::uint64_t bytes) {
-  put({arrival_kind::completion, result, 0, peer, token, bytes, {}});
+void sim_fabric::put_completion(const completion& c) {
+  put({arrival_kind::completion, c.result, c.chained, 0, c.peer, c.token, c.bytes, {}});
 }
 
 void sim_fabric::put_message(int source, std::uint16_t kind, std::vector<std::byte>&& bytes) {
   if (has_forgotten(source)) return;
   ++messages_waiting_;
-  put({arrival_kind::message, status::done, kind, source, 0, 0, std::move(bytes)});
+  put({arrival_kind::message, status::done, false, kind, source, 0, 0, std::move(bytes)});
 }
 
 void sim_fabric::put_immediate(int source, std::uint32_t immediate) {
   if (has_forgotten(source)) return;
-  put({arrival_kind::immediate, status::done, 0, source, immediate, 0, {}});
+  put({arrival_kind::immediate, status::done, false, 0, source, immediate, 0, {}});
 }
 
 }  // namespace rma::sim

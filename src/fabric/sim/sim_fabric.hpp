@@ -68,8 +68,14 @@ class sim_fabric final : public fabric::network, public fabric::liveness, public
   /// A place in the send queue is free.
   void end_one() noexcept;
   void refused() noexcept { refused_ = true; }
-  /// `bytes`: how many a bulk receive got.
-  void put_completion(int peer, std::uint64_t token, status result, std::uint64_t bytes = 0);
+  struct completion {
+    int peer;
+    std::uint64_t token;
+    status result;
+    std::uint64_t bytes = 0;  ///< that a bulk receive got
+    bool chained = false;     ///< the completion of the one before it is this one's, too
+  };
+  void put_completion(const completion& c);
   void put_message(int source, std::uint16_t kind, std::vector<std::byte>&& bytes);
   void put_immediate(int source, std::uint32_t immediate);
 
@@ -78,6 +84,7 @@ class sim_fabric final : public fabric::network, public fabric::liveness, public
   struct arrival {
     arrival_kind what;
     status result;
+    bool chained;  ///< a completion that is not an entry of its own
     std::uint16_t kind;
     int source;           ///< of a completion: the peer of the operation
     std::uint64_t value;  ///< token or immediate
@@ -98,7 +105,7 @@ class sim_fabric final : public fabric::network, public fabric::liveness, public
   };
   void put(arrival&& a);
   status atomic(const kept_atomic& a, fabric::posting when) noexcept;
-  status post_atomic(const kept_atomic& a) noexcept;
+  status post_atomic(const kept_atomic& a, bool chained) noexcept;
   /// Posts what is kept; false if some of it found no room.
   bool post_kept() noexcept;
   void report_broken(fabric::sink& to, const arrival& a) noexcept;

@@ -118,6 +118,7 @@ void wire::fill(flight& f, const request& o) {
   f.data.assign(o.header.begin(), o.header.end());
   f.data.insert(f.data.end(), o.payload.begin(), o.payload.end());
   f.silent = o.silent;
+  f.chained = o.chained;
   f.bytes = f.data.size();
   if (!f.silent) {
     for (const auto& each : f.remote) f.bytes += each.bytes;
@@ -145,14 +146,19 @@ status wire::post(const request& o) {
   f.number = stream_of(between(o.origin, o.target), f).posted++;
   const std::size_t requests = std::max<std::size_t>(o.remote.size(), 1);  // each piece there is one
   const std::size_t entries = std::max(o.local.size(), requests) - requests;
-  const parameters& with = model_.constants();
-  job_.charge(
-      o.origin,
-      static_cast<time_ps>(requests) * with.post_time_ps + static_cast<time_ps>(entries) * with.list_entry_time_ps,
-      activity::post);
+  charge_post(o, requests, entries);
   send_in_order(index, job_.local_time_ps(o.origin));
   if (o.what == kind::write && breaks(breach::early_completion, 1)) complete(at(index));
   return o.what == kind::message ? status::done : status::posted;
+}
+
+void wire::charge_post(const request& o, std::size_t requests, std::size_t entries) noexcept {
+  const parameters& with = model_.constants();
+  const std::size_t posts = o.chained ? 0 : requests;
+  const std::size_t further = o.chained ? entries + 1 : entries;
+  job_.charge(o.origin,
+              static_cast<time_ps>(posts) * with.post_time_ps + static_cast<time_ps>(further) * with.list_entry_time_ps,
+              activity::post);
 }
 
 // A message has nobody who could be told.
@@ -479,7 +485,8 @@ void wire::complete(flight& f) noexcept {
   if (origin == nullptr || !job_.alive(f.origin)) return;
   origin->end_one();
   if (f.result == status::transfer_failed && breaks(breach::swallowed_error, 1)) f.result = status::done;
-  if (f.what != kind::message && !f.silent) origin->put_completion(f.target, f.token, f.result);
+  if (f.what == kind::message || f.silent) return;
+  origin->put_completion({.peer = f.target, .token = f.token, .result = f.result, .chained = f.chained});
 }
 
 }  // namespace rma::sim

@@ -65,6 +65,7 @@ class wire final : public transfer_sink {
     std::uint16_t message_kind = 0;
     std::span<const std::byte> header, payload;  ///< of a message, or a silent write: copied
     bool silent = false;                         ///< nobody is told of its end
+    bool chained = false;                        ///< it shares the doorbell and the completion of the one before it
   };
   /// `posted`, `done` for a message, or `retry_queue_full`.
   status post(const request& o);
@@ -94,6 +95,7 @@ class wire final : public transfer_sink {
     bool has_immediate = false;
     bool fails = false;  ///< it will end with an error
     bool silent = false;
+    bool chained = false;
     int origin = 0;
     int target = 0;
     std::uint64_t token = 0;
@@ -155,6 +157,7 @@ class wire final : public transfer_sink {
   [[nodiscard]] bool must_stall(const connection& c, const flight& f) const noexcept;
   void end_read(connection& c);
   void draw_failure(flight& f) noexcept;
+  void charge_post(const request& o, std::size_t requests, std::size_t entries) noexcept;
   void copy_out(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept;
   void copy_in(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept;
   [[nodiscard]] bool lies_in_region(const flight& f) const noexcept;

@@ -76,7 +76,8 @@ bool wire::deliver_bulk(connection& c, std::uint32_t index) {
     if (f.bytes > into.bytes) f.result = status::message_too_long;
     if (f.result == status::done) scatter(into.to, f.data.data(), std::min(f.bytes, f.fails_at));
     if (f.result == status::done && f.fails) f.result = status::transfer_failed;
-    owner->put_completion(f.origin, into.token, f.result, f.result == status::done ? f.bytes : 0);
+    owner->put_completion(
+        {.peer = f.origin, .token = into.token, .result = f.result, .bytes = f.result == status::done ? f.bytes : 0});
     spare_receives_.splice(spare_receives_.begin(), c.receives, c.receives.begin());
   }
   if (nobody) f.result = status::peer_failed;
@@ -94,7 +95,7 @@ void wire::end_bulk_of_dead(int rank) {
     if (target != rank || job_.alive(origin)) continue;
     sim_fabric* const mine = fabrics_[static_cast<std::size_t>(rank)];
     for (const bulk_receive& each : std::exchange(c.receives, {}))
-      mine->put_completion(origin, each.token, status::peer_failed);
+      mine->put_completion({.peer = origin, .token = each.token, .result = status::peer_failed});
   }
 }
 
