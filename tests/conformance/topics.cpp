@@ -37,7 +37,8 @@ std::vector<std::span<const test_case>> all_topics() {
           p2p_data_cases(),
           collective_cases(),
           collective_request_cases(),
-          collective_ahead_cases()};
+          collective_ahead_cases(),
+          collective_in_place_cases()};
 }
 
 }  // namespace conformance
