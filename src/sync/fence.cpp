@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <span>
 #include <utility>
 
 #include "core/assert.hpp"
@@ -14,6 +15,7 @@
 #include "sync/fence_imm_ri.hpp"
 #include "sync/fence_neighbors.hpp"
 #include "sync/fence_news.hpp"
+#include "sync/merged_ends.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
 #include "xfer/remote.hpp"
@@ -74,7 +76,7 @@ status run_to_end(window_core& w, fence_run& run) noexcept {
 fence_run::fence_run(window_core& w, assertion promises, bool among_neighbors, bool apart) noexcept
     : promises_(promises), among_neighbors_(among_neighbors), apart_(apart), before_(w.access) {
   RMA_ASSERT(w.locks_open == 0 && !w.exposed && is_assertion(promises));
-  issue_scheduled(w, -1);
+  issue_before_finish(w);
   fence_state& f = w.fences;
   broken_ = has(promises, no_precede) && w.used_since_fence();
   w.fence_used = false;
@@ -90,6 +92,17 @@ fence_run::fence_run(window_core& w, assertion promises, bool among_neighbors, b
   w.close_all();
   set_access(w, access_epoch::closing);
   w.allow_locks(false);
+}
+
+/// Of small operations those towards neighbors go with the message that tells these of the fence. Other fences have no
+/// such message for what handlers do: its acknowledgement says that it is done.
+void fence_run::issue_before_finish(window_core& w) noexcept {
+  if (!among_neighbors_ || has(promises_, no_precede)) return issue_scheduled(w, -1);
+  const std::vector<int>& told = w.fences.neighbor_targets;
+  for (const int target : std::vector<int>(w.dirty)) {
+    const bool is_told = std::find(told.begin(), told.end(), target) != told.end();
+    is_told ? issue_all_but_aggregates(w, target) : issue_scheduled(w, target);
+  }
 }
 
 fence_phase fence_run::next(const window_core& w) const noexcept {
@@ -160,7 +173,9 @@ status fence_run::step(window_core& w) noexcept {
       expected_ = w.fences.counts[0];
       if (w.fence != fence_kind::def && w.fences.no_put_promised && expected_ != 0) broken_ = true;
       return status::done;
-    case fence_phase::arrive: return arrived(w) ? status::done : status::not_yet;
+    case fence_phase::arrive:
+      if (!arrived(w)) return status::not_yet;
+      return among_neighbors_ ? complete_dirty(w) : status::done;  // what went with the finish messages
     case fence_phase::barrier: return rounds_.advance(*w.team);
     case fence_phase::flags: return opened(w) ? status::done : status::not_yet;
     default: return status::done;
@@ -168,8 +183,11 @@ status fence_run::step(window_core& w) noexcept {
 }
 
 void fence_run::say_finished(window_core& w, int target) noexcept {
+  const fence_news news = among_neighbors_ ? fence_news::neighbor_finish : fence_news::finish;
+  const fence_header told{w.id, static_cast<std::uint32_t>(news), number_};
+  if (issue_with_rider(w, target, {message::fence, std::as_bytes(std::span(&told, 1))})) return;
   const std::lock_guard guard(w.ctx->lock());
-  send_fence_news(w, target, among_neighbors_ ? fence_news::neighbor_finish : fence_news::finish, number_);
+  send_fence_news(w, target, news, number_);
 }
 
 void fence_run::enter_finish(window_core& w) noexcept {
@@ -200,7 +218,7 @@ status fence_run::announce(window_core& w) noexcept {
   status worst = status::done;
   while (!due_.empty()) {
     const int target = due_.back();
-    const status s = try_complete_target(w, target);
+    const status s = try_complete_issued(w, target);
     if (s == status::not_yet) {
       take(worst);
       return s;
@@ -229,7 +247,7 @@ void fence_run::enter_complete(window_core& w) noexcept {
 status fence_run::complete_dirty(window_core& w) noexcept {
   status worst = status::done;
   for (std::size_t i = w.dirty.size(); i-- > 0;) {  // what is complete leaves the list
-    const status s = try_complete_target(w, w.dirty[i]);
+    const status s = try_complete_issued(w, w.dirty[i]);
     if (s != status::done && s != status::not_yet) worst = s;
   }
   if (worst != status::done && worst != status::transfer_failed) return worst;

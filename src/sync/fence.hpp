@@ -26,6 +26,7 @@ class fence_run final : public sync_task {
 
  private:
   [[nodiscard]] fence_phase next(const window_core& w) const noexcept;
+  void issue_before_finish(window_core& w) noexcept;
   void enter(window_core& w) noexcept;
   status step(window_core& w) noexcept;
   void enter_finish(window_core& w) noexcept;

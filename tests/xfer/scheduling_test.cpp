@@ -68,6 +68,7 @@ enum class end {
   icomplete,
   fence,
   ifence,
+  fence_neighbors,
   fetched,
   with_signal,
   free_window,
@@ -76,8 +77,9 @@ enum class end {
 
 /// Whether the call completes all targets; else one.
 bool ends_all(end how) {
-  constexpr std::array all{end::flush_all, end::flush_local_all, end::unlock_all, end::iflush_all, end::complete,
-                           end::icomplete, end::fence,           end::ifence,     end::free_window};
+  constexpr std::array all{end::flush_all, end::flush_local_all, end::unlock_all, end::iflush_all,
+                           end::complete,  end::icomplete,       end::fence,      end::fence_neighbors,
+                           end::ifence,    end::free_window};
   return std::ranges::find(all, how) != all.end();
 }
 
@@ -149,8 +151,15 @@ void try_end(rma::Runtime& rt, end how) {
     for (const int each : targets) use(win, each, got[static_cast<std::size_t>(each) - 1]);
   };
   const auto check = [&] { check_results(got); };
-  const bool fenced = how == end::fence || how == end::ifence || how == end::free_window;
-  if (fenced) win.fence();
+  const bool among_neighbors = how == end::fence_neighbors;
+  const bool fenced = how == end::fence || how == end::ifence || how == end::free_window || among_neighbors;
+  if (among_neighbors) {
+    const std::array origin{0};
+    rt.rank() == 0 ? win.neighbors(targets, {}) : win.neighbors({}, origin);
+    win.fence_neighbors();
+  } else if (fenced) {
+    win.fence();
+  }
   if (rt.rank() == 0) {
     fenced ? use_all() : run_epoch(win, targets, how, use_all, check);
   } else if (how == end::complete || how == end::icomplete) {
@@ -163,6 +172,11 @@ void try_end(rma::Runtime& rt, end how) {
   }
   if (how == end::fence) win.fence(rma::no_succeed);
   if (how == end::ifence) win.ifence(rma::no_succeed).wait();
+  if (among_neighbors) {
+    win.fence_neighbors(rma::no_succeed);
+    if (rt.rank() == 0) check();
+    if (rt.rank() != 0) check_part(win);
+  }
   if (how != end::free_window) {
     rt.world().barrier();
     if (rt.rank() != 0) check_part(win);
@@ -181,6 +195,8 @@ TEST_CASE("every call that completes operations issues what is held", "[xfer][sc
                settings{{"RMA_SCHEDULE", "gets-first+interleave"}}, settings{{"RMA_AGGREGATE", "512"}},
                settings{{"RMA_AGGREGATE", "4"}, {"RMA_SCHEDULE", "interleave"}},
                settings{{"RMA_AGGREGATE", "1K"}, {"RMA_FENCE", "def"}, {"RMA_LOCK", "cpu"}},
+               settings{{"RMA_AGGREGATE", "1K"}, {"RMA_FENCE", "imm-naive"}, {"RMA_LOCK", "network"}},
+               settings{{"RMA_AGGREGATE", "4"}, {"RMA_FENCE", "imm-opt"}, {"RMA_LOCK", "hybrid"}},
                settings{{"RMA_AGGREGATE", "1K"}, {"RMA_FENCE", "imm-ri"}, {"RMA_LOCK", "two-sided"}});
   CAPTURE(static_cast<int>(how), chosen.front().first, chosen.front().second);
   with_ranks(ends_all(how) ? 4 : 2, chosen, [&](rma::Runtime& rt) { try_end(rt, how); });
@@ -312,6 +328,55 @@ TEST_CASE("small operations go with icomplete, iunlock and unlock_all", "[xfer][
           work(win);
           all.unlock();
         }) == 2);
+}
+
+namespace {
+
+/// Messages and operations by the fabric of rank 0 for a fence that ends an epoch of `work`.
+sent fence_of(const settings& chosen, bool among_neighbors, const std::function<void(window&)>& work) {
+  sent found;
+  with_ranks(2, chosen, [&](rma::Runtime& rt) {
+    auto win = window::allocate(rt.world(), 1024);
+    const std::array other{1 - rt.rank()};
+    if (among_neighbors) win.neighbors(other, other);
+    const auto fence = [&] { among_neighbors ? win.fence_neighbors() : win.fence(); };
+    fence();
+    for (int i = 0; i < 2; ++i) {  // the second time all is connected
+      rt.world().barrier();
+      const std::uint64_t messages = counter_of(rt, "messages_sent"), fabric = counter_of(rt, "operations_fabric");
+      if (rt.rank() == 0) work(win);
+      fence();
+      if (rt.rank() == 0)
+        found = {counter_of(rt, "messages_sent") - messages, counter_of(rt, "operations_fabric") - fabric};
+    }
+    rt.world().barrier();
+    among_neighbors ? win.fence_neighbors(rma::no_succeed) : win.fence(rma::no_succeed);
+    win.free();
+  });
+  return found;
+}
+
+}  // namespace
+
+// Fences among neighbors and "def" have a message for each target, which brings the operations; for others these are a
+// message, whose acknowledgement ends them. Break: let issue_before_finish issue all.
+TEST_CASE("small operations are one message of a fence at most", "[xfer][aggregate]") {
+  std::uint64_t got = 0;
+  const auto some = [&got](window& win) {
+    win.accumulate(std::uint64_t{7}, 1, 3, rma::sum);
+    win.put(std::uint64_t{8}, 1, 9);
+    win.get(std::span(&got, 1), 1, 9);
+  };
+  const std::string design = GENERATE("def", "imm-naive", "imm-opt", "imm-ri", "placed", "neighbors");
+  CAPTURE(design);
+  settings chosen{{"RMA_AGGREGATE", "512"}};
+  const bool among_neighbors = design == "neighbors";
+  if (!among_neighbors) chosen.emplace_back("RMA_FENCE", design);
+  const sent with = fence_of(chosen, among_neighbors, some);
+  const sent without = fence_of(chosen, among_neighbors, [](window&) {});
+  CHECK(got == 8);
+  CHECK(with.messages - without.messages <= (among_neighbors ? 0 : 1));
+  CHECK(with.by_fabric == without.by_fabric);
 }
 
 TEST_CASE("puts and gets in turn use both directions of a link", "[xfer][schedule]") {
