@@ -67,6 +67,16 @@ void memory_collectives::show() noexcept {
   team_.ring_waiters();
 }
 
+// No turn of that collective is reached by this: turns in it begin with 1.
+void memory_collectives::show_number(std::uint64_t number) noexcept {
+  static_assert(2 * follow_every <= numbers_apart_max);
+  RMA_ASSERT(number > turn_ >> turn_bits);
+  number_ = number;
+  turn_ = number << turn_bits;
+  call_ = 0;
+  show();
+}
+
 void memory_collectives::publish() noexcept {
   ++turn_;
   note_use();

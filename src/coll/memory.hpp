@@ -54,6 +54,12 @@ class memory_collectives {
   /// member says that it has failed, whatever this one waits for.
   status run(const collective_call& call, std::uint64_t number, way how, const std::atomic<bool>& told) noexcept;
 
+  /// A collective of this number begins by messages. Flags have no room for the whole number: this member's would look
+  /// ahead of others' turns after half a million such collectives, were it not moved now and then.
+  void follow(std::uint64_t number) noexcept {
+    if (number % follow_every == 0) [[unlikely]]
+      show_number(number);
+  }
   /// It has failed here, or was refused: members that wait for this one must not take its next flag for that of this
   /// collective.
   void mark_failed(std::uint64_t number, status why) noexcept;
@@ -67,6 +73,8 @@ class memory_collectives {
   [[nodiscard]] int member_in(std::uint64_t number) noexcept;
 
  private:
+  static constexpr std::uint64_t follow_every = std::uint64_t{1} << 16;
+  void show_number(std::uint64_t number) noexcept;
   status broadcast(const collective_call& c, way how) noexcept;
   status reduce(const collective_call& c, way how) noexcept;
   status allreduce(const collective_call& c, way how) noexcept;

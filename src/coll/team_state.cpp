@@ -183,6 +183,7 @@ void team_state::start(running& r) noexcept {
   RMA_ASSERT(all_.ctx().is_guarded());
   RMA_ASSERT(r.over() && r.of().in_use != 0);
   ++turns_;
+  if (memory_ != nullptr) memory_->follow(turns_);
   record(r.signature(), turns_, r.where());
   active_.push_back(r);
   r.set_awaited(true);

@@ -71,9 +71,27 @@ void root_again(context& ctx) {
   }
 }
 
+// Goal: half a million collectives by messages between two in memory, and more: the flags of the first one are none of
+// the second. Break: let team_state::start not call follow.
+void messages_between(context& ctx) {
+  rma::Team& team = ctx.world();
+  if (!team.one_node() || ctx.size() < 2) context::skip("needs ranks that share memory");
+  if (ctx.rounds(100) < 100) context::skip("takes a million collectives: not with a small effort");
+  constexpr int rounds = 3;
+  for (const std::uint64_t between : {0U, 300'000U, 600'000U}) {
+    for (std::uint64_t i = 0; i < between; ++i) team.ibarrier().wait();
+    for (int i = 0; ctx.rank() == 1 && i < 100'000; ++i) ctx.runtime().progress();  // the others come first
+    for (int round = 0; round < rounds; ++round) {
+      const std::int64_t mine = (ctx.rank() + 1) * (round + 1);
+      ctx.equal(team.allreduce(mine, rma::sum), std::int64_t{ctx.size()} * (ctx.size() + 1) / 2 * (round + 1), "sum");
+    }
+  }
+}
+
 constexpr test_case collective_ahead_table[] = {
     {"collective.runs_ahead", runs_ahead},
     {"collective.root_again", root_again},
+    {"collective.messages_between", messages_between},
 };
 
 }  // namespace
