@@ -21,6 +21,7 @@ struct effort {
   double bytes = 0;           ///< through one rank's link, the larger direction
   double combined_bytes = 0;  ///< by one rank, and copied
   double link_share = 1;      ///< so many ranks of a node send to others at once
+  double near_rounds = 0;     ///< those of the rounds in which all messages stay within nodes
 };
 
 struct algorithm {

@@ -66,13 +66,13 @@ machine_costs machine::costs(bool one_node) const noexcept {
   if (one_node && ctx_.wide() == nullptr) return {250, 80, 0.05, 0.03, eager, 750, 0.05};
   const fabric::transfer_costs& costs = network.caps().costs;
   const double latency_ns = static_cast<double>(costs.message_ns) * 0.4;
-  const double message_ns = std::max(0.6 * static_cast<double>(costs.piece_ns), latency_ns / 24);
+  const double message_ns = std::max(0.6 * static_cast<double>(costs.piece_ns), latency_ns / 22);
   return {latency_ns,
           message_ns,
           costs.message_byte_ns,
           0.03,
           std::min(eager, static_cast<double>(network.caps().message_bytes_max) * 0.9),
-          5 * latency_ns,
+          4 * latency_ns,
           costs.byte_ns};
 }
 

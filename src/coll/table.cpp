@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 
@@ -43,12 +44,13 @@ int ranks_of_node(const shape& s) noexcept {
   }
   return static_cast<int>(most);
 }
+/// Ranks of a node that send to another one at the same time, where all do.
+double at_once(const shape& s) noexcept { return ranks_of_node(s); }
 /// Ranks of a node that share its link to the others, and how much of their traffic takes it.
 double sharing(const shape& s) noexcept {
   const double most = ranks_of_node(s);
   return std::max(1.0, most * (1 - most / s.size));
 }
-/// Rounds of a tree within nodes, and those between them.
 /// Several messages at once to one rank, from all others, meet in the network; rounds of pairs wait for the slowest
 /// one.
 double sync_factor(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
@@ -57,12 +59,19 @@ constexpr double pairs_apart = 1.2;
 double around(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
 /// An exchange of all parts moves so much of a vector: all but the rank's own part.
 double of_others(const shape& s) noexcept { return (ranks(s) - 1) / ranks(s); }
+/// Rounds of a tree within nodes, and those between them.
 double rounds_within(const shape& s) noexcept { return log2_ceil(ranks_of_node(s)); }
 double rounds_between(const shape& s) noexcept { return logs(s) - rounds_within(s); }
 constexpr double within_factor = 0.05;  ///< what a byte costs within a node against one between nodes, about
 /// Bytes of a vector that goes along a tree of which one rank of each node talks to others.
 double tree_bytes(const shape& s) noexcept {
   return vector_bytes(s) * (rounds_between(s) + within_factor * rounds_within(s));
+}
+/// Bytes of a vector that is halved with partners further and further near, until each rank has a part: first between
+/// nodes, by all ranks of each at once.
+double halved_bytes(const shape& s) noexcept {
+  const double left = std::exp2(-rounds_between(s));
+  return vector_bytes(s) * (1 - left + within_factor * (left - 1 / ranks(s)));
 }
 /// Ranks that stand aside while a power of two works: two rounds, two messages.
 double aside(const shape& s) noexcept { return s.power_of_two() ? 0 : 2; }
@@ -95,7 +104,7 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort { return {1.5 * logs(s), 1.5 * logs(s), 0, 0}; }, several_nodes},
 
     algorithm{"binomial", call::broadcast, binomial::broadcast,
-              [](S s) noexcept -> effort { return {logs(s), logs(s), tree_bytes(s), 0}; }},
+              [](S s) noexcept -> effort { return {logs(s), logs(s), tree_bytes(s), 0, 1, rounds_within(s)}; }},
     algorithm{"linear", call::broadcast, linear::broadcast,
               [](S s) noexcept -> effort { return {1, ranks(s) - 1, vector_bytes(s) * (ranks(s) - 1), 0}; }},
     algorithm{"scatter-allgather", call::broadcast, scatter_allgather::broadcast,
@@ -109,12 +118,13 @@ constexpr algorithm rows[] = {
                 return {rounds, rounds, vector_bytes(s) / segments * rounds, 0};
               }},
     algorithm{"hierarchical", call::broadcast, hierarchical::broadcast,
-              [](S s) noexcept -> effort { return {logs(s), logs(s), tree_bytes(s), 0}; }, several_nodes},
+              [](S s) noexcept -> effort { return {logs(s), logs(s), tree_bytes(s), 0, 1, rounds_within(s)}; },
+              several_nodes},
 
     algorithm{"binomial", call::reduce, binomial::reduce,
               [](S s) noexcept -> effort {
                 const double rounds = logs(s) + (s.any_order() || s.root == 0 ? 0 : 1);
-                return {rounds, rounds, tree_bytes(s), vector_bytes(s) * logs(s)};
+                return {rounds, rounds, tree_bytes(s), vector_bytes(s) * logs(s), 1, rounds_within(s)};
               }},
     algorithm{"linear", call::reduce, linear::reduce,
               [](S s) noexcept -> effort {
@@ -126,22 +136,23 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort {
                 const double rounds = 2 * logs(s) + aside(s);
                 const double bytes = vector_bytes(s);
-                const double moved = bytes * (2 * of_others(s) + aside(s) / 2);
-                return {rounds, rounds, moved, bytes * (1 + aside(s) / 2), sharing(s)};
+                const double moved = 2 * halved_bytes(s) + bytes * aside(s) / 2;
+                const double combined = bytes * (1 + aside(s) / 2);
+                return {rounds, rounds, moved, combined, at_once(s), 2 * rounds_within(s)};
               },
               any_order},
     algorithm{"hierarchical", call::reduce, hierarchical::reduce,
               [](S s) noexcept -> effort {
-                return {logs(s), logs(s), tree_bytes(s), vector_bytes(s) * logs(s)};
+                return {logs(s), logs(s), tree_bytes(s), vector_bytes(s) * logs(s), 1, rounds_within(s)};
               },
               nodes_any_order},
 
     algorithm{"recursive-doubling", call::allreduce, recursive_doubling::allreduce,
               [](S s) noexcept -> effort {
                 const double rounds = logs(s) + aside(s);
-                const double between = (rounds_between(s) + aside(s)) * ranks_of_node(s);
+                const double between = rounds_between(s) + aside(s);
                 const double bytes = vector_bytes(s) * (between + within_factor * rounds_within(s));
-                return {rounds, rounds, bytes, vector_bytes(s) * rounds};
+                return {rounds, rounds, bytes, vector_bytes(s) * rounds, at_once(s), rounds_within(s)};
               },
               fixed_doubling},
     algorithm{"linear", call::allreduce, linear::allreduce,
@@ -152,7 +163,8 @@ constexpr algorithm rows[] = {
               collects_little},
     algorithm{"binomial", call::allreduce, binomial::allreduce,
               [](S s) noexcept -> effort {
-                return {2 * logs(s), 2 * logs(s), 2 * tree_bytes(s), vector_bytes(s) * logs(s)};
+                const double rounds = 2 * logs(s);
+                return {rounds, rounds, 2 * tree_bytes(s), vector_bytes(s) * logs(s), 1, 2 * rounds_within(s)};
               }},
     algorithm{"ring", call::allreduce, ring::allreduce,
               [](S s) noexcept -> effort {
@@ -164,7 +176,9 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort {
                 const double rounds = 2 * logs(s) + aside(s);
                 const double bytes = vector_bytes(s);
-                return {rounds, rounds, bytes * (2 * of_others(s) + aside(s)), bytes * (1 + aside(s) / 2), sharing(s)};
+                const double moved = 2 * halved_bytes(s) + bytes * aside(s);
+                const double combined = bytes * (1 + aside(s) / 2);
+                return {rounds, rounds, moved, combined, at_once(s), 2 * rounds_within(s)};
               },
               any_order},
     algorithm{"circulant", call::allreduce, circulant::allreduce,
@@ -174,7 +188,8 @@ constexpr algorithm rows[] = {
               any_order},
     algorithm{"hierarchical", call::allreduce, hierarchical::allreduce,
               [](S s) noexcept -> effort {
-                return {2 * logs(s), 2 * logs(s), 2 * tree_bytes(s), vector_bytes(s) * logs(s)};
+                const double rounds = 2 * logs(s);
+                return {rounds, rounds, 2 * tree_bytes(s), vector_bytes(s) * logs(s), 1, 2 * rounds_within(s)};
               },
               nodes_any_order},
 
@@ -296,12 +311,17 @@ std::string names_of_algorithms(call what) {
 }
 
 double estimated_ns(const effort& e, const machine_costs& m) noexcept {
-  const double each = e.bytes / std::max({1.0, e.rounds, e.messages / 2});
+  constexpr double near_latency = 0.3;  // within a node, of that between nodes
+  const bool many_at_once = e.messages > 2 * e.rounds;
+  const double each = e.bytes / std::max(1.0, many_at_once ? e.messages / 2 : e.rounds - e.near_rounds);
   const bool is_long = each > m.eager_bytes;
-  const double latency_ns = is_long ? m.rendezvous_ns : m.latency_ns;
-  const double byte_ns = is_long ? m.long_byte_ns : m.byte_ns;
-  return e.rounds * latency_ns + e.messages * m.message_ns + e.bytes * e.link_share * byte_ns +
-         e.combined_bytes * m.combined_byte_ns;
+  const double latency_ns = (e.rounds - e.near_rounds) * (is_long ? m.rendezvous_ns : m.latency_ns) +
+                            e.near_rounds * near_latency * m.latency_ns;
+  // While one of many messages is under way, the next ones are copied, or asked for.
+  const bool link_is_full = many_at_once || e.link_share >= 2;
+  const double bytes_ns = e.bytes * e.link_share * (is_long || link_is_full ? m.long_byte_ns : m.byte_ns);
+  const double transfer_ns = many_at_once ? std::max(latency_ns, bytes_ns) : latency_ns + bytes_ns;
+  return transfer_ns + e.messages * m.message_ns + e.combined_bytes * m.combined_byte_ns;
 }
 
 choice choose(const shape& s, const machine_costs& m, const algorithm* forced) noexcept {

@@ -90,7 +90,7 @@ void scatter(const shape& s, Schedule& to) {
   for (int b = bit >> 1; b > 0; b >>= 1) {
     const int child = tree.v + b;
     if (child >= s.size) continue;
-    to.send(scratch(at(b) * bytes), bytes * at(std::min(b, s.size - child)), (child + s.root) % s.size);
+    send_in_turn(scratch(at(b) * bytes), bytes * at(std::min(b, s.size - child)), (child + s.root) % s.size, to);
   }
   to.copy(scratch(), output(), bytes);
 }

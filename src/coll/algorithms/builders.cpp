@@ -29,7 +29,7 @@ void binomial_broadcast(const group& g, int root, Schedule::Place where, std::si
   while (bit < g.size() && (v & bit) == 0) bit <<= 1;
   if (v != 0) to.recv(where, bytes, g.rank((v - bit + root) % g.size())).round();
   for (int b = bit >> 1; b > 0; b >>= 1) {
-    if (v + b < g.size()) to.send(where, bytes, g.rank((v + b + root) % g.size()));
+    if (v + b < g.size()) send_in_turn(where, bytes, g.rank((v + b + root) % g.size()), to);
   }
   to.round();
 }

@@ -28,6 +28,14 @@ struct part {
 [[nodiscard]] part part_of(const shape& s, int parts, int first, int last);
 [[nodiscard]] inline part part_of(const shape& s, int parts, int index) { return part_of(s, parts, index, index + 1); }
 
+/// Messages of so many bytes that leave a rank together share its link, and each arrives when all of them do. Children
+/// in a tree get one after the other, so that the first ones send on while the last ones wait.
+inline constexpr std::size_t one_by_one_bytes = 16 * 1024;
+inline void send_in_turn(Schedule::Place from, std::size_t bytes, int child, Schedule& to) {
+  to.send(from, bytes, child);
+  if (bytes >= one_by_one_bytes) to.round();
+}
+
 /// The binomial tree over a group, from or to the member with index `root`. The reduction begins with what is in
 /// `own`, has `at` to gather it in (of who sends only: `own` is left alone) and `spare` for what comes.
 void binomial_broadcast(const group& g, int root, Schedule::Place at, std::size_t bytes, Schedule& to);

@@ -20,7 +20,7 @@ void broadcast(const shape& s, Schedule& to) {
   for (int b = bit >> 1; b > 0; b >>= 1) {
     if (v + b >= s.size) continue;
     const part theirs = part_of(s, s.size, v + b, std::min(v + 2 * b, s.size));
-    to.send(output(theirs.offset), theirs.bytes, real(v + b));
+    send_in_turn(output(theirs.offset), theirs.bytes, real(v + b), to);
   }
   to.round();
   // The subtree's parts are here already: what comes around is only what is missing.
