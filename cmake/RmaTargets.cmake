@@ -24,7 +24,7 @@ function(rma_add_tool)
   rma_install(TARGETS ${arg_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endfunction()
 
-# rma_compile_quickly(FILE...): sources that run once, and whose headers (CLI11, Catch2) take long to optimise.
+# rma_compile_quickly(FILE...): sources that run once, and whose headers (CLI11, Catch2) take long to optimize.
 function(rma_compile_quickly)
   set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS -O0 SKIP_PRECOMPILE_HEADERS ON)
 endfunction()

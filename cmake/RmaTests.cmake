@@ -2,10 +2,10 @@
 # How tests are registered. A program that exits with 77 is reported as skipped.
 #
 #   rma_add_test(NAME n SOURCES s... [RANKS r...] [ARGS a...] [ENV VAR=VALUE...] [LABELS l...] [TIMEOUT seconds]
-#                [LIBRARIES l...] [OPTIMISED])
+#                [LIBRARIES l...] [OPTIMIZED])
 #     A Catch2 program. Without RANKS it is one test, n; with RANKS 1 2 4 it is the tests n.r1, n.r2 and n.r4, each
 #     started by rmarun. May include internal headers ("sync/fence.hpp") and "tests/..." ones by their path below
-#     tests/. RMARUN_PATH is the launcher, for tests that start jobs themselves. OPTIMISED, with RMA_BUILD_QUICKLY,
+#     tests/. RMARUN_PATH is the launcher, for tests that start jobs themselves. OPTIMIZED, with RMA_BUILD_QUICKLY,
 #     too: a test whose own code has much to do.
 #
 #   rma_add_program_test(NAME n TARGET t [RANKS r...] [ARGS a...] [MATCH regex...] [EXPECT file [SORTED]]
@@ -31,7 +31,7 @@ macro(_rma_test_timeouts seconds)
 endmacro()
 
 function(rma_add_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "OPTIMISED" "NAME;TIMEOUT" "SOURCES;LIBRARIES;${_rma_test_options}")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "OPTIMIZED" "NAME;TIMEOUT" "SOURCES;LIBRARIES;${_rma_test_options}")
   if(NOT arg_NAME OR NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "rma_add_test: NAME and SOURCES are needed; not understood: '${arg_UNPARSED_ARGUMENTS}'")
   endif()
@@ -43,7 +43,7 @@ function(rma_add_test)
     rma::rma rma_test_main rma_warnings Boost::headers fmt::fmt Threads::Threads ${arg_LIBRARIES})
   set_target_properties(${arg_NAME} PROPERTIES CXX_EXTENSIONS OFF)
   set_target_properties(${arg_NAME} PROPERTIES UNITY_BUILD OFF)  # they share few headers that are not precompiled
-  if(RMA_BUILD_QUICKLY AND NOT arg_OPTIMISED)  # in half the time; the library is what is to be watched
+  if(RMA_BUILD_QUICKLY AND NOT arg_OPTIMIZED)  # in half the time; the library is what is to be watched
     target_compile_options(${arg_NAME} PRIVATE -O0)
     target_precompile_headers(${arg_NAME} REUSE_FROM rma_test_headers)
   endif()

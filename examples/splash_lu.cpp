@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// SPLASH-2's blocked LU factorisation with one-sided gets under passive locks, as in the dissertation's sections
+/// SPLASH-2's blocked LU factorization with one-sided gets under passive locks, as in the dissertation's sections
 /// 4.4.2 and 5.3.6.
 ///
 /// \code
@@ -44,7 +44,7 @@ struct Result {
 
 std::optional<int> read_options(rma::Runtime& rt, int argc, char** argv, Options& options) {
   CLI::App app(
-      "SPLASH-2 LU: dense factorisation in blocks, which ranks get from each other under passive locks.\n"
+      "SPLASH-2 LU: dense factorization in blocks, which ranks get from each other under passive locks.\n"
       "Start it with rmarun: rmarun -n 4 splash_lu -n 1024 -b 32",
       "splash_lu");
   std::string lock = "exclusive";
@@ -68,7 +68,7 @@ std::optional<int> read_options(rma::Runtime& rt, int argc, char** argv, Options
   app.add_option("--gflops", options.method.flops_per_ns, "Speed of a simulated processor (nothing elsewhere)")
       ->check(CLI::Range(1e-3, 1e6))
       ->capture_default_str();
-  app.add_flag("--no-verify", no_verify, "Leave out the check, which takes about as long as the factorisation");
+  app.add_flag("--no-verify", no_verify, "Leave out the check, which takes about as long as the factorization");
   app.add_option("--json", options.json, "Write the result to this file, too")->type_name("FILE");
   if (const auto leave = example::parse(app, rt, argc, argv)) return leave;
   options.method.lock = lock == "shared" ? rma::shared : rma::exclusive;
@@ -90,7 +90,7 @@ Spread spread_of(const std::vector<Profile>& profiles, Part part) {
   return spread;
 }
 
-Result summarise(const std::vector<Profile>& profiles, const Shape& shape) {
+Result summarize(const std::vector<Profile>& profiles, const Shape& shape) {
   Result result;
   result.lock = spread_of(profiles, [](const Profile& p) { return p.lock; });
   result.get = spread_of(profiles, [](const Profile& p) { return p.get; });
@@ -164,7 +164,7 @@ int run(int argc, char** argv) {
   Matrix matrix(world, options.shape);
   Worker worker(rt, matrix, options.method);
   factor(worker);
-  Result result = summarise(world.allgather(worker.profile()), options.shape);
+  Result result = summarize(world.allgather(worker.profile()), options.shape);
   if (options.verify) {
     Worker checker(rt, matrix, {.lock = rma::shared});  // its locks and its time do not count
     result.residual = residual(world, checker);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The factorisation and its proof.
+/// The factorization and its proof.
 #pragma once
 
 #include "splash_lu_fetch.hpp"

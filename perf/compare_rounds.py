@@ -180,7 +180,7 @@ def least_usual(values):
 
 
 def limits_of(rounds):
-    """The pace and the line up to which runs count: of a core without neighbours, and of cores that are near."""
+    """The pace and the line up to which runs count: of a core without neighbors, and of cores that are near."""
     runs = [run for values in rounds for sides in values.values() for some in sides.values() for run in some]
     return (DISTURBED * least_usual(pace for _, pace, _ in runs if pace),
             FAR * least_usual(line for _, _, line in runs if line))

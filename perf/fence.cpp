@@ -6,7 +6,7 @@
 //   put1      a put of 16 bytes to the next rank, a fence                         (figure 6.9)
 //   put8      the same to each of 8 ranks                                         (figure 6.10)
 //   overlap   a put to the next rank, computing for as long as put and fence take, a fence    (figure 6.7)
-//   halo4     a put to each of 4 neighbours on a grid, computing, a fence         (section 6.4.5)
+//   halo4     a put to each of 4 neighbors on a grid, computing, a fence         (section 6.4.5)
 //   halo8     the same with 8
 //
 // One line for each point: experiment, design, ranks, bytes, us for one turn (the slowest rank's mean); overlap has two
@@ -40,7 +40,7 @@ struct choice {
 };
 
 constexpr std::size_t small_bytes = 16;
-constexpr std::size_t neighbours_max = 8;
+constexpr std::size_t neighbors_max = 8;
 
 rma::fence_kind design_named(const std::string& name) {
   if (name == "def") return rma::fence_kind::def;
@@ -52,11 +52,11 @@ rma::fence_kind design_named(const std::string& name) {
 }
 
 /// The ranks as a grid that is as square as they allow; its edges are joined.
-std::vector<int> neighbours_of(int rank, int ranks, std::size_t count) {
+std::vector<int> neighbors_of(int rank, int ranks, std::size_t count) {
   int rows = static_cast<int>(std::sqrt(static_cast<double>(ranks)));
   while (ranks % rows != 0) --rows;
   const int columns = ranks / rows;
-  constexpr std::array<std::array<int, 2>, neighbours_max> steps = {
+  constexpr std::array<std::array<int, 2>, neighbors_max> steps = {
       {{0, 1}, {0, -1}, {1, 0}, {-1, 0}, {1, 1}, {1, -1}, {-1, 1}, {-1, -1}}};
   std::vector<int> found;
   for (const auto& [down, right] : std::span(steps).first(count)) {
@@ -80,7 +80,7 @@ class bench {
     const std::size_t most = *std::max_element(chosen.bytes.begin(), chosen.bytes.end());
     room_ = std::max(most, small_bytes);
     from_.assign(room_, std::byte{1});
-    window_ = rma::Window<std::byte>::allocate(rt_.world(), room_ * neighbours_max,
+    window_ = rma::Window<std::byte>::allocate(rt_.world(), room_ * neighbors_max,
                                                {.name = design, .fence = design_named(design)});
     window_.fence();
   }
@@ -155,7 +155,7 @@ void run(bench& with, const choice& chosen, const std::string& experiment) {
       if (experiment == "overlap") {
         run_overlap(with, bytes);
       } else if (experiment == "halo4" || experiment == "halo8") {
-        const auto around = neighbours_of(with.rank(), with.ranks(), experiment == "halo4" ? 4 : 8);
+        const auto around = neighbors_of(with.rank(), with.ranks(), experiment == "halo4" ? 4 : 8);
         with.report(experiment, bytes, with.time(around, bytes, work));
       } else {
         throw std::runtime_error(fmt::format("'{}' is no experiment", experiment));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Time of one operation, 8 bytes: ns. Rank 0 works on rank 1, which sits in a barrier; synchronisation takes both.
+// Time of one operation, 8 bytes: ns. Rank 0 works on rank 1, which sits in a barrier; synchronization takes both.
 #include <array>
 #include <atomic>
 #include <optional>
@@ -117,7 +117,7 @@ void contended_lock(perf::bench& b, window& win) {
   if (b.first()) perf::require(win[2] == turns * static_cast<std::uint64_t>(b.ranks()), "exclusive locks exclude");
 }
 
-void synchronisation(perf::bench& b, window& win) {
+void synchronization(perf::bench& b, window& win) {
   win.fence();
   b.points.everyone({"fence"}, [&](std::uint64_t n) {
     for (std::uint64_t i = 0; i < n; ++i) win.fence();
@@ -142,14 +142,14 @@ void synchronisation(perf::bench& b, window& win) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return perf::run(argc, argv, "latency of single operations and of synchronisation", 2, [](perf::bench& b) {
+  return perf::run(argc, argv, "latency of single operations and of synchronization", 2, [](perf::bench& b) {
     auto win = window::allocate(b.world, 1024);
     operations(b, win);
     atomics(b, win);
     locks(b, win);
     local_lock(b, win);
     contended_lock(b, win);
-    synchronisation(b, win);
+    synchronization(b, win);
     win.free();
   });
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The dissertation's experiments on passive synchronisation, for each kind of lock: simulated on its machine, or, if a
+// The dissertation's experiments on passive synchronization, for each kind of lock: simulated on its machine, or, if a
 // launcher has started this, in that job.
 #include <fmt/format.h>
 
@@ -180,7 +180,7 @@ bool in_job() {
 int main(int argc, char** argv) {
   choice how;
   CLI::App app{
-      "The dissertation's experiments on passive synchronisation (chapters 4 and 5), on a simulated machine; "
+      "The dissertation's experiments on passive synchronization (chapters 4 and 5), on a simulated machine; "
       "under rmarun, those for so many ranks on this one, with one kind of lock"};
   app.add_option("EXPERIMENT", how.experiments, "which; without any, all");
   app.add_option("--lock", how.locks, "kinds of lock, as the curves are named; without any, all")->delimiter(',');

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast the network model of the simulator is.
 //
-// The neighbour pattern of Susukita's NSIM-ACE papers: one rank per node in a ring, each puts 10 messages of 64 KiB, to
+// The neighbor pattern of Susukita's NSIM-ACE papers: one rank per node in a ring, each puts 10 messages of 64 KiB, to
 // the ranks +1, -1, +2, -2, ... +5, -5 from it, and waits for each put to be acknowledged before the next. A hop is one
-// packet (2 KiB at most) over one link. perf/peers/simgrid_neighbours.cpp does the same with SimGrid.
+// packet (2 KiB at most) over one link. perf/peers/simgrid_neighbors.cpp does the same with SimGrid.
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -33,9 +33,9 @@ struct choice {
 };
 
 /// Every rank's puts, one after the other; a transfer's number is its source.
-class neighbours final : public sim::transfer_sink {
+class neighbors final : public sim::transfer_sink {
  public:
-  explicit neighbours(const choice& chosen)
+  explicit neighbors(const choice& chosen)
       : chosen_(chosen),
         network(events, sim::load_parameters(chosen.machine), sim::topology(chosen.shape, chosen.ranks), *this),
         posted_(static_cast<std::size_t>(chosen.ranks)) {}
@@ -88,7 +88,7 @@ void measure(const choice& chosen) {
   for (int run = 0; run < chosen.runs; ++run) {
     const auto start = std::chrono::steady_clock::now();
     const std::clock_t start_cpu = std::clock();
-    neighbours world(chosen);
+    neighbors world(chosen);
     world.run();
     cpu_s.add(static_cast<double>(std::clock() - start_cpu) / CLOCKS_PER_SEC);
     wall_s.add(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -111,7 +111,7 @@ void measure(const choice& chosen) {
 
 /// One more run, written down in files.
 void write_report(const choice& chosen) {
-  neighbours world(chosen);
+  neighbors world(chosen);
   sim::use_log log(
       world.network.over().links() + static_cast<std::size_t>(chosen.ranks) * world.network.engines_per_node(), {});
   world.network.watch(log);
@@ -132,7 +132,7 @@ void write_report(const choice& chosen) {
 
 int main(int argc, char** argv) {
   choice chosen;
-  CLI::App app{"Speed of the simulator's network model with a neighbour pattern"};
+  CLI::App app{"Speed of the simulator's network model with a neighbor pattern"};
   app.add_option("--ranks", chosen.ranks, "one per node")->check(CLI::Range(2, 1 << 20))->capture_default_str();
   app.add_option("--messages", chosen.messages, "of each rank")->check(CLI::Range(1, 1000))->capture_default_str();
   app.add_option("--bytes", chosen.bytes, "of each message")->check(CLI::Range(1, 1 << 30))->capture_default_str();

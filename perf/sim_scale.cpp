@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A large simulated job: every rank allocates one window, and puts to its neighbours between fences. Prints real time,
+// A large simulated job: every rank allocates one window, and puts to its neighbors between fences. Prints real time,
 // the memory of the process, and what one rank's runtime needs of it, by its parts.
 //
-//   perf_sim_scale --ranks 4096 --per-node 16 --neighbours 8
+//   perf_sim_scale --ranks 4096 --per-node 16 --neighbors 8
 //   perf_sim_scale --messages                                    short messages by rings of 5 slots, instead of puts
 #include <fmt/format.h>
 #include <malloc.h>
@@ -22,7 +22,7 @@ namespace {
 struct options {
   int ranks = 4096;
   int per_node = 16;
-  int neighbours = 8;
+  int neighbors = 8;
   std::size_t words = 512;
   int rounds = 3;
   std::size_t limit_kib = 0;
@@ -72,7 +72,7 @@ struct stages {
 };
 
 /// Half of them on each side, all on other nodes.
-int neighbour_of(const rma::Runtime& rt, const options& o, int i) {
+int neighbor_of(const rma::Runtime& rt, const options& o, int i) {
   const int distance = (i + 1) / 2 * (i % 2 == 0 ? -1 : 1) * o.per_node;
   return ((rt.rank() + distance) % o.ranks + o.ranks) % o.ranks;
 }
@@ -94,8 +94,8 @@ void job(rma::Runtime& rt, const options& o, stages& seen) {
   if (first) seen.window = look();
   win.fence();
   for (int round = 0; round < o.rounds; ++round) {
-    for (int i = 1; i <= o.neighbours; ++i) {
-      win.put(static_cast<std::uint64_t>(rt.rank()), neighbour_of(rt, o, i), static_cast<std::size_t>(i));
+    for (int i = 1; i <= o.neighbors; ++i) {
+      win.put(static_cast<std::uint64_t>(rt.rank()), neighbor_of(rt, o, i), static_cast<std::size_t>(i));
     }
     win.fence();
   }
@@ -105,7 +105,7 @@ void job(rma::Runtime& rt, const options& o, stages& seen) {
   win.free();
 }
 
-/// The same with messages, after which all neighbours have rings.
+/// The same with messages, after which all neighbors have rings.
 void messages_job(rma::Runtime& rt, const options& o, stages& seen) {
   const bool first = rt.rank() == 0;
   rma::Team world = rt.world();
@@ -114,13 +114,13 @@ void messages_job(rma::Runtime& rt, const options& o, stages& seen) {
   seen.rings_before += ring_bytes(rt);
   if (first) seen.runtimes = seen.window = look();
   world.barrier();
-  std::vector<std::uint64_t> in(static_cast<std::size_t>(o.neighbours)), out(in);
+  std::vector<std::uint64_t> in(static_cast<std::size_t>(o.neighbors)), out(in);
   for (int round = 0; round < rounds; ++round) {
     std::vector<rma::MessageRequest> all;
-    for (int i = 1; i <= o.neighbours; ++i) {
+    for (int i = 1; i <= o.neighbors; ++i) {
       const auto at = static_cast<std::size_t>(i - 1);
-      all.push_back(world.irecv(std::span(&in[at], 1), neighbour_of(rt, o, i), 1));
-      all.push_back(world.isend(std::span(&out[at], 1), neighbour_of(rt, o, i), 1));
+      all.push_back(world.irecv(std::span(&in[at], 1), neighbor_of(rt, o, i), 1));
+      all.push_back(world.isend(std::span(&out[at], 1), neighbor_of(rt, o, i), 1));
     }
     rma::wait_all(all);
   }
@@ -142,8 +142,8 @@ std::int64_t print_parts(const stages& s, const options& o) {
   print("runtime: liveness, message rings (pages of the node)", s.runtimes.node - s.start.node, o.ranks);
   print("a window: records (heap)", s.window.heap - s.runtimes.heap, o.ranks);
   print("a window: block, locks, stripes (pages, without the data)", s.window.node - s.runtimes.node, o.ranks);
-  print("neighbours and barriers: peers, targets (heap)", s.puts.heap - s.window.heap, o.ranks);
-  print("neighbours and barriers: rings (pages, without the data)", s.puts.node - s.window.node - data, o.ranks);
+  print("neighbors and barriers: peers, targets (heap)", s.puts.heap - s.window.heap, o.ranks);
+  print("neighbors and barriers: rings (pages, without the data)", s.puts.node - s.window.node - data, o.ranks);
   const std::int64_t all = s.puts.heap - s.start.heap + s.puts.node - s.start.node - data - s.rings;
   print("all, with what the simulator itself has on the heap", all, o.ranks);
   if (o.messages) print("not counted: rings", s.rings, o.ranks);
@@ -153,10 +153,10 @@ std::int64_t print_parts(const stages& s, const options& o) {
   return all;
 }
 
-/// Rings are there when they are used, and as many as were used: each rank reads one of each neighbour, and has a copy
+/// Rings are there when they are used, and as many as were used: each rank reads one of each neighbor, and has a copy
 /// of the one that it writes.
 bool are_rings_bounded(const stages& s, const options& o) {
-  const auto each = static_cast<std::int64_t>(2 * ring_slots * ring_slot_bytes) * o.neighbours;
+  const auto each = static_cast<std::int64_t>(2 * ring_slots * ring_slot_bytes) * o.neighbors;
   if (s.rings_before == 0 && s.rings > 0 && s.rings <= each * o.ranks) return true;
   fmt::print("FAIL: {} bytes of rings before the first message, {} after, at most {} wanted\n", s.rings_before, s.rings,
              each * o.ranks);
@@ -170,7 +170,7 @@ int main(int argc, char** argv) {
   options o;
   app.add_option("--ranks", o.ranks, "ranks")->check(CLI::Range(2, 1 << 20));
   app.add_option("--per-node", o.per_node, "ranks that share a node")->check(CLI::Range(1, 4096));
-  app.add_option("--neighbours", o.neighbours, "targets of each rank")->check(CLI::Range(1, 64));
+  app.add_option("--neighbors", o.neighbors, "targets of each rank")->check(CLI::Range(1, 64));
   app.add_option("--rounds", o.rounds, "fences with puts")->check(CLI::Range(1, 1000));
   app.add_option("--limit-kib", o.limit_kib, "fail if a rank's runtime needs more heap and shared pages");
   app.add_flag("--messages", o.messages, "short messages by rings instead of puts");
@@ -191,8 +191,8 @@ int main(int argc, char** argv) {
     fmt::print("{}", out.text());
     return 1;
   }
-  fmt::print("{} ranks, {} per node, {} neighbours: {:.1f} s, peak {:.0f} MiB, {} events, virtual time {:.3f} ms\n",
-             o.ranks, o.per_node, o.neighbours, seconds, static_cast<double>(status_bytes("VmHWM:")) / (1 << 20),
+  fmt::print("{} ranks, {} per node, {} neighbors: {:.1f} s, peak {:.0f} MiB, {} events, virtual time {:.3f} ms\n",
+             o.ranks, o.per_node, o.neighbors, seconds, static_cast<double>(status_bytes("VmHWM:")) / (1 << 20),
              out.events, static_cast<double>(out.time.count()) * 1e-6);
   const std::int64_t all = print_parts(seen, o);
   if (o.messages && !are_rings_bounded(seen, o)) return 1;

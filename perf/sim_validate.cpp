@@ -5,7 +5,7 @@
 //   ring      a put to the next rank, a flush, a barrier                          (fitted)
 //   barrier                                                                       (fitted)
 //   pack      particles that leave a rank are gathered: ns per particle           (fitted)
-//   halo      a put to either neighbour, a fence                                  (predicted)
+//   halo      a put to either neighbor, a fence                                  (predicted)
 //   alltoall  a put to every rank, flush_all, a barrier                           (predicted)
 //   nbody     particles that change their domain are packed and put, a barrier    (predicted)
 //

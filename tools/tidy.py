@@ -80,7 +80,7 @@ COMMENT_OR_LITERAL = re.compile(
     r"|/\*(?:.|\n)*?\*/")
 TYPE_OR_NAMESPACE = re.compile(
     r"^(inline\s+|export\s+)*(template\b.*[>)]\s*)*(namespace|class|struct|union|enum|extern|concept)\b", re.DOTALL)
-INITIALISER_LIST = re.compile(r"\)[^()]*[^:]:[^:]", re.DOTALL)
+INITIALIZER_LIST = re.compile(r"\)[^()]*[^:]:[^:]", re.DOTALL)
 
 
 class Source:
@@ -146,8 +146,8 @@ def functions(code):
                 header_start = position + 1
             else:
                 end = closing_brace(code, position)
-                in_initialisers = INITIALISER_LIST.search(header) and re.search(r"[\w>]$", header)
-                if not in_initialisers:
+                in_initializers = INITIALIZER_LIST.search(header) and re.search(r"[\w>]$", header)
+                if not in_initializers:
                     if "(" in header:
                         first = code.count("\n", 0, position - len(header)) + 1
                         yield first, code.count("\n", 0, end) + 1

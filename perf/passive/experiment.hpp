@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The experiments of Santhanaraman's dissertation on passive synchronisation (chapters 4 and 5), one file each.
+/// The experiments of Santhanaraman's dissertation on passive synchronization (chapters 4 and 5), one file each.
 ///
 /// An experiment is what every rank of a job runs; it hands in the points of its curves. The job is a real one, started
 /// by a launcher, or simulated, one for each kind of lock (../passive.cpp).
@@ -90,7 +90,7 @@ void lu(stage&);
 void lu_by_rows(stage&);
 void lock_pair(stage&);
 void lock_computing(stage&);
-void lock_neighbours(stage&);
+void lock_neighbors(stage&);
 void lock_contention(stage&);
 void lock_ring(stage&);
 void lock_migration(stage&);

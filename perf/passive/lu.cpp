@@ -30,18 +30,18 @@ grid grid_of(int ranks) noexcept {
   return g;
 }
 
-class factorisation {
+class factorization {
  public:
-  factorisation(stage& on, std::size_t rows_per_epoch)
+  factorization(stage& on, std::size_t rows_per_epoch)
       : on_(on),
         rows_per_epoch_(rows_per_epoch),
         grid_(grid_of(on.ranks())),
         columns_(static_cast<std::size_t>((blocks + grid_.columns - 1) / grid_.columns)),
         window_(rma::Window<double>::allocate(
             on.world(), columns_ * static_cast<std::size_t>((blocks + grid_.rows - 1) / grid_.rows) * block * block)) {}
-  ~factorisation() { (void)window_.try_free(); }
-  factorisation(const factorisation&) = delete;
-  factorisation& operator=(const factorisation&) = delete;
+  ~factorization() { (void)window_.try_free(); }
+  factorization(const factorization&) = delete;
+  factorization& operator=(const factorization&) = delete;
 
   void run() {
     constexpr double cube = block * block * block;
@@ -112,7 +112,7 @@ class factorisation {
 };
 
 void factor(stage& on, std::size_t rows_per_epoch) {
-  factorisation with(on, rows_per_epoch);
+  factorization with(on, rows_per_epoch);
   on.world().barrier();
   const double took_us = on.time_us([&] { with.run(); });
   const auto near = on.world().allreduce(with.locks(true), rma::sum);

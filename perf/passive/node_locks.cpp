@@ -60,7 +60,7 @@ void lock_computing(stage& on) {
   with.free();
 }
 
-void lock_neighbours(stage& on) {
+void lock_neighbors(stage& on) {
   auto with = window::allocate(on.world(), 1);
   const int ranks = ranks_of_node(on);
   const int next = takes_part(on) ? (on.rank() + 1) % ranks : -1;

@@ -137,7 +137,7 @@ void contended_lock(perf::bench& b, const perf::mpi_window& win) {
   }
 }
 
-void synchronisation(perf::bench& b, MPI_Win win) {
+void synchronization(perf::bench& b, MPI_Win win) {
   MPI_Win_fence(0, win);
   b.points.everyone({"fence"}, [&](std::uint64_t n) {
     for (std::uint64_t i = 0; i < n; ++i) MPI_Win_fence(0, win);
@@ -168,12 +168,12 @@ void synchronisation(perf::bench& b, MPI_Win win) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  return perf::run(argc, argv, "latency of single operations and of synchronisation", 2, [](perf::bench& b) {
+  return perf::run(argc, argv, "latency of single operations and of synchronization", 2, [](perf::bench& b) {
     const perf::mpi_window win(1024 * sizeof(std::uint64_t));
     operations(b, win);
     atomics(b, win);
     locks(b, win);
     contended_lock(b, win);
-    synchronisation(b, win);
+    synchronization(b, win);
   });
 }

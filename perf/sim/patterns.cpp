@@ -15,7 +15,7 @@ using rma::sim::PatternRank;
 int wrapped(std::int64_t rank, int size) { return static_cast<int>((rank % size + size) % size); }
 
 /// To the ranks +1, -1, +2, -2, ... from it, each put completed before the next.
-pattern_main neighbours(const pattern_choice& chosen) {
+pattern_main neighbors(const pattern_choice& chosen) {
   return [chosen](PatternRank& me) {
     for (int message = 0; message < chosen.messages; ++message) {
       const int distance = message / 2 + 1;
@@ -37,7 +37,7 @@ pattern_main ring(const pattern_choice& chosen) {
   };
 }
 
-/// The random ring of the HPC Challenge benchmarks: both neighbours in a ring of random order at a time.
+/// The random ring of the HPC Challenge benchmarks: both neighbors in a ring of random order at a time.
 pattern_main random_ring(const pattern_choice& chosen) {
   struct places {
     std::vector<int> order, place_of;
@@ -76,7 +76,7 @@ pattern_main alltoall(const pattern_choice& chosen) {
   };
 }
 
-/// A box of ranks, closed in each direction: a face to each of the neighbours along each side that is longer than 1.
+/// A box of ranks, closed in each direction: a face to each of the neighbors along each side that is longer than 1.
 pattern_main halo(const pattern_choice& chosen) {
   return [chosen](PatternRank& me) {
     const box sides = box_of(me.size());
@@ -100,11 +100,11 @@ pattern_main halo(const pattern_choice& chosen) {
 
 const std::vector<named_pattern>& named_patterns() {
   static const std::vector<named_pattern> all = {
-      {"neighbours", "each rank puts to the ranks +1, -1, +2, -2, ..., one after the other", neighbours},
+      {"neighbors", "each rank puts to the ranks +1, -1, +2, -2, ..., one after the other", neighbors},
       {"ring", "each rank puts to the next and waits for what comes from the one before", ring},
-      {"random-ring", "rings in random order, a put to both neighbours at a time, a barrier between", random_ring},
+      {"random-ring", "rings in random order, a put to both neighbors at a time, a barrier between", random_ring},
       {"alltoall", "each rank puts to all others", alltoall},
-      {"halo", "a box of ranks, closed in each direction, a put to each neighbour", halo},
+      {"halo", "a box of ranks, closed in each direction, a put to each neighbor", halo},
   };
   return all;
 }

@@ -49,8 +49,8 @@ Error request_error(const char* call, status code, request_node*& node, const st
             where};
   }
   engine& owner = *node->owner;
-  const bool synchronises = node->task != nullptr;
-  const int peer = !synchronises ? node->rank : code == status::peer_failed ? owner.ctx().last_failed() : -1;
+  const bool synchronizes = node->task != nullptr;
+  const int peer = !synchronizes ? node->rank : code == status::peer_failed ? owner.ctx().last_failed() : -1;
   std::string name = fmt::format("#{:x}", node->window & 0xffff);
   bool dropped = false;
   {
@@ -69,7 +69,7 @@ Error request_error(const char* call, status code, request_node*& node, const st
                     "undefined: repeat it, unless memory of either is not mapped or protected";
   }
   const int me = owner.ctx().rank();
-  const std::string head = synchronises
+  const std::string head = synchronizes
                                ? fmt::format("[rank {}] {} (synchronization of window {})", me, call, name)
                                : fmt::format("[rank {}] {} for world rank {} (window {})", me, call, peer, name);
   return {code, head, why, peer, where};
@@ -101,7 +101,7 @@ status Request::check_caller(std::span<const Request> requests) noexcept {
   return pending == requests.end() ? status::done : detail::may_ask(*pending->node_);
 }
 
-// Synchronisations go on only when somebody looks at them: other ranks may wait for them in another order.
+// Synchronizations go on only when somebody looks at them: other ranks may wait for them in another order.
 void Request::advance_together(std::span<Request> requests) noexcept {
   const auto is_task = [](const Request& r) { return r.node_ != nullptr && r.node_->task != nullptr; };
   const auto first = std::find_if(requests.begin(), requests.end(), is_task);

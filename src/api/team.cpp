@@ -101,23 +101,23 @@ bool Team::shares_memory(int rank, source where) const {
 
 bool Team::one_node() const noexcept { return core_->one_node && (core_->rt->intranode || core_->size == 1); }
 
-Team Team::split(int colour, int key, source where) const {
+Team Team::split(int color, int key, source where) const {
   const detail::call_scope in(*core_->rt->ctx, "split");
   require_caller(*core_, "split", where);
   struct wish {
-    int colour, key, rank;
+    int color, key, rank;
   };
   std::vector<wish> all(static_cast<std::size_t>(size()));
-  const wish mine{colour, key, rank()};
+  const wish mine{color, key, rank()};
   core_->rt->dropped->announce();
   require("split", core_->allgather_alike(std::as_bytes(std::span(&mine, 1)), reinterpret_cast<std::byte*>(all.data())),
           where);
   const std::uint64_t child = ++core_->children;
-  std::erase_if(all, [&](const wish& w) { return colour < 0 ? w.rank != rank() : w.colour != colour; });
+  std::erase_if(all, [&](const wish& w) { return color < 0 ? w.rank != rank() : w.color != color; });
   std::stable_sort(all.begin(), all.end(), [](const wish& a, const wish& b) { return a.key < b.key; });
   std::vector<int> members;
   for (const wish& w : all) members.push_back(core_->world_rank(w.rank));
-  const auto tag = colour < 0 ? ~static_cast<std::uint64_t>(rank()) : static_cast<std::uint64_t>(colour);
+  const auto tag = color < 0 ? ~static_cast<std::uint64_t>(rank()) : static_cast<std::uint64_t>(color);
   return Team(make_team(*core_, mix(mix(core_->id, child), tag), members, where, core_->world_rank(0)));
 }
 
@@ -196,8 +196,8 @@ Team Team::shrink(source where) const {
   }
 }
 
-status Team::try_split(int colour, int key, Team& made) const noexcept {
-  return detail::status_of([&] { made = split(colour, key); });
+status Team::try_split(int color, int key, Team& made) const noexcept {
+  return detail::status_of([&] { made = split(color, key); });
 }
 status Team::try_node(Team& made) const noexcept {
   return detail::status_of([&] { made = node(); });

@@ -11,7 +11,7 @@
 #include "sync/lock_agent.hpp"
 #include "sync/locking.hpp"
 #include "sync/range_news.hpp"
-#include "sync/synchronisation.hpp"
+#include "sync/synchronization.hpp"
 #include "window/window_core.hpp"
 #include "window/window_memory.hpp"
 #include "xfer/complete.hpp"
@@ -37,7 +37,7 @@ void forget(window_core& w) noexcept {
     e.remove(w);
     w.team->rt->syncs->remove(w);
   }
-  { const window_guard alone(w); }  // a synchronisation that another thread was going on with has made its step
+  { const window_guard alone(w); }  // a synchronization that another thread was going on with has made its step
   const std::lock_guard guard(w.ctx->lock());
   for (target_state& state : w.states) e.forget(state);
   for (const auto& [target, far] : w.far_targets) e.forget(*far);

@@ -39,7 +39,7 @@ constexpr std::size_t stripe_bytes_most = std::size_t{1} << 62;
 /// Library memory that others copy to begins in the middle of a page: users' large buffers begin at the start of one,
 /// and copies between equal offsets in pages make loads wait for stores (docs/decisions/0007-copies.md). What only
 /// adapters move begins at the start: a packet of 4 KiB is one page then, not parts of two.
-constexpr std::size_t colour_bytes = 2048;
+constexpr std::size_t page_offset_bytes = 2048;
 constexpr std::uint64_t asked_bytes_min = std::uint64_t{8} << 20;  ///< the machine is asked whether it has so much
 constexpr std::size_t huge_from_bytes = shm::huge_bytes / 2;       ///< blocks of so much have huge pages
 
@@ -62,9 +62,9 @@ std::uint32_t stripes_for(const Hints& hints, std::size_t bytes) noexcept {
   return static_cast<std::uint32_t>(std::bit_ceil(std::min((whole >> stripe_shift_of(hints)) + 1, most)));
 }
 
-/// The data begin `colour` bytes behind a multiple of `grain`.
+/// The data begin `offset` bytes behind a multiple of `grain`.
 block_layout lay_out(std::size_t mapped, const Hints& hints, std::size_t bytes, std::size_t grain,
-                     std::size_t colour) noexcept {
+                     std::size_t offset) noexcept {
   const auto line = [](std::size_t n) { return (n + 63) / 64 * 64; };
   block_layout l;
   l.stripes = stripes_for(hints, bytes);
@@ -75,7 +75,7 @@ block_layout lay_out(std::size_t mapped, const Hints& hints, std::size_t bytes, 
   l.waiters_at = line(l.records_at + mapped);
   l.stripes_at = line(l.waiters_at + (mapped + 63) / 64 * sizeof(word64));
   l.data_at = l.stripes_at + l.stripes * sizeof(stripe_lock);
-  l.data_at = (l.data_at + grain - 1) / grain * grain + colour;
+  l.data_at = (l.data_at + grain - 1) / grain * grain + offset;
   return l;
 }
 
@@ -374,7 +374,8 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
   runtime_core& rt = *team.rt;
   const bool library_memory = plan.kind == call::allocate || plan.kind == call::allocate_shared;
   const bool copied_to = library_memory && (team.one_node || all.mapped_max > 1);
-  w.layout = lay_out(all.mapped_max, w.hints, all.bytes_max, library_memory ? 4096 : 64, copied_to ? colour_bytes : 0);
+  w.layout =
+      lay_out(all.mapped_max, w.hints, all.bytes_max, library_memory ? 4096 : 64, copied_to ? page_offset_bytes : 0);
   w.block_bytes = w.layout.data_at + (library_memory ? w.local_bytes : 0);
   w.part_bytes_max = all.bytes_max;
   const std::uint64_t room = w.layout.data_at + (library_memory ? all.bytes_max : 0);

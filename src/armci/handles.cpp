@@ -70,7 +70,7 @@ status gathered_operations::issue(std::vector<std::byte>& room, Request& request
                       Layout::indexed<std::byte>(lengths, remote), room, &request);
 }
 
-// A handle that was never initialised, or belongs to a use that is over, stands for nothing.
+// A handle that was never initialized, or belongs to a use that is over, stands for nothing.
 handle_table::entry* handle_table::find(const armci_hdl_t* handle) noexcept {
   const int number = entry_of(*handle);
   if (number <= 0 || static_cast<std::size_t>(number) > entries_.size()) return nullptr;

@@ -240,7 +240,7 @@ class context final : public fabric::sink, public fabric::directory {
   /// Called under the lock when somebody may have died or left: ten times a second while a wait lasts, when all that
   /// has come is handled. Stays until the context goes.
   void add_news(void (*run)(void* self) noexcept, void* self) noexcept { news_.add(run, self); }
-  /// Synchronisations that go on behind requests: while there are some, `run` is called at the end of each round,
+  /// Synchronizations that go on behind requests: while there are some, `run` is called at the end of each round,
   /// without the lock; says how many came to their end. One user.
   void set_steps(unsigned (*run)(void* self) noexcept, void* self) noexcept { steps_ = {run, self}; }
   void has_steps(bool yes) noexcept { stepping_.store(yes, std::memory_order_relaxed); }

@@ -5,7 +5,7 @@
 
 namespace rma::detail {
 
-// tidy: the arrays are left uninitialised on purpose, a layout of two levels shall not pay for sixteen.
+// tidy: the arrays are left uninitialized on purpose, a layout of two levels shall not pay for sixteen.
 cursor::cursor(const Layout& layout, std::size_t from_byte) noexcept  // NOLINT(cppcoreguidelines-pro-type-member-init)
     : remaining_(layout.bytes()), node_(layout_internals::node(layout)) {
   RMA_ASSERT(from_byte <= layout.bytes());

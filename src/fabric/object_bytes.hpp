@@ -7,7 +7,7 @@
 
 namespace rma::fabric {
 
-/// The bytes of an object as they are sent. Padding would leave the process uninitialised: name it, and set it to 0.
+/// The bytes of an object as they are sent. Padding would leave the process uninitialized: name it, and set it to 0.
 template <class T>
 std::span<const std::byte> bytes_of(const T& what) noexcept {
   static_assert(std::has_unique_object_representations_v<T>, "a type with padding must not be sent");

@@ -16,7 +16,7 @@
 #include "fabric/tuning.hpp"
 #include "p2p/messenger.hpp"
 #include "runtime/message_node.hpp"
-#include "sync/synchronisation.hpp"  // tidy: allow(include-direction) a runtime owns it
+#include "sync/synchronization.hpp"  // tidy: allow(include-direction) a runtime owns it
 #include "xfer/remote.hpp"
 
 namespace rma::detail {
@@ -60,7 +60,7 @@ runtime_core::runtime_core(const Config& wanted)
       ops(std::make_unique<engine>(*ctx)),
       nodes(std::make_unique<message_nodes>()),
       messages(std::make_unique<messenger>(*ctx)),
-      syncs(std::make_unique<synchronisation>(*ops)),
+      syncs(std::make_unique<synchronization>(*ops)),
       collectives(std::make_shared<coll::machine>(*ctx, *messages)),
       revoked(std::make_unique<revocations>(*ctx, *ops)),
       intranode(config.on(knob::intranode)),

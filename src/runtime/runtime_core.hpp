@@ -34,7 +34,7 @@ namespace rma::detail {
 
 class messenger;
 class message_nodes;
-class synchronisation;
+class synchronization;
 namespace coll {
 class machine;
 }
@@ -68,7 +68,7 @@ struct runtime_core {
   std::unique_ptr<engine> ops;
   std::unique_ptr<message_nodes> nodes;
   std::unique_ptr<messenger> messages;
-  std::unique_ptr<synchronisation> syncs;
+  std::unique_ptr<synchronization> syncs;
   std::shared_ptr<coll::machine> collectives;
   std::unique_ptr<revocations> revoked;
   stage_memory stage;

@@ -9,7 +9,7 @@
 #include "sync/lock_network.hpp"
 #include "sync/lock_protocol.hpp"
 #include "sync/locking.hpp"
-#include "sync/synchronisation.hpp"
+#include "sync/synchronization.hpp"
 #include "xfer/protocols.hpp"
 
 namespace rma::detail {

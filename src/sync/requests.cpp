@@ -2,7 +2,7 @@
 /// \file
 /// Synchronization that is asked for and goes on while its caller computes: ifence, ilock, iunlock, iflush, icomplete.
 /// Each is a sync_task behind a request; every round of progress goes on with it.
-/// Source: dissertation, "non-blocking synchronisation" (future work); MPI-4.1, chapter 12, has rput and the like only.
+/// Source: dissertation, "non-blocking synchronization" (future work); MPI-4.1, chapter 12, has rput and the like only.
 #include <memory>
 #include <mutex>
 #include <utility>

@@ -49,7 +49,7 @@ struct window_core : window_view {
   /// Of a window that threads share: guards what neither the progress lock guards nor is atomic. Taken before the
   /// progress lock.
   mutable window_mutex mutex;
-  unsigned tasks = 0;        ///< synchronisations behind requests, which any thread that makes progress goes on with
+  unsigned tasks = 0;        ///< synchronizations behind requests, which any thread that makes progress goes on with
   std::vector<int> claimed;  ///< targets whose lock a thread of this rank is taking or giving back
   unsigned claimants = 0;    ///< threads that wait for one of these
   std::vector<int> wanted;   ///< targets whose lock a request (ilock) asks for; counted among locks_open
@@ -201,7 +201,7 @@ struct window_core : window_view {
   [[nodiscard]] bool used_since_fence() const noexcept {
     return fence_used || (access != access_epoch::none && !dirty.empty());
   }
-  /// One synchronisation more goes on behind a request, or one less. Called by the thread whose window it is, or alone
+  /// One synchronization more goes on behind a request, or one less. Called by the thread whose window it is, or alone
   /// in the window.
   void count_task(bool more) noexcept {
     RMA_ASSERT(more || tasks != 0);

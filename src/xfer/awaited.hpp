@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Something awaited stands behind a Request that is no operation or synchronisation of a window: a message, or a
+/// Something awaited stands behind a Request that is no operation or synchronization of a window: a message, or a
 /// collective. It goes on by itself with anybody's progress; its request only looks at it.
 #pragma once
 

@@ -114,7 +114,7 @@ void engine::on_acknowledge(void* self, int source, std::span<const std::byte> p
   me.take_acknowledgements(me.ctx_.peer_of(source), count);
 }
 
-// Silent synchronisations are asked again, and what waits for room goes on.
+// Silent synchronizations are asked again, and what waits for room goes on.
 unsigned engine::on_duty(void* self) noexcept {
   auto& me = *static_cast<engine*>(self);
   if (me.task_pause_ns_ != 0) me.ctx_.call_duty_at(me.ctx_.around().now_ns() + me.task_pause_ns_);

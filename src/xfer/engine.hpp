@@ -37,8 +37,8 @@ class engine;
 
 struct target_state;
 
-/// A user's Request refers to an operation, or a synchronisation.
-/// Whether a thread is in a step of a synchronisation; `awaited`: and another one wants it to be over.
+/// A user's Request refers to an operation, or a synchronization.
+/// Whether a thread is in a step of a synchronization; `awaited`: and another one wants it to be over.
 enum class task_step : std::uint8_t { none, under_way, awaited };
 
 struct request_node;
@@ -64,7 +64,7 @@ static_assert(sizeof(request_node) <= 72);
 
 /// Whether this thread may: `wrong_thread` else.
 status may_ask(const request_node& node) noexcept;
-/// done, not_yet or peer_failed, without making progress; a synchronisation goes one step.
+/// done, not_yet or peer_failed, without making progress; a synchronization goes one step.
 status request_state(request_node& node) noexcept;
 
 /// How puts and gets reach the user memory of another process.
@@ -121,7 +121,7 @@ class engine {
   request_node* new_request(const window_core& w, std::unique_ptr<sync_task> task);
   /// No round of progress goes on with it any more.
   void stop_advancing(const request_node& node) noexcept;
-  /// A synchronisation has ended so. The caller is alone in the window, and does not hold the progress lock.
+  /// A synchronization has ended so. The caller is alone in the window, and does not hold the progress lock.
   status end_task(request_node& node, window_core& w, status s) noexcept;
   request_node* new_request(awaited& what);
   /// Returns what is to be destroyed without the lock.
@@ -161,7 +161,7 @@ class engine {
   void mark_failure_reported(const operation_record& op) noexcept;
   /// Operations towards a target of a window that goes away.
   void forget(target_state& state) noexcept;
-  /// Synchronisations of a window that goes away, as far as they may be dropped.
+  /// Synchronizations of a window that goes away, as far as they may be dropped.
   void give_up_tasks(window_core& w) noexcept;
   /// Results that are still to come from the target's handler are not written any more: their buffers may be gone.
   /// Those that a request waits for are, until it is dropped.
@@ -243,7 +243,7 @@ class engine {
   /// Grows to the largest number outstanding; reused after that.
   std::shared_ptr<request_nodes> requests_ = std::make_shared<request_nodes>();
   request_node* free_requests_ = nullptr;
-  std::vector<request_node*> tasks_;         ///< synchronisations that have not been concluded
+  std::vector<request_node*> tasks_;         ///< synchronizations that have not been concluded
   std::atomic<bool> advancing_ = false;      ///< a thread is in advance_tasks
   std::int64_t task_pause_ns_ = 0;           ///< until silent ones are asked again; 0: none is silent
   std::deque<operation_record> operations_;  ///< the same

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Requests: what a user waits for, of operations and of synchronisations.
+/// Requests: what a user waits for, of operations and of synchronizations.
 #include "xfer/engine.hpp"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace rma::detail {
 
 namespace {
 
-/// Whether it has ended, and how; of an operation, not of a synchronisation.
+/// Whether it has ended, and how; of an operation, not of a synchronization.
 status state_of_operation(const request_node& node) noexcept {
   return node.operation->over.load() != 0 ? node.operation->result : status::not_yet;
 }
@@ -175,7 +175,7 @@ void engine::stop_advancing(const request_node& node) noexcept {
   if (tasks_.empty()) ctx_.has_steps(false);
 }
 
-/// The i-th synchronisation that may go a step, with this thread alone in its window; null if there is none at `i`.
+/// The i-th synchronization that may go a step, with this thread alone in its window; null if there is none at `i`.
 /// `more` says whether there are others.
 request_node* engine::enter_task(std::size_t i, window_core*& w, bool& more) noexcept {
   const std::lock_guard guard(ctx_.lock());
@@ -222,7 +222,7 @@ void engine::pace_tasks(bool came_further) noexcept {
 
 namespace {
 
-/// One step of a synchronisation, and its conclusion if that was the last. None while another thread is in one.
+/// One step of a synchronization, and its conclusion if that was the last. None while another thread is in one.
 status step(request_node& node) noexcept {
   if (node.ended != status::not_yet) return node.ended;
   engine& owner = *node.owner;
@@ -397,7 +397,7 @@ void end_failed(request_node*& node, status failure) noexcept {
   release(node);
 }
 
-// Other ranks take part in a synchronisation, and a window has its epoch in it: it is brought to its end, or undone.
+// Other ranks take part in a synchronization, and a window has its epoch in it: it is brought to its end, or undone.
 // A request that is undone takes no step more: that might be the one to its end, of which nobody would be told.
 void drop_request(request_node* node) noexcept {
   if (node->owner == nullptr) return free_kept(node);

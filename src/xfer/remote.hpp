@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The fabric's own reads and atomics, waited for: what synchronisation needs of a target that is not mapped.
+/// The fabric's own reads and atomics, waited for: what synchronization needs of a target that is not mapped.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A synchronisation that goes on while its caller does something else: what stands behind the requests of ifence,
+/// A synchronization that goes on while its caller does something else: what stands behind the requests of ifence,
 /// ilock, iunlock, iflush and icomplete. Every round of progress advances it, whichever thread makes it; the thread
 /// that looks at the request concludes it.
 #pragma once

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A wait for synchronisations behind requests, some of which nobody rings for.
+/// A wait for synchronizations behind requests, some of which nobody rings for.
 #pragma once
 
 #include <algorithm>

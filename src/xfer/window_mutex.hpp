@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The lock of a window that several threads share: at thread_level::multiple, and while a synchronisation behind a
+/// The lock of a window that several threads share: at thread_level::multiple, and while a synchronization behind a
 /// request goes on. A thread that is inside may enter again; it leaves, as often as it has entered, where it waits for
 /// what another thread may have to bring about.
 #pragma once

@@ -39,7 +39,7 @@ std::span<const test_case> try_cases() noexcept;
 std::span<const test_case> epoch_misuse_cases() noexcept;
 std::span<const test_case> error_text_cases() noexcept;
 std::span<const test_case> failed_window_cases() noexcept;
-std::span<const test_case> synchronisation_cases() noexcept;
+std::span<const test_case> synchronization_cases() noexcept;
 std::span<const test_case> thread_cases() noexcept;
 std::span<const test_case> collective_cases() noexcept;
 std::span<const test_case> collective_request_cases() noexcept;

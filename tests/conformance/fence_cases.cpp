@@ -57,7 +57,7 @@ void stores_are_visible(context& ctx) {
 
 // Goal: every legal combination of assertions gives the right data.
 // Method: the textbook sequence (nothing precedes; puts; reads; nothing succeeds), with every promise that is true.
-void assertions_are_honoured(context& ctx) {
+void assertions_are_honored(context& ctx) {
   test_window<std::uint64_t> win(ctx, 4);
   for (std::uint64_t round = 0; round < ctx.rounds(50, 50); ++round) {
     win->fence(rma::no_precede);
@@ -199,7 +199,7 @@ void fence_then_lock(context& ctx) {
 constexpr test_case fence_table[] = {
     {"fence.puts_are_visible", puts_are_visible, each_kind},
     {"fence.stores_are_visible", stores_are_visible, each_kind},
-    {"fence.assertions_are_honoured", assertions_are_honoured, each_kind},
+    {"fence.assertions_are_honored", assertions_are_honored, each_kind},
     {"fence.no_succeed_closes", no_succeed_closes, each_kind},
     {"fence.broken_no_precede", broken_no_precede, each_kind},
     {"fence.fences_of_parts", fences_of_parts, each_kind},

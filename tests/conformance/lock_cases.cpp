@@ -208,7 +208,7 @@ void scopes_and_calls(context& ctx) {
   win.free();
 }
 
-// Goal: no_check is honoured: with nobody competing it locks, operates and unlocks like any other.
+// Goal: no_check is honored: with nobody competing it locks, operates and unlocks like any other.
 void no_check(context& ctx) {
   test_window<std::uint64_t> win(ctx, static_cast<std::size_t>(ctx.size()));
   const auto mine = static_cast<std::size_t>(ctx.rank());

@@ -55,7 +55,7 @@ void out_of_range(context& ctx) {
   win.free();
 }
 
-// Goal: a window's name cannot break a message's line, or colour a terminal.
+// Goal: a window's name cannot break a message's line, or color a terminal.
 void messages_are_one_line(context& ctx) {
   test_window<std::uint64_t> win(ctx, 8, {.name = "a\nb\x1b[31m\x7f"});
   win->fence();

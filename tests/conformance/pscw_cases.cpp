@@ -158,7 +158,7 @@ void test_instead_of_wait(context& ctx) {
   win.free();
 }
 
-// Goal: empty groups are allowed and block nobody; no_check is honoured where the posts are known.
+// Goal: empty groups are allowed and block nobody; no_check is honored where the posts are known.
 void empty_groups_and_no_check(context& ctx) {
   test_window<std::uint64_t> win(ctx, 2);
   win->post({});

@@ -25,14 +25,14 @@ void world_is_everyone(context& ctx) {
   ctx.equal(copy.rank(), world.rank(), "rank in a copy");
 }
 
-// Goal: split gives each colour a team, in the order of the keys.
-// Method: colours by rank % 3, keys that reverse the order; checked through world ranks on all members.
-void split_by_colour_and_key(context& ctx) {
-  const int colour = ctx.rank() % 3;
-  rma::Team part = ctx.world().split(colour, -ctx.rank());
+// Goal: split gives each color a team, in the order of the keys.
+// Method: colors by rank % 3, keys that reverse the order; checked through world ranks on all members.
+void split_by_color_and_key(context& ctx) {
+  const int color = ctx.rank() % 3;
+  rma::Team part = ctx.world().split(color, -ctx.rank());
   int members = 0;
-  for (int r = colour; r < ctx.size(); r += 3) ++members;
-  ctx.equal(part.size(), members, "members of a colour");
+  for (int r = color; r < ctx.size(); r += 3) ++members;
+  ctx.equal(part.size(), members, "members of a color");
   ctx.equal(part.world_rank(part.rank()), ctx.rank(), "this rank in the new team");
   int found = 0;
   for (int r = 0; r < ctx.size(); ++r) {
@@ -46,14 +46,14 @@ void split_by_colour_and_key(context& ctx) {
   }
   const int total = part.allreduce(ctx.rank(), rma::sum);
   int wanted = 0;
-  for (int r = colour; r < ctx.size(); r += 3) wanted += r;
-  ctx.equal(total, wanted, "sum over the colour");
+  for (int r = color; r < ctx.size(); r += 3) wanted += r;
+  ctx.equal(total, wanted, "sum over the color");
 }
 
-// Goal: equal keys keep the order of the ranks; a negative colour is a team of one.
+// Goal: equal keys keep the order of the ranks; a negative color is a team of one.
 void split_ties_and_loners(context& ctx) {
   rma::Team same = ctx.world().split(7, 0);
-  ctx.equal(same.size(), ctx.size(), "size with one colour");
+  ctx.equal(same.size(), ctx.size(), "size with one color");
   ctx.equal(same.rank(), ctx.rank(), "rank with equal keys");
   rma::Team alone = ctx.world().split(ctx.rank() == 0 ? 0 : -1, 0);
   ctx.equal(alone.size(), 1, "size of a loner's team");
@@ -523,7 +523,7 @@ constexpr test_case team_table[] = {
     {"team.revoked", revoked_team, no_kind, 2},
     {"team.revoked_window", revoked_window, no_kind, 2},
     {"team.world_is_everyone", world_is_everyone},
-    {"team.split_by_colour_and_key", split_by_colour_and_key},
+    {"team.split_by_color_and_key", split_by_color_and_key},
     {"team.split_ties_and_loners", split_ties_and_loners},
     {"team.splits_of_splits", splits_of_splits},
     {"team.node_shares_memory", node_shares_memory},

@@ -31,7 +31,7 @@ std::vector<std::span<const test_case>> all_topics() {
           epoch_misuse_cases(),
           error_text_cases(),
           failed_window_cases(),
-          synchronisation_cases(),
+          synchronization_cases(),
           thread_cases(),
           p2p_cases(),
           p2p_data_cases(),

@@ -143,8 +143,8 @@ void requests(context& ctx) {
   win.free();
 }
 
-// Goal: synchronisations by request that do not throw.
-void synchronisation(context& ctx) {
+// Goal: synchronizations by request that do not throw.
+void synchronization(context& ctx) {
   test_window<std::uint64_t> win(ctx, 8);
   const int to = ctx.right();
   rma::Request request;
@@ -185,7 +185,7 @@ constexpr test_case try_table[] = {
     {"try.windows", windows},
     {"try.collectives", collectives},
     {"try.requests", requests, each_kind},
-    {"try.synchronisation", synchronisation, each_kind},
+    {"try.synchronization", synchronization, each_kind},
 };
 
 }  // namespace

@@ -272,7 +272,7 @@ const violation of_windows[] = {
        std::vector<range_answer> answers;
        table.request({.bytes = 8, .held = true}, answers);
      }},
-    {"more synchronisations end than have begun", "tasks != 0",
+    {"more synchronizations end than have begun", "tasks != 0",
      [] {
        window_core w;
        w.count_task(false);

@@ -129,7 +129,7 @@ TEST_CASE("what cannot be meant is refused", "[datatype][layout]") {
   CHECK(refusal_of([&] { return Layout::shifted(row, PTRDIFF_MAX); }) == status::bad_size);
 }
 
-// Break: leave the strides, or what lies in lists, out of grain_of (src/datatype/normalise.cpp).
+// Break: leave the strides, or what lies in lists, out of grain_of (src/datatype/normalize.cpp).
 TEST_CASE("the grain of a layout tells what all of its blocks have in common", "[datatype][layout]") {
   random_engine random = engine_of_this_run();
   for (int round = 0; round < 4000; ++round) {

@@ -70,7 +70,7 @@ COMING_FROM = [
      "coming_from_test.py"),
     ("`MPI_PROC_NULL` as a target | `rma::no_rank`: the operation does nothing", CASES + "atomic_cases.cpp",
      "to_no_rank"),
-    ("(a negative colour: a team of oneself)", CASES + "team_cases.cpp", "team.split_ties_and_loners"),
+    ("(a negative color: a team of oneself)", CASES + "team_cases.cpp", "team.split_ties_and_loners"),
     ("or drop the handle, which waits for nobody", CASES + "window_cases.cpp", "window.dropped_windows"),
     ("(each rank its own size), a displacement", CASES + "window_cases.cpp", "window.sizes_differ_by_rank"),
     ("`message_too_long`: nothing is written, the text names both sizes", CASES + "p2p_cases.cpp", "p2p.too_long"),

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# packages.sh SOURCE FOLDER: builds the Debian packages from a copy of SOURCE without optimisation, lets lintian look at
+# packages.sh SOURCE FOLDER: builds the Debian packages from a copy of SOURCE without optimization, lets lintian look at
 # them, installs them below FOLDER/root, starts each tool from there, and builds and runs a consumer by pkg-config, by
 # find_package and as a module of rma-sim. Exits with 77 where a tool for packages is missing.
 set -eu

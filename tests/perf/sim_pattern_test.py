@@ -25,7 +25,7 @@ class Refusals(unittest.TestCase):
         self.assertRegex(done.stderr, "^sim_pattern: .*" + expected)
 
     def test_pattern(self):
-        self.refused("no pattern 'halos'; there are neighbours, .*trace FILE", "halos")
+        self.refused("no pattern 'halos'; there are neighbors, .*trace FILE", "halos")
 
     def test_preset(self):
         self.refused("susukit", "ring", "--params", "susukit")

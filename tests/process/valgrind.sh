@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # valgrind.sh RMARUN NODES CONFORMANCE
 #
-# Goal: valgrind has nothing to report: no byte that leaves the process is uninitialised, nothing is leaked, no call of
+# Goal: valgrind has nothing to report: no byte that leaves the process is uninitialized, nothing is leaked, no call of
 # the kernel is one that it does not know.
 # Method: two ranks run cases of most kinds of calls; without a suppression file. Warnings of valgrind count, too.
 # Break: give a struct that is sent (src/fabric/shm/fd_exchange.hpp) padding; ask SIOCOUTQNSD of a socket.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a synchronisation behind a request is advanced by every round of progress, the progress thread's included: a
+// Goal: a synchronization behind a request is advanced by every round of progress, the progress thread's included: a
 // rank that computes between the call and its first look at the request finds it complete.
 //
 // Method: simulated ranks with a progress thread, on one node and on one node each, with each fence design and each
-// lock. The synchronisation needs steps of this rank after others have answered: the others come late.
+// lock. The synchronization needs steps of this rank after others have answered: the others come late.
 //
 // Break: let context::progress not call take_steps (fences and locks); let pace_tasks ask for no call of a duty (locks,
 // where the fabric's atomics have to be tried again).

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: a rank that dies in the middle of a synchronisation gives its peers peer_failed, never a hang; what it held of
+// Goal: a rank that dies in the middle of a synchronization gives its peers peer_failed, never a hang; what it held of
 // a target can be had again.
 // Method: simulated ranks, some of which are killed at a known moment of virtual time.
 // Break: leave out what waiters do when they hear of a death; leave has_to_look_ out of fail_if_lost.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Goal: synchronisation costs the messages that it should, whatever the number of ranks. Post, start, complete and
+// Goal: synchronization costs the messages that it should, whatever the number of ranks. Post, start, complete and
 // wait, and fences among neighbors, cost O(group); no rank but those concerned has to take part. Fences cost what
 // their design says, locks what they were asked for. Method: simulated ranks on nodes of their own; Runtime::counters
 // before and after. Break: a barrier in post or fence_neighbors, a flag to every rank in imm-opt.

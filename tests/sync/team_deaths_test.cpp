@@ -69,9 +69,9 @@ void shrink_by_one(rma::Runtime& rt, std::mt19937& common) {
 void split_till_death(rma::Runtime& rt, std::mt19937& common) {
   try {
     for (;;) {
-      const auto colours = static_cast<int>(1 + common() % 3);
+      const auto colors = static_cast<int>(1 + common() % 3);
       dawdle(rt, common);
-      rma::Team part = rt.world().split(rt.rank() * 7 % colours);
+      rma::Team part = rt.world().split(rt.rank() * 7 % colors);
       part.barrier();
       part.barrier();
     }

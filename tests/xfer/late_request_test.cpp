@@ -2,7 +2,7 @@
 // Goal: a request that outlives its runtime is harmless: it may be dropped, and says how its operation has ended.
 //
 // Method: simulated ranks on one node and on two leave requests of each kind behind: of operations that a fence has
-// completed, of one that nothing has, of a synchronisation that has not ended. All calls on requests get them.
+// completed, of one that nothing has, of a synchronization that has not ended. All calls on requests get them.
 //
 // Break: leave out the loop of ~engine.
 #include <catch2/catch.hpp>

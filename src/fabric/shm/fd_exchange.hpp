@@ -19,7 +19,7 @@ struct mapping_owner {
   std::uint64_t base = 0;
   std::uint64_t total_bytes = 0;
 };
-static_assert(std::has_unique_object_representations_v<mapping_owner>, "padding would be sent uninitialised");
+static_assert(std::has_unique_object_representations_v<mapping_owner>, "padding would be sent uninitialized");
 
 /// The giving side.
 class fd_offer {

@@ -36,7 +36,7 @@ struct group_block {
 };
 
 /// From nearly white over orange to dark red.
-std::string colour(int shade) {
+std::string shade_color(int shade) {
   struct rgb {
     double r, g, b;
   };
@@ -110,7 +110,7 @@ class painter {
     emit("<text x=\"12\" y=\"50\">busy, share of time (one column is {}):</text>\n", readable_time(of_.width_ps));
     constexpr int left = 320;
     for (int shade = 0; shade <= shades; ++shade) {
-      emit("<rect x=\"{}\" y=\"40\" width=\"10\" height=\"12\" fill=\"{}\"/>\n", left + 10 * shade, colour(shade));
+      emit("<rect x=\"{}\" y=\"40\" width=\"10\" height=\"12\" fill=\"{}\"/>\n", left + 10 * shade, shade_color(shade));
     }
     emit("<text x=\"{}\" y=\"50\" text-anchor=\"end\">0 %</text><text x=\"{}\" y=\"50\">100 %</text>\n", left - 6,
          left + 10 * (shades + 1) + 6);
@@ -123,7 +123,7 @@ class painter {
         picture_left - 8, one.top + 10, one.name, one.top + 21, one.links,
         one.links_per_line > 1 ? fmt::format(", {} a row", one.links_per_line) : "");
     emit("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>\n", picture_left, one.top, cells_width,
-         one.height, colour(0));
+         one.height, shade_color(0));
     for (const line& row : one.lines) cells(row);
     emit("<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"#bbb\" stroke-width=\"0.5\"/>\n",
          picture_left, one.top, cells_width, one.height);
@@ -152,7 +152,7 @@ class painter {
     for (int shade = 1; shade <= shades; ++shade) {
       const std::string& path = strokes[static_cast<std::size_t>(shade)];
       if (path.empty()) continue;
-      fmt::format_to(std::back_inserter(inside), "<path d=\"{}\" stroke=\"{}\"/>", path, colour(shade));
+      fmt::format_to(std::back_inserter(inside), "<path d=\"{}\" stroke=\"{}\"/>", path, shade_color(shade));
     }
     if (inside.empty()) return;
     // The title is shown where the pointer rests; a name has a ">".

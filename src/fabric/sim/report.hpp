@@ -37,7 +37,7 @@ network_record record_of(const network_model& of, const use_log* log = nullptr);
 /// The record as JSON, with every link and engine that was used; times in ns, use over time in ps.
 std::string json_report(const network_record& of);
 
-/// An SVG picture: links as rows, grouped by level, time as columns, colour for the share of time that a link was busy.
+/// An SVG picture: links as rows, grouped by level, time as columns, color for the share of time that a link was busy.
 /// Where a group has too many links to be told apart, a row is the mean of neighbors. Needs use over time.
 [[gnu::visibility("default")]] std::string heat_map_svg(const network_record& of);
 

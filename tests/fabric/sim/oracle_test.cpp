@@ -2,7 +2,7 @@
 // Random programs on random networks, compared with an oracle that carries them out one after the other.
 //
 // Every rank knows what every other rank does, since it is drawn from the seed: after each epoch it compares its whole
-// part of the window with what must be there. Checked: windows at each synchronisation, one holder of an exclusive
+// part of the window with what must be there. Checked: windows at each synchronization, one holder of an exclusive
 // lock, completions that are neither early (what was put is overwritten at once, results are looked at) nor lost nor
 // doubled (sums), nothing under way at the end, no deadlock.
 //

@@ -84,8 +84,8 @@ TEST_CASE("each mistake in parameters is one line that says what is right", "[si
   CHECK(complaint(with_line("dma_sped = 3 GB/s")) ==
         "x.params:2: unknown parameter 'dma_sped'; did you mean dma_speed?");
   CHECK_THAT(
-      complaint(with_line("colour = 3 GB/s")),
-      Catch::StartsWith("x.params:2: unknown parameter 'colour'; valid are: link_bandwidth, switch_throughput, "));
+      complaint(with_line("color = 3 GB/s")),
+      Catch::StartsWith("x.params:2: unknown parameter 'color'; valid are: link_bandwidth, switch_throughput, "));
   CHECK(complaint(with_line("dma_speed = 3 ns")) == "x.params:2: dma_speed is in GB/s, not in 'ns'");
   CHECK(complaint(with_line("dma_speed = 3")) == "x.params:2: dma_speed has no unit, it is in GB/s");
   CHECK(complaint(with_line("cable_latency = -1 ns")) ==

@@ -36,7 +36,7 @@ def may_open_kvm() -> bool:
     return os.access("/dev/kvm", os.R_OK | os.W_OK)
 
 
-def can_virtualise() -> bool:
+def can_virtualize() -> bool:
     """Whether KVM is worth a try: a device that may be opened, on a processor that says that it can."""
     with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
         flags = re.search(r"^flags\s*:.*\b(vmx|svm)\b", file.read(), re.MULTILINE)
@@ -64,4 +64,4 @@ def accelerators(asked: str) -> list[str]:
     """What to try, in this order."""
     if asked != "auto":
         return [asked]
-    return ["kvm", "tcg"] if can_virtualise() else ["tcg"]
+    return ["kvm", "tcg"] if can_virtualize() else ["tcg"]

@@ -45,7 +45,7 @@ def missing() -> str:
 
 def description() -> str:
     """One line about what would be used."""
-    how = "KVM" if machine.can_virtualise() else "an emulated processor"
+    how = "KVM" if machine.can_virtualize() else "an emulated processor"
     return f"Linux {image.kernel().name} in QEMU {machine.emulator_version()} with {how}"
 
 

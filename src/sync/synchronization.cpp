@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sync/synchronisation.hpp"
+#include "sync/synchronization.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -11,22 +11,22 @@
 
 namespace rma::detail {
 
-synchronisation::synchronisation(engine& windows) : windows_(windows) {
+synchronization::synchronization(engine& windows) : windows_(windows) {
   context& ctx = windows.ctx();
-  ctx.set_handler(message::lock, &synchronisation::on_lock, this);
-  ctx.set_handler(message::fence, &synchronisation::on_fence, this);
-  ctx.set_handler(message::range, &synchronisation::on_range, this);
-  ctx.set_immediate(immediate_user::fence, &synchronisation::on_immediate, this);
-  ctx.add_duty(&synchronisation::on_duty, this);
+  ctx.set_handler(message::lock, &synchronization::on_lock, this);
+  ctx.set_handler(message::fence, &synchronization::on_fence, this);
+  ctx.set_handler(message::range, &synchronization::on_range, this);
+  ctx.set_immediate(immediate_user::fence, &synchronization::on_immediate, this);
+  ctx.add_duty(&synchronization::on_duty, this);
 }
 
-void synchronisation::busy(window_core& w) {
+void synchronization::busy(window_core& w) {
   if (std::find(busy_.begin(), busy_.end(), &w) == busy_.end()) busy_.push_back(&w);
   windows_.ctx().on_duty(this, true);
 }
 
-unsigned synchronisation::on_duty(void* self) noexcept {
-  auto& me = *static_cast<synchronisation*>(self);
+unsigned synchronization::on_duty(void* self) noexcept {
+  auto& me = *static_cast<synchronization*>(self);
   unsigned done = 0;
   for (std::size_t i = 0; i < me.busy_.size(); ++i) done += serve_agent(*me.busy_[i]);
   std::erase_if(me.busy_, [](const window_core* w) { return !agent_is_busy(*w); });
@@ -34,12 +34,12 @@ unsigned synchronisation::on_duty(void* self) noexcept {
   return done;
 }
 
-void synchronisation::on_lock(void* self, int source, std::span<const std::byte> payload) noexcept {
-  serve_lock(static_cast<synchronisation*>(self)->windows_, source, payload);
+void synchronization::on_lock(void* self, int source, std::span<const std::byte> payload) noexcept {
+  serve_lock(static_cast<synchronization*>(self)->windows_, source, payload);
 }
 
-void synchronisation::on_fence(void* self, int source, std::span<const std::byte> payload) noexcept {
-  engine& windows = static_cast<synchronisation*>(self)->windows_;
+void synchronization::on_fence(void* self, int source, std::span<const std::byte> payload) noexcept {
+  engine& windows = static_cast<synchronization*>(self)->windows_;
   fence_header h{};
   if (payload.size() != sizeof h)
     return windows.reject_malformed(source, message::fence, payload, malformed_reason::wrong_length);
@@ -55,8 +55,8 @@ void synchronisation::on_fence(void* self, int source, std::span<const std::byte
   }
 }
 
-void synchronisation::on_range(void* self, int source, std::span<const std::byte> payload) noexcept {
-  engine& windows = static_cast<synchronisation*>(self)->windows_;
+void synchronization::on_range(void* self, int source, std::span<const std::byte> payload) noexcept {
+  engine& windows = static_cast<synchronization*>(self)->windows_;
   range_header h{};
   if (payload.size() != sizeof h)
     return windows.reject_malformed(source, message::range, payload, malformed_reason::wrong_length);
@@ -70,8 +70,8 @@ void synchronisation::on_range(void* self, int source, std::span<const std::byte
   }
 }
 
-void synchronisation::on_immediate(void* self, int source, std::uint32_t value) noexcept {
-  window_core* const w = static_cast<synchronisation*>(self)->windows_.find_slot(slot_of_immediate(value));
+void synchronization::on_immediate(void* self, int source, std::uint32_t value) noexcept {
+  window_core* const w = static_cast<synchronization*>(self)->windows_.find_slot(slot_of_immediate(value));
   if (w != nullptr) on_fence_news(*w, source, fence_news::finish, value % 4);
 }
 

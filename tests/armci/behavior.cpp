@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// behaviour aggregate | arrays | outstanding [N]: what ARMCI costs, by counters of the runtime below it. Started by
+/// behavior aggregate | arrays | outstanding [N]: what ARMCI costs, by counters of the runtime below it. Started by
 /// rmarun on two virtual nodes or one.
 ///
 /// aggregate    100 small puts on an aggregate handle are one message

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A runtime's synchronisations hear from other ranks by messages about locks, fences and ranges, and by immediates of
+/// A runtime's synchronizations hear from other ranks by messages about locks, fences and ranges, and by immediates of
 /// fences; and the duty of lock managers that have something to look after.
 #pragma once
 
@@ -14,11 +14,11 @@
 namespace rma::detail {
 
 /// Registers its handlers for as long as the context lives.
-class synchronisation {
+class synchronization {
  public:
-  explicit synchronisation(engine& windows);
-  synchronisation(const synchronisation&) = delete;
-  synchronisation& operator=(const synchronisation&) = delete;
+  explicit synchronization(engine& windows);
+  synchronization(const synchronization&) = delete;
+  synchronization& operator=(const synchronization&) = delete;
 
   // The caller holds the progress lock.
   /// The window's lock manager has something to do from now on.

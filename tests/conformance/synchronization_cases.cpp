@@ -373,7 +373,7 @@ void many_puts(context& ctx) {
   win.free();
 }
 
-constexpr test_case synchronisation_table[] = {
+constexpr test_case synchronization_table[] = {
     {"sync.ifence", ifence, each_kind},
     {"sync.several_at_once", several_at_once, each_kind},
     {"sync.ilock_excludes", ilock_excludes, each_kind},
@@ -391,6 +391,6 @@ constexpr test_case synchronisation_table[] = {
 
 }  // namespace
 
-std::span<const test_case> synchronisation_cases() noexcept { return synchronisation_table; }
+std::span<const test_case> synchronization_cases() noexcept { return synchronization_table; }
 
 }  // namespace conformance

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pattern of perf/sim_network.cpp with SimGrid (S4U): the same ranks, puts and fat tree, its default network model.
 //
-//   simgrid_neighbours K N [PACKET [WINDOW]]     a k-ary n-tree of k^n nodes
-//   simgrid_neighbours K N together              all puts of a rank at once, each one flow
+//   simgrid_neighbors K N [PACKET [WINDOW]]     a k-ary n-tree of k^n nodes
+//   simgrid_neighbors K N together              all puts of a rank at once, each one flow
 //
 // A communication between two hosts that needs no one at the other end is what comes closest to a put. SimGrid knows
 // flows, not packets. PACKET 2048 (the default): each packet is a communication, WINDOW (1) of them at a time, so that
@@ -101,7 +101,7 @@ int main(int argc, char** argv) {
   if (argc > 3) chosen.packet_bytes = std::strtoul(argv[3], nullptr, 10);
   if (argc > 4) chosen.window = std::max(1UL, std::strtoul(argv[4], nullptr, 10));
   if (argc < 3 || argc > 5 || (chosen.arity = std::atoi(argv[1])) < 2 || (chosen.levels = std::atoi(argv[2])) < 1) {
-    std::fprintf(stderr, "usage: simgrid_neighbours K N [PACKET [WINDOW]]\n");
+    std::fprintf(stderr, "usage: simgrid_neighbors K N [PACKET [WINDOW]]\n");
     return 1;
   }
   for (int level = 0; level < chosen.levels; ++level) chosen.ranks *= chosen.arity;
@@ -116,12 +116,12 @@ int main(int argc, char** argv) {
   engine.run();
   const auto end = std::chrono::steady_clock::now();
   if (completed != static_cast<long>(chosen.ranks) * chosen.messages) {
-    std::fprintf(stderr, "simgrid_neighbours: %ld puts completed\n", completed);
+    std::fprintf(stderr, "simgrid_neighbors: %ld puts completed\n", completed);
     return 1;
   }
   const auto seconds = [](auto span) { return std::chrono::duration<double>(span).count(); };
   std::printf(
-      "simgrid_neighbours fat-tree:k=%d,n=%d ranks %d packet %lu window %zu: wall_s %.4f platform_s %.4f simulated_us "
+      "simgrid_neighbors fat-tree:k=%d,n=%d ranks %d packet %lu window %zu: wall_s %.4f platform_s %.4f simulated_us "
       "%.3f\n",
       chosen.arity, chosen.levels, chosen.ranks, chosen.packet_bytes, chosen.window, seconds(end - start),
       seconds(made - start), sg4::Engine::get_clock() * 1e6);

@@ -210,7 +210,7 @@ int main(int argc, char** argv) {
   communicators();
   attributes_and_errors();
   MPI_Reduce(rank == 0 ? MPI_IN_PLACE : &wrong, &wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
-  if (rank == 0) printf("flavours: %d wrong\n", wrong);
+  if (rank == 0) printf("flavors: %d wrong\n", wrong);
   MPI_Finalize();
   return 0;
 }
