@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// From an address of another rank's memory to its window: for shims of interfaces that name remote memory by pointers
-/// (ARMCI, SHMEM).
+/// Finds the window that contains an address of another rank's memory: for shims of interfaces that name remote memory
+/// by pointers (ARMCI, SHMEM).
 ///
 ///   rma::AddressMap map(rt.world());
 ///   map.add(win, &array);
-///   void* const theirs = map.address_of(win, 3);             // as rank 3 sees it; any rank may send it to another
+///   void* const theirs = map.address_of(win, 3);             // in rank 3's address space; any rank may send it on
 ///   const auto place = map.find(3, theirs + 40);             // {&array, 3, 40}
 #pragma once
 
@@ -21,20 +21,20 @@
 
 namespace rma {
 
-/// The addresses that the members of a team use for their parts of windows. Windows of library memory have their parts
-/// at the same distance from the start of each rank's segment, so that one address of each rank, asked for once, is all
-/// that there is to know: nothing is kept for each window and peer.
+/// Maps the addresses of the members' parts of windows to the windows. A window of library memory has its parts at the
+/// same offset from the start of each rank's segment, so that one base address of each rank, gathered once, suffices:
+/// no state is kept for each window and peer.
 ///
 /// Units      bytes
-/// Threads    any number of threads may find; add and remove are for one thread while nobody finds
+/// Threads    any number of threads may find; add and remove are for one thread while no other thread finds
 class AddressMap {
  public:
-  /// A window, and a place in it.
+  /// A location in a window.
   struct Place {
-    void* object = nullptr;  ///< what the window was added with
-    int target = -1;         ///< number of the rank in the window's team
+    void* object = nullptr;  ///< the object that the window was added with
+    int target = -1;         ///< the rank's number in the window's team
     std::size_t at = 0;      ///< bytes from the start of its part
-    /// True if a window lies there.
+    /// True if a window contains the address.
     explicit operator bool() const noexcept { return target >= 0; }
   };
 
@@ -45,30 +45,30 @@ class AddressMap {
   AddressMap& operator=(const AddressMap&) = delete;
   ~AddressMap();
 
-  /// Makes a window of `allocate` or `allocate_shared` known, all of whose members must be members of the map's team.
-  /// `object` is for the caller. Shape: local.
-  /// Errors     not_supported for other windows; bad_argument if it is known, or has other members
+  /// Adds a window of `allocate` or `allocate_shared`, all of whose members must be members of the map's team. `find`
+  /// returns `object` for it. Shape: local.
+  /// Errors     not_supported for other windows; bad_argument if it has been added, or has other members
   [[nodiscard]] status add(const window_facts& window, void* object);
-  /// The opposite, before the window is freed.
-  /// Errors     bad_argument if it is not known
+  /// Removes a window; to be called before the window is freed.
+  /// Errors     bad_argument if it has not been added
   [[nodiscard]] status remove(const window_facts& window);
 
-  /// The window whose part on `rank`, a number in the map's team, contains `address`, a pointer of that rank; or none.
-  /// The last byte of a part is not looked for: the operation says out_of_window.
+  /// The window whose part on `rank` of the map's team contains `address`, a pointer in that rank's address space; or
+  /// none. The length of the range is not checked here: the operation reports out_of_window.
   /// Cost       a binary search among the windows
   [[nodiscard]] Place find(int rank, const void* address) const noexcept;
-  /// Where that rank has the first byte of its part, in its own address space. Null if it is no member of the window's
-  /// team, or the window's memory is not the library's.
+  /// The address of the first byte of that rank's part, in its own address space. Null if the rank is no member of the
+  /// window's team, or the window's memory is not the library's.
   [[nodiscard]] void* address_of(const window_facts& window, int rank) const;
   [[nodiscard]] std::size_t size() const noexcept { return windows_.size(); }
 
  private:
-  /// Ranks of the map's team -> ranks of a window's; of all windows with the same members.
+  /// Translates ranks of the map's team to ranks of a window's; windows with the same members share it.
   using translation = std::shared_ptr<const std::vector<int>>;
   struct known {
     std::uint64_t begin = 0;  ///< offsets in the segments
     std::uint64_t end = 0;
-    std::uint64_t reach = 0;  ///< the greatest end up to here: nothing before reaches farther
+    std::uint64_t reach = 0;  ///< the greatest `end` of this and all earlier entries
     void* object = nullptr;
     const detail::team_core* team = nullptr;
     translation to_window{};  ///< null: the same numbers
@@ -78,8 +78,8 @@ class AddressMap {
   void update_reach() noexcept;
 
   Team team_;
-  std::vector<std::uintptr_t> bases_;  ///< of the members' segments, where they are there
-  std::vector<known> windows_;         ///< by `begin`
+  std::vector<std::uintptr_t> bases_;  ///< start addresses of the members' segments
+  std::vector<known> windows_;         ///< sorted by `begin`
 };
 
 }  // namespace rma

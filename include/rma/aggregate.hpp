@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Aggregate handles: many small operations, of any shape and to any targets, that become as few transfers as possible.
+/// Aggregate handles combine many small operations, of any shape and to any targets, into as few transfers as possible.
 ///
 ///   auto held = win.lock_all();
 ///   {
 ///     auto batch = win.aggregate();
 ///     for (const edge& e : edges) batch.accumulate(e.weight, e.owner, e.place, rma::sum);
 ///     batch.get(std::span(seen), owner, place);
-///     batch.wait();                              // all has gone, `seen` is there
+///     batch.wait();                              // complete at the origin: `seen` is valid
 ///   }
-///   held.flush();                                // and is in the targets' memory
+///   held.flush();                                // complete at the targets
 ///
-/// Operations of up to 2 KiB on memory that is not mapped wait for the others to their target, and go there in one
-/// message when the handle ends, is waited for, or a message is full. Larger ones and those on mapped memory go at
-/// once, as without a handle. Where the network's adapter does atomic operations (accumulate_mode::direct), those to
-/// one target are posted together: one doorbell for a chain of them. Every call that completes operations, and the end
-/// of their epoch, sends what waits, too. Source: dissertation, 9.2 (aggregate handles).
+/// Operations of up to 2 KiB on memory that is not mapped are held. Those to one target go in one message when the
+/// handle ends, at its wait(), or when a message is full. Larger operations and those on mapped memory are issued at
+/// once, as without a handle. Where the network adapter carries out atomic operations (accumulate_mode::direct), those
+/// to one target are posted together: one doorbell for a chain of them. Every call that completes operations, and the
+/// end of their epoch, sends held operations as well. Source: dissertation, 9.2 (aggregate handles).
 #pragma once
 
 #include <cstddef>
@@ -35,13 +35,13 @@
 namespace rma {
 
 /// Window::aggregate returns an Aggregate. All calls need an open epoch, as those of the window do.
-/// Shape      local; the targets' handlers do what is sent, and must make progress
-/// Completes  here with wait(), at the targets with the window's flush or the end of the epoch
-/// Memory     as of the window's operations: accumulates to one place keep their order, nothing else has one
-/// Errors     as the window's operations; of what was sent, by the call that completes it
+/// Shape      local; the targets' handlers carry out the messages, so the targets must make progress
+/// Completes  at the origin with wait(), at the targets with the window's flush or the end of the epoch
+/// Memory     as the window's operations: only accumulates to one location keep their order
+/// Errors     as the window's operations; those of messages are reported by the call that completes them
 /// Threads    as for operations
 /// Lifetime   within that of its window. Buffers of puts, accumulates and gets are in use until wait(), or the call
-///            that completes the operations; values are copied. Left by an exception it sends nothing more
+///            that completes the operations; values are copied. During an exception its destructor sends nothing
 template <class T>
 class [[nodiscard]] Aggregate {
   using source = std::source_location;
@@ -127,7 +127,7 @@ class [[nodiscard]] Aggregate {
         view(), detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at));
   }
 
-  /// `old`, which must stay till wait() or the call that completes the operations, is what was there.
+  /// Writes the old value to `old`, which must live until wait() or the call that completes the operations.
   void fetch_and_op(const T& value, T& old, int target, std::size_t at, operation op, source where = source::current())
     requires accumulable<T>
   {
@@ -154,19 +154,19 @@ class [[nodiscard]] Aggregate {
     return detail::issue_aggregated(view(), detail::swap_args(element_of<T>, &expected, &desired, &old, target, at));
   }
 
-  /// Sends what waits.
+  /// Sends the held operations.
   void send(source where = source::current()) {
     detail::require(view(), detail::call::flush_local_all, detail::end_aggregate(view(), false), -1, 0, 0, where);
   }
-  /// Sends what waits, and waits until what this rank has issued in the window is complete here: buffers are free,
-  /// results there.
+  /// Sends the held operations, and waits until all operations of this rank in the window are complete at the origin:
+  /// buffers may be reused, results are available.
   void wait(source where = source::current()) {
     detail::require(view(), detail::call::flush_local_all, wait_nothrow(), -1, 0, 0, where);
   }
   [[nodiscard]] status wait_nothrow() noexcept { return detail::end_aggregate(view(), true); }
 
  private:
-  /// That of a freed window after a move, whose calls say so.
+  /// The view of a freed window after a move: its calls report window_freed.
   [[nodiscard]] detail::window_view& view() const noexcept { return view_ != nullptr ? *view_ : *detail::no_window(); }
 
   detail::window_view* view_;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Small operations on elements of a window, collected on their way: for codes that update or read single elements in
-/// no order (histograms, sparse matrices, graphs, hash tables).
+/// Aggregators route small operations on elements of a window in large buffers: for codes that update or read single
+/// elements in no order (histograms, sparse matrices, graphs, hash tables).
 ///
 ///   {
 ///     rma::Aggregator agg(win);                            // collective
 ///     for (auto [rank, at] : places) agg.accumulate(1L, rank, at, rma::sum);
 ///     agg.get(rank, at, found);
-///   }                                                      // collective: all is applied, `found` is there
+///   }                                                      // collective: all are applied, `found` is valid
 ///
-/// An operation is stored in a buffer that goes to a rank nearer to its target when it is full: to a rank of the
-/// target's plane, then of its row, then of its node. A rank so keeps buffers for its neighbors in a grid of nodes, not
+/// An operation is stored in a buffer that is sent, when it is full, to a rank nearer to the target: to a rank of the
+/// target's plane, then of its row, then of its node. So a rank keeps buffers for its neighbors in a grid of nodes, not
 /// for all ranks. Ranks do not wait for each other before the end; a rank that waits for room serves others meanwhile.
-/// Targets whose memory is mapped here are accessed at once, unless their handler or an adapter owns the atomicity of
-/// the window (accumulate_mode handler, device): then each rank counts as a node.
+/// Operations on mapped memory are applied at once, unless a handler or an adapter owns the atomicity of the window
+/// (accumulate_mode handler, direct): then each rank counts as a node.
 #pragma once
 
 #include <cstddef>
@@ -32,27 +32,27 @@
 
 namespace rma {
 
-/// How an aggregator collects. The same on all ranks.
+/// Parameters of an aggregator. They must be the same on all ranks.
 struct AggregatorOptions {
-  /// Bytes of a buffer; 0: as `memory_bytes` allows, 16 KiB at most.
+  /// Bytes of a buffer; 0: as much as `memory_bytes` allows, 16 KiB at most.
   std::size_t buffer_bytes = 0;
-  /// The most bytes that all buffers of a rank take together where `buffer_bytes` is 0.
+  /// Upper bound on the bytes of all buffers of a rank together where `buffer_bytes` is 0.
   std::size_t memory_bytes = std::size_t{1} << 20;
   /// Dimensions of the grid of nodes, 1 to 3; 0: 1 up to 16 nodes, 2 up to 256, else 3.
   int dimensions = 0;
-  /// False: `get` will not be called, which saves half of the buffers.
+  /// False promises that `get` is not called, which saves half of the buffers.
   bool gets = true;
 };
 
 /// Counters of this rank since the aggregator was made.
 struct AggregatorCounts {
   std::uint64_t direct = 0;      ///< operations on mapped memory, applied at once
-  std::uint64_t stored = 0;      ///< operations that were put into a buffer
-  std::uint64_t forwarded = 0;   ///< records that came from other ranks and went on
-  std::uint64_t applied = 0;     ///< records that came from other ranks and were applied here
+  std::uint64_t stored = 0;      ///< operations stored in a buffer
+  std::uint64_t forwarded = 0;   ///< records of other ranks that were sent on
+  std::uint64_t applied = 0;     ///< records of other ranks that were applied here
   std::uint64_t buffers = 0;     ///< buffers sent
-  std::size_t buffer_bytes = 0;  ///< memory of its buffers
-  std::size_t memory_bytes = 0;  ///< of all buffers of this rank
+  std::size_t buffer_bytes = 0;  ///< bytes of one buffer
+  std::size_t memory_bytes = 0;  ///< bytes of all buffers of this rank
 };
 
 namespace detail {
@@ -65,7 +65,7 @@ struct aggregated_record {
   std::uint8_t op;
 };
 
-/// Routes records of any contents to ranks. Not for users.
+/// Routes records of any content to ranks. Internal.
 class record_router {
  public:
   using deliver = void (*)(void* self, const aggregated_record& record);
@@ -77,14 +77,14 @@ class record_router {
 
   /// Records for this rank are delivered here, without being stored.
   [[nodiscard]] bool is_here(int target) const noexcept { return groups_[target] == my_group_; }
-  /// Room for a record to a target that is not here: at most record_bytes_max. It goes with the next buffer; `reply`:
-  /// sent by `deliver`, and never answered.
+  /// Reserves room for a record to another group: at most record_bytes_max. The next buffer carries it. `reply` marks a
+  /// record that `deliver` sends, and that has no reply itself.
   std::byte* store(int target, std::size_t bytes, bool reply);
-  /// Delivers what has come; never waits.
+  /// Delivers the records that have arrived; never waits.
   void serve();
-  /// Collective: all records that ranks have stored are delivered.
+  /// Collective. Returns when all records that ranks have stored are delivered.
   void flush();
-  /// The others must not wait for this rank.
+  /// Releases the other ranks from waiting for this one.
   void abandon() noexcept;
   [[nodiscard]] const AggregatorCounts& counts() const noexcept;
   static constexpr std::size_t record_bytes_max = 256;
@@ -102,18 +102,18 @@ class record_router {
 ///
 /// Shape      construction, flush, finish and the end of the scope are collective over the window's team; all else is
 ///            for one rank. The window must have no open epoch: the aggregator has a lock_all epoch until it ends
-/// Completes  put, accumulate, get: at the next flush or finish, or at the end of the scope, on all ranks
+/// Completes  put, accumulate and get complete at the next flush or finish, or at the end of the scope, on all ranks
 /// Memory     operations from one rank to one target are applied in the order of the calls, so that a get sees the
 ///            updates before it. After flush they are visible to plain loads of the target and of its node
 /// Atomicity  accumulates are atomic with all other accumulates to the window, in its accumulate mode
-/// Errors     throws Error: bad_rank, out_of_window, bad_argument (options), wrong_epoch; peer_failed and revoked where
-///            the others are needed. An exception that leaves the scope ends it without the others, which get
-///            `revoked`; it marks the window failed, as does a scope's end that cannot complete: `finish` as its last
-///            call throws
+/// Errors     throws Error: bad_rank, out_of_window, bad_argument (options), wrong_epoch; peer_failed and revoked from
+///            collective calls. An exception that leaves the scope ends it without the other ranks, which get
+///            `revoked`, and marks the window failed; so does a destructor that cannot complete. Call `finish` last: it
+///            throws instead
 /// Threads    one at a time
 /// Progress   stored records move when their owner calls the aggregator, and when buffers are full
 /// Cost       a stored operation 16 bytes and the element, copied at each of at most 3 hops
-/// Source     Conveyors (Maley, DeVinney 2019) and Arkouda's aggregators have the idea; none of their loops is needed
+/// Source     the idea is that of Conveyors (Maley, DeVinney 2019) and of Arkouda's aggregators
 template <class T>
 class Aggregator {
   using source = std::source_location;
@@ -136,7 +136,7 @@ class Aggregator {
     detail::abandon_epoch(*window_.view_, -1);
   }
 
-  /// Sends one element on its way to the target.
+  /// Writes one element.
   void put(const T& value, int target, std::size_t at, source where = source::current()) {
     check(target, at, where);
     if (router_->is_here(target)) {
@@ -145,7 +145,7 @@ class Aggregator {
     }
     store_update(kind::put, operation::replace, value, target, at);
   }
-  /// Sends one update on its way to the target.
+  /// Updates one element.
   template <operation Op>
   void accumulate(const T& value, int target, std::size_t at, operation_tag<Op> op, source where = source::current())
     requires accumulable<T>
@@ -157,7 +157,7 @@ class Aggregator {
     }
     store_update(kind::accumulate, Op, value, target, at);
   }
-  /// `result` is written at the next flush or finish, or before; it must live until then.
+  /// Reads one element into `result`, at the latest in the next flush or finish; `result` must live until then.
   void get(int target, std::size_t at, T& result, source where = source::current()) {
     check(target, at, where);
     if (!gets_) throw Error(status::bad_argument, "Aggregator::get: AggregatorOptions::gets is false", -1, where);
@@ -169,16 +169,16 @@ class Aggregator {
     request r{{target, sizeof(request), static_cast<std::uint8_t>(kind::get), 0}, me_, 0, at, &result};
     std::memcpy(router_->store(target, sizeof r, false), &r, sizeof r);
   }
-  /// Applies what has come from others. Long computations between operations should call it now and then.
+  /// Applies records that have arrived. Long computations between operations should call it now and then.
   void serve() { router_->serve(); }
-  /// All operations so far of all ranks are applied, and all results are there; goes on after that.
+  /// Returns when all operations of all ranks so far are applied and all results are available.
   void flush() {
     router_->flush();
     window_.flush_all();
     if (node_) node_->barrier();  // what goes to this rank may have been applied by its neighbors
     window_.sync();
   }
-  /// `flush`, and the end: what is left to the destructor is nothing.
+  /// Does a last `flush` and ends the aggregator: the destructor has nothing left to do.
   void finish() {
     flush();
     counts_ = counts();
@@ -279,9 +279,9 @@ class Aggregator {
   int size_ = 0;
   detail::exception_watch exceptions_;
   bool gets_ = true;
-  std::size_t limit_ = 0;            ///< elements of each part, if all have as many
-  std::vector<std::size_t> limits_;  ///< else those of each
-  std::optional<Team> node_;         ///< whose memory is mapped, if it is more than this rank's
+  std::size_t limit_ = 0;            ///< elements of each part, if all parts have equally many
+  std::vector<std::size_t> limits_;  ///< otherwise the elements of each part
+  std::optional<Team> node_;         ///< the ranks whose memory is mapped, if there are others than this one
   std::uint64_t direct_ = 0;
   AggregatorCounts counts_;
   std::unique_ptr<detail::record_router> router_;

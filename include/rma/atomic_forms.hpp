@@ -20,7 +20,7 @@ class AtomicForms {
   using source = std::source_location;
 
  public:
-  /// target[at] += value; returns what was there. `fetch_and_op` with sum.
+  /// target[at] += value; returns the old value. `fetch_and_op` with sum.
   T fetch_add(const T& value, int target, std::size_t at, source where = source::current())
     requires accumulable<T>
   {
@@ -31,7 +31,7 @@ class AtomicForms {
   {
     return self().try_fetch_and_op(value, old, target, at, sum);
   }
-  /// target[at] = value; returns what was there. `fetch_and_op` with replace.
+  /// target[at] = value; returns the old value. `fetch_and_op` with replace.
   T swap(const T& value, int target, std::size_t at, source where = source::current())
     requires accumulable<T>
   {
@@ -42,7 +42,7 @@ class AtomicForms {
   {
     return self().try_fetch_and_op(value, old, target, at, replace);
   }
-  /// Reads target[at], atomic towards the other updates, which `get` is not. `fetch_and_op` with no_op.
+  /// Reads target[at] atomically with respect to updates, which `get` does not. `fetch_and_op` with no_op.
   [[nodiscard]] T atomic_load(int target, std::size_t at, source where = source::current())
     requires accumulable<T>
   {
@@ -53,7 +53,7 @@ class AtomicForms {
   {
     return self().try_fetch_and_op(T{}, value, target, at, no_op);
   }
-  /// target[at] = value, atomic towards the other updates, which `put` is not. `accumulate` with replace: there after
+  /// target[at] = value, atomically with respect to updates, which `put` is not. `accumulate` with replace: complete at
   /// the next flush or end of the epoch.
   void atomic_store(const T& value, int target, std::size_t at, source where = source::current())
     requires accumulable<T>

@@ -4,24 +4,24 @@
 ///
 ///   team.gather(mine, all, root)                          blocks; throws
 ///   team.try_gather(mine, all, root)                      blocks; a status
-///   rma::Request r = team.igather(mine, all, root)        under way: r.wait() or r.test()
-///   team.try_igather(mine, all, root, r)                  the same, a status
-///   rma::Collective c = team.gather_init(mine, all, root) started by c.start() again and again
+///   rma::Request r = team.igather(mine, all, root)        non-blocking: r.wait() or r.test()
+///   team.try_igather(mine, all, root, r)                  non-blocking; a status
+///   rma::Collective c = team.gather_init(mine, all, root) persistent: c.start(), any number of times
 ///
-/// Headings that hold for every call:
+/// These headings hold for every call:
 ///
 /// Shape      every member makes the same calls, in the same form and order; members do not match blocking with
-///            non-blocking forms. Any number may be under way on a team, and end in any order
-/// Completes  when this member's buffers may be used again and its results are in place; not when others have theirs
-/// Memory     what a member wrote into a buffer before the call is what travels
+///            non-blocking forms. Any number may be pending on a team, and complete in any order
+/// Completes  when this member's buffers may be reused and its results are available; other members may complete later
+/// Memory     the call sends the contents of a buffer at the time of the call
 /// Units      sizes, counts and offsets in elements; those of layouts as in rma/layout.hpp
 /// Errors     bad_size where members give different sizes, bad_argument where they make different calls or name
-///            different roots: those that see it say what was called here and there, and the others are told. bad_rank:
-///            a root that is no member. peer_failed, revoked: as for all calls on a team. What a call that has failed
-///            would have written is undefined; nothing is written later
-/// Threads    as the team. They go on with the progress of any thread
-/// Cost       by the algorithm (RMA_COLL_*; docs/messages-and-collectives.md). The second call of the same shape looks
-///            its schedule up, and allocates nothing
+///            different roots: a member that detects it reports both calls, and informs the others. bad_rank: a
+///            root that is no member. peer_failed, revoked: as for all calls on a team. The output of a failed call is
+///            undefined, and is not written later
+/// Threads    as the team. Progress of any thread advances them
+/// Cost       by the algorithm (RMA_COLL_*; docs/messages-and-collectives.md). The second call of the same shape finds
+///            its schedule in a cache, and allocates nothing
 /// Source     MPI-4.1 chapter 6; Hoefler and Lumsdaine, Optimizing non-blocking collective operations for InfiniBand,
 ///            2008
 /// See        src/coll · tests/coll · tests/conformance/collective_cases.cpp
@@ -41,13 +41,13 @@ namespace rma {
 /// The collective calls that do not combine elements, as members of every team. See the top of this file.
 class Collectives : public CollectiveDescriptions {
  public:
-  /// Nobody's is over before everybody has started his. The blocking form is Team::barrier.
+  /// A barrier: completes after every member has started it. The blocking form is Team::barrier.
   [[nodiscard]] Request ibarrier(source where = source::current()) { return start(of_barrier(), where); }
   [[nodiscard]] status try_ibarrier(Request& made) noexcept { return try_start(of_barrier(), made); }
   [[nodiscard]] Collective barrier_init(source where = source::current()) { return keep(of_barrier(), where); }
 
-  /// `data` of member `root` is copied to everyone's `data`.
-  /// Errors     bad_size, at all members that have not been served yet, where one's is not as long as the root's
+  /// Copies `data` of member `root` to `data` of every member.
+  /// Errors     bad_size, at all members that have not completed yet, if a member's length differs from the root's
   template <class T, std::size_t N>
   void broadcast(std::span<T, N> data, int root, source where = source::current()) {
     run(of_broadcast(data, root), where);
@@ -69,7 +69,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_broadcast(data, root), where);
   }
 
-  /// As the other `broadcast`, of what a layout describes; members' layouts have the same number of bytes.
+  /// As the other `broadcast`, of data with a layout; the members' layouts must have the same number of bytes.
   void broadcast(void* data, const Layout& layout, int root, source where = source::current()) {
     run(of_broadcast(data, layout, root), where);
   }
@@ -87,8 +87,8 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_broadcast(data, layout, root), where);
   }
 
-  /// `mine` of each member, in rank order, in `all` of `root`; `all` of the others is not looked at.
-  /// In place at the root: `mine` is where it belongs in `all`.
+  /// Collects `mine` of each member, in rank order, in `all` of `root`; `all` of other members is ignored.
+  /// In place at the root: `mine` is its own part of `all`.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void gather(std::span<A, N> mine, std::span<T, M> all, int root, source where = source::current()) {
     run(of_gather(mine, all, root), where);
@@ -111,7 +111,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_gather(mine, all, root), where);
   }
 
-  /// As the other `gather`, with layouts: what comes from member r is laid out as `each`, r extents behind `all`.
+  /// As the other `gather`, with layouts: the data of member r have layout `each`, r extents after the start of `all`.
   void gather(const void* mine, const Layout& own, void* all, const Layout& each, int root,
               source where = source::current()) {
     run(of_gather(mine, own, all, each, root), where);
@@ -133,8 +133,8 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_gather(mine, own, all, each, root), where);
   }
 
-  /// As `gather`, with as many elements as each member has: at the root counts[r] from member r, at `offsets[r]` of
-  /// `all` (no offsets: one behind the other).
+  /// As `gather`, with different counts: the root receives counts[r] elements from member r at `offsets[r]` of `all`
+  /// (no offsets: one after the other).
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void gatherv(std::span<A, N> mine, std::span<T, M> all, std::span<const std::size_t> counts,
                std::span<const std::size_t> offsets, int root, source where = source::current()) {
@@ -162,7 +162,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_gatherv(mine, all, counts, offsets, root), where);
   }
 
-  /// The part of `all` of `root` that belongs to each member, in rank order, in its `mine`.
+  /// Distributes the parts of `all` of `root`, in rank order, to `mine` of each member.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void scatter(std::span<A, N> all, std::span<T, M> mine, int root, source where = source::current()) {
     run(of_scatter(all, mine, root), where);
@@ -186,7 +186,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_scatter(all, mine, root), where);
   }
 
-  /// With layouts, as gather.
+  /// As the other `scatter`, with layouts as in gather.
   void scatter(const void* all, const Layout& each, void* mine, const Layout& own, int root,
                source where = source::current()) {
     run(of_scatter(all, each, mine, own, root), where);
@@ -208,7 +208,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_scatter(all, each, mine, own, root), where);
   }
 
-  /// The other way round of gatherv.
+  /// As `scatter`, with different counts: the inverse of gatherv.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void scatterv(std::span<A, N> all, std::span<const std::size_t> counts, std::span<const std::size_t> offsets,
                 std::span<T, M> mine, int root, source where = source::current()) {
@@ -238,8 +238,8 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_scatterv(all, counts, offsets, mine, root), where);
   }
 
-  /// `mine` of each member, in rank order, in everyone's `all`. In place: `mine` is where it belongs in `all`.
-  /// Errors     bad_size, at all members, where one's are not as long as the others'
+  /// Collects `mine` of each member in rank order in `all` of every member. In place: `mine` is its own part of `all`.
+  /// Errors     bad_size, at all members, if the lengths differ
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void allgather(std::span<A, N> mine, std::span<T, M> all, source where = source::current()) {
     run(of_allgather(mine, all), where);
@@ -261,7 +261,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_allgather(mine, all), where);
   }
 
-  /// With layouts, as gather.
+  /// As the other `allgather`, with layouts as in gather.
   void allgather(const void* mine, const Layout& own, void* all, const Layout& each, source where = source::current()) {
     run(of_allgather(mine, own, all, each), where);
   }
@@ -309,8 +309,8 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_allgatherv(mine, all, counts, offsets), where);
   }
 
-  /// The r-th part of `mine` goes to member r, into the part of its `all` that is this member's. In place: both are the
-  /// same memory.
+  /// Sends the r-th part of `mine` to member r, into the part of its `all` for this member. In place: both are the same
+  /// memory.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void alltoall(std::span<A, N> mine, std::span<T, M> all, source where = source::current()) {
     run(of_alltoall(mine, all), where);
@@ -332,7 +332,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_alltoall(mine, all), where);
   }
 
-  /// With layouts: `out` and `in` describe one member's part, as in gather.
+  /// As the other `alltoall`, with layouts: `out` and `in` describe one member's part, as in gather.
   void alltoall(const void* mine, const Layout& out, void* all, const Layout& in, source where = source::current()) {
     run(of_alltoall(mine, out, all, in), where);
   }
@@ -352,7 +352,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_alltoall(mine, out, all, in), where);
   }
 
-  /// sent[r] elements at `sent_at[r]` of `mine` go to member r, received[r] from it to `received_at[r]` of `all`.
+  /// Sends sent[r] elements at `sent_at[r]` of `mine` to member r; received[r] from it go to `received_at[r]` of `all`.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void alltoallv(std::span<A, N> mine, std::span<const std::size_t> sent, std::span<const std::size_t> sent_at,
                  std::span<T, M> all, std::span<const std::size_t> received, std::span<const std::size_t> received_at,
@@ -418,7 +418,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_alltoallw(mine, sent, sent_at, all, received, received_at), where);
   }
 
-  /// `mine` goes to each target, into the part of its `all` that belongs to this member among its sources.
+  /// Sends `mine` to each target, into the part of its `all` for this member among its sources.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void neighbor_allgather(std::span<A, N> mine, std::span<T, M> all, Neighbors graph,
                           source where = source::current()) {
@@ -477,7 +477,7 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_neighbor_allgatherv(mine, all, counts, offsets, graph), where);
   }
 
-  /// The i-th part of `mine` goes to target i.
+  /// Sends the i-th part of `mine` to target i.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N>
   void neighbor_alltoall(std::span<A, N> mine, std::span<T, M> all, Neighbors graph, source where = source::current()) {
     run(of_neighbor_alltoall(mine, all, graph), where);
@@ -541,9 +541,9 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_neighbor_alltoallv(mine, sent, sent_at, all, received, received_at, graph), where);
   }
 
-  /// A schedule of one's own, which every member gives its part of: see rma/schedule.hpp.
-  /// Errors     bad_size if a buffer is shorter than what the schedule touches, bad_rank if it names one that is no
-  /// member
+  /// Runs a schedule of the program, of which every member gives its own part: see rma/schedule.hpp.
+  /// Errors     bad_size if a buffer is shorter than the bytes that the schedule uses, bad_rank if it names a rank
+  ///            that is no member
   template <class T, std::size_t N, class U, std::size_t M>
   [[nodiscard]] Request start(const Schedule& schedule, std::span<T, N> in, std::span<U, M> out, operation op = no_op,
                               element type = element::u8, source where = source::current()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a runtime is started, when the environment that a launcher sets is not enough.
+/// The configuration of a runtime, for programs to which a launcher's environment is not enough.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 
 namespace rma {
 
-/// A program's promise about its threads. Each level allows what the one before allows; docs/synchronisation.md,
+/// A program's promise about its threads. Each level allows what the one before allows; docs/synchronization.md,
 /// "Threads of a program", has the details.
 enum class thread_level : std::uint8_t {
   single,      ///< the process has one thread beside the library's own
   funneled,    ///< only the thread that makes the Runtime calls
   serialized,  ///< any thread calls; a window, a team or a request is for one thread at a time
-  multiple,    ///< any number of threads use one window, too, at once; no call is inlined then
+  multiple,    ///< any number of threads call at once, on one window as well; no call is inlined
 };
-/// As RMA_THREADS spells it.
+/// The level's name in RMA_THREADS.
 std::string_view name_of(thread_level level) noexcept;
 
 /// Everything has a default: `Runtime(Config{})` is what `Runtime()` does.
 struct Config {
-  /// Of the headers that the program was compiled with. Leave it as it is.
+  /// Version of the headers that the program was compiled with. Leave it unchanged.
   std::uint32_t headers = header_version;
-  /// Read RMA_* variables of the environment. Values given here win over them. A variable of that kind that is no
-  /// setting is an error (bad_setting).
+  /// Whether RMA_* variables of the environment are read. Values given here override them. An RMA_* variable that names
+  /// no setting is an error (bad_setting).
   bool environment = true;
   /// "local://NAME" (rmarun), "tcp://HOST:PORT" (rank 0 listens there), "pmix", "pmi2", "alone"; "": from_rank_0
   /// if that is given, PMIx if its launcher started the process, else alone. RMA_BOOT.
@@ -40,14 +40,14 @@ struct Config {
   /// This rank and the number of ranks; -1: from RMA_RANK and RMA_SIZE, or from the launcher.
   int rank = -1;
   int size = -1;
-  /// Job key, at least 16 characters: all ranks of a job have the same, strangers do not know it. RMA_KEY.
+  /// Job key of at least 16 characters: a secret that all ranks of the job share. RMA_KEY.
   std::string key{};
-  /// For processes that can talk to each other already, by MPI say: gives everybody what rank 0 gives. Called once on
-  /// each rank, while the Runtime starts. No launcher is asked then: `rank` and `size` have to be given.
+  /// A broadcast from rank 0, for processes that can communicate already, by MPI for example. The Runtime's constructor
+  /// calls it once on each rank. No launcher is asked then: `rank` and `size` have to be given.
   std::function<std::string(const std::string& of_rank_0)> from_rank_0{};
   /// With from_rank_0: all ranks are on one machine, so that rank 0 listens on no network.
   bool one_machine = false;
-  /// Virtual node; ranks of different nodes do not share memory. RMA_NODE.
+  /// Name of a virtual node; ranks of different nodes do not share memory. RMA_NODE.
   std::string node{};
   /// The level of thread support that the program asks for. RMA_THREADS.
   std::optional<thread_level> threads{};

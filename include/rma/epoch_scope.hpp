@@ -16,8 +16,8 @@ namespace rma {
 
 namespace detail {
 
-/// Says whether an exception has been thrown since it was made. std::uncaught_exceptions() looks the thread's state up
-/// at each call; this does it once (Itanium C++ ABI, 2.2.2).
+/// Detects whether an exception has been thrown since its construction. std::uncaught_exceptions() looks the thread's
+/// state up at each call; this class does so once (Itanium C++ ABI, 2.2.2).
 class exception_watch {
  public:
   exception_watch() noexcept : now_(&reinterpret_cast<state*>(abi::__cxa_get_globals())->uncaught), before_(*now_) {}
@@ -34,15 +34,15 @@ class exception_watch {
 
 }  // namespace detail
 
-/// Closes a passive epoch when the scope ends. Left by an exception, it abandons the epoch: the lock is given
-/// back and the window is marked failed. It waits for nothing then but reads that a network has begun and nobody can
-/// call back. The Error of a call that was only refused (-1 to -31 of `status`; of any call of the library) ends the
-/// epoch as `unlock` does, and the window stays usable.
-/// In both cases the buffers may be gone: operations that no flush has completed may not be done, and what was to be
-/// fetched is not written any more, except where a Request that lives longer says that it is there.
-/// Errors     a scope's end cannot report any: if the epoch cannot be closed (peer_failed, transfer_failed), the window
-///            is marked failed, too. `unlock` as the scope's last call throws instead, and leaves the window in use.
-///            What the window's own `unlock` or `unlock_all` has closed stays closed
+/// Closes a passive epoch when the scope ends. If an exception leaves the scope, the epoch is abandoned: the lock is
+/// released and the window is marked failed. The destructor then waits only for reads that the network has begun, which
+/// cannot be cancelled. The Error of a refused call (-1 to -31 of `status`; of any call of the library) ends the epoch
+/// as `unlock` does, and the window stays usable.
+/// In both cases the buffers may be destroyed: operations that no flush has completed may not happen, and their results
+/// are not written any more, except where a Request that lives longer reports completion.
+/// Errors     the destructor cannot report any: if the epoch cannot be closed (peer_failed, transfer_failed), the
+///            window is marked failed. `unlock` as the scope's last call throws instead, and leaves the window usable.
+///            An epoch that the window's own `unlock` or `unlock_all` has closed stays closed
 /// Threads    belongs to the thread that opened it
 /// Lifetime   within that of its window, which may be moved meanwhile. Buffers of its puts and gets must outlive it, or
 ///            the last flush: declare them before it
@@ -59,14 +59,14 @@ class [[nodiscard]] Epoch {
     if (exceptions_.thrown() || !ok(close())) detail::leave_epoch(*view, target_);
   }
 
-  /// Completes what was issued to the target (all targets for lock_all), here and there, and stays in the epoch.
-  /// Errors     not_locked after `unlock`, and of a moved-from Epoch
+  /// Completes all operations issued to the target (all targets for lock_all), at both sides. The epoch stays open.
+  /// Errors     not_locked after `unlock`, and for a moved-from Epoch
   void flush(std::source_location where = std::source_location::current()) {
     require_open(detail::call::flush, where);
     const status s = target_ < 0 ? detail::flush_all(*view_) : detail::flush(*view_, target_);
     detail::require(*view_, detail::call::flush, s, target_, 0, 0, where);
   }
-  /// Completes and gives the lock back now.
+  /// Completes all operations and releases the lock now.
   void unlock(std::source_location where = std::source_location::current()) {
     require_open(detail::call::unlock, where);
     detail::window_view* const view = view_;
@@ -75,7 +75,7 @@ class [[nodiscard]] Epoch {
   }
 
  private:
-  /// Neither closed nor moved from.
+  /// Throws if the epoch is closed or moved from.
   void require_open(detail::call what, const std::source_location& where) const {
     if (view_ == nullptr) detail::raise(detail::freed_window, what, status::not_locked, target_, 0, 0, where);
   }

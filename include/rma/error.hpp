@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Errors: what can go wrong, and how a caller learns of it.
+/// Errors: status codes, and the exception that carries them.
 ///
-/// Most calls exist twice: `put(...)` throws `rma::Error`, `try_put(...)` returns a `status` and never throws. Both do
-/// the same, and wait equally long. Where `try_` would be read as an attempt that does not wait the form has another
+/// Most calls have two forms: `put(...)` throws `rma::Error`, `try_put(...)` returns a `status` and never throws. They
+/// do the same, and wait equally long. Where `try_` would suggest an attempt that does not wait, the form has another
 /// name: `lock_nothrow`, `wait_nothrow`, `recv_nothrow`. Calls without such a form throw; those whose names end in
-/// `_as` return a status. Inside the library there are statuses only; the text of an error is made where the exception
-/// is thrown, so that a data path never pays for it.
+/// `_as` return a status. Inside the library there are statuses only; the text of an error is composed where the
+/// exception is thrown, so that a data path never pays for it.
 #pragma once
 
 #include <cstdint>
@@ -20,11 +20,11 @@
 
 namespace rma {
 
-/// One byte that says what happened, sorted by what the caller should do next.
+/// The outcome of a call in one byte, grouped by what the caller should do next.
 ///
 ///   >= 0    no error: done and posted are success (`ok`), not_yet is a test's answer
-///   -1..-31 the caller's mistake: this call was refused, nothing else changed (but see `assertion` for fences). Its
-///           Error may leave the scope of an Epoch: the epoch ends, and the window stays usable (rma/epoch_scope.hpp)
+///   -1..-31 the caller's mistake: the call was refused and changed nothing (but see `assertion` for fences). When its
+///           Error leaves the scope of an Epoch, the epoch ends and the window stays usable (rma/epoch_scope.hpp)
 ///   <= -32  something broke: a peer, a window, or the whole runtime
 enum class [[nodiscard]] status : std::int8_t {
   done = 0,    ///< finished now
@@ -42,20 +42,20 @@ enum class [[nodiscard]] status : std::int8_t {
   bad_size = -6,           ///< negative, overflowing or unequal sizes
   bad_type = -7,           ///< operator and element type do not fit, or types differ
   misaligned = -8,         ///< an atomic operation needs its natural alignment
-  bad_setting = -9,        ///< unknown setting, or a value that it does not have
-  bad_argument = -10,      ///< any other argument that cannot be meant
-  not_supported = -11,     ///< this fabric or window cannot do it
+  bad_setting = -9,        ///< unknown setting, or invalid value of a setting
+  bad_argument = -10,      ///< any other invalid argument
+  not_supported = -11,     ///< this fabric or window does not support the call
   unreachable = -12,       ///< no fabric connects the two ranks
-  out_of_memory = -13,     ///< the segment, the machine or a limit has no room
+  out_of_memory = -13,     ///< the segment, the machine or a limit is exhausted
   bad_boot = -14,          ///< the launcher's parameters are missing, contradictory or refused
   message_too_long = -15,  ///< a message is longer than the receive that was posted for it
   wrong_thread = -16,      ///< thread level single or funneled, and this is not the thread that made the Runtime
 
   peer_failed = -32,    ///< a rank that this call depends on is dead
   window_failed = -33,  ///< an epoch's scope was left by an exception, or could not be closed: free the window
-  /// A transfer to or from a living rank ended with an error, and this call is the one to say so (also, if the rank has
-  /// dropped the window, that). What the transfer would have written is undefined until it is written again; nothing
-  /// else is harmed, and the call has done its other work: an epoch that it closes is closed.
+  /// A transfer to or from a living rank ended with an error, which this call reports (for example because that rank
+  /// has dropped the window). The memory that the transfer writes is undefined until it is written again; no other
+  /// memory is affected, and the call has done its other work: an epoch that it closes is closed.
   transfer_failed = -34,
   revoked = -35,      ///< a member has revoked the team or the window that this call would wait on: shrink() the team
   job_aborted = -63,  ///< the launcher or another rank ended the job
@@ -70,8 +70,8 @@ std::string_view name_of(status s) noexcept;
 
 namespace detail {
 
-/// Lets the end of an Epoch's scope find out that the Error of a refused call leaves it: the C++ runtime does not say
-/// which exception is on its way. A copy of an Error is not the exception, so that a copied mark is empty.
+/// Tells the destructor of an Epoch that the Error of a refused call leaves its scope: the C++ runtime does not say
+/// which exception is in flight. A copy of an Error is not the exception in flight, so that a copied mark is empty.
 class refusal_mark {
  public:
   explicit refusal_mark(status code);
@@ -89,21 +89,21 @@ class refusal_mark {
 ///
 ///   [rank 0] put to rank 1 (window 'halo') at halo.cpp:42: wrong_epoch: no epoch is open; ...
 ///
-/// Where no call on a window, team or request is concerned (at the start, say) the place ends the line, in brackets.
+/// Where no call on a window, team or request is concerned, as at start-up, the place ends the line, in brackets.
 class Error : public std::runtime_error {
  public:
-  /// `where`: of the public call; without a line if it is not known.
+  /// `where`: the place of the public call; without a line if it is not known.
   Error(status code, const std::string& message, int rank = -1, std::source_location where = {});
 
-  /// With the text "HEAD at FILE:LINE: CODE: REASON".
+  /// Composes the text "HEAD at FILE:LINE: CODE: REASON".
   Error(status code, const std::string& head, const std::string& reason, int rank, std::source_location where);
 
   /// The stable code.
   [[nodiscard]] status code() const noexcept { return code_; }
-  /// The rank that the error is about: for `peer_failed` the dead one's number in the world, for `transfer_failed` the
-  /// other side's; else the target's number in the window's team; -1 if there is none.
+  /// The rank that the error is about: for `peer_failed` the dead rank's number in the world, for `transfer_failed`
+  /// that of the other side; else the target's number in the window's team; -1 if there is none.
   [[nodiscard]] int rank() const noexcept { return rank_; }
-  /// Where the public call was made. Line 0 if that is not known: of the constructors of Runtime, and of Layouts.
+  /// The place of the public call. Line 0 if it is not known: for the constructors of Runtime, and for Layouts.
   [[nodiscard]] const std::source_location& where() const noexcept { return where_; }
 
  private:

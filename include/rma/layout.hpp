@@ -11,13 +11,13 @@
 /// the address that goes with the layout in a call and may be negative. Layouts are immutable values: contiguous
 /// and simple strided ones are held inline (no allocation), others share their description.
 ///
-/// Headings that hold for every builder below:
+/// These headings hold for every builder below:
 ///
 /// Shape      local
 /// Completes  when it returns
 /// Memory     none; a layout may be read by any number of threads
 /// Units      counts, lengths, offsets and strides in elements of T (or extents of `inner`); of `structure` in bytes
-/// Errors     throws Error(bad_size) if a size, offset or bound does not fit in ptrdiff_t (negative counts are such),
+/// Errors     throws Error(bad_size) if a size, offset or bound does not fit in ptrdiff_t, or a count is negative,
 ///            if a subarray leaves its array, or if nested deeper than 16 levels after simplification
 /// Threads    any
 /// Cost       contiguous and vector of T: a few instructions; structure of unequal parts O(their blocks), others
@@ -43,15 +43,15 @@ struct layout_node;
 struct layout_internals;
 }  // namespace detail
 
-/// Where the pieces of a datum lie. A value: copies share what they describe. See the top of this file.
+/// A sequence of blocks of bytes. A value: copies share their description. See the top of this file.
 class Layout {
  public:
   struct Part;
 
-  /// No bytes at all.
+  /// The layout of no bytes.
   Layout() noexcept = default;
 
-  /// `count` elements in a row.
+  /// `count` contiguous elements.
   template <class T>
   [[nodiscard]] static Layout contiguous(std::size_t count) {
     return strided(1, count, 0, sizeof(element<T>));
@@ -59,7 +59,7 @@ class Layout {
   /// `count` copies of `inner`, each one extent after the one before.
   [[nodiscard]] static Layout contiguous(std::size_t count, const Layout& inner);
 
-  /// `count` blocks of `block_length` elements; they begin `stride` elements apart (may be negative).
+  /// `count` blocks of `block_length` elements, `stride` elements from start to start (may be negative).
   template <class T>
   [[nodiscard]] static Layout vector(std::size_t count, std::size_t block_length, std::ptrdiff_t stride) {
     return strided(count, block_length, stride, sizeof(element<T>));
@@ -84,8 +84,8 @@ class Layout {
   [[nodiscard]] static Layout indexed(std::size_t block_length, std::span<const std::ptrdiff_t> offsets,
                                       const Layout& inner);
 
-  /// The box of `subsizes` elements that begins at `starts` in an array of `sizes`; the last dimension is the
-  /// fastest (C order). Its extent is the whole array.
+  /// The box of `subsizes` elements that begins at `starts` in an array of `sizes`; the last dimension varies
+  /// fastest (C order). The extent is that of the whole array.
   template <class T>
   [[nodiscard]] static Layout subarray(std::span<const std::size_t> sizes, std::span<const std::size_t> subsizes,
                                        std::span<const std::size_t> starts) {
@@ -94,35 +94,35 @@ class Layout {
   [[nodiscard]] static Layout subarray(std::span<const std::size_t> sizes, std::span<const std::size_t> subsizes,
                                        std::span<const std::size_t> starts, const Layout& inner);
 
-  /// Different layouts, each at an offset in bytes, one after the other: like MPI_Type_create_struct.
+  /// A sequence of different layouts, each at an offset in bytes, like MPI_Type_create_struct.
   [[nodiscard]] static Layout structure(std::span<const Part> parts);
   [[nodiscard]] static Layout structure(std::initializer_list<Part> parts);
 
-  /// The bytes of `inner`, but copies of it in other layouts lie `extent` bytes apart (0 or more). `lower` is where the
-  /// extent is said to begin; it moves no data.
+  /// The bytes of `inner`, with another extent: copies of it in other layouts lie `extent` bytes apart (0 or more).
+  /// `lower` is the lower bound of the extent; it moves no data.
   [[nodiscard]] static Layout resized(const Layout& inner, std::ptrdiff_t lower, std::size_t extent);
 
-  /// The blocks of `inner`, `by` bytes further on.
+  /// The blocks of `inner`, moved by `by` bytes.
   [[nodiscard]] static Layout shifted(const Layout& inner, std::ptrdiff_t by);
 
-  /// Bytes of data.
+  /// Number of bytes of data.
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  /// First byte touched, relative to the buffer's address; 0 if there is none.
+  /// Offset of the lowest byte from the buffer's address; 0 if there is none.
   [[nodiscard]] std::ptrdiff_t lower() const noexcept { return lower_; }
-  /// One past the last byte touched.
+  /// Offset of the byte behind the highest one.
   [[nodiscard]] std::ptrdiff_t upper() const noexcept { return upper_; }
-  /// Distance of copies of this layout in a larger one.
+  /// Distance in bytes of copies of this layout in a larger one.
   [[nodiscard]] std::size_t extent() const noexcept { return extent_; }
-  /// Where the extent begins, like MPI's lower bound.
+  /// The lower bound of the extent, like MPI's.
   [[nodiscard]] std::ptrdiff_t extent_lower() const noexcept { return extent_lower_; }
-  /// Contiguous blocks after simplification.
+  /// Number of contiguous blocks after simplification.
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
-  /// True if the data are the bytes [lower(), upper()) in order, or none. Mind that lower() need not be 0.
+  /// True if the data are the bytes [lower(), upper()) in order, or none. Note that lower() may differ from 0.
   [[nodiscard]] bool is_contiguous() const noexcept { return blocks_ <= 1; }
 
   /// True if both select the same bytes in the same order and have the same extent, however they were built.
   friend bool operator==(const Layout& a, const Layout& b) noexcept { return a.same_as(b); }
-  /// Equal layouts have equal hashes. The cost does not grow with the number of blocks, but for irregular ones.
+  /// Equal layouts have equal hashes. The cost grows with the number of blocks only for irregular layouts.
   [[nodiscard]] std::size_t hash() const noexcept;
 
  private:
@@ -148,7 +148,7 @@ class Layout {
     return made;
   }
 
-  /// This becomes `count` blocks from offset 0 on; false if a bound overflows.
+  /// Sets this layout to `count` blocks from offset 0 on; false if a bound overflows.
   bool set_strided(std::size_t count, std::size_t block, std::ptrdiff_t stride) noexcept {
     std::ptrdiff_t last = 0;
     std::ptrdiff_t end = 0;
@@ -194,9 +194,9 @@ class Layout {
 
 /// One part of a structure: `count` copies of `layout`, one extent apart, the first `offset` bytes from its start.
 struct Layout::Part {
-  Layout layout;              ///< of one block
-  std::ptrdiff_t offset = 0;  ///< of the first block, in bytes
-  std::size_t count = 1;      ///< of blocks, one behind the other
+  Layout layout;              ///< layout of one copy
+  std::ptrdiff_t offset = 0;  ///< offset of the first copy in bytes
+  std::size_t count = 1;      ///< number of copies
 };
 
 inline Layout Layout::structure(std::initializer_list<Part> parts) {
@@ -210,6 +210,6 @@ inline Layout Layout::structure(std::initializer_list<Part> parts) {
 /// Equal layouts have equal hashes.
 template <>
 struct std::hash<rma::Layout> {
-  /// Layout::hash.
+  /// Returns Layout::hash().
   std::size_t operator()(const rma::Layout& layout) const noexcept { return layout.hash(); }
 };

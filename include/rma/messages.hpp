@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Messages with tags between two members of a team, for what a window does not fit.
+/// Two-sided messages with tags between members of a team, as MPI's point-to-point calls.
 ///
 ///   world.send(std::span(row), right, 7);                        // returns when `row` may be used again
 ///   rma::Received what = world.recv(std::span(halo), left, 7);   // what.source, what.tag, what.count<double>()
@@ -15,26 +15,26 @@
 ///   all.push_back(world.ibarrier());
 ///   rma::wait_all(all);                                          // or wait_any, test_any, test_all
 ///
-/// Headings that hold for all calls:
+/// These headings hold for all calls:
 ///
-/// Shape      a send matches one receive of its destination on the same team, with the same tag; receives may leave
-///            source and tag open. Between two members messages are received in the order of their sends, by the first
-///            posted of the receives that match. Windows and collectives of the team have nothing to do with it
-/// Completes  send, isend: when the buffer may be used again, which need not wait for the receive; ssend, issend:
-///            when a receive has been found, too; bsend, ibsend: at once, from a copy of the library's; rsend: as send.
-///            recv: when the message is in its buffer. What no receive has asked for when the team is freed, or when
-///            the receiver's Runtime ends, is dropped, and its sends complete
-/// Memory     what the sender wrote before the send is seen by the receiver after the receive
+/// Shape      a send matches one receive of its destination on the same team, with the same tag; a receive may accept
+///            any source and any tag. Messages between two members match in the order of their sends, each with the
+///            first posted receive that fits. They never match windows or collectives of the team
+/// Completes  send, isend: when the buffer may be reused, which need not wait for the receive; ssend, issend: when a
+///            receive has matched as well; bsend, ibsend: at once, from a copy that the library makes; rsend: as send.
+///            recv: when the message is in its buffer. A message that no receive has matched when the team is freed, or
+///            when the receiver's Runtime ends, is dropped, and its send completes
+/// Memory     stores of the sender before the send are visible to the receiver after the receive
 /// Units      counts of elements of T in spans, bytes in `Received`; tags are 0 ... 2^31-1
 /// Errors     bad_rank; bad_argument for a negative tag that is not any_tag; message_too_long where a message is longer
-///            than its receive, which is over then, and its buffer as it was; its sender is not told. peer_failed where
-///            the other rank is dead or has left, of receives from any source if a member is dead; revoked;
-///            wrong_thread. transfer_failed where the other side has given the message up in the middle, because its
+///            than its receive: the receive ends, its buffer is unchanged, and the send completes. peer_failed where
+///            the other rank is dead or has left, for receives from any source if a member is dead; revoked;
+///            wrong_thread. transfer_failed where the other side has cancelled a transfer that had begun, because its
 ///            team was revoked
-/// Threads    any number at the level multiple, also on one team; at the others as for a runtime
-/// Cost       up to RMA_EAGER_BYTES one message; longer ones are announced first, and come when the receive is there.
-///            So do short ones if the receiver has RMA_EAGER_MEMORY full of messages of this sender that it has not
-///            asked for
+/// Threads    any number at the level multiple, also on one team; at the other levels as for a runtime
+/// Cost       one message up to RMA_EAGER_BYTES; longer ones are announced first, and sent when a receive has matched.
+///            Short ones as well if RMA_EAGER_MEMORY of the receiver is full of unexpected messages of this
+///            sender
 /// Source     MPI-4.1 chapter 3; Liu et al., ICS 2003; Takagi et al., EuroMPI 2013
 /// See        src/p2p · tests/p2p · tests/conformance/p2p_cases.cpp
 #pragma once
@@ -62,10 +62,10 @@ namespace detail {
 status wait_any_message_nothrow(std::span<MessageRequest> requests, std::size_t& which, Received& what) noexcept;
 }
 
-/// A send or a receive that has been started. One that is dropped goes on, and its buffer must stay until the other
-/// side has made its part; a receive that nobody sends to is better cancelled.
+/// A send or receive that has been started. One that is dropped continues, and its buffer must live until the other
+/// side has done its part; cancel a receive that no send will match.
 ///
-/// Threads    a request is for one thread at a time
+/// Threads    one thread at a time for each request
 class MessageRequest {
   using source = std::source_location;
 
@@ -83,10 +83,10 @@ class MessageRequest {
   }
   ~MessageRequest() { drop(); }
 
-  /// True until it was tested or waited for to its end. Makes no progress.
+  /// True until a test or wait has found it complete. Makes no progress.
   [[nodiscard]] bool pending() const noexcept { return node_ != nullptr; }
 
-  /// Blocks until it is over; what has come, if it is a receive. An empty request returns at once.
+  /// Blocks until it is complete; returns the message's source, tag and size for a receive. At once if it is empty.
   Received wait(source where = source::current()) {
     Received what;
     if (const status s = wait_nothrow(what); !ok(s)) [[unlikely]]
@@ -100,7 +100,7 @@ class MessageRequest {
     Received what;
     return wait_nothrow(what);
   }
-  /// Returns what has come if it is over, and nothing if not. Makes one step of progress.
+  /// As `wait` if it is complete, else returns nothing. Makes one step of progress.
   std::optional<Received> test(source where = source::current()) {
     Received what;
     const status s = try_test(what);
@@ -112,19 +112,19 @@ class MessageRequest {
   [[nodiscard]] status try_test(Received& what) noexcept {
     return node_ == nullptr ? status::done : detail::test_message(node_, what);
   }
-  /// Takes back a receive that no message has matched, or a send that has not left: true if it was one, and the request
-  /// is empty then. Else it ends as if nothing had been said.
+  /// Cancels a receive that no message has matched, or a send that has not left. Returns true if it did; the request
+  /// is empty then; otherwise the operation completes as usual.
   [[nodiscard]] bool cancel() noexcept { return node_ != nullptr && detail::cancel_message(node_); }
 
-  /// This send or receive as a Request, so that one list has requests of all kinds: for wait_all, wait_any,
-  /// test_all and test_any of rma/request.hpp. This one is empty then. `what` is filled in when the Request has been
-  /// waited for, or tested, to its end, and must stay until then, or until the Request is dropped. Errors name both
-  /// sizes and ranks as those of this one do; a message cannot be cancelled any more.
+  /// Turns this send or receive into a Request, so that one list can hold all kinds of requests: for wait_all,
+  /// wait_any, test_all and test_any of rma/request.hpp. This object is empty then. `what` is written when a wait or
+  /// test of the Request finds it complete; it must live until then, or until the Request is dropped. Errors name both
+  /// sizes and ranks as those of this object do; the message cannot be cancelled any more.
   [[nodiscard]] Request request(Received& what) && {
     what = {};
     return Request(node_ == nullptr ? nullptr : detail::request_of(node_, &what));
   }
-  /// As `request`, where nobody wants to know what has come.
+  /// As `request`, for callers that do not need source, tag and size.
   [[nodiscard]] operator Request() && {  // NOLINT(google-explicit-constructor): lists of requests take it so
     return Request(node_ == nullptr ? nullptr : detail::request_of(node_, nullptr));
   }
@@ -151,18 +151,18 @@ bool test_all_messages(std::span<MessageRequest> requests, const std::source_loc
 template <class R>
 concept message_requests = std::convertible_to<R, std::span<MessageRequest>>;
 
-/// Waits for all; the first failure is thrown when all are over.
+/// Waits for all; throws the first failure when all are complete.
 template <message_requests R>
 void wait_all(R&& requests, std::source_location where = std::source_location::current()) {
   detail::wait_all_messages(requests, where);
 }
-/// The first failure.
+/// As `wait_all`; returns the first failure.
 template <message_requests R>
 [[nodiscard]] status wait_all_nothrow(R&& requests) noexcept {
   return detail::wait_all_messages_nothrow(requests);
 }
-/// Waits until one of those that are pending is over, whose index it returns; `what` is what has come.
-/// The number of requests if none is pending.
+/// Waits until one of the pending requests is complete and returns its index; `what` gets source, tag and size.
+/// Returns the number of requests if none is pending.
 template <message_requests R>
 std::size_t wait_any(R&& requests, Received& what, std::source_location where = std::source_location::current()) {
   return detail::wait_any_message(requests, what, where);
@@ -171,14 +171,14 @@ template <message_requests R>
 [[nodiscard]] status wait_any_nothrow(R&& requests, std::size_t& which, Received& what) noexcept {
   return detail::wait_any_message_nothrow(requests, which, what);
 }
-/// True if none is pending any more. Makes progress.
+/// True if all are complete. Makes progress.
 template <message_requests R>
 bool test_all(R&& requests, std::source_location where = std::source_location::current()) {
   return detail::test_all_messages(requests, where);
 }
 
-/// A message that has come, found by mprobe, which no other receive gets. One that is dropped is lost, and its send
-/// over.
+/// A message that mprobe has matched, so that no other receive gets it. If it is dropped, the message is lost and its
+/// send completes.
 class Message {
   using source = std::source_location;
 
@@ -187,7 +187,7 @@ class Message {
   Message(Message&& other) noexcept = default;
   Message& operator=(Message&& other) noexcept = default;
 
-  /// False for none, or if it has been received.
+  /// False if it holds no message, or if the message has been received.
   [[nodiscard]] explicit operator bool() const noexcept { return held_.what != nullptr; }
   [[nodiscard]] const Received& info() const noexcept { return info_; }
 
@@ -224,7 +224,7 @@ class Message {
   Received info_;
 };
 
-/// A send or a receive that is started again and again.
+/// A persistent send or receive, which can be started any number of times.
 class PersistentMessage {
   using source = std::source_location;
 
@@ -237,12 +237,12 @@ class PersistentMessage {
     std::swap(node_, other.node_);
     return *this;
   }
-  /// Waits for its end if it is under way; a receive that nothing has matched is cancelled.
+  /// Waits for an operation under way; cancels a receive that no message has matched.
   ~PersistentMessage() {
     if (node_ != nullptr) detail::end_persistent(node_);
   }
 
-  /// Starts it. bad_argument if it is under way, or empty.
+  /// Starts the operation. bad_argument if it is under way, or the object is empty.
   void start(source where = source::current()) {
     if (const status s = try_start(); !ok(s)) [[unlikely]]
       detail::raise_message("start", s, {}, where);
@@ -250,7 +250,7 @@ class PersistentMessage {
   [[nodiscard]] status try_start() noexcept {
     return node_ == nullptr ? status::bad_argument : detail::start_persistent(*node_);
   }
-  /// Blocks until it is over; at once if it is not under way.
+  /// Blocks until it is complete; returns at once if it is not under way.
   Received wait(source where = source::current()) {
     Received what;
     if (const status s = wait_nothrow(what); !ok(s)) [[unlikely]]
@@ -260,7 +260,7 @@ class PersistentMessage {
   [[nodiscard]] status wait_nothrow(Received& what) noexcept {
     return node_ == nullptr ? status::done : detail::wait_persistent(*node_, what);
   }
-  /// Not_yet if it is under way.
+  /// As `wait` without waiting: not_yet if it is under way.
   [[nodiscard]] status try_test(Received& what) noexcept {
     return node_ == nullptr ? status::done : detail::test_persistent(*node_, what);
   }
@@ -277,7 +277,7 @@ class Messages {
  public:
   // ---- sends ----------------------------------------------------------------------------------------------------
 
-  /// Standard mode; returns when the buffer may be used again.
+  /// Standard mode: returns when the buffer may be reused.
   template <class T, std::size_t N>
   void send(std::span<T, N> data, int to, int tag, source where = source::current()) {
     require("send", try_send(data, to, tag), to, tag, where);
@@ -287,7 +287,7 @@ class Messages {
     detail::require_copyable<T>();
     return detail::send_plain(core(), data.data(), data.size_bytes(), to, tag);
   }
-  /// Standard mode; returns when the buffer may be used again.
+  /// Standard mode: returns when the buffer may be reused.
   template <class T>
   void send(const T* from, const Layout& layout, int to, int tag, source where = source::current()) {
     require("send", try_send(from, layout, to, tag), to, tag, where);
@@ -296,7 +296,7 @@ class Messages {
   [[nodiscard]] status try_send(const T* from, const Layout& layout, int to, int tag) noexcept {
     return detail::send_message(core(), send_kind::standard, detail::buffer_of(from, layout), to, tag);
   }
-  /// Synchronous mode: returns when the receive has begun and the buffer may be used again.
+  /// Synchronous mode: returns when a receive has matched and the buffer may be reused.
   template <class T, std::size_t N>
   void ssend(std::span<T, N> data, int to, int tag, source where = source::current()) {
     require("ssend", try_ssend(data, to, tag), to, tag, where);
@@ -305,7 +305,7 @@ class Messages {
   [[nodiscard]] status try_ssend(std::span<T, N> data, int to, int tag) noexcept {
     return detail::send_message(core(), send_kind::synchronous, detail::buffer_of(data), to, tag);
   }
-  /// Returns at once: what does not leave at once is copied to memory of the library's, without a bound.
+  /// Buffered mode: returns at once; data that cannot leave at once are copied to memory of the library, of any size.
   template <class T, std::size_t N>
   void bsend(std::span<T, N> data, int to, int tag, source where = source::current()) {
     require("bsend", try_bsend(data, to, tag), to, tag, where);
@@ -314,7 +314,7 @@ class Messages {
   [[nodiscard]] status try_bsend(std::span<T, N> data, int to, int tag) noexcept {
     return detail::send_message(core(), send_kind::buffered, detail::buffer_of(data), to, tag);
   }
-  /// For programs that have it: the same as send. That the receive is there is not needed, and not looked at.
+  /// Ready mode, for programs that use it: the same as send. It neither requires nor checks that a receive is posted.
   template <class T, std::size_t N>
   void rsend(std::span<T, N> data, int to, int tag, source where = source::current()) {
     require("rsend", try_rsend(data, to, tag), to, tag, where);
@@ -324,7 +324,7 @@ class Messages {
     return detail::send_message(core(), send_kind::ready, detail::buffer_of(data), to, tag);
   }
 
-  /// The sends as above without waiting; the buffer stays as it is until the request is over.
+  /// The sends as above without waiting; the buffer must not change until the request is complete.
   template <class T, std::size_t N>
   [[nodiscard]] MessageRequest isend(std::span<T, N> data, int to, int tag, source where = source::current()) {
     return started("isend", send_kind::standard, detail::buffer_of(data), to, tag, where);
@@ -360,7 +360,7 @@ class Messages {
 
   // ---- receives -------------------------------------------------------------------------------------------------
 
-  /// A message from `from` (or any_source) with `tag` (or any_tag), of at most data.size() elements.
+  /// Receives a message from `from` (or any_source) with `tag` (or any_tag), of at most data.size() elements.
   template <class T, std::size_t N>
   Received recv(std::span<T, N> data, int from, int tag, source where = source::current()) {
     Received what;
@@ -406,7 +406,7 @@ class Messages {
     return begin_receive(detail::buffer_of(to, layout), from, tag, request);
   }
 
-  /// Sends and receives at once, so that two that do this with each other do not wait for each other.
+  /// Sends and receives at the same time, so that two ranks can exchange messages without a deadlock.
   template <class T, std::size_t N, class U, std::size_t M>
   Received sendrecv(std::span<T, N> data, int to, int send_tag, std::span<U, M> into, int from, int receive_tag,
                     source where = source::current()) {
@@ -423,10 +423,10 @@ class Messages {
                                      receive_tag, what);
   }
 
-  // ---- looking --------------------------------------------------------------------------------------------------
+  // ---- probing --------------------------------------------------------------------------------------------------
 
-  /// Blocks until there is a message that a receive like this would get, and says what it is; it stays where it is.
-  /// With several threads another one may receive it before this one does: see mprobe.
+  /// Blocks until there is a message that such a receive would match, and returns its source, tag and size. The message
+  /// is not received; with several threads another one may receive it first: see mprobe.
   Received probe(int from, int tag, source where = source::current()) {
     Received what;
     require("probe", probe_nothrow(from, tag, what), from, tag, where);
@@ -435,7 +435,7 @@ class Messages {
   [[nodiscard]] status probe_nothrow(int from, int tag, Received& what) noexcept {
     return detail::probe_message(core(), from, tag, true, what, nullptr);
   }
-  /// As `probe`, if there is one now. Makes one step of progress.
+  /// As `probe` without waiting: nothing if there is no such message. Makes one step of progress.
   std::optional<Received> iprobe(int from, int tag, source where = source::current()) {
     Received what;
     const status s = try_iprobe(from, tag, what);
@@ -446,7 +446,7 @@ class Messages {
   [[nodiscard]] status try_iprobe(int from, int tag, Received& what) noexcept {
     return detail::probe_message(core(), from, tag, false, what, nullptr);
   }
-  /// As `probe`, and takes the message out, so that nobody else gets it.
+  /// As `probe`, and matches the message, so that no other receive gets it.
   [[nodiscard]] Message mprobe(int from, int tag, source where = source::current()) {
     Message message;
     require("mprobe", mprobe_nothrow(from, tag, message), from, tag, where);
@@ -456,7 +456,7 @@ class Messages {
     message = Message();
     return detail::probe_message(core(), from, tag, true, message.info_, &message.held_);
   }
-  /// Without waiting: an empty Message if there is none.
+  /// As `mprobe` without waiting: an empty Message if there is none.
   [[nodiscard]] Message improbe(int from, int tag, source where = source::current()) {
     Message message;
     const status s = try_improbe(from, tag, message);
@@ -468,9 +468,9 @@ class Messages {
     return detail::probe_message(core(), from, tag, false, message.info_, &message.held_);
   }
 
-  // ---- again and again ------------------------------------------------------------------------------------------
+  // ---- persistent operations ------------------------------------------------------------------------------------
 
-  /// A send that can be started again and again.
+  /// Makes a persistent send.
   template <class T, std::size_t N>
   [[nodiscard]] PersistentMessage send_init(std::span<T, N> data, int to, int tag, send_kind kind = send_kind::standard,
                                             source where = source::current()) {
@@ -479,7 +479,7 @@ class Messages {
             where);
     return PersistentMessage(node);
   }
-  /// A receive that can be started again and again.
+  /// Makes a persistent receive.
   template <class T, std::size_t N>
   [[nodiscard]] PersistentMessage recv_init(std::span<T, N> data, int from, int tag, source where = source::current()) {
     detail::message_node* node = nullptr;

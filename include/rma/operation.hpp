@@ -3,7 +3,7 @@
 /// Operators and element types of accumulate, get_accumulate and fetch_and_op.
 ///
 /// `rma::sum`, `rma::bxor`, ... are constants of distinct types, so that `win.accumulate(v, t, d, rma::sum)`
-/// is resolved when it is compiled; each converts to the run-time `rma::operation`.
+/// is resolved at compile time; each converts to the run-time `rma::operation`.
 #pragma once
 
 #include <complex>
@@ -16,15 +16,15 @@
 
 namespace rma {
 
-/// Run-time name of an operator.
+/// An operator, chosen at run time.
 enum class operation : std::uint8_t { sum, prod, min, max, land, lor, lxor, band, bor, bxor, replace, no_op };
-inline constexpr std::size_t operation_count = 12;  ///< operators
+inline constexpr std::size_t operation_count = 12;  ///< number of operators
 
-/// Run-time name of an element type.
+/// An element type, chosen at run time.
 enum class element : std::uint8_t { i8, i16, i32, i64, u8, u16, u32, u64, f32, f64, c32, c64 };
-inline constexpr std::size_t element_count = 12;  ///< element types
+inline constexpr std::size_t element_count = 12;  ///< number of element types
 
-/// An operator known when the program is compiled.
+/// An operator, chosen at compile time.
 template <operation Op>
 struct operation_tag {
   static constexpr operation value = Op;  ///< the operator, at run time
@@ -68,23 +68,23 @@ constexpr int element_code() noexcept {
 }
 }  // namespace detail
 
-/// Types that accumulate understands: integers of 8 to 64 bits, float, double, std::complex of both.
+/// Element types of accumulate: integers of 8 to 64 bits, float, double, and std::complex of both.
 template <class T>
 concept accumulable = detail::element_code<T>() >= 0;
 
-/// The run-time name of T.
+/// The element type T as a run-time value.
 template <accumulable T>
 inline constexpr element element_of = static_cast<element>(detail::element_code<T>());
 
-/// Bytes of one element; 0 for a number that is no element type.
+/// Bytes of one element; 0 for an invalid element type.
 constexpr std::size_t bytes_of(element e) noexcept {
   constexpr std::uint8_t bytes[element_count] = {1, 2, 4, 8, 1, 2, 4, 8, 4, 8, 8, 16};
   const auto number = static_cast<std::size_t>(e);
   return number < element_count ? bytes[number] : 0;
 }
 
-/// True if `op` is defined for `e`: logical and bitwise operators need integers, min and max an order. False for
-/// numbers that are no operator or no element type.
+/// True if `op` is defined for `e`: logical and bitwise operators need integers, min and max an ordered type. False for
+/// an invalid operator or element type.
 constexpr bool defined_for(operation op, element e) noexcept {
   if (e > element::c64) return false;
   switch (op) {
@@ -104,9 +104,9 @@ constexpr bool defined_for(operation op, element e) noexcept {
   return false;
 }
 
-/// Its name in settings, traces and errors.
+/// The operator's name in settings, traces and errors.
 std::string_view name_of(operation op) noexcept;
-/// Its name in settings, traces and errors.
+/// The element type's name in settings, traces and errors.
 std::string_view name_of(element e) noexcept;
 
 }  // namespace rma

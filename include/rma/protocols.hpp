@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The protocols that carry out operations, for people: what RMA_TRACE names, and what RMA_LAYOUT can ask for.
+/// A readable list of the protocols that carry out operations: the names in RMA_TRACE and the values of RMA_LAYOUT.
 #pragma once
 
 #include <string>
@@ -10,10 +10,10 @@
 
 namespace rma {
 
-/// One line for each protocol of the library's table: its name, what asks for it, whether the target takes part.
+/// One line for each protocol: its name, the setting that selects it, and whether the target takes part.
 ///
 /// Shape      local
-/// Errors     none but lack of memory
+/// Errors     none, except std::bad_alloc
 /// Threads    any
 [[nodiscard]] std::vector<std::string> protocols();
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Ranks that are none, and ranks in a grid.
+/// The null rank, and Cartesian grids of ranks.
 #pragma once
 
 #include <array>
@@ -17,27 +17,27 @@
 
 namespace rma {
 
-/// No rank: what a rank at the edge of a grid has for a neighbor. An operation on a window that has it for a target,
-/// and a send to it or a receive from it, is complete at once and does nothing (MPI_PROC_NULL).
+/// The null rank (MPI_PROC_NULL), for example the neighbor of a rank at the edge of a grid. Window operations with this
+/// target, sends to it and receives from it complete at once and do nothing.
 inline constexpr int no_rank = -2;
 
-/// Ranks 0, 1, ... as places of a grid of up to 8 dimensions, the last one fastest (MPI_Cart_create without
-/// reordering). A value that knows no team: it computes only.
+/// A grid of ranks of up to 8 dimensions, in which the last one varies fastest (MPI_Cart_create without reordering). A
+/// value: it only computes, and belongs to no team.
 ///
 /// \code
 /// const rma::Grid grid(rma::Grid::extents_for(rt.size(), 2), {false, true});
-/// win.put(edge, grid.neighbor(rt.rank(), 0, +1), at);   // no_rank below the last row: nothing happens
+/// win.put(edge, grid.neighbor(rt.rank(), 0, +1), at);   // below the last row: no_rank, the put does nothing
 /// \endcode
 ///
-/// Errors     throws Error(bad_argument) for extents below 1, more than 8 of them, or a dimension that there is not;
+/// Errors     throws Error(bad_argument) for extents below 1, more than 8 extents, or an invalid dimension;
 ///            bad_rank for a rank outside the grid
 class Grid {
   using source = std::source_location;
 
  public:
-  static constexpr std::size_t dimensions_max = 8;  ///< of any grid
+  static constexpr std::size_t dimensions_max = 8;  ///< the largest number of dimensions
 
-  /// `periodic`: dimensions whose ends are neighbors; none if it is empty.
+  /// `periodic` marks the dimensions that wrap around; none if it is empty.
   explicit Grid(std::span<const int> extents, std::span<const bool> periodic = {}, source where = source::current())
       : dimensions_(extents.size()) {
     require(!extents.empty() && extents.size() <= dimensions_max, "a grid has 1 to 8 dimensions", where);
@@ -55,7 +55,7 @@ class Grid {
   Grid(std::span<const int> extents, std::initializer_list<bool> periodic, source where = source::current())
       : Grid(extents, std::span<const bool>(periodic.begin(), periodic.size()), where) {}
 
-  /// Extents for so many ranks, as near to each other as their number allows, the largest first (MPI_Dims_create).
+  /// Balanced extents of a grid of `ranks`, the largest first (MPI_Dims_create).
   [[nodiscard]] static std::vector<int> extents_for(int ranks, std::size_t dimensions,
                                                     source where = source::current()) {
     require(ranks >= 1 && dimensions >= 1 && dimensions <= dimensions_max, "1 rank or more in 1 to 8 dimensions",
@@ -71,7 +71,7 @@ class Grid {
     return extents;
   }
 
-  /// Number of places.
+  /// Number of ranks in the grid.
   [[nodiscard]] int size() const noexcept { return size_; }
   [[nodiscard]] std::size_t dimensions() const noexcept { return dimensions_; }
   [[nodiscard]] int extent(std::size_t dimension, source where = source::current()) const {
@@ -79,7 +79,7 @@ class Grid {
     return extents_[dimension];
   }
 
-  /// One number for each dimension; those beyond `dimensions()` are 0.
+  /// The coordinates of a rank, one for each dimension; those beyond `dimensions()` are 0.
   [[nodiscard]] std::array<int, dimensions_max> coordinates(int rank, source where = source::current()) const {
     require_rank(rank, where);
     std::array<int, dimensions_max> found{};
@@ -90,7 +90,7 @@ class Grid {
     return found;
   }
 
-  /// The rank there. Outside: no_rank, or what lies there when periodic dimensions are gone around.
+  /// The rank with these coordinates, which wrap around in periodic dimensions; no_rank outside the grid.
   [[nodiscard]] int rank_at(std::span<const int> coordinates, source where = source::current()) const {
     require(coordinates.size() >= dimensions_, "one coordinate for each dimension", where);
     int rank = 0;
@@ -106,7 +106,7 @@ class Grid {
     return rank_at(std::span<const int>(coordinates.begin(), coordinates.size()), where);
   }
 
-  /// The rank `step` places further on in a dimension, or no_rank.
+  /// The rank `step` positions further in a dimension, or no_rank.
   [[nodiscard]] int neighbor(int rank, std::size_t dimension, int step, source where = source::current()) const {
     require(dimension < dimensions_, "there is no such dimension", where);
     auto at = coordinates(rank, where);
@@ -114,7 +114,7 @@ class Grid {
     return rank_at(std::span<const int>(at), where);
   }
 
-  /// Those one place before and behind it in each dimension, without no_rank: for Neighbors, fence among neighbors.
+  /// The adjacent ranks in each dimension, without no_rank: for Neighbors and Window::neighbors.
   [[nodiscard]] std::vector<int> neighbors(int rank, source where = source::current()) const {
     std::vector<int> found;
     for (std::size_t d = 0; d < dimensions_; ++d) {

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Collectives that combine: reduce, allreduce, reduce_scatter, scan, exscan. Forms and headings as in
-/// rma/collectives.hpp; and:
+/// Collectives that combine elements: reduce, allreduce, reduce_scatter, scan, exscan. Forms and headings are those of
+/// rma/collectives.hpp. Operators:
 ///
 ///   team.allreduce(std::span(data), rma::sum)                                  operators of rma/operation.hpp
 ///   auto gcd = [](int a, int b) { return std::gcd(a, b); };
-///   team.allreduce(std::span(data), rma::UserOperation::of<int>(gcd, true))    one's own
+///   team.allreduce(std::span(data), rma::UserOperation::of<int>(gcd, true))    user operator
 ///
-/// Operands are combined in rank order where the operator does not commute. All members get the same bits; which ones
-/// depends on the algorithm, but with RMA_COLL_REPRODUCIBLE=1 on the number of members alone. In place: `mine` and
-/// `result` are the same memory (of reduce_scatter: begin there).
+/// Operands are combined in rank order if the operator does not commute. All members get the same bits. Rounding
+/// depends on the algorithm, with RMA_COLL_REPRODUCIBLE=1 only on the number of members. In place: `mine` and `result`
+/// are the same memory (for reduce_scatter: they begin at the same address).
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ namespace rma {
 /// The collective calls that combine elements, as members of every team. See the top of this file.
 class Reductions : public Collectives {
  public:
-  /// Element by element, `mine` of all members combined, in `result` of `root`; that of the others is not looked at.
+  /// Combines `mine` of all members element by element in `result` of `root`; `result` of other members is ignored.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N, detail::combiner_of<T> Op>
   void reduce(std::span<A, N> mine, std::span<T, M> result, const Op& op, int root, source where = source::current()) {
     run(of_reduce(mine, result, op, root), where);
@@ -50,10 +50,10 @@ class Reductions : public Collectives {
     return keep(of_reduce(mine, result, op, root), where);
   }
 
-  /// Element by element, `data` of all members combined; everyone gets the result, the same bits.
-  /// Errors     bad_size, at all members, if they do not give equally many elements; bad_type where the operator is
-  /// none, or
-  ///            not defined for T, and at the others then
+  /// Combines `data` of all members element by element, in place. Every member gets the same result, down to the last
+  /// bit.
+  /// Errors     bad_size, at all members, if the numbers of elements differ; bad_type, at all members, if the operator
+  ///            of one is invalid or not defined for T
   template <class T, std::size_t N, detail::combiner_of<T> Op>
   void allreduce(std::span<T, N> data, const Op& op, source where = source::current()) {
     run(of_allreduce(data, data, op), where);
@@ -75,7 +75,7 @@ class Reductions : public Collectives {
     return keep(of_allreduce(data, data, op), where);
   }
 
-  /// As the other `allreduce`, with the result elsewhere.
+  /// As the other `allreduce`, with the result in another buffer.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N, detail::combiner_of<T> Op>
   void allreduce(std::span<A, N> mine, std::span<T, M> result, const Op& op, source where = source::current()) {
     run(of_allreduce(mine, result, op), where);
@@ -100,7 +100,7 @@ class Reductions : public Collectives {
     return keep(of_allreduce(mine, result, op), where);
   }
 
-  /// As the other `allreduce`, of elements that a layout describes.
+  /// As the other `allreduce`, of elements selected by a layout.
   void allreduce(void* data, const Layout& layout, element type, operation op, source where = source::current()) {
     run(of_allreduce(data, layout, type, op), where);
   }
@@ -120,8 +120,8 @@ class Reductions : public Collectives {
     return keep(of_allreduce(data, layout, type, op), where);
   }
 
-  /// `mine` has a part as long as `result` for each member, in rank order. Those for this member, combined, in its
-  /// `result`.
+  /// Combines `mine` of all members, and gives each member the part for it, as long as `result`: parts are in rank
+  /// order.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N, detail::combiner_of<T> Op>
   void reduce_scatter_block(std::span<A, N> mine, std::span<T, M> result, const Op& op,
                             source where = source::current()) {
@@ -176,7 +176,7 @@ class Reductions : public Collectives {
     return keep(of_reduce_scatter(mine, result, counts, op), where);
   }
 
-  /// Element by element, `data` of the members up to this one combined, in rank order.
+  /// Combines `data` of the members from 0 to this one, element by element and in rank order.
   /// Errors     as allreduce
   template <class T, std::size_t N, detail::combiner_of<T> Op>
   void scan(std::span<T, N> data, const Op& op, source where = source::current()) {
@@ -199,7 +199,7 @@ class Reductions : public Collectives {
     return keep(of_scan(data, data, op), where);
   }
 
-  /// As the other `scan`, with the result elsewhere.
+  /// As the other `scan`, with the result in another buffer.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N, detail::combiner_of<T> Op>
   void scan(std::span<A, N> mine, std::span<T, M> result, const Op& op, source where = source::current()) {
     run(of_scan(mine, result, op), where);
@@ -223,7 +223,7 @@ class Reductions : public Collectives {
     return keep(of_scan(mine, result, op), where);
   }
 
-  /// Of the members before this one. Member 0's result stays what it is.
+  /// As `scan`, of the members before this one. The result of member 0 is not written.
   template <class T, std::size_t M, detail::same_elements<T> A, std::size_t N, detail::combiner_of<T> Op>
   void exscan(std::span<A, N> mine, std::span<T, M> result, const Op& op, source where = source::current()) {
     run(of_exscan(mine, result, op), where);

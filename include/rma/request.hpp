@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Requests: operations whose end can be waited for one by one.
+/// Requests: handles to wait for single operations.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@
 namespace rma {
 
 class Request;
-/// Friends of Request, whose comments stand where their default arguments are.
+/// Friends of Request; their comments are below, where the default arguments are.
 std::size_t wait_any(std::span<Request> requests, std::source_location where);
 [[nodiscard]] status wait_any_nothrow(std::span<Request> requests, std::size_t& which) noexcept;
 std::optional<std::size_t> test_any(std::span<Request> requests, std::source_location where);
@@ -27,38 +27,38 @@ void wait_all(std::span<Request> requests, std::source_location where);
 
 namespace detail {
 struct request_node;
-/// One step of progress, then: done, not_yet, or why it failed. Frees the node if done.
+/// Makes one step of progress; returns done, not_yet, or the failure. Frees the node if done.
 status test_request(request_node*& node) noexcept;
-/// Blocks until the request has ended; frees the node if done, else call end_failed.
+/// Blocks until the request has ended. Frees the node if done; otherwise the caller calls end_failed.
 status wait_request(request_node*& node) noexcept;
-/// The failure was reported; frees the node, unless it was wrong_thread, which changes nothing.
+/// Called after the failure was reported. Frees the node, except for wrong_thread, which changes nothing.
 void end_failed(request_node*& node, status failure) noexcept;
-/// The owner lost interest; the node is freed when the operation ends.
+/// Called when the owner drops the request; the node is freed when the operation ends.
 void drop_request(request_node* node) noexcept;
-/// Does end_failed if there is a node.
+/// Throws the Error, after end_failed if there is a node.
 [[noreturn]] void raise_request(const char* call, status code, request_node*& node, const std::source_location& where);
 }  // namespace detail
 
-/// The end of one operation (rput, rget, raccumulate, rget_accumulate, ...), of a collective (ibarrier, ...), or of a
-/// message: a MessageRequest converts to it (rma/messages.hpp). A list may have all kinds at once.
+/// A handle of one operation (rput, rget, raccumulate, rget_accumulate, ...), of a collective (ibarrier, ...), or of a
+/// message: a MessageRequest converts to it (rma/messages.hpp). One list may hold all kinds.
 ///
-/// Complete means: the origin's buffers may be used again and results are in place. For the effect at
-/// the target, flush. An operation on mapped memory is complete when it returns and its Request is empty:
-/// no allocation. There is no limit on outstanding requests; a finished one gives its memory back.
+/// It is complete when the origin's buffers may be reused and results are available; flush for completion at
+/// the target. An operation on mapped memory is complete when the call returns, and its Request is empty:
+/// no allocation. There is no limit on outstanding requests; a complete one releases its memory.
 ///
-/// One that is dropped lets the operation go on: its buffers stay in use until the next flush or the epoch's end, which
-/// complete it like any other. So what a dropped rget, rget_accumulate, rfetch_and_op or rcompare_and_swap fetches is
-/// there after a flush (or flush_local) of its target. One that outlives its Runtime (with the last window and team)
-/// may be dropped or asked: it says how its operation had ended by then, or window_freed.
+/// If it is dropped, the operation continues: its buffers stay in use until the next flush or the end of the epoch,
+/// which complete it like any other. So the results of a dropped rget, rget_accumulate, rfetch_and_op or
+/// rcompare_and_swap are available after a flush (or flush_local) of its target. A Request that outlives its Runtime
+/// (and the last window and team) may be dropped or tested: it reports how its operation ended, or window_freed.
 ///
-/// Threads    a Request is for one thread at a time; at the levels single and funneled for the runtime's: a call
-///            of another is refused (wrong_thread), and the request stays what it was
+/// Threads    one thread at a time; at the levels single and funneled only the runtime's thread: a call of
+///            another one is refused (wrong_thread), and the request is unchanged
 /// Errors     wait and test report the operation's own failure (peer_failed, transfer_failed), which flushes after that
 ///            do not; a failure that no request reported is reported by the next call that completes the target
 class Request {
  public:
   Request() noexcept = default;
-  /// Of an operation; without a node it is complete already.
+  /// Made by the calls that return one; without a node it is complete.
   explicit Request(detail::request_node* node) noexcept : node_(node), is_news_(node == nullptr) {}
   Request(Request&& other) noexcept
       : node_(std::exchange(other.node_, nullptr)), is_news_(std::exchange(other.is_news_, false)) {}
@@ -74,7 +74,7 @@ class Request {
     if (node_ != nullptr) detail::drop_request(node_);
   }
 
-  /// True if nothing is outstanding any more. Makes one step of progress if something is.
+  /// True if the operation is complete. Makes one step of progress if it is not.
   bool test(std::source_location where = std::source_location::current()) {
     const status s = node_ == nullptr ? status::done : detail::test_request(node_);
     if (s == status::not_yet) return false;
@@ -89,7 +89,7 @@ class Request {
     return s;
   }
 
-  /// Blocks until complete. A finished or empty request returns at once.
+  /// Blocks until the operation is complete. Returns at once if the request is complete or empty.
   void wait(std::source_location where = std::source_location::current()) {
     is_news_ = false;
     const status s = node_ == nullptr ? status::done : detail::wait_request(node_);
@@ -121,23 +121,23 @@ class Request {
   static status await_any(std::span<Request> requests, std::size_t& which) noexcept;
 
   detail::request_node* node_ = nullptr;
-  bool is_news_ = false;  ///< it had ended at once, which wait_any and test_any have to tell
+  bool is_news_ = false;  ///< completed at once, which wait_any or test_any has yet to report
 };
 
-/// Waits for all. The first failure is thrown after all have ended.
+/// Waits for all. Throws the first failure after all have ended.
 void wait_all(std::span<Request> requests, std::source_location where = std::source_location::current());
 [[nodiscard]] status wait_all_nothrow(std::span<Request> requests) noexcept;
 
-/// Waits until one of them has ended and returns its index, also of one that had ended at once. Each is told once, by
-/// this, test_any, or its own test or wait: requests.size() if there is nothing more to tell.
+/// Waits until one of them has ended and returns its index. Each end is reported once, by wait_any, test_any, or the
+/// request's own test or wait, also if it came at once; requests.size() if all ends have been reported.
 std::size_t wait_any(std::span<Request> requests, std::source_location where = std::source_location::current());
-/// How that one has ended; `which` is its index.
+/// As `wait_any`: returns the status of the request that has ended; `which` is its index.
 [[nodiscard]] status wait_any_nothrow(std::span<Request> requests, std::size_t& which) noexcept;
 
-/// As `wait_any` without waiting: nothing if none of them has ended yet. Makes one step of progress.
+/// As `wait_any` without waiting: nothing if none has ended. Makes one step of progress.
 std::optional<std::size_t> test_any(std::span<Request> requests,
                                     std::source_location where = std::source_location::current());
-/// How that one has ended; not_yet, and requests.size(), if none has.
+/// As `test_any`: returns the status of the request that has ended; not_yet, with requests.size(), if none has.
 [[nodiscard]] status try_test_any(std::span<Request> requests, std::size_t& which) noexcept;
 
 /// True if all have ended; makes one step of progress for each that has not.

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Operations that are waited for one by one, by a Request. What holds for all operations of a window is said in
-/// rma/window.hpp, what a Request is in rma/request.hpp.
+/// Operations with a Request each, to wait for them one by one. rma/window.hpp documents all operations of a window,
+/// rma/request.hpp the Request.
 ///
 ///   std::uint64_t ticket, seen;
 ///   rma::Request drawn = win.rfetch_and_op(1, ticket, host, counter, rma::sum);
-///   rma::Request tried = win.rcompare_and_swap(free, mine, seen, host, slot);     // both are on their way
+///   rma::Request tried = win.rcompare_and_swap(free, mine, seen, host, slot);     // both are pending
 ///   rma::wait_all(...);
 ///
-/// The `try_` forms give the Request by reference; it is empty after an error, and where the operation has ended.
+/// The `try_` forms return the Request by reference; it is empty after an error, and where the operation is complete.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class RequestForms {
   using source = std::source_location;
 
  public:
-  /// put, and its Request.
+  /// As `put`, with a Request.
   [[nodiscard]] Request rput(std::span<const T> from, int target, std::size_t at, source where = source::current()) {
     Request request;
     const status s = try_rput(from, target, at, request);
@@ -41,7 +41,7 @@ class RequestForms {
   [[nodiscard]] status try_rput(std::span<const T> from, int target, std::size_t at, Request& request) noexcept {
     return detail::with_request(view(), detail::put_args(from.data(), from.size_bytes(), target, at), request);
   }
-  /// An `rput` of what layouts select on both sides.
+  /// As `rput`, with a layout on each side.
   [[nodiscard]] Request rput(const T* from, const Layout& from_layout, int target, std::size_t at,
                              const Layout& to_layout, source where = source::current()) {
     Request request;
@@ -55,7 +55,7 @@ class RequestForms {
     return detail::with_request(view(), args, request);
   }
 
-  /// get, and its Request.
+  /// As `get`, with a Request.
   [[nodiscard]] Request rget(std::span<T> to, int target, std::size_t at, source where = source::current()) {
     Request request;
     detail::require(view(), detail::call::get, try_rget(to, target, at, request), target, at, to.size(), where);
@@ -64,7 +64,7 @@ class RequestForms {
   [[nodiscard]] status try_rget(std::span<T> to, int target, std::size_t at, Request& request) noexcept {
     return detail::with_request(view(), detail::get_args(to.data(), to.size_bytes(), target, at), request);
   }
-  /// An `rget` of what layouts select on both sides.
+  /// As `rget`, with a layout on each side.
   [[nodiscard]] Request rget(T* to, const Layout& to_layout, int target, std::size_t at, const Layout& from_layout,
                              source where = source::current()) {
     Request request;
@@ -78,7 +78,7 @@ class RequestForms {
     return detail::with_request(view(), args, request);
   }
 
-  /// accumulate, and its Request.
+  /// As `accumulate`, with a Request.
   [[nodiscard]] Request raccumulate(std::span<const T> from, int target, std::size_t at, operation op,
                                     source where = source::current())
     requires accumulable<T>
@@ -95,7 +95,7 @@ class RequestForms {
     const auto args = detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at);
     return detail::with_request(view(), args, request);
   }
-  /// An `raccumulate` of what layouts select on both sides.
+  /// As `raccumulate`, with a layout on each side.
   [[nodiscard]] Request raccumulate(const T* from, const Layout& from_layout, int target, std::size_t at,
                                     const Layout& to_layout, operation op, source where = source::current())
     requires accumulable<T>
@@ -113,7 +113,7 @@ class RequestForms {
     return detail::with_request(view(), args, request);
   }
 
-  /// get_accumulate, and its Request.
+  /// As `get_accumulate`, with a Request.
   [[nodiscard]] Request rget_accumulate(std::span<const T> from, std::span<T> result, int target, std::size_t at,
                                         operation op, source where = source::current())
     requires accumulable<T>
@@ -134,9 +134,9 @@ class RequestForms {
     return detail::with_request(view(), args, request);
   }
 
-  /// fetch_and_op without waiting for the old value.
-  /// Completes  when the request does: `old`, which must stay till then, is the old value. `value` has been taken when
-  ///            this returns
+  /// As `fetch_and_op`, without waiting for the old value.
+  /// Completes  when the request does: it writes the old value to `old`, which must live until then. `value` may be
+  ///            reused when this returns
   /// Errors     as fetch_and_op
   /// Cost       mapped memory: a locked instruction, and an empty request; else a message, or an adapter's atomic
   [[nodiscard]] Request rfetch_and_op(const T& value, T& old, int target, std::size_t at, operation op,
@@ -154,9 +154,9 @@ class RequestForms {
   {
     return detail::with_request(view(), detail::fetch_args(element_of<T>, op, &value, &old, target, at), request);
   }
-  /// compare_and_swap without waiting for what was there.
-  /// Completes  when the request does: `old`, which must stay till then, is what was there. `expected` and `desired`
-  ///            have been taken when this returns
+  /// As `compare_and_swap`, without waiting for the old value.
+  /// Completes  when the request does: it writes the old value to `old`, which must live until then. `expected` and
+  ///            `desired` may be reused when this returns
   /// Errors     as compare_and_swap
   /// Cost       as rfetch_and_op
   [[nodiscard]] Request rcompare_and_swap(const T& expected, const T& desired, T& old, int target, std::size_t at,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Atomic operations whose element type is chosen at run time, whatever the window's is: what shims need. What holds
-/// for all operations of a window is said in rma/window.hpp.
+/// Atomic operations whose element type is chosen at run time, independently of the window's: for shims. The headings
+/// of rma/window.hpp hold for them.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +17,19 @@
 
 namespace rma {
 
-/// The calls, as members of every window. All return a status, none throws. A number that is no operator or no element
-/// type, or an operator that the type does not have, is bad_type, also where there are no data.
+/// The calls, as members of every window. All return a status, none throws. An invalid operator or element type, or an
+/// operator that is not defined for the type, gives bad_type, even without data.
 template <class W>
 class RunTimeTypes {
  public:
-  /// Accumulate of `type` elements, whatever T is; layouts select whole elements.
-  /// Errors     bad_type if a layout cuts one; misaligned if the target's puts one where it may not lie
+  /// Accumulates elements of type `type`, independently of T; layouts must select whole elements.
+  /// Errors     bad_type if a layout splits an element; misaligned if the target's layout misaligns one
   [[nodiscard]] status accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
                                      int target, std::size_t at, const Layout& to_layout) noexcept {
     return detail::issue(view(), detail::accumulate_args(from, from_layout, type, op, target, at, to_layout), nullptr);
   }
-  /// An `accumulate_as` for contiguous elements on both sides. One element of mapped memory costs a table's function.
-  /// Errors     as accumulate_as; bad_size unless `from` is some whole elements
+  /// As `accumulate_as`, for contiguous elements on both sides. One element of mapped memory costs one indirect call.
+  /// Errors     as accumulate_as; bad_size unless `from` is a number of whole elements
   [[nodiscard]] status accumulate_as(element type, operation op, std::span<const std::byte> from, int target,
                                      std::size_t at) noexcept {
     if (from.size() == bytes_of(type) && is_of_bytes() &&
@@ -37,18 +37,18 @@ class RunTimeTypes {
       return status::done;
     return detail::issue(view(), detail::accumulate_args(from.data(), from.size(), type, op, target, at), nullptr);
   }
-  /// As `accumulate_as`; `from` may be written again when the request is complete. Of all request forms here: the
-  /// request is pending only if the operation is.
+  /// As `accumulate_as`; `from` may be reused when the request is complete. In all request forms here the request is
+  /// pending only if the operation is.
   [[nodiscard]] status raccumulate_as(element type, operation op, const void* from, const Layout& from_layout,
                                       int target, std::size_t at, const Layout& to_layout, Request& request) noexcept {
     return detail::with_request(view(), detail::accumulate_args(from, from_layout, type, op, target, at, to_layout),
                                 request);
   }
-  /// accumulate_as with sum of `factor` times each element, which is one of `type`, too: target += factor * from.
-  /// `room` takes the products, at least from_layout.bytes() of them, and must stay as it is until the operation is
-  /// complete (at the next flush_local, flush or end of epoch, or with its request); `from` may be written at once.
+  /// Adds `factor` (of type `type`) times each element, as in accumulate_as with sum: target += factor * from.
+  /// `room` holds the products, at least from_layout.bytes() bytes, and must not change until the operation is complete
+  /// (at the next flush_local, flush or end of the epoch, or with its request); `from` may be reused at once.
   /// Errors     as accumulate_as; bad_size if `room` is too short
-  /// Cost       a pass over the data more than accumulate_as
+  /// Cost       one pass over the data more than accumulate_as
   [[nodiscard]] status accumulate_scaled_as(element type, const void* factor, const void* from,
                                             const Layout& from_layout, int target, std::size_t at,
                                             const Layout& to_layout, std::span<std::byte> room) noexcept {
@@ -66,7 +66,7 @@ class RunTimeTypes {
     const Layout products = Layout::contiguous<std::byte>(from_layout.bytes());
     return raccumulate_as(type, operation::sum, room.data(), products, target, at, to_layout, request);
   }
-  /// result = old contents, then accumulate; each side with its layout. With no_op `from` is not looked at.
+  /// Stores the old contents in `result`, then accumulates; each side has its layout. With no_op `from` is not read.
   [[nodiscard]] status get_accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
                                          void* result, const Layout& result_layout, int target, std::size_t at,
                                          const Layout& target_layout) noexcept {
@@ -74,7 +74,7 @@ class RunTimeTypes {
         detail::get_accumulate_args(from, from_layout, result, result_layout, type, op, target, at, target_layout);
     return detail::issue(view(), args, nullptr);
   }
-  /// As `get_accumulate_as`; the result is there when the request is complete.
+  /// As `get_accumulate_as`; the result is available when the request is complete.
   [[nodiscard]] status rget_accumulate_as(element type, operation op, const void* from, const Layout& from_layout,
                                           void* result, const Layout& result_layout, int target, std::size_t at,
                                           const Layout& target_layout, Request& request) noexcept {
@@ -82,7 +82,7 @@ class RunTimeTypes {
         detail::get_accumulate_args(from, from_layout, result, result_layout, type, op, target, at, target_layout);
     return detail::with_request(view(), args, request);
   }
-  /// `fetch_and_op` of a type and operator given at run time.
+  /// As `fetch_and_op`, with a type and operator given at run time.
   [[nodiscard]] status fetch_and_op_as(element type, operation op, const void* value, void* old, int target,
                                        std::size_t at) noexcept {
     if (is_of_bytes() && detail::fetch_one(view(), type, op, value, old, target, at)) return status::done;
@@ -93,7 +93,7 @@ class RunTimeTypes {
                                         std::size_t at, Request& request) noexcept {
     return detail::with_request(view(), detail::fetch_args(type, op, value, old, target, at), request);
   }
-  /// `compare_and_swap` of a type given at run time.
+  /// As `compare_and_swap`, with a type given at run time.
   [[nodiscard]] status compare_and_swap_as(element type, const void* expected, const void* desired, void* old,
                                            int target, std::size_t at) noexcept {
     if (is_of_bytes() && detail::swap_one(view(), type, expected, desired, old, target, at)) return status::done;

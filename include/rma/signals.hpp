@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Notified operations: a signal at the target is raised when the data are there. What holds for all operations of a
-/// window is said in rma/window.hpp.
+/// Notified operations: they raise a signal at the target when the data are in its memory. The headings of
+/// rma/window.hpp hold for them.
 ///
 ///   win.put_signal(halo, right, at, 0);      // rank 0 ...
-///   win.wait_signal(0);                      // ... and the one to its right: the halo is there
+///   win.wait_signal(0);                      // rank 1: now the halo is in its memory
 #pragma once
 
 #include <concepts>
@@ -29,14 +29,14 @@ class Signals {
   using source = std::source_location;
 
  public:
-  /// `put` whose arrival the target can wait for: raises `signal` there by one once these data are in its memory.
-  /// Without data only the signal is raised.
-  /// Completes  as put: `from` may be written again after the next flush_local, flush, or end of the epoch
-  /// Memory     who has taken the signal sees these data; nothing is said of other operations, before or after: signals
-  ///            of one origin may overtake each other. With a flush of the target between them they come in order
+  /// As `put`, and raises `signal` at the target by one once these data are in its memory, so that the target can wait
+  /// for them. Without data it only raises the signal.
+  /// Completes  as put: `from` may be reused after the next flush_local, flush, or end of the epoch
+  /// Memory     a rank that has taken the signal sees these data. Other operations are not ordered by it: signals of
+  ///            one origin may overtake each other. With a flush of the target between them they arrive in order
   /// Errors     as put, so that an epoch is needed; bad_argument if the window has no such signal
-  /// Cost       between nodes a message behind the data; by fabrics whose messages may overtake writes (UCX) it waits
-  ///            for these first
+  /// Cost       between nodes one message after the data; on fabrics whose messages may overtake writes (UCX) it first
+  ///            waits for the writes
   void put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal,
                   source where = source::current()) {
     const status s = try_put_signal(from, target, at, signal);
@@ -45,7 +45,7 @@ class Signals {
   [[nodiscard]] status try_put_signal(std::span<const T> from, int target, std::size_t at, unsigned signal) noexcept {
     return issue(detail::put_args(from.data(), from.size_bytes(), target, at), signal);
   }
-  /// A `put_signal` of one element, which is taken before the call returns. `{}` means no data.
+  /// As `put_signal`, of one element, which is copied before the call returns. `{}` means no data.
   template <class V>
     requires(std::convertible_to<const V&, T> && !std::convertible_to<const V&, std::span<const T>>)
   void put_signal(const V& value, int target, std::size_t at, unsigned signal, source where = source::current()) {
@@ -60,8 +60,8 @@ class Signals {
     args.signal = detail::signal_number(signal);
     return detail::issue_and_wait(view(), std::move(args));
   }
-  /// A `put_signal` of what `from_layout` selects of `from`, to where `to_layout` says: one signal, when all is there.
-  /// Errors     bad_size if the layouts have not equally many bytes; nothing is raised then
+  /// As `put_signal`, with a layout on each side: raises the signal once, when all data are in the target's memory.
+  /// Errors     bad_size if the layouts have different numbers of bytes; then no signal is raised
   void put_signal(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
                   unsigned signal, source where = source::current()) {
     const status s = try_put_signal(from, from_layout, target, at, to_layout, signal);
@@ -71,9 +71,9 @@ class Signals {
                                       const Layout& to_layout, unsigned signal) noexcept {
     return issue(detail::layout_args(detail::call::put, from, nullptr, from_layout, target, at, to_layout), signal);
   }
-  /// `get` whose signal tells the target that its data have been read: it may write there again.
+  /// As `get`, and raises `signal` at the target when its data have been read, so that it may overwrite them.
   /// Errors     as put_signal
-  /// Cost       between nodes a message behind the data, which it waits for
+  /// Cost       between nodes one message, which is sent when the data have arrived
   void get_signal(std::span<T> to, int target, std::size_t at, unsigned signal, source where = source::current()) {
     const status s = try_get_signal(to, target, at, signal);
     require(detail::call::get_signal, s, target, at, to.size(), signal, where);
@@ -81,7 +81,7 @@ class Signals {
   [[nodiscard]] status try_get_signal(std::span<T> to, int target, std::size_t at, unsigned signal) noexcept {
     return issue(detail::get_args(to.data(), to.size_bytes(), target, at), signal);
   }
-  /// A `get_signal` of what `from_layout` selects there, to where `to_layout` says here.
+  /// As `get_signal`, with a layout on each side.
   void get_signal(T* to, const Layout& to_layout, int target, std::size_t at, const Layout& from_layout,
                   unsigned signal, source where = source::current()) {
     const status s = try_get_signal(to, to_layout, target, at, from_layout, signal);
@@ -91,7 +91,7 @@ class Signals {
                                       const Layout& from_layout, unsigned signal) noexcept {
     return issue(detail::layout_args(detail::call::get, nullptr, to, to_layout, target, at, from_layout), signal);
   }
-  /// `accumulate` likewise: the signal is raised when all elements have been updated.
+  /// As `accumulate`, and raises `signal` at the target when all elements have been updated.
   /// Errors     as put_signal, and accumulate
   void accumulate_signal(std::span<const T> from, int target, std::size_t at, operation op, unsigned signal,
                          source where = source::current())
@@ -106,7 +106,7 @@ class Signals {
   {
     return issue(detail::accumulate_args(from.data(), from.size_bytes(), element_of<T>, op, target, at), signal);
   }
-  /// An `accumulate_signal` of what layouts select on both sides.
+  /// As `accumulate_signal`, with a layout on each side.
   void accumulate_signal(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
                          operation op, unsigned signal, source where = source::current())
     requires accumulable<T>
@@ -120,7 +120,7 @@ class Signals {
   {
     return accumulate_signal_as(element_of<T>, op, from, from_layout, target, at, to_layout, signal);
   }
-  /// An `accumulate_signal` of `type` elements, whatever T is.
+  /// As `accumulate_signal`, of elements of type `type`, independently of T.
   /// Errors     as accumulate_as
   [[nodiscard]] status accumulate_signal_as(element type, operation op, const void* from, const Layout& from_layout,
                                             int target, std::size_t at, const Layout& to_layout,
@@ -128,11 +128,11 @@ class Signals {
     return issue(detail::accumulate_args(from, from_layout, type, op, target, at, to_layout), signal);
   }
 
-  /// Blocks until `signal` has been raised `count` times here, and takes these away. Needs no epoch.
-  /// `from`: the rank expected to raise it, so that only its death is an error; -1: any of the team, no other number.
+  /// Blocks until the counter of `signal` on this rank is at least `count`, and subtracts `count`. Needs no epoch.
+  /// `from`: the rank expected to raise it, so that only its death is an error; -1: any rank of the team.
   /// Memory     the data of those notified operations are visible to plain loads
-  /// Errors     bad_argument if the window has no such signal; bad_rank (`from`); peer_failed, also if all others of
-  ///            the team have left: nothing is taken away
+  /// Errors     bad_argument if the window has no such signal; bad_rank (`from`); peer_failed, also if all other ranks
+  ///            of the team have left: nothing is subtracted
   void wait_signal(unsigned signal, std::uint64_t count = 1, int from = -1, source where = source::current()) {
     const status s = wait_signal_nothrow(signal, count, from);
     detail::require(view(), detail::call::wait_signal, s, from, signal, count, where);
@@ -140,7 +140,7 @@ class Signals {
   [[nodiscard]] status wait_signal_nothrow(unsigned signal, std::uint64_t count = 1, int from = -1) noexcept {
     return detail::wait_signal(view(), signal, count, from);
   }
-  /// As `wait_signal` without waiting: true if they were there (and are taken away).
+  /// As `wait_signal` without waiting: true if the counter was at least `count`, which has been subtracted.
   [[nodiscard]] bool test_signal(unsigned signal, std::uint64_t count = 1, source where = source::current()) {
     const status s = try_test_signal(signal, count);
     if (!ok(s) && s != status::not_yet) detail::raise(view(), detail::call::test_signal, s, -1, signal, count, where);
@@ -150,13 +150,13 @@ class Signals {
   [[nodiscard]] status try_test_signal(unsigned signal, std::uint64_t count = 1) noexcept {
     return detail::test_signal(view(), signal, count);
   }
-  /// Blocks until one of `signals` has been raised `count` times here, takes these away, and returns its place in the
-  /// list: the first, if there are several. Of an empty list 0, at once. Needs no epoch.
+  /// As `wait_signal` for any of `signals`: returns the index of the one that was taken, the first in the list if there
+  /// are several. Returns 0 at once for an empty list. Needs no epoch.
   /// `from`: as for wait_signal
-  /// Memory     as wait_signal, of the signal that was taken
-  /// Errors     as wait_signal; bad_argument, too, if only one of them is no signal of the window
-  /// Fairness   none: what is raised all the time hides those behind it. Turn the list, or look with test_signal
-  /// Cost       as wait_signal, and a look at each of them
+  /// Memory     as wait_signal, for the signal that was taken
+  /// Errors     as wait_signal; bad_argument if any of them is no signal of the window
+  /// Fairness   none: a signal that is raised all the time hides those after it. Rotate the list, or use test_signal
+  /// Cost       as wait_signal, and one load for each signal
   std::size_t wait_any_signal(std::span<const unsigned> signals, std::uint64_t count = 1, int from = -1,
                               source where = source::current()) {
     std::size_t which = 0;
@@ -165,12 +165,12 @@ class Signals {
       detail::raise(view(), detail::call::wait_signal, s, from, at(signals, which), count, where);
     return which;
   }
-  /// `which`: its place, if the status is done; of bad_argument that of the first that the window does not have.
+  /// `which`: the index of the signal if the status is done; for bad_argument that of the first invalid one.
   [[nodiscard]] status wait_any_signal_nothrow(std::span<const unsigned> signals, std::size_t& which,
                                                std::uint64_t count = 1, int from = -1) noexcept {
     return detail::wait_any_signal(view(), signals, count, from, which);
   }
-  /// As `wait_any_signal` without waiting: nothing if none of them was raised so often. Makes a step of progress then.
+  /// As `wait_any_signal` without waiting: nothing if no counter is high enough, after one step of progress.
   [[nodiscard]] std::optional<std::size_t> test_any_signal(std::span<const unsigned> signals, std::uint64_t count = 1,
                                                            source where = source::current()) {
     std::size_t which = 0;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// More ways to synchronise a window: requests for what else would block, locks of a part, fences among neighbors.
-/// Rules for all calls of a window are in rma/window.hpp.
+/// More synchronization of windows: non-blocking forms with requests, locks of byte ranges, fences among neighbors.
+/// The headings of rma/window.hpp hold for all calls.
 ///
-/// A request of a synchronisation goes on when it is tested or waited for; wait_any and wait_all advance all that they
-/// are given. Ranks that wait for several one after the other must do so in the same order. One that is dropped before
-/// its end is waited for, but for that of `ilock`, which is given up: the lock is not held then. It must end before its
-/// window does; an `ilock` of a window that is dropped is given up, and says window_freed.
+/// A synchronization request advances when it is tested or waited for; wait_any and wait_all advance all requests of
+/// their list. Ranks that wait for several, one after the other, must do so in the same order. Dropping one before its
+/// end waits for it, except for `ilock`, which is cancelled: the lock is not held then. A request must end before its
+/// window does; an `ilock` of a window that is dropped is cancelled, and reports window_freed.
 #pragma once
 
 #include <cstddef>
@@ -31,22 +31,22 @@ class Synchronization {
  public:
   // ---- requests -------------------------------------------------------------------------------------------
 
-  /// `fence` without waiting. The window has no epoch until the request is complete; then the next one is open.
-  /// Shape      collective over the window's team: on every rank, and not `fence` on some of them
-  /// Completes  when the request does: what `fence` completes
-  /// Errors     as fence; wrong_epoch for operations meanwhile
+  /// As `fence`, without waiting. No epoch is open until the request is complete; then the next one is.
+  /// Shape      collective over the window's team: all ranks call ifence, none of them `fence`
+  /// Completes  when the request does: the operations that `fence` completes
+  /// Errors     as fence; wrong_epoch for operations before the request is complete
   [[nodiscard]] Request ifence(assertion promises = assertion::none, source where = source::current()) {
     Request request;
     detail::require(view(), detail::call::fence, try_ifence(request, promises), -1, 0, 0, where);
     return request;
   }
-  /// `request` is empty after an error, and where there is nothing to wait for: of all `try_` forms here.
+  /// `request` is empty after an error, and where there is nothing to wait for, in all `try_` forms of this file.
   [[nodiscard]] status try_ifence(Request& request, assertion promises = assertion::none) noexcept {
     return begin(request, [&](auto& node) { return detail::ifence(view(), promises, node); });
   }
-  /// `lock` without waiting for who holds it: the epoch is open when the request is complete.
-  /// Errors     as lock; wrong_epoch for another lock of the target meanwhile, and for lock_all, fence, start and post
-  /// Cost       each look is an attempt; between nodes an atomic, with growing pauses between two
+  /// As `lock`, without waiting for the holder: the epoch is open when the request is complete.
+  /// Errors     as lock; until then wrong_epoch for another lock of the target, lock_all, fence, start and post
+  /// Cost       each test is an attempt; between nodes an atomic, in growing intervals
   [[nodiscard]] Request ilock(lock_kind kind, int target, source where = source::current()) {
     Request request;
     detail::require(view(), detail::call::lock, try_ilock(kind, target, request), target, 0, 0, where);
@@ -55,8 +55,8 @@ class Synchronization {
   [[nodiscard]] status try_ilock(lock_kind kind, int target, Request& request) noexcept {
     return begin(request, [&](auto& node) { return detail::ilock(view(), kind, target, node); });
   }
-  /// `unlock` without waiting for the operations of the epoch, which ends now: nothing more may be issued in it.
-  /// Completes  when the request does: operations here and there; then the lock is given back
+  /// As `unlock`, without waiting for the operations of the epoch, which ends now: no more may be issued in it.
+  /// Completes  when the request does: operations are complete at origin and target, and the lock is released
   [[nodiscard]] Request iunlock(int target, source where = source::current()) {
     Request request;
     detail::require(view(), detail::call::unlock, try_iunlock(target, request), target, 0, 0, where);
@@ -65,7 +65,7 @@ class Synchronization {
   [[nodiscard]] status try_iunlock(int target, Request& request) noexcept {
     return begin(request, [&](auto& node) { return detail::iunlock(view(), target, node); });
   }
-  /// `flush` without waiting: what was issued to the target before, and perhaps what is issued until then.
+  /// As `flush`, without waiting: covers operations issued before this call, and perhaps some issued later.
   [[nodiscard]] Request iflush(int target, source where = source::current()) {
     Request request;
     detail::require(view(), detail::call::flush, try_iflush(target, request), target, 0, 0, where);
@@ -75,10 +75,10 @@ class Synchronization {
     return begin(request,
                  [&](auto& node) { return target < 0 ? status::bad_rank : detail::iflush(view(), target, node); });
   }
-  /// An implicit handle: a request over all that this rank has issued to the target so far.
-  /// Completes  when all of that is complete here: buffers are free, results there. Nothing of what is issued later
-  /// Errors     wrong_epoch, bad_rank; transfer_failed, peer_failed by the request
-  /// Cost       nothing where no operation is under way
+  /// An implicit handle: one request for all operations that this rank has issued to the target so far.
+  /// Completes  when they are complete at the origin: buffers may be reused, results are available. Not later ones
+  /// Errors     wrong_epoch, bad_rank; the request reports transfer_failed, peer_failed
+  /// Cost       none where no operation is pending
   [[nodiscard]] Request issued_to(int target, source where = source::current()) {
     Request request;
     detail::require(view(), detail::call::flush_local, try_issued_to(target, request), target, 0, 0, where);
@@ -88,7 +88,7 @@ class Synchronization {
     return begin(request,
                  [&](auto& node) { return target < 0 ? status::bad_rank : detail::issued_to(view(), target, node); });
   }
-  /// As `issued_to`, over all targets.
+  /// As `issued_to`, for all targets.
   [[nodiscard]] Request issued_to_all(source where = source::current()) {
     Request request;
     detail::require(view(), detail::call::flush_local_all, try_issued_to_all(request), -1, 0, 0, where);
@@ -106,8 +106,8 @@ class Synchronization {
   [[nodiscard]] status try_iflush_all(Request& request) noexcept {
     return begin(request, [&](auto& node) { return detail::iflush(view(), -1, node); });
   }
-  /// `complete` without waiting: the epoch of `start` is closed now; its targets hear of it when the operations are
-  /// there.
+  /// As `complete`, without waiting: closes the epoch of `start` now. The targets are notified when the operations are
+  /// complete.
   [[nodiscard]] Request icomplete(source where = source::current()) {
     Request request;
     detail::require(view(), detail::call::complete, try_icomplete(request), -1, 0, 0, where);
@@ -117,14 +117,14 @@ class Synchronization {
     return begin(request, [&](auto& node) { return detail::icomplete(view(), node); });
   }
 
-  // ---- a part of a target -----------------------------------------------------------------------------------
+  // ---- byte ranges of a target ------------------------------------------------------------------------------
 
   /// Locks bytes [offset, offset + bytes) of the target's part: epochs on disjoint ranges of one target do not exclude
-  /// each other, nor do shared ones. Several ranges of a target may be held at once. Operations must stay inside;
-  /// nobody checks that. `lock(exclusive)` of the whole target excludes all ranges.
-  /// Errors     bad_rank; bad_argument if `bytes` is 0 or for another lock_kind; out_of_window; wrong_epoch if another
-  ///            epoch is open or a range of this rank overlaps in conflict; peer_failed if the target, or a rank that
-  ///            held what was waited for, is dead: then try again
+  /// each other, nor do shared ones. Several ranges of a target may be held at once. Operations must stay inside the
+  /// range, which is not checked. `lock(exclusive)` of the whole target excludes all ranges.
+  /// Errors     bad_rank; bad_argument if `bytes` is 0 or the lock_kind is invalid; out_of_window; wrong_epoch if
+  ///            another epoch is open or a range of this rank conflicts; peer_failed if the target is dead, or a rank
+  ///            that held a conflicting range: then try again
   /// Fairness   first come, first served among ranges that conflict
   /// Cost       the target's shared lock at its first range, and a message each way; the target's progress is needed
   /// Source     dissertation, "finer-grain locks" (future work); src/sync/range_lock.hpp
@@ -137,9 +137,9 @@ class Synchronization {
                                           std::uint64_t bytes) noexcept {
     return detail::lock_range(view(), kind, target, offset, bytes);
   }
-  /// Completes what was issued to the target, and gives that range back.
+  /// Completes all operations issued to the target, and releases the range.
   /// Errors     not_locked if this rank does not hold exactly this range; also if `unlock` of the target has ended the
-  ///            epoch before: the range is given back then
+  ///            epoch before, which released the range
   void unlock_range(int target, std::uint64_t offset, std::uint64_t bytes, source where = source::current()) {
     const status s = try_unlock_range(target, offset, bytes);
     detail::require(view(), detail::call::unlock_range, s, target, offset, bytes, where);
@@ -148,20 +148,20 @@ class Synchronization {
     return detail::unlock_range(view(), target, offset, bytes);
   }
 
-  // ---- a known pattern --------------------------------------------------------------------------------------
+  // ---- fences among neighbors -------------------------------------------------------------------------------
 
-  /// Says once whom this rank will put into, and who will put into it: for `fence_neighbors`.
+  /// Sets the targets of this rank's operations, and the origins of operations on it, for `fence_neighbors`; once.
   /// Shape      local; the ranks' lists must match
-  /// Errors     bad_rank; bad_argument for a rank twice, or a second call
+  /// Errors     bad_rank; bad_argument if a rank occurs twice, or for a second call
   void neighbors(std::span<const int> targets, std::span<const int> origins, source where = source::current()) {
     detail::require(view(), detail::call::neighbors, try_neighbors(targets, origins), -1, 0, targets.size(), where);
   }
   [[nodiscard]] status try_neighbors(std::span<const int> targets, std::span<const int> origins) noexcept {
     return detail::set_neighbors(view(), targets.data(), targets.size(), origins.data(), origins.size());
   }
-  /// `fence` among neighbors: closes the epoch towards `targets` and from `origins`, and opens the next one.
+  /// A `fence` among neighbors: closes the epoch to `targets` and from `origins`, and opens the next one.
   /// Shape      every rank and its neighbors the same number of times; not collective
-  /// Completes  operations of this rank, and those of its origins aimed at it
+  /// Completes  operations of this rank, and those of its origins on it
   /// Cost       one message to each target and one to each origin; no collective
   /// Errors     as fence; peer_failed only for neighbors; bad_argument if `neighbors` was not called
   /// Source     dissertation, "fences for a given pattern" (future work); src/sync/fence_neighbors.hpp

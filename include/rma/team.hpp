@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Teams: ordered sets of ranks that create windows and synchronise together.
+/// Teams: ordered sets of ranks that make windows, synchronize and communicate collectively.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ namespace rma {
 
 /// An ordered set of ranks; this rank is one of them. A cheap handle: copies are the same team.
 ///
-/// Its collectives are in rma/collectives.hpp and rma/reductions.hpp; here are those of the team itself, and short
-/// forms for single values.
+/// The collectives that move data are in rma/collectives.hpp and rma/reductions.hpp; this file adds teams made from
+/// teams, the barrier, and short forms for single values.
 /// Shape      every member calls the same collectives on a team in the same order
 /// Errors     revoked after a member's `revoke()`; peer_failed naming a dead member, until `shrink()`. The call in
 ///            which a member dies may succeed on some of the others and fail on the rest
@@ -36,45 +36,45 @@ class Team : public Reductions, public Messages<Team> {
   explicit Team(std::shared_ptr<detail::team_core> core) noexcept : Reductions(std::move(core)) {}
   using Reductions::core;
 
-  /// Number in the world of the member `rank`.
+  /// The rank in the world of the member `rank`.
   [[nodiscard]] int world_rank(int rank, source where = source::current()) const;
-  /// The other way: the member with that number in the world, which errors and failed_ranks() give; -1 if it is none.
+  /// The member whose rank in the world is `world_rank`, as errors and failed_ranks() name it; -1 if it is no member.
   /// Cost       O(members)
   [[nodiscard]] int rank_of(int world_rank) const noexcept;
-  /// True if the memory of that member's library windows is mapped here: a put is a store.
+  /// True if this rank maps the memory of that member's library windows, so that a put is a store.
   [[nodiscard]] bool shares_memory(int rank, source where = source::current()) const;
   /// True if all members share memory.
   [[nodiscard]] bool one_node() const noexcept;
 
-  /// Members with the same colour form a team, ordered by key, then by rank. A negative colour gets a team of
-  /// itself alone.
+  /// Members with the same color form a team, ordered by key, then by rank. A member with a negative color gets a team
+  /// of itself alone.
   /// Shape      collective
-  /// Errors     peer_failed if a member dies meanwhile, of whatever colour
-  [[nodiscard]] Team split(int colour, int key = 0, source where = source::current()) const;
-  /// `made` becomes the new team if the status is done, and stays what it is if not: of all `try_` forms that have it.
-  [[nodiscard]] status try_split(int colour, int key, Team& made) const noexcept;
+  /// Errors     peer_failed if a member of any color dies meanwhile
+  [[nodiscard]] Team split(int color, int key = 0, source where = source::current()) const;
+  /// Assigns the new team to `made` if the status is done, else leaves it as it is, as all such `try_` forms do.
+  [[nodiscard]] status try_split(int color, int key, Team& made) const noexcept;
   /// The members on this rank's node.
   /// Shape      collective
   [[nodiscard]] Team node(source where = source::current()) const;
   [[nodiscard]] status try_node(Team& made) const noexcept;
-  /// The members that are still alive, in the same order. Needed after a death: collectives on the old team raise.
-  /// Shape      collective over the survivors, however their last calls on the old team have ended. Who dies during it
-  ///            may be a member of the new team, whose collectives say so: shrink() that one
+  /// A team of the living members, in the same order. Needed after a death: collectives on the old team throw.
+  /// Shape      collective over the survivors, in whatever state their last calls on the old team ended. A member that
+  ///            dies during the call may be in the new team, whose collectives then report it: shrink() that team
   [[nodiscard]] Team shrink(source where = source::current()) const;
   [[nodiscard]] status try_shrink(Team& made) const noexcept;
 
   /// Revokes the team, as ULFM's MPI_Comm_revoke: on every living member all waits for other members on this team and
-  /// its windows end with `revoked`, those under way and all later ones. After a death peer_failed reaches only ranks
-  /// that wait for the dead one; a rank that waits for a living member which has called shrink() needs the revocation.
+  /// its windows end with `revoked`, both pending and later ones. After a death peer_failed reaches only the ranks that
+  /// wait for the dead one; a rank that waits for a living member which has called shrink() needs the revocation.
   /// The pattern for recovery: on peer_failed or revoked call revoke(), then shrink(), which works on a revoked team
   /// (examples/10_recovery.cpp). Teams made from this one are not affected.
-  /// Shape      local; the others are told by messages
+  /// Shape      local; messages inform the other members
   void revoke(source where = source::current()) { require("revoke", try_revoke(), where); }
   [[nodiscard]] status try_revoke() noexcept;
 
-  /// Nobody returns before everybody has called.
-  /// Memory     what members wrote before the call is seen after it (mapped memory; for puts flush first)
-  /// Cost       one line transfer at 2 ranks of a node; two for more; sleeps when others are late
+  /// Returns when every member has called it.
+  /// Memory     stores that a member made before the call are visible after it (mapped memory; flush puts first)
+  /// Cost       one transfer of a cache line for 2 ranks of a node, two for more; sleeps when others are late
   void barrier(source where = source::current()) { require("barrier", try_barrier(), where); }
   [[nodiscard]] status try_barrier() noexcept;
 
@@ -82,19 +82,19 @@ class Team : public Reductions, public Messages<Team> {
   using Reductions::exscan;
   using Reductions::scan;
   using Reductions::try_exscan;
-  /// Of one value each.
+  /// Combines one value of each member.
   template <accumulable T>
   [[nodiscard]] T allreduce(T value, operation op, source where = source::current()) {
     allreduce(std::span(&value, 1), op, where);
     return value;
   }
-  /// Of one value each: of ranks 0 to this one.
+  /// Combines one value of each of the ranks 0 to this one.
   template <accumulable T>
   [[nodiscard]] T scan(T value, operation op, source where = source::current()) {
     scan(std::span(&value, 1), op, where);
     return value;
   }
-  /// Of the members before this one, in place. Member 0, before which there is none, gets `none`.
+  /// Combines the data of the members before this one, in place. Member 0, which has no predecessor, gets `none`.
   template <accumulable T, std::size_t N>
   void exscan(std::span<T, N> data, operation op, const std::type_identity_t<T>& none = T{},
               source where = source::current()) {
@@ -133,9 +133,9 @@ class Team : public Reductions, public Messages<Team> {
     return try_allgather(std::span(&mine, 1), all);
   }
 
-  /// An `allgather` of ranges, each member's as long as it likes.
-  /// Errors     as allgather; bad_size, too, where their elements are not of one size
-  /// Cost       an allgather of the lengths before
+  /// As `allgather`, of one range of each member; the lengths may differ.
+  /// Errors     as allgather; also bad_size where the element sizes differ
+  /// Cost       an additional allgather of the lengths
   template <class T, std::size_t N>
   [[nodiscard]] std::vector<std::vector<std::remove_cv_t<T>>> allgatherv(std::span<T, N> mine,
                                                                          source where = source::current()) {
@@ -163,8 +163,8 @@ class Team : public Reductions, public Messages<Team> {
     return status::done;
   }
 
-  /// One value from each member to each: `mine` has one for every member, in rank order; so has the result, of what
-  /// they gave for this one.
+  /// Exchanges one value between each pair of members: mine[r] goes to member r, and element r of the result comes from
+  /// member r.
   template <class T, std::size_t N>
   [[nodiscard]] std::vector<std::remove_cv_t<T>> alltoall(std::span<T, N> mine, source where = source::current()) {
     const auto all = std::make_unique<std::remove_cv_t<T>[]>(members());
@@ -173,7 +173,7 @@ class Team : public Reductions, public Messages<Team> {
   }
 
  private:
-  /// Throws unless it is done.
+  /// Throws unless `s` is a success.
   void require(const char* call, status s, const source& where) const {
     if (!ok(s)) [[unlikely]]
       raise(call, s, where);

@@ -10,8 +10,8 @@
 
 namespace rma {
 
-/// Version of these headers, as 10000 MAJOR + 100 MINOR + PATCH. A Runtime throws Error(bad_setting) if they are not of
-/// the library's MAJOR.MINOR: the program has to be compiled again.
+/// Version of these headers, as 10000 MAJOR + 100 MINOR + PATCH. A Runtime throws Error(bad_setting) if MAJOR.MINOR
+/// differs from the library's: the program has to be compiled again.
 inline constexpr std::uint32_t header_version = 100;
 
 /// The library's version, "MAJOR.MINOR.PATCH".

@@ -6,30 +6,30 @@
 /// type and operator chosen at run time, any layout on either side.
 ///
 /// Epochs: operations are allowed between two fences, between start and complete, or while a lock is held.
-/// An operation is over, at origin and target, after the call that closes or flushes its epoch.
+/// An operation is complete, at origin and target, after the call that closes or flushes its epoch.
 ///
-/// Headings that hold for every operation below, unless it says otherwise:
+/// These headings hold for every operation below, unless its own comment says otherwise:
 ///
 /// Shape      one-sided: only the origin calls
 /// Completes  value forms (`T get`, `fetch_and_op`, `compare_and_swap`): when they return. Span and layout forms:
 ///            at the next flush, unlock, complete or fence; r... forms (rma/request_forms.hpp) also when their Request
 ///            is complete
-/// Memory     no order among operations of an epoch, but accumulates from one origin to one location keep their
-///            order. flush, unlock, complete and fence order everything before them before everything after
+/// Memory     operations of an epoch are not ordered, except accumulates from one origin to one location, which keep
+///            their order. flush, unlock, complete and fence order everything before them before everything after
 /// Units      displacements count `displacement_unit` (default: elements; in dynamic windows bytes) from the start of
 ///            the target's part
-/// Target     a rank of the window's team. rma::no_rank (rma/ranks.hpp): nothing happens, whatever the epoch; a fetched
-///            value is T{}, and a try_ form leaves it as it was
+/// Target     a rank of the window's team. With rma::no_rank (rma/ranks.hpp) the call does nothing, in any epoch; a
+///            fetched value is T{}, and a try_ form leaves it as it was
 /// Errors     out_of_window, wrong_epoch, bad_rank, bad_size, bad_type, misaligned, bad_argument, unreachable,
 ///            window_freed, window_failed, wrong_thread; peer_failed and transfer_failed, by the operation or by the
-///            call that completes it. The `try_` form (of lock, wait and recv, which may wait for long, the `_nothrow`
-///            form) returns them, the other throws rma::Error; that is all that they differ in. What never waits are
-///            `test`, `test_signal`, `test_until`, and the requests of rma/synchronization.hpp
-/// Misuse     an operation on mapped memory leaves no trace behind: that a fence epoch was used, so that lock, start or
-///            post must not end it and no_precede is not true, is told between nodes, and on one node with RMA_CHECK=1,
-///            which a debug build of the library has unless it is told not to (no call is inlined then)
-/// Threads    for one thread at a time. At thread_level::multiple for any number at once, which share its epochs: one
-///            may lock a target, another put there and a third flush; a collective call is for one of them
+///            call that completes it. The `try_` form (for lock, wait and recv, which may block, the `_nothrow` form)
+///            returns them and the other form throws rma::Error; they do not differ otherwise. The calls that never
+///            wait are `test`, `test_signal`, `test_until`, and the requests of rma/synchronization.hpp
+/// Misuse     operations on mapped memory are not recorded. So the misuse of a fence epoch that had operations (a lock,
+///            start or post that would end it, or a false no_precede) is detected between nodes only, and on one node
+///            with RMA_CHECK=1, the default in debug builds of the library, where no call is inlined
+/// Threads    one thread at a time. At thread_level::multiple any number of threads at once; they share its epochs: one
+///            may lock a target, another put there and a third flush; one of them makes each collective call
 /// Cost       mapped memory: a store, a load or a locked instruction, no allocation (perf/latency.cpp)
 /// Source     MPI-4.1 chapter 12; docs/architecture.md "Life of one put"
 #pragma once
@@ -94,12 +94,12 @@ class Window : public window_facts,
 
   // ---- life -----------------------------------------------------------------------------------------------
 
-  /// Memory of the library: `count` elements here (each rank may choose its own), zeroed, mapped by the node's
-  /// ranks, registered once for the network.
+  /// Makes a window over memory of the library: `count` elements on this rank (ranks may differ), set to zero, mapped
+  /// by all ranks of the node and registered once for the network.
   /// Shape      collective over the team
-  /// Errors     throws Error: out_of_memory with what was asked and what there is, on every rank alike. The `try_`
-  ///            forms of this and the next three return the status, and assign to `made` if that is done
-  /// Cost       O(1) memory per rank beyond what is used
+  /// Errors     throws Error: out_of_memory, with the requested and the available size, on every rank. The `try_`
+  ///            forms of this and the next three return the status, and assign to `made` if it is done
+  /// Cost       O(1) memory per rank beside the elements
   [[nodiscard]] static Window allocate(const Team& team, std::size_t count, const Hints& hints = {},
                                        source where = source::current()) {
     return make(team, plan(detail::call::allocate, nullptr, count, where), hints);
@@ -108,10 +108,10 @@ class Window : public window_facts,
                                            const Hints& hints = {}) noexcept {
     return try_make(team, plan(detail::call::allocate, nullptr, count), made, hints);
   }
-  /// The user's memory, which must live until `free`. Slower between processes than `allocate` unless promoted.
-  /// Memory that cannot be written may be given, for others to get from: updates of it end with transfer_failed at
-  /// their origin (out of the same process they are stores, and fault). What it allows is looked at once, here: who
-  /// protects or unmaps it while the window lives is as if others' stores were the program's own.
+  /// Makes a window over memory of the user, which must live until `free`. Between processes it is slower than
+  /// `allocate` unless promoted. Read-only memory is allowed, as a source of gets: updates of it end with
+  /// transfer_failed at their origin (from within the same process they are stores, which fault). The protection is
+  /// examined once, by this call: the program must not protect or unmap the memory while the window lives.
   /// Shape      collective over the team
   [[nodiscard]] static Window create(const Team& team, std::span<T> memory, const Hints& hints = {},
                                      source where = source::current()) {
@@ -121,7 +121,7 @@ class Window : public window_facts,
                                          const Hints& hints = {}) noexcept {
     return try_make(team, plan(detail::call::create, memory.data(), memory.size()), made, hints);
   }
-  /// `allocate` for a team on one node: each part can be reached by plain loads and stores through `pointer_to`.
+  /// As `allocate`, for a team on one node: plain loads and stores reach each part through `pointer_to`.
   /// Shape      collective over the team
   /// Errors     unreachable if the team spans nodes (use `team.node()`)
   [[nodiscard]] static Window allocate_shared(const Team& team, std::size_t count, const Hints& hints = {},
@@ -132,8 +132,8 @@ class Window : public window_facts,
                                                   const Hints& hints = {}) noexcept {
     return try_make(team, plan(detail::call::allocate_shared, nullptr, count), made, hints);
   }
-  /// Starts empty; memory is attached later by each rank for itself. Displacements are bytes: what the owner's `attach`
-  /// returned, plus those within the range, or within ranges that follow it without a gap.
+  /// Makes an empty window, to which each rank attaches its memory later. Displacements are bytes: the value that
+  /// the owner's `attach` returned plus an offset within the range, or within ranges that follow it without a gap.
   /// Shape      collective over the team; attach and detach are local, in any number
   /// Errors     bad_argument if Hints::displacement_unit is neither 0 nor 1
   [[nodiscard]] static Window create_dynamic(const Team& team, const Hints& hints = {},
@@ -153,16 +153,16 @@ class Window : public window_facts,
     }
     return *this;
   }
-  /// Not collective, waits for nobody: the memory of `allocate` is given back once every rank has dropped its handle,
-  /// that of `create` is the program's again at once. Operations that come for this rank's handler are not done any
-  /// more: they end with transfer_failed at their origin. So let the others finish first.
+  /// Not collective, and waits for no rank. Memory of `allocate` is released once every rank has dropped its handle;
+  /// memory of `create` belongs to the program again at once. Operations that arrive for this rank's handler afterwards
+  /// end with transfer_failed at their origin, so let the other ranks finish first.
   ~Window() { detail::drop_window(view_); }
 
-  /// Ends the window and gives its memory back. Completes what a fence epoch has under way.
+  /// Frees the window and its memory. Completes the operations of an open fence epoch.
   /// Shape      collective; no lock, start or post may be open
-  /// Errors     wrong_epoch, wrong_thread: nothing has happened. After any other the window is freed all the same.
-  ///            A dead member is no error; the memory of `allocate` is then given back once the living have all freed
-  ///            or dropped the window, since others that do not know of the death yet may be using it
+  /// Errors     wrong_epoch, wrong_thread: nothing has happened. After any other error the window is freed anyway.
+  ///            A dead member is no error; memory of `allocate` is then released once all living members have freed
+  ///            or dropped the window, since those that do not know of the death yet may still use it
   void free(source where = source::current()) {
     const status s = try_free();
     detail::require(*view_, detail::call::free, s, -1, 0, 0, where);
@@ -173,25 +173,25 @@ class Window : public window_facts,
     return s;
   }
 
-  /// Revokes the window: on every living member all waits for other members on it end with `revoked`, those under way
-  /// and all later ones. A rank calls this when it finds that the others cannot continue, as after a death that not all
-  /// of them see. Calls that wait for no member go on: operations in an open epoch, flush, unlock. Free or drop the
+  /// Revokes the window: on every living member all waits for other members on it end with `revoked`, both pending and
+  /// later ones. A rank calls this when it finds that the others cannot continue, as after a death that not all of them
+  /// notice. Calls that wait for no member still work: operations in an open epoch, flush, unlock. Free or drop the
   /// window then.
-  /// Shape      local; the others are told by messages
+  /// Shape      local; messages inform the other members
   void revoke(source where = source::current()) {
     detail::require(*view_, detail::call::revoke, try_revoke(), -1, 0, 0, where);
   }
   [[nodiscard]] status try_revoke() noexcept { return detail::revoke(*view_); }
 
-  /// Lets others reach `memory`, which must live until `detach`, through this dynamic window (for memory that
-  /// cannot be written, see `create`). One operation may cover
-  /// several ranges that lie one behind the other without a gap.
-  /// Shape      local; returns its displacement, the address of its first byte, which the others have to be told
+  /// Attaches `memory`, which must live until `detach`, to this dynamic window, so that other ranks can access it
+  /// (read-only memory: see `create`). One operation may cover several ranges
+  /// that follow each other without a gap.
+  /// Shape      local; returns the displacement of the range, the address of its first byte. Send it to the origins
   ///            (Team::allgather): that orders this call before their operations. A fence with no_precede does not
   /// Errors     bad_argument if it is empty or overlaps an attached range; not_supported unless the window is dynamic;
   ///            out_of_memory
-  /// Cost       between nodes each range is registered by itself, so that an operation which covers several is done by
-  ///            the target's handler
+  /// Cost       between nodes each range has a registration of its own, so that the target's handler carries out an
+  ///            operation that covers several
   std::uint64_t attach(std::span<T> memory, source where = source::current()) {
     std::uint64_t at = 0;
     const status s = try_attach(memory, at);
@@ -201,7 +201,7 @@ class Window : public window_facts,
   [[nodiscard]] status try_attach(std::span<T> memory, std::uint64_t& at) noexcept {
     return detail::attach(*view_, memory.data(), memory.size_bytes(), at);
   }
-  /// Ends that; `memory` must begin where an attached range begins.
+  /// Detaches a range; `memory` must begin where an attached range begins.
   /// Errors     bad_argument if none begins there; not_supported unless the window is dynamic
   void detach(std::span<T> memory, source where = source::current()) {
     const auto at = reinterpret_cast<std::uint64_t>(memory.data());
@@ -209,7 +209,7 @@ class Window : public window_facts,
   }
   [[nodiscard]] status try_detach(std::span<T> memory) noexcept { return detail::detach(*view_, memory.data()); }
 
-  // ---- what it is -----------------------------------------------------------------------------------------
+  // ---- local part and mapped parts ------------------------------------------------------------------------
 
   /// This rank's own part.
   [[nodiscard]] std::span<T> local() const noexcept {
@@ -217,7 +217,7 @@ class Window : public window_facts,
   }
   [[nodiscard]] T* data() const noexcept { return static_cast<T*>(detail::local_base(*view_)); }
   [[nodiscard]] std::size_t size() const noexcept { return detail::local_bytes(*view_) / sizeof(T); }
-  /// Elements of `rank`'s part. See part_bytes.
+  /// Number of elements in `rank`'s part. See part_bytes.
   [[nodiscard]] std::size_t size(int rank, source where = source::current()) const {
     return part_bytes(rank, where) / sizeof(T);
   }
@@ -227,7 +227,7 @@ class Window : public window_facts,
 
   // ---- several operations at once ----------------------------------------------------------------------------
 
-  /// A handle whose small operations go together, see rma/aggregate.hpp.
+  /// An aggregate handle, which sends small operations to a target together: see rma/aggregate.hpp.
   Aggregate<T> aggregate() noexcept { return Aggregate<T>(*view_); }
 
   // ---- put ------------------------------------------------------------------------------------------------
@@ -254,12 +254,12 @@ class Window : public window_facts,
     }
     return detail::issue(*view_, detail::put_args(from.data(), from.size_bytes(), target, at), nullptr);
   }
-  /// `{}` may mean a value or no range at all: write T{} or std::span<const T>().
+  /// Deleted, since `{}` could mean a value or an empty range: write T{} or std::span<const T>().
   template <class... More>
   void put(std::initializer_list<detail::nothing>, int, std::size_t, const More&...) = delete;
   template <class... More>
   void try_put(std::initializer_list<detail::nothing>, int, std::size_t, const More&...) = delete;
-  /// Writes what `from_layout` selects of `from` to where `to_layout` says, from displacement `at` on.
+  /// Writes the bytes that `from_layout` selects of `from` to those that `to_layout` selects from displacement `at` on.
   void put(const T* from, const Layout& from_layout, int target, std::size_t at, const Layout& to_layout,
            source where = source::current()) {
     const status s = try_put(from, from_layout, target, at, to_layout);
@@ -273,7 +273,7 @@ class Window : public window_facts,
 
   // ---- get ------------------------------------------------------------------------------------------------
 
-  /// Reads one element, complete when it returns.
+  /// Reads one element; complete when the call returns.
   [[nodiscard]] T get(int target, std::size_t at, source where = source::current()) {
     T value;
     if (detail::fast_get(*view_, value, target, at)) [[likely]]
@@ -285,7 +285,7 @@ class Window : public window_facts,
       return status::done;
     return detail::issue_and_wait(*view_, detail::get_args(&value, sizeof(T), target, at));
   }
-  /// Reads a range into `to`, complete at the next flush, flush_local or end of epoch.
+  /// Reads a range into `to`; complete at the next flush, flush_local or end of the epoch.
   void get(std::span<T> to, int target, std::size_t at, source where = source::current()) {
     const status s = try_get(to, target, at);
     detail::require(*view_, detail::call::get, s, target, at, to.size(), where);
@@ -308,7 +308,7 @@ class Window : public window_facts,
         *view_, detail::layout_args(detail::call::get, nullptr, to, to_layout, target, at, from_layout), nullptr);
   }
 
-  // ---- atomic updates: element by element atomic towards each other -------------------------------------------
+  // ---- atomic updates: each element is updated atomically with respect to the other updates ---------------------
 
   /// target[at] = target[at] op value
   template <operation Op>
@@ -327,7 +327,7 @@ class Window : public window_facts,
       return status::done;
     return detail::issue(*view_, detail::accumulate_args(&value, sizeof(T), element_of<T>, Op, target, at), nullptr);
   }
-  /// A range; one call may be far larger than a stripe, each element is atomic, the whole is not.
+  /// Updates a range of any length. The update of each element is atomic, that of the whole range is not.
   void accumulate(std::span<const T> from, int target, std::size_t at, operation op, source where = source::current())
     requires accumulable<T>
   {
@@ -358,8 +358,8 @@ class Window : public window_facts,
     return this->accumulate_as(element_of<T>, op, from, from_layout, target, at, to_layout);
   }
 
-  /// result[i] = target[at+i], then target[at+i] = target[at+i] op from[i]. With no_op `from` is not looked at, and may
-  /// be empty.
+  /// result[i] = target[at+i], then target[at+i] = target[at+i] op from[i]. With no_op `from` is not read, and may be
+  /// empty.
   void get_accumulate(std::span<const T> from, std::span<T> result, int target, std::size_t at, operation op,
                       source where = source::current())
     requires accumulable<T>
@@ -378,7 +378,7 @@ class Window : public window_facts,
                          nullptr);
   }
 
-  /// One element: returns the old value, complete when it returns.
+  /// Updates one element and returns its old value; complete when the call returns.
   template <operation Op>
     requires accumulable<T>
   T fetch_and_op(const T& value, int target, std::size_t at, operation_tag<Op> op, source where = source::current()) {
@@ -397,7 +397,7 @@ class Window : public window_facts,
       return status::done;
     return detail::issue_and_wait(*view_, detail::fetch_args(element_of<T>, Op, &value, &old, target, at));
   }
-  /// If target[at] == expected then target[at] = desired. Returns what was there.
+  /// If target[at] == expected then target[at] = desired. Returns the old value of target[at].
   [[gnu::always_inline]] T compare_and_swap(const T& expected, const T& desired, int target, std::size_t at,
                                             source where = source::current())
     requires accumulable<T>
@@ -423,9 +423,9 @@ class Window : public window_facts,
   /// Closes this window's fence epoch on every rank and opens the next.
   /// Shape      collective over the window's team
   /// Completes  every operation issued by or aimed at this rank in the closed epoch
-  /// Memory     those effects happen before the return: plain loads see them
+  /// Memory     their effects happen before the return: plain loads see them
   /// Errors     wrong_epoch if a lock or a start/post epoch is open or a promise is broken; bad_argument; peer_failed
-  /// Cost       2 ranks of a node: one line transfer each way (perf/sync.cpp)
+  /// Cost       2 ranks of a node: one transfer of a cache line each way (perf/sync.cpp)
   void fence(assertion promises = assertion::none, source where = source::current()) {
     const status s = detail::fence(*view_, promises);
     detail::require(*view_, detail::call::fence, s, -1, 0, 0, where);
@@ -434,18 +434,18 @@ class Window : public window_facts,
     return detail::fence(*view_, promises);
   }
 
-  /// Opens this rank's part to the ranks of `group`, until `wait`. Does not block.
-  /// Errors     wrong_epoch if it is open so already, or a lock or a fence epoch with operations is; bad_rank;
-  ///            bad_argument for a rank twice
+  /// Opens an exposure epoch of this rank's part for the ranks of `group`, until `wait`. Does not block.
+  /// Errors     wrong_epoch if an exposure epoch, a lock, or a fence epoch with operations is open; bad_rank;
+  ///            bad_argument if a rank occurs twice
   void post(std::span<const int> group, assertion promises = assertion::none, source where = source::current()) {
     detail::require(*view_, detail::call::post, try_post(group, promises), -1, 0, group.size(), where);
   }
   [[nodiscard]] status try_post(std::span<const int> group, assertion promises = assertion::none) noexcept {
     return detail::post(*view_, group.data(), group.size(), promises);
   }
-  /// Starts an epoch towards the ranks of `group`; blocks until each has posted.
+  /// Opens an access epoch to the ranks of `group`; blocks until each has posted.
   /// Errors     as post; peer_failed if a rank of the group that has not posted is dead or has left. A start that
-  ///            fails uses up nobody's post: start again with the others
+  ///            fails consumes no post: call it again with the other ranks
   void start(std::span<const int> group, assertion promises = assertion::none, source where = source::current()) {
     detail::require(*view_, detail::call::start, try_start(group, promises), -1, 0, group.size(), where);
   }
@@ -481,33 +481,33 @@ class Window : public window_facts,
 
   // ---- passive target epochs ----------------------------------------------------------------------------------
 
-  /// Locks the target's part; the epoch ends with the returned scope. When lock returns the lock is held, whatever the
-  /// window's lock_protocol is, unless the program has asked for less: `deferrable` takes it later, `no_check` never.
-  /// Errors     wrong_epoch if this rank has it locked already or another kind of epoch is open (a fence epoch in which
-  ///            nothing is under way ends here); bad_rank; bad_argument for another lock_kind; peer_failed
+  /// Locks the target's part; the epoch ends with the returned scope. The lock is held when lock returns, under every
+  /// lock_protocol, unless the program asks for less: `deferrable` acquires it later, `no_check` never.
+  /// Errors     wrong_epoch if this rank holds the lock already or another kind of epoch is open (a fence epoch without
+  ///            pending operations ends here); bad_rank; bad_argument for an invalid lock_kind; peer_failed
   /// Cost       uncontended on a node: one locked instruction each for lock and unlock (perf/sync.cpp); in the network
-  ///            one atomic each, of which the second goes out behind puts without waiting for them. A small epoch that
-  ///            is deferrable: one message to the target's lock manager and its answer
+  ///            one atomic each, of which the second follows the puts without waiting for them. A small deferrable
+  ///            epoch: one message to the target's lock manager and its reply
   Epoch lock(lock_kind kind, int target, assertion promises = assertion::none, source where = source::current()) {
     if (!detail::takes_lock(promises) || !detail::fast_lock(*view_, kind, target)) [[unlikely]]
       detail::lock_or_raise(*view_, kind, target, promises, where);
     return Epoch(view_, target);
   }
-  /// As `lock` without the scope, to be closed by `unlock`.
+  /// As `lock` without the scope: `unlock` closes the epoch.
   [[nodiscard]] status lock_nothrow(lock_kind kind, int target, assertion promises = assertion::none) noexcept {
     return detail::lock(*view_, kind, target, promises);
   }
-  /// Completes what was issued to the target, here and there, and gives the lock back.
-  /// Errors     not_locked; transfer_failed, peer_failed: the lock is given back all the same
+  /// Completes all operations issued to the target, at origin and target, and releases the lock.
+  /// Errors     not_locked; transfer_failed, peer_failed: the lock is released nevertheless
   void unlock(int target, source where = source::current()) {
     if (!detail::fast_unlock(*view_, target)) [[unlikely]]
       detail::unlock_or_raise(*view_, target, where);
   }
   [[nodiscard]] status try_unlock(int target) noexcept { return detail::unlock(*view_, target); }
 
-  /// Opens a shared epoch towards every rank. Each target's lock is taken at its first use, so that an operation may
-  /// wait there for who holds it exclusively, or say peer_failed; lock_scheme::fompi takes one for all of them here,
-  /// and no_check takes none.
+  /// Opens a shared epoch to every rank. Each target's lock is acquired at its first use, so that an operation may wait
+  /// for an exclusive holder, or report peer_failed; lock_scheme::fompi acquires one lock for all targets here, and
+  /// no_check acquires none.
   /// Errors     as lock
   Epoch lock_all(assertion promises = assertion::none, source where = source::current()) {
     const status s = lock_all_nothrow(promises);
@@ -523,8 +523,8 @@ class Window : public window_facts,
   }
   [[nodiscard]] status try_unlock_all() noexcept { return detail::unlock_all(*view_); }
 
-  /// Completes, here and at the target, everything issued to it in this epoch.
-  /// Memory     orders it before every later operation and load
+  /// Completes, at origin and target, all operations issued to the target in this epoch.
+  /// Memory     orders them before every later operation and load
   /// Errors     wrong_epoch unless this rank holds a lock there (lock, lock_all, lock_range); peer_failed,
   ///            transfer_failed
   void flush(int target, source where = source::current()) {
@@ -532,15 +532,15 @@ class Window : public window_facts,
       detail::flush_or_raise(*view_, target, where);
   }
   [[nodiscard]] status try_flush(int target) noexcept { return detail::flush(*view_, target); }
-  /// `flush` of every target that is locked.
+  /// Does `flush` for every locked target.
   void flush_all(source where = source::current()) {
     const status s = try_flush_all();
     detail::require(*view_, detail::call::flush_all, s, -1, 0, 0, where);
   }
   [[nodiscard]] status try_flush_all() noexcept { return detail::flush_all(*view_); }
-  /// Completes at the origin only: buffers may be reused, results of gets are there. Errors as flush.
-  /// Cost       by adapters that acknowledge writes before they are in memory one read less than flush; elsewhere,
-  ///            where the end of an operation here says that it is over there, as flush
+  /// Completes at the origin only: buffers may be reused, and results of gets are available. Errors as flush.
+  /// Cost       one read less than flush on adapters that acknowledge writes before they are in memory; as flush
+  ///            elsewhere, where completion at the origin implies completion at the target
   void flush_local(int target, source where = source::current()) {
     const status s = try_flush_local(target);
     detail::require(*view_, detail::call::flush_local, s, target, 0, 0, where);
@@ -551,7 +551,7 @@ class Window : public window_facts,
     detail::require(*view_, detail::call::flush_local_all, s, -1, 0, 0, where);
   }
   [[nodiscard]] status try_flush_local_all() noexcept { return detail::flush_local_all(*view_); }
-  /// Memory     orders this rank's plain loads and stores of its own part with what others do to it
+  /// Memory     orders this rank's plain loads and stores of its own part with other ranks' accesses to it
   void sync(source where = source::current()) {
     const status s = try_sync();
     detail::require(*view_, detail::call::sync, s, -1, 0, 0, where);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Waiting for an element of this rank's own part, whoever writes it: a flag behind the data, a counter. What holds for
-/// all calls of a window is said in rma/window.hpp.
+/// Calls that wait until an element of this rank's own part has a value, for example a flag written after data, or a
+/// counter. The headings of rma/window.hpp hold for them.
 ///
 ///   win.put(data, right, 0);                 // rank 0 ...
 ///   win.flush(right);                        // (the flag must not overtake them)
 ///   win.put(ready, right, flag);
 ///   win.flush(right);
-///   win.wait_until(flag, [](auto value) { return value == ready; });     // ... and the one to its right
+///   win.wait_until(flag, [](auto value) { return value == ready; });     // rank 1
 ///
-/// A signal (rma/signals.hpp) says the same by one operation, and wakes who waits.
+/// A signal (rma/signals.hpp) does the same with one operation, and wakes the waiting rank.
 #pragma once
 
 #include <atomic>
@@ -27,24 +27,24 @@
 
 namespace rma {
 
-/// Plain values that are written at once can be waited for.
+/// Types that can be waited for: those that one store writes in whole.
 template <class E>
 concept awaitable =
     std::is_trivially_copyable_v<E> && std::atomic_ref<E>::is_always_lock_free && sizeof(E) <= sizeof(std::uint64_t);
 
-/// The calls, as members of every window. An untyped one names the element: `win.wait_until<int>(...)`.
+/// The calls, as members of every window. On an untyped window name the element type: `win.wait_until<int>(...)`.
 template <class W, class T>
 class Words {
   using source = std::source_location;
 
  public:
-  /// Blocks until `ready(value)` is true of the element at `at` of this rank's part, and returns that value. Needs no
-  /// epoch. `ready` is called by this thread, often, and must not call the library; what it throws ends the wait.
-  /// `from`: the rank expected to write it, so that only its death is an error; -1: any of the team, no other number.
-  /// Memory     what its origin had flushed to this rank before it wrote the element is visible to plain loads
+  /// Blocks until `ready(value)` is true for the element at `at` of this rank's part, and returns that value. Needs no
+  /// epoch. This thread calls `ready` often; it must not call the library, and an exception from it ends the wait.
+  /// `from`: the rank expected to write it, so that only its death is an error; -1: any rank of the team.
+  /// Memory     data that the origin flushed to this rank before it wrote the element are visible to plain loads
   /// Errors     out_of_window; misaligned; bad_rank (`from`); peer_failed, also if all others of the team have left
-  /// Cost       mapped memory: nobody rings for a store, so that this looks all the time for RMA_SPIN_US, then again
-  ///            after an eighth of the time it has waited, 4 ms at most. A message wakes it
+  /// Cost       mapped memory: a store wakes no rank, so the call polls for RMA_SPIN_US, and then in growing intervals:
+  ///            an eighth of the time it has waited, 4 ms at most. A message wakes it
   template <class E = T, std::predicate<E> Ready>
     requires awaitable<E>
   E wait_until(std::size_t at, Ready&& ready, int from = -1, source where = source::current()) {
@@ -53,7 +53,7 @@ class Words {
     detail::require(view(), detail::call::wait_until, s, from, at, sizeof(E), where);
     return watching.result();
   }
-  /// `value`: what was found, if the status is done. What `ready` throws passes through here, too.
+  /// `value`: the element's value if the status is done. Exceptions from `ready` pass through.
   template <class E = T, std::predicate<E> Ready>
     requires awaitable<E>
   [[nodiscard]] status wait_until_nothrow(std::size_t at, Ready&& ready, E& value, int from = -1) {
@@ -62,7 +62,7 @@ class Words {
     if (ok(s)) value = watching.result();
     return s;
   }
-  /// As `wait_until` without waiting: makes a step of progress if it is not ready.
+  /// As `wait_until` without waiting; makes a step of progress if the element is not ready.
   template <class E = T, std::predicate<E> Ready>
     requires awaitable<E>
   [[nodiscard]] bool test_until(std::size_t at, Ready&& ready, source where = source::current()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The calls of rma/aggregate.hpp are carried out here.
+/// The library functions behind rma/aggregate.hpp.
 #pragma once
 
 #include "rma/detail/view.hpp"
@@ -9,11 +9,11 @@
 
 namespace rma::detail {
 
-/// From now on operations of this window may wait for others: none takes a short way.
+/// Disables the inlined paths of this window: from now on its operations may be held.
 void begin_aggregate(window_view& window) noexcept;
-/// issue, but an operation that is small waits for others to its target. `posted` or `done` on success.
+/// As issue, but holds a small operation until others to its target join it. `posted` or `done` on success.
 status issue_aggregated(window_view& window, const operation_args& args) noexcept;
-/// Sends what waits; `wait`: returns when all that this rank has issued is complete here.
+/// Sends the held operations; with `wait` it returns when all operations of this rank are complete at the origin.
 status end_aggregate(window_view& window, bool wait) noexcept;
 
 }  // namespace rma::detail

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Each operator changes one element, plainly (`apply`) and atomically (`apply_atomic`, `fetch_apply_atomic`).
+/// The operators on one element, plain (`apply`) and atomic (`apply_atomic`, `fetch_apply_atomic`).
 ///
 /// Integers wrap, logical operators give 0 or 1, min and max keep the old value unless the operand is strictly
-/// smaller or greater (so a NaN that is there stays). Atomic forms are sequentially consistent; where min or max change
+/// smaller or greater (so an existing NaN stays). Atomic forms are sequentially consistent; where min or max change
 /// nothing they only load.
 ///
-/// `apply` is always inlined and uses nothing of the standard library that the linker could merge: the library compiles
-/// it for several instruction sets.
+/// `apply` is always inlined and calls no function of the standard library that the linker could merge, because the
+/// library compiles it for several instruction sets.
 #pragma once
 
 #include <atomic>
@@ -22,7 +22,7 @@
 
 namespace rma::detail {
 
-/// std::complex without its functions. Same bytes.
+/// The bytes of std::complex, without its member functions.
 template <class Real>
 struct complex_parts {
   Real re;
@@ -43,7 +43,7 @@ inline constexpr bool is_parts = false;
 template <class Real>
 inline constexpr bool is_parts<complex_parts<Real>> = true;
 
-/// Unsigned arithmetic of at least 32 bits: wraps, and is not promoted to a signed type on the way.
+/// The unsigned type of at least 32 bits for arithmetic that wraps: it is never promoted to a signed type.
 template <class T>
 using wrapping = std::conditional_t<(sizeof(T) <= 4), std::uint32_t, std::uint64_t>;
 
@@ -94,7 +94,7 @@ template <operation Op, class T>
   }
 }
 
-/// True if `apply` would give `old` back.
+/// True if `apply` would return `old`.
 template <operation Op, class T>
 [[gnu::always_inline]] inline bool changes_nothing(T old, T operand) noexcept {
   if constexpr (Op == operation::min) {
@@ -112,7 +112,7 @@ template <class T>
 inline constexpr bool atomic_by_bits = alignof(T) < sizeof(T);
 using atomic_bits __attribute__((may_alias)) = std::uint64_t;
 
-/// Puts `desired` into *at if `expected` is there; `expected` becomes what was there. Bitwise comparison.
+/// Stores `desired` in *at if *at equals `expected` bit by bit, else loads *at into `expected`.
 template <class T>
 inline bool compare_exchange_bits(T* at, std::uint64_t& expected, std::uint64_t desired) noexcept {
   static_assert(sizeof(T) == sizeof(std::uint64_t));
@@ -137,7 +137,7 @@ inline T fetch_apply_bits(T* at, T operand) noexcept {
   }
 }
 
-/// The compare-exchange loop, for what the hardware has no single instruction.
+/// The compare-exchange loop, for operators without a single instruction.
 template <operation Op, class T>
 inline T fetch_apply_loop(T* at, T operand) noexcept {
   const std::atomic_ref<T> place(*at);
@@ -146,7 +146,7 @@ inline T fetch_apply_loop(T* at, T operand) noexcept {
   return old;
 }
 
-/// Replaces *at by apply<Op>(*at, operand) in one step and returns what was there. *at is aligned to its size, which
+/// Replaces *at by apply<Op>(*at, operand) atomically and returns the old value. *at is aligned to its size, which
 /// is at most 8 bytes (complex<float> needs 8).
 template <operation Op, accumulable T>
 inline T fetch_apply_atomic(T* at, T operand) noexcept {
@@ -170,13 +170,13 @@ inline T fetch_apply_atomic(T* at, T operand) noexcept {
   }
 }
 
-/// The same without the old value: `lock add` instead of `lock xadd`, `lock xor` instead of a loop.
+/// As fetch_apply_atomic without the old value: `lock add` instead of `lock xadd`, `lock xor` instead of a loop.
 template <operation Op, accumulable T>
 inline void apply_atomic(T* at, T operand) noexcept {
   if constexpr (Op != operation::no_op) static_cast<void>(fetch_apply_atomic<Op>(at, operand));
 }
 
-/// Replaces *at by `desired` if it is `expected`, bit for bit, and returns what was there. Alignment as above.
+/// Replaces *at by `desired` if it equals `expected` bit by bit, and returns the old value. Alignment as above.
 template <accumulable T>
 inline T compare_swap_atomic(T* at, T expected, T desired) noexcept {
   static_assert(sizeof(T) <= 8, "16-byte elements have no lock-free atomics");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A collective_call is what a member gives to a collective, whatever the types of its buffers.
+/// A collective_call holds a member's arguments of a collective, independently of the types of its buffers.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ namespace rma {
 
 class Schedule;
 
-/// A user's operator on vectors of T: `of<T>(f)` with f(left, right) -> T, which lives until the collective is over and
-/// may be called by any thread that makes progress, not twice at a time. Members give the same operator; it is
-/// associative, and combined in rank order unless it is said to commute.
+/// A user operator on vectors of T: `of<T>(f)` with f(left, right) -> T. `f` must live until the collective is
+/// complete; any thread that makes progress may call it, one at a time. All members give the same operator. It must be
+/// associative, and operands are combined in rank order unless it commutes.
 class UserOperation {
  public:
   template <class T, class F>
@@ -38,7 +38,7 @@ class UserOperation {
   }
   [[nodiscard]] bool commutes() const noexcept { return commutes_; }
   [[nodiscard]] std::size_t element_bytes() const noexcept { return element_bytes_; }
-  /// into[i] = into[i] op from[i], or the other way round.
+  /// into[i] = into[i] op from[i], or from[i] op into[i] with `from_is_left`.
   void apply(void* into, const void* from, std::size_t count, bool from_is_left) const {
     apply_(self_, into, from, count, from_is_left);
   }
@@ -53,7 +53,7 @@ class UserOperation {
 
 namespace detail {
 
-/// Collectives that have algorithms. The v and w forms are the same with blocks of different sizes.
+/// The kinds of collectives. The v and w forms are of the same kind, with blocks of different sizes.
 enum class collective : std::uint8_t {
   barrier,
   broadcast,
@@ -68,7 +68,7 @@ enum class collective : std::uint8_t {
   alltoall,
   neighbor_allgather,
   neighbor_alltoall,
-  schedule,  ///< a user's own
+  schedule,  ///< a schedule of the user
   count_
 };
 
@@ -76,11 +76,11 @@ enum class collective : std::uint8_t {
 struct collective_blocks {
   std::size_t each_bytes = 0;
   std::span<const std::size_t> sizes{};    ///< in units; empty: all `each_bytes`
-  std::span<const std::size_t> offsets{};  ///< in units; empty: one behind the other
+  std::span<const std::size_t> offsets{};  ///< in units; empty: one after the other
   std::size_t unit_bytes = 1;
 };
 
-/// `count` copies of a layout in a row, or given layouts at given offsets, stand for contiguous bytes.
+/// The shape of a buffer that is not contiguous: `count` copies of a layout, or several layouts at offsets.
 struct collective_shape {
   const Layout* one = nullptr;
   std::size_t count = 1;
@@ -91,10 +91,10 @@ struct collective_shape {
 
 struct collective_call {
   collective what = collective::barrier;
-  const char* name = "barrier";  ///< a literal
+  const char* name = "barrier";  ///< of the call: a string literal
   const void* in = nullptr;
   void* out = nullptr;
-  std::size_t bytes = 0;  ///< of the vector
+  std::size_t bytes = 0;  ///< length of the vector
   element type = element::u8;
   operation op = operation::no_op;
   UserOperation user{};
@@ -108,7 +108,7 @@ struct collective_call {
   std::span<const int> targets{};
   collective_shape in_shape{};
   collective_shape out_shape{};
-  status wrong = status::done;  ///< what this member's arguments are, if not right: the others are told
+  status wrong = status::done;  ///< error in this member's arguments, which the others are informed of
   const Schedule* schedule = nullptr;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The calls of rma/collectives.hpp describe themselves here: buffers and sizes, and what is wrong with them.
+/// Builds the description of each call of rma/collectives.hpp: its buffers, its sizes, and errors in its arguments.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@
 
 namespace rma {
 
-/// Members that send to this one, and those that it sends to, in the order of their blocks. Each edge is named at both
-/// ends; a member may occur several times, and be its own neighbor.
+/// A member's neighborhood: the members that send to it, and those to which it sends, in the order of their blocks.
+/// Both ends name each edge; a member may occur several times, and be its own neighbor.
 struct Neighbors {
   std::span<const int> sources;
   std::span<const int> targets;

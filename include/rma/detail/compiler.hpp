@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One line instead of a hundred where the compiler is too old.
+/// Reports a compiler that is too old in one line.
 #pragma once
 
 #if defined(__clang__) && __clang_major__ < 16

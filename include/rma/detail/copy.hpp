@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Copies of contiguous bytes whose number is known only at run time. docs/decisions/0007-copies.md says why not
-/// memcpy.
+/// Copies of contiguous bytes whose number is known only at run time. docs/decisions/0007-copies.md explains why they
+/// do not use memcpy.
 #pragma once
 
 #include <atomic>
@@ -14,17 +14,17 @@
 
 namespace rma::detail {
 
-/// 16 bytes of any type at any address, in a register. Not for `auto`: it would deduce a type that must be aligned.
+/// A register of 16 bytes of any type at any address. Do not use `auto` with it: that deduces an aligned type.
 using lane __attribute__((vector_size(16), aligned(1), may_alias)) = unsigned char;
 
-/// Longer copies are worth a call.
+/// Longer copies use a function call.
 inline constexpr std::size_t short_copy_max = 128;
 
-/// Which way the next long copy of a window goes: back and forth, since what the last one used last is still in the
-/// caches if the same memory comes again.
+/// The direction of a window's next long copy. Directions alternate: if the same memory is copied again, the bytes that
+/// the last copy touched last are still in the caches.
 class copy_turn {
  public:
-  /// True if it goes backwards this time. The answer is of use only, so that threads need not agree on it.
+  /// True if the next copy goes backwards. This only affects speed, so threads need not agree on it.
   bool take() noexcept {
     const std::atomic_ref<std::uint8_t> backwards(backwards_);
     const std::uint8_t now = backwards.load(std::memory_order_relaxed);
@@ -36,10 +36,10 @@ class copy_turn {
   std::uint8_t backwards_ = 0;
 };
 
-/// Like std::memmove. Whose turn it is, if that matters to the caller.
+/// As std::memmove. `turn` chooses the direction; it may be null.
 void copy_long(void* to, const void* from, std::size_t bytes, copy_turn* turn) noexcept;
 
-/// The first and the last sizeof(Piece) bytes, which overlap as far as needed.
+/// Copies the first and the last sizeof(Piece) bytes, which may overlap.
 template <class Piece>
 [[gnu::always_inline]] inline void copy_two(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   Piece head;
@@ -50,7 +50,7 @@ template <class Piece>
   std::memcpy(to + bytes - sizeof tail, &tail, sizeof tail);
 }
 
-/// The same with as many lanes at each end as there are numbers. All is read before anything is written.
+/// As copy_ends with sizeof...(I) lanes at each end. It reads all bytes before it writes any.
 template <std::size_t... I>
 [[gnu::always_inline]] inline void copy_ends(std::byte* to, const std::byte* from, std::size_t bytes,
                                              std::index_sequence<I...>) noexcept {
@@ -65,7 +65,7 @@ template <std::size_t... I>
   ((tail_to[I] = tail[I]), ...);
 }
 
-/// Up to `short_copy_max` bytes.
+/// Copies up to `short_copy_max` bytes.
 [[gnu::always_inline]] inline void copy_short(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   if (bytes > 64) {
     copy_ends(to, from, bytes, std::make_index_sequence<4>());
@@ -84,7 +84,7 @@ template <std::size_t... I>
   }
 }
 
-/// Like std::memmove. An element of up to 8 bytes at a multiple of its size is never seen in parts.
+/// As std::memmove. An aligned element of up to 8 bytes is written by one store, so that no reader sees it in part.
 inline void copy_bytes(void* to, const void* from, std::size_t bytes, copy_turn* turn = nullptr) noexcept {
   if (bytes > short_copy_max) return copy_long(to, from, bytes, turn);
   copy_short(static_cast<std::byte*>(to), static_cast<const std::byte*>(from), bytes);

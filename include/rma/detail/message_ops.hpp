@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Operations of the library that the calls of rma/messages.hpp use.
+/// The library functions behind rma/messages.hpp.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@
 
 namespace rma {
 
-/// Of a receive: a message of any member, with any tag.
+/// Wildcards of a receive: any member as source, any tag.
 inline constexpr int any_source = -1;
 inline constexpr int any_tag = -1;
 
@@ -27,16 +27,16 @@ enum class send_kind : std::uint8_t { standard, synchronous, buffered, ready };
 
 /// Source, tag and size of a message that has arrived.
 struct Received {
-  int source = no_rank;   ///< member that has sent it; no_rank if nothing has come
-  int tag = any_tag;      ///< with this tag
-  std::size_t bytes = 0;  ///< of the message, also if it was too long
-  /// Elements of the message; the rest of a last one that is not whole is not counted.
+  int source = no_rank;   ///< rank of the sender; no_rank if there is no message
+  int tag = any_tag;      ///< tag of the message
+  std::size_t bytes = 0;  ///< length of the message, even if it was too long
+  /// Number of whole elements of type T in the message.
   template <class T>
   [[nodiscard]] std::size_t count() const noexcept {
     return bytes / sizeof(T);
   }
 
-  // For the text of errors.
+  // The arguments of the call, for the text of errors.
   std::size_t room = 0;  ///< bytes of the receive
   int call_rank = no_rank;
   int call_tag = any_tag;
@@ -70,7 +70,7 @@ message_buffer buffer_of(T* at, const Layout& layout) noexcept {
   return {const_cast<std::remove_const_t<T>*>(at), layout.bytes(), &layout};
 }
 
-/// A message that has been taken out of those that wait for a receive.
+/// An unexpected message that mprobe has matched.
 struct held_message {
   std::shared_ptr<team_core> team{};
   unexpected_message* what = nullptr;
@@ -85,14 +85,14 @@ struct held_message {
   ~held_message();
 };
 
-/// Of contiguous data, by the standard mode.
+/// Sends and receives contiguous data in the standard mode.
 status send_plain(team_core& team, const void* at, std::size_t bytes, int to, int tag) noexcept;
 status receive_plain(team_core& team, void* at, std::size_t bytes, int from, int tag, Received& what) noexcept;
 status send_message(team_core& team, send_kind kind, const message_buffer& data, int to, int tag) noexcept;
 status receive_message(team_core& team, const message_buffer& into, int from, int tag, Received& what) noexcept;
 status exchange_messages(team_core& team, const message_buffer& data, int to, int send_tag, const message_buffer& into,
                          int from, int receive_tag, Received& what) noexcept;
-/// Node is null after an error.
+/// `node` is null after an error.
 status start_send(const std::shared_ptr<team_core>& team, send_kind kind, const message_buffer& data, int to, int tag,
                   message_node*& node) noexcept;
 status start_receive(const std::shared_ptr<team_core>& team, const message_buffer& into, int from, int tag,
@@ -102,7 +102,7 @@ status wait_message(message_node*& node, Received& what) noexcept;
 status test_message(message_node*& node, Received& what) noexcept;
 bool cancel_message(message_node*& node) noexcept;
 void drop_message(message_node* node) noexcept;
-/// Of a message that has been started; node is null then. `what`: where the user wants to know what has come, or null.
+/// Turns a started message into a request, and sets `node` to null. `what` gets source, tag and size; it may be null.
 [[nodiscard]] request_node* request_of(message_node*& node, Received* what);
 /// True if the operation is complete; makes no progress.
 [[nodiscard]] bool is_over(const message_node& node) noexcept;

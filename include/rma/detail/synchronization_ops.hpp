@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The calls of rma/synchronization.hpp are carried out here. Those with a node give it one if and only if there is
-/// more to do.
+/// The library functions behind rma/synchronization.hpp. Those with a `node` set it if and only if the call is not
+/// complete.
 #pragma once
 
 #include <cstddef>
@@ -17,9 +17,9 @@ namespace rma::detail {
 status ifence(window_view& window, assertion promises, request_node*& node) noexcept;
 status ilock(window_view& window, lock_kind kind, int target, request_node*& node) noexcept;
 status iunlock(window_view& window, int target, request_node*& node) noexcept;
-/// `target` -1: all.
+/// `target` -1 means all targets.
 status iflush(window_view& window, int target, request_node*& node) noexcept;
-/// The same, but here alone, and of what has been issued before.
+/// As iflush, for completion at the origin of the operations issued so far.
 status issued_to(window_view& window, int target, request_node*& node) noexcept;
 status icomplete(window_view& window, request_node*& node) noexcept;
 

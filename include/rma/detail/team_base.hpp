@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A team's collectives stand on team_base: how a call that has been described is run, started and kept.
+/// The base of a team's collectives: it runs, starts and keeps calls from their descriptions.
 #pragma once
 
 #include <concepts>
@@ -25,21 +25,21 @@ namespace coll {
 class running;
 }
 
-/// Elements of type A may be gathered into, or combined to, elements of type T.
+/// True if elements of type A may be gathered into, or combined to, elements of type T.
 template <class A, class T>
 concept same_elements = std::same_as<std::remove_cv_t<A>, T> && std::is_trivially_copyable_v<T>;
-/// An operator of the library, where it is for T, or a user's.
+/// An operator of the library that is defined for T, or a user operator.
 template <class Op, class T>
 concept combiner_of = (std::convertible_to<Op, operation> && accumulable<T>) || std::same_as<Op, UserOperation>;
 }  // namespace detail
 
-/// A collective that is started again and again, with the same arguments and buffers, like MPI's persistent ones.
+/// A persistent collective, which can be started any number of times with the same arguments and buffers.
 ///
 /// Shape      start: collective, in the same order among the team's collectives on all members
-/// Completes  each start when its Request does; not before the one before is over
-/// Errors     bad_argument for a start while it is under way. Else as the call that it was made by
+/// Completes  each start when its Request does; the next start may follow then
+/// Errors     bad_argument for a start while it is pending; otherwise as the call that made it
 /// Threads    as its team
-/// Cost       no allocation, and nothing to be looked up: less than a start of the same call by its name
+/// Cost       no allocation and no lookup: less than a start of the same call by its name
 class Collective {
  public:
   Collective() noexcept = default;
@@ -67,7 +67,7 @@ class Collective {
 
 class TeamBase {
  public:
-  /// This rank's number in the team, and how many there are.
+  /// This rank's number in the team, and the number of members.
   [[nodiscard]] int rank() const noexcept;
   [[nodiscard]] int size() const noexcept;
 
@@ -97,11 +97,11 @@ class TeamBase {
     c.out = out;
     return c;
   }
-  /// The caller's mistake, if it is one: the first one counts.
+  /// Records status `else_wrong` unless `right`; the first error of a call counts.
   static void demand(described& c, bool right, status else_wrong) noexcept {
     if (!right && c.wrong == status::done) c.wrong = else_wrong;
   }
-  /// Lists of a v form are as long as the members (or neighbors), and lie within the buffer.
+  /// Requires that the lists of a v form have an entry for each member (or neighbor), all within the buffer.
   static void demand_lists(described& c, std::span<const std::size_t> sizes, std::span<const std::size_t> offsets,
                            std::size_t blocks, std::size_t elements) noexcept {
     bool right = sizes.size() == blocks && (offsets.empty() || offsets.size() == blocks);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The inlined halves of a window's calls: one range check, then a store, a load or a locked instruction.
-/// Everything else is in the library (`issue`, `..._slow`).
+/// The inlined parts of a window's calls: one range check, then a store, a load or a locked instruction.
+/// The library does everything else (`issue`, `..._slow`).
 #pragma once
 
 #include <atomic>
@@ -23,18 +23,18 @@
 
 namespace rma::detail {
 
-/// A new window is made of a plan.
+/// The parameters of a new window.
 struct window_plan {
   call kind;
-  void* memory;  ///< create: the user's
+  void* memory;  ///< of the user, for create
   std::size_t count;
   std::size_t element_bytes;
   std::size_t element_alignment;
-  std::source_location where{};  ///< of the public call, for what is thrown
+  std::source_location where{};  ///< place of the public call, for errors
 };
 
 window_view* make_window(const Team& team, const window_plan& plan, const Hints& hints);
-/// The same; `made` is set if the status is done.
+/// As make_window; sets `made` if the status is done.
 status try_make_window(const Team& team, const window_plan& plan, const Hints& hints, window_view*& made) noexcept;
 status free_window(window_view* window) noexcept;
 void drop_window(window_view* window) noexcept;
@@ -46,19 +46,19 @@ std::size_t local_bytes(const window_view& window) noexcept;
 status part_bytes(window_view& window, int rank, std::size_t& bytes) noexcept;
 void* mapped_base(const window_view& window, int rank) noexcept;
 Team team_of(const window_view& window, const std::source_location& where);
-/// Where the members' parts begin in their segments, and how long the longest is. False if they are not there.
+/// Offset of the members' parts in their segments, and the length of the longest. False if they are not in segments.
 bool place_in_segment(const window_view& window, std::uint64_t& offset, std::uint64_t& bytes_max) noexcept;
 std::string_view name_of_window(const window_view& window) noexcept;
 bool one_sided(window_view& window, call kind, int target) noexcept;
-/// room[i] = factor * what `layout` selects of `from`. bad_type if it cuts an element, bad_size if `room` is too short.
+/// room[i] = factor * element i of `from` in `layout`. bad_type if it splits one, bad_size if `room` is too short.
 status scale(element type, const void* factor, const void* from, const Layout& layout,
              std::span<std::byte> room) noexcept;
 lock_protocol locking(const window_view& window, int target) noexcept;
 LockCounts counts_of_locks(const window_view& window) noexcept;
 std::string_view promotion(const window_view& window) noexcept;
 
-/// No value can be made a list of these: a parameter std::initializer_list<nothing> takes `{}` only, and before all
-/// others. It may stand for a value (of zeros) as well as for an empty range, so calls that take both refuse it.
+/// A type without values: a parameter std::initializer_list<nothing> accepts only `{}`, and wins over all other
+/// overloads. `{}` could mean a value (of zeros) or an empty range, so calls that take both delete that overload.
 class nothing {
   explicit nothing(int, int) noexcept;
 };
@@ -104,10 +104,10 @@ inline operation_args get_accumulate_args(const void* from, void* result, std::u
   return a;
 }
 
-/// get_accumulate takes this from the origin: no_op takes nothing, whatever is there.
+/// The origin's operand of get_accumulate: none for no_op.
 inline const void* operand(operation op, const void* from) noexcept { return op == operation::no_op ? nullptr : from; }
 
-/// For operation_args; numbers past int, which no window has, stay past every signal.
+/// The signal as operation_args::signal; numbers beyond int, which no window has, stay out of range.
 constexpr int signal_number(unsigned signal) noexcept {
   return signal > static_cast<unsigned>(INT_MAX) ? INT_MAX : static_cast<int>(signal);
 }
@@ -165,9 +165,9 @@ inline status with_request(window_view& window, const operation_args& args, Requ
   return s;
 }
 
-// ---- the inlined halves: true if done --------------------------------------------------------------------------
+// ---- the inlined parts: true if done ---------------------------------------------------------------------------
 
-/// Only the first one writes the line that all stores look at.
+/// Only the first store writes the flag, so that the line is read only afterwards.
 inline void mark_stored(target_view& t) noexcept {
   const std::atomic_ref<std::uint8_t> stored(t.stored);
   if (stored.load(std::memory_order_relaxed) == 0) [[unlikely]]
@@ -196,7 +196,7 @@ inline bool fast_get(const window_view& window, T& value, int target, std::uint6
   return true;
 }
 
-/// The place of `count` elements at `at` if they may be touched now, else null. None at all is the slow path's.
+/// The address of `count` elements at `at` if inlined calls may access them now, else null; null for no elements.
 inline std::byte* fast_range(const window_view& window, std::uint64_t count, std::size_t element_bytes, int target,
                              std::uint64_t at) noexcept {
   target_view* const t = view_of(window, target);
@@ -211,7 +211,7 @@ inline bool try_lock_stripe(const window_view& window, stripe_lock& stripe) noex
   return stripe.owner.compare_exchange(free, window.my_stripe_tag);
 }
 
-/// Says so before it looks. Who ends the bias does it the other way round, with a fence for both sides.
+/// Sets `updating` before it reads the bias. The rank that ends the bias does the opposite, and fences for both sides.
 inline bool begin_unstriped(const window_view& window, const target_view& t) noexcept {
   window.updating->store(1, std::memory_order_relaxed);
   compiler_fence();
@@ -219,7 +219,7 @@ inline bool begin_unstriped(const window_view& window, const target_view& t) noe
 }
 inline void end_unstriped(const window_view& window) noexcept { window.updating->store(0); }
 
-/// Runs `change(place)` on one element, atomically as the window's mode says: `locked(place)` by the element itself,
+/// Updates one element atomically in the window's mode: calls `locked(place)` for a locked instruction, or
 /// `owned(place)` under its stripe.
 template <class T, class Locked, class Owned>
 [[gnu::always_inline]] inline bool fast_update(const window_view& window, int target, std::uint64_t at, Locked&& locked,
@@ -287,13 +287,13 @@ template <class T>
       });
 }
 
-/// A shared lock (src/sync/lock_cpu.hpp). While the lock is biased towards readers, this rank's record is the hold, and
-/// no line is written by two ranks; else holders are counted in the lock word. After false the record may say that this
-/// rank holds it; the slow path takes that back.
+/// Takes a shared lock (src/sync/lock_cpu.hpp). While the lock is biased towards readers, this rank's record is the
+/// hold, and no two ranks write the same line; else holders are counted in the lock word. If it returns false, the
+/// record may claim a hold, which the slow path takes back.
 inline bool take_shared(target_view& t) noexcept {
   std::uint64_t found = t.lock->state.load(std::memory_order_relaxed);
   if ((found & lock_counted) == 0) {
-    // Before the look: a writer does it the other way round, and has a fence for both sides if there is none here.
+    // The store must precede the load of the lock word. A writer does the opposite, and can fence for both sides.
     if (t.plain_record != 0) {
       t.record->store(shared_biased);
       compiler_fence();
@@ -334,14 +334,14 @@ inline bool fast_lock(window_view& window, lock_kind kind, int target) noexcept 
   return true;
 }
 
-/// Gives a lock back. False: nothing happened, the slow path must do it.
+/// Releases a lock. False means that nothing happened: the slow path must release it.
 inline bool let_go(window_view& window, target_view& t, lock_kind kind, int target) noexcept {
   std::uint64_t found = window.my_lock_tag;
   std::uint64_t wanted = lock_counted;
   if (kind == lock_kind::shared) {
     if (t.record->load(std::memory_order_relaxed) == shared_biased) {
-      // Orders what was done before the look, and plain stores before what comes after this epoch; atomic updates have
-      // done that themselves. A writer that is about to sleep has a fence for both sides.
+      // Orders the epoch's accesses before the load, and its plain stores before accesses after the epoch; atomic
+      // updates need no fence. A writer that is about to sleep fences for both sides.
       if (!has_stored(t)) {
         t.record->store(0);
         compiler_fence();
@@ -363,7 +363,7 @@ inline bool let_go(window_view& window, target_view& t, lock_kind kind, int targ
   return true;
 }
 
-/// No operation may go there any more, by the inlined calls.
+/// Stops inlined calls to the target.
 inline void close_target(target_view& t) noexcept {
   t.held = 0;
   t.limit = 0;
@@ -382,7 +382,7 @@ inline bool fast_unlock(window_view& window, int target) noexcept {
   return true;
 }
 
-/// lock_all holds the target from now on.
+/// Adds the target to those that this lock_all epoch holds.
 inline void use_target(window_view& window, target_view& t) noexcept {
   t.held = held_by_lock_all;
   t.flushable = window.inline_sync;
@@ -392,7 +392,7 @@ inline void use_target(window_view& window, target_view& t) noexcept {
   window.used_first = &t;
 }
 
-/// lock_all: takes the target's lock if it is mapped and this is its first use. True if it did.
+/// In a lock_all epoch, takes the target's lock if it is mapped and used for the first time. True if it did.
 inline bool open_at_first_use(window_view& window, int target) noexcept {
   target_view* const t = view_of(window, target);
   if (t == nullptr || window.access != access_epoch::lock_all) return false;
@@ -410,8 +410,8 @@ inline bool fast_lock_all(window_view& window) noexcept {
   return true;
 }
 
-/// An unlock_all lets go of the mapped targets that were used. False: the slow path does it for those still listed.
-/// Out of line, so that the scope of a single lock stays small enough to be inlined.
+/// Releases the mapped targets of a lock_all epoch. If it returns false, the slow path releases those still in the
+/// list. It is not inlined, so that the scope of a single lock stays small enough to be inlined.
 [[gnu::noinline]] inline bool let_go_of_used(window_view& window) noexcept {
   while (target_view* const t = window.used_first) {
     const int target = static_cast<int>(window.first + static_cast<std::uint32_t>(t - window.targets));
@@ -423,7 +423,7 @@ inline bool fast_lock_all(window_view& window) noexcept {
   return true;
 }
 
-/// An epoch that used mapped targets only, or none.
+/// Ends a lock_all epoch that used mapped targets only, or none.
 inline bool fast_unlock_all(window_view& window) noexcept {
   if (window.inline_sync == 0 || window.access != access_epoch::lock_all || window.far_open != 0) [[unlikely]]
     return false;
@@ -444,7 +444,7 @@ inline bool fast_flush(const window_view& window, int target) noexcept {
   return true;
 }
 
-// ---- both halves, as statuses ------------------------------------------------------------------------------------
+// ---- inlined and general path, returning statuses ----------------------------------------------------------------
 
 inline status lock(window_view& window, lock_kind kind, int target, assertion promises) noexcept {
   const bool done = takes_lock(promises) && fast_lock(window, kind, target);
@@ -463,8 +463,8 @@ inline status flush(window_view& window, int target) noexcept {
   return fast_flush(window, target) ? status::done : flush_slow(window, target);
 }
 
-// ---- the other halves of the throwing forms: out of line, arguments in registers, so that the inlined half saves
-// ---- nothing and a failure costs nothing until it happens ---------------------------------------------------------
+// ---- general paths of the throwing forms: out of line, with arguments in registers, so that the inlined part saves
+// ---- no registers and errors cost nothing until they happen -------------------------------------------------------
 
 inline void require(const window_view& window, call what, status s, int target, std::uint64_t at, std::uint64_t count,
                     const std::source_location& where) {

@@ -2,8 +2,8 @@
 /// \file
 /// Atomic words of the shared-memory protocols, and the fences between them.
 ///
-/// Every lock, ring and doorbell word is a `word`: one place where the explorer (tests/explore) can let another rank
-/// run between two accesses. Its build of the library defines RMA_EXPLORE.
+/// Every lock, ring and doorbell word is a `word`, so that the explorer (tests/explore) can run another rank between
+/// any two accesses. Its build of the library defines RMA_EXPLORE.
 #pragma once
 
 #include <atomic>
@@ -24,7 +24,7 @@
 
 namespace rma::detail {
 
-/// An instruction that reads and writes at once orders everything before it before everything after it.
+/// True if a read-modify-write instruction orders everything before it before everything after it.
 #if defined(__x86_64__)
 inline constexpr bool locked_is_fence = true;
 #else
@@ -32,8 +32,8 @@ inline constexpr bool locked_is_fence = false;
 #endif
 
 #if defined(RMA_EXPLORE)
-/// Before every access to something that ranks share, a word for example; null: it may be anything. Defined by the
-/// explorer.
+/// The explorer's hook, called before every access to shared memory; null means an unknown address. The explorer
+/// defines it.
 void explore_point(const void* at = nullptr, bool writes = true) noexcept;
 #else
 inline void explore_point(const void* = nullptr, bool = true) noexcept {}
@@ -50,25 +50,25 @@ class word {
     return ref(false).load(order);
   }
   void store(Integer v, std::memory_order order = std::memory_order_release) noexcept { ref().store(v, order); }
-  /// A store, and nothing later before it. An exchange does that, too, but takes half as long again where another core
-  /// looks at the word all the time. Defined below, beside the fence.
+  /// A store that no later access overtakes. An exchange would do the same, but takes 1.5 times as long where another
+  /// core polls the word. Defined below, next to the fence.
   void publish(Integer v) noexcept;
-  // An access that reads and writes at once is a full fence, too: protocols count on that.
+  // Read-modify-write accesses are full fences: protocols rely on that.
   Integer exchange(Integer v) noexcept { return fenced(ref().exchange(v)); }
   Integer fetch_add(Integer v) noexcept { return fenced(ref().fetch_add(v)); }
   Integer fetch_sub(Integer v) noexcept { return fenced(ref().fetch_sub(v)); }
   Integer fetch_or(Integer v) noexcept { return fenced(ref().fetch_or(v)); }
   Integer fetch_and(Integer v) noexcept { return fenced(ref().fetch_and(v)); }
-  /// Replaces `expected` by `desired`; on failure `expected` is what was found.
+  /// Replaces `expected` by `desired`; on failure `expected` becomes the current value.
   bool compare_exchange(Integer& expected, Integer desired) noexcept {
     return fenced(ref().compare_exchange_strong(expected, desired));
   }
-  /// For futex calls.
+  /// The address for futex calls.
   [[nodiscard]] Integer* address() noexcept { return &value_; }
 
  private:
-  /// A locked instruction is a fence by itself; a pair of load-acquire and store-release lets later loads before the
-  /// store.
+  /// Makes a read-modify-write access a full fence: a locked instruction is one, but a pair of load-acquire and
+  /// store-release lets later loads overtake the store.
   template <class Found>
   static Found fenced(Found found) noexcept {
 #if !defined(__x86_64__) && !defined(RMA_THREAD_SANITIZER)
@@ -105,7 +105,7 @@ void word<Integer>::publish(Integer v) noexcept {
   full_fence();
 }
 
-/// Keeps the compiler from moving memory accesses; no instruction.
+/// Prevents the compiler from moving memory accesses; emits no instruction.
 inline void compiler_fence() noexcept { std::atomic_signal_fence(std::memory_order_seq_cst); }
 
 /// Tells the core that this is a spin loop.
@@ -117,7 +117,7 @@ inline void spin_pause() noexcept {
 #endif
 }
 
-/// Fetches the line in order to write it: no second transfer when the store comes.
+/// Fetches the cache line exclusively, so that the store that follows needs no second transfer.
 inline void prefetch_for_write(const void* at) noexcept {
 #if defined(__x86_64__)
   __asm__ __volatile__("prefetchw %0" ::"m"(*static_cast<const char*>(at)));  // a hint: older processors ignore it
@@ -126,7 +126,7 @@ inline void prefetch_for_write(const void* at) noexcept {
 #endif
 }
 
-/// A value that another rank may be reading or writing now: one untorn access where the type allows it.
+/// Accesses a value that another rank may be reading or writing: untorn where the type allows it.
 template <class T>
 inline constexpr bool untorn =
     (sizeof(T) == 1 || sizeof(T) == 2 || sizeof(T) == 4 || sizeof(T) == 8) && alignof(T) == sizeof(T);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The calls of rma/words.hpp are carried out here.
+/// The library functions behind rma/words.hpp.
 #pragma once
 
 #include <atomic>
@@ -16,14 +16,14 @@
 
 namespace rma::detail {
 
-/// Looks at an element, wherever it lies.
+/// A test of an element at a given address.
 struct element_test {
   void* self;
   bool (*look)(void* self, const std::byte* place) noexcept;
   bool operator()(const std::byte* place) const noexcept { return look(self, place); }
 };
 
-/// A user's predicate as an element_test. What it throws counts as true, and comes out with the result.
+/// A user's predicate as an element_test. An exception counts as true, and is rethrown with the result.
 template <class E, class Ready>
 class watch {
  public:
