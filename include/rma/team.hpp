@@ -118,9 +118,13 @@ class Team : public Reductions, public Messages<Team> {
   using Collectives::allgather;
   using Collectives::allgatherv;
   using Collectives::alltoall;
+  using Collectives::broadcast;
+  using Collectives::gather;
+  using Collectives::scatter;
   using Collectives::try_allgather;
   using Collectives::try_allgatherv;
   using Collectives::try_alltoall;
+  using Reductions::reduce;
   /// One value of each member, in rank order.
   template <class T>
   [[nodiscard]] std::vector<T> allgather(const T& mine, source where = source::current()) {
@@ -170,6 +174,73 @@ class Team : public Reductions, public Messages<Team> {
     const auto all = std::make_unique<std::remove_cv_t<T>[]>(members());
     alltoall(mine, std::span(all.get(), members()), where);
     return std::vector<std::remove_cv_t<T>>(all.get(), all.get() + size());
+  }
+
+  // ---- whole arrays and containers (std::array, std::vector, ...) -------------------------------------------------
+
+  /// As `broadcast` of a span of the container.
+  template <detail::container R>
+  void broadcast(R& data, int root, source where = source::current()) {
+    broadcast(std::span(data), root, where);
+  }
+  /// As `allreduce` of a span of the container.
+  template <detail::container R, class Op>
+  void allreduce(R& data, const Op& op, source where = source::current()) {
+    allreduce(std::span(data), op, where);
+  }
+  /// As `allreduce` of spans of the containers.
+  template <detail::container A, detail::container R, class Op>
+  void allreduce(const A& mine, R& result, const Op& op, source where = source::current()) {
+    allreduce(std::span(mine), std::span(result), op, where);
+  }
+  /// As `reduce` of spans of the containers.
+  template <detail::container A, detail::container R, class Op>
+  void reduce(const A& mine, R& result, const Op& op, int root, source where = source::current()) {
+    reduce(std::span(mine), std::span(result), op, root, where);
+  }
+  /// As `gather` of spans of the containers.
+  template <detail::container A, detail::container R>
+  void gather(const A& mine, R& all, int root, source where = source::current()) {
+    gather(std::span(mine), std::span(all), root, where);
+  }
+  /// As `scatter` of spans of the containers.
+  template <detail::container A, detail::container R>
+  void scatter(const A& all, R& mine, int root, source where = source::current()) {
+    scatter(std::span(all), std::span(mine), root, where);
+  }
+  /// As `allgather` of spans of the containers.
+  template <detail::container A, detail::container R>
+  void allgather(const A& mine, R& all, source where = source::current()) {
+    allgather(std::span(mine), std::span(all), where);
+  }
+  /// As `alltoall` of spans of the containers.
+  template <detail::container A, detail::container R>
+  void alltoall(const A& mine, R& all, source where = source::current()) {
+    alltoall(std::span(mine), std::span(all), where);
+  }
+
+  /// Returns the value of member `root`.
+  template <class T>
+    requires std::is_trivially_copyable_v<T> && (!detail::container<T> && !detail::is_span<T>)
+  [[nodiscard]] T broadcast(const T& value, int root, source where = source::current()) {
+    T given = value;
+    broadcast(std::span(&given, 1), root, where);
+    return given;
+  }
+  /// Returns the combined values of all members at member `root`, and `value` at the others.
+  template <accumulable T>
+  [[nodiscard]] T reduce(T value, operation op, int root, source where = source::current()) {
+    T combined = value;
+    reduce(std::span(&value, 1), std::span(&combined, 1), op, root, where);
+    return combined;
+  }
+  /// Returns one value of each member in rank order at member `root`, and an empty vector at the others.
+  template <class T>
+    requires std::is_trivially_copyable_v<T> && (!detail::container<T> && !detail::is_span<T>)
+  [[nodiscard]] std::vector<T> gather(const T& mine, int root, source where = source::current()) {
+    std::vector<T> all(rank() == root ? members() : 0);
+    gather(std::span(&mine, 1), std::span(all), root, where);
+    return all;
   }
 
  private:

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives by schedules: many under way, requests that are dropped, members that differ, schedules of one's own.
+// Collectives by schedules: many under way, requests that are dropped, members that differ, schedules of one's own,
+// containers.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -294,6 +295,36 @@ void own_schedules(context& ctx) {
   }
 }
 
+// Goal: calls take whole containers and arrays, and single values.
+void containers(context& ctx) {
+  rma::Team& team = ctx.world();
+  const int last = ctx.size() - 1;
+  std::vector<long> data(3, ctx.rank() + 1L), sums(3);
+  std::array<long, 3> copy{};
+  long plain[] = {ctx.rank() == last ? 7L : 0L};
+  const long total = ctx.size() * (ctx.size() + 1L) / 2;
+  team.allreduce(data, sums, rma::sum);
+  ctx.check(sums == std::vector<long>(3, total), "allreduce of vectors");
+  team.reduce(data, copy, rma::max, last);
+  if (ctx.rank() == last) ctx.equal(copy[2], last + 1L, "reduce of a vector into an array");
+  team.allreduce(data, rma::sum);
+  ctx.check(data == sums, "allreduce of a vector in place");
+  team.broadcast(plain, last);
+  ctx.equal(plain[0], 7L, "broadcast of an array");
+  std::vector<long> all(3 * static_cast<std::size_t>(ctx.size())), back(3);
+  team.gather(data, all, 0);
+  team.scatter(all, back, 0);
+  ctx.check(back == data, "gather and scatter of vectors");
+  team.allgather(back, all);
+  std::vector<long> turned(all.size());
+  team.alltoall(all, turned);
+  ctx.check(turned == all, "allgather and alltoall of vectors");
+  ctx.equal(team.broadcast(ctx.rank(), last), last, "broadcast of a value");
+  ctx.equal(team.reduce(ctx.rank() + 1L, rma::sum, 0), ctx.rank() == 0 ? total : ctx.rank() + 1L, "reduce of a value");
+  const std::vector<int> ranks = team.gather(ctx.rank(), last);
+  ctx.check(ctx.rank() == last ? ranks.back() == last : ranks.empty(), "gather of a value");
+}
+
 constexpr test_case collective_request_table[] = {
     {"collective.many_under_way", many_under_way},
     {"collective.teams_in_threads", teams_in_threads},
@@ -303,6 +334,7 @@ constexpr test_case collective_request_table[] = {
     {"collective.mismatches", mismatches},
     {"collective.late_for_a_refused_one", late_for_a_refused_one},
     {"collective.own_schedules", own_schedules},
+    {"collective.containers", containers},
 };
 
 }  // namespace

@@ -31,6 +31,14 @@ concept same_elements = std::same_as<std::remove_cv_t<A>, T> && std::is_triviall
 /// An operator of the library that is defined for T, or a user operator.
 template <class Op, class T>
 concept combiner_of = (std::convertible_to<Op, operation> && accumulable<T>) || std::same_as<Op, UserOperation>;
+
+template <class R>
+inline constexpr bool is_span = false;
+template <class T, std::size_t N>
+inline constexpr bool is_span<std::span<T, N>> = true;
+/// An array, std::array, std::vector or the like: std::span can be made of it, and it is none.
+template <class R>
+concept container = !is_span<std::remove_cv_t<R>> && requires(R& r) { std::span(r); };
 }  // namespace detail
 
 /// A persistent collective, which can be started any number of times with the same arguments and buffers.
