@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Fence "def": operations are put off until the fence that closes their epoch; the first fence does nothing.
+/// Fence "def": operations are deferred to the fence that closes their epoch; the first fence does nothing.
 ///
 ///   begin -> count -> issue -> complete -> arrive -> over
 ///     |                                               ^
 ///     +-- no_precede: complete ---------------------+
 ///
-/// count: a reduce-scatter, in which every rank says whom it will send to. Nobody leaves it before all have come, so
-/// that no operation reaches a rank that is still in the epoch before; this is why no barrier is needed. issue: what is
-/// small goes to the target's handler, and the last message of a rank says that it is the last. no_succeed changes
-/// nothing: what it saves the others (the opening of the next epoch) is not there.
+/// count: a reduce-scatter, in which every rank contributes its targets. No rank leaves it before all have entered it,
+/// so that no operation reaches a rank that is still in the previous epoch: no barrier is needed. issue: small
+/// operations are sent to the target's handler, and the last message of each rank is marked. no_succeed changes
+/// nothing, since this fence has no step that opens the next epoch.
 ///
-/// There is no overlap of communication with computing, but for an empty epoch or a few small operations it is the
-/// fence with the fewest messages. A rank that leaves the fence does not know that the others have: before a lock epoch
-/// that reads what others put, let them meet in a barrier.
-/// Source: dissertation, section 6.2 (Fence-Def).
+/// Communication does not overlap computation, but for an empty epoch or a few small operations it is the fence with
+/// the fewest messages. A rank that leaves the fence does not know whether the others have: call a barrier before a
+/// lock epoch that reads data which others put. Source: dissertation, section 6.2 (Fence-Def).
 #pragma once
 
 #include "sync/fence_phase.hpp"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Fence among neighbors: for a pattern that is known, given once. No collective, O(neighbors) messages.
+/// Fence among neighbors: for a known pattern, which is set once. No collective, O(neighbors) messages.
 ///
 ///   begin -> complete -> finish (to all targets) -> arrive (from all origins)
 ///         -> flags (to origins, from targets) -> over
 ///
-/// complete comes first: a target that has all its finish messages may change what this rank was still reading.
-/// The number that imm-naive counts is known here: each origin sends one finish message in each fence, whether it has
-/// put something or not. flags: an origin may put into this rank's part again when all of this rank's origins have
+/// complete is first: a target that has all its finish messages may change data that this rank was still reading.
+/// The number that imm-naive counts is known: each origin sends one finish message in each fence, even without a
+/// put. flags: an origin may put into this rank's part again when all of this rank's origins have
 /// finished. Source: dissertation, "fences for a given pattern" (future work).
 #pragma once
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Ranks tell each other of their fences by messages and immediates.
+/// The messages and immediates of fences.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace rma::detail {
 
 struct window_core;
 
-/// A fence message says one of these.
+/// The kinds of fence messages.
 enum class fence_news : std::uint32_t {
-  finish,           ///< all that I put into you before this fence is there
-  open,             ///< my part may be used: I have got what was for me
-  ask,              ///< tell me when you are through this fence
-  answer,           ///< I am through it
+  finish,           ///< the sender's puts before this fence are in the receiver's memory
+  open,             ///< the sender has received all puts: its part may be accessed again
+  ask,              ///< asks for an answer when the receiver has completed this fence
+  answer,           ///< the sender has completed it
   neighbor_finish,  ///< finish and open of fences among neighbors
   neighbor_open,
   count_
@@ -40,15 +40,15 @@ static_assert(user_of_immediate(fence_immediate(window_slot_max, 7)) == immediat
 static_assert(slot_of_immediate(value_of_immediate(fence_immediate(window_slot_max, 7))) == window_slot_max);
 static_assert(value_of_immediate(fence_immediate(window_slot_max, 7)) % 4 == 3);
 
-/// So many puts of one epoch to one target have an immediate; what goes beyond is announced by one finish message, so
-/// that a target's receive queue does not run dry however many puts there are.
+/// Upper bound on the puts with an immediate of one epoch to one target. Further ones are announced by one finish
+/// message, so that a target's receive queue does not run dry.
 constexpr std::uint32_t immediates_max = 32;
 
-/// A fence message has come, or an immediate. The caller holds the progress lock.
+/// Handle a fence message, or an immediate. The caller holds the progress lock.
 void on_fence_news(window_core& w, int source, fence_news news, std::uint32_t number) noexcept;
-/// Tells a rank of the team; the caller holds the progress lock.
+/// Sends a fence message to a rank of the team; the caller holds the progress lock.
 void send_fence_news(window_core& w, int target, fence_news news, std::uint32_t number) noexcept;
-/// This rank is through that fence: whoever asked gets to know.
+/// Notes that this rank has completed that fence, and answers the ranks that have asked.
 void fence_is_over(window_core& w, std::uint32_t number) noexcept;
 
 }  // namespace rma::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The steps that fences are made of. Each design (fence_*.hpp) is a pure function from a step to the next one;
-/// fence.cpp carries the steps out.
+/// The steps of fences. Each design (fence_*.hpp) is a pure function from a step to the next one; fence.cpp carries
+/// the steps out.
 #pragma once
 
 #include <cstdint>
@@ -13,27 +13,49 @@ namespace rma::detail {
 
 enum class fence_phase : std::uint8_t {
   begin,
-  finish,    ///< tell the targets of puts that all are on their way; the message comes behind them
-  complete,  ///< wait for this rank's own operations: the origin's side, or both where nothing else tells the target
-  count,     ///< reduce-scatter: each rank learns how many finish messages and immediates it has to wait for
-  issue,     ///< carry out what was put off, finish messages behind it
-  arrive,    ///< wait for that many
-  barrier,   ///< nobody goes on before all are here
-  flags,     ///< the same by a message from each rank to each other one
+  finish,    ///< sends a finish message to each target of puts, after the puts
+  complete,  ///< waits for this rank's operations, at the origin, or at both sides where no message notifies the target
+  count,     ///< reduce-scatter: each rank gets the number of finish messages and immediates to wait for
+  issue,     ///< issues deferred operations, then finish messages
+  arrive,    ///< waits for that number of them
+  barrier,   ///< no rank leaves it before all ranks have entered it
+  flags,     ///< a barrier by a message from each rank to all others
   over,
 };
 
-/// Fence "placed": today's adapters say when a write is in the target's memory, or a read behind it does.
+/// Fence "placed": with today's adapters a completion, or that of a later read, implies that a write is in memory.
 ///
 ///   begin -> complete (placed) -> barrier -> over
 ///
-/// The barrier cannot overtake what is there. Nothing has to be counted.
+/// The barrier cannot overtake writes that are in memory, so nothing has to be counted.
 constexpr fence_phase after_placed(fence_phase now, assertion promises) noexcept {
   const bool alone = has(promises, no_precede) && has(promises, no_succeed);
   switch (now) {
     case fence_phase::begin: return fence_phase::complete;
     case fence_phase::complete: return alone ? fence_phase::over : fence_phase::barrier;
     default: RMA_ASSERT(now == fence_phase::barrier && !alone); return fence_phase::over;
+  }
+}
+
+/// The fences "imm-*", which issue operations at once. They differ in `last`, the step that opens the next epoch; with
+/// `placed` it is left out where operations were counted.
+///
+///   begin -> finish -> complete -> count -> arrive -> last -> over
+///     |                   |                   |                ^
+///     +-- no_precede ---> +-- no_precede: last  +-- no_succeed -+
+///
+/// With no_precede there is nothing to finish and nothing to count; with no_succeed nothing has to be opened.
+constexpr fence_phase after_imm(fence_phase now, assertion promises, fence_phase last, bool placed) noexcept {
+  const bool first = has(promises, no_precede);
+  const fence_phase open = has(promises, no_succeed) ? fence_phase::over : last;
+  RMA_ASSERT(!first || now == fence_phase::begin || now == fence_phase::complete || now == last);
+  switch (now) {
+    case fence_phase::begin: return first ? fence_phase::complete : fence_phase::finish;
+    case fence_phase::finish: return fence_phase::complete;
+    case fence_phase::complete: return first ? open : fence_phase::count;
+    case fence_phase::count: return fence_phase::arrive;
+    case fence_phase::arrive: return placed ? fence_phase::over : open;
+    default: RMA_ASSERT(now == last && !has(promises, no_succeed)); return fence_phase::over;
   }
 }
 

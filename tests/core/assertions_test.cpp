@@ -277,7 +277,7 @@ const violation of_windows[] = {
        window_core w;
        w.count_task(false);
      }},
-    {"a fence takes a step after its end", "now == fence_phase::flags",
+    {"a fence takes a step after its end", "now == last",
      [] { (void)after_imm_naive(fence_phase::over, assertion::none); }},
 };
 

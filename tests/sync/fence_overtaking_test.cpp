@@ -3,7 +3,7 @@
 // and the checker can tell: a fence that lets its barrier overtake puts (dissertation, figure 6.3) is found out.
 // Method: simulated ranks on nodes of their own, in faults drawn from seeds: writes whose completion says only
 // that the buffer is free, late placement, delays. Each rank puts to some others and looks at its whole part. Break:
-// compiled with OVERTAKEN and a changed fence_imm_opt.hpp (CMakeLists.txt), the test wants a failure.
+// compiled with OVERTAKEN and a changed fence_phase.hpp (CMakeLists.txt), the test wants a failure.
 #include <catch2/catch.hpp>
 
 #include <cstdint>
