@@ -15,6 +15,8 @@
 #include <string_view>
 #include <utility>
 
+#include "command_line.hpp"
+
 namespace rma::simulator {
 namespace {
 
@@ -164,20 +166,9 @@ std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
   words said;
   declare(app, out, said);
   app.prefix_command();  // what follows the program's name is the program's
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& shown) {
-    return app.exit(shown);
-  } catch (const CLI::ParseError& error) {
-    say(error.what());
-    return exit_usage;
-  }
+  if (const auto exit_status = tools::parse(app, argc, argv, say, exit_usage)) return exit_status;
   out.command = app.remaining();
-  bool separated = false;
-  if (!out.command.empty() && out.command.front() == "--") {
-    out.command.erase(out.command.begin());
-    separated = true;
-  }
+  const bool separated = tools::take_separator(out.command);
   std::string wrong = understand(said, out);
   if (wrong.empty()) wrong = contradiction(out, separated);
   if (wrong.empty()) return std::nullopt;

@@ -12,6 +12,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "command_line.hpp"
 #include "fabric/sim/report.hpp"
 #include "rma_sim_options.hpp"
 
@@ -166,14 +167,7 @@ int report_main(int argc, char** argv) {
   app.add_option("FILE", path, "what a run wrote")->required();
   app.add_option("--heat-map", heat_map, "FILE.svg for a picture of the links' use over time");
   app.add_flag("--text", text, "What --report of the run prints; so it is without --heat-map");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& shown) {
-    return app.exit(shown);
-  } catch (const CLI::ParseError& error) {
-    say(error.what());
-    return exit_usage;
-  }
+  if (const auto exit_status = tools::parse(app, argc, argv, say, exit_usage)) return *exit_status;
   try {
     const sim::Outcome out = read_run(path);
     if (text || heat_map.empty()) fmt::print("{}", report_text(out));

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "boot/process_sets.hpp"
+#include "command_line.hpp"
 #include "rma/error.hpp"
 
 #ifndef RMA_VERSION
@@ -180,14 +181,7 @@ std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
   app.add_flag("--remote-rank", remote)->group("");  // hidden: what --hosts starts
   app.prefix_command();                              // what follows the program's name is the program's
   accept_np(app, argc, argv);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::Success& shown) {
-    return app.exit(shown);
-  } catch (const CLI::ParseError& error) {
-    say(error.what());
-    return exit_usage;
-  }
+  if (const auto exit_status = tools::parse(app, argc, argv, say, exit_usage)) return exit_status;
   if (remote) return run_remote_rank();
   try {
     take(raw, out);
@@ -196,11 +190,7 @@ std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
     return exit_usage;
   }
   out.command = app.remaining();
-  bool separated = false;
-  if (!out.command.empty() && out.command.front() == "--") {
-    out.command.erase(out.command.begin());
-    separated = true;
-  }
+  const bool separated = tools::take_separator(out.command);
   if (const std::string wrong = contradiction(out, separated); !wrong.empty()) {
     say(wrong);
     return exit_usage;

@@ -222,9 +222,8 @@ void engine::pace_tasks(bool came_further) noexcept {
 
 namespace {
 
-/// One step of a synchronization, and its conclusion if that was the last. None while another thread is in one.
-status step(request_node& node) noexcept {
-  if (node.ended != status::not_yet) return node.ended;
+/// The window of a synchronization; null if it was freed: then its task has forgotten it.
+window_core* window_of(request_node& node) noexcept {
   engine& owner = *node.owner;
   window_core* w = nullptr;
   {
@@ -232,10 +231,16 @@ status step(request_node& node) noexcept {
     w = owner.find(node.window);
     if (w == nullptr) owner.stop_advancing(node);
   }
-  if (w == nullptr) {
-    node.task->forget_window();
-    return node.ended = status::window_freed;
-  }
+  if (w == nullptr) node.task->forget_window();
+  return w;
+}
+
+/// One step of a synchronization, and its conclusion if that was the last. None while another thread is in one.
+status step(request_node& node) noexcept {
+  if (node.ended != status::not_yet) return node.ended;
+  engine& owner = *node.owner;
+  window_core* const w = window_of(node);
+  if (w == nullptr) return node.ended = status::window_freed;
   const window_guard in(*w);
   if (node.step != task_step::none) return status::not_yet;
   if (node.reached == status::not_yet) (void)advance(node, *w);
@@ -255,20 +260,11 @@ status step(request_node& node) noexcept {
 
 /// Without the progress lock: what it gives up may need messages.
 void discard_task(request_node& node) noexcept {
-  engine& owner = *node.owner;
-  window_core* w = nullptr;
-  {
-    const std::lock_guard guard(owner.ctx().lock());
-    w = owner.find(node.window);
-    if (w == nullptr) owner.stop_advancing(node);
+  if (window_core* const w = window_of(node)) {
+    const window_guard in(*w);
+    await_step(node, *w);
+    (void)node.owner->end_task(node, *w, status::window_freed);
   }
-  if (w == nullptr) {
-    node.task->forget_window();
-    return node.task.reset();
-  }
-  const window_guard in(*w);
-  await_step(node, *w);
-  (void)owner.end_task(node, *w, status::window_freed);
   node.task.reset();
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <catch2/catch.hpp>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -555,5 +556,19 @@ inline model beginning(model::counts locks, bool at_network, bool deaths) {
 }
 
 constexpr const char* stuck = "a state from which the end cannot be reached";
+
+/// Searches all states from `first`, in which nothing may be wrong; returns their number.
+inline std::size_t search(const model& first, std::size_t states_max = 4'000'000) {
+  const search_result r = state_search<model>().run(first, states_max);
+  CAPTURE(int{first.locks[0]}, int{first.locks[1]}, int{first.locks[2]}, int{first.locks[3]}, first.cpu, first.immortal,
+          r.states, r.steps);
+  CHECK(r.failure == "");
+  return r.states;
+}
+/// What the search finds wrong with the mutation.
+inline std::string found(model first, mutation broken) {
+  first.broken = broken;
+  return state_search<model>().run(first).failure;
+}
 
 }  // namespace rma::test::hybrid

@@ -45,37 +45,41 @@ bool same_user(int socket) noexcept {
   return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &bytes) == 0 && who.uid == ::geteuid();
 }
 
-bool send_fd(int socket, int fd, const mapping_owner& owner) noexcept {
-  iovec data{const_cast<mapping_owner*>(&owner), sizeof owner};
+/// A message of an owner's record, with room for one descriptor.
+struct fd_message {
+  iovec data;
   alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* const head = CMSG_FIRSTHDR(&message);
+  msghdr head{};
+
+  explicit fd_message(mapping_owner& owner) noexcept : data{&owner, sizeof owner} {
+    head.msg_iov = &data;
+    head.msg_iovlen = 1;
+    head.msg_control = control.data();
+    head.msg_controllen = control.size();
+  }
+  fd_message(const fd_message&) = delete;
+  fd_message& operator=(const fd_message&) = delete;
+};
+
+bool send_fd(int socket, int fd, mapping_owner owner) noexcept {
+  fd_message message(owner);
+  cmsghdr* const head = CMSG_FIRSTHDR(&message.head);
   head->cmsg_level = SOL_SOCKET;
   head->cmsg_type = SCM_RIGHTS;
   head->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(head), &fd, sizeof fd);
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof owner);
+  return ::sendmsg(socket, &message.head, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof owner);
 }
 
 /// Takes what `send_fd` has sent. False, and errno is 0 if the other side has closed the connection.
 bool receive_fd(int socket, accepted_fd& got) noexcept {
-  iovec data{&got.owner, sizeof got.owner};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &data;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
+  fd_message message(got.owner);
   ssize_t n = 0;
   do {
-    n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    n = ::recvmsg(socket, &message.head, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   } while (n < 0 && errno == EINTR);
   if (n == 0) errno = 0;
-  const cmsghdr* const head = n == static_cast<ssize_t>(sizeof got.owner) ? CMSG_FIRSTHDR(&message) : nullptr;
+  const cmsghdr* const head = n == static_cast<ssize_t>(sizeof got.owner) ? CMSG_FIRSTHDR(&message.head) : nullptr;
   if (head == nullptr || head->cmsg_type != SCM_RIGHTS) return false;
   std::memcpy(&got.fd, CMSG_DATA(head), sizeof got.fd);
   return true;

@@ -6,27 +6,11 @@
 #include <vector>
 
 #include "fabric/sim/sim_client.hpp"
-
-namespace {
+#include "fabric/sim/small_world.hpp"
 
 using namespace rma::sim;
+using namespace rma::test;
 using rma::status;
-
-constexpr time_ps us = 1'000'000;
-
-world_options ranks(int n) {
-  world_options o;
-  o.ranks = n;
-  o.machine = load_parameters(default_machine);
-  return o;
-}
-
-void work(world& w, int rank, time_ps for_ps) {
-  w.charge(rank, for_ps, activity::compute);
-  w.settle(rank);
-}
-
-}  // namespace
 
 TEST_CASE("values are seen by all, those to come are waited for", "[fabric][sim][boot]") {
   world w(ranks(4));

@@ -7,26 +7,13 @@
 #include <vector>
 
 #include "fabric/sim/handle.hpp"
-#include "fabric/sim/world.hpp"
+#include "fabric/sim/small_world.hpp"
 #include "rma/error.hpp"
 
 namespace {
 
 using namespace rma::sim;
-
-constexpr time_ps us = 1'000'000;
-
-world_options ranks(int n) {
-  world_options o;
-  o.ranks = n;
-  o.machine = load_parameters(default_machine);
-  return o;
-}
-
-void work(world& w, int rank, time_ps for_ps) {
-  w.charge(rank, for_ps, activity::compute);
-  w.settle(rank);
-}
+using namespace rma::test;
 
 /// Sleeps as a wait of the library does: looks around every 0.1 s.
 void sleep_for_news(world& w, int rank, const std::function<bool()>& ready) {

@@ -15,15 +15,7 @@ using rma::fabric::local_slice;
 using rma::fabric::region_key;
 using rma::fabric::remote_slice;
 using rma::tcp::bytes_of;
-using rma::test::kind;
-using rma::test::numbers;
-using rma::test::read_words;
-using rma::test::region_of;
-using rma::test::tcp_job;
-using rma::test::tcp_member;
-using rma::test::words_at;
-using rma::test::words_in;
-using rma::test::write_words;
+using namespace rma::test;
 
 constexpr std::size_t transfer_words = rma::tcp::transfer_bytes / 8;
 constexpr int doubt_naps = 30;  // of `until`: some times longer than a fabric doubts
