@@ -139,7 +139,7 @@ status run_call(detail::team_core& team, const detail::collective_call& call, co
                 std::string* why) noexcept {
   detail::context& ctx = *team.rt->ctx;
   const detail::call_scope in(ctx, call.name, target_of(call), true);
-  // Whoever is told of a death may use the buffers of all that is under way on the team.
+  // A caller that gets peer_failed may use the buffers of all pending collectives of the team.
   const auto told = [&team](status s) noexcept {
     if (s == status::peer_failed) [[unlikely]]
       state_of(team).give_up_all(s);

@@ -104,7 +104,7 @@ Received outcome(const message_node& n) noexcept {
   return what;
 }
 
-/// Whoever waited for it is told; without the lock, since a team may go.
+/// Reports the end to the waiting thread. Without the lock, since a team may be destroyed.
 status release(message_node*& node, Received& what) noexcept {
   message_node& n = *std::exchange(node, nullptr);
   what = outcome(n);

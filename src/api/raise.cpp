@@ -114,7 +114,7 @@ std::string size_at(const window_core& w, int target, bool in_elements) {
   if (!w.is_far(target)) return tell(w.identity_of(target)->identity.bytes);
   const auto far = w.far_targets.find(target);
   const bool known = far != w.far_targets.end() && far->second->known;
-  return known ? tell(far->second->bytes) : "less";  // too far for any part: nobody has asked the target
+  return known ? tell(far->second->bytes) : "less";  // beyond any part: the target was not asked
 }
 
 /// The range at an address: "64 bytes from 0x7f0000001000 on".

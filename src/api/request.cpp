@@ -88,7 +88,7 @@ bool Request::is_silent(std::span<const Request> requests) noexcept {
   });
 }
 
-/// One that has ended, and nobody has been told.
+/// A request whose end has not been reported.
 std::size_t Request::first_news(std::span<const Request> requests) noexcept {
   const auto is_over = [](const Request& r) { return r.is_news_ && r.node_ == nullptr; };
   return static_cast<std::size_t>(std::find_if(requests.begin(), requests.end(), is_over) - requests.begin());

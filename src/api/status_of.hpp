@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The status that a call has, whose text is for those who want an Error.
+/// The status of a call that throws: for `try_` forms, which discard the text of the Error.
 #pragma once
 
 #include <new>

@@ -110,14 +110,14 @@ status free_window(window_view* view) noexcept {
   const call_scope in(*w.ctx, name_of(call::free).data());
   status s = issue_deferred(w, -1, nullptr);
   if (const status completed = complete_all(w); ok(s)) s = completed;
-  const status met = team.barrier();  // nobody uses the memory any more
+  const status met = team.barrier();  // no member uses the memory any more
   if (s == status::done) s = met;
   quiesce_agent(w);
   forget(w);
   if (met == status::done) {
     release_window(w);
   } else {
-    leave_window(w);  // somebody has died: others may not know, and be in the middle of an epoch
+    leave_window(w);  // a member has died: others may not know it, and have open epochs
   }
   delete &w;
   return s == status::peer_failed || s == status::revoked ? status::done : s;
@@ -184,7 +184,7 @@ status detach(window_view& view, void* memory) noexcept {
   if (w.kind != call::create_dynamic) return status::not_supported;
   attachment removed;
   if (!take_out(w, reinterpret_cast<std::uint64_t>(memory), removed)) return status::bad_argument;
-  const status s = publish_table(w);  // before the region's end: who reads the table finds keys that are valid
+  const status s = publish_table(w);  // before the region's end: readers of the table find only valid keys
   end_region(w, removed);
   return s;
 }

@@ -89,7 +89,7 @@ void reject(const window_plan& plan, const Hints& hints, status code, const std:
 
 namespace {
 
-/// Collective: the first wish that is not everybody's. `count_` if that cannot be found out.
+/// Collective: returns the first wish that differs among members; `count_` if that cannot be determined.
 alike find_difference(team_core& team, const wishes& mine) {
   std::array<std::uint64_t, 2 * alike_count> highest{};
   for (std::size_t i = 0; i < alike_count; ++i) {

@@ -181,7 +181,7 @@ bool wants_elements(const Hints& hints) noexcept {
   return hints.accumulate_granularity != 0 && hints.accumulate_granularity < stripe_bytes_min;
 }
 
-/// Whether single elements may go without their stripes until somebody updates in bulk.
+/// True if updates of single elements need no stripes until the first bulk update.
 bool may_be_biased(const window_core& w) noexcept {
   return !w.ctx->config().is(knob::accumulate, unbiased_stripes) && w.board->fenced_by_others() &&
          !w.shared_by_threads && reinterpret_cast<std::uintptr_t>(w.local_base) % 8 == 0;

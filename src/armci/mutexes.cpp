@@ -94,7 +94,7 @@ void mutex_set::unlock(const char* call, int mutex, int rank) {
       give_back(node);
       return;
     }
-    // Somebody has come, and is about to leave its name.
+    // Another process has entered the queue, and is about to leave its name.
     const auto is_there = [](std::uint64_t value) { return value != 0; };
     check(call, words_.wait_until_nothrow(here, is_there, next));
   }

@@ -24,7 +24,7 @@ class mutex_set {
   ~mutex_set();
 
   void lock(const char* call, int mutex, int rank);
-  /// False if somebody holds it.
+  /// False if another process holds it.
   bool try_lock(const char* call, int mutex, int rank);
   void unlock(const char* call, int mutex, int rank);
   /// Collective. Ends the job if this process still holds one.
@@ -40,7 +40,7 @@ class mutex_set {
   };
   int take_node(const char* call, int mutex, int rank);
   int node_of(const char* call, int mutex, int rank);
-  /// When nobody puts into its word any more.
+  /// Waits until no process puts into its word any more.
   void give_back(int node);
   [[nodiscard]] std::uint64_t name_of(int node) const noexcept;
   void require(const char* call, int mutex, int rank) const;

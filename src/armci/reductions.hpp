@@ -7,9 +7,9 @@
 
 namespace rma::armci {
 
-/// x[i] of all combined, for everybody; in a scope of one process nothing happens.
+/// Combines x[i] of all processes, for all of them; does nothing in a scope of one process.
 void reduce(const char* call, Team team, int scope, void* x, int n, const char* op, int type);
-/// The record of one of those that contribute, for everybody.
+/// Gives all processes the record of one of those that contribute.
 void select(const char* call, Team team, int scope, void* x, int bytes, const char* op, int type, bool contribute);
 void broadcast(const char* call, Team team, int scope, void* buffer, int bytes, int root);
 /// Ends the job if it is none; true for that of one process.

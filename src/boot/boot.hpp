@@ -35,7 +35,7 @@ struct options {
   std::function<std::string(const std::string&)> from_rank_0{};  ///< introduced: gives all ranks what rank 0 gives
   bool one_machine = false;                                      ///< introduced: of all ranks
   bool served_by_launcher = false;                               ///< `address` is that of rmarun, on any host
-  bool served_by_rank_0 = false;  ///< somebody else has started the job's server, in rank 0's process
+  bool served_by_rank_0 = false;  ///< the job's server has been started already, in rank 0's process
 };
 
 /// One rank's connection to its job. All calls are for one thread at a time.

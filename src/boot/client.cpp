@@ -44,7 +44,7 @@ void check(const options& how) {
   }
 }
 
-/// One line about who failed to do what.
+/// One line that names the rank and its failed action.
 std::string who_and_where(const options& how) {
   return "rank " + std::to_string(how.rank) + " of " + std::to_string(how.size) + " cannot join " + how.address + ": ";
 }
@@ -57,7 +57,7 @@ std::string after(const options& how) {
 /// Whose process the job's server is in.
 std::string server_process(const options& how) { return rank_0_serves(how) ? "the process of rank 0" : "rmarun"; }
 
-/// Says what to do when nobody can be reached.
+/// The advice in the error when no server can be reached.
 std::string remedy(const boot_address& where) {
   return where.local ? "; is the rmarun that started this job still running?"
                      : "; rank 0 must run on that host, and the port must be open";

@@ -15,7 +15,7 @@ status single_client::put(std::string_view key, std::string_view value) {
 
 status single_client::get(std::string_view key, std::string& value) {
   const auto found = values_.find(key);
-  if (found == values_.end()) return status::bad_argument;  // nobody else could put it: waiting would be a hang
+  if (found == values_.end()) return status::bad_argument;  // no other rank could put it: a wait would never end
   value = found->second;
   return status::done;
 }

@@ -190,7 +190,7 @@ void pmi2_session::leave() noexcept try {
   if (!fd_) return;
   (void)ask("finalize", "");
   fd_.reset();
-} catch (...) {  // the launcher has gone: nobody wants to know
+} catch (...) {  // the launcher has ended: there is no receiver
   fd_.reset();
 }
 

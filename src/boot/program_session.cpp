@@ -14,7 +14,7 @@ class program_session final : public introduction {
   [[nodiscard]] int size() const noexcept override { return how_.size; }
   [[nodiscard]] bool one_node() override { return how_.one_machine; }
   std::string from_rank_0(const std::string& text, int /*timeout_s*/) override { return how_.from_rank_0(text); }
-  void abort(int /*code*/, std::string_view /*message*/) noexcept override {}  // the job's channel has told everybody
+  void abort(int /*code*/, std::string_view /*message*/) noexcept override {}  // the job's channel informs all ranks
 
  private:
   options how_;

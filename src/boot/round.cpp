@@ -189,7 +189,7 @@ void round::fail_fence() {
   }
 }
 
-/// When everyone waits or is gone, nobody is left to put a key: waiting on would be a silent hang.
+/// When all ranks wait or have left, none can put a key: further waiting would be a silent hang.
 void round::fail_hopeless_gets() {
   if (in_get_ > 0 && in_get_ + in_fence_ + gone_ == members_.size()) fail_gets(gone_ > 0);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The server keeps one round of a job: who is here, the key-value store, who waits for what.
+/// The server's state of a job: its present ranks, the key-value store, and the pending requests.
 ///
 /// Pure bookkeeping: frames go out through a function, nothing is read, waited for or timed. A job has one round;
 /// a rank that left and joins again (a second Runtime in one process) takes part in the next one.
@@ -35,10 +35,10 @@ class round {
   [[nodiscard]] rank_state state(int rank) const { return members_[index(rank)].state; }
   /// In the order in which the deaths became known.
   [[nodiscard]] const std::vector<int>& deaths() const noexcept { return deaths_; }
-  /// Somebody has left, and those that are still here have not been told.
+  /// True if a rank has left, and the remaining ones have not been notified.
   [[nodiscard]] bool has_departures() const noexcept { return !departures_.empty(); }
   void tell_departures();
-  /// Nobody is here and nobody will come.
+  /// True if no rank is present and none will join.
   [[nodiscard]] bool over() const noexcept { return gone_ == members_.size(); }
   void broadcast(const std::string& frame_bytes);
   /// `rank` was last seen doing this, for people.

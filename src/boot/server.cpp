@@ -24,7 +24,7 @@ namespace rma::boot {
 namespace {
 
 constexpr std::size_t strangers_beyond_size = 64;
-constexpr std::size_t out_bytes_max = std::size_t{8} << 20;  // who does not read is not listened to either
+constexpr std::size_t out_bytes_max = std::size_t{8} << 20;  // a rank that does not read is not served
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr std::chrono::milliseconds departure_patience{200};
 constexpr int settle_reads_max = 256;         // more than a socket holds; what a dead rank has forked may go on sending
@@ -163,7 +163,7 @@ void server::complain() {
                descriptors_remedy().c_str());
 }
 
-/// The oldest stranger goes first: whoever means it is done after one round trip.
+/// Drops the oldest unauthenticated connection: a rank of the job needs only one round trip.
 void server::make_room() {
   connection* oldest = nullptr;
   std::size_t strangers = 0;
@@ -206,7 +206,7 @@ void server::settle(int rank) {
   wake_loop();
 }
 
-/// Mostly all leave at once, and nobody is here any more that would have to be told of each.
+/// Mostly all ranks leave at once, so that no remaining rank has to be notified of each departure.
 void server::tell_departures() {
   const auto now = boot_clock::now();
   for (const auto& [number, seated] : rounds_) {

@@ -30,7 +30,7 @@ struct server_options {
   int size = 1;
   std::string key;                   ///< job key, at least key_chars_min characters
   std::string address = "local://";  ///< "local://" takes a random name, "tcp://HOST:0" a free port
-  int handshake_timeout_ms = 10000;  ///< who has not proven the key by then is cut off
+  int handshake_timeout_ms = 10000;  ///< time for a connection to prove the key
   int peer_timeout_ms = 10000;       ///< tcp: a connection that is silent for so long is taken for dead
   std::size_t strangers_max = 0;     ///< connections that have not proven the key; 0 means size + 64
 };

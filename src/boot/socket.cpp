@@ -215,7 +215,7 @@ unique_fd begin_connect(const boot_address& where) noexcept {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;  // asks nobody
+  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV;  // no name lookup
   addrinfo* list = nullptr;
   const int found = ::getaddrinfo(where.host.c_str(), where.port.c_str(), &hints, &list);
   if (found != 0 || list == nullptr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The order of what different users post on the fabric's bulk channel: windows (xfer/bulk_streams.hpp) and messages
+/// The order in which different users post on the fabric's bulk channel: windows (xfer/bulk_streams.hpp) and messages
 /// (p2p/pieces.hpp) share one channel for each pair of ranks and direction.
 ///
 /// The fabric gives the n-th send to the n-th receive. That is right if a transfer posts all its receives before the
@@ -24,13 +24,13 @@ class context;
 /// A transfer's place in a queue.
 struct bulk_turn {
   enum class progress : std::uint8_t {
-    over,     ///< nothing more will be posted
-    waits,    ///< for a message of the peer
-    no_room,  ///< it is asked again in the next round
+    over,     ///< it has posted everything
+    waits,    ///< it waits for a message of the peer
+    no_room,  ///< the fabric has no room: the next round tries again
   };
-  /// Posts as much as it can.
+  /// Posts as much as the fabric takes.
   progress (*post)(bulk_turn& self) = nullptr;
-  /// All of it is posted and it has left its queue; the callee may free it, and begin others.
+  /// Called when everything is posted and the transfer has left its queue; the callee may free it and begin others.
   void (*posted)(bulk_turn& self) = nullptr;
   boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> in_queue;
 };
@@ -42,9 +42,9 @@ class bulk_order {
 
   void join_receives(int peer, bulk_turn& turn) { join(queues_of(peer).receives, turn); }
   void join_sends(int peer, bulk_turn& turn) { join(queues_of(peer).sends, turn); }
-  /// Of one that is in none: nothing happens. What it has posted goes on.
+  /// Removes the transfer from its queue, if it is in one. Operations that it has posted continue.
   static void leave(bulk_turn& turn) noexcept { turn.in_queue.unlink(); }
-  /// Lets those that are first post, and those behind them. For who has joined, or has learnt what it waited for.
+  /// Lets the first transfers of the queues post, then those after them. Called after a join, or when a wait has ended.
   void pump(int peer) { pump(queues_of(peer)); }
 
  private:
@@ -56,7 +56,7 @@ class bulk_order {
       boost::intrusive::constant_time_size<false>>;
   struct peer_queues {
     queue receives, sends;
-    bool blocked = false;  ///< in `blocked_`
+    bool blocked = false;  ///< it is in `blocked_`
   };
 
   static void join(queue& q, bulk_turn& turn) {
@@ -71,7 +71,7 @@ class bulk_order {
 
   context& ctx_;
   std::unordered_map<int, std::unique_ptr<peer_queues>> peers_;
-  std::vector<peer_queues*> blocked_;  ///< a first one has found no room
+  std::vector<peer_queues*> blocked_;  ///< peers whose first transfer has found no room
   std::vector<peer_queues*> asked_;    ///< room for on_duty
 };
 

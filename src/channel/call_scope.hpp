@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One public call on something else than a window: who is where, for platforms that keep accounts and for waits
-/// that last, and that time passes in it.
+/// The scope of a public call that is not on a window: it records the call for reports of long waits, tells platforms
+/// that keep accounts, and lets virtual time pass.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace rma::detail {
 
-/// The call that this rank waits in is named, if it waits for long: the outermost one, or one of several threads'.
+/// Reports of long waits name this call: the outermost one, or that of one of several threads.
 class named_wait {
  public:
   named_wait(context& ctx, const char* name) noexcept : ctx_(ctx), outermost_(ctx.call() == nullptr) {
@@ -29,8 +29,8 @@ class named_wait {
 
 class call_scope {
  public:
-  /// `call`: a literal, whose length is of interest only where somebody looks. `traces_itself`: the caller adds its own
-  /// event to the trace, with more in it.
+  /// `call` is a string literal, measured only when it is reported. With `traces_itself` the caller adds its own, more
+  /// detailed event to the trace.
   call_scope(context& ctx, const char* call, int target = -1, bool traces_itself = false) noexcept
       : name_(ctx, call),
         around_(ctx.keeps_accounts() ? &ctx.around() : nullptr),
@@ -63,7 +63,7 @@ class call_scope {
   named_wait name_;
   platform* around_;
   trace_file* trace_;
-  // Set where there is a trace, and nowhere else.
+  // Set only where there is a trace.
   context* ctx_;
   const char* call_;
   int target_;

@@ -74,7 +74,7 @@ context::peer& context::find_peer(int rank) noexcept {
 
 unsigned context::make_progress() noexcept {
   std::unique_lock guard(lock_, std::try_to_lock);
-  if (!guard) return 0;  // somebody else is at it
+  if (!guard) return 0;  // another thread makes progress
   unsigned found = node_.poll(*this, events_per_round);
   if (wide_ != nullptr) found += wide_->poll(*this, events_per_round);
   drained_ = found < events_per_round;
@@ -108,7 +108,7 @@ void context::look_if_due() noexcept {
   constexpr std::uint32_t calls_max = 16;
   {
     const std::unique_lock guard(lock_, std::try_to_lock);
-    if (!guard) return calls_to_look_.store(calls_max, std::memory_order_relaxed);  // somebody is at it
+    if (!guard) return calls_to_look_.store(calls_max, std::memory_order_relaxed);  // another thread makes progress
     const std::int64_t now_ns = around_.now_ns();
     const std::int64_t passed_ns = now_ns - looked_for_others_ns_;
     if (passed_ns < stretch_ns) {

@@ -164,7 +164,7 @@ bool dissemination::write(barrier_state& c, unsigned round, int to) noexcept {
   return true;
 }
 
-// An invitation that comes after the last barrier has nobody to use it.
+// An invitation after the last barrier is not used.
 void dissemination::on_invitation(int source, const word_grant& o) noexcept {
   const auto at = barriers_.find(o.id);
   if (at == barriers_.end() || at->second.written == nullptr) return;

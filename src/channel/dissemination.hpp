@@ -2,21 +2,21 @@
 /// \file
 /// Dissemination barriers by messages, for any fabric and any number of ranks: O(log ranks) messages of each.
 ///
-///   round k:  tell the rank 2^k above: "I am here" --> wait until the rank 2^k below has said so --> round k + 1
+///   round k:  notify the rank 2^k above --> wait until the rank 2^k below has notified this one --> round k + 1
 ///
-/// A rank that says so in round k has heard the same in all rounds before: after the last, all have been heard of. A
-/// round has one sender, so that the turn it has come to is all there is to keep; memory is taken once for all turns.
+/// A rank that notifies in round k has been notified in all earlier rounds: after the last round all ranks have
+/// arrived. Each round has one sender, so that the sender's turn is the only state; it is allocated once for all turns.
 /// Source: Hensgen, Finkel and Manber, Two Algorithms for Barrier Synchronization, 1988.
 ///
-/// Where the network can (capability `words`) a rank that never sleeps in a round invites its sender to write the turn
-/// into a word that it looks at, which costs both less than a message. A write wakes nobody: who goes to sleep takes
-/// the invitation back, and is answered by a message (RMA_BARRIER; docs/decisions/0025).
+/// Where the network supports it (capability `words`) a rank that never sleeps in a round invites its sender to write
+/// the turn into a word that it polls, which costs both less than a message. A write wakes no rank: a rank that is
+/// about to sleep recalls the invitation, and the sender answers with a message (RMA_BARRIER; docs/decisions/0025).
 ///
-///   the one that waits                                  its sender
-///   enough waits in a row ended awake   -- invite -->   from now on: writes
-///   looks at the word                   <-- word ---
-///   is about to sleep                   -- recall -->   from now on: messages
-///   has heard it, slept or not          <-- answer --   the last turn that it wrote, should the write have been lost
+///   receiver                                            sender
+///   enough waits in a row ended awake   -- invite -->   from now on it writes
+///   polls the word                      <-- word ---
+///   is about to sleep                   -- recall -->   from now on it sends messages
+///   gets the turn, asleep or not        <-- answer --   the last turn that it wrote, in case the write was lost
 #pragma once
 
 #include <array>
@@ -36,24 +36,24 @@ class dissemination {
  public:
   static constexpr unsigned rounds_max = 32;
 
-  /// The rank that tells a round here may write it.
+  /// The word into which the sender of a round may write.
   struct incoming_word {
     word64* word = nullptr;
-    std::uint32_t tag = 0;     ///< of the invitation, its upper half; the lower half is the turn. 0: never invited
-    bool open = false;         ///< not recalled
+    std::uint32_t tag = 0;     ///< upper half of the word: the invitation's number, 0 for none; lower half: turn
+    bool open = false;         ///< the invitation is not recalled
     std::uint32_t awake = 0;   ///< waits in a row that ended before a sleep
-    std::uint32_t enough = 0;  ///< so many of them, and the sender is invited
-    /// A sender is ahead by one turn at most. What is left of another invitation, or is half written, is neither.
+    std::uint32_t enough = 0;  ///< number of them after which the sender is invited
+    /// A sender is ahead by one turn at most. Words of another invitation, or half-written ones, are ignored.
     [[nodiscard]] bool shows(std::uint32_t turn) const noexcept {
       if (tag == 0) return false;
       const std::uint64_t now = word->load();
       return now >> 32 == tag && static_cast<std::uint32_t>(now) - turn <= 1;
     }
   };
-  /// This rank may write a round there.
+  /// The word of a receiver into which this rank may write a round.
   struct outgoing_word {
     int rank = -1;
-    std::uint32_t tag = 0;   ///< 0: it may not
+    std::uint32_t tag = 0;   ///< 0: it is not invited
     std::uint32_t turn = 0;  ///< the last one written
     std::uint64_t address = 0;
     fabric::region_key region;
@@ -62,14 +62,14 @@ class dissemination {
     std::array<incoming_word, rounds_max> in{};
     std::array<outgoing_word, rounds_max> out{};
   };
-  /// One barrier that is passed again and again, as one rank sees it.
+  /// One rank's state of a barrier, which is used any number of times.
   struct barrier_state {
     std::uint64_t id = 0;
-    std::uint32_t turn = 0;                  ///< how often this rank has begun to pass it
-    std::array<word32, rounds_max> heard{};  ///< by round: the turn that its sender has come to, by message
-    std::unique_ptr<writing> written{};      ///< null where none may write
+    std::uint32_t turn = 0;                  ///< number of barriers that this rank has begun
+    std::array<word32, rounds_max> heard{};  ///< by round: the sender's turn, from messages
+    std::unique_ptr<writing> written{};      ///< null where words are not used
   };
-  /// Finds the state at first use, and drops it in the end: when its last barrier is over nothing more comes for it.
+  /// Finds the state at first use, and drops it at the end: after its last barrier no message arrives for it.
   class barrier_handle {
    public:
     barrier_handle() = default;
@@ -102,7 +102,7 @@ class dissemination {
     const std::lock_guard guard(ctx_.lock());
     send(c, round, to);
   }
-  /// One round: tells `to` and waits for `from` (world ranks). `peer_failed` if that one is gone, or `failed` says so.
+  /// One round: notifies `to` and waits for `from` (world ranks). `peer_failed` if `from` is gone, or by `failed`.
   template <class Failed>
   status meet(barrier_state& c, unsigned round, int to, int from, Failed&& failed) noexcept {
     const auto ready = [&c, round]() noexcept { return heard(c, round); };
@@ -111,7 +111,7 @@ class dissemination {
     {
       const std::lock_guard guard(ctx_.lock());
       send(c, round, to);
-      // From another node it may be there before a wait has been set up.
+      // A message from another node may arrive before a wait has been set up.
       if (far && ctx_.ready_soon(ready)) {
         if (board_ != nullptr) stayed_awake(mine);
         return status::done;
@@ -144,7 +144,7 @@ class dissemination {
   barrier_state& known(std::uint64_t id) noexcept;
   static void on_news(void* self, int source, std::span<const std::byte> payload) noexcept;
 
-  // Told by writes; all under the progress lock but `end`.
+  // Notification by words; all under the progress lock except `end`.
   bool write(barrier_state& c, unsigned round, int to) noexcept;
   void begin(wait& mine) noexcept;
   void end(wait& mine) noexcept;
@@ -157,12 +157,12 @@ class dissemination {
   static void on_sleep(void* self) noexcept;
 
   context& ctx_;
-  std::unique_ptr<word_board> board_;  ///< null: none may write
-  std::uint32_t enough_ = 0;           ///< of a new incoming word
+  std::unique_ptr<word_board> board_;  ///< null where words are not used
+  std::uint32_t enough_ = 0;           ///< initial value of incoming_word::enough
   std::uint32_t last_tag_ = 0;
-  wait* waiting_ = nullptr;                                    ///< the thread that waits for a word, if one does
+  wait* waiting_ = nullptr;                                    ///< the wait of the thread that waits for a word, if any
   std::unordered_map<std::uint64_t, barrier_state> barriers_;  ///< guarded by the progress lock
-  barrier_state* last_ = nullptr;                              ///< the one that was told of last
+  barrier_state* last_ = nullptr;                              ///< the barrier of the last notification
 };
 
 }  // namespace rma::detail

@@ -13,7 +13,7 @@ namespace rma::detail {
 namespace {
 
 constexpr std::int64_t at_no_time_ns = std::numeric_limits<std::int64_t>::max();
-constexpr std::int64_t failed_ns = 2'000'000'000;  // so long waits who leaves by an exception
+constexpr std::int64_t failed_ns = 2'000'000'000;  // time limit of a runtime that ends by an exception
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Functions of several users that the context calls at one point.
+/// A list of functions of several users that the context calls at one point.
 #pragma once
 
 #include <array>
@@ -19,12 +19,12 @@ class hook_list {
     void* self = nullptr;
   };
 
-  /// One of each user at most.
+  /// Adds a function; each user has one at most.
   void add(Function* run, void* self) noexcept {
     RMA_ASSERT(count_ < N && index_of(self) == count_);
     hooks_[count_++] = {run, self};
   }
-  /// Of a user that has none: nothing happens.
+  /// Removes the user's function, if it has one.
   void remove(const void* self) noexcept {
     std::size_t i = index_of(self);
     if (i == count_) return;
@@ -34,7 +34,7 @@ class hook_list {
   [[nodiscard]] const hook* end() const noexcept { return hooks_.data() + count_; }
   [[nodiscard]] const hook& operator[](std::size_t i) const noexcept { return hooks_[i]; }
   [[nodiscard]] std::size_t size() const noexcept { return count_; }
-  /// How many there are if the user has none.
+  /// The index of the user's function; size() if it has none.
   [[nodiscard]] std::size_t index_of(const void* self) const noexcept {
     std::size_t i = 0;
     while (i < count_ && hooks_[i].self != self) ++i;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Immediates of writes: the two top bits say who the other thirty are for.
+/// Immediates of writes: the two top bits name the user of the other thirty.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@ namespace rma::detail {
 
 enum class immediate_user : std::uint8_t {
   fence,
-  messages,  ///< point-to-point
+  messages,  ///< point-to-point messages
   collectives,
   program,
   count_

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A wait that lasts. Most hangs are mistakes of a program: a rank that does not come to a collective call, a signal
-/// that nobody sends. Who waits for a second leaves word where it is for the ranks of its node; who waits for
-/// RMA_STALL_REPORT_S tells the user where all of them are, once for the node, then after twice the time, and so on.
-/// A wait that is made of pauses (for a lock that only an adapter knows of) gives each the same `long_wait`.
+/// Reports of long waits. Most hangs are errors of a program: a rank that does not make a collective call, a signal
+/// that no rank raises. A rank that waits for a second publishes its call to the ranks of its node; one that waits for
+/// RMA_STALL_REPORT_S reports the calls of all of them to the user, once for the node, then after twice the time, etc.
+/// A wait that consists of pauses (for a lock that only an adapter knows) uses one `long_wait` for all of them.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class long_wait {
       fall_silent();
   }
 
-  /// Called now and then while it lasts; how long it has.
+  /// Called now and then during the wait; returns its duration so far.
   std::int64_t lasts_ns(std::int64_t now_ns) noexcept {
     constexpr std::int64_t unnoticed_ns = 1'000'000'000;
     if (begin_ns_ == 0) {
@@ -34,7 +34,7 @@ class long_wait {
     return now_ns - begin_ns_;
   }
 
-  /// When it was called first; 0: never.
+  /// The time of the first call; 0: none.
   [[nodiscard]] std::int64_t begin_ns() const noexcept { return begin_ns_; }
 
  private:
@@ -44,7 +44,7 @@ class long_wait {
   context& ctx_;
   std::int64_t begin_ns_ = 0;
   std::int64_t due_ns_ = 0;
-  bool said_ = false;  ///< where this rank is
+  bool said_ = false;  ///< this rank's call is published
 };
 
 }  // namespace rma::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Pieces of small collectives on their way between two ranks, matched by team, sequence and tag.
+/// Messages of small collectives between two ranks, matched by team, sequence number and tag.
 #pragma once
 
 #include <cstdint>
@@ -26,12 +26,12 @@ class mailbox {
     auto operator<=>(const address&) const = default;
   };
 
-  /// Sends `data` to `to` (world rank); copied before the return.
+  /// Sends `data` to world rank `to`; the data are copied before it returns.
   void send(int to, std::uint64_t team, std::uint64_t sequence, std::uint32_t tag,
             std::span<const std::byte> data) noexcept;
-  /// Takes the message if it is there, else `not_yet`. `bad_size`: it was there, but was not as long as `data`.
+  /// Takes the message if it has arrived, else `not_yet`. `bad_size` if its length differs from that of `data`.
   status try_receive(const address& from, std::span<std::byte> data) noexcept { return take(from, data); }
-  /// Waits for the message. `peer_failed` if `failed` says so, `bad_size` as above.
+  /// Waits for the message. `peer_failed` by `failed`, `bad_size` as above.
   template <class Failed>
   status receive(const address& from, std::span<std::byte> data, Failed&& failed) noexcept {
     const auto lost = [&]() noexcept {
@@ -50,7 +50,7 @@ class mailbox {
  private:
   struct collective_message {
     std::vector<std::byte> data;
-    std::size_t total = 0;  ///< bytes that will come
+    std::size_t total = 0;  ///< length of the whole message
   };
   struct header;
   static void on_piece(void* self, int source, std::span<const std::byte> payload) noexcept;

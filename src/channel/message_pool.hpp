@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Copies of messages that found no room, until there is: records with their bytes behind them, which are used again.
+/// Copies of messages that wait for room in the fabric: records followed by their bytes, which are reused.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace rma::detail {
 
-/// Records come in sizes that are powers of two. The pool grows to the most that has waited at once, and does not
-/// shrink.
+/// The sizes of records are powers of two. The pool grows to the largest number of messages that have waited at once,
+/// and never shrinks.
 class message_pool {
  public:
   class record {
@@ -30,28 +30,28 @@ class message_pool {
     friend class message_pool;
     using link = boost::intrusive::link_mode<boost::intrusive::normal_link>;
 
-    boost::intrusive::slist_member_hook<link> in_line_;  ///< of a queue, or of those that are free
+    boost::intrusive::slist_member_hook<link> in_line_;  ///< in a queue, or in a list of free records
     std::uint32_t size_ = 0;
     std::uint16_t kind_ = 0;
     std::uint16_t size_class_ = 0;
   };
   static_assert(sizeof(record) == 16);
 
-  /// Messages to one peer, the first to be sent in front.
+  /// The queued messages to one peer, in the order of sending.
   using queue =
       boost::intrusive::slist<record,
                               boost::intrusive::member_hook<record, decltype(record::in_line_), &record::in_line_>,
                               boost::intrusive::cache_last<true>>;
 
-  /// A record with a copy of the message, in no queue.
+  /// Takes a record with a copy of the message; it is in no queue.
   record& take(std::uint16_t kind, std::span<const std::byte> header, std::span<const std::byte> payload);
-  /// It is in no queue any more.
+  /// Frees a record, which must be in no queue.
   void give_back(record& r) noexcept {
     RMA_ASSERT(r.size_class_ < free_.size());
     RMA_ASSERT(free_[r.size_class_].empty() || &free_[r.size_class_].front() != &r);  // a record is free once
     free_[r.size_class_].push_front(r);
   }
-  /// Memory that the pool has taken.
+  /// Bytes of memory that the pool has allocated.
   [[nodiscard]] std::size_t reserved_bytes() const noexcept { return reserved_bytes_; }
 
  private:

@@ -2,11 +2,11 @@
 /// \file
 /// A barrier in memory that the ranks share.
 ///
-///   2 ranks:  store my round in one of my two lines, wait for the other's     one line transfer each way
-///   more:     add to a counter; the last one stores the round and wakes everybody
+///   2 ranks:  store the round in one of two own lines, wait for the other's   one line transfer each way
+///   more:     add to a counter; the last rank stores the round and wakes the others
 ///
-/// Both are reusable without reset: the words only grow. Of two ranks the rounds use a rank's lines by turns: nobody
-/// looks at the one that is written next (docs/decisions/0023-stored-not-exchanged.md).
+/// Both are reusable without reset: the words only grow. With two ranks the rounds alternate between a rank's lines, so
+/// that no rank polls the line that is written next (docs/decisions/0023-stored-not-exchanged.md).
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace rma::detail {
 
 /// Each rank's part, zero at first.
 struct barrier_lines {
-  alignas(64) word64 arrival;  ///< of two ranks: odd rounds
-  alignas(64) word64 release;  ///< even rounds
+  alignas(64) word64 arrival;  ///< with two ranks: odd rounds
+  alignas(64) word64 release;  ///< with two ranks: even rounds
 };
 
-/// Where cores are short, but not for the ranks that are missing, they may all be running on the others now: to let
-/// this rank's neighbors run would take two switches, and bring nothing. If it was a neighbor all the same, the next
-/// waits do without.
+/// Decides whether a wait with too few cores spins first: if there are enough cores for the missing ranks, they may all
+/// be running, and yielding to this core's other ranks would cost two switches for nothing. If the missing rank shared
+/// this core after all, the next waits do not spin.
 class last_ranks_spin {
  public:
-  /// `cores`: that ranks share, if they are short.
+  /// `cores`: the cores that the ranks share, if there are too few.
   template <class Ready>
   bool met(std::uint64_t missing, unsigned cores, const Ready& ready) noexcept {
     constexpr unsigned spins_for_last = 128;  // about as long as a switch
@@ -46,7 +46,7 @@ class last_ranks_spin {
   }
 
  private:
-  unsigned vain_ = 0;  ///< so many waits do without it
+  unsigned vain_ = 0;  ///< number of waits that do not spin
 };
 
 class node_barrier {
@@ -62,11 +62,11 @@ class node_barrier {
     size_ = size;
   }
 
-  /// `ring_all()` wakes the other members; `failed()` says whether one of them is lost.
-  /// Memory: everything before the call happens before everything after it, on all members.
+  /// `ring_all()` wakes the other members; `failed()` reports whether one of them is lost.
+  /// Memory: all accesses before the call happen before all accesses after it, on all members.
   template <class RingAll, class Failed>
   status arrive_and_wait(context& ctx, RingAll&& ring_all, Failed&& failed) noexcept {
-    // A rank that gave up a round has arrived in it. To arrive again would stand in for the rank that is missing.
+    // A rank that gave up a round has arrived in it. A second arrival would count for the rank that is missing.
     if (broken_) [[unlikely]] {
       if (const status s = failed(); s != status::done) return s;
     }

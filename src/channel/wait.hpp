@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The argument of context::wait says what a wait is for, what ends it early, and what wakes it up.
+/// The argument of context::wait: its condition, the reasons to end it early, and the source of wake-ups.
 #pragma once
 
 #include <concepts>
@@ -15,7 +15,7 @@ namespace rma::detail {
 
 class long_wait;
 
-/// Refers to a callable without arguments, which lives as long as the wait: a lambda in the call is fine.
+/// A reference to a callable without arguments, which must live as long as the wait: a lambda in the call does.
 template <class Result>
 class wait_question {
  public:
@@ -38,25 +38,25 @@ class wait_question {
 
 /// The event that makes a wait's condition true.
 enum class wakes : std::uint8_t {
-  message,  ///< only this rank's progress: the fabric is driven from the first turn on. Whatever ends it rings
-  memory,   ///< another rank's store, for which it looks a few times first, and which rings, too
-  nobody,   ///< a store that does not ring: a sleep lasts an eighth of the time it has waited, 4 ms at most
-  service,  ///< nothing that the program waits for: the progress thread, which serves others
+  message,  ///< progress of this rank: it drives the fabric from the first turn on, and every source rings
+  memory,   ///< another rank's store, which rings: it polls a few times before it drives the fabric
+  nobody,   ///< a store that does not ring: each sleep lasts an eighth of the time waited so far, 4 ms at most
+  service,  ///< none that the program waits for: the progress thread, which serves other ranks
 };
 
 inline constexpr std::int64_t no_deadline = std::numeric_limits<std::int64_t>::max();
 
 struct wait_spec {
-  /// Ends it with `done`. It may take what is waited for (a lock, a message): it is not asked again after it was true.
-  /// Without one only time ends the wait.
+  /// The condition, which ends the wait with `done`. It may have side effects (take a lock, a message): it is not
+  /// called again after it was true. Without one only the deadline ends the wait.
   wait_question<bool> until{};
-  /// Whether it can no longer become true: `done`, or why. Asked when somebody has died or left, or something was
-  /// revoked. Without it: `peer_failed` when `peer` is gone.
+  /// `done` while the condition can still become true, else the reason. Called after deaths, departures and
+  /// revocations. Without it the reason is `peer_failed` when `peer` is gone.
   wait_question<status> fails_if{};
   wakes woken_by = wakes::message;
-  std::int64_t deadline_ns = no_deadline;  ///< on the platform's clock; when it has passed the wait is `done`
-  int peer = -1;                           ///< the rank that it is for, if it is for one
-  long_wait* whole = nullptr;              ///< the wait that this is a part of, if it is made of several
+  std::int64_t deadline_ns = no_deadline;  ///< on the platform's clock; the wait is `done` when it has passed
+  int peer = -1;                           ///< the rank that is waited for, if there is one
+  long_wait* whole = nullptr;              ///< the long wait that this is a part of, if any
 };
 
 }  // namespace rma::detail

@@ -15,11 +15,11 @@ constexpr std::int64_t spin_stretch = 100;  // a wait on a network may spin so m
 constexpr std::int64_t spin_stretch_of_thread = 16;  // the program computes meanwhile, maybe on the same core
 constexpr std::int64_t farewell_ns = 500'000'000;    // what a rank that has left takes to say goodbye, at most
 constexpr std::int64_t pause_yielded_ns = 20'000;    // a longer pause is slept, or waiting for a lock would cost a core
-constexpr std::int64_t doze_least_ns = 20'000;       // of who waits for what nobody rings for
+constexpr std::int64_t doze_least_ns = 20'000;       // of waits without a wake-up
 constexpr std::int64_t doze_most_ns = 4'000'000;
 constexpr std::int64_t dozes_of_a_wait = 8;
 constexpr std::int64_t wait_hook_every_ns = 1'000'000;  // at least, also in a wait that sleeps
-constexpr unsigned looks_before_nap = 64;               // of who only waits for room
+constexpr unsigned looks_before_nap = 64;               // of waits for room only
 constexpr std::int64_t nap_ns = 1'000'000;
 
 std::int64_t doze_ns(std::int64_t waited_ns, bool hooked) noexcept {
@@ -78,7 +78,7 @@ status context::wait_slow(const wait_spec& w) noexcept {
     } else if (sleep(over, dozes ? std::min(w.deadline_ns, now + doze_ns(lasts_ns, hooked)) : w.deadline_ns, serves)) {
       break;
     } else if (rings) {
-      busy = true;  // whoever woke it may have more
+      busy = true;  // there may be more events
       if (!hooked) adapt(spin_ns, around_.now_ns() - now, spin_most_ns);
     }
   }
@@ -193,7 +193,7 @@ bool context::is_expected() noexcept {
 
 // True if it was over.
 bool context::sleep(const wait_question<bool>& over, std::int64_t until_ns, bool serves) noexcept {
-  // Counted before it is asked whether it is ready: who makes it so afterwards sees the count.
+  // Counted before the condition is tested: a thread that makes it true afterwards sees the count.
   struct mark {
     std::atomic<std::uint32_t>* const of;
     explicit mark(std::atomic<std::uint32_t>* all) noexcept : of(all) {
@@ -213,7 +213,7 @@ bool context::sleep(const wait_question<bool>& over, std::int64_t until_ns, bool
   bool news = false;
   std::int64_t due_ns = no_deadline;
   {
-    const std::lock_guard guard(lock_);  // whoever has it is about to finish, and may have missed what came meanwhile
+    const std::lock_guard guard(lock_);  // its holder is about to finish, and may have missed recent events
     count(counter::sleeps);
     if (!serves) {
       for (const auto& each : before_sleep_) each.run(each.self);

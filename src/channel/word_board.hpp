@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Words of this rank that others may write through the network: one page, registered when the first is taken.
+/// Words of this rank that other ranks may write through the network: one page, registered at the first use.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +24,7 @@ class word_board {
     if (registered_) net_.deregister_region(region_);
   }
 
-  /// A word that is 0; null if there is none, or the network cannot reach this memory.
+  /// Takes a word, which is 0; null if all are in use, or the network cannot write to this memory.
   [[nodiscard]] word64* take() noexcept {
     if (!registered_ && !make()) return nullptr;
     if (free_.empty()) return nullptr;

@@ -101,7 +101,7 @@ status memory_collectives::wait_for(int member, std::uint64_t turn) noexcept {
     const status s = team_.rt->ctx->wait(
         {.until = come, .fails_if = [this]() noexcept { return team_.gone_member(); }, .woken_by = wakes::memory});
     if (s != status::done) return s;
-    if (!reached()) return status::bad_argument;  // somebody has told of a failure
+    if (!reached()) return status::bad_argument;  // a member has reported a failure
   }
   const auto ahead = static_cast<std::int64_t>(seen - (turn << digest_bits)) >> digest_bits;
   seen_at_ = turn + static_cast<std::uint64_t>(ahead);
@@ -150,7 +150,7 @@ status memory_collectives::wait_for_all(std::uint64_t turn) noexcept {
 }
 
 // Where a slot is used twice in a row, since there was a collective by messages in between or for the lengths of the
-// two, everybody must have come to the second one.
+// two, all members must have reached the second one.
 status memory_collectives::next_slot() noexcept {
   slot_ ^= 1;
   std::uint64_t left = slot_left_[slot_];

@@ -115,7 +115,7 @@ class memory_collectives {
   [[nodiscard]] int giver_of(int root) const noexcept;
 
   void begin(const collective_call& c, std::uint64_t number) noexcept;
-  /// Takes the slot of the next chunk, which everybody has left.
+  /// Takes the slot of the next chunk, which all members have left.
   status next_slot() noexcept;
   void publish() noexcept;
   void show() noexcept;
@@ -144,7 +144,7 @@ class memory_collectives {
   bool by_cores_ = false;        ///< groups are those of cores to which ranks are bound
   std::uint64_t number_ = 0;
   std::uint64_t turn_ = 0;
-  std::uint64_t seen_ = 0;           ///< everybody has been seen at this turn
+  std::uint64_t seen_ = 0;           ///< all members have been seen at this turn
   std::uint64_t seen_at_ = 0;        ///< the turn at which wait_for has seen the member
   bool in_cell_ = false;             ///< the data fit a cell
   std::uint64_t slot_left_[2] = {};  ///< the last turn of the last use of this member's slots, in whole or by cells

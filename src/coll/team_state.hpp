@@ -54,7 +54,7 @@ class team_state {
   [[nodiscard]] running& keep(const collective_call& call, const std::source_location& where);
   /// Starts it, not before it is over and released.
   void start(running& kept) noexcept;
-  /// It is over, and nobody looks at it any more.
+  /// Called at its end, when it is not read any more.
   void give_back(running& r) noexcept;
   void ended(running& r) noexcept;
   /// A member's collective of that number has failed, by something that it alone may know. `other`: the member that
@@ -67,7 +67,7 @@ class team_state {
   /// A member is dead, and the caller is about to be told: all others that are under way end with that, too, and write
   /// into no buffer any more. Without the progress lock.
   void give_up_all(status why) noexcept;
-  /// The text that was said of a failure, by whoever found it. Empty if nothing.
+  /// The text of a failure from the member that found it; empty if there is none.
   [[nodiscard]] std::string why(std::uint64_t turn) const;
   /// A wait is about to sleep. A member that is in memory, in the same collective as one that waits for messages here,
   /// will send none; and what has come for one and belongs to another call will not be received.

@@ -22,7 +22,7 @@ inline void futex_wait(word32& at, std::uint32_t expected, std::int64_t timeout_
   ::syscall(SYS_futex, at.address(), FUTEX_WAIT, expected, &timeout, nullptr, 0);
 }
 
-/// Wakes everybody who sleeps on `at`.
+/// Wakes all threads that sleep on `at`.
 inline void futex_wake_all(word32& at) noexcept {
   ::syscall(SYS_futex, at.address(), FUTEX_WAKE, INT_MAX, nullptr, nullptr, 0);
 }

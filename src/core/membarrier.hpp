@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A fence for others: whoever asks makes every running thread of every process that has registered pass a full fence.
+/// A fence for other processes: the call makes every running thread of all registered processes execute a full fence.
 /// So a frequent side may do with a plain store, where the rare side pays some microseconds.
 #pragma once
 

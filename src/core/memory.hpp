@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How much memory may still be had: who takes more is killed, rather than told.
+/// The memory that is still available: a process that takes more is killed without an error.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,7 @@ struct definition {
   form kind;
   std::string_view choices;  ///< words: separated by '|'
   std::string_view summary;
-  std::uint64_t least = 0;  ///< number, bytes: what those who use it can do with
+  std::uint64_t least = 0;  ///< number, bytes: the smallest usable value
   std::uint64_t most = UINT64_MAX;
   bool internal = false;  ///< set by launchers or tests, see Setting::internal
 };

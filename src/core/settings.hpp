@@ -99,7 +99,7 @@ class settings {
   }
   [[nodiscard]] bool on(knob k) const noexcept { return is(k, "1") || is(k, "on"); }
   [[nodiscard]] std::uint64_t number(knob k) const noexcept { return numbers_[static_cast<std::size_t>(k)]; }
-  /// Nobody has set it.
+  /// True if it has not been set.
   [[nodiscard]] bool is_initial(knob k) const noexcept {
     return sources_[static_cast<std::size_t>(k)] == source::initial;
   }

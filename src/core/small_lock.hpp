@@ -37,7 +37,7 @@ class small_lock {
   [[nodiscard]] bool is_taken() const noexcept { return state_.load(std::memory_order_relaxed) != free; }
 
  private:
-  enum : std::uint32_t { free, taken, wanted };  ///< wanted: taken, and somebody may sleep for it
+  enum : std::uint32_t { free, taken, wanted };  ///< wanted: taken, and a thread may sleep for it
 
   [[gnu::noinline]] void wait() noexcept {
     constexpr timespec nap{0, 1'000'000};

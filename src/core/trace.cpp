@@ -52,7 +52,7 @@ std::string this_process() {
   return fmt::format("{} since {}", ::getpid(), field);
 }
 
-/// The first line behind the bracket; it also tells who has written the file.
+/// The first line after the bracket; it also names the writer of the file.
 std::string name_event(int rank, const std::string& process) {
   return fmt::format(R"({{"name":"process_name","ph":"M","pid":{0},"args":{{"name":"rank {0}","process":"{1}"}}}})",
                      rank, process);

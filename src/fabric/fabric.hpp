@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A network does this for protocols. Shaped like reliable-connected verbs, since the papers' protocols are.
+/// The interface of a fabric. It is shaped like reliable-connected verbs, as the papers' protocols are.
 ///
 /// Order: a read, an atomic or a message to a peer takes effect there after all writes that were posted to it before
-/// (a message: if the capabilities say so); nothing else is ordered. What was posted ends, if only by an error: the
-/// completion of everything towards a peer that dies comes with `peer_failed`. Towards a peer that lives an error is
-/// `transfer_failed`: what a write or a read would have written is undefined then, and an atomic has not been done.
+/// (a message: by its capabilities); nothing else is ordered. Every posted operation ends, at least with an error: the
+/// completions of operations on a peer that dies have `peer_failed`. On a living peer an error is `transfer_failed`:
+/// the memory that a write or a read writes is undefined then, and an atomic has not been done.
 ///
-/// Peers are world ranks. A call returns `done` (over, no completion will come), `posted` (a completion with
-/// the caller's token will come from `poll`), `retry_queue_full` (nothing happened) or an error. A token is 0, whose
-/// completion may be left out, or that of a `completion`. Guarded by the progress lock of the runtime; nothing here
+/// Peers are world ranks. A call returns `done` (complete, there will be no completion), `posted` (`poll` will return a
+/// completion with the caller's token), `retry_queue_full` (nothing happened) or an error. A token is that of a
+/// `completion`, or 0, whose completion the fabric may omit. The progress lock of the runtime guards all calls; none
 /// blocks, allocates in steady state or throws.
 #pragma once
 
@@ -28,63 +28,63 @@ struct line_pair;
 
 namespace rma::fabric {
 
-/// The completion of a write says one of these.
+/// The meaning of a write's completion.
 enum class write_completion : std::uint8_t {
   local,   ///< the origin's buffer may be reused
-  acked,   ///< the target's adapter has it
-  placed,  ///< it is in the target's memory, visible to its processor
+  acked,   ///< the target's adapter has the bytes
+  placed,  ///< the bytes are in the target's memory, visible to its processor
 };
 
-/// Transfers of a fabric are expected to take so long: for choosing among protocols, never a promise.
+/// Expected times of a fabric's transfers, for the choice of protocols.
 struct transfer_costs {
-  std::int64_t write_ns = 2'000;    ///< a write or read of few bytes, from its posting until a flush of it is over
-  std::int64_t piece_ns = 200;      ///< for each further one that is posted with it
-  double byte_ns = 0.1;             ///< on the way, for each byte
+  std::int64_t write_ns = 2'000;    ///< a write or read of few bytes, from its post to the end of a flush
+  std::int64_t piece_ns = 200;      ///< for each further one posted with it
+  double byte_ns = 0.1;             ///< for each byte of a write or read
   std::int64_t message_ns = 4'000;  ///< a message to the target's handler, until it is acknowledged
   double message_byte_ns = 0.3;     ///< for each byte in messages, copies at both ends included
   std::int64_t list_entry_ns = 20;  ///< for each further entry of a gather or scatter list
 };
 
-/// Of which transfers the last byte appears in memory when all others are there, so that who looks at it needs no other
-/// word; and a poll then finds the messages that were sent before it was posted.
+/// The transfers whose last byte appears in memory after all others, so that polling this byte detects their end, and a
+/// poll of the fabric then finds the messages sent before the transfer was posted.
 enum class polled_end : std::uint8_t { none, write, read, both };
 
 struct capabilities {
   std::string_view name;
   std::size_t gather_max = 1;
   std::size_t scatter_max = 1;
-  std::size_t bulk_pieces_max = 0;    ///< in the list of a bulk send or receive; 0: there is no bulk channel
-  std::size_t inline_bytes_max = 0;   ///< of a write that has been read from the origin's memory when the call returns
+  std::size_t bulk_pieces_max = 0;    ///< of the list of a bulk send or receive; 0: no bulk channel
+  std::size_t inline_bytes_max = 0;   ///< length of a write that is copied before the call returns
   std::size_t remote_slices_max = 1;  ///< pieces at the peer of one write or read, paired with as many here; a fabric
                                       ///< may refuse several (`not_supported`) where it takes each by itself
-  std::size_t transfer_bytes_max = ~std::size_t{0};  ///< of one write or read
+  std::size_t transfer_bytes_max = ~std::size_t{0};  ///< length of one write or read
   std::size_t message_bytes_max = 0;
   write_completion write_means = write_completion::local;
   bool in_order_placement = false;
   polled_end polls = polled_end::none;  ///< of transfers of one piece
-  /// A message is handled when the writes posted before it are in memory, and no write is there before a message that
-  /// was sent before it has come.
+  /// A message is handled after the writes posted before it are in memory, and a write is in memory only after the
+  /// messages sent before it have arrived.
   bool messages_after_writes = false;
   bool write_with_immediate = false;
-  bool atomics = false;                    ///< fetch_add and compare_swap of 64 bits, atomic to each other
+  bool atomics = false;                    ///< fetch_add and compare_swap of 64 bits, atomic with each other
   bool words = false;                      ///< silent writes
-  bool one_sided = false;                  ///< write and read need nothing of the target's processor
-  std::string_view not_one_sided_because;  ///< where the machine keeps a fabric from it: why, and what would help
-  /// Where they do need it: up to so many bytes are cheaper in messages to its handler, in one piece and in several. A
-  /// put in pieces that fits one message is so at least.
+  bool one_sided = false;                  ///< write and read do not need the target's processor
+  std::string_view not_one_sided_because;  ///< the reason, if the machine prevents it, and the remedy
+  /// If they need it: messages to its handler are cheaper up to this many bytes, in one piece and in several. A put in
+  /// pieces that fits one message always uses one.
   std::size_t handler_bytes_max = ~std::size_t{0};
   std::size_t handler_pieces_bytes_max = ~std::size_t{0};
   transfer_costs costs{};
-  bool copies_by_cpu = false;  ///< write and read are copies by this processor, over when they return
-  bool maps_memory = false;    ///< memory of library windows can be mapped
+  bool copies_by_cpu = false;  ///< write and read are copies by this processor, complete when they return
+  bool maps_memory = false;    ///< memory of library windows can be mapped by other ranks
   bool pins_memory = false;    ///< a region takes its memory when it is registered, so that it must not be sparse
 };
 
-/// A peer needs a key in order to reach a region of ours.
+/// The key by which a peer accesses a region of this rank.
 struct region_key {
   std::uint64_t address = 0;  ///< in the owner's process
   std::uint64_t bytes = 0;
-  std::uint64_t key = 0;  ///< fabric's own
+  std::uint64_t key = 0;  ///< of the fabric
 };
 
 struct local_slice {
@@ -97,25 +97,25 @@ struct remote_slice {
   std::size_t bytes = 0;
 };
 
-/// A posted operation continues with its completion when it is over: a base of the record that its caller keeps until
-/// then.
+/// The completion of a posted operation: a base class of the record that its caller keeps until the operation has
+/// ended.
 struct completion {
-  /// Runs under the progress lock, once, from `poll`; may post and send, must not wait. `bytes`: see sink.
+  /// Called once, by `poll`, under the progress lock; may post and send, must not wait. `bytes`: see sink.
   void (*run)(completion& self, status result, std::uint64_t bytes) noexcept = nullptr;
 };
 
 inline std::uint64_t token_of(completion& c) noexcept { return reinterpret_cast<std::uint64_t>(&c); }
-/// `token` is not 0.
+/// `token` must not be 0.
 inline completion& completion_of(std::uint64_t token) noexcept { return *reinterpret_cast<completion*>(token); }
 
-/// Receives what `poll` finds. Runs under the progress lock; may post and send, must not call `poll`.
+/// Receives the events of `poll`. Runs under the progress lock; may post and send, must not call `poll`.
 class sink {
  public:
-  /// `bytes`: of a bulk receive that is done, the length of the message that it got; else 0.
+  /// `bytes`: the length of the message for a bulk receive that is done; else 0.
   virtual void on_completion(std::uint64_t token, status result, std::uint64_t bytes) noexcept = 0;
   virtual void on_message(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept = 0;
   virtual void on_immediate(int source, std::uint32_t immediate) noexcept = 0;
-  /// Nothing goes to the peer any more, though nobody has said that it is dead.
+  /// The connection to the peer is broken, though the peer is not known to be dead.
   virtual void on_broken(int /*peer*/) noexcept {}
 
  protected:
@@ -124,31 +124,31 @@ class sink {
 
 /// Whether a peer will handle the next message to it before it leaves the library.
 enum class delivery_guarantee : std::uint8_t {
-  certain,  ///< it waits for the message, which must follow at once
+  certain,  ///< it will; the message must follow at once
   no_room,  ///< it would, but there is no room for the message now
   asleep,   ///< it is in the library but sleeps
   none,
 };
 
-/// A directory holds what ranks have published when they joined the job.
+/// A directory of the values that ranks published when they joined the job.
 class directory {
  public:
-  /// Finds what `peer` has published by this key. Waits for the launcher's answer; `peer_failed` if nobody can give it.
+  /// Finds the value of `peer` for this key. Waits for the launcher's answer; `peer_failed` if there is none.
   virtual status look_up(int peer, std::string_view key, std::string& value) noexcept = 0;
 
  protected:
   ~directory() = default;
 };
 
-/// Message kinds below this are the fabric's own.
+/// Message kinds below this are internal to fabrics.
 inline constexpr std::uint16_t first_kind = 16;
 
-/// A write does this besides moving its bytes.
+/// The effect of a write beside moving bytes.
 enum class write_kind : std::uint32_t {
   plain,
-  immediate,  ///< the peer's sink gets a number when the bytes are in place (`capabilities::write_with_immediate`)
-  /// One aligned word (`capabilities::words`). It is read from the origin before the call returns, which is `done`: no
-  /// completion comes, and the word may be lost if the connection breaks. It is in place before what is sent later.
+  immediate,  ///< the peer's sink gets a number when the bytes are in memory (`capabilities::write_with_immediate`)
+  /// A write of one aligned word (`capabilities::words`), which is read before the call returns `done`. There is no
+  /// completion, and the word may be lost if the connection breaks. It is in memory before messages sent later arrive.
   silent,
 };
 
@@ -160,54 +160,54 @@ struct write_flags {
 constexpr write_flags with_immediate(std::uint32_t value) noexcept { return {write_kind::immediate, value}; }
 inline constexpr write_flags silent_write{write_kind::silent, 0};
 
-/// When an atomic goes to the adapter. After `more_follow` another atomic to the same peer is posted next: the fabric
-/// may keep this one and give them to the adapter together, by one doorbell and with one completion for all. They keep
-/// their order. What is kept goes with the next `now`, or when the fabric is polled.
+/// The time at which an atomic is posted to the adapter. After `more_follow` the next post is another atomic to the
+/// same peer: the fabric may hold this one and post them together, with one doorbell and one completion for all. They
+/// keep their order. Held atomics are posted with the next `now`, or when the fabric is polled.
 enum class posting : std::uint8_t { now, more_follow };
 
-/// Whether there is something to do for a fabric, and for whom there will be nothing more.
+/// The state of a fabric: pending events, outstanding operations, and peers that are dead or leaving.
 class liveness {
  public:
-  /// True if `poll` would find something: asked before sleeping.
+  /// True if `poll` would find an event. Called before a sleep.
   [[nodiscard]] virtual bool pending() noexcept = 0;
-  /// True when nothing that this rank has posted or sent is on its way: asked before it leaves the job.
+  /// True if no operation or message of this rank is in flight. Called before it leaves the job.
   [[nodiscard]] virtual bool quiet() noexcept = 0;
-  /// The peer is dead: what is under way towards it ends with `peer_failed`, and nothing from it arrives any more.
+  /// Called for a dead peer: pending operations to it end with `peer_failed`, and nothing from it arrives any more.
   virtual void forget(int peer) noexcept = 0;
-  /// True while what the peer said before it left the job may still be on its way, for fabrics whose ranks say goodbye
-  /// to each other. Asked when a wait would end because it has left.
+  /// True while messages that the peer sent before it left the job may still be in flight, for fabrics whose ranks say
+  /// goodbye to each other. Called when a wait would end because the peer has left.
   [[nodiscard]] virtual bool expects_goodbye(int /*peer*/) noexcept { return false; }
-  /// Becomes readable when there is news after `pending` said that there is none; -1 if who brings it rings the
-  /// doorbell. Always the same descriptor.
+  /// A descriptor that becomes readable at the next event after `pending` has returned false, always the same one; -1
+  /// if the peer that causes the event rings the doorbell.
   [[nodiscard]] virtual int event_fd() const noexcept { return -1; }
 
  protected:
   ~liveness() = default;
 };
 
-/// Messages whose receiver is bound to handle them: for fabrics that see whether a peer is inside the library.
+/// Reservations of deliveries, for fabrics that see whether a peer is in the library.
 class reservations {
  public:
-  /// Promises `peer` one message of at most `bytes`, if it is `certain` to handle it before it leaves the library. Then
-  /// the caller sends it at once, waiting for nothing in between. Else nothing happened.
+  /// Reserves the delivery of one message of at most `bytes` to `peer`. If the result is `certain`, the peer handles it
+  /// before it leaves the library, and the caller must send it at once, without waiting. Else nothing happened.
   [[nodiscard]] virtual delivery_guarantee reserve_delivery(int peer, std::size_t bytes) noexcept = 0;
-  /// True while this rank has been promised a message that it has not handled. Asked before it leaves or sleeps.
+  /// True while a peer has reserved a delivery that this rank has not handled. Called before it leaves or sleeps.
   [[nodiscard]] virtual bool owes_delivery() noexcept = 0;
-  /// The memory by which messages go to and from a peer of the node, for who looks there himself; null: there is none.
+  /// The shared lines for messages to and from a peer of the node, for callers that poll them; null if there are none.
   virtual shm::line_pair* lines_with(int /*peer*/) noexcept { return nullptr; }
 
  protected:
   ~reservations() = default;
 };
 
-/// People and choices of protocols ask this about a fabric; not on a data path.
+/// Facts about a fabric, for reports and for the choice of protocols; not for data paths.
 class facts {
  public:
   [[nodiscard]] virtual bool reaches(int peer) const noexcept = 0;
-  /// The part of this fabric that leads to the peer, in words for people; empty if there is nothing to say, or no way.
+  /// A readable name of the route to the peer; empty if there is none, or no name for it.
   /// It may connect, and allocates.
   virtual std::string route(int /*peer*/) { return {}; }
-  /// Counts of the fabric's own, for Runtime::counters: calls `add` with each one's name and value.
+  /// The fabric's counters, for Runtime::counters: calls `add` with the name and value of each.
   virtual void counts(const std::function<void(std::string_view, std::uint64_t)>& /*add*/) const {}
 
  protected:
@@ -223,7 +223,8 @@ class network {
   virtual status register_region(void* at, std::size_t bytes, region_key& key) noexcept = 0;
   virtual void deregister_region(const region_key& key) noexcept = 0;
 
-  /// With an immediate or silent it has one piece at the peer. `not_supported` with an immediate: not from this memory.
+  /// With an immediate, or silent, it has one piece at the peer. `not_supported` with an immediate: not from this
+  /// memory.
   virtual status write(int peer, std::span<const local_slice> from, const region_key& region,
                        std::span<const remote_slice> to, std::uint64_t token, write_flags how = {}) noexcept = 0;
   virtual status read(int peer, std::span<const local_slice> to, const region_key& region,
@@ -234,23 +235,24 @@ class network {
                               std::uint64_t desired, std::uint64_t& old, std::uint64_t token,
                               posting when = posting::now) noexcept = 0;
 
-  /// A control message: header and payload are copied. `retry_queue_full` if there is no room now.
+  /// Sends a control message; header and payload are copied. `retry_queue_full` if there is no room now.
   virtual status send(int peer, std::uint16_t kind, std::span<const std::byte> header,
                       std::span<const std::byte> payload) noexcept = 0;
-  /// The bulk channel: data go straight from the gather list into the receive posted by the peer, in order. What has no
-  /// receive yet waits for it. `message_too_long` at both ends if the receive is shorter. `not_supported`: none of it,
-  /// or not with this memory; `retry_queue_full`: too many of this peer's are under way; `bad_argument`: a longer list
-  /// than `bulk_pieces_max`, or more bytes than `transfer_bytes_max`. A send of no pieces is never `not_supported`.
+  /// The bulk channel: sends a gather list directly into the next receive posted by the peer, in order. A send without
+  /// a receive waits for it. `message_too_long` at both ends if the receive is shorter. `not_supported`: no bulk
+  /// channel, or not with this memory; `retry_queue_full`: too many sends to this peer are pending; `bad_argument`: a
+  /// longer list than `bulk_pieces_max`, or more bytes than `transfer_bytes_max`. A send of no pieces is never
+  /// `not_supported`.
   virtual status send_bulk(int peer, std::span<const local_slice> from, std::uint64_t token) noexcept = 0;
   virtual status post_bulk_receive(int peer, std::span<const local_slice> to, std::uint64_t token) noexcept = 0;
 
-  /// Hands at most `limit` events to `to`; returns how many.
+  /// Passes at most `limit` events to `to`; returns their number.
   virtual unsigned poll(sink& to, unsigned limit) noexcept = 0;
 
-  // These belong to every fabric, or to some, besides its operations.
+  // Interfaces beside the operations, of every fabric or of some.
   [[nodiscard]] liveness& as_liveness() const noexcept { return *liveness_; }
   [[nodiscard]] facts& as_facts() const noexcept { return *facts_; }
-  /// Null if no receiver is ever bound.
+  /// Null if the fabric has no reservations.
   [[nodiscard]] reservations* as_reservations() const noexcept { return reservations_; }
 
  protected:

@@ -72,7 +72,7 @@ std::uint32_t told_by(const window_core& w, std::size_t array_at, int rank) noex
 
 std::uint32_t posts_from(window_core& w, int target) noexcept {
   if (w.block_of(target) != nullptr) return told_by(w, w.layout.posts_at, target);
-  const std::lock_guard guard(w.ctx->lock());  // waits for it: who told may ring before this rank counts as asleep
+  const std::lock_guard guard(w.ctx->lock());  // waits for it: the notifier may ring before this rank is asleep
   return w.news[w.world_rank(target)].told.posts;
 }
 
@@ -86,7 +86,7 @@ bool has_completed(window_core& w, int origin) noexcept {
   return counts.completions == counts.posted;
 }
 
-/// Whether those to whom this rank has posted have completed.
+/// True if all origins of this rank's post have completed.
 bool all_completed(window_core& w) noexcept {
   return std::ranges::all_of(w.exposure_group, [&w](int origin) noexcept { return has_completed(w, origin); });
 }
@@ -123,7 +123,7 @@ status await_post(window_core& w, int target) noexcept {
   return s;
 }
 
-/// A test says so of what has not happened: `not_yet`, or that nobody is to wait for it.
+/// The result of a test without completion: `not_yet`, or the failure that makes further waiting useless.
 status not_yet(const window_core& w) noexcept {
   const status s = w.revocation();
   return s == status::done ? status::not_yet : s;

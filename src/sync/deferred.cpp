@@ -74,7 +74,7 @@ bool goes_as_batch(const window_core& w, const target_state& state, const operat
 
 /// Whether the operation can wait for the end of the epoch, which its lock waits for, too.
 bool can_wait(const window_core& w, const checked_operation& o, const deferred_epoch& epoch, bool requested) noexcept {
-  if (o.bytes == 0 || o.args->signal >= 0) return false;  // somebody waits for it, perhaps before that end
+  if (o.bytes == 0 || o.args->signal >= 0) return false;  // a call may wait for it before that end
   if (requested || o.aggregated || (o.args->by_value && o.fetches())) return false;
   if (o.atomic() && w.mode != accumulate_mode::handler) return false;  // not the handler's to do
   if (o.bytes > waiting_bytes_max - std::min(epoch.bytes, waiting_bytes_max)) return false;

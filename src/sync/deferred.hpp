@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Operations that wait at their origin for the end of an epoch: what fence "def" and deferred locks answer the engine.
+/// Operations that their origin holds until the end of an epoch: the rules of fence "def" and of deferred locks.
 #pragma once
 
 #include <vector>
@@ -9,15 +9,15 @@
 
 namespace rma::detail {
 
-/// Of fence "def": the operation is held until the fence, or has to be done now: then those go that were held for its
-/// target, when the target has left the fence before.
+/// The rule of fence "def": holds the operation until the fence; if it must be done now, the operations held for its
+/// target are issued first, when the target has left the previous fence.
 admission hold_for_fence(window_core& w, const checked_operation& o, bool requested) noexcept;
-/// Issues all that is held for `target` until the fence (-1: for anybody); the last operation to each target may say
-/// that it is the last. `flagged`: the targets whose last operation says so.
+/// Issues the operations that are held until the fence for `target` (-1: all). The last operation to each target may be
+/// marked as the last one; `flagged` gets those targets.
 status issue_deferred(window_core& w, int target, std::vector<int>* flagged) noexcept;
 
-/// Of a target whose lock is deferred: the operation is held until its end, or cannot wait: then the lock is taken and
-/// what was held is done before it.
+/// The rule of a target with a deferred lock: holds the operation until the end of the epoch; if it cannot wait, the
+/// lock is acquired and the held operations are issued first.
 admission hold_for_unlock(window_core& w, const checked_operation& o, bool requested) noexcept;
 
 }  // namespace rma::detail

@@ -255,7 +255,7 @@ status fence_run::complete_dirty(window_core& w) noexcept {
     take(worst);
     return status::not_yet;
   }
-  if (has(promises_, no_precede)) {  // nobody counts what was sent against the promise
+  if (has(promises_, no_precede)) {  // operations sent against the promise are not counted
     for (const int target : std::exchange(w.fences.channels, {})) {
       target_state& state = w.state_of(target);
       state.channel = state.finish_due = false;

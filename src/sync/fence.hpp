@@ -15,11 +15,12 @@ namespace rma::detail {
 
 class fence_run final : public sync_task {
  public:
-  /// The epoch is one that a fence may end. `apart`: the caller goes on; until it is over the window has no epoch.
+  /// The open epoch must be one that a fence may end. `apart`: the caller does not wait; no epoch is open until the
+  /// end.
   fence_run(window_core& w, assertion promises, bool among_neighbors, bool apart) noexcept;
 
   status advance(window_core& w) noexcept override;
-  /// Opens the next epoch, or none; or takes a fence that cannot end back.
+  /// Opens the next epoch, or none; or undoes a fence that cannot end.
   status conclude(window_core& w, status s) noexcept override;
   status failed(window_core& w) noexcept override;
   void give_up(window_core& w, status why) noexcept override;
@@ -45,19 +46,19 @@ class fence_run final : public sync_task {
   assertion promises_;
   bool among_neighbors_;
   bool apart_;
-  bool broken_ = false;  ///< a promise was seen to be
+  bool broken_ = false;  ///< a promise was broken
   fence_phase phase_ = fence_phase::begin;
   access_epoch before_ = access_epoch::none;
   std::uint32_t number_ = 0;
   std::uint32_t expected_ = 0;    ///< finish messages and immediates
-  status result_ = status::done;  ///< so far
-  std::vector<int> due_;          ///< targets that have to be told, when all for them is complete
+  status result_ = status::done;  ///< the result so far
+  std::vector<int> due_;          ///< targets to be notified when the operations on them are complete
   rounds rounds_;
 };
 
-/// No epoch is open but one that a fence may end.
+/// True if no epoch is open, or one that a fence may end.
 bool may_fence(const window_core& w) noexcept;
-/// Blocks until the fence is over.
+/// Blocks until the fence has ended.
 status run_to_end(window_core& w, fence_run& run) noexcept;
 
 }  // namespace rma::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Ranks that calls get: lists of them (post, start, neighbors), and those that may be any.
+/// Checks of the ranks that calls get: lists (post, start, neighbors), and those that may be any rank.
 #pragma once
 
 #include <algorithm>
@@ -10,10 +10,10 @@
 
 namespace rma::detail {
 
-/// `from` of the waits for what others write or raise: a rank of the team, or -1 for any.
+/// Checks `from` of the waits for words and signals: a rank of the team, or -1 for any.
 inline bool is_rank_or_any(const window_core& w, int from) noexcept { return from >= -1 && from < w.size(); }
 
-/// bad_rank, bad_argument if a rank is there twice, unreachable; the message names the rank.
+/// Checks a list: bad_rank, bad_argument if a rank occurs twice, unreachable; the message names the rank.
 inline status check_group(window_core& w, const int* group, std::size_t count) noexcept {
   for (std::size_t i = 0; i < count; ++i) {
     const int rank = group[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Drives lock "hybrid" (lock_hybrid.hpp): the machines of its two places one after the other, and the migration to the
-/// CPU word. The order is a pure step, `after`.
+/// Drives lock "hybrid" (lock_hybrid.hpp): the machines of its two homes one after the other, and the migration to the
+/// CPU word. Their order is a pure step, `after`.
 ///
 ///   node's rank:   cpu --moved--> network, or moving --held--> leaving --> held
 ///                   ^                |  moved   |  others hold it shared: network
@@ -20,27 +20,27 @@
 
 namespace rma::detail {
 
-/// Where a rank is on its way to a hybrid lock.
+/// The stages of a rank's attempt to get a hybrid lock.
 enum class hybrid_stage : std::uint8_t {
   cpu,           ///< takes the CPU word: a rank of the target's node
   manager,       ///< asks the lock manager: a rank of another node
   network,       ///< takes the network word
-  network_only,  ///< the same, and goes nowhere else
+  network_only,  ///< takes the network word, and does not follow a migrated lock
   moving,        ///< takes the network word in order to bring the lock to the CPU word
   leaving,       ///< turns that hold into "away"
   claiming,      ///< turns "away" in the network word into its hold
-  pausing,       ///< the lock is between its places
+  pausing,       ///< waits, since the lock is migrating
   held,
   elsewhere,
 };
 
-/// The order of the stages depends on a hybrid_way.
+/// The parameters of the order of stages.
 struct hybrid_way {
-  hybrid_stage first = hybrid_stage::network;  ///< cpu, network or manager: again after a pause
+  hybrid_stage first = hybrid_stage::network;  ///< cpu, network or manager: also after a pause
   bool migrates = false;                       ///< a rank of the node brings the lock to the CPU word
 };
 
-/// The stage after one whose machine has ended so; it has not failed.
+/// The stage after the one whose machine has ended with this step, which is not `failed`.
 constexpr hybrid_stage after(hybrid_stage now, lock_step s, hybrid_way way) noexcept {
   using enum hybrid_stage;
   if (s == lock_step::held) return now == moving ? leaving : held;
@@ -58,7 +58,7 @@ static_assert(after(hybrid_stage::cpu, lock_step::moved, {hybrid_stage::cpu, tru
 static_assert(after(hybrid_stage::moving, lock_step::held, {hybrid_stage::cpu, true}) == hybrid_stage::leaving);
 static_assert(after(hybrid_stage::network, lock_step::moved, {hybrid_stage::manager}) == hybrid_stage::pausing);
 
-/// The way by which a lock is held that was got in this stage.
+/// The path of a lock that was acquired in this stage.
 constexpr lock_path path_after(hybrid_stage last) noexcept {
   switch (last) {
     case hybrid_stage::manager: return lock_path::agent;
@@ -71,9 +71,9 @@ constexpr lock_path path_after(hybrid_stage last) noexcept {
 
 class hybrid_machine final : public lock_machine {
  public:
-  /// Begins where the lock was last; a rank of another node that does not know asks the adapter, which always answers.
+  /// Begins at the lock's last known home; a rank of another node without one uses the adapter, which always answers.
   hybrid_machine(window_core& w, int target, lock_kind kind) noexcept;
-  /// Begins with `network_only`, or with `claiming` if the lock manager has said so.
+  /// Begins with `network_only`, or with `claiming` at the lock manager's request.
   hybrid_machine(window_core& w, int target, lock_kind kind, hybrid_stage first) noexcept;
 
   bool may_advance() noexcept override;
@@ -102,12 +102,12 @@ class hybrid_machine final : public lock_machine {
   hybrid_stage stage_;
   hybrid_way way_;
   std::variant<std::monostate, cpu_machine, agent_machine, network_machine> places_;
-  lock_machine* at_ = nullptr;          ///< the one in places_; null: pausing, or leaving
+  lock_machine* at_ = nullptr;          ///< the current machine in places_; null: pausing, or leaving
   std::optional<remote_word> leaving_;  ///< the word, while this rank turns its hold into "away"
-  std::int64_t since_ns_ = 0;           ///< in this stage
-  std::int64_t next_ns_ = 0;            ///< when the pause is over
-  std::int64_t pause_ns_;               ///< the next one's length
-  status left_ = status::done;          ///< why the network word could not be left
+  std::int64_t since_ns_ = 0;           ///< beginning of this stage
+  std::int64_t next_ns_ = 0;            ///< end of the pause
+  std::int64_t pause_ns_;               ///< length of the next pause
+  status left_ = status::done;          ///< the failure to turn the hold into "away"
   bool stays_ = false;
 };
 

@@ -220,7 +220,7 @@ void lock_agent::lose([[maybe_unused]] const queued_request& c) noexcept {
   if (duty() != manager_duty::is_the_lock) w_.my_block().lock.recoveries.fetch_add(1);  // first, see cpu_wait::missed
 }
 
-/// Sees to the dead among holders and waiters. Who leaves in good order lets go before.
+/// Handles dead holders and waiters. A rank that leaves in good order releases its locks before.
 unsigned lock_agent::remove_dead() noexcept {
   unsigned told = turns_.remove_dead_holders(*this) + remove_dead_writer();
   if (w_.ctx->deaths() != deaths_seen_ && wait_) {

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The lock manager of one rank's part of a window: takes the lock for ranks that cannot, in the order in which they
-/// asked (but shared holders let in others), and runs the epochs of lock "two-sided".
+/// The lock manager of one rank's part of a window: takes the lock for ranks that cannot, in the order of their
+/// requests (but shared requests pass waiting writers), and runs the epochs of lock "two-sided".
 ///
 ///   origin: ask ------> target: waits for its turn, takes the lock --answer--> origin: operations ... leave -->
 ///   origin: epoch of lock, operations and unlock -----> target: its turn: lock, run, unlock --answer--> origin
 ///
-/// With lock "hybrid" it also gives the lock away for good (lock_hybrid.hpp): `migrates` means that the origin brings
-/// it to the network word, `moved` that it is there already or on its way.
+/// With lock "hybrid" it also migrates the lock (lock_hybrid.hpp): `migrates` makes the origin move it to the network
+/// word, `moved` means that it is there already or is migrating.
 ///
-/// With lock "network", scheme "agent", it counts the readers, for which it holds the network word (reader_hold.hpp).
+/// With lock "network", scheme "agent", it counts the readers, and holds the network word for them (reader_hold.hpp).
 ///
 /// With lock "two-sided" the manager is the lock, for all ranks alike. With "cpu" it takes the CPU lock
 /// (lock_cpu.hpp) for ranks that do not map it, and competes with those that do.
 ///
-/// Runs under the progress lock of the target: by its handlers, and in each round while somebody waits or holds. A
-/// target that computes answers nobody (RMA_PROGRESS_THREAD=1 helps).
+/// It runs under the progress lock of the target: in its handlers, and in each round while there are waiters or
+/// holders. A target that computes does not answer (RMA_PROGRESS_THREAD=1 helps).
 ///
-/// Death of a holder: its hold is given back (RMA_LOCK_RECOVERY=on), and who waits at that time gets peer_failed.
+/// Death of a holder: its hold is released (RMA_LOCK_RECOVERY=on), and current waiters get peer_failed.
 /// Source: dissertation ch. 4 (two-sided, fig. 4.2 b), ch. 5 (lock manager, fig. 5.3).
 #pragma once
 
@@ -44,21 +44,21 @@ class lock_agent {
   explicit lock_agent(window_core& w);
 
   // The caller holds the progress lock.
-  /// False if the message makes no sense.
+  /// False if the message is malformed.
   bool take_message(int source, const lock_header& h, std::span<const std::byte> body) noexcept;
-  /// This rank wants its own lock.
+  /// Requests this rank's own lock for itself.
   void ask_own(std::uint32_t number, lock_kind kind) noexcept;
   void leave_own(std::uint32_t number) noexcept { leave(w_.ctx->rank(), number); }
-  /// Serves whose turn it is; returns how many were served.
+  /// Serves the next requests; returns their number.
   unsigned serve() noexcept;
-  /// The same in a round of progress, where the adapter may be asked.
+  /// As `serve`, in a round of progress, where it may post to the adapter.
   unsigned work() noexcept;
   [[nodiscard]] bool busy() const noexcept {
     return granted_.has_value() || turns_.busy() || !arriving_.empty() || (readers_ && readers_->busy());
   }
-  /// Asks the adapter for nothing any more; true once nothing is under way there.
+  /// Posts no more to the adapter; true once nothing is pending there.
   bool stop() noexcept { return !readers_ || readers_->stop(); }
-  /// The window goes away: nobody holds or waits any more.
+  /// Drops all holders and waiters, before the window is freed.
   void close() noexcept;
 
  private:
@@ -68,13 +68,13 @@ class lock_agent {
     std::int32_t target = 0;
     lock_kind kind = lock_kind::shared;
     bool is_epoch = false;
-    bool is_noted = false;  ///< in the ledger of migrations
+    bool is_noted = false;  ///< it is counted in the ledger of migrations
     bool migrates = false;
     std::uint8_t late = 0;            ///< see excess_locks()
-    std::vector<std::byte> messages;  ///< of the epoch
-    std::int64_t since_ns = 0;        ///< in the queue
+    std::vector<std::byte> messages;  ///< operations of the epoch
+    std::int64_t since_ns = 0;        ///< time of its arrival
   };
-  /// A request whose rank has been told to bring the lock to the network word.
+  /// A request whose rank is to move the lock to the network word.
   struct grant {
     int source;
     std::uint32_t number;
@@ -88,7 +88,7 @@ class lock_agent {
   void take_back_grant() noexcept;
   [[nodiscard]] manager_duty duty() const noexcept;
   [[nodiscard]] bool takes_cpu_lock() const noexcept;
-  // The steps of lock_turns ask for these.
+  // The interface for the steps of lock_turns.
   lock_turn take(queued_request& c) noexcept;
   bool take_beside(const queued_request& c) noexcept;
   void end_wait() noexcept;
@@ -113,24 +113,24 @@ class lock_agent {
 
   window_core& w_;
   turns turns_;
-  std::unordered_map<int, queued_request> arriving_;  ///< epochs of which pieces are missing, by source
-  std::optional<cpu_wait> wait_;                      ///< of the first that waits, for the CPU lock
-  std::optional<reader_hold> readers_;                ///< of lock "network", scheme "agent": its readers hold
-  std::optional<grant> granted_;                      ///< it may die before, or give up
+  std::unordered_map<int, queued_request> arriving_;  ///< epochs with missing pieces, by source
+  std::optional<cpu_wait> wait_;                      ///< the first waiter's wait for the CPU lock
+  std::optional<reader_hold> readers_;                ///< the readers' hold of lock "network", scheme "agent"
+  std::optional<grant> granted_;                      ///< its rank may die or give up before it moves the lock
   std::uint32_t deaths_seen_ = 0;
 };
 
-/// Before the window goes away: nothing of its lock manager is under way at the adapter any more.
+/// Waits, before the window is freed, until nothing of its lock manager is pending at the adapter.
 void quiesce_agent(window_core& w) noexcept;
 
 // ---- origin's side
 // ----------------------------------------------------------------------------------------------------
 
-/// A new request to the target's lock manager; the caller holds the progress lock.
+/// Makes a new request to the target's lock manager; the caller holds the progress lock.
 lock_request& begin_request(window_core& w, int target);
-/// Its answer has come; the caller holds the progress lock.
+/// Handles its reply; the caller holds the progress lock.
 void take_answer(window_core& w, int target, const lock_header& h) noexcept;
-/// The answer to lock_word::home has come; the caller holds the progress lock.
+/// Handles the reply to lock_word::home; the caller holds the progress lock.
 void take_welcome(window_core& w, int target, bool welcome) noexcept;
 /// The last request to the target's lock manager; the caller holds the progress lock.
 lock_request& request_to(window_core& w, int target);
@@ -138,14 +138,14 @@ lock_request& request_to(window_core& w, int target);
 void tell_agent(window_core& w, int target, lock_word word, std::uint32_t number, lock_kind kind, bool last,
                 std::span<const std::byte> body, std::uint32_t late = 0) noexcept;
 
-/// Asks the target's lock manager, which will answer.
+/// Sends a request to the target's lock manager, which will reply.
 lock_request& ask_agent(window_core& w, int target, lock_kind kind, std::uint32_t late = 0) noexcept;
-/// Waits for the lock manager's answer, and takes it: `migrates` and `moved` are those of lock "hybrid".
+/// Waits for the lock manager's reply: `migrates` and `moved` are those of lock "hybrid".
 class agent_machine final : public lock_machine {
  public:
   agent_machine(window_core& w, int target, lock_kind kind, std::uint32_t late = 0) noexcept
       : agent_machine(w, target, ask_agent(w, target, kind, late)) {}
-  /// For a request that has been sent.
+  /// Waits for the reply to a request that has been sent.
   agent_machine(window_core& w, int target, lock_request& sent) noexcept : w_(w), target_(target), request_(sent) {}
   [[nodiscard]] const lock_request& request() const noexcept { return request_; }
 
@@ -164,16 +164,16 @@ class agent_machine final : public lock_machine {
   lock_request& request_;
 };
 
-/// A message that says that this rank lets go of the target's lock.
+/// The message that releases the target's lock.
 lock_header leave_message(window_core& w, int target);
-/// Lets go of what it got, or gives up what it has asked for.
+/// Releases the lock, or cancels the request.
 void release_by_agent(window_core& w, int target) noexcept;
 
-/// A message to or from a lock manager; the caller holds the progress lock.
+/// Handles a message to or from a lock manager; the caller holds the progress lock.
 void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexcept;
-/// This rank's lock manager of the window does what it can now. Returns how much it did.
+/// Lets this rank's lock manager of the window make progress. Returns the amount of work done.
 unsigned serve_agent(window_core& w) noexcept;
-/// True while it has something to look after.
+/// True while it has waiters or holders.
 bool agent_is_busy(const window_core& w) noexcept;
 
 }  // namespace rma::detail

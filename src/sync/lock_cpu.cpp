@@ -14,7 +14,7 @@ namespace {
 constexpr unsigned tries_before_listing_max = 64;
 constexpr std::uint16_t rebias_after_max = 4096;
 constexpr std::int64_t drain_ns = 1'000'000;
-constexpr std::int64_t passed_ns = 1'000'000;  ///< who has slept for so long becomes the heir
+constexpr std::int64_t passed_ns = 1'000'000;  ///< a rank that has slept for this time becomes the heir
 constexpr unsigned looks_per_time = 16;
 constexpr unsigned heir_spins = 400;
 
@@ -129,7 +129,7 @@ bool recover_from(window_core& w, int target, int dead) noexcept {
   const dead_hold hold = dead_hold_of(found, named);
   if (hold == dead_hold::none) return false;
   if (hold == dead_hold::given_back || w.ctx->config().is(knob::lock_recovery, "off")) return true;
-  w.views[w.index_of(target)].lock->recoveries.fetch_add(1);  // first: who gets the lock then sees it
+  w.views[w.index_of(target)].lock->recoveries.fetch_add(1);  // first: the next holder of the lock sees it
   const std::uint8_t given_back = record_after_recovery(found);
   if (hold == dead_hold::word) {
     std::uint64_t held = state.load();
@@ -142,7 +142,7 @@ bool recover_from(window_core& w, int target, int dead) noexcept {
   return true;
 }
 
-/// The members whose hold on the target's lock was given back before: their death is no news for who comes now.
+/// The members whose hold on the target's lock was released before: new waiters do not report their death.
 std::vector<int> settled(const window_core& w, int target) {
   std::vector<int> found;
   if (w.views[w.index_of(target)].lock->recoveries.load() == 0) return found;
@@ -185,7 +185,7 @@ bool cpu_wait::ready() noexcept {
   if (step()) return true;
   if (++tries_ < tries_before_listing_) return false;
   const bool woken = !list_.has(my_index());
-  list_.set(my_index());  // before the last look: who unlocks after it sees the list
+  list_.set(my_index());  // before the last poll: an unlock after it sees the list
   word64& state = view_.lock->state;
   if ((state.load() & lock_waiters) == 0) {
     state.fetch_or(lock_waiters);
@@ -199,7 +199,7 @@ bool cpu_wait::ready() noexcept {
 status cpu_wait::failed() noexcept {
   for (int r = static_cast<int>(w_.first); r < static_cast<int>(w_.first + w_.near_count()); ++r) {
     if (w_.team->node_index(r) < 0 || r == w_.team->rank || !w_.ctx->gone(w_.world_rank(r))) continue;
-    list_.clear(w_.index_of(r));  // or it would be woken instead of somebody who lives
+    list_.clear(w_.index_of(r));  // or it would be woken instead of a living rank
     if (recover_from(w_, target_, r) && is_news(r)) return fail_with(w_.world_rank(r));
   }
   return w_.agent == nullptr ? status::done : failed_far();
@@ -408,7 +408,7 @@ std::uint64_t left_behind(const window_core& w, std::uint64_t found, lock_kind k
                            : lock_handed_over(lock_tag(static_cast<std::uint32_t>(next)));
 }
 
-/// Rings who has to know that a holder has left this word behind.
+/// Rings the ranks that must learn that a holder has left this word behind.
 void call_next(window_core& w, int target, std::uint64_t left) noexcept {
   if ((left & lock_writer) != 0) return ring_writer(w, target, left);
   if ((left & lock_waiters) == 0) return;

@@ -18,7 +18,7 @@ constexpr int master = 0;  ///< of the team: where the global word is
 constexpr unsigned recovery_tries = 32;
 constexpr std::int64_t backoff_first_ns = 1'000;
 constexpr std::int64_t backoff_max_ns = 1'000'000;
-/// After a death, a word that stands still for so long may count dead holders, whom nobody can name.
+/// After a death, a word that does not change for this time may count dead holders, which cannot be identified.
 constexpr std::int64_t still_ns = 500'000'000;
 
 remote_word local_word(window_core& w, int target) noexcept {
@@ -176,7 +176,7 @@ class fompi_machine final : public lock_machine {
   int holder_ = -1;                  ///< the last writer
   int suspected_ = -1;               ///< a writer that is gone
   bool seen_ = false;                ///< the local word has been
-  bool has_to_look_ = false;         ///< since somebody is suspected
+  bool has_to_look_ = false;         ///< a rank is suspected to be dead
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 /// \file
 /// Lock "network", scheme "fompi": a global word at the team's first rank, and a local word at each target.
 ///
-///   global   63..32: epochs of lock_all           31..0: exclusive holders of any target, and who wants to be one
+///   global   63..32: epochs of lock_all           31..0: exclusive holders of any target, and registered waiters
 ///   local    63: a writer   62..59: writers that died and were removed, modulo 16   58..32: its name, rank + 1
 ///            31..0: readers
 ///
@@ -15,15 +15,15 @@
 ///   shared:     taking --add to local, no writer--> held
 ///                  '--a writer--> blocked, in the word --it left--> held
 ///
-/// A lock_all is one atomic, however many targets it uses; an exclusive lock pays for that with two more than scheme
-/// "word" needs, four in all with its unlock. Pauses between two looks double and are drawn uniformly from [t/2, t].
+/// A lock_all is one atomic for any number of targets; an exclusive lock needs two more than with scheme "word", four
+/// in all with its unlock. Pauses between two polls double and are drawn uniformly from [t/2, t].
 ///
-/// Death of a holder: a writer has its name in the local word (the paper's is a bit). A waiter that finds it dead
-/// removes it and what it added to the global word (RMA_LOCK_RECOVERY=on), and reports peer_failed, as do the others
-/// who wait at that time. Readers and holders of lock_all are only counted: after a death, a word that keeps somebody
-/// out and stands still is reported as peer_failed. So is everything but a shared lock after the death of the team's
-/// first rank. Source: Gerstenberger, Besta, Hoefler, SC'13, section 2.3 (figure 3). The steps are pure; lock_fompi.cpp
-/// drives them.
+/// Death of a holder: the local word contains the writer's name (a bit in the paper). A waiter that finds it dead
+/// removes it and its part of the global word (RMA_LOCK_RECOVERY=on), and reports peer_failed, as do the other
+/// current waiters. Readers and holders of lock_all are only counted: after a death, a word that excludes a
+/// waiter and does not change is reported as peer_failed. So are all locks but shared ones after the death of the
+/// team's first rank. Source: Gerstenberger, Besta, Hoefler, SC'13, section 2.3 (figure 3). The steps are pure;
+/// lock_fompi.cpp drives them.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +43,7 @@ inline constexpr std::uint64_t fompi_recoveries_mask = std::uint64_t{15} << fomp
 inline constexpr unsigned fompi_name_shift = 32;
 inline constexpr std::uint64_t fompi_name_mask = ((std::uint64_t{1} << 27) - 1) << fompi_name_shift;
 
-/// An attempt wants one of these. `all`: a lock_all, of which the local words know nothing.
+/// The kinds of locks. `all`: a lock_all, which the local words do not contain.
 enum class fompi_want : std::uint8_t { shared, exclusive, all };
 
 /// An exclusive hold of this world rank adds this to the local word.
@@ -57,31 +57,31 @@ constexpr int fompi_writer_of(std::uint64_t local) noexcept {
 constexpr std::uint64_t fompi_recoveries(std::uint64_t local) noexcept {
   return (local & fompi_recoveries_mask) >> fompi_recoveries_shift;
 }
-/// Nobody holds the target's lock, nor waits in its word.
+/// True if no rank holds the target's lock, or waits in its word.
 constexpr bool fompi_free(std::uint64_t local) noexcept { return (local & ~fompi_recoveries_mask) == 0; }
-/// The local word without its writer, which is dead.
+/// The local word without its dead writer.
 constexpr std::uint64_t fompi_recovered(std::uint64_t local) noexcept {
   const std::uint64_t counted = (fompi_recoveries(local) + 1) << fompi_recoveries_shift;
   return (local & fompi_count_mask) | (counted & fompi_recoveries_mask);
 }
 
 enum class fompi_phase : std::uint8_t {
-  registering,  ///< nothing is in a word: adds itself to the global one
-  withdrawing,  ///< is in the global word, and somebody else is in the way: takes itself out
-  barred,       ///< in no word: looks at the global one after a pause
-  taking,       ///< exclusive: is in the global word. Takes the local one
-  blocked,      ///< exclusive: in no word; shared: in the local one. Looks at the local one after a pause
+  registering,  ///< in no word: adds itself to the global word
+  withdrawing,  ///< in the global word, but excluded by another rank: removes itself
+  barred,       ///< in no word: polls the global word after a pause
+  taking,       ///< exclusive: in the global word, takes the local one
+  blocked,      ///< exclusive: in no word; shared: in the local word. Polls the local word after a pause
   held,
 };
 
-/// One rank's attempt to get one lock.
+/// One rank's attempt to acquire one lock.
 struct fompi_attempt {
   fompi_want want = fompi_want::exclusive;
   fompi_phase phase = fompi_phase::registering;
-  fompi_phase then = fompi_phase::barred;  ///< after withdrawing
+  fompi_phase then = fompi_phase::barred;  ///< the phase after withdrawing
   std::uint64_t hold = 0;                  ///< fompi_hold of this rank
   std::uint64_t free = 0;                  ///< the local word that is swapped for the hold
-  std::uint64_t seen = 0;                  ///< the word that keeps it out, as it was last
+  std::uint64_t seen = 0;                  ///< the last value of the word that excludes it
 };
 
 constexpr fompi_attempt fompi_begin(fompi_want want, int rank) noexcept {
@@ -107,7 +107,7 @@ constexpr std::uint64_t fompi_in_local(const fompi_attempt& a) noexcept {
   if (a.want == fompi_want::shared) return held || a.phase == fompi_phase::blocked ? 1 : 0;
   return held && a.want == fompi_want::exclusive ? a.hold : 0;
 }
-/// True if a global word lets nobody in who wants that.
+/// True if the global word excludes locks of this kind.
 constexpr bool fompi_bars(std::uint64_t global, fompi_want want) noexcept {
   const std::uint64_t all = global / fompi_one_all;
   return (want == fompi_want::all ? global & fompi_count_mask : all) != 0;
@@ -160,7 +160,7 @@ constexpr fompi_attempt step(fompi_attempt a, std::uint64_t old) noexcept {
         a.seen = old | a.hold;
         a.phase = fompi_phase::held;
       } else if (fompi_free(old)) {
-        a.free = old;  // somebody died here: once more
+        a.free = old;  // a dead writer was removed: try again
       } else {
         a.phase = fompi_phase::withdrawing;
         a.then = fompi_phase::blocked;
@@ -186,9 +186,9 @@ static_assert(step(step(fompi_begin(fompi_want::exclusive, 3), fompi_one_exclusi
 // For the table (lock_protocol.hpp).
 status lock_fompi(window_core& w, int target, lock_kind kind, deferral by) noexcept;
 std::unique_ptr<lock_machine> begin_fompi(window_core& w, int target, lock_kind kind, status& failed);
-/// Lets go. Waits for the adapter alone.
+/// Releases the lock. Waits only for the adapter.
 status release_fompi(window_core& w, int target, lock_kind kind) noexcept;
-/// The same for a lock_all epoch: of all targets at once.
+/// As release_fompi, for a lock_all epoch: all targets at once.
 status lock_fompi_all(window_core& w) noexcept;
 status release_fompi_all(window_core& w) noexcept;
 

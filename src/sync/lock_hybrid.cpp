@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t retry_first_ns = 1'000;
 constexpr std::int64_t retry_max_ns = 200'000;
 
-/// The CPU word says who acts next, beside who waits.
+/// The CPU word names the rank that acts next, and has the mark of waiters.
 void set_cpu_word(window_core& w, int target, std::uint64_t next) noexcept {
   word64& state = w.views[w.index_of(target)].lock->state;
   std::uint64_t found = state.load();

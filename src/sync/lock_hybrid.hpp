@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Lock "hybrid": the CPU lock (lock_cpu.hpp) and the network lock (lock_network.hpp) of one target, of which one is
-/// the lock and the other is taken by nobody's rank: the mode.
+/// Lock "hybrid": the CPU lock (lock_cpu.hpp) and the network lock (lock_network.hpp) of one target. In each mode one
+/// of them is the lock, and the other one is marked "away".
 ///
 ///   CPU mode:      the network word says "away"; the node's ranks take the CPU lock, the others ask the lock manager
-///   network mode:  the CPU word says "away"; everybody takes the network word
+///   network mode:  the CPU word says "away"; all ranks take the network word
 ///
 ///   CPU -> network (fig. 5.4):  another node's rank finds "away" in the network word (1), asks the manager (2), which
 ///       takes the CPU lock as "away, granted to that rank" (3, 4) and answers (5); the rank turns the network word
@@ -12,18 +12,18 @@
 ///   network -> CPU:  a rank of the node takes the network word exclusively, marks the CPU word "away, migrating", and
 ///       turns its hold of the network word into "away", and the CPU word into its hold
 ///
-/// At each of these moments at least one of the two words says "away", so that nobody holds the lock twice. Where both
-/// do, the CPU word names the rank that acts next. If that one dies, whoever sees it finishes for it (`mend`): back to
-/// CPU mode if the network word says "away", else nothing has happened yet.
+/// At each of these moments at least one of the two words says "away", so that the lock is never held twice. Where both
+/// do, the CPU word names the rank that acts next. If that rank dies, the rank that notices it finishes the step
+/// (`mend`): back to CPU mode if the network word says "away", else nothing has happened yet.
 ///
-/// When to migrate is the policy's matter. "adaptive": each request that would be served better elsewhere adds to the
-/// benefit, each other one takes some back; when the benefit exceeds the cost of a migration, the lock moves. The cost
-/// doubles with each migration that the lock did not stay for, and halves with each that it did. In network mode the
-/// node's requests pay; in CPU mode those of other nodes, but only if the lock manager has kept their ranks waiting
-/// before, again and again (window/lock_experience.hpp): a manager that answers is as good as the network. Nobody is
-/// near a rank that has its node for itself: there every request of another node pays, and the first migration costs
-/// one of them. "pattern", "priority" and "native" (Hints::policy) are criteria that section 5.2 names and leaves open.
-/// Source: dissertation ch. 5, figures 5.1-5.4 (step 4 of figure 5.4 means network mode); the policy is ours.
+/// The policy decides when to migrate. "adaptive": each request that would be served better in the other mode adds to
+/// the benefit, each other one subtracts; when the benefit exceeds the cost of a migration, the lock migrates. The cost
+/// doubles with each migration after which the lock did not stay, and halves with each after which it did. In network
+/// mode requests of the node add; in CPU mode those of other nodes, but only if the lock manager has repeatedly
+/// answered them late (window/lock_experience.hpp): a manager that answers is as good as the network. If the target is
+/// alone on its node, every request of another node adds, and the first migration costs one of them. "pattern",
+/// "priority" and "native" (Hints::policy) are criteria that section 5.2 names and leaves open. Source: dissertation
+/// ch. 5, figures 5.1-5.4 (step 4 of figure 5.4 means network mode); the policy is our own.
 #pragma once
 
 #include <algorithm>
@@ -36,19 +36,18 @@
 
 namespace rma::detail {
 
-/// The CPU word in network mode, or on the way: who brought or brings the lock there.
+/// The CPU word in network mode, or while migrating there: it names the rank that moves or has moved the lock.
 constexpr std::uint64_t granted_tag(int rank) noexcept {
   return lock_tag(static_cast<std::uint32_t>(rank)) | lock_away;
 }
-/// On the way to CPU mode.
+/// The CPU word while the lock migrates to CPU mode.
 constexpr std::uint64_t migrating_tag(int rank) noexcept { return granted_tag(rank) | lock_migrating; }
 
-/// A ledger keeps count of the requests for one lock.
+/// The counts of the requests for one lock.
 struct migration_ledger {
-  std::uint32_t benefit = 0;         ///< requests of the other side, less those of the side where the lock is
-  std::uint32_t migration_cost = 0;  ///< benefit that a migration has to reach
-  std::uint32_t local_streak =
-      0;  ///< requests of the side where the lock is since it came there, as far as they are seen
+  std::uint32_t benefit = 0;         ///< requests of the other side, less those of the lock's home
+  std::uint32_t migration_cost = 0;  ///< benefit at which the lock migrates
+  std::uint32_t local_streak = 0;  ///< requests of the lock's home since the last migration, as far as they are counted
   bool migrate = false;
 };
 inline constexpr std::uint32_t migration_price_min = 4;
@@ -64,7 +63,7 @@ constexpr migration_ledger followed(migration_ledger l, bool home) noexcept {
   return l;
 }
 
-/// The ledger after a request that is served well where the lock is (`home`), or would be elsewhere.
+/// The ledger after a request from the lock's home (`home`), or from the other side.
 constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std::uint32_t threshold, bool home,
                                      std::uint32_t price_min = migration_price_min, std::uint32_t weight = 1) noexcept {
   if (policy == lock_policy::pattern) return followed(l, home);
@@ -92,39 +91,39 @@ static_assert(accounted({}, lock_policy::naive, 0, false).migrate);
 static_assert(!accounted({}, lock_policy::threshold, 2, false).migrate);
 static_assert(!accounted({}, lock_policy::adaptive, 0, false).migrate);
 
-/// The CPU word after a dead rank that was to act next, given the network word, is this; the same word if nothing has
-/// to be done.
+/// The CPU word after finishing the step of a dead rank that was to act next, given the network word; unchanged if
+/// there is nothing to do.
 constexpr std::uint64_t mended(std::uint64_t state, std::uint64_t network_word) noexcept {
   if ((state & lock_away) == 0) return state;
   if ((network_word & network_away) != 0) return lock_abandoned(state);
   return state & ~lock_migrating;
 }
 
-// Lock "auto": a rank of another node brings the lock to CPU mode, with the lock manager. Each of these is the CPU word
-// after a step, or the same word if nothing has to be done.
+// Lock "auto": a rank of another node and the lock manager move the lock to CPU mode. Each function returns the CPU
+// word after a step, or the unchanged word if there is nothing to do.
 
-/// The manager is asked whether this rank may bring the lock: it is the one to act from now on. A rank of the node that
-/// brings it first puts itself in its place. Not while the network word says "away", too: then the CPU word names a
-/// rank that acts already.
+/// The manager permits this rank to move the lock: the CPU word names it as the one that acts next. A rank of the node
+/// that moves the lock first replaces it. Not permitted while the network word says "away" as well: then the CPU word
+/// names a rank that is moving the lock.
 constexpr std::uint64_t migration_offered(std::uint64_t state, std::uint64_t network_word, int rank) noexcept {
   if ((state & lock_away) == 0 || (state & lock_migrating) != 0 || (network_word & network_away) != 0) return state;
   return migrating_tag(rank) | (state & lock_waiters);
 }
-/// True while the CPU word names this rank as the one that may bring the lock.
+/// True while the CPU word names this rank as the one that may move the lock.
 constexpr bool may_bring(std::uint64_t state, int rank) noexcept {
   return (state & ~lock_waiters) == migrating_tag(rank);
 }
-/// This rank has brought it.
+/// The CPU word after this rank has moved the lock.
 constexpr std::uint64_t migration_finished(std::uint64_t state, std::uint64_t network_word, int rank) noexcept {
   if (!may_bring(state, rank) || (network_word & network_away) == 0) return state;
   return lock_counted | (state & lock_waiters);
 }
-/// This rank will not bring it.
+/// The CPU word after this rank has cancelled the migration.
 constexpr std::uint64_t migration_cancelled(std::uint64_t state, int rank) noexcept {
   return may_bring(state, rank) ? granted_tag(rank) | (state & lock_waiters) : state;
 }
-/// The manager had granted it to this rank, which gives up before it has brought it to the network: both words say
-/// "away" still.
+/// The CPU word after this rank, to which the manager had granted the lock, gives up before it has moved it to the
+/// network: both words still say "away".
 constexpr std::uint64_t grant_withdrawn(std::uint64_t state, std::uint64_t network_word, int rank) noexcept {
   const bool brought = (state & ~lock_waiters) != granted_tag(rank) || (network_word & network_away) == 0;
   return brought ? state : lock_abandoned(state);
@@ -135,16 +134,17 @@ static_assert(migration_finished(migrating_tag(2), network_away, 2) == lock_coun
 static_assert(migration_cancelled(migrating_tag(1), 2) == migrating_tag(1));
 static_assert(grant_withdrawn(granted_tag(1), 0, 1) == granted_tag(1));
 
-/// Locks of the network that a rank of another node has lost to the lock manager when it wants the lock to move.
+/// Excess time, in network locks, from which a rank of another node wants the lock to migrate.
 inline constexpr std::uint32_t lateness_of_rent = 2;
 
-/// Notes a request for the lock in the target's block; true if the lock should migrate. `near`: by a rank of the node,
-/// and `home` if the lock is there; else by the lock manager in CPU mode, for a rank that it has kept so `late`.
+/// Counts a request for the lock in the target's block; true if the lock should migrate. `near`: called by a rank of
+/// the node, with `home` if the lock is there; else by the lock manager in CPU mode, for a rank with that excess
+/// (`late`).
 bool note_request(window_core& w, window_block& block, lock_kind kind, bool home,
                   std::uint32_t late = lateness_of_rent) noexcept;
-/// Finishes what a dead rank began with the lock of a mapped target. True if there was something.
+/// Finishes the step of a dead rank with the lock of a mapped target. True if there was one.
 bool mend(window_core& w, int target) noexcept;
-/// Sets the words of this rank's own lock, before anybody can ask for it.
+/// Sets the words of this rank's own lock, before any rank can request it.
 void set_home(window_core& w, lock_home home) noexcept;
 
 status release_hybrid(window_core& w, int target, lock_kind kind) noexcept;

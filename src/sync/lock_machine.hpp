@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One rank's way to one lock, step by step. lock() begins a machine and waits for it (wait_for), ilock puts one behind
-/// a request; lock_protocol.hpp says which lock has which.
+/// The step machine by which a rank acquires a lock. lock() begins a machine and waits for it (wait_for), ilock puts
+/// one behind a request; lock_protocol.hpp names the machine of each lock.
 ///
 ///   begin -> not_yet --advance--> held, moved, occupied, migrates, failed
 ///              ^   |
-///              '---'  an answer, a bell or the end of a pause     failed() says that none will come: give_up
+///              '---'  after a reply, a bell or a pause            failed() reports that none will come: give_up
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ namespace rma::detail {
 
 struct window_core;
 
-/// A step of a lock leads to one of these.
+/// The results of a step.
 enum class lock_step : std::uint8_t {
-  not_yet,   ///< an answer, a bell or the end of a pause has to come first
+  not_yet,   ///< it needs a reply, a bell or the end of a pause first
   held,      ///< this rank holds the lock
-  moved,     ///< the lock is elsewhere (lock "hybrid"): nothing is taken here
-  occupied,  ///< another rank holds it, and this machine does not wait for that
-  migrates,  ///< the lock manager sends the lock to the network with this rank
-  failed,    ///< lock_machine::why says why; nothing is taken
+  moved,     ///< the lock's home is elsewhere (lock "hybrid"): nothing is taken here
+  occupied,  ///< another rank holds it, and this machine does not wait
+  migrates,  ///< the lock manager makes this rank move the lock to the network
+  failed,    ///< lock_machine::why gives the reason; nothing is taken
 };
 
 class lock_machine {
@@ -36,14 +36,14 @@ class lock_machine {
   lock_machine& operator=(const lock_machine&) = delete;
   virtual ~lock_machine() = default;
 
-  /// Goes as far as it can without waiting. Not called again after it has ended.
+  /// Advances as far as it can without waiting. It is not called again after the end.
   lock_step advance() noexcept {
     RMA_ASSERT(reached_ == lock_step::not_yet);
     reached_ = go_on();
     RMA_ASSERT((reached_ == lock_step::failed) == (why_ != status::done));
     return reached_;
   }
-  /// It will not be advanced any more: takes back what it has in words and queues. It had not ended.
+  /// Cancels a machine that has not ended: removes it from words and queues.
   void give_up(status why) noexcept {
     RMA_ASSERT(reached_ == lock_step::not_yet && why != status::done);
     why_ = why;
@@ -51,21 +51,21 @@ class lock_machine {
     take_back();
   }
   [[nodiscard]] lock_step reached() const noexcept { return reached_; }
-  /// Why it failed.
+  /// The reason of its failure.
   [[nodiscard]] status why() const noexcept { return why_; }
 
-  // While it has not ended. These take no part in the window: other threads may be in it.
-  /// False while a step leads nowhere.
+  // Only before the end. These do not use the window: other threads may be in it.
+  /// False while a step would have no effect.
   [[nodiscard]] virtual bool may_advance() noexcept = 0;
-  /// When the pause ends in which it is; or what ends the wait: a bell of the node's ranks, a message or the fabric.
+  /// The end of its pause; or the source that ends its wait: a bell of the node's ranks, a message or the fabric.
   [[nodiscard]] virtual std::int64_t resumes_at_ns() const noexcept = 0;
   static constexpr std::int64_t by_bell = -1;
   static constexpr std::int64_t by_message = -2;
-  /// The world rank whose program has to answer; -1 if there is none.
+  /// The world rank whose progress it needs; -1 if there is none.
   [[nodiscard]] virtual int answers_from() const noexcept { return -1; }
-  /// Whether it can still get the lock: `done`, or why not.
+  /// `done` while it can still get the lock, else the reason why not.
   virtual status failed() noexcept = 0;
-  /// The caller does nothing but wait from now on: the lock may be handed over to it, and its times mean something.
+  /// Notes that the caller only waits from now on: the lock may be handed over to it, and its times are meaningful.
   virtual void stay() noexcept {}
 
  protected:
@@ -85,7 +85,7 @@ class lock_machine {
 /// Blocks until the machine has ended.
 lock_step wait_for(window_core& w, lock_machine& m) noexcept;
 
-/// lock(): begin, then wait. The machine lives on the stack.
+/// lock(): begins a machine, which lives on the stack, and waits for it.
 template <class Machine>
 status lock_by(window_core& w, int target, lock_kind kind) noexcept {
   Machine m(w, target, kind);

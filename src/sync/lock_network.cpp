@@ -17,7 +17,7 @@ constexpr unsigned recovery_tries = 32;
 constexpr std::int64_t pause_first_ns = 1'000;
 constexpr std::int64_t pause_max_ns = 1'000'000;
 constexpr std::int64_t pause_still_ns = 2 * pause_max_ns;  ///< while the word does not change
-constexpr std::int64_t yield_max_ns = pause_still_ns;      ///< whoever waits has looked by then
+constexpr std::int64_t yield_max_ns = pause_still_ns;      ///< all waiters have polled by then
 constexpr std::int64_t drain_first_ns = 200'000;  ///< a writer keeps readers out for so long while it waits for others
 constexpr std::int64_t drain_max_ns = 10'000'000;
 constexpr std::int64_t withdrawn_ns = 4 * pause_max_ns;  ///< and lets them in for so long
@@ -103,7 +103,7 @@ void network_machine::finish_request() noexcept {
   if (s == status::done) a_ = step(a_, old);
 }
 
-/// Nobody has come: who wanted it has given up, or is dead.
+/// Called when no rank has come: the one that wanted the lock has given up, or is dead.
 bool network_machine::yielded_enough() noexcept {
   if (a_.phase != network_phase::yielding || w_.ctx->around().now_ns() < yields_until_ns_) return false;
   a_.phase = network_phase::entering;

@@ -2,8 +2,8 @@
 /// \file
 /// Lock "network": one word per window and target, taken by the fabric's atomics alone. The target does nothing.
 ///
-///   63: a writer   62: the lock is elsewhere   61..58: holds of dead ranks that were given back, modulo 16
-///   57..40: how many hold it   39: wanted   35..0: the sum of the holders' names, which are rank + 1
+///   63: a writer   62: the lock's home is elsewhere   61..58: number of released holds of dead ranks, modulo 16
+///   57..40: number of holders   39: wanted   35..0: the sum of the holders' names, which are rank + 1
 ///
 ///   exclusive:  entering --swap hits, nobody holds it--> held        shared:  entering --add, no writer--> held
 ///                   |  hits, readers hold it: draining --they left--> held        |  writer: leaving --add--> waiting
@@ -11,19 +11,19 @@
 ///
 /// A writer that drains for long withdraws for a while: readers that hold other locks must not wait for it in a cycle.
 ///
-/// A rank that waits for a writer says so by the first look itself: it swaps the word for that with "wanted". A
-/// writer's later looks expect the word that the holder will leave behind, and put its own hold there: the look that
-/// finds the lock free has taken it. The holder reads "wanted" in the answer to its release, and steps back before it
-/// takes the lock again exclusively ("yielding"): until somebody else has had it, or for yield_max_ns if nobody comes.
-/// A rank that takes the lock exclusively takes the bit away.
+/// The first poll of a rank that waits for a writer sets "wanted", by a swap of the word. A writer's later polls swap
+/// the word that the holder will leave behind for the writer's own hold: the poll that finds the lock free has taken
+/// it. The holder reads "wanted" in the result of its release, and pauses before it takes the lock exclusively again
+/// ("yielding"): until another rank has had it, or for yield_max_ns if none comes.
+/// A rank that takes the lock exclusively clears the bit.
 ///
 /// An uncontended lock is one atomic, and its release another. The writer's bit keeps new readers out, so that writers
-/// are not lost among them. Contenders look again after pauses that double and are drawn uniformly from [t/2, t] (the
+/// do not starve. Contenders poll again after pauses that double and are drawn uniformly from [t/2, t] (the
 /// dissertation names the back-off as the missing piece).
 ///
-/// Death of a holder: count and sum name a holder that is the only one. A waiter that finds a dead one gives its hold
-/// back (RMA_LOCK_RECOVERY=on) and reports peer_failed, as do the others who wait at that time: they see the number of
-/// recoveries change. Of several dead holders nobody can tell the names
+/// Death of a holder: count and sum identify a single holder. A waiter that finds it dead releases its
+/// hold (RMA_LOCK_RECOVERY=on) and reports peer_failed, as do the other current waiters: they see the number of
+/// recoveries change. Several dead holders cannot be identified
 /// (docs/decisions/0012-names-in-the-lock-word.md). Source: dissertation ch. 4, direct passive. The steps are pure;
 /// network_machine.hpp drives them.
 #pragma once
@@ -54,7 +54,7 @@ constexpr std::uint64_t network_names(std::uint64_t word) noexcept { return word
 constexpr std::uint64_t network_recoveries(std::uint64_t word) noexcept {
   return (word & network_recoveries_mask) >> network_recoveries_shift;
 }
-/// A hold of this world rank adds this to the word.
+/// The value that a hold of this world rank adds to the word.
 constexpr std::uint64_t network_hold(int rank, lock_kind kind) noexcept {
   const std::uint64_t named = (std::uint64_t{1} << network_holders_shift) + static_cast<std::uint64_t>(rank) + 1;
   return kind == lock_kind::exclusive ? network_writer | named : named;
@@ -63,43 +63,43 @@ constexpr std::uint64_t network_hold(int rank, lock_kind kind) noexcept {
 constexpr int network_only_holder(std::uint64_t word) noexcept {
   return network_holders(word) == 1 ? static_cast<int>(network_names(word)) - 1 : -1;
 }
-/// The word after the hold of a dead rank, which is in it, has been given back.
+/// The word after the release of a dead rank's hold.
 constexpr std::uint64_t network_recovered(std::uint64_t word, std::uint64_t dead_hold) noexcept {
   const std::uint64_t counted = (network_recoveries(word) + 1) << network_recoveries_shift;
   return ((word - dead_hold) & ~network_recoveries_mask) | (counted & network_recoveries_mask);
 }
 
 enum class network_phase : std::uint8_t {
-  claiming,  ///< no hold: the lock is elsewhere, and this rank brings it here
-  entering,  ///< no hold: try
-  leaving,   ///< a hold beside a writer's: take it back
-  waiting,   ///< no hold: look again after a pause, and say so
-  yielding,  ///< no hold, but the last: look again after a pause whether others who want it came
-  draining,  ///< the writer's bit is ours: look again after a pause whether the readers are gone
+  claiming,  ///< no hold: the lock's home is elsewhere, and this rank moves it here
+  entering,  ///< no hold: tries to take the lock
+  leaving,   ///< a hold beside a writer's: removes it
+  waiting,   ///< no hold: sets "wanted", polls again after a pause
+  yielding,  ///< no hold, after the last one: polls after a pause whether another rank has taken the lock
+  draining,  ///< has the writer's bit: polls after a pause whether the readers have left
   held,
-  moved,  ///< no hold: the lock is elsewhere
+  moved,  ///< no hold: the lock's home is elsewhere
 };
 
-/// One rank's attempt to get one lock.
+/// One rank's attempt to acquire one lock.
 struct network_attempt {
   lock_kind kind = lock_kind::exclusive;
   network_phase phase = network_phase::entering;
   std::uint64_t hold = 0;  ///< network_hold of this rank
-  std::uint64_t seen = 0;  ///< the word as it was after the last request
+  std::uint64_t seen = 0;  ///< the word after the last request
 };
 
-/// The word that the only writer leaves behind when it lets go, if `wanted` is in it already; 0 if that cannot be told.
+/// The word that a single writer leaves behind at its release, if `wanted` is set already; 0 if it is unknown.
 constexpr std::uint64_t network_expected(std::uint64_t word) noexcept {
   const int holder = network_only_holder(word);
   return holder < 0 || (word & network_wanted) == 0 ? 0 : word - network_hold(holder, lock_kind::exclusive);
 }
-/// A writer that waits looks by taking the lock from the word that the holder will leave behind: what finds that the
-/// holder is gone has the lock.
+/// The poll of a waiting writer swaps the word that the holder will leave behind for its own hold: if the holder is
+/// gone, the poll has taken the lock.
 constexpr bool network_takes(const network_attempt& a) noexcept {
   return a.phase == network_phase::waiting && a.kind == lock_kind::exclusive && network_expected(a.seen) != 0;
 }
 
-/// The attempt asks this of the word now: an add of `operand`, or a swap of `expected` for `operand`.
+/// The attempt's next atomic on the word: an add of `operand`, or a swap of `expected` for `operand`.
 struct network_request {
   bool add = false;
   std::uint64_t expected = 0;
@@ -124,7 +124,7 @@ constexpr network_request request_of(const network_attempt& a) noexcept {
   return {false, a.seen, (a.seen & ~network_wanted) + a.hold};
 }
 
-/// The phase of a rank that holds nothing and has seen this word.
+/// The phase of a rank without a hold that has seen this word.
 constexpr network_phase network_outside(std::uint64_t word) noexcept {
   if ((word & network_away) != 0) return network_phase::moved;
   return (word & network_writer) != 0 ? network_phase::waiting : network_phase::entering;
@@ -170,7 +170,7 @@ static_assert(step({lock_kind::shared, network_phase::entering, network_hold(3, 
                    network_hold(1, lock_kind::exclusive))
                   .phase == network_phase::leaving);
 
-/// A rank that leaves this word behind does so before it takes the lock again exclusively.
+/// The phase before the next exclusive lock of a rank that has left this word behind.
 constexpr network_phase network_again(std::uint64_t left) noexcept {
   return (left & network_wanted) != 0 && network_outside(left) == network_phase::entering ? network_phase::yielding
                                                                                           : network_phase::entering;
@@ -180,11 +180,11 @@ constexpr network_phase network_again(std::uint64_t left) noexcept {
 constexpr network_request leave_request(int rank) noexcept {
   return {true, 0, network_away - network_hold(rank, lock_kind::exclusive)};
 }
-/// Lets go of an exclusive hold, and the lock is elsewhere from now on.
+/// Releases an exclusive hold, and marks the lock's home as elsewhere.
 status leave_network(window_core& w, int target) noexcept;
-/// Lets go. Waits for the adapter alone.
+/// Releases the lock. Waits only for the adapter.
 status release_network(window_core& w, int target, lock_kind kind) noexcept;
-/// The same in two halves, for a shared hold. Null: nothing happened.
+/// As release, in two halves and for a shared hold. Null: nothing happened.
 operation_record* start_release_network(window_core& w, int target) noexcept;
 status finish_release_network(window_core& w, int target, operation_record* started) noexcept;
 

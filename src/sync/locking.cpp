@@ -124,7 +124,7 @@ void await_news_of_death(window_core& w) noexcept {
 lock_home wished_home(const window_core& w) noexcept {
   if (w.lock_stays) return lock_home::cpu;
   if (w.hints.home != lock_home::automatic) return w.hints.home;
-  if (w.defers_far && w.alone && !w.manager_first) return lock_home::network;  // nobody is near who would gain
+  if (w.defers_far && w.alone && !w.manager_first) return lock_home::network;  // no rank of its node would benefit
   return w.ctx->config().lock().home;
 }
 

@@ -111,7 +111,7 @@ status let_go_of_all(window_core& w) noexcept {
       result = s;
     }
   }
-  full_fence();  // what was done before the look at who waits
+  full_fence();  // orders the epoch's accesses before the test for waiters
   for (target_view* t = first; t != nullptr; t = t->used_next) {
     if (t->lock != nullptr && (t->lock->state.load(std::memory_order_relaxed) & lock_waiters) != 0) [[unlikely]]
       wake_writer(w, rank_of(w, *t));
@@ -239,7 +239,7 @@ status close_lock(window_core& w, int target, std::uint8_t held, bool told) noex
   --w.locks_open;
   const status released = told ? status::done : give_back(w, target, held);
   if (follows) flushed = released == status::done ? complete_followed(w, target) : complete_target(w, target);
-  w.ctx->poll_occasionally();  // not before: somebody may wait for the lock
+  w.ctx->poll_occasionally();  // not before: another rank may wait for the lock
   return flushed != status::done ? flushed : released;
 }
 

@@ -27,7 +27,7 @@ status find_element(const window_core& w, std::uint64_t at, std::size_t bytes, c
   return reinterpret_cast<std::uintptr_t>(place) % bytes == 0 ? status::done : status::misaligned;
 }
 
-/// peer_failed if nobody is left who could write it; revoked.
+/// peer_failed if no rank is left that could write it; revoked.
 status is_hopeless(const window_core& w, int from) noexcept {
   if (const status s = w.revocation(); s != status::done) return s;
   if (from < 0) return w.team->nobody_left();

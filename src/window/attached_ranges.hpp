@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which of the ranges that a rank has attached to a dynamic window hold an operation's bytes.
+/// Finds the attached ranges of a dynamic window that hold an operation's bytes.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ inline bool lies_in(const attachment& range, std::uint64_t first, std::uint64_t 
          bytes <= range.bytes - (first - range.address);
 }
 
-/// Of `count` ranges in the order of their addresses: the one that holds the bytes; else those that hold them together,
-/// one behind the other without a gap, as one range without a region, for each has its own; bytes 0 if there are none.
+/// Searches `count` ranges, sorted by address. Returns the range that holds the bytes; or, if adjacent ranges hold them
+/// together, one range without a region, since each has its own; or a range of 0 bytes if there are none.
 template <class RangeAt>
 attachment find_range(std::uint64_t count, RangeAt&& range_at, std::uint64_t first, std::uint64_t bytes) noexcept {
   attachment row;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A window keeps this for its fences between calls: how many puts have been announced as finished, and what `def` has
-/// put off.
+/// The state of a window's fences between calls: counts of announced puts, and the operations that `def` has
+/// deferred.
 ///
-/// Fences of a window are numbered. What comes for fence n is counted at n mod 4: a rank may be one fence ahead of
-/// another, and the count of fence n is cleared at fence n - 2, when nothing can come for it.
+/// Fences of a window are numbered. Messages for fence n are counted at n mod 4: a rank may be one fence ahead of
+/// another, and the count of fence n is cleared at fence n - 2, when no message can arrive for it.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace rma::detail {
 
-/// Counts of one kind of news, by the number of the fence modulo 4. Written by handlers.
+/// Counts of one kind of message by the number of the fence modulo 4. Written by handlers.
 class fence_counts {
  public:
   void add(std::uint32_t number) noexcept {
@@ -32,20 +32,20 @@ class fence_counts {
 };
 
 struct fence_state {
-  std::uint32_t number = 0;  ///< of the fence before this epoch
-  word32 over{};             ///< of the last fence that this rank is through
+  std::uint32_t number = 0;  ///< number of the fence before this epoch
+  word32 over{};             ///< number of the last fence that this rank has completed
   fence_counts arrived{};    ///< finish messages and immediates
   fence_counts opened{};
-  dissemination::barrier_handle barrier{};              ///< of its barriers
+  dissemination::barrier_handle barrier{};              ///< state of its barriers
   std::vector<int> channels{};                          ///< targets of this epoch's puts by the fabric
-  std::vector<std::uint32_t> counts{};                  ///< room for what the ranks tell each other
+  std::vector<std::uint32_t> counts{};                  ///< buffer for the reduce-scatter of counts
   std::vector<std::pair<int, std::uint32_t>> askers{};  ///< world rank, fence; guarded by the progress lock
 
-  // Fences among neighbors, which are given once.
+  // Fences among neighbors. The neighbors are set once.
   bool has_neighbors = false;
   std::vector<int> neighbor_targets{}, neighbor_origins{};
   std::uint32_t neighbor_number = 0;
-  bool no_put_promised = false;  ///< by the last fence
+  bool no_put_promised = false;  ///< the last fence promised no_put
 };
 
 }  // namespace rma::detail

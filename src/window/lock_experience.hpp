@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A rank knows of a hybrid lock on another node where it was last, what the network's way costs, and what the
-/// way by the target's lock manager has cost beyond that. Pure steps; src/sync/lock_hybrid.cpp drives them.
+/// A rank's experience with a hybrid lock on another node: its last known home, the cost of network atomics, and the
+/// excess cost of requests to the target's lock manager. Pure steps; src/sync/lock_hybrid.cpp drives them.
 ///
-///   each answer of the manager is compared with what the network would have taken for the same: what was lost is debt,
-///   what was saved pays it back; a manager that was away (its rank computes) makes debt, one that answers has none
+///   the time of each reply of the manager is compared with that of network atomics for the same request: an excess
+///   adds to debt_ns, a saving subtracts from it; a rank that computes, and so does not answer, causes excess
 ///
-/// Time for which a request waited for other holders is not counted: they would have held it in the network, too.
+/// Time in which a request waited for other holders is not counted: they would have held a network lock as long.
 #pragma once
 
 #include <algorithm>
@@ -14,43 +14,43 @@
 
 namespace rma::detail {
 
-/// Where a hybrid lock is.
+/// The home of a hybrid lock.
 enum class lock_place : std::uint8_t { unknown, cpu, network };
 
 struct lock_experience {
-  lock_place place = lock_place::unknown;  ///< as it was when this rank asked last
-  bool alone = false;                      ///< the target shares its node with no other rank, says its manager
-  std::int64_t atomic_ns = 0;              ///< what one atomic of the network has taken, at best; 0: not known
-  std::int64_t debt_ns = 0;                ///< lost by asking the manager, less what was saved
-  bool writes = false;                     ///< the last epoch ended with nothing but writes under way
-  std::uint32_t small_epochs = 0;          ///< deferrable ones in a row, in network mode (lock "auto")
-  std::uint32_t migrate_after = 8;         ///< so many, and the manager is asked whether it answers
+  lock_place place = lock_place::unknown;  ///< its home at this rank's last request
+  bool alone = false;                      ///< no other rank runs on the target's node, by its manager's reply
+  std::int64_t atomic_ns = 0;              ///< the shortest time of a network atomic; 0: not known
+  std::int64_t debt_ns = 0;                ///< excess time of the manager's replies, less the time saved
+  bool writes = false;                     ///< only writes were pending at the end of the last epoch
+  std::uint32_t small_epochs = 0;          ///< small deferrable epochs in a row in network mode (lock "auto")
+  std::uint32_t migrate_after = 8;         ///< number of them after which the manager is asked for a migration
 };
 inline constexpr std::uint32_t home_after_max = 4096;
 
-/// An epoch of lock "auto" waits for its end while it has no more than so many bytes.
+/// Upper bound on the bytes of an epoch that lock "auto" defers to its end.
 inline constexpr std::uint64_t deferral_bytes_max = std::uint64_t{16} << 10;
 
-/// So many of the network's locks may be lost in one answer of a manager whose rank has neighbors: they want the lock
-/// where it is, and one piece of computation says little.
+/// Upper bound, in network locks, on the excess of one reply of a manager whose node has other ranks: they profit from
+/// the lock's home, and a single computation of the target says little.
 inline constexpr std::int64_t debt_once_locks = 1;
 inline constexpr std::uint32_t lateness_max = 127;
-inline constexpr std::int64_t atomics_per_lock = 2;  ///< lock and unlock
-/// An answer of the manager may take so many atomics before it loses something: one more than the network's lock, for
-/// what the target's neighbors save. Where an epoch ends with writes, only what the network's lock takes beside them:
-/// its unlock follows them at once, and the manager's waits for them.
+inline constexpr std::int64_t atomics_per_lock = 2;  ///< one for lock, one for unlock
+/// Time of a manager's reply, in atomics, that counts as no excess: one more than a network lock, for the savings of
+/// the target's neighbors. If an epoch ends with writes, only the atomics of the network lock beside them: its unlock
+/// follows them at once, while the manager's waits for them.
 constexpr std::int64_t atomics_per_answer(const lock_experience& e) noexcept { return e.writes ? 1 : 3; }
-/// The manager may take so many for a whole epoch that it is sent (lock "auto").
+/// The same bound for a whole epoch that is sent to the manager (lock "auto").
 constexpr std::int64_t atomics_per_epoch(const lock_experience& e) noexcept { return e.writes ? 2 : 3; }
 
-/// After an atomic that waited for nobody.
+/// The experience after an atomic that waited for no other rank.
 constexpr lock_experience after_atomic(lock_experience e, std::int64_t took_ns) noexcept {
   e.atomic_ns = e.atomic_ns == 0 ? took_ns : std::min(e.atomic_ns, took_ns);
   e.atomic_ns = std::max<std::int64_t>(e.atomic_ns, 1);
   return e;
 }
 
-/// After an answer of the lock manager that came `took_ns` after the request, in place of so many atomics.
+/// The experience after a reply of the lock manager that came `took_ns` after the request, instead of some atomics.
 constexpr lock_experience after_answer(lock_experience e, std::int64_t took_ns, std::int64_t atomics) noexcept {
   if (e.atomic_ns == 0) return e;
   const std::int64_t once_ns = debt_once_locks * atomics_per_lock * e.atomic_ns;
@@ -60,36 +60,36 @@ constexpr lock_experience after_answer(lock_experience e, std::int64_t took_ns, 
   return e;
 }
 
-/// The debt in locks of the network.
+/// The excess time in network locks.
 constexpr std::uint32_t excess_locks(const lock_experience& e) noexcept {
   return e.atomic_ns == 0 ? 0 : static_cast<std::uint32_t>(e.debt_ns / (atomics_per_lock * e.atomic_ns));
 }
 
-/// The atomics in place of which an epoch of so many bytes is sent to the manager: lock, unlock, the operations and
-/// their completion, for which an unlock that follows writes does not wait; so many bytes take as long as one more.
+/// The number of atomics that correspond to sending an epoch of that many bytes to the manager: lock, unlock, the
+/// operations and their completion, for which an unlock that follows writes does not wait; plus one for a long epoch.
 constexpr std::int64_t atomics_of_epoch(std::uint64_t bytes, bool writes) noexcept {
   return (writes ? 3 : 4) + static_cast<std::int64_t>(bytes / 4096);
 }
 
-/// After an epoch of so many bytes by the network's way.
+/// The experience after an epoch of that many bytes with the network lock.
 constexpr lock_experience after_epoch(lock_experience e, std::uint64_t bytes) noexcept {
   e.small_epochs = bytes > deferral_bytes_max ? 0 : e.small_epochs + 1;
   return e;
 }
 constexpr bool prefers_cpu(const lock_experience& e) noexcept { return e.small_epochs >= e.migrate_after; }
 
-/// The manager was asked whether it answers, and did, after so long, or did not want the lock (-1).
+/// The experience after the manager's reply to a request for migration, with its time; -1: it declined.
 constexpr bool answers_well(const lock_experience& e, std::int64_t took_ns) noexcept {
   return took_ns >= 0 && took_ns <= atomics_per_epoch(e) * e.atomic_ns;
 }
-/// The lock stays where it is, or came back: the next question is later.
+/// The experience if the lock stays in the network, or has returned to it: the next request is made later.
 constexpr lock_experience after_no(lock_experience e) noexcept {
   e.small_epochs = 0;
   e.migrate_after = std::min(2 * e.migrate_after, home_after_max);
   return e;
 }
 
-/// Found at `place`; a lock that has moved begins anew.
+/// The experience after the lock was found at `place`; it starts anew if the lock has migrated.
 constexpr lock_experience found_at(lock_experience e, lock_place place) noexcept {
   if (e.place != place) e.debt_ns = 0;
   e.place = place;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Locks of ranges, as a window keeps them: the table of this rank's part, and what this rank holds elsewhere.
+/// A window's state of range locks: the table of this rank's part, and this rank's locks on other parts.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct own_range {
 };
 
 struct range_state {
-  range_table table{};                                ///< of this rank's part; guarded by the progress lock
-  std::unordered_map<std::uint32_t, bool> answers{};  ///< by ticket, guarded alike
+  range_table table{};                                ///< ranges of this rank's part; guarded by the progress lock
+  std::unordered_map<std::uint32_t, bool> answers{};  ///< by ticket; guarded by the progress lock
   std::vector<own_range> held{};
   std::uint32_t last_ticket = 0;
 };

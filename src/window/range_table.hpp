@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A table of who holds and who waits for which bytes of one rank's part: kept by that rank, changed by its handlers.
+/// The table of held and requested byte ranges of one rank's part, which that rank's handlers change.
 ///
-///   request --no conflict with what is held, or waits before it--> held --release--> gone
-///      |                                                            ^
-///      +-- conflict --> waits, in the order of arrival -------------+  when what it conflicts with is gone
+///   request --no conflict with a held range or an earlier waiter--> held --release--> gone
+///      |                                                             ^
+///      +-- conflict --> waits, in the order of arrival --------------+  when all conflicting ranges are gone
 ///      |                  |
-///      |                  +-- a rank that it conflicts with has died --> failed
+///      |                  +-- the rank of a conflicting range has died --> failed
 ///
-/// Pure: each call says what to answer to whom. Waiters that arrived before are conflicts, too, so that nobody starves.
+/// Pure: each call returns the replies to send. Earlier waiters count as conflicts, so that no request starves.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@
 namespace rma::detail {
 
 struct range_entry {
-  int rank = 0;              ///< world rank of who asked
-  std::uint32_t ticket = 0;  ///< its number for it
+  int rank = 0;              ///< world rank of the origin
+  std::uint32_t ticket = 0;  ///< the origin's number for the request
   lock_kind kind = lock_kind::shared;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
@@ -33,7 +33,7 @@ struct range_entry {
 struct range_answer {
   int rank;
   std::uint32_t ticket;
-  bool granted;  ///< else a rank that it waited for has died
+  bool granted;  ///< false: a rank that it waited for has died
 };
 
 constexpr bool conflict(const range_entry& a, const range_entry& b) noexcept {
@@ -52,7 +52,7 @@ class range_table {
     std::erase_if(entries_, [&](const range_entry& e) { return e.rank == rank && e.ticket == ticket; });
     grant(answers);
   }
-  /// The rank is dead. Who waits for what it held is told so, and waits no more; then that is free, if `recover`.
+  /// Handles a dead rank: fails the requests that wait for its ranges; then frees these, if `recover`.
   void forget_dead(int rank, bool recover, std::vector<range_answer>& answers) {
     std::vector<range_entry> kept;
     for (const range_entry& e : entries_) {
@@ -80,7 +80,7 @@ class range_table {
     for (auto at = entries_.begin(); at != entries_.end(); ++at) {
       if (at->held || std::any_of(entries_.begin(), at, [&](const range_entry& e) { return conflict(e, *at); }))
         continue;
-      // Those behind it do not hold what conflicts: each was granted only if nothing before it did.
+      // Later entries do not hold conflicting ranges: each was granted only without an earlier conflict.
       RMA_ASSERT(
           std::none_of(at + 1, entries_.end(), [&](const range_entry& e) { return e.held && conflict(e, *at); }));
       at->held = true;
@@ -88,7 +88,7 @@ class range_table {
     }
   }
 
-  std::vector<range_entry> entries_;  ///< in the order of arrival
+  std::vector<range_entry> entries_;  ///< in order of arrival
 };
 
 }  // namespace rma::detail

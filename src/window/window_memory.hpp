@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The memory behind a window: who may reach it, and how it is given back.
+/// The memory of a window: its protection, its registrations, and its release.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,16 @@ namespace rma::detail {
 
 struct window_core;
 
-/// Notes whether others may write to all of this memory of the program's, which is given to the window. If not, no
-/// adapter and no fabric is let to it: the handler looks before it writes.
+/// Records whether the program's memory of the window is writable as a whole. If it is not, no adapter and no fabric
+/// may access it: the handler checks each access.
 void check_access(window_core& w, void* memory, std::uint64_t bytes) noexcept;
-/// Promoted user memory becomes private again.
+/// Makes promoted user memory private again.
 void demote_memory(window_core& w) noexcept;
-/// Nobody reaches the window's user memory through the fabric between nodes any more.
+/// Ends all access to the window's user memory through the fabric between nodes.
 void unregister_memory(window_core& w) noexcept;
-/// Gives back what the window holds of this rank's segment.
+/// Releases the window's memory in this rank's segment.
 void release_window(window_core& w) noexcept;
-/// The same once all members have left the window.
+/// As the other, once all members have left the window.
 void leave_window(window_core& w) noexcept;
 
 }  // namespace rma::detail

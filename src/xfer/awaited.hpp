@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Something awaited stands behind a Request that is no operation or synchronization of a window: a message, or a
-/// collective. It goes on by itself with anybody's progress; its request only looks at it.
+/// The object behind a Request that is no operation or synchronization of a window: a message, or a collective.
+/// Progress of any thread advances it; its request only reads its state.
 #pragma once
 
 #include <memory>
@@ -13,19 +13,19 @@ namespace rma::detail {
 
 class awaited {
  public:
-  /// `not_yet`, or how it has ended. Any thread; makes no progress.
+  /// `not_yet`, or its result. Any thread; makes no progress.
   [[nodiscard]] virtual status state() noexcept = 0;
-  /// Whether it can still end: `done`, or why not. Asked while it has not ended, and somebody has died or left or
-  /// something was revoked.
+  /// `done` while it can still complete, else the reason why not. Called before its end, after deaths, departures and
+  /// revocations.
   [[nodiscard]] virtual status failed() noexcept = 0;
-  /// Ends it for this reason: state() says how it has ended when this returns. Without the progress lock; it may wait
-  /// for what cannot be called back.
+  /// Ends it for this reason: state() has its result when this returns. Called without the progress lock; it may wait
+  /// for transfers that cannot be cancelled.
   virtual void give_up(status why) noexcept = 0;
-  /// Its request is over: the user has been told, or does not want to know. It may go on; nobody looks any more. Called
-  /// under the progress lock, and the last call but for those that it makes itself. Returns what must not be destroyed
+  /// Called when its request has reported the end, or was dropped. It may continue unobserved. Called under the
+  /// progress lock, as the last call except those that it makes itself. Returns an object that must not be destroyed
   /// under the lock, or null.
   virtual std::shared_ptr<void> release() noexcept = 0;
-  /// Says what it is, for errors: "[rank 0] wait for <this> at ...: peer_failed: <reason>". The reason may be empty.
+  /// Its name for errors: "[rank 0] wait for <this> at ...: peer_failed: <reason>". The reason may be empty.
   [[nodiscard]] virtual std::string describe(status ended, std::string& reason) const = 0;
 
  protected:

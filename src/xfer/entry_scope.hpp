@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One public call on a window: whether it may be made, in the trace (RMA_TRACE) and in virtual time, and alone in the
-/// window where several threads share it.
+/// The scope of a public call on a window: checks whether it may be made, records it in the trace (RMA_TRACE), advances
+/// virtual time, and excludes other threads that share the window.
 #pragma once
 
 #include <algorithm>
@@ -13,21 +13,21 @@
 
 namespace rma::detail {
 
-/// From the making of the scope to its end. Costs one test where nothing is traced, time is real, and threads take
+/// The call lasts as long as the scope. It costs one test without a trace, in real time, and where threads take
 /// turns.
 class entry_scope {
  public:
-  /// The call that a window is in, as window_core::in_call says, for people; empty if it is in none.
+  /// The name of the call in window_core::in_call; empty if there is none.
   [[nodiscard]] static std::string place_of(const window_core& w);
 
-  /// A call of an epoch; its protocol follows from the window.
+  /// A call on an epoch; its protocol follows from the window.
   entry_scope(const window_core& w, call what, int target = -1) noexcept
       : w_(w), outermost_(w.in_call.load(std::memory_order_relaxed) == 0), what_(what), target_(target) {
     if (outermost_) w.in_call.store(number_of(what, target), std::memory_order_relaxed);
     if (w.needs_entry_scope) [[unlikely]]
       begin();
   }
-  /// An operation; `o` says at the end what was chosen.
+  /// An operation; `o` has the chosen protocol at the end.
   entry_scope(const window_core& w, const operation_args& a, const checked_operation& o) noexcept
       : entry_scope(w, a.kind, a.target) {
     operation_ = &o;
@@ -52,17 +52,17 @@ class entry_scope {
   }
 
   const window_core& w_;
-  bool outermost_;  ///< the call that is told: not part of another, nor beside one of another thread
+  bool outermost_;  ///< it is recorded: neither part of another call nor beside one of another thread
   const checked_operation* operation_ = nullptr;
   call what_;
   int target_;
-  bool inside_ = false;      ///< the window's mutex, which is locked
-  bool under_way_ = false;   ///< something, when the call began
-  std::uint64_t words_ = 0;  ///< rounds of barriers that had been written then
+  bool inside_ = false;      ///< it holds the window's mutex
+  bool under_way_ = false;   ///< operations were pending when the call began
+  std::uint64_t words_ = 0;  ///< number of barrier words written before the call
   std::int64_t begin_ns_ = 0;
 };
 
-/// Alone in the window, for what is not traced.
+/// Excludes other threads from the window, for calls that are not traced.
 class window_guard {
  public:
   explicit window_guard(const window_core& w) noexcept : mutex_(w.shared_by_threads ? &w.mutex : nullptr) {
@@ -80,7 +80,7 @@ class window_guard {
   window_mutex* mutex_;
 };
 
-/// Lets other threads into the window, while this one waits for what they may have to bring about.
+/// Lets other threads into the window while this one waits for a condition that they may have to cause.
 class window_unlock_guard {
  public:
   explicit window_unlock_guard(const window_core& w, bool wanted = true) noexcept
@@ -101,8 +101,8 @@ class window_unlock_guard {
   unsigned depth_ = 0;
 };
 
-/// This thread takes or gives back the target's lock, in several steps with absences in between. Nothing where the
-/// window is not shared by threads.
+/// Marks the target's lock as being acquired or released by this thread, in several steps between which other threads
+/// may enter. Does nothing where threads do not share the window.
 class lock_in_transition {
  public:
   lock_in_transition(window_core& w, int target) : w_(w), target_(target) {
@@ -125,12 +125,12 @@ class lock_in_transition {
 inline bool is_claimed(const window_core& w, int target) noexcept {
   return std::find(w.claimed.begin(), w.claimed.end(), target) != w.claimed.end();
 }
-/// Until no other thread is at the target's lock.
+/// Waits until no other thread is acquiring or releasing the target's lock.
 status await_claim(window_core& w, int target) noexcept;
 
-/// Whether this thread may make a call on the window now: `window_freed`, `window_failed`, `wrong_thread`.
+/// `done` if this thread may make a call on the window now, else `window_freed`, `window_failed` or `wrong_thread`.
 status usable(const window_view& view) noexcept;
-/// The same for calls that a failed window allows: those that close an epoch.
+/// As `usable`, for calls that a failed window allows: those that close an epoch.
 status closable(const window_view& view) noexcept;
 
 }  // namespace rma::detail

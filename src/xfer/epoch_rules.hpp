@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A window's epochs tell the engine, which knows none of them by name: the terms of the open one, and answers to
-/// questions. src/sync has both.
+/// The interface between a window's epochs and the engine, which knows no epoch by name: the terms of the open epoch,
+/// and its rules. src/sync implements both.
 #pragma once
 
 #include <cstdint>
@@ -16,16 +16,16 @@ namespace rma::detail {
 struct window_core;
 struct checked_operation;
 
-/// Of the open epoch of a window.
+/// The terms of a window's open epoch.
 struct epoch_terms {
-  bool open = false;        ///< towards every target
-  bool active = false;      ///< its targets take part in its end: they serve messages then, at the latest
-  bool asks = false;        ///< epoch_rules::admit is asked about each operation, not only the first to a target
-  bool counts = false;      ///< its end says what was written in it: writes by the network are told, and do not wait
-  bool immediates = false;  ///< a write may tell its target of itself, see epoch_rules::immediate
+  bool open = false;        ///< open to every target
+  bool active = false;      ///< active target: its targets serve messages at its end at the latest
+  bool asks = false;        ///< epoch_rules::admit is called for each operation, not only for the first to a target
+  bool counts = false;      ///< its end announces writes: writes by the network are counted, and need no wait
+  bool immediates = false;  ///< a write may have an immediate, see epoch_rules::immediate
 };
 
-/// The answer to an operation that was checked: it goes, is held until the epoch lets it go, or is refused.
+/// The decision on a checked operation: it is issued, held by the epoch, or refused.
 struct admission {
   status refusal = status::done;
   hold_reason reason = hold_reason::none;
@@ -33,27 +33,27 @@ struct admission {
 
   static admission go() noexcept { return {}; }
   static admission hold(hold_reason reason, const char* why) noexcept { return {status::done, reason, why}; }
-  /// It goes if what had to be done before has succeeded, else it is refused.
+  /// Issues the operation if the preceding work has succeeded, else refuses it.
   static admission after(status s) noexcept { return {s, hold_reason::none, ""}; }
 };
 
 struct epoch_rules {
-  /// Whether an epoch is open towards the target that does not hold it yet, nor is open to all.
+  /// True if an epoch is open to the target, though this rank does not hold it and the epoch is not open to all.
   bool (*permits)(const window_core& w, int target) noexcept;
-  /// An operation that was checked. Opens the epoch towards its target if that is to be done; sees to it that what was
-  /// held before goes before it. `requested`: somebody wants a request.
+  /// Decides on a checked operation. Opens the epoch to its target if necessary, and issues operations that must
+  /// precede it. `requested`: the caller wants a request.
   admission (*admit)(window_core& w, const checked_operation& o, bool requested) noexcept;
-  /// An operation was refused: what it may have opened towards the target is closed.
+  /// Called when an operation was refused: closes the epoch that it may have opened to the target.
   void (*refused)(window_core& w, int target) noexcept;
-  /// The value of an immediate that tells the target of this write. False: none does.
+  /// The value of the immediate that announces this write to the target. False: it has none.
   bool (*immediate)(const window_core& w, const checked_operation& o, std::uint32_t& value) noexcept;
-  /// A put went by the network, in an epoch that counts. `told`: with an immediate. The caller holds the progress lock.
+  /// Called for a put by the network in an epoch that counts; `told`: with an immediate. Under the progress lock.
   void (*written)(window_core& w, const checked_operation& o, bool told) noexcept;
-  /// At the target: the last operation of an origin's epoch has come. `number` was last_of_epoch minus the signal in
-  /// its header. The caller holds the progress lock.
+  /// Called at the target for the last operation of an origin's epoch; `number` is last_of_epoch minus the signal in
+  /// its header. Under the progress lock.
   void (*last_came)(window_core& w, int source, std::uint32_t number) noexcept;
-  /// For the trace: what carries out a call that is no operation, and why. `words`: how many words of barriers were
-  /// written in it; `text` is room for what is not constant.
+  /// For the trace: the design of a call that is no operation, and the reason. `words`: number of barrier words that it
+  /// has written; `text` is a buffer for texts that are not constant.
   void (*explain)(const window_core& w, call what, int target, std::uint64_t words, trace_event& e,
                   std::string& text) noexcept;
 };

@@ -33,30 +33,30 @@ struct operation_record;
 struct target_state;
 struct window_core;
 
-/// Why an operation is in its target's queue.
+/// The reason why an operation is held in its target's queue.
 enum class hold_reason : std::uint8_t {
   none,       ///< it is in no queue
-  fence,      ///< fence "def": until the closing fence
-  unlock,     ///< lock "two-sided": until the lock is asked for, with or without the epoch's end
-  gather,     ///< until one call of the kernel makes several copies
-  scheduled,  ///< RMA_SCHEDULE, RMA_AGGREGATE: until the epoch ends, or something waits for it
-  room,       ///< until the network takes more: the rest of it, of which `posted` bytes have gone
+  fence,      ///< fence "def": held until the closing fence
+  unlock,     ///< lock "two-sided": held until the lock is requested, with or without the epoch's end
+  gather,     ///< held until one system call makes several copies
+  scheduled,  ///< RMA_SCHEDULE, RMA_AGGREGATE: held until the epoch ends, or a call waits for it
+  room,       ///< the part after the first `posted` bytes is held until the network takes more
 };
 
-/// Goes on with an operation that was held for room, whose record `o` names, as far as there is room now.
-/// `retry_queue_full`: not to its end; else the record is under way, or over. The caller holds the progress lock.
+/// Posts more of an operation that was held for room, with record `o`, as far as there is room now.
+/// `retry_queue_full`: not all of it; else the record is pending, or has ended. The caller holds the progress lock.
 using resume_function = status (*)(window_core& w, const checked_operation& o) noexcept;
 
-/// The trace says this of an operation when it ends.
+/// The trace event of an operation, written at its end.
 struct operation_note {
   trace_file* into = nullptr;
-  trace_event event;  ///< but for its window's name and its end
+  trace_event event;  ///< without the window's name and the end
   std::string window;
   int peer = -1;
   operation_note* next_free = nullptr;
 };
 
-/// Where the data of an operation lie, if not in one piece. Kept apart from the record: few operations need it.
+/// The layouts of an operation's data, if it is not contiguous. Separate from the record, since few operations need it.
 struct operation_shapes {
   Layout origin, result, target;
   operation_shapes* next_free = nullptr;
@@ -70,48 +70,48 @@ struct operation_record : fabric::completion {
   boost::intrusive::list_member_hook<link> listed_;
 
  public:
-  /// A target's held operations in the order of their issue; those of which a peer's acknowledgement is awaited, in the
-  /// order of their messages; the pool's free ones. A record is in one of them at most.
+  /// A target's held operations, in the order of issue; the operations that a peer has to acknowledge, in the order of
+  /// their messages; the pool's free records. A record is in one of these queues at most.
   using queue =
       boost::intrusive::slist<operation_record,
                               boost::intrusive::member_hook<operation_record, boost::intrusive::slist_member_hook<link>,
                                                             &operation_record::queued_>,
                               boost::intrusive::cache_last<true>, boost::intrusive::constant_time_size<false>>;
-  /// Those under way towards one target.
+  /// The pending operations to one target.
   using list =
       boost::intrusive::list<operation_record,
                              boost::intrusive::member_hook<operation_record, boost::intrusive::list_member_hook<link>,
                                                            &operation_record::listed_>,
                              boost::intrusive::constant_time_size<false>>;
 
-  /// The target does not make its part of a copy. The origin does it another way.
+  /// The target declined its part of a copy: the origin uses another protocol.
   static constexpr status refused = status::not_supported;
 
   engine* owner = nullptr;
-  std::uint32_t index = 0;           ///< in the pool
-  std::uint32_t generation = 0;      ///< rises with each use: what arrives late is not for the record's next user
-  std::uint32_t pieces = 0;          ///< not over yet, and one more while they are being posted
-  status result = status::done;      ///< the worst of its pieces
-  bool detached = false;             ///< nobody looks at it: given back when it is over
+  std::uint32_t index = 0;           ///< index in the pool
+  std::uint32_t generation = 0;      ///< incremented at each use, to recognize late events
+  std::uint32_t pieces = 0;          ///< pending pieces, plus one while they are being posted
+  status result = status::done;      ///< the worst result of its pieces
+  bool detached = false;             ///< it is freed at its end: no request refers to it
   bool immediate = false;            ///< its fence counts it at the target
-  bool by_message = false;           ///< the target's handler does it: its end is an acknowledgement
-  bool batched = false;              ///< of one that is scheduled: it goes in one message with others
-  bool request_owns_result = false;  ///< the result is not wanted any more when the request is dropped
+  bool by_message = false;           ///< the target's handler carries it out: an acknowledgement ends it
+  bool batched = false;              ///< it is scheduled, and will be sent in one message with others
+  bool request_owns_result = false;  ///< dropping the request discards the result
   word32 over{};
-  std::uint32_t reports = 0;            ///< the state's, when it failed
-  std::uint32_t malformed_notices = 0;  ///< the peer's, when it was sent
-  target_state* state = nullptr;        ///< whose list it is in; null if in none
-  std::uint64_t number = 0;  ///< of its last message, as the peer counts them; else of those posted to its target
-  std::uint64_t value = 0;   ///< the old value of an atomic; of a put, a small value that is put
+  std::uint32_t reports = 0;            ///< target_state::reports when it failed
+  std::uint32_t malformed_notices = 0;  ///< the peer's number of notices when it was sent
+  target_state* state = nullptr;        ///< the target in whose list it is; null if in none
+  std::uint64_t number = 0;  ///< of its last message, in the peer's count; else of those posted to its target
+  std::uint64_t value = 0;   ///< the old value of an atomic, or the small value of a put
 
-  std::byte* into = nullptr;           ///< where the result goes that comes by message; null: it is not wanted
-  std::uint64_t bytes = 0;             ///< of data
-  std::uint64_t arrived = 0;           ///< of the result's, in order
+  std::byte* into = nullptr;           ///< buffer for the result from messages; null: discard it
+  std::uint64_t bytes = 0;             ///< bytes of data
+  std::uint64_t arrived = 0;           ///< bytes of the result that have arrived, in order
   operation_note* note = nullptr;      ///< null: it is not traced
   operation_shapes* shapes = nullptr;  ///< null: contiguous
 
-  // The held operation. Whatever carries it out reads it from here.
-  const void* origin = nullptr;  ///< data that go out
+  // The held operation, as the protocol that carries it out later reads it.
+  const void* origin = nullptr;  ///< data of the origin
   std::uint64_t offset = 0;      ///< bytes from the start of the target's part (dynamic: an address)
   std::int32_t target = -1;      ///< rank in the window's team
   std::int32_t signal = -1;      ///< see operation_args
@@ -119,14 +119,14 @@ struct operation_record : fabric::completion {
   operation op = operation::replace;
   element type = element::u8;
   hold_reason held = hold_reason::none;
-  std::uint32_t copy_bytes = 0;  ///< there is room for in `copy`
+  std::uint32_t copy_bytes = 0;  ///< capacity of `copy`
 
-  std::uint64_t posted = 0;          ///< bytes of one that is held for room
-  resume_function resume = nullptr;  ///< of one that is held for room
-  /// Of what goes out, where the origin's memory may change meanwhile. Kept for the record's next user.
+  std::uint64_t posted = 0;          ///< held for room: bytes posted so far
+  resume_function resume = nullptr;  ///< held for room: posts the rest
+  /// A copy of the origin's data, where these may change meanwhile. Reused by the next user of the record.
   std::unique_ptr<std::byte[]> copy;
 
-  /// Copies what goes out, and returns where it is.
+  /// Copies the origin's data, and returns the copy.
   std::byte* keep(const void* from, std::size_t size) {
     std::byte* const at = size <= sizeof value ? reinterpret_cast<std::byte*>(&value) : room_for(size);
     if (at != from) std::memcpy(at, from, size);
@@ -144,12 +144,12 @@ struct operation_record : fabric::completion {
 };
 static_assert(sizeof(operation_record) <= 192);
 
-/// Operations by message to one peer that it has not acknowledged, in the order of their messages.
+/// The operations by message that a peer has not acknowledged, in the order of their messages.
 struct sent_operations {
   operation_record::queue waiting;
 };
 
-/// A message carries this to name the record that its answer is for; never 0.
+/// The number of a record in messages, which the reply repeats; never 0.
 inline std::uint64_t id_of(const operation_record& op) noexcept {
   return (std::uint64_t{op.generation} << 32) | (std::uint64_t{op.index} + 1);
 }

@@ -4,11 +4,11 @@
 ///
 /// They are biased towards single elements (docs/decisions/0022-biased-stripes.md), for each target:
 ///
-///   biased --bulk update: ending, fence on every core--> ending --nobody is updating--> needed
+///   biased --bulk update: ending, fence on every core--> ending --no rank is updating--> needed
 ///
 ///   biased   inlined calls and scattered updates change an element by one locked instruction and take no stripe
 ///   ending   they take the stripe; its holder still updates by locked instructions
-///   needed   all take the stripe, and its holder owns what it guards
+///   needed   all updates take the stripe, and its holder may use plain instructions
 #pragma once
 
 #include <cstddef>
@@ -30,11 +30,11 @@ inline stripe_lock& stripe_at(const window_core& w, const target_view& t, std::u
   return t.stripes[index & w.stripe_mask];
 }
 
-/// Waits for a stripe. A holder that died inside is replaced: its update may be half done, nothing more is lost.
+/// Waits for a stripe. If its holder has died, the stripe is taken over: only that rank's update may be incomplete.
 status lock_stripe(window_core& w, stripe_lock& stripe) noexcept;
 
-/// True if the holder of a stripe owns what it guards, so that plain instructions may update it. `elements`: how many
-/// are to be updated in one range.
+/// True if the holder of a stripe may use plain instructions for the bytes that it guards. `elements`: number of
+/// elements to be updated in one range.
 bool owns_stripe(window_core& w, target_view& t, std::uint64_t elements) noexcept;
 
 /// An accumulate with layouts (src/xfer/scattered_updates.cpp): small blocks are updated in batches, sorted by stripe.

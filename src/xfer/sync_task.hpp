@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A synchronization that goes on while its caller does something else: what stands behind the requests of ifence,
-/// ilock, iunlock, iflush and icomplete. Every round of progress advances it, whichever thread makes it; the thread
-/// that looks at the request concludes it.
+/// A synchronization in the background: the object behind the requests of ifence, ilock, iunlock, iflush and icomplete.
+/// Every round of progress advances it, in any thread; the thread that tests or waits for the request concludes
+/// it.
 #pragma once
 
 #include "rma/error.hpp"
@@ -15,21 +15,21 @@ class sync_task {
  public:
   virtual ~sync_task() = default;
 
-  /// Goes as far as it can without waiting: `not_yet`, or how it ended. Not called again after that. Called by any
-  /// thread, alone in the window, and changes nothing that an inlined call reads.
+  /// Advances as far as it can without waiting; returns `not_yet` or its result. Not called again after the end. Called
+  /// by any thread, alone in the window; it must not change state that inlined calls read.
   virtual status advance(window_core& w) noexcept = 0;
-  /// After `advance` has ended so: changes the window's epoch and its views, on the thread that looks at the request.
-  /// Returns what the request reports.
+  /// Called after `advance` has returned that result: changes the window's epoch and its views, in the thread of the
+  /// request. Returns the status that the request reports.
   virtual status conclude(window_core& /*w*/, status s) noexcept { return s; }
-  /// Whether it can still end: `done`, or why not. Asked while it has not ended.
+  /// `done` while it can still complete, else the reason why not. Called before its end.
   virtual status failed(window_core& w) noexcept = 0;
-  /// The window is gone: nothing of it may be touched any more.
+  /// Called when the window is freed: the task must not access it any more.
   virtual void forget_window() noexcept {}
-  /// It will not be advanced any more, for this reason.
+  /// Cancels the task for this reason: it is not advanced any more.
   virtual void give_up(window_core& /*w*/, status /*why*/) noexcept {}
-  /// True if nobody rings this rank when it could go on: it has to be asked again and again.
+  /// True if no event wakes this rank when the task could advance: it has to be polled.
   [[nodiscard]] virtual bool silent() const noexcept { return false; }
-  /// Its request was dropped before its end: true if that is all right, else it is waited for.
+  /// Called when its request is dropped before its end: true if the task may be dropped, else it is waited for.
   [[nodiscard]] virtual bool may_be_dropped() const noexcept { return false; }
 };
 

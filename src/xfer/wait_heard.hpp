@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A wait for synchronizations behind requests, some of which nobody rings for.
+/// A wait for synchronization requests, some of which have to be polled.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace rma::detail {
 
-/// Waits until `ready()`, by ever longer pauses while `silent()` says that nobody rings when it could be ready.
+/// Waits until `ready()`; polls in growing intervals while `silent()` reports that no event wakes this rank.
 template <class Silent, class Ready>
 status wait_heard(context& ctx, Silent&& silent, Ready&& ready) noexcept {
   constexpr std::int64_t pause_first_ns = 1'000, pause_max_ns = 100'000;

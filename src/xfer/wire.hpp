@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The handler protocol puts messages on the wire. An operation is one or more messages:
+/// The messages of the handler protocol. An operation is one or more messages:
 ///
 ///   operation_header | target_rows ... | data        origin -> target
-///   reply_header | data                              target -> origin, if something comes back
-///   count                                            target -> origin, acknowledges so many messages
+///   reply_header | data                              target -> origin, if there is a result
+///   count                                            target -> origin, acknowledges that many messages
 ///   dropped_header                                   target -> origin, instead of both
 ///   batch_header | [length | message] ... | rider    origin -> target, several operations at once
 ///   ticket                                           target -> origin, the copy is not made
 ///   share_header                                     origin -> target, acknowledged after the copy
 ///
-/// Messages between two ranks arrive in order, so that none says which piece of its operation it is. An update of one
+/// Messages between two ranks arrive in order, so that none needs the number of its piece. An update of one
 /// word fits into one cache line of the shm fabric, with that fabric's header of 8 bytes.
 #pragma once
 
@@ -21,13 +21,13 @@
 
 namespace rma::detail {
 
-/// Bytes of a message whose answer, or whose pieces, have to fit, too. Others may be longer, as the network says.
+/// Limit of a message whose reply, or whose pieces, must fit as well. Others may be longer, up to the network's limit.
 inline constexpr std::size_t operation_message_max = 4096;
 
 /// In operation_args::signal and the header of a message: the last one of an epoch, whose number is this minus the
 /// signal. The target's epochs know what that is, see epoch_rules::last_came.
 inline constexpr int last_of_epoch = -2;
-/// An operation that is put off until the end of an epoch goes by one message, if it is as short as that.
+/// Limit up to which an operation that is deferred to the end of an epoch uses one message.
 constexpr bool ends_epoch_by_message(bool contiguous, std::uint64_t bytes) noexcept {
   constexpr std::uint64_t one_message_bytes = 4000;
   return contiguous && bytes <= one_message_bytes;
@@ -35,8 +35,8 @@ constexpr bool ends_epoch_by_message(bool contiguous, std::uint64_t bytes) noexc
 
 struct operation_header {
   std::uint64_t window;
-  std::uint64_t ticket;  ///< of the origin, comes back with the data; 0: nothing comes back
-  std::int32_t signal;   ///< raised after this message, -1: none, less: see last_of_epoch
+  std::uint64_t ticket;  ///< the origin's number for the reply; 0: no reply
+  std::int32_t signal;   ///< signal raised after this message; -1: none; less: see last_of_epoch
   std::uint8_t pieces;   ///< target_rows that follow
   call kind;
   operation op;
@@ -44,8 +44,8 @@ struct operation_header {
 };
 static_assert(sizeof(operation_header) == 24);
 
-/// A piece of the target's part: equal rows at equal distances. The first is so many bytes from the part's start
-/// (dynamic windows: an address).
+/// A piece of the target's part: equal rows at equal distances. The offset of the first is in bytes from the part's
+/// start (dynamic windows: an address).
 struct target_rows {
   std::uint64_t offset;
   std::int64_t stride;
@@ -62,29 +62,29 @@ struct reply_header {
   std::uint64_t done;  ///< messages that this one acknowledges
 };
 
-/// An operation was not done: the target has dropped the window.
+/// Reports an operation that was not done, since the target has dropped the window.
 struct dropped_header {
   std::uint64_t window;
-  std::uint64_t ticket;  ///< 0: nothing was to come back
+  std::uint64_t ticket;  ///< 0: no reply was expected
   std::uint64_t done;    ///< messages that this one acknowledges; the last is that of the operation
 };
 
-/// The target copies this, and the other side of its copy is there.
+/// The kinds of copies that the target makes, and their other side.
 enum class share_kind : std::uint64_t {
-  put,         ///< from the memory of the origin's process
-  get,         ///< to the memory of the origin's process
-  staged_put,  ///< from the origin's segment
-  staged_get,  ///< to the origin's segment
+  put,         ///< a copy from the memory of the origin's process
+  get,         ///< a copy to the memory of the origin's process
+  staged_put,  ///< a copy from the origin's segment
+  staged_get,  ///< a copy to the origin's segment
 };
 
 /// A copy that the target makes between its part of the window and the origin's memory.
 struct share_header {
   std::uint64_t window;
-  std::uint64_t offset;  ///< of the target's part
-  std::uint64_t place;   ///< an address in the origin's process, or an offset of its segment
+  std::uint64_t offset;  ///< offset in the target's part
+  std::uint64_t place;   ///< an address in the origin's process, or an offset in its segment
   std::uint64_t bytes;
   share_kind kind;
-  std::uint64_t ticket = 0;  ///< of the origin, which a refusal says
+  std::uint64_t ticket = 0;  ///< the origin's number, which a refusal repeats
 };
 
 /// Several operations on one window, see operation_batch.hpp.
@@ -96,41 +96,41 @@ struct batch_header {
 };
 static_assert(sizeof(batch_header) == 16);
 
-/// A lock message says one of these.
+/// The kinds of lock messages.
 enum class lock_word : std::uint8_t {
-  request,  ///< origin: I want it
+  request,  ///< origin: requests the lock
   epoch,    ///< origin: a piece of an epoch: [length, operation message] ...
-  release,  ///< origin: I let go
-  answer,   ///< target: `result`
-  // Lock "auto": a rank of another node brings a hybrid lock to CPU mode.
-  migrate_request,  ///< origin: may I bring it?
-  migrate_reply,    ///< target: `result`
-  migrated,         ///< origin: it is yours, I have let go of the network word
-  migrate_cancel,   ///< origin: I shall not bring it
+  release,  ///< origin: releases the lock
+  answer,   ///< target: the reply, with `result`
+  // Lock "auto": a rank of another node moves a hybrid lock to CPU mode.
+  migrate_request,  ///< origin: asks for permission to move it
+  migrate_reply,    ///< target: the reply, with `result`
+  migrated,         ///< origin: has released the network word, the lock is in CPU mode
+  migrate_cancel,   ///< origin: cancels the migration
 };
 
-/// A lock manager answers one of these.
+/// The results in a lock manager's reply.
 enum class lock_answer : std::uint8_t {
-  granted,   ///< the lock is held; an epoch has been run; yes
-  migrates,  ///< the origin brings the lock to the network word (lock "hybrid")
-  moved,     ///< the lock is there, or on its way; no
+  granted,   ///< the origin holds the lock; its epoch has been run; the migration is permitted
+  migrates,  ///< the origin must move the lock to the network word (lock "hybrid")
+  moved,     ///< the lock's home is the network, or it is migrating there; the migration is not permitted
   failed,    ///< a rank that held it has died, or the window was dropped (`blamed` is -1)
   count_
 };
 
-/// Between a rank that wants a lock and the lock manager of its target.
+/// The message between a rank that requests a lock and the lock manager of its target.
 struct lock_header {
   std::uint64_t window;
-  std::uint32_t number;  ///< the origin's, of its requests to this target
+  std::uint32_t number;  ///< the origin's number of its request to this target
   std::int32_t target;   ///< rank in the window's team
-  std::int32_t blamed;   ///< world rank that `result` is about
+  std::int32_t blamed;   ///< world rank that caused `result`
   lock_word word;
   std::uint8_t kind;  ///< lock_kind
-  std::uint8_t last;  ///< of the pieces of an epoch
+  std::uint8_t last;  ///< 1 for the last piece of an epoch
   lock_answer result;
-  std::uint32_t waited_ns = 0;  ///< answer: for others that held the lock
+  std::uint32_t waited_ns = 0;  ///< answer: time that it waited for other holders
   std::uint8_t late = 0;        ///< ask: see excess_locks()
-  std::uint8_t alone = 0;       ///< answer: the target shares its node with no member
+  std::uint8_t alone = 0;       ///< answer: no other member is on the target's node
   std::uint16_t reserved = 0;
 };
 static_assert(sizeof(lock_header) == 32);

@@ -27,7 +27,7 @@ void alltoall(const shape& s, Schedule& to) {
   }
 }
 
-// Everybody's part of this rank's block is kept, and combined by the tree of `reproducible` in the end.
+// The parts of this rank's block from all members are kept, and combined by the tree of `reproducible` at the end.
 void reduce_scatter(const shape& s, Schedule& to) {
   const blocks& b = s.received;
   const std::size_t own = b.size(s.rank);

@@ -100,7 +100,7 @@ bool come_back(page_range pages, const segment_part& part) noexcept {
 }
 
 /// Beside other threads: private pages of the same file, which the kernel copies. A page that the program drops later
-/// (MADV_DONTNEED) is the file's again, and zero, since nobody else ever gets that part of it.
+/// (MADV_DONTNEED) belongs to the file again, and is zero, since no other user ever gets that part of it.
 bool part_from_segment(page_range pages, const segment_part& part) noexcept {
   map_over(pages, part);
   if (!put_in_place(map_again(part, pages.bytes, MAP_PRIVATE), pages)) return false;

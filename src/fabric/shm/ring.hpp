@@ -153,7 +153,7 @@ class ring_reader {
   /// True once after room was given back: a sender may be asleep for it.
   bool take_gave_room() noexcept { return std::exchange(gave_room_, false); }
 
-  /// The next message, or null; padding has kind 0. Who has handled one of one line says `take_line`.
+  /// The next message, or null; padding has kind 0. A message of one line is released by `take_line`.
   [[nodiscard]] const message_header* front() const noexcept {
     const message_header* const h = header();
     return h->stamp.load() != 0 ? h : nullptr;
@@ -215,10 +215,10 @@ class ring_reader {
 /// Messages between this rank and one of its node, for who looks at them himself: what the fabric's poll would hand out
 /// next is at the front of `in`. Guarded by the progress lock, as the fabric is.
 struct line_pair {
-  std::optional<ring_writer> out;        ///< made with the first message, or when somebody asks for the pair
+  std::optional<ring_writer> out;        ///< made with the first message, or at the first request for the pair
   std::optional<ring_reader> in;         ///< made when the peer has asked for the pair
   const detail::word32* bell = nullptr;  ///< the peer's doorbell: not 0 if it sleeps, or has slept
-  void* user = nullptr;                  ///< of who looks: what it knows of the peer
+  void* user = nullptr;                  ///< the poller's record of the peer
   std::uint32_t index = 0;               ///< of the peer on the node
   bool fence = true;  ///< between a message and the look at the bell: the peer makes none for others before it sleeps
   bool forgotten = false;

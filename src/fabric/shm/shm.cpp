@@ -48,7 +48,7 @@ void shm_fabric::ranks_are_there() noexcept {
 
 status shm_fabric::register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept {
   key = {reinterpret_cast<std::uint64_t>(at), bytes, 0};
-  // key: 1 + offset in the segment for memory that everybody maps, 0 for private memory
+  // key: 1 + offset in the segment for memory that all ranks of the node map, 0 for private memory
   if (const auto offset = board_.own_offset(static_cast<const std::byte*>(at), bytes)) key.key = 1 + *offset;
   return status::done;
 }

@@ -104,7 +104,7 @@ class shm_fabric final : public fabric::network,
   board& board_;
   fabric::capabilities caps_;
   std::vector<peer_state> peers_;       ///< by index on the node
-  std::vector<std::uint32_t> active_;   ///< who has ever sent to us: the rings that are polled
+  std::vector<std::uint32_t> active_;   ///< peers that have sent to this rank: their rings are polled
   std::vector<std::uint64_t> known_;    ///< the same as a bit each
   std::vector<bulk_over> acknowledge_;  ///< bulk sends that are over, to be told in this order
   std::vector<std::uint64_t> failed_;   ///< tokens of bulk operations whose peers are dead
