@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 #include <csignal>
+#include <deque>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -22,7 +23,13 @@
 #include "datatype/cursor.hpp"
 #include "p2p/messenger.hpp"
 #include "skip.hpp"
+#include "sync/fence_def.hpp"
 #include "sync/fence_imm_naive.hpp"
+#include "sync/fence_imm_opt.hpp"
+#include "sync/fence_neighbors.hpp"
+#include "sync/lock_auto.hpp"
+#include "sync/lock_model.hpp"
+#include "sync/lock_turns.hpp"
 #include "window/range_table.hpp"
 #include "window/target.hpp"
 #include "window/window_core.hpp"
@@ -281,6 +288,38 @@ const violation of_windows[] = {
      [] { (void)after_imm_naive(fence_phase::over, assertion::none); }},
 };
 
+/// A lock manager's place that asks for the lock again when it is given back.
+struct insatiable_place {
+  lock_turns<std::deque<test::model_request>> turns{};
+
+  static lock_turn take(const test::model_request&) { return lock_turn::holds; }
+  static bool take_beside(const test::model_request&) { return false; }
+  static void end_wait() {}
+  static void run(const test::model_request&) {}
+  void give_back(const test::model_request& r) { turns.enqueue(test::model_request(r)); }
+  static void answer(const test::model_request&, lock_answer, int) {}
+};
+
+const violation of_locks[] = {
+    {"a lock manager is busy after its window has closed", "!busy()",
+     [] {
+       insatiable_place place;
+       place.turns.enqueue({});
+       (void)place.turns.serve(place);
+       place.turns.close(place, -1);
+     }},
+    {"an epoch that was sent whole has no answer", "answer == lock_step::held",
+     [] { (void)after_epoch_answer(lock_step::not_yet); }},
+    {"fence def takes a step after its end", "now == fence_phase::arrive",
+     [] { (void)after_def(fence_phase::over, assertion::none); }},
+    {"fence def counts what no rank has sent", "!has(promises, no_precede)",
+     [] { (void)after_def(fence_phase::count, assertion::no_precede); }},
+    {"a fence among neighbors takes a step after its end", "now == fence_phase::flags",
+     [] { (void)after_neighbors(fence_phase::over, assertion::none); }},
+    {"a fence opens an epoch that no operation follows", "now == last",
+     [] { (void)after_imm_opt(fence_phase::barrier, assertion::no_succeed); }},
+};
+
 template <std::size_t N>
 void check_all(const violation (&all)[N]) {
 #if !defined(RMA_ASSERTS)
@@ -306,3 +345,4 @@ TEST_CASE("broken invariants of layouts and operands are named", "[asserts]") { 
 TEST_CASE("broken invariants of operations are named", "[asserts]") { check_all(of_operations); }
 TEST_CASE("broken invariants of the progress context are named", "[asserts]") { check_all(of_channels); }
 TEST_CASE("broken invariants of windows and fences are named", "[asserts]") { check_all(of_windows); }
+TEST_CASE("broken invariants of locks and of fences' steps are named", "[asserts]") { check_all(of_locks); }
