@@ -189,6 +189,31 @@ class [[nodiscard]] trace_region {
   std::int64_t begin_ns_ = 0;
 };
 
+/// For a call of another library that blocks, and that calls `Runtime::progress` as it polls (MPI's progress engine can
+/// be made to): from its construction to its end, ranks of this node count on that. They send this rank small puts,
+/// gets and updates of memory that is not mapped as messages, as if it waited in this library, and wake no thread.
+///
+///   const rma::PollingScope scope(rt);
+///   MPI_Barrier(comm);
+///
+/// Shape      local
+/// Completes  nothing; its end handles what others have sent on its strength, which may wait for a sender that has lost
+///            its processor
+/// Limits     where nobody polls in it, others wait for the progress thread (RMA_PROGRESS_THREAD=yielding), for 2 ms
+/// Threads    any; one scope is for one thread
+/// Lifetime   within that of its Runtime
+/// Cost       two stores and a fence
+class [[nodiscard]] PollingScope {
+ public:
+  explicit PollingScope(const Runtime& rt) noexcept;
+  ~PollingScope();
+  PollingScope(const PollingScope&) = delete;
+  PollingScope& operator=(const PollingScope&) = delete;
+
+ private:
+  detail::runtime_core* core_;
+};
+
 }  // namespace rma
 
 #pragma GCC visibility pop

@@ -61,6 +61,8 @@ class window_facts {
   [[nodiscard]] bool place_in_segment(std::uint64_t& offset, std::uint64_t& bytes_max) const noexcept {
     return detail::place_in_segment(*view_, offset, bytes_max);
   }
+  /// True if a lock, start or post of this rank is open: `free` would be refused with wrong_epoch.
+  [[nodiscard]] bool has_open_epoch() const noexcept { return detail::has_open_epoch(*view_); }
   /// True if this rank's user memory was promoted into shared pages; not_promoted_because() gives the reason if not.
   [[nodiscard]] bool promoted() const noexcept { return detail::promotion(*view_).empty(); }
   [[nodiscard]] std::string_view not_promoted_because() const noexcept { return detail::promotion(*view_); }

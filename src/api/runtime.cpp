@@ -77,6 +77,9 @@ trace_region::~trace_region() {
   if (core_ != nullptr) core_->trace->add_region(name_, begin_ns_, core_->around->now_ns());
 }
 
+PollingScope::PollingScope(const Runtime& rt) noexcept : core_(&rt.core()) { core_->ctx->begin_polling(); }
+PollingScope::~PollingScope() { core_->ctx->end_polling(); }
+
 Team Runtime::world() const noexcept { return Team(world_); }
 int Runtime::rank() const noexcept { return core_->ctx->rank(); }
 int Runtime::size() const noexcept { return core_->ctx->size(); }

@@ -102,6 +102,8 @@ void end_region(window_core& w, const attachment& range) noexcept {
 
 }  // namespace
 
+bool has_open_epoch(window_view& view) noexcept { return closable(view) == status::done && !idle(core_of(view)); }
+
 status free_window(window_view* view) noexcept {
   if (const status s = closable(*view); s != status::done) return s;
   window_core& w = core_of(*view);

@@ -280,6 +280,15 @@ class context final : public fabric::sink, public fabric::directory {
   }
   /// Sets a function that waiting threads of the program call now and then: without the lock, one thread at a time.
   void set_wait_hook(std::function<void()> run) { wait_hook_ = std::move(run); }
+  /// In between the program calls `progress` all the time, so that others may send what is to be handled at once.
+  void begin_polling() noexcept {
+    program_polls_.fetch_add(1, std::memory_order_relaxed);
+    around_.inside(true);
+  }
+  void end_polling() noexcept {
+    program_polls_.fetch_sub(1, std::memory_order_relaxed);
+    stop_serving();
+  }
   /// Looks for deaths if that has not been done for a while; waits do so themselves.
   void take_news() noexcept { gone_.look_around(around_.now_ns()); }
 
@@ -477,6 +486,7 @@ class context final : public fabric::sink, public fabric::directory {
   std::atomic<std::uint32_t> program_rounds_ = 0;  ///< see note_program
   word32 aside_{};                                 ///< state of stand_aside
   std::atomic<bool> has_warned_ = false;           ///< about a target that let a call wait
+  std::atomic<std::uint32_t> program_polls_ = 0;   ///< threads between begin_polling and end_polling
 };
 
 }  // namespace rma::detail

@@ -34,7 +34,9 @@ void context::serve_beside(bool for_window) {
   if (serves_beside_) return;
   const bool always = settings_.on(knob::progress_thread) || settings_.is(knob::nbc_progress, "thread");
   const bool may = settings_.is(knob::progress_thread, "auto") && !around_.is_simulated();
-  if (!always && (!may || !has_far_ranks() || (!for_window && !needs_processor(settings_, wide_)))) return;
+  const bool yields = settings_.is(knob::progress_thread, "yielding") ||
+                      (may && has_far_ranks() && (for_window || needs_processor(settings_, wide_)));
+  if (!always && !yields) return;
   shared_ = true;
   yields_to_program_ = !always;
   serves_beside_ = true;

@@ -151,8 +151,10 @@ void context::adapt(std::atomic<std::int64_t>& spin_ns, std::int64_t slept_ns, s
 // Whoever promised to send a message while this rank was inside gets it handled before it goes: the last look at the
 // rings comes after the others can see that it is gone. However long that takes: the sender may have lost its core
 // between the promise and the message, and will wait for the answer. Nor does it go while an answer waits for room, for
-// who asked will wait for that, and makes room. The dead promise nothing, once they are known.
+// who asked will wait for that, and makes room. The dead promise nothing, once they are known. While another thread
+// polls, the rank does not go.
 void context::stop_serving() noexcept {
+  if (program_polls_.load(std::memory_order_relaxed) != 0) return around_.inside(true);
   around_.inside(false);
   full_fence();
   for (unsigned looks = 1; is_expected(); ++looks) {

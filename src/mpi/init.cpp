@@ -6,16 +6,19 @@
 #include <cstring>
 
 #include "mpi/lock_board.hpp"
+#include "mpi/progress_hook.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/types.hpp"
 
 namespace rma::mpi {
 namespace {
 
-/// Progress does not depend on calls: a rank may block in MPI while others work on its memory.
+/// Progress does not depend on calls: a rank may block in MPI, or compute, while others work on its memory. Where MPI's
+/// progress serves others as well, the thread stands aside meanwhile.
 Config config_of(MPI_Comm comm) {
   Config how = mpi_job::config_of(comm);
-  if (std::getenv("RMA_PROGRESS_THREAD") == nullptr) how.settings["RMA_PROGRESS_THREAD"] = "1";
+  if (std::getenv("RMA_PROGRESS_THREAD") == nullptr)
+    how.settings["RMA_PROGRESS_THREAD"] = can_hook_progress() ? "yielding" : "1";
   int provided = MPI_THREAD_SINGLE;
   PMPI_Query_thread(&provided);
   how.threads = provided == MPI_THREAD_MULTIPLE ? thread_level::multiple : thread_level::serialized;
@@ -48,6 +51,7 @@ void start() {
     made->explain = wants_explanations(own);
     explain(*made, "windows of MPI_COMM_WORLD are taken over: " + std::to_string(made->runtime.size()) + " ranks");
     set_current(made.release());
+    hook_progress(*current());
   } catch (const Error& e) {
     std::fprintf(stderr, "librma_mpi: MPI_Init: %s\n", e.what());
     PMPI_Abort(MPI_COMM_WORLD, 1);
@@ -60,6 +64,7 @@ void stop() {
   MPI_Comm own = s->comm;
   explain_counts(*s);
   PMPI_Barrier(own);
+  unhook_progress(*s);
   set_current(nullptr);
   s.reset();  // its waits may still poll MPI by that communicator
   PMPI_Comm_free(&own);

@@ -2,6 +2,7 @@
 #include "mpi/requests.hpp"
 
 #include "mpi/operations.hpp"
+#include "mpi/progress_hook.hpp"
 
 namespace rma::mpi {
 namespace {
@@ -124,24 +125,28 @@ int MPI_Rget_accumulate(const void* origin_addr, int origin_count, MPI_Datatype 
 }
 
 int MPI_Wait(MPI_Request* request, MPI_Status* status) {
+  const blocking_call scope;
   int code = MPI_SUCCESS;
   if (tested(code, [&](int* flag) { return PMPI_Test(request, flag, status); })) return code;
   return PMPI_Wait(request, status);
 }
 
 int MPI_Waitall(int count, MPI_Request requests[], MPI_Status statuses[]) {
+  const blocking_call scope;
   int code = MPI_SUCCESS;
   if (tested(code, [&](int* flag) { return PMPI_Testall(count, requests, flag, statuses); })) return code;
   return PMPI_Waitall(count, requests, statuses);
 }
 
 int MPI_Waitany(int count, MPI_Request requests[], int* index, MPI_Status* status) {
+  const blocking_call scope;
   int code = MPI_SUCCESS;
   if (tested(code, [&](int* flag) { return PMPI_Testany(count, requests, index, flag, status); })) return code;
   return PMPI_Waitany(count, requests, index, status);
 }
 
 int MPI_Waitsome(int incount, MPI_Request requests[], int* outcount, int indices[], MPI_Status statuses[]) {
+  const blocking_call scope;
   int code = MPI_SUCCESS;
   const auto test = [&](int* flag) {
     const int made = PMPI_Testsome(incount, requests, outcount, indices, statuses);

@@ -20,7 +20,7 @@ state::state(const Config& config, MPI_Comm own)
       types(std::make_unique<type_table>()),
       locks(std::make_unique<lock_board>(world)),
       requests(std::make_unique<request_list>()) {
-  runtime.on_wait([own] { poll_mpi(own); });
+  runtime.on_wait([this] { poll_mpi(*this); });
 }
 
 state::~state() = default;
@@ -42,12 +42,6 @@ window* find_slow(state& s, MPI_Win win) noexcept {
 
 void explain(const state& s, const std::string& what) {
   if (s.explain && s.runtime.rank() == 0) std::fprintf(stderr, "librma_mpi: %s\n", what.c_str());
-}
-
-// It probes for messages of any rank: MPICH makes no progress for a probe on MPI_COMM_SELF.
-void poll_mpi(MPI_Comm comm) noexcept {
-  int flag = 0;
-  PMPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, comm, &flag, MPI_STATUS_IGNORE);
 }
 
 int error_class(status s) noexcept {

@@ -91,6 +91,11 @@ struct state {
   ~state();
 
   MPI_Comm comm;  ///< a copy of MPI_COMM_WORLD, for this library's own collectives
+  // See progress_hook.hpp. The end of the Runtime may poll MPI.
+  std::atomic<bool> is_hooked = false;
+  std::atomic<bool> polls_mpi = false;  ///< a wait of this library does, which MPI's progress must not call again
+  std::atomic<std::uint32_t> rounds_of_mpi = 0;
+
   Runtime runtime;
   Team world;
   bool explain = false;  ///< rank 0 says so to all
@@ -141,6 +146,6 @@ inline int report(window& w, const char* call, status s, int target = -1) {
 
 /// Lets MPI make progress, as a wait for another rank of the program must: that rank may be waiting in MPI for this
 /// one. The Runtime calls it in all of its waits (Runtime::on_wait).
-void poll_mpi(MPI_Comm comm) noexcept;
+void poll_mpi(state& s) noexcept;
 
 }  // namespace rma::mpi

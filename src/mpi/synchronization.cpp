@@ -158,6 +158,6 @@ int MPI_Win_test(MPI_Win win, int* flag) {
   if (w == nullptr) return PMPI_Win_test(win, flag);
   const rma::status s = w->memory.try_test();
   *flag = s == rma::status::not_yet ? 0 : 1;
-  if (*flag == 0) poll_mpi(current()->comm);
+  if (*flag == 0) poll_mpi(*current());
   return *flag == 0 ? MPI_SUCCESS : report(*w, "MPI_Win_test", s);
 }

@@ -167,6 +167,7 @@ int make(state& s, const Team& team, const request_of_window& asked, void* base,
 int free_window(state& s, MPI_Win* win) {
   window* const w = find(*win);
   const std::uint64_t key = number_of(*win);
+  if (w->memory.has_open_epoch()) return report(*w, "MPI_Win_free", status::wrong_epoch);
   const int code = PMPI_Win_free(win);  // calls the attributes' functions, which may use the window
   if (code != MPI_SUCCESS) return code;
   const status freed = w->memory.try_free();

@@ -75,6 +75,7 @@ void under_a_lock(context& ctx) {
   const int group[] = {to};
   ctx.expect(win->try_start(group), status::wrong_epoch, "start under a lock");
   ctx.throws(status::wrong_epoch, {"start", "locked"}, [&] { win->start(group); });
+  ctx.check(win->has_open_epoch(), "an epoch is open under a lock");
   ctx.expect(win->try_free(), status::wrong_epoch, "free under a lock");
   if (ctx.size() > 1)
     ctx.expect(win->try_flush(ctx.rank()), status::wrong_epoch, "flush of a target that is not locked");
@@ -96,6 +97,7 @@ void under_lock_all(context& ctx) {
   ctx.expect(win->try_fence(), status::wrong_epoch, "fence under lock_all");
   const int group[] = {ctx.right()};
   ctx.expect(win->try_start(group), status::wrong_epoch, "start under lock_all");
+  ctx.check(win->has_open_epoch(), "an epoch is open under lock_all");
   ctx.expect(win->try_free(), status::wrong_epoch, "free under lock_all");
   win->put(std::uint64_t{4}, ctx.right(), win.at(ctx.right(), 3));
   ctx.expect(win->try_unlock_all(), status::done, "unlock_all after misuse");
@@ -120,6 +122,7 @@ void under_start(context& ctx) {
   ctx.expect(win->try_fence(), status::wrong_epoch, "fence under start");
   ctx.expect(win->lock_nothrow(rma::shared, ctx.right()), status::wrong_epoch, "lock under start");
   ctx.expect(win->lock_all_nothrow(), status::wrong_epoch, "lock_all under start");
+  ctx.check(win->has_open_epoch(), "an epoch is open under start");
   ctx.expect(win->try_free(), status::wrong_epoch, "free under start");
   ctx.throws(status::wrong_epoch, {"fence", "started", "complete"}, [&] { win->fence(); });
   win->put(std::uint64_t{6}, ctx.right(), win.at(ctx.right(), 2));
@@ -139,6 +142,7 @@ void under_post(context& ctx) {
   const int right[] = {ctx.right()};
   win->post(left);
   ctx.expect(win->try_fence(), status::wrong_epoch, "fence under post");
+  ctx.check(win->has_open_epoch(), "an epoch is open under post");
   ctx.expect(win->try_free(), status::wrong_epoch, "free under post");
   all_operations(ctx, win, ctx.right(), status::wrong_epoch, "under post alone");
   win->start(right);

@@ -135,11 +135,16 @@ class waiting_and_computing {
   void serve(std::size_t round) {
     win_->wait_signal(2, 1, 0);
     const std::atomic_ref<std::uint64_t> reached(done_.local()[0]);
+    if (polls) {
+      const rma::PollingScope scope(ctx_.runtime());
+      for (int i = 0; i < 16; ++i) ctx_.runtime().progress();
+    }
     while (leaves_ && reached.load(std::memory_order_acquire) < round) {
       std::this_thread::yield();
       ctx_.runtime().compute(std::chrono::microseconds(1));  // virtual time passes by this alone
     }
   }
+  bool polls = false;  ///< before it computes, the target makes progress, as within another library's blocking call
   void signal(int target) { win_->put_signal({}, target, win_.at(target, 0), 2); }
   void let_go(int target, std::size_t round) {
     done_.put(std::uint64_t{round}, target, 0);
@@ -162,11 +167,12 @@ class waiting_and_computing {
 // Goal: a stream of puts loses nothing, and is not held up, while its target enters and leaves the library.
 // Method: rank 0 puts values, sends a signal in between, and flushes. Break: let a target leave without a look at its
 // promised messages.
-void target_comes_and_goes(context& ctx) {
+void put_to_busy_targets(context& ctx, bool polls) {
   constexpr std::size_t slots = 512;
   test_window<std::uint64_t> win(ctx, slots);
   waiting_and_computing targets(ctx, win, rma::detail::call::put);
-  const std::size_t rounds = ctx.rounds(1000);
+  targets.polls = polls;
+  const std::size_t rounds = ctx.rounds(polls ? 300 : 1000);
   for (std::size_t round = 1; round <= rounds; ++round) {
     if (ctx.rank() != 0) targets.serve(round);
     for (int target = 1; ctx.rank() == 0 && target < ctx.size(); ++target) {
@@ -192,6 +198,12 @@ void target_comes_and_goes(context& ctx) {
   }
   win.free();
 }
+
+void target_comes_and_goes(context& ctx) { put_to_busy_targets(ctx, false); }
+
+// Goal: nothing is lost where a target begins and ends a PollingScope. Break: end it without handling what was
+// promised.
+void target_polls(context& ctx) { put_to_busy_targets(ctx, true); }
 
 // Goal: a target that leaves the library owes nobody an answer, however many there is room for on their way.
 // Method: rank 0 asks for more data than that without looking for any, sends a signal in between, and flushes. Break:
@@ -473,6 +485,7 @@ constexpr test_case put_get_table[] = {
     {"put.sizes", put_sizes, each_kind},
     {"get.sizes", get_sizes, each_kind},
     {"put_get.waiting_targets", waiting_targets, each_kind},
+    {"put_get.target_polls", target_polls, each_kind},
     {"put_get.target_comes_and_goes", target_comes_and_goes, each_kind},
     {"put_get.target_leaves_no_answers", target_leaves_no_answers, each_kind},
     {"put_get.target_leaves_amid_rows", target_leaves_amid_rows, each_kind},

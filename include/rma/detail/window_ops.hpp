@@ -55,6 +55,7 @@ status scale(element type, const void* factor, const void* from, const Layout& l
              std::span<std::byte> room) noexcept;
 lock_protocol locking(const window_view& window, int target) noexcept;
 LockCounts counts_of_locks(const window_view& window) noexcept;
+bool has_open_epoch(window_view& window) noexcept;
 std::string_view promotion(const window_view& window) noexcept;
 
 /// A type without values: a parameter std::initializer_list<nothing> accepts only `{}`, and wins over all other
