@@ -55,6 +55,7 @@ double sharing(const shape& s) noexcept {
 /// one.
 double sync_factor(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
 constexpr double pairs_apart = 1.2;
+constexpr double pairs_late = 1.4;  ///< what a round of pairs takes against one message
 /// A ring, each round of which waits for the slowest neighbors.
 double around(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
 /// An exchange of all parts moves so much of a vector: all but the rank's own part.
@@ -273,7 +274,8 @@ constexpr algorithm rows[] = {
     algorithm{"pairwise", call::alltoall, pairwise::alltoall,
               [](S s) noexcept -> effort {
                 const double share = sharing(s) > 1 ? pairs_apart * sharing(s) : 1;
-                return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0, share};
+                const double rounds = ranks(s) - 1;
+                return {rounds * pairs_late, rounds, received_bytes(s), 0, share};
               }},
     algorithm{"linear", call::alltoall, linear::alltoall,
               [](S s) noexcept -> effort {
