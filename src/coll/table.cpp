@@ -76,6 +76,11 @@ double halved_bytes(const shape& s) noexcept {
 }
 /// Ranks that stand aside while a power of two works: two rounds, two messages.
 double aside(const shape& s) noexcept { return s.power_of_two() ? 0 : 2; }
+/// They talk to their neighbors, of their own nodes where these have several ranks.
+double near_aside(const shape& s) noexcept { return ranks_of_node(s) > 1 ? aside(s) : 0; }
+double aside_bytes(const shape& s) noexcept {
+  return vector_bytes(s) * aside(s) * (ranks_of_node(s) > 1 ? within_factor : 1);
+}
 
 bool power_of_two(const shape& s) noexcept { return s.power_of_two(); }
 bool any_order(const shape& s) noexcept { return s.any_order(); }
@@ -137,9 +142,9 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort {
                 const double rounds = 2 * logs(s) + aside(s);
                 const double bytes = vector_bytes(s);
-                const double moved = 2 * halved_bytes(s) + bytes * aside(s) / 2;
+                const double moved = 2 * halved_bytes(s) + aside_bytes(s) / 2;
                 const double combined = bytes * (1 + aside(s) / 2);
-                return {rounds, rounds, moved, combined, at_once(s), 2 * rounds_within(s)};
+                return {rounds, rounds, moved, combined, at_once(s), 2 * rounds_within(s) + near_aside(s)};
               },
               any_order},
     algorithm{"hierarchical", call::reduce, hierarchical::reduce,
@@ -151,15 +156,17 @@ constexpr algorithm rows[] = {
     algorithm{"recursive-doubling", call::allreduce, recursive_doubling::allreduce,
               [](S s) noexcept -> effort {
                 const double rounds = logs(s) + aside(s);
-                const double between = rounds_between(s) + aside(s);
-                const double bytes = vector_bytes(s) * (between + within_factor * rounds_within(s));
-                return {rounds, rounds, bytes, vector_bytes(s) * rounds, at_once(s), rounds_within(s)};
+                const double bytes =
+                    vector_bytes(s) * (rounds_between(s) + within_factor * rounds_within(s)) + aside_bytes(s);
+                const double near = rounds_within(s) + near_aside(s);
+                return {rounds, rounds, bytes, vector_bytes(s) * rounds, at_once(s), near};
               },
               fixed_doubling},
     algorithm{"linear", call::allreduce, linear::allreduce,
               [](S s) noexcept -> effort {
                 const double others = ranks(s) - 1;
-                return {1, 2 * others, vector_bytes(s) * others, vector_bytes(s) * others, sharing(s)};
+                const double bytes = vector_bytes(s) * others;
+                return {1, 2 * others, bytes, bytes, std::max(sync_factor(s), sharing(s)), 0, true};
               },
               collects_little},
     algorithm{"binomial", call::allreduce, binomial::allreduce,
@@ -177,9 +184,9 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort {
                 const double rounds = 2 * logs(s) + aside(s);
                 const double bytes = vector_bytes(s);
-                const double moved = 2 * halved_bytes(s) + bytes * aside(s);
+                const double moved = 2 * halved_bytes(s) + aside_bytes(s);
                 const double combined = bytes * (1 + aside(s) / 2);
-                return {rounds, rounds, moved, combined, at_once(s), 2 * rounds_within(s)};
+                return {rounds, rounds, moved, combined, at_once(s), 2 * rounds_within(s) + near_aside(s)};
               },
               any_order},
     algorithm{"circulant", call::allreduce, circulant::allreduce,
@@ -200,7 +207,8 @@ constexpr algorithm rows[] = {
               }},
     algorithm{"linear", call::reduce_scatter, linear::reduce_scatter,
               [](S s) noexcept -> effort {
-                return {1, 2 * (ranks(s) - 1), received_bytes(s), received_bytes(s), sync_factor(s) * sharing(s)};
+                const double bytes = received_bytes(s);
+                return {1, 2 * (ranks(s) - 1), bytes, bytes, sync_factor(s) * sharing(s), 0, true};
               },
               collects_little},
     algorithm{"ring", call::reduce_scatter, ring::reduce_scatter,
@@ -253,7 +261,7 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0, around(s)}; }},
     algorithm{"linear", call::allgather, linear::allgather,
               [](S s) noexcept -> effort {
-                return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, sync_factor(s) * sharing(s)};
+                return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, sync_factor(s) * sharing(s), 0, true};
               }},
     algorithm{"bruck", call::allgather, bruck::allgather,
               [](S s) noexcept -> effort {
@@ -279,7 +287,8 @@ constexpr algorithm rows[] = {
               }},
     algorithm{"linear", call::alltoall, linear::alltoall,
               [](S s) noexcept -> effort {
-                return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, std::max(sync_factor(s), sharing(s))};
+                const double share = std::max(sync_factor(s), sharing(s));
+                return {1, 2 * (ranks(s) - 1), received_bytes(s), 0, share, 0, true};
               }},
     algorithm{"bruck", call::alltoall, bruck::alltoall,
               [](S s) noexcept -> effort {
@@ -320,7 +329,7 @@ double estimated_ns(const effort& e, const machine_costs& m) noexcept {
   const double latency_ns = (e.rounds - e.near_rounds) * (is_long ? m.rendezvous_ns : m.latency_ns) +
                             e.near_rounds * near_latency * m.latency_ns;
   // While one of many messages is under way, the next ones are copied, or asked for.
-  const bool link_is_full = many_at_once || e.link_share >= 2;
+  const bool link_is_full = (many_at_once && !e.copies) || e.link_share >= 2;
   const double bytes_ns = e.bytes * e.link_share * (is_long || link_is_full ? m.long_byte_ns : m.byte_ns);
   const double transfer_ns = many_at_once ? std::max(latency_ns, bytes_ns) : latency_ns + bytes_ns;
   return transfer_ns + e.messages * m.message_ns + e.combined_bytes * m.combined_byte_ns;
