@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Bytes into and out of memory that others may look at now. A single aligned word goes in one access, as by the
-/// inlined calls; anything else as copy_bytes does it.
+/// Copies bytes to and from memory that other ranks may access meanwhile. A single aligned word takes one access, as in
+/// the inlined calls; other lengths use copy_bytes.
 #pragma once
 
 #include <cstddef>

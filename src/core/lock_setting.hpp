@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// RMA_LOCK says a protocol, and its options behind colons, in any order.
+/// The value of RMA_LOCK: a protocol, and its options after colons, in any order.
 ///
 ///   auto[:deferred]   two-sided[:deferred]   network[:word|:agent|:fompi]   cpu
 ///   hybrid[:naive|:threshold:K|:adaptive|:pattern|:priority|:native][:home=cpu|:home=network]
@@ -17,12 +17,12 @@ struct lock_setting {
   lock_protocol protocol = lock_protocol::automatic;
   lock_scheme scheme = lock_scheme::word;
   lock_policy policy = lock_policy::adaptive;
-  std::uint32_t threshold = 0;  ///< of policy `threshold`
+  std::uint32_t threshold = 0;  ///< K of policy `threshold`
   lock_home home = lock_home::cpu;
   bool deferred = false;
 };
 
-/// False if the text says no such thing; nothing is changed then.
+/// False if the text is no such value; then nothing is changed.
 bool parse_lock_setting(std::string_view text, lock_setting& parsed) noexcept;
 
 }  // namespace rma::detail

@@ -13,7 +13,7 @@ namespace rma::detail {
 
 inline constexpr std::uint64_t no_memory_limit = std::numeric_limits<std::uint64_t>::max();
 
-/// The machine has so much left for all. `no_memory_limit` if it does not say.
+/// The available memory of the machine. `no_memory_limit` if it is unknown.
 std::uint64_t machine_bytes_left(const std::filesystem::path& meminfo = "/proc/meminfo");
 
 /// The control groups of this process grant so much to all that are in them, beyond what these have. Pages of files
@@ -21,7 +21,7 @@ std::uint64_t machine_bytes_left(const std::filesystem::path& meminfo = "/proc/m
 std::uint64_t granted_bytes_left(const std::filesystem::path& membership = own_control_groups,
                                  const std::filesystem::path& groups = all_control_groups);
 
-/// The same for processes that are in the same control groups.
+/// As the other, for processes in the same control groups.
 std::uint64_t control_groups_id();
 
 }  // namespace rma::detail

@@ -16,8 +16,8 @@ std::string_view name_of(schedule_order order) noexcept;
 std::string_view name_of(lock_protocol lock) noexcept;
 std::string_view name_of(lock_scheme scheme) noexcept;
 std::string_view name_of(call what) noexcept;
-/// Text of the user's for a message, which stays one line: control characters are written as \x1b.
+/// Escapes a text of the user for a message of one line: control characters become \x1b and the like.
 std::string printable(std::string_view text);
-/// The same for the name of something, in quotes.
+/// As the other, for a name, in quotes.
 std::string quoted(std::string_view name);
 }  // namespace rma::detail

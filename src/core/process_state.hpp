@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Reports about ranks say this of several of them, and of their processes.
+/// Texts about ranks and their processes, for reports.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Settings: one table with every RMA_* variable, its choices and what it is for.
+/// Settings: one table of all RMA_* variables, with their values and purposes.
 #pragma once
 
 #include <array>
@@ -87,7 +87,7 @@ enum class knob : std::uint8_t {
   count_
 };
 
-/// The values in force, checked when they are read: a value that a setting does not have is an Error at once.
+/// The values in force, which are checked when they are read: an invalid value is an Error at once.
 class settings {
  public:
   /// Reads the environment (if wanted) and the config. Throws Error(bad_setting).
@@ -103,7 +103,7 @@ class settings {
   [[nodiscard]] bool is_initial(knob k) const noexcept {
     return sources_[static_cast<std::size_t>(k)] == source::initial;
   }
-  /// The lock that RMA_LOCK says.
+  /// The parsed value of RMA_LOCK.
   [[nodiscard]] lock_setting lock() const noexcept;
   [[nodiscard]] std::vector<Setting> list() const;
   /// Config::from_rank_0 and one_machine.
@@ -123,7 +123,7 @@ class settings {
   void take_launcher();
   void set(std::size_t index, std::string value, source from);
   std::array<std::uint64_t, static_cast<std::size_t>(knob::count_)> numbers_{};
-  std::vector<changed> changed_;  ///< few: each of thousands of simulated ranks has a list of its own
+  std::vector<changed> changed_;  ///< a short list, since each of thousands of simulated ranks has its own
   std::array<source, static_cast<std::size_t>(knob::count_)> sources_{};
   std::function<std::string(const std::string&)> from_rank_0_;
   bool one_machine_ = false;

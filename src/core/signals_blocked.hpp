@@ -5,8 +5,8 @@
 
 namespace rma::detail {
 
-/// Blocks all signals of the calling thread until its end. A thread that is started meanwhile inherits the mask:
-/// signals are for the threads of the program, never for those of the library.
+/// Blocks all signals of the calling thread during its lifetime. A thread that is started meanwhile inherits the mask:
+/// signals are delivered to threads of the program, never to those of the library.
 class signals_blocked {
  public:
   signals_blocked() noexcept {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A mutex of one word for sections of some hundred instructions, where a third of these would be std::mutex's: taken
-/// by one locked instruction and given back by a store while nobody else wants it; whoever finds it taken sleeps.
+/// A mutex of one word for sections of some hundred instructions, of which std::mutex would take a third: one locked
+/// instruction acquires it and, without contention, a store releases it; a thread that finds it taken sleeps.
 #pragma once
 
 #include <linux/futex.h>
@@ -26,14 +26,14 @@ class small_lock {
     return state_.compare_exchange_strong(found, taken, std::memory_order_acquire, std::memory_order_relaxed);
   }
   void unlock() noexcept {
-    // A thread that begins to wait between the two, or whose word is not seen yet, is not woken: it looks after its
-    // nap. It would have to be asleep within some nanoseconds, or this thread to lose its processor just here.
+    // A thread that begins to wait between the two, or whose store is not visible yet, is not woken: it polls after its
+    // nap. It would have to sleep within some nanoseconds, or this thread to lose its processor just here.
     const bool somebody_waits = state_.load(std::memory_order_relaxed) == wanted;
     state_.store(free, std::memory_order_release);
     if (somebody_waits) [[unlikely]]
       ::syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
   }
-  /// Some thread holds it, not necessarily this one: for assertions.
+  /// True if any thread holds it, not necessarily this one: for assertions.
   [[nodiscard]] bool is_taken() const noexcept { return state_.load(std::memory_order_relaxed) != free; }
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Threads of the library's own.
+/// Threads of the library.
 #pragma once
 
 #include <functional>
@@ -9,8 +9,8 @@
 
 namespace rma::detail {
 
-/// Runs `run` on a thread on which no signal is delivered: signals are for the threads of the program.
-/// Throws Error(out_of_memory) if there is no thread to be had: "cannot start `what`: ...".
+/// Runs `run` on a thread that blocks all signals: they are delivered to threads of the program.
+/// Throws Error(out_of_memory) if no thread can be started: "cannot start `what`: ...".
 [[nodiscard]] std::thread start_thread(std::string_view what, std::function<void()> run);
 
 }  // namespace rma::detail

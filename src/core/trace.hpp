@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// The trace of one rank: a file in Chrome's and Perfetto's JSON format. One complete event per public call; and for
-/// each operation that is not over when its call returns a pair of asynchronous events, from its issue to its end.
+/// each operation that is pending when its call returns a pair of asynchronous events, from its issue to its end.
 ///
-/// Times are those of the runtime's clock, so that the files of a node's ranks, loaded together, line up. What has not
-/// been written when the process is killed: at most the calls of its last 0.1 s inside the library. The closing bracket
-/// is missing then, which the viewers allow.
+/// Times are those of the runtime's clock, so that the files of a node's ranks have a common time axis. If the process
+/// is killed, at most the calls of its last 0.1 s in the library are missing, and the closing bracket, which the
+/// viewers allow.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace rma::detail {
 
-/// One call.
+/// The event of one call.
 struct trace_event {
   std::string_view call;
   std::string_view window;
@@ -45,13 +45,13 @@ class trace_file {
   void add(const trace_event& event) noexcept;
   /// An operation that may have overlapped others. `peer` is its target's rank in the world.
   void add_operation(const trace_event& operation, int peer) noexcept;
-  /// A part of the program that it has named itself.
+  /// A region that the program has named.
   void add_region(std::string_view name, std::int64_t begin_ns, std::int64_t end_ns) noexcept;
-  /// One end of an arrow, whose other end the trace of another rank has: from a message's sender to its receiver.
+  /// One end of an arrow from a message's sender to its receiver; the other end is in the trace of another rank.
   struct arrow {
     int from = -1;
     int to = -1;
-    std::uint64_t number = 0;  ///< of the messages of this pair
+    std::uint64_t number = 0;  ///< number of the message between this pair
   };
   void add_arrow(const arrow& a, std::int64_t at_ns) noexcept;
 
@@ -67,8 +67,8 @@ class trace_file {
   int fd_;
   std::uint64_t bytes_left_;
   std::string only_;
-  std::uint64_t operations_ = 0;  ///< that are in it
-  std::int64_t written_ns_ = 0;   ///< end of the newest event that is in the file
+  std::uint64_t operations_ = 0;  ///< number of operations in the trace
+  std::int64_t written_ns_ = 0;   ///< end of the newest event in the file
 };
 
 }  // namespace rma::detail

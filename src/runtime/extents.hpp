@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which parts of a rank's segment the fabric between nodes reaches, by which key. Where a registration takes its
-/// memory, the segment (which is sparse) cannot be one region: each part that is taken becomes one of its own, and its
-/// key stands in a table at the start of the segment, a region that everybody knows. An origin reads it once for each
+/// The registered parts of a rank's segment and their keys on the fabric between nodes. Where a registration pins its
+/// memory, the sparse segment cannot be one region: each allocated part is a region of its own, whose
+/// key is in a table at the start of the segment, a region that all ranks know. An origin reads it once for each
 /// window and target.
 ///
 /// The place of an entry follows from the offset of its part, so that one read of a few neighbors finds it.
@@ -18,14 +18,14 @@ namespace rma::detail {
 /// A part of the segment. `bytes` 0: the entry is free.
 struct extent {
   std::uint64_t offset;
-  std::uint64_t bytes;  ///< that are registered, from its start
+  std::uint64_t bytes;  ///< registered bytes from its start
   std::uint64_t key;
 };
 
 inline constexpr std::size_t extent_homes = 4096;
 inline constexpr std::size_t extent_neighbors = 16;
 
-/// At the start of a segment whose fabric pins memory.
+/// The table at the start of a segment whose fabric pins memory.
 struct extent_table {
   std::array<extent, extent_homes + extent_neighbors> entries;
 };

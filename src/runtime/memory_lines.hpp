@@ -11,20 +11,20 @@
 
 namespace rma::detail {
 
-/// Zero at first. Only its owner writes here. The slots lie behind it.
+/// Zero at first. Only its owner writes to it. The slots follow it.
 struct memory_lines {
   /// Number of the collective among the team's (20 bits), turn in it (22), and a digest of the call (22): the owner has
-  /// come so far, with its data of that turn in a slot, and has left all turns before.
+  /// reached this turn, with its data in a slot, and has left all earlier turns.
   alignas(64) word64 turn;
-  word64 failures;  ///< that have been noted in `failed`
-  /// The owner's last calls, by number: it may be `cells` ahead of a member that has to find out that its call was
-  /// another one.
+  word64 failures;  ///< number of entries in `failed`
+  /// The owner's last calls, by number: it may be `cells` ahead of a member that has to detect that its own call
+  /// differs.
   struct call {
     word64 which;  ///< number << 32 | signature
     word64 bytes;
   };
   call calls[64];
-  word64 failed[32];  ///< the last that have failed at the owner: number << 8 | status
+  word64 failed[32];  ///< the last collectives that failed at the owner: number << 8 | status
   // Of a large vector: where the owner's operands lie in its segment, + 1; 0: elsewhere.
   word64 input_at;
   word64 output_at;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A user's MessageRequest refers to a node: a send or a receive, in memory that is used again.
+/// The node behind a user's MessageRequest: a send or a receive, in memory that is reused.
 #pragma once
 
 #include <atomic>
@@ -21,7 +21,7 @@ struct team_core;
 
 class message_nodes;
 
-/// Behind a Request that was made of a MessageRequest, too.
+/// Also the object behind a Request that was made of a MessageRequest.
 struct message_node final : awaited {
   struct send_part : send_operation {
     message_node* node = nullptr;
@@ -34,15 +34,15 @@ struct message_node final : awaited {
   receive_part receive;  ///< one of the two is in use
   message_nodes* of = nullptr;
   bool is_send = false;
-  bool detached = false;   ///< dropped by its user: free when it is over
+  bool detached = false;   ///< dropped by its user: freed at its end
   bool buffered = false;   ///< its data are in `copy`
-  bool under_way = false;  ///< of a persistent one: started, and its end not told
+  bool under_way = false;  ///< persistent: started, and its end has not been reported
   std::shared_ptr<team_core> team{};
-  Layout layout{};                      ///< of the user's buffer
-  std::unique_ptr<std::byte[]> copy{};  ///< kept for the next one
+  Layout layout{};                      ///< layout of the user's buffer
+  std::unique_ptr<std::byte[]> copy{};  ///< kept for the next message
   std::size_t copy_bytes = 0;
   message_node* next_free = nullptr;
-  Received* told = nullptr;  ///< of a Request: where its user wants to know what has come
+  Received* told = nullptr;  ///< of a Request: receives source, tag and size
 
   [[nodiscard]] status state() noexcept override;
   [[nodiscard]] status failed() noexcept override;
@@ -78,8 +78,8 @@ class message_nodes {
     n.next_free = free_;
     free_ = &n;
   }
-  std::size_t copied_bytes_max = 0;             ///< of a send that leaves from a copy, so that its call does not wait
-  std::atomic<std::size_t> detached_sends = 0;  ///< that are not over: the end of the runtime waits for them
+  std::size_t copied_bytes_max = 0;             ///< limit of sends that are copied, so that the call does not wait
+  std::atomic<std::size_t> detached_sends = 0;  ///< pending ones, for which the end of the runtime waits
 
  private:
   std::list<message_node> all_;

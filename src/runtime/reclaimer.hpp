@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Memory of windows and teams whose handles were dropped. Other members may still use it: it is given back when every
-/// member has dropped its handle. That is counted along the binomial tree that the members' collectives use, too:
+/// Memory of windows and teams whose handles were dropped. Other members may still use it: it is released when every
+/// member has dropped its handle. The drops are counted along the binomial tree of the members' collectives:
 ///
 ///   dropped here and by all below        -- dropped -->    the member above
-///   dropped by all: the first member     -- released -->   those below, and so on
+///   dropped by all: the first member     -- released -->   the members below, and so on
 ///
-/// Destructors send nothing: drops are announced when this rank makes the next window or team, whose own messages take
-/// the same ways. So the memory of a window is there again for the next one, and a rank that ends has nothing to say.
+/// Destructors send nothing: drops are announced when this rank makes the next window or team, whose own messages use
+/// the same tree. So the memory of a window is available for the next one, and a rank that ends sends nothing.
 ///
-/// Members that are gone have no place in the tree. A message carries a digest of those that its sender has left out,
-/// and counts only where it is the receiver's, too; a rank that learns of another one begins again. If a member dies
-/// while a release is under way, those below it keep the memory for as long as the job lasts.
+/// Members that are gone are not in the tree. A message carries a digest of those that its sender has left out, and
+/// is valid only if it equals the receiver's; a rank that learns of another one starts again. If a member dies
+/// during a release, the members below it keep the memory for as long as the job lasts.
 #pragma once
 
 #include <array>
@@ -26,15 +26,15 @@
 
 namespace rma::detail {
 
-/// A part of this rank's segment; without bytes it is none.
+/// A part of this rank's segment; empty if it has no bytes.
 struct segment_part {
   std::size_t offset = 0;
   std::size_t bytes = 0;
 };
 
-/// This rank has dropped such an object.
+/// An object that this rank has dropped.
 struct dropped_object {
-  std::uint64_t id = 0;                    ///< the same at all members, used once
+  std::uint64_t id = 0;                    ///< the same on all members, used once
   std::shared_ptr<const int[]> members{};  ///< world ranks; null: the world itself
   int size = 0;
   int rank = 0;
@@ -45,25 +45,25 @@ class reclaimer {
  public:
   explicit reclaimer(context& ctx);
 
-  /// The handle is gone. Sends nothing yet.
+  /// Records a dropped handle. Sends nothing yet.
   void drop(dropped_object object);
-  /// Tells the others what was dropped here since the last time.
+  /// Announces the drops since the last call to other members.
   void announce() noexcept;
-  /// Takes what all members have dropped, once each.
+  /// Returns the objects that all members have dropped, each once.
   [[nodiscard]] std::vector<segment_part> take_released() noexcept;
 
  private:
   struct news;
-  /// Of another member, with the digest of those that it has left out.
+  /// Handles a message of another member, with the digest of those that it has left out.
   struct report {
     int from;
     std::uint64_t without;
   };
   struct record {
-    dropped_object object{};  ///< once it is dropped here
+    dropped_object object{};  ///< set when it is dropped here
     bool dropped = false;
-    bool announced = false;     ///< to `above`
-    bool is_old = false;        ///< has not been released by the next announcement
+    bool announced = false;     ///< announced to `above`
+    bool is_old = false;        ///< not released by the next announcement
     std::uint64_t without = 0;  ///< digest of the members that are gone
     int above = -1;             ///< world rank; -1: none
     std::vector<int> below{};   ///< world ranks

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A Runtime is made of a core.
+/// The core of a Runtime: all state of a rank.
 #pragma once
 
 #include <array>
@@ -39,17 +39,17 @@ namespace coll {
 class machine;
 }
 
-/// Part of this rank's segment that both ends of a copy reach, made when it is first held (xfer/staging.hpp).
+/// The part of this rank's segment that both ends of a copy access, made at its first use (xfer/staging.hpp).
 struct stage_memory {
   enum class state : std::uint8_t { unmade, free, held, refused };
   std::atomic<state> now = state::unmade;
   std::size_t offset = 0;
   std::size_t slots = 0;
-  std::size_t next = 0;  ///< slot
+  std::size_t next = 0;  ///< the next slot
   std::array<std::size_t, 32> used_bytes{};
 };
 
-/// Members in order of construction; destroyed the other way round.
+/// Members are constructed in this order, and destroyed in reverse.
 struct runtime_core {
   explicit runtime_core(const Config& config);
   ~runtime_core();
@@ -73,39 +73,39 @@ struct runtime_core {
   std::unique_ptr<revocations> revoked;
   stage_memory stage;
   copy_records copies;
-  bool intranode = true;  ///< ranks of a node use each other's memory
-  int exceptions = 0;     ///< under way when the runtime was made
+  bool intranode = true;  ///< ranks of a node access each other's memory
+  int exceptions = 0;     ///< exceptions in flight when the runtime was made
 
-  /// This is a copy in a forked child. What it shares with the rank, memory and sockets, is not the child's to change,
-  /// and its threads are not here: it is left as it is.
+  /// True in a forked child. The child must not change the memory and sockets that it shares with the rank, whose
+  /// threads it does not have: the copy is left alone.
   [[nodiscard]] bool forked() const noexcept;
   void publish_segment();
-  /// The key that reaches the segment of a rank through the wide fabric.
+  /// The key of a rank's segment on the wide fabric.
   status segment_of(int world_rank, fabric::region_key& key) noexcept;
-  /// Ranks whose memory this rank uses directly: those of its node, or itself alone with RMA_INTRANODE=off and a
-  /// fabric that does it instead. Positions are indices on the board.
+  /// Ranks whose memory this rank accesses directly: those of its node, or only itself with RMA_INTRANODE=off and a
+  /// fabric that reaches the others. Positions are indices on the board.
   [[nodiscard]] bool near(int world_rank) const noexcept;
-  /// The region of the wide fabric that begins at `offset` of a rank's segment. Asks that rank's segment if need be.
+  /// The region at `offset` of a rank's segment on the wide fabric. Reads that rank's table if necessary.
   status region_at(int world_rank, std::size_t offset, fabric::region_key& region) noexcept;
-  /// The lowest free place of this rank's segment, see segment_map. Another thread may take it before the caller does.
+  /// The lowest free place of this rank's segment, see segment_map. Another thread may allocate it before the caller.
   [[nodiscard]] std::optional<std::size_t> propose(std::size_t bytes, std::size_t from,
                                                    std::size_t alignment) const noexcept;
-  /// Takes and gives back parts of the segment. `take` populates the pages, and lets the wide fabric reach them: all,
+  /// Allocate and free parts of the segment. `take` populates the pages, and registers them with the wide fabric: all,
   /// or `needed` bytes from the start, if it has no room for more. `not_yet`: some of it is in use.
   status take(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept;
-  /// Wherever there is room; nothing if there is none.
+  /// Allocates at any free place; nothing if there is none.
   [[nodiscard]] std::optional<std::size_t> take_any(std::size_t bytes, std::size_t alignment) noexcept;
   void give_back(std::size_t offset, std::size_t bytes) noexcept;
-  /// The wide fabric reaches it no longer; it stays taken.
+  /// Deregisters it from the wide fabric; it stays allocated.
   void withdraw(std::size_t offset) noexcept;
   [[nodiscard]] std::size_t segment_in_use() const noexcept;
   /// Calls `add` with each counter's name and value.
   void each_count(const std::function<void(std::string_view, std::uint64_t)>& add);
-  /// How many teams of this process set were made here before this one: its members count alike.
+  /// Number of teams of this process set that were made here before: all its members count alike.
   [[nodiscard]] std::uint64_t count_team_of(std::string_view process_set);
-  /// Gives back what all have dropped.
+  /// Frees the memory of objects that all members have dropped.
   void reap_dropped() noexcept;
-  /// The wide fabric reaches this of the rank's part at `offset`; bytes 0: nothing.
+  /// The region of the rank's part at `offset` on the wide fabric; bytes 0: none.
   [[nodiscard]] fabric::region_key own_region(std::size_t offset) noexcept;
 
  private:
@@ -115,11 +115,11 @@ struct runtime_core {
   status enroll(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept;
   [[nodiscard]] std::span<extent> own_extents(std::size_t offset) noexcept;
 
-  /// Of what follows, and of the table of extents. Windows and teams of different threads share them.
+  /// Guards the following members and the table of extents, which windows and teams of different threads share.
   mutable std::mutex books_;
   shm::segment_map segment_;
   std::unordered_map<std::string, std::uint64_t> teams_of_sets_;
-  std::unordered_map<int, fabric::region_key> segment_keys_;  ///< of ranks that were reached through the wide fabric
+  std::unordered_map<int, fabric::region_key> segment_keys_;  ///< of ranks accessed by the wide fabric
 };
 
 }  // namespace rma::detail

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A Team is made of a core, and of the small collectives that the making of teams and windows needs: those of users
-/// are in coll.
+/// The core of a Team, with the small collectives that make teams and windows. The collectives for users are in
+/// src/coll.
 #pragma once
 
 #include <array>
@@ -26,12 +26,12 @@ namespace coll {
 class team_state;
 }
 
-/// A team and those that have come out of it by shrink(). A death in the middle of that may leave some survivors with
-/// the new team and others without: they meet again, since all count the dead of the first one.
+/// A team and its descendants by shrink(). A death during a shrink may leave some survivors with the new team and
+/// others without it: they agree again, since all count the dead members of the first team.
 struct descent {
   std::uint64_t id = 0;
-  std::vector<int> members{};                      ///< of the first team, by their world ranks
-  std::map<std::size_t, std::uint64_t> shrinks{};  ///< teams made, by how many of the members were dead
+  std::vector<int> members{};                      ///< world ranks of the first team's members
+  std::map<std::size_t, std::uint64_t> shrinks{};  ///< number of teams made, by the number of dead members
 };
 
 struct team_core : std::enable_shared_from_this<team_core> {
@@ -45,21 +45,21 @@ struct team_core : std::enable_shared_from_this<team_core> {
   int first = 0;
   int mapped = 0;
   std::vector<std::int32_t> places;
-  /// The lines of its short messages, by the same number; null where none were asked for (api/message_checks.hpp).
+  /// The lines of its short messages, by the same index; null where they were not requested (api/message_checks.hpp).
   std::unique_ptr<std::atomic<shm::line_pair*>[]> message_lines{};
-  std::uint64_t user_context = 0;  ///< of its users' messages
+  std::uint64_t user_context = 0;  ///< context of user messages
   messenger* messages = nullptr;
   bool one_node = false;
-  std::uint64_t sequence = 0;                 ///< collectives so far
-  std::uint64_t children = 0;                 ///< windows and teams made so far, but for those of the living
+  std::uint64_t sequence = 0;                 ///< number of collectives so far
+  std::uint64_t children = 0;                 ///< number of windows and teams made so far, without those by shrink()
   std::shared_ptr<descent> line{};            ///< null before the first shrink()
   node_barrier fast;                          ///< valid if one_node
-  dissemination::barrier_handle far_barrier;  ///< of the barrier otherwise
+  dissemination::barrier_handle far_barrier;  ///< the barrier otherwise
   std::size_t lines_offset = 0;  ///< of the barrier's lines, and those of collectives, in every member's segment
   bool has_lines = false;
   std::shared_ptr<coll::team_state> collectives{};  ///< null before the first
   std::atomic<bool> revoked = false;                ///< see revocations.hpp
-  int maker_watch = -1;  ///< while this one is being made: a rank of the world whose death may keep members from coming
+  int maker_watch = -1;  ///< during construction: a world rank whose death may keep members from joining
 
   /// An empty list of ranks means the world.
   team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_id, const std::vector<int>& world_ranks,
@@ -71,24 +71,24 @@ struct team_core : std::enable_shared_from_this<team_core> {
   [[nodiscard]] int node_index(int r) const noexcept {
     return r >= first && r < first + mapped ? places[static_cast<std::size_t>(r - first)] : -1;
   }
-  /// Of members that share memory; null where a team has none.
+  /// The lines of members that share memory; null where a team has none.
   [[nodiscard]] memory_lines* memory_lines_of(int r) const noexcept {
     if (!has_lines || !rt->intranode || size > memory_lines::members_max) return nullptr;
     std::byte* const segment = rt->board->segment(static_cast<std::size_t>(node_index(r)));
     return reinterpret_cast<memory_lines*>(segment + lines_offset + sizeof(barrier_lines));
   }
-  /// `revoked` if it is.
+  /// `revoked` if the team is.
   [[nodiscard]] status revocation() const noexcept {
     return revoked.load(std::memory_order_relaxed) ? status::revoked : status::done;
   }
-  /// `revoked`; `peer_failed` if a member is dead, and who is to blame.
+  /// `revoked`; `peer_failed` if a member is dead, with its rank.
   status lost_member() noexcept;
-  /// For what any member may bring about: the same if all others have left, and no other thread is there to do it.
+  /// For conditions that any member may cause: fails if all others have left, and no other thread can cause it.
   status nobody_left() noexcept;
-  /// The same for those who have left the job, too: for waits that need every member.
+  /// As lost_member, also for members that have left the job: for waits that need every member.
   status gone_member() noexcept;
   void ring_all() noexcept;
-  /// Those whose program may wait for what is in memory now: not who only serves others.
+  /// Rings members whose program may wait for a store, not those that only serve others.
   void ring_waiters() noexcept;
 
   // Small collectives; world-wide trees of messages.
@@ -96,11 +96,11 @@ struct team_core : std::enable_shared_from_this<team_core> {
   status reduce_to_first(void* data, std::size_t count, element type, operation op) noexcept;
   status allreduce(void* data, std::size_t count, element type, operation op) noexcept;
   status allgather(std::span<const std::byte> mine, std::byte* all) noexcept;
-  /// An allgather that ends alike on all survivors, unless it is member 0 that dies in it.
+  /// An allgather with the same outcome on all survivors, unless member 0 dies during it.
   status allgather_alike(std::span<const std::byte> mine, std::byte* all) noexcept;
   status barrier() noexcept;
-  /// By messages, for any fabric. The handle belongs to the barrier of that name, and all members pass it in turn.
-  /// `failed` says why it cannot end, as lost_member does.
+  /// A barrier by messages, for any fabric. The handle belongs to the barrier of that name.
+  /// `failed` reports why it cannot end, as lost_member does.
   template <class Failed>
   status message_barrier(std::uint64_t barrier_id, dissemination::barrier_handle& barrier, Failed&& failed) noexcept {
     if (const status s = failed(); s != status::done) return s;
@@ -132,7 +132,7 @@ struct team_core : std::enable_shared_from_this<team_core> {
   placement allocate(std::size_t bytes, std::size_t mine, std::size_t needed, std::size_t alignment) noexcept;
   /// `where`: the public call that makes the team.
   void make_lines(const std::source_location& where);
-  /// Memory of this team, or of a window on it, that is to be given back when every member has dropped it.
+  /// The memory of this team, or of a window on it, to be freed when every member has dropped it.
   void drop(std::uint64_t object_id, const std::array<segment_part, 2>& parts) const;
 
  private:
@@ -144,7 +144,7 @@ inline constexpr const char* wrong_thread_remedy =
     "only the thread that made the Runtime may call; RMA_THREADS=serialized lets others, and multiple several at once";
 
 /// Throws rma::Error for a failed team call.
-/// `why`: what is known of it beside the code.
+/// `why`: the reason, in addition to the code.
 [[noreturn]] void raise_team(const team_core& team, const char* call, status code, const std::source_location& where,
                              const std::string& why = {});
 
