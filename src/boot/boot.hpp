@@ -19,7 +19,7 @@ inline constexpr std::string_view pmix_address = "pmix";
 inline constexpr std::string_view pmi2_address = "pmi2";
 inline constexpr std::string_view introduced_address = "introduced";
 
-/// A rank is told these by its launcher (environment RMA_BOOT, RMA_RANK, RMA_SIZE, RMA_KEY, RMA_NODE, or a Config).
+/// The launcher's parameters of a rank (environment RMA_BOOT, RMA_RANK, RMA_SIZE, RMA_KEY, RMA_NODE, or a Config).
 struct options {
   /// "" or "alone" (a job of one), "local://NAME" (abstract Unix socket of rmarun), "rmarun://HOST:PORT" (of rmarun on
   /// another host; only in RMA_BOOT), "tcp://HOST:PORT" (of rank 0's host), "pmix" or "pmi2" (the launcher says rank
@@ -27,11 +27,11 @@ struct options {
   std::string address;
   int rank = 0;
   int size = 1;
-  std::string key;         ///< job key, hex; both sides prove that they know it, it never crosses the wire
+  std::string key;         ///< job key, hex; both sides prove their knowledge of it without sending it
   std::string node;        ///< virtual node name; "" means the machine itself
   int timeout_ms = 60000;  ///< the longest wait for the others, or for the job's server
   std::string interface;   ///< pmix, pmi2: where rank 0 listens, if the job has several nodes; see address_of_interface
-  int peer_timeout_ms = 10000;  ///< tcp: a host that is silent for so long is taken for dead
+  int peer_timeout_ms = 10000;  ///< tcp: a host that is silent for that time is presumed dead
   std::function<std::string(const std::string&)> from_rank_0{};  ///< introduced: gives all ranks what rank 0 gives
   bool one_machine = false;                                      ///< introduced: of all ranks
   bool served_by_launcher = false;                               ///< `address` is that of rmarun, on any host
@@ -52,7 +52,7 @@ class client {
   /// The address by which the job's other hosts reach this one, in numbers; empty if there are none, or if it is not
   /// known.
   [[nodiscard]] virtual std::string host() const { return {}; }
-  /// The job's server is in rank 0's process, and ends with it.
+  /// True if the job's server is in rank 0's process, and ends with it.
   [[nodiscard]] virtual bool rank_0_serves() const noexcept { return false; }
 
   /// Names of the process sets that the launcher has defined; none where it defines none. Any thread may ask. Throws
@@ -64,18 +64,18 @@ class client {
 
   /// Publishes `value`; visible to every rank that asks for `key`, at the latest after the next fence. A second put of
   /// a key replaces the value. `bad_size` beyond key_bytes_max (4096) or value_bytes_max (1 MiB). This, get and fence:
-  /// `bad_boot` after `options::timeout_ms`; then `raise_job_ended` says who has not come, if the job is starting.
+  /// `bad_boot` after `options::timeout_ms`; then `raise_job_ended` names the missing ranks, if the job is starting.
   virtual status put(std::string_view key, std::string_view value) = 0;
   /// Waits until some rank has put `key`; asked again, a server that owes an answer since then is not waited for.
   /// `peer_failed` if it is missing and a rank died of which poll_events has not
   /// told yet (afterwards survivors can go on among themselves) or all others are gone; `bad_argument` if every rank
-  /// waits, so that nobody can put it; `job_aborted` on abort.
+  /// waits, so that none can put it; `job_aborted` on abort.
   virtual status get(std::string_view key, std::string& value) = 0;
   /// Waits for all ranks. `peer_failed` if one of them is dead or has left.
   virtual status fence() = 0;
-  /// Tells what this rank does next in the start, for the others to read if it gets no further. `waits`: for others.
+  /// Publishes this rank's next step of the start, for reports if the start hangs. `waits`: it waits for other ranks.
   virtual void begin_step(std::string_view /*what*/, bool /*waits*/ = false) noexcept {}
-  /// Whom the start waits for, and what those were last doing. A last question: the start has failed.
+  /// The ranks for which the start waits, with their last steps. The last call after a failed start.
   [[nodiscard]] virtual std::string late_ranks() { return {}; }
   /// Ends the job: the launcher prints `message`, kills the rest and exits with `code` (where there is no rmarun, this
   /// prints and the others get `job_aborted`). Returns when the news is out or cannot be sent, at most 2 s later: the
@@ -85,7 +85,7 @@ class client {
   /// (at most 5 s), never for other ranks. In tcp mode the server ends with rank 0's client: the others then work
   /// on without news of deaths. A rank that has left may join again: it takes part in the job's next round.
   virtual void leave() noexcept = 0;
-  /// Tells the job that this rank saw `rank` die (its liveness word said so): spread to everyone.
+  /// Reports the death of `rank`, which this rank has seen (by its liveness word), to all ranks of the job.
   virtual void report_death(int rank) noexcept = 0;
 
   /// Readable when `poll_events` has news, also such as came in during another call; -1 if there never is any (a job
@@ -103,7 +103,7 @@ class client {
 };
 
 /// Joins the job and waits until all ranks have joined. Throws rma::Error with one clear line: `bad_boot` if the
-/// parameters make no sense, the key is wrong, or somebody is still missing after the time-out; `peer_failed` if a
+/// parameters are invalid, the key is wrong, or a rank is still missing after the time-out; `peer_failed` if a
 /// rank ended without joining; `job_aborted`.
 std::unique_ptr<client> join(const options& how);
 /// The same if `how.address` is that of a server, which is running or about to.
@@ -113,10 +113,10 @@ std::unique_ptr<client> join_served(const options& how);
 /// who or what has ended it, or holds it up.
 [[noreturn]] void raise_job_ended(client& me, status why);
 
-/// An address as RMA_BOOT has it says who serves, too: "rmarun://" becomes "tcp://" and `served_by_launcher`.
+/// Parses an address of RMA_BOOT, which also names the server: "rmarun://" becomes "tcp://" and `served_by_launcher`.
 void take_address(options& how);
 
-/// Reads what the launcher put into the environment. Throws rma::Error(bad_boot) if it makes no sense.
+/// Reads the launcher's parameters from the environment. Throws rma::Error(bad_boot) if they are invalid.
 options options_from_environment();
 
 }  // namespace rma::boot

@@ -4,7 +4,7 @@
 /// with `rmarun` and RMA_BOOT=tcp://. So deaths, late questions and leaving mean the same everywhere
 /// (docs/decisions/0015-pmix-boot.md).
 ///
-///   launcher -> rank, size, whether all are on one node; process sets when somebody asks
+///   launcher -> rank, size, whether all are on one node; process sets on request
 ///   rank 0: listens, makes a key;  from_rank_0: one value up and down the launcher's tree
 ///   all: join as with RMA_BOOT=tcp://... or local://...
 ///   abort -> the launcher, too
@@ -19,7 +19,7 @@
 
 namespace rma::boot {
 
-/// A launcher introduces a rank.
+/// The interface to a launcher that introduces a rank.
 class introduction {
  public:
   introduction(const introduction&) = delete;
@@ -28,16 +28,16 @@ class introduction {
 
   [[nodiscard]] virtual int rank() const noexcept = 0;
   [[nodiscard]] virtual int size() const noexcept = 0;
-  /// All ranks are on this node.
+  /// True if all ranks are on this node.
   [[nodiscard]] virtual bool one_node() = 0;
   /// Collective: all ranks get rank 0's text. `timeout_s` is a request to the launcher. Throws Error(bad_boot).
   virtual std::string from_rank_0(const std::string& text, int timeout_s) = 0;
-  /// The launcher ends all processes of the job. May return.
+  /// Makes the launcher end all processes of the job. May return.
   virtual void abort(int code, std::string_view message) noexcept = 0;
   /// As of `client`, which passes the questions on.
   [[nodiscard]] virtual std::vector<std::string> process_sets(int /*timeout_s*/) const { return {}; }
   [[nodiscard]] virtual std::vector<int> members_of(const std::string& /*set*/, int /*timeout_s*/) const { return {}; }
-  /// This process has left the job.
+  /// Called when this process has left the job.
   virtual void leave() noexcept {}
 
  protected:

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A fabric whose puts, gets and atomics are messages (wire.hpp), which the target takes when it is inside the library.
+/// A fabric whose puts, gets and atomics are messages (wire.hpp), which the target handles when it is in the library.
 /// A line below carries the messages: sockets (tcp), or UCX's endpoints.
 ///
-/// - Messages made between two looks at the network travel together, as one batch.
-/// - Who asks for much is held back where the question is made (asked_bytes_max), so that answers always go out and two
-///   ranks never wait for each other with full connections.
+/// - Messages made between two polls of the network are sent together, as one batch.
+/// - The number of bytes that an origin requests is limited (asked_bytes_max), so that replies can always be sent and
+///   two ranks never wait for each other with full connections.
 /// - A connection that fails makes its peer a suspect: the peer may have died, ended the job or left. If the job does
-/// not
-///   say so soon, the peer is taken for lost.
-/// - Who leaves says goodbye, and serves the others until each has answered that nothing of its own is under way.
+///   not report that within `suspicion_ns`, the peer is presumed lost.
+/// - A rank that leaves says goodbye, and serves the others until each has answered that it has no pending operations.
 #pragma once
 
 #include <cstddef>
@@ -31,12 +30,12 @@
 
 namespace rma::messaged {
 
-inline constexpr std::size_t message_bytes = 33 << 10;     ///< of one to a handler: 32 KiB and what is said about them
-inline constexpr std::size_t batch_bytes = 63 << 10;       ///< of a batch: what goes to the peer as one packet
-inline constexpr unsigned batch_messages = 64;             ///< a batch does not wait for more
-inline constexpr std::size_t asked_bytes_max = 4 << 20;    ///< of gets under way to one peer, more than one if they fit
-inline constexpr std::uint32_t under_way_max = 1024;       ///< questions to one peer
-inline constexpr std::int64_t suspicion_ns = 500'000'000;  ///< deaths are news by then, and so is the job's end
+inline constexpr std::size_t message_bytes = 33 << 10;     ///< of one to a handler: 32 KiB and their headers
+inline constexpr std::size_t batch_bytes = 63 << 10;       ///< of a batch, which is sent as one packet
+inline constexpr unsigned batch_messages = 64;             ///< limit of a batch
+inline constexpr std::size_t asked_bytes_max = 4 << 20;    ///< of pending gets to one peer, more than one if they fit
+inline constexpr std::uint32_t under_way_max = 1024;       ///< pending requests to one peer
+inline constexpr std::int64_t suspicion_ns = 500'000'000;  ///< deaths are reported by then, and the job's end as well
 inline constexpr std::size_t straight_slices_max = 40;     ///< of a transfer that is not copied into a batch
 inline constexpr std::uint32_t unflushed_max = 512;        ///< writes that one flush ends
 
@@ -78,29 +77,29 @@ class messaged_fabric : public fabric::network, public fabric::liveness, public 
 
   // ---- the line ---------------------------------------------------------------------------------------------
   [[nodiscard]] virtual std::unique_ptr<peer> make_peer(int rank) = 0;
-  /// Begins a connection, which may come later: what is said meanwhile waits.
+  /// Begins a connection, which may be established later: messages wait for it.
   virtual status connect(peer& p) noexcept = 0;
-  /// Whether an answer still gets there.
+  /// True if a reply can still be sent to the peer.
   [[nodiscard]] virtual bool can_answer(peer& p) noexcept = 0;
-  /// For one more operation or message of the caller's.
+  /// True if there is room for one more operation or message of the caller.
   [[nodiscard]] virtual bool has_room(peer& p) noexcept = 0;
-  /// Where so many bytes of a message go, in a batch with its front; always finds room.
+  /// The place for that many bytes of a message with its front, in a batch; there is always room.
   [[nodiscard]] virtual std::byte* room_for(peer& p, std::uint16_t kind, std::size_t bytes) noexcept = 0;
   virtual void send_batch(peer& p) noexcept = 0;
   /// A message with more than `straight_bytes_` of data, which the line takes from where they are.
   virtual void transmit_straight(peer& p, std::uint16_t kind, std::span<const std::byte> head, slices data,
                                  std::size_t bytes) noexcept = 0;
-  /// Takes what has come, and moves what goes; returns how much was found.
+  /// Receives arrived messages and sends pending ones; returns the number of events.
   virtual unsigned look() noexcept = 0;
-  /// False if nothing has come and the descriptor will tell: then one may sleep.
+  /// False if there is no event and the descriptor will report the next one: then the caller may sleep.
   [[nodiscard]] virtual bool progress() noexcept = 0;
-  /// A message of the line's own.
+  /// Handles a message internal to the line.
   virtual void take_line_message(peer& p, std::uint16_t kind, std::span<const std::byte> payload) noexcept = 0;
-  /// The peer sent what makes no sense: it is no rank of ours, or its memory is damaged.
+  /// Called for a malformed message: the peer is no rank of the job, or its memory is damaged.
   virtual void distrust(peer& p) noexcept = 0;
-  /// Ends the connection, and all that it has under way.
+  /// Ends the connection and its pending operations.
   virtual void drop(peer& p) noexcept = 0;
-  /// All that was sent has been given to the network.
+  /// True if the network has taken all sent messages.
   [[nodiscard]] virtual bool all_sent() noexcept = 0;
   /// Ends the writes before it when they are placed.
   virtual void start_flush(peer& p) noexcept;
@@ -124,7 +123,7 @@ class messaged_fabric : public fabric::network, public fabric::liveness, public 
   void progress_until(std::int64_t until_ns, const std::function<bool()>& over) noexcept;
 
   // ---- what is posted (messaged_datapath.cpp) ---------------------------------------------------------------
-  /// Where so many bytes behind the front of a message go. `end_message` follows.
+  /// The place for that many bytes after the front of a message. `end_message` must follow.
   std::byte* begin_message(peer& p, std::uint16_t kind, std::size_t bytes) noexcept;
   void end_message(peer& p, departure when) noexcept;
   void transmit(peer& p, std::uint16_t kind, std::span<const std::byte> head, std::span<const std::byte> rest,
@@ -132,7 +131,7 @@ class messaged_fabric : public fabric::network, public fabric::liveness, public 
   void transmit(peer& p, own_kind kind, std::span<const std::byte> head, departure when) noexcept {
     transmit(p, static_cast<std::uint16_t>(kind), head, {}, when);
   }
-  /// Lists the peer as one with a batch.
+  /// Adds the peer to the list of those with a batch.
   void list_batch(peer& p) noexcept {
     if (!std::exchange(p.in_batches, true)) batches_.push_back(&p);
   }
@@ -163,9 +162,9 @@ class messaged_fabric : public fabric::network, public fabric::liveness, public 
   fabric::capabilities caps_;
   fabric::directory* directory_ = nullptr;
   std::unordered_map<int, std::unique_ptr<peer>> by_rank_;
-  bool watches_peers_ = true;                     ///< what is under way to a peer that is gone ends by itself
+  bool watches_peers_ = true;                     ///< pending operations to a peer that is gone end by themselves
   std::size_t straight_bytes_ = ~std::size_t{0};  ///< more is not copied into a batch
-  std::uint32_t under_way_ = 0;                   ///< questions to all peers, and what the line counts
+  std::uint32_t under_way_ = 0;                   ///< pending requests to all peers, and those that the line counts
   fabric::sink* sink_ = nullptr;
   std::uint64_t puts_ = 0, gets_ = 0, atomics_ = 0, messages_ = 0, batches_sent_ = 0;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A fabric of messages knows this of one peer, whatever carries them.
+/// The state of one peer of a fabric of messages, for every line.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,19 @@
 
 namespace rma::messaged {
 
-/// A question that has no answer yet. From a free list.
+/// A request without a reply yet. From a free list.
 struct unanswered {
   own_kind answered_by = own_kind::result;
   std::uint64_t token = 0;
-  std::uint64_t* old = nullptr;           ///< where what an atomic finds goes
+  std::uint64_t* old = nullptr;           ///< receives the old value of an atomic
   std::vector<fabric::local_slice> into;  ///< of a get
   std::size_t bytes = 0;                  ///< of a get
-  std::vector<std::uint64_t> written;     ///< of `ask_placed`: the writes that it ends
+  std::vector<std::uint64_t> written;     ///< of `ask_placed`: the writes that its reply ends
   unanswered* next = nullptr;
 };
 
-/// `left`: in good order, and has said so. `broken`: nothing goes there any more, and nobody has said why. `dead`: the
-/// job says so.
+/// `left`: in good order, by its goodbye. `broken`: the connection has failed for an unknown reason. `dead`: reported
+/// by the job.
 enum class connection_state : std::uint8_t { open, left, broken, dead };
 
 struct peer {
@@ -33,15 +33,16 @@ struct peer {
   peer& operator=(const peer&) = delete;
   virtual ~peer() = default;
 
-  /// Nothing of this rank's is under way there.
+  /// True if no operation of this rank is pending there.
   [[nodiscard]] virtual bool idle() const noexcept { return questions == 0 && unflushed == 0; }
 
   const int rank;
   connection_state state = connection_state::open;
-  bool begun = false;                   ///< a connection has been asked for
-  bool met = false;                     ///< the peer knows of the connection, and will say goodbye
-  bool understood = false;              ///< the peer knows that this rank leaves, and has nothing under way here
-  std::int64_t suspected_until_ns = 0;  ///< the connection has failed; not 0: when the peer is taken for lost
+  bool begun = false;       ///< a connection has been requested
+  bool met = false;         ///< the peer knows of the connection, and will say goodbye
+  bool understood = false;  ///< the peer knows that this rank leaves, and has no pending operation here
+  std::int64_t suspected_until_ns =
+      0;  ///< not 0: the connection has failed, and the peer is presumed lost at this time
 
   unsigned batched = 0;     ///< messages that wait for others
   bool in_batches = false;  ///< listed as one with a batch
@@ -57,7 +58,7 @@ struct peer {
   status put_error = status::done;     ///< of a put of the peer's, here, since it last asked
 };
 
-/// When a message leaves: `soon` is with others, at the next look at the network, or when the batch has enough.
+/// The time at which a message is sent: `soon` is with others, at the next poll, or when the batch is full.
 enum class departure : std::uint8_t { now, soon };
 
 }  // namespace rma::messaged

@@ -11,8 +11,8 @@
 ///     ask_atomic     ------------------>  by the processor
 ///                    <------------------  result: what it has found
 ///
-/// Messages to one peer stay in order. Answers come in the order of the questions, so that they need not say which one
-/// they answer; and a read or an atomic finds the writes before it.
+/// Messages to one peer stay in order. Replies arrive in the order of the requests, so that they need no number; and
+/// a read or an atomic takes effect after the writes before it.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,7 @@ enum class own_kind : std::uint16_t {
   understood,
   immediate,
   put,
-  ask_placed,  ///< whether all puts before it went well
+  ask_placed,  ///< asks for the result of all puts before it
   ask_get,
   give_get,
   ask_atomic,
@@ -39,10 +39,10 @@ enum class own_kind : std::uint16_t {
   count_
 };
 
-/// From here on to fabric::first_kind a line has kinds of its own.
+/// Kinds from here to fabric::first_kind are internal to a line.
 inline constexpr auto first_line_kind = static_cast<std::uint16_t>(own_kind::count_);
 
-/// Where the data of a put go, which follow.
+/// The destination of a put, whose data follow.
 struct placement {
   std::uint64_t key = 0;
   std::uint64_t address = 0;
@@ -80,7 +80,7 @@ inline void place(void* to, const std::byte* from, std::size_t bytes) noexcept {
   }
 }
 
-/// Does what an atomic asks for, and returns what it finds.
+/// Carries out an atomic, and returns the old value.
 inline std::uint64_t apply(const question& asked, std::byte* at) noexcept {
   const std::atomic_ref<std::uint64_t> word(*reinterpret_cast<std::uint64_t*>(at));
   if (asked.swap == 0) return word.fetch_add(asked.operand);

@@ -35,35 +35,35 @@ inline constexpr std::size_t huge_bytes = std::size_t{2} << 20;  ///< of a huge 
 
 enum class presence : std::uint32_t { absent = 0, alive = 1, left = 2, dead = 3 };
 enum class whereabouts : std::uint32_t { outside = 0, spinning = 1, asleep = 2 };
-/// How a rank sleeps: on its doorbell word, or on descriptors of which its bell is one. The low bits of the word; then
-/// whether only a thread that serves others sleeps; above that its owner counts how often it was armed.
+/// The kinds of sleep: on the doorbell word, or on descriptors including the bell. They are the low bits of the word;
+/// the next bit means that only a thread that serves others sleeps; the bits above count how often it was armed.
 enum class doorbell : std::uint32_t { idle = 0, futex = 1, bell = 2 };
 inline constexpr std::uint32_t doorbell_serves = 4;
 inline constexpr unsigned doorbell_bits = 3;
 constexpr doorbell doorbell_of(std::uint32_t word) noexcept { return static_cast<doorbell>(word & 3U); }
 
-/// Where a rank has been waiting for long; empty: nowhere. Written and read as it comes: a text for people.
+/// The call in which a rank has waited for long; empty: none. A text for reports, read and written without a lock.
 struct waiting_place {
-  word32 set;  ///< the text is whole
+  word32 set;  ///< the text is complete
   char text[120];
 };
 
-/// One rank as the others see it.
+/// A rank's state that the other ranks of the node read.
 struct rank_slot {
   pthread_mutex_t liveness;  ///< robust, held while alive: the kernel reports its owner's death in 0.1 ms
   word32 state;              ///< presence
   std::uint32_t pid;
   word32 mapping_users;         ///< ranks of this process that use this rank's mapping
-  std::uint32_t core_group;     ///< to which it is bound, see RMA_CORE_GROUP; 0: none
+  std::uint32_t core_group;     ///< the cores to which it is bound, see RMA_CORE_GROUP; 0: none
   word32 fences;                ///< not 0: it makes a fence for others before it sleeps (core/membarrier.hpp)
-  alignas(64) word32 doorbell;  ///< not idle: asleep; whoever has news for it sets 0 and wakes
-  alignas(64) word32 inside;    ///< whereabouts: does it run handlers now?
+  alignas(64) word32 doorbell;  ///< not idle: asleep; a rank with an event for it sets 0 and wakes it
+  alignas(64) word32 inside;    ///< whereabouts: whether it runs handlers now
   alignas(64) waiting_place waits;
-  word64 stall_told_ns;           ///< of the first slot: when somebody has told last where all ranks are
-  alignas(64) word64 senders[1];  ///< bit per rank that has ever sent to it; really (ranks+63)/64 words
+  word64 stall_told_ns;           ///< of the first slot: time of the last report of a long wait
+  alignas(64) word64 senders[1];  ///< a bit for each rank that has sent to it; (ranks+63)/64 words in fact
 };
 
-/// A provider makes a node's memory and knows of its ranks where no kernel does: all of them run in one thread.
+/// A provider of a node's memory for ranks that all run in one thread, which the kernel does not know.
 class segment_provider {
  public:
   /// The same for all ranks of the node, zero at first. Throws Error(out_of_memory, bad_boot).
@@ -83,7 +83,7 @@ class board {
   /// Makes or joins the memory of `members` (world ranks of this node, ascending; `me` is an index).
   /// Throws Error(out_of_memory, bad_boot, peer_failed).
   board(boot::client& boot, const detail::settings& settings, std::vector<int> members, std::size_t me);
-  /// The same in memory of `host`'s. Throws Error(out_of_memory, bad_boot).
+  /// As the other, in memory of `host`. Throws Error(out_of_memory, bad_boot).
   board(segment_provider& host, const detail::settings& settings, std::vector<int> members, std::size_t me);
   ~board();
   board(const board&) = delete;
@@ -108,41 +108,41 @@ class board {
   }
   [[nodiscard]] std::byte* segment(std::size_t i) const noexcept { return base_ + segments_at_ + i * segment_bytes_; }
   [[nodiscard]] std::size_t segment_bytes() const noexcept { return segment_bytes_; }
-  /// Memory that is taken in whole, aligned pages of `huge_bytes` has them, if the kernel finds any.
+  /// Memory allocated in whole, aligned pages of `huge_bytes` uses huge pages, if the kernel has any.
   [[nodiscard]] bool huge_pages() const noexcept { return huge_pages_; }
   [[nodiscard]] bool same_process(std::size_t i) const noexcept { return slot(i).pid == slot(me_).pid; }
 
-  /// The memfd (-1 if a segment provider has the memory), and where a place of this rank's segment lies in it.
+  /// The memfd (-1 with a segment provider), and the offset in it of a place of this rank's segment.
   [[nodiscard]] int descriptor() const noexcept { return fd_; }
   [[nodiscard]] std::size_t file_offset(std::size_t offset) const noexcept {
     return segments_at_ + me_ * segment_bytes_ + offset;
   }
 
-  /// Takes memory for part of this rank's segment, zeroed. `out_of_memory` rather than a bus error later.
+  /// Allocates zeroed memory for a part of this rank's segment. `out_of_memory` here prevents a bus error later.
   status populate(std::size_t offset, std::size_t bytes) noexcept;
-  /// Gives it back to the machine.
+  /// Releases it to the machine.
   void depopulate(std::size_t offset, std::size_t bytes) noexcept;
 
-  /// User memory at `at` is `offset` of this rank's segment from now on (promote.hpp), or no longer.
+  /// Maps `offset` of this rank's segment to user memory at `at` (promote.hpp), or ends that.
   void add_promoted(const std::byte* at, std::size_t bytes, std::size_t offset);
   void remove_promoted(const std::byte* at) noexcept;
-  /// Where this memory lies in this rank's segment, so that the others map it; nothing if it does not.
+  /// The offset of this memory in this rank's segment, which the other ranks map; nothing if it is not there.
   [[nodiscard]] std::optional<std::size_t> own_offset(const std::byte* at, std::size_t bytes) noexcept;
 
-  /// Waits in the library, spinning or asleep.
+  /// True if the rank waits in the library, spinning or asleep.
   [[nodiscard]] bool is_inside(std::size_t i) const noexcept {
     return slot(i).inside.load(std::memory_order_relaxed) != static_cast<std::uint32_t>(whereabouts::outside);
   }
-  /// Its progress thread sleeps until it is asked for something, and no other thread of its sleeps here.
+  /// True if only its progress thread sleeps, until a request arrives.
   [[nodiscard]] bool is_served(std::size_t i) const noexcept {
     return (slot(i).doorbell.load(std::memory_order_relaxed) & doorbell_serves) != 0;
   }
-  /// Wakes rank `i` if it sleeps. The caller has put a full fence between its news and this call.
+  /// Wakes rank `i` if it sleeps. The caller must have executed a full fence between its store and this call.
   void ring_doorbell(std::size_t i) noexcept {
     if (slot(i).doorbell.load(std::memory_order_relaxed) != 0) [[unlikely]]
       wake(i);
   }
-  /// The same for news that only a thread of the program may wait for: who only serves others sleeps on.
+  /// As the other, for events that only threads of the program wait for: threads that only serve others sleep on.
   void ring_waiters(std::size_t i) noexcept {
     const std::uint32_t word = slot(i).doorbell.load(std::memory_order_relaxed);
     if (word != 0 && (word & doorbell_serves) == 0) [[unlikely]]
@@ -150,14 +150,14 @@ class board {
   }
   /// True if this process takes part in fences for others (core/membarrier.hpp), or they are this thread's own.
   [[nodiscard]] bool fenced_by_others() const noexcept { return fenced_by_others_; }
-  /// A descriptor that becomes readable when somebody rings for this rank while its doorbell says `bell`. Made when it
-  /// is first asked for. Throws Error(out_of_memory).
+  /// A descriptor that becomes readable when a rank rings this one while its doorbell is `bell`. Made at the first
+  /// call. Throws Error(out_of_memory).
   int bell();
   /// Takes one ring out of the bell.
   void take_ring() noexcept;
-  /// Looks at the liveness word of rank `i`.
+  /// Reads the liveness word of rank `i`.
   presence look_at(std::size_t i) noexcept;
-  /// This rank goes in good order (or not: then the others see a death).
+  /// Leaves in good order; otherwise the others see a death.
   void leave(bool in_good_order) noexcept;
 
  private:

@@ -2,13 +2,13 @@
 /// \file
 /// One sender's messages to one receiver: a ring of cache lines in shared memory.
 ///
-/// A message is a header and its payload on consecutive lines. The sender fills them, sees to it that there is no stamp
-/// where the next header will be (so that old payload is never taken for one) and stores this header's stamp last; the
-/// receiver sees the stamp, handles the message in place, and now and then publishes how far it is. The receiver writes
-/// no line of a message, and a small message crosses as one line.
+/// A message is a header and its payload on consecutive lines. The sender fills them, clears the stamp at the place of
+/// the next header (so that old payload is never mistaken for one) and stores this header's stamp last; the
+/// receiver sees the stamp, handles the message in place, and now and then publishes its position. The receiver writes
+/// no line of a message, and a small message is transferred as one line.
 ///
-/// A promise is the number of messages that the sender will have sent for certain: the receiver stays until it has
-/// handled as many.
+/// A promise is the number of messages that the sender guarantees to send: the receiver stays in the library until it
+/// has handled that many.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ static_assert(sizeof(message_header) == 8);
 inline constexpr std::size_t line_payload_max = line_bytes - sizeof(message_header);
 
 struct ring_memory {
-  alignas(64) detail::word64 consumed;  ///< lines that the receiver has given back, ever
-  alignas(64) detail::word64 promised;  ///< messages that the receiver may count on, ever; the sender's
+  alignas(64) detail::word64 consumed;  ///< total number of lines that the receiver has released
+  alignas(64) detail::word64 promised;  ///< total number of messages that the sender has promised
   alignas(64) std::byte lines[ring_lines][line_bytes];
   std::byte unused[6 * line_bytes];
 };
@@ -51,12 +51,12 @@ class ring_writer {
     at_ = static_cast<std::uint32_t>(position_ % ring_lines);
   }
 
-  /// Room for messages of at most this size?
+  /// True if there is room for a message of this size.
   [[nodiscard]] bool has_room(std::size_t payload_bytes) noexcept {
     const std::uint32_t lines = lines_of(payload_bytes);
     return room_for(padding_before(lines) + lines);
   }
-  /// Room for a message, or null: try again after the receiver has made progress. Fill it, then `commit` as much.
+  /// Room for a message, or null until the receiver has made progress. Fill it, then `commit` its length.
   std::byte* reserve(std::size_t payload_bytes) noexcept {
     const std::uint32_t lines = lines_of(payload_bytes);
     const std::uint32_t padding = padding_before(lines);
@@ -64,7 +64,7 @@ class ring_writer {
     if (padding != 0) publish(padding, 0, 0);
     return memory_->lines[at_] + sizeof(message_header);
   }
-  /// The same for a message of one line.
+  /// As the other, for a message of one line.
   [[nodiscard]] std::byte* reserve_line() noexcept {
     // A line whose next one has been cleared: there is room, see clear_stamp.
     if (position_ + 1 >= cleared_ && !clear_next()) [[unlikely]]
@@ -80,10 +80,10 @@ class ring_writer {
     ++sent_;
   }
 
-  /// One more message will come. Follow it by a full fence, and then by the message or `take_back`.
+  /// Promises one more message. A full fence must follow, then the message or `take_back`.
   void promise() noexcept { memory_->promised.store(promised_ = sent_ + 1, std::memory_order_relaxed); }
   void take_back() noexcept { memory_->promised.store(promised_ = sent_, std::memory_order_relaxed); }
-  /// Was the last message promised?
+  /// True if the last message was promised.
   [[nodiscard]] bool was_promised() const noexcept { return promised_ == sent_; }
 
  private:
@@ -150,7 +150,7 @@ class ring_reader {
   /// True while a promised message has not been handled.
   [[nodiscard]] bool promised() const noexcept { return memory_->promised.load() > handled_; }
 
-  /// True once after room was given back: a sender may be asleep for it.
+  /// True once after room was released: a sender may sleep for it.
   bool take_gave_room() noexcept { return std::exchange(gave_room_, false); }
 
   /// The next message, or null; padding has kind 0. A message of one line is released by `take_line`.
@@ -158,7 +158,7 @@ class ring_reader {
     const message_header* const h = header();
     return h->stamp.load() != 0 ? h : nullptr;
   }
-  /// Of one line. True if room has been given back: its sender may be asleep for it.
+  /// Releases a message of one line. True if room was published: its sender may sleep for it.
   [[nodiscard]] bool take_line() noexcept {
     ++handled_;
     ++position_;
@@ -212,15 +212,15 @@ class ring_reader {
   bool gave_room_ = false;
 };
 
-/// Messages between this rank and one of its node, for who looks at them himself: what the fabric's poll would hand out
-/// next is at the front of `in`. Guarded by the progress lock, as the fabric is.
+/// The rings between this rank and one of its node, for callers that poll them: the next message of the fabric's poll
+/// is at the front of `in`. Guarded by the progress lock, as the fabric is.
 struct line_pair {
   std::optional<ring_writer> out;        ///< made with the first message, or at the first request for the pair
   std::optional<ring_reader> in;         ///< made when the peer has asked for the pair
   const detail::word32* bell = nullptr;  ///< the peer's doorbell: not 0 if it sleeps, or has slept
   void* user = nullptr;                  ///< the poller's record of the peer
   std::uint32_t index = 0;               ///< of the peer on the node
-  bool fence = true;  ///< between a message and the look at the bell: the peer makes none for others before it sleeps
+  bool fence = true;  ///< needed between a message and the load of the bell: the peer makes none before it sleeps
   bool forgotten = false;
 };
 
