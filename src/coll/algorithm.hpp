@@ -22,7 +22,7 @@ struct effort {
   double combined_bytes = 0;  ///< by one rank, and copied
   double link_share = 1;      ///< so many ranks of a node send to others at once
   double near_rounds = 0;     ///< those of the rounds in which all messages stay within nodes
-  bool copies = false;        ///< each rank sends and takes so many at once that copies do not hide behind the link
+  bool copies = false;        ///< a rank sends so many at once that its copies do not hide behind the link
 };
 
 struct algorithm {

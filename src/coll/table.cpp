@@ -112,7 +112,9 @@ constexpr algorithm rows[] = {
     algorithm{"binomial", call::broadcast, binomial::broadcast,
               [](S s) noexcept -> effort { return {logs(s), logs(s), tree_bytes(s), 0, 1, rounds_within(s)}; }},
     algorithm{"linear", call::broadcast, linear::broadcast,
-              [](S s) noexcept -> effort { return {1, ranks(s) - 1, vector_bytes(s) * (ranks(s) - 1), 0}; }},
+              [](S s) noexcept -> effort {
+                return {1, ranks(s) - 1, vector_bytes(s) * (ranks(s) - 1), 0, 1, 0, true};
+              }},
     algorithm{"scatter-allgather", call::broadcast, scatter_allgather::broadcast,
               [](S s) noexcept -> effort {
                 return {logs(s) + ranks(s) - 1, logs(s) + ranks(s) - 1, 2 * of_others(s) * vector_bytes(s), 0};
