@@ -135,7 +135,8 @@ class lock_turns {
   template <class Place>
   unsigned fail_waiting(Place& place, int blamed) noexcept {
     place.end_wait();
-    const List told = std::exchange(waiting_, {});
+    List told;
+    told.swap(waiting_);
     for (const request& r : told) place.answer(r, lock_answer::failed, blamed);
     return static_cast<unsigned>(told.size());
   }
