@@ -135,17 +135,19 @@ class lock_turns {
   template <class Place>
   unsigned fail_waiting(Place& place, int blamed) noexcept {
     place.end_wait();
-    List told;
-    told.swap(waiting_);
-    for (const request& r : told) place.answer(r, lock_answer::failed, blamed);
-    return static_cast<unsigned>(told.size());
+    List waiting;  // which is not exchanged: the list may have no memory yet, and cannot be cleared then
+    waiting.swap(waiting_);
+    for (const request& r : waiting) place.answer(r, lock_answer::failed, blamed);
+    return static_cast<unsigned>(waiting.size());
   }
 
   /// Nobody waits or holds any more.
   template <class Place>
   void close(Place& place, int blamed) noexcept {
     (void)fail_waiting(place, blamed);
-    for (const request& r : std::exchange(holders_, {})) place.give_back(r);
+    List held;
+    held.swap(holders_);
+    for (const request& r : held) place.give_back(r);
     RMA_ASSERT(!busy());
   }
 
