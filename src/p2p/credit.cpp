@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Memory for messages that no receive has asked for: each sender has a share of it (RMA_EAGER_MEMORY), counts what its
-/// messages take, and is told what is free again.
+/// Memory for unexpected messages: each sender has a share of it (RMA_EAGER_MEMORY), counts what its messages take, and
+/// gets credit for what is free again.
 #include <algorithm>
 
 #include "core/assert.hpp"
@@ -10,8 +10,8 @@
 
 namespace rma::detail {
 
-// Memory that an unexpected message has taken is free; its sender gets to know with the next envelope, or by a message
-// of its own.
+// Memory of an unexpected message is free; its sender gets the credit with the next envelope, or by a message of its
+// own.
 void messenger::give_back(peer& p, std::uint32_t units) noexcept {
   RMA_ASSERT(ctx_.is_guarded());
   const std::uint32_t repaid = std::min(units, p.lent);
@@ -31,7 +31,7 @@ void messenger::give_back_held(peer& p, std::uint32_t units) noexcept {
   note_room(p);
 }
 
-// A message that no receive has asked for.
+// Charges an unexpected message.
 void messenger::hold_units(peer& p, std::uint32_t units) noexcept {
   RMA_ASSERT(units != 0 && !p.gone);
   p.held += units;
@@ -49,10 +49,10 @@ void messenger::note_room(peer& p) noexcept {
   RMA_ASSERT(crowded_ <= peers_.size());
 }
 
-// ---- receives that wait for what is behind a full share
+// ---- receives that wait for messages behind a full share
 // --------------------------------------------------------------
 
-// The message that a receive waits for may be behind others, which nobody receives before it: its sender gets more
+// The message that a receive waits for may be behind others, which are not received before it: its sender gets more
 // memory, as much as it takes to find the message. A rank that waits for nothing lends nothing.
 void messenger::lend(peer& p) noexcept {
   if (p.gone || !p.is_crowded) return;
@@ -73,7 +73,7 @@ void messenger::lend_to(int source) noexcept {
   for (const auto& [rank, p] : peers_) lend(*p);
 }
 
-/// A receive waits that this rank's message may be for.
+/// True if a receive is posted that a message of this rank may match.
 bool messenger::awaits(int source) noexcept {
   bool found = false;
   posted_.for_each([&](const receive_operation& op) { found = found || op.peer == source || op.peer == any_source; });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Ranks that die or leave the job: what is under way with them ends, once nothing more can come from them.
+/// Ranks that die or leave the job: pending operations with them end, once nothing more can arrive from them.
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -11,7 +11,8 @@
 
 namespace rma::detail {
 
-// First out of all tables, then told: whoever is told may start others, and take back some of these.
+// Removes the operations from all tables before it completes them: a completion may start others, and cancel some of
+// these.
 void messenger::fail_all_of(peer& p) noexcept {
   RMA_ASSERT(!p.gone && starting_ == nullptr);
   p.gone = true;
@@ -33,7 +34,7 @@ void messenger::fail_all_of(peer& p) noexcept {
   ids_.for_each([&](message_operation& op) {
     if (op.with == p.rank) fail(op);
   });
-  std::vector<receive_operation*> posted;  // others may be asked for when one goes
+  std::vector<receive_operation*> posted;  // a completion may request another of them
   posted_.for_each([&](receive_operation& op) {
     if (op.peer == p.rank) posted.push_back(&op);
   });
@@ -72,7 +73,7 @@ unsigned messenger::look_at_peers() noexcept {
 }
 
 /// Messages that a rank sent before it left may still be in this node's rings, which are read until the next round, or
-/// in a network, even where nothing has come from it yet that a goodbye could follow.
+/// in a network, even if nothing has arrived from it yet that a goodbye could follow.
 bool messenger::has_said_all(peer& p) noexcept {
   constexpr std::int64_t patience_ns = 300'000'000;
   const std::int64_t now_ns = ctx_.around().now_ns();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Eager protocol "rdma-ring": which senders have a ring, and how messages of two channels keep their order.
+/// Eager protocol "rdma-ring": the choice of senders that have a ring, and the order of messages in two channels.
 ///
-/// The receiver chooses as RMA_RING_SET says: RMA_RING_PEERS ranks of other nodes from which eager messages come have a
-/// ring each, as long as the receiver looks at its memory. Where it does not, or the fabric does not promise that the
-/// last byte of a write is placed last, each write carries an immediate: it needs no polling and wakes who sleeps, but
-/// takes a receive descriptor and a completion, so that the first RMA_RING_PEERS senders keep their rings. Each
-/// envelope has a number: what comes by one channel before its turn waits for the other. A rank that is about to sleep
-/// closes its rings, since nothing that is written wakes it, and looks now and then until their senders have said how
-/// much they have written. Source: Liu et al., ICS 2003, sections 3.3, 4.5 and 4.7.
+/// The receiver chooses by RMA_RING_SET: RMA_RING_PEERS ranks of other nodes that send eager messages have a ring each,
+/// as long as the receiver polls its memory. If it does not, or the fabric does not guarantee that the last byte of a
+/// write is placed last, each write carries an immediate: this needs no polling and wakes a sleeping rank, but takes a
+/// receive descriptor and a completion, so that the first RMA_RING_PEERS senders keep their rings. Each envelope has a
+/// number: a message that arrives out of order on one channel waits for the other. A rank that is about to sleep closes
+/// its rings, since a write does not wake it, and polls from time to time until their senders have reported how much
+/// they have written. Source: Liu et al., ICS 2003, sections 3.3, 4.5 and 4.7.
 #include "p2p/eager_ring.hpp"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ namespace rma::detail {
 
 // ---- which ranks have one -------------------------------------------------------------------------------------------
 
-// A polled ring needs a receiver that looks at its memory: oversubscribed ranks sleep.
+// A polled ring needs a receiver that polls its memory: oversubscribed ranks sleep.
 void messenger::choose_ring(peer& p, const fabric::capabilities& caps) const noexcept {
   const bool asked = ctx_.config().is(knob::eager, "rdma-ring");
   const bool signals = ctx_.config().is(knob::eager, "rdma-ring:immediate");
@@ -59,8 +59,8 @@ void messenger::close_ring_to(peer& p) noexcept {
 
 namespace {
 
-/// A simulated processor takes its time for the copy into the ring. At the receiver the adapter moves the data to
-/// memory, where it hands those of a message to the handler: each has one move there.
+/// Charges a simulated processor for the copy into the ring. At the receiver the adapter moves the data to memory,
+/// whereas it passes those of a message to the handler: each has one copy there.
 void charge_copy(const context& ctx, std::size_t bytes) noexcept {
   if (platform& around = ctx.around(); around.keeps_accounts()) around.charge(cost_kind::send, bytes);
 }
@@ -76,7 +76,7 @@ bool messenger::try_ring(peer& p, const envelope& e, const send_operation& op) n
   p.ring_freed -= credits;
   charge_copy(ctx_, sizeof e + op.bytes);
   out.writes[slot].slot = slot;
-  if (out.unposted != 0 || !post_slot(out, slot)) {  // what is in the ring goes in its order
+  if (out.unposted != 0 || !post_slot(out, slot)) {  // slots of the ring are posted in order
     ++out.unposted;
     unposted_rings_ = true;
     ctx_.on_duty(this, true);
@@ -100,8 +100,8 @@ bool messenger::post_slot(ring_out_state& out, std::uint32_t slot) noexcept {
   return s != status::retry_queue_full;
 }
 
-// The mirror is what was to be written: it is written again. A message that had come all the same is known by its
-// number.
+// The sender's copy has the data: the slot is written again. If the first write has arrived all the same, the number of
+// the message shows it.
 void messenger::on_ring_write(fabric::completion& self, status result, std::uint64_t) noexcept {
   auto& w = static_cast<ring_write&>(self);
   if (result != status::transfer_failed) return;
@@ -140,7 +140,7 @@ std::size_t messenger::ring_bytes() const noexcept {
 
 void messenger::peer_of_many(int from) noexcept { peer_of(from).ring_hinted = true; }
 
-// An eager message has come from it by the other channel.
+// Counts an eager message that has arrived through the other channel.
 void messenger::consider_ring(peer& p) noexcept {
   if (!p.rings || p.ring_in_open) return;
   if (ring_policy_ == ring_policy::hint && !p.ring_hinted) return;
@@ -171,8 +171,8 @@ void messenger::consider_ring(peer& p) noexcept {
   if (!p.ring_signals) ctx_.on_duty(this, true);
 }
 
-// There is place in the polling set, or somebody's who sends much less. A ring belongs to its two ranks for ever, so
-// that at most twice the set's memory is taken.
+// Finds room in the polling set, or takes that of a peer that sends much less. A ring is never freed for another rank,
+// so that at most twice the set's memory is used.
 bool messenger::make_place(const peer& p) noexcept {
   constexpr std::uint32_t hysteresis = 2;
   if (p.ring_signals) return signalled_rings_ < ring_peers_max_;
@@ -191,7 +191,7 @@ bool messenger::make_place(const peer& p) noexcept {
   return true;
 }
 
-// It is looked at until its sender has said how much it has written.
+// The ring is polled until its sender has reported how much it has written.
 void messenger::withdraw_ring(peer& p) noexcept {
   RMA_ASSERT(p.ring_in != nullptr && p.ring_in_open);
   p.ring_in_open = false;
@@ -201,7 +201,7 @@ void messenger::withdraw_ring(peer& p) noexcept {
   ctx_.send_record(p.rank, message::credit, m);
 }
 
-// The traffic of late counts.
+// Recent traffic counts more.
 void messenger::age_rings() noexcept {
   constexpr std::uint32_t messages_of_late = 1024;
   if (++ring_age_ < messages_of_late) return;
@@ -212,7 +212,7 @@ void messenger::age_rings() noexcept {
   }
 }
 
-// Those that are open, and those whose last messages are on their way.
+// Polls open rings, and those whose last messages are still to arrive.
 unsigned messenger::poll_rings() noexcept {
   unsigned found = 0;
   const std::size_t first = ring_order_ == ring_order::circular ? ring_turn_ : 0;
@@ -238,7 +238,7 @@ unsigned messenger::poll_ring(peer& p) noexcept {
     const auto message = p.ring_in->message();
     std::memcpy(&e, message.data(), sizeof e);
     const auto ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(e.sequence - p.seen));
-    if (ahead > 0) break;  // others come first, by messages
+    if (ahead > 0) break;  // earlier ones arrive first, as messages
     if (ahead < 0) {
       p.ring_in->clear();
       continue;
@@ -267,8 +267,8 @@ void messenger::drain_ring(peer& p) noexcept {
   while (poll_ring(p) != 0) {}
 }
 
-// A message has come by the other channel: those that came before their turn are next, and nobody looks at a ring whose
-// writes have immediates.
+// Called after a message of the other channel: messages that arrived out of order may be next, and a ring whose writes
+// have immediates is not polled.
 void messenger::take_next(peer& p) noexcept {
   if (!p.delayed.empty()) take_delayed(p);
   if (p.ring_signals && p.ring_in != nullptr) drain_ring(p);
@@ -281,7 +281,7 @@ void messenger::tell_ring_credits(peer& p) noexcept {
   ctx_.send_record(p.rank, message::credit, m);
 }
 
-// True if the message has to wait until those before it have come by the ring.
+// Returns true if the message has to wait until those before it have arrived through the ring.
 bool messenger::delay(peer& p, message kind, std::uint16_t sequence, std::span<const std::byte> payload) noexcept {
   if (p.ring_in == nullptr || sequence == p.seen) return false;
   p.delayed.push_back(delayed_.take(static_cast<std::uint16_t>(kind), payload, {}));
@@ -302,14 +302,14 @@ void messenger::take_delayed(peer& p) noexcept {
     }
     delayed_.give_back(first);
   }
-  for (std::size_t i = polled_.size(); i-- > 0;) {  // those whose end was told meanwhile
+  for (std::size_t i = polled_.size(); i-- > 0;) {  // those whose end was reported meanwhile
     if (i >= polled_.size()) continue;
     receive_operation& op = *polled_[i];
     if (op.with == p.rank && op.told_bytes != 0 && op.state == message_state::posted) end_early(op, op.told_bytes);
   }
 }
 
-// Nothing wakes this rank that is written to its memory: messages come by the other channel from now on.
+// A write to its memory does not wake this rank: messages use the other channel from now on.
 void messenger::close_rings_before_sleep(std::int64_t now_ns) noexcept {
   constexpr std::int64_t look_again_ns = 500, looks_for_ns = 100'000, look_for_last_ns = 200'000;
   for (peer* const p : rings_in_) {

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rings of short messages that are written into the receiver's memory, which looks at them.
+/// Rings of short messages: the sender writes them into the receiver's memory, which the receiver polls.
 ///
 ///   slot   | head flag | credits | bytes | message ... | tail flag |
 ///
-/// Each slot of the sender's ring belongs to the same slot of the receiver's for ever: one write carries a message, and
-/// the sender knows every byte that is there. The receiver looks at the head flag of the next slot, then at the byte
-/// behind the message, which is the same when all has come: of two values the sender takes the one that is not there
-/// before. When the message has been taken, the receiver clears the head flag. The header is placed as a whole: it is
-/// an aligned word. Source: Liu et al., ICS 2003, sections 4.1 to 4.4, figures 6 and 8.
+/// Each slot of the sender's ring corresponds to one slot of the receiver's: one write carries a message, and the
+/// sender knows every byte of the slot. The receiver polls the head flag of the next slot, then the byte after the
+/// message, which has the same value when the whole message has arrived: of two values the sender takes the one that
+/// this byte does not have. After the message has been handled, the receiver clears the head flag. The header is
+/// written atomically: it is an aligned word. Source: Liu et al., ICS 2003, sections 4.1 to 4.4, figures 6 and 8.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ inline constexpr std::size_t ring_slot_bytes = 2048;
 inline constexpr std::size_t ring_message_max = ring_slot_bytes - sizeof(ring_slot_header) - 1;
 inline constexpr std::uint8_t ring_flag_primary = 1, ring_flag_secondary = 2;
 
-/// The sender's ring: what the receiver's memory has in it, but for cleared head flags.
+/// The sender's copy of the ring: equal to the receiver's memory except for cleared head flags.
 class ring_source {
  public:
   explicit ring_source(std::uint32_t slots)
@@ -45,7 +45,7 @@ class ring_source {
   [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
   [[nodiscard]] std::uint32_t next_slot() const noexcept { return static_cast<std::uint32_t>(filled_ % slots_); }
   [[nodiscard]] std::uint64_t filled() const noexcept { return filled_; }
-  /// The message goes into the next slot, of which there is one; what has to be written from `slot(index)` on.
+  /// Puts the message into the next slot, which must be free; returns the bytes to be written from `slot(index)` on.
   std::size_t fill(std::span<const std::byte> header, std::span<const std::byte> data, std::uint8_t credits) noexcept {
     RMA_ASSERT(!full() && header.size() + data.size() <= ring_message_max);
     std::byte* const at = slot(next_slot());
@@ -63,7 +63,7 @@ class ring_source {
     RMA_ASSERT(index < slots_);
     return memory_.get() + index * ring_slot_bytes;
   }
-  /// `fill` said this of the slot.
+  /// The bytes that `fill` returned for the slot.
   [[nodiscard]] std::size_t bytes_of(std::uint32_t index) noexcept {
     ring_slot_header h;
     std::memcpy(&h, slot(index), sizeof h);
@@ -74,11 +74,11 @@ class ring_source {
  private:
   std::unique_ptr<std::byte[]> memory_;
   std::uint32_t slots_;
-  std::uint64_t filled_ = 0;  ///< ever
+  std::uint64_t filled_ = 0;  ///< in total
   std::uint64_t freed_ = 0;
 };
 
-/// The receiver's ring.
+/// The receiver's side of the ring.
 class ring_sink {
  public:
   explicit ring_sink(std::uint32_t slots)
@@ -89,7 +89,7 @@ class ring_sink {
   [[nodiscard]] std::uint32_t slots() const noexcept { return slots_; }
   [[nodiscard]] std::uint64_t taken() const noexcept { return taken_; }
 
-  /// True if the next message has come whole.
+  /// True if the next message has arrived as a whole.
   [[nodiscard]] bool ready() noexcept {
     std::byte* const at = next();
     const std::byte head = std::atomic_ref(*at).load(std::memory_order_acquire);
@@ -104,12 +104,12 @@ class ring_sink {
     return {next() + sizeof(ring_slot_header), header().bytes};
   }
   [[nodiscard]] std::uint8_t credits() noexcept { return header().credits; }
-  /// It has been taken: the next one is looked for.
+  /// Ends the handling of the message: the next one is polled.
   void release() noexcept {
     clear();
     ++taken_;
   }
-  /// It has been here before: a write that was repeated.
+  /// Drops a message that was handled before: its write was repeated.
   void clear() noexcept { std::atomic_ref(*next()).store(std::byte{0}, std::memory_order_relaxed); }
 
  private:

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Requests of receives whose messages have not been announced: what putnr and put begin with.
+/// Requests of receives whose messages have not been announced: the first step of putnr and put.
 ///
-/// A receive asks only if the next message of its source with its tag can be no other receive's: its source and tag are
-/// given, it is the first of its key, and no receive with a wildcard is posted. The request says how many envelopes of
-/// the source have been seen, so that the sender knows what it has crossed: of an announced message that the receiver
-/// had not seen, the first with this tag is the one; where an eager one is first, the request is void. What the sender
-/// cannot tell it declines.
+/// A receive sends a request only if no other receive can match the next message of its source with its tag: its source
+/// and tag are given, it is the first of its key, and no receive with a wildcard is posted. The request contains the
+/// number of the source's envelopes that have arrived, so that the sender knows which ones it has crossed: of the
+/// announced messages that the receiver had not seen, the first with this tag is the one; if an eager one is first, the
+/// request is void. If the sender cannot decide, it declines the request.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@
 namespace rma::detail {
 namespace {
 
-/// Envelopes are numbered modulo 2^16, and fewer than half of that are under way.
+/// Envelopes are numbered modulo 2^16, and fewer than half of that are in transit.
 constexpr bool is_before(std::uint16_t a, std::uint16_t b) noexcept {
   return static_cast<std::int16_t>(static_cast<std::uint16_t>(a - b)) < 0;
 }
@@ -55,7 +55,8 @@ void messenger::consider_asking(receive_operation* op) noexcept {
   ctx_.send_record(op->peer, message::ask, r);
 }
 
-// The sender does not use it. A receive that waited for that, since its message is announced, asks for this message.
+// The sender does not use the request. A receive that waited for that, since its message is announced, requests this
+// message.
 void messenger::take_back_request(receive_operation& op) noexcept {
   if (!op.has_asked) return;
   op.has_asked = false;
@@ -89,7 +90,7 @@ void messenger::recall_request(receive_operation& op) noexcept {
   tell(op.with, op.peer_id, op.id, rendezvous_step::gone);
 }
 
-// Its message has been written without an announcement.
+// The message has been written without an announcement.
 void messenger::end_early(receive_operation& op, std::uint64_t bytes) noexcept {
   RMA_ASSERT(op.state == message_state::posted && op.id != 0 && op.has_asked);
   op.source = op.peer;
@@ -112,7 +113,7 @@ messenger::early_entry* messenger::find_request(int source, const envelope& of, 
   return nullptr;
 }
 
-// The data leave with the first message of this tag, or the request is void.
+// The data are sent with the first message of this tag, or the request is void.
 bool messenger::use_request(peer& p, send_operation& op) noexcept {
   early_entry* const found = find_request(p.rank, {op.context, op.tag, 0, 0}, 0);
   if (found == nullptr) return false;
@@ -123,7 +124,7 @@ bool messenger::use_request(peer& p, send_operation& op) noexcept {
   p.has_requests = !requests_.empty();
   const bool fits = op.layout == nullptr && op.bytes > p.eager_max && op.bytes <= where.room;
   op.is_void = !fits;
-  if (op.id != 0) {  // it has been about to be announced
+  if (op.id != 0) {  // the send was about to be announced
     conceal(op);
     ids_.remove(op);
   }
@@ -153,7 +154,8 @@ void messenger::forget_use(const match_key& key) noexcept {
   known->next_free = std::exchange(free_requests_, known);
 }
 
-// An envelope follows: its receiver may not have noticed that an earlier message with its tag has been written.
+// Called before an envelope is sent: its receiver may not have noticed that an earlier message with its tag has been
+// written.
 bool messenger::tell_use(peer& p, const send_operation& op) noexcept {
   const match_key key{op.context, p.rank, op.tag};
   const auto* const known = static_cast<const early_entry*>(used_.find(key));
@@ -164,7 +166,7 @@ bool messenger::tell_use(peer& p, const send_operation& op) noexcept {
   return true;
 }
 
-// It is no other message's receive any more.
+// The receive cannot match another message any more.
 void messenger::on_used(receive_operation& op) noexcept {
   if (op.state != message_state::posted) return;
   unpost(op);
@@ -204,9 +206,9 @@ void messenger::on_ask(void* self, int source, std::span<const std::byte> payloa
   std::memcpy(&r, payload.data(), sizeof r);
   peer& p = me.peer_of(source);
   if (p.gone) return;
-  if (r.where.kind == static_cast<std::uint32_t>(rendezvous_kind::count_)) {  // recalled
+  if (r.where.kind == static_cast<std::uint32_t>(rendezvous_kind::count_)) {  // withdrawn
     early_entry* const found = me.find_request(source, r.of, r.where.receive);
-    if (found == nullptr) return;  // it is used, or declined, or void
+    if (found == nullptr) return;  // it is used, declined or void
     me.requests_.remove(*found);
     found->next_free = std::exchange(me.free_requests_, found);
     return me.tell(source, r.where.receive, 0, rendezvous_step::gone);
@@ -217,8 +219,8 @@ void messenger::on_ask(void* self, int source, std::span<const std::byte> payloa
                                     malformed_reason::wrong_contents);
   const std::uint16_t seen = r.of.sequence;
   const match_key key{r.of.context, source, r.of.tag};
-  me.forget_use(key);  // whoever asks again has noticed
-  // A send that had not been seen: the first of this tag is the receive's.
+  me.forget_use(key);  // a receiver that sends a new request has noticed the use
+  // Of the sends that the receiver had not seen, the first with this tag matches the receive.
   send_operation* crossed = nullptr;
   match_entry* const first = me.announced_.find(key);
   for (match_entry* e = first; e != nullptr && crossed == nullptr; e = e->next == first ? nullptr : e->next) {
@@ -237,10 +239,10 @@ void messenger::on_ask(void* self, int source, std::span<const std::byte> payloa
       return;  // void
   }
   if (crossed != nullptr) {
-    // Data that are written may be there before their announcement, which would be taken for the next message's.
+    // The data could arrive before their announcement, which would then be taken for that of the next message.
     const bool overtakes = !me.ctx_.network_of(source).caps().messages_after_writes;
     const bool fits = crossed->layout == nullptr && crossed->total <= r.where.room && !overtakes;
-    if (!fits && crossed->total > r.where.room) return;  // the receive is over
+    if (!fits && crossed->total > r.where.room) return;  // the receive is complete
     if (!fits) return me.tell(source, r.where.receive, 0, rendezvous_step::declined);
     crossed->solicited = true;  // the receiver may not have handled the announcement
     return me.write_as_asked(*crossed, r.where, false);
@@ -258,10 +260,9 @@ void messenger::on_ask(void* self, int source, std::span<const std::byte> payloa
   p.has_requests = true;
 }
 
-// ---- receivers that stop looking -------------------------------------------------------------------------------
+// ---- receivers that stop polling -------------------------------------------------------------------------------
 
-// A rank that sleeps is woken by nothing that is written. It looks for as long as a wait spins, then asks for a
-// message.
+// A write does not wake a sleeping rank. It polls for as long as a wait spins, then requests a message.
 void messenger::before_sleep(void* self) noexcept {
   auto& me = *static_cast<messenger*>(self);
   if (me.polled_.empty() && me.rings_in_.empty()) return;
@@ -279,9 +280,10 @@ void messenger::before_sleep(void* self) noexcept {
   }
 }
 
-// The end of a write that the receiver of `from` does not look for any more; a request, or what has just ended.
+// The receiver of `from` does not poll for the end of a write any more; its request is pending, or its send has just
+// ended.
 void messenger::on_unknown(int source, const rendezvous_message& m) noexcept {
-  if (m.step != rendezvous_step::tell_end) return;  // withdrawn, or over
+  if (m.step != rendezvous_step::tell_end) return;  // withdrawn, or complete
   bool told = false;
   ids_.for_each([&](message_operation& op) {
     if (op.peer_id != m.from || op.with != source || op.moving == nullptr) return;
@@ -292,7 +294,8 @@ void messenger::on_unknown(int source, const rendezvous_message& m) noexcept {
     if (e.key.source != source || entry.where.receive != m.from) return;
     entry.wants_word = told = true;
   });
-  // By the ring its message may be on its way, which overtakes no word: whoever has asked sees what comes.
+  // Its message may be on its way through the ring, which the reply cannot overtake: the receiver will see what
+  // arrives.
   if (!told) tell(source, m.from, 0, rendezvous_step::look);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A messenger handles the messages of others here.
+/// The handlers of the messages that other messengers send.
 #include <cstring>
 
 #include "core/assert.hpp"
@@ -13,7 +13,7 @@
 namespace rma::detail {
 namespace {
 
-/// The header in front, if it is all there.
+/// Reads the header at the front; returns false if it is not complete.
 template <class Header>
 bool read_header(std::span<const std::byte> payload, Header& h) noexcept {
   if (payload.size() < sizeof h) return false;
@@ -132,7 +132,7 @@ void messenger::on_request(void* self, int source, std::span<const std::byte> pa
   if (op == nullptr) return me.tell(source, r.receive, 0, rendezvous_step::gone);
   const bool streams = r.kind == static_cast<std::uint32_t>(rendezvous_kind::stream);
   if (streams && op->pieces != nullptr &&
-      op->state == message_state::announced) {  // the lists have not brought all of it
+      op->state == message_state::announced) {  // the lists have not carried all of it
     op->pieces->told = piece_transfer::word::stream;
     return me.stop_posting(*op->pieces);
   }
@@ -166,11 +166,11 @@ void messenger::on_rendezvous(void* self, int source, std::span<const std::byte>
   }
 }
 
-// The other side has made its part: of a send, whatever was planned; of a receive that has asked, its message's as
-// well.
+// The other side has completed its part: a send is complete whatever was planned; a receive that has sent a request has
+// its message.
 void messenger::on_finished(message_operation& op, std::uint64_t bytes) noexcept {
   if (op.state == message_state::posted) {
-    // The announcement of what was written may still wait for messages that come by the ring.
+    // The announcement of the written message may still wait for messages of the ring.
     if (!peer_of(op.with).delayed.empty()) return void(op.told_bytes = bytes);
     return end_early(static_cast<receive_operation&>(op), bytes);
   }
@@ -186,7 +186,7 @@ void messenger::on_finished(message_operation& op, std::uint64_t bytes) noexcept
   }
 }
 
-// A write to the other side comes to its end first, and tells.
+// A pending write to the other side completes first, and reports it.
 void messenger::on_gone(message_operation& op) noexcept {
   RMA_ASSERT(op.id != 0 && op.ended.load(std::memory_order_relaxed) == 0);
   if (op.moving != nullptr) return;
@@ -212,7 +212,7 @@ void messenger::on_stream(void* self, int source, std::span<const std::byte> pay
       data.size() > op->total - op->moved)
     return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::stream), payload.size(),
                                     malformed_reason::wrong_contents);
-  if (op->moved == 0) {  // the write that was asked for has failed
+  if (op->moved == 0) {  // the requested write has failed
     me.stop_polling(*op);
     op->total = static_cast<receive_operation*>(op)->message_bytes;
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Receives or messages that wait for each other, by context, source and tag: the first of a key is found, added and
-/// removed in constant time, however many there are.
+/// A hash table of receives or messages by context, source and tag. The first entry of a key is found, added and
+/// removed in constant time, for any number of entries.
 #pragma once
 
 #include <cstddef>
@@ -20,17 +20,17 @@ struct match_key {
   friend bool operator==(const match_key&, const match_key&) = default;
 };
 
-/// A base of what waits. In one table at most.
+/// The base class of entries. An entry is in one table at most.
 struct match_entry {
   match_key key;
-  match_entry* next_key = nullptr;  ///< of the first of its key: the first of another key in the same bucket
-  match_entry* next = nullptr;      ///< of the same key, in the order of their coming; of the last one: the first
-  match_entry* previous = nullptr;  ///< the other way round
+  match_entry* next_key = nullptr;  ///< in the first entry of a key: the first entry of the next key of the bucket
+  match_entry* next = nullptr;      ///< next entry of the same key, in order of arrival; the last entry has the first
+  match_entry* previous = nullptr;  ///< the inverse of `next`
   std::uint64_t number = 0;         ///< orders entries of different keys
 };
 
-/// A bucket is a list of the first entries of its keys; behind each are those of the same key, in a ring. Grows when
-/// there are more keys than buckets, and not at all where there is no memory: it only gets slower.
+/// A bucket is a list of the first entries of its keys; each heads a ring of the entries of the same key. The table
+/// grows when there are more keys than buckets; without memory it does not grow, and only becomes slower.
 class match_table {
  public:
   match_table() noexcept : buckets_(&one_bucket_) {}
@@ -42,13 +42,13 @@ class match_table {
     return memory_ == nullptr ? 0 : (mask_ + 1) * sizeof(void*);
   }
 
-  /// The first that waits with this key, or null.
+  /// The first entry with this key, or null.
   [[nodiscard]] match_entry* find(const match_key& key) const noexcept {
     match_entry* at = buckets_[hash(key) & mask_];
     while (at != nullptr && !(at->key == key)) at = at->next_key;
     return at;
   }
-  /// Behind the others of its key.
+  /// Adds an entry after the others of its key.
   void add(match_entry& e) noexcept {
     if (match_entry* const first = find(e.key); first != nullptr) {
       RMA_ASSERT(first != &e && first->previous != &e);  // it is in no table yet
@@ -81,7 +81,7 @@ class match_table {
     e.previous->next = e.next;
     e.next->previous = e.previous;
   }
-  /// Calls `visit(entry)` for each, in no order; it may remove that entry.
+  /// Calls `visit(entry)` for each, in no order; `visit` may remove that entry.
   template <class Visit>
   void for_each(Visit&& visit) {
     for (std::size_t b = 0; b <= mask_; ++b) {

@@ -16,8 +16,8 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::uint32_t announcements_share = 4;  // of the memory for unexpected messages, this part is theirs alone
-constexpr std::uint32_t credit_share = 4;         // so much of it is given back by a message of its own
+constexpr std::uint32_t announcements_share = 4;  // this part of the memory for unexpected messages is reserved
+constexpr std::uint32_t credit_share = 4;         // a credit message returns this part of it
 
 }  // namespace
 
@@ -55,14 +55,14 @@ messenger::messenger(context& ctx)
   may_ask_ = automatic_ ? polls || (assume_ends_ && ctx_.wide() != nullptr) : rendezvous_of(kind_).receiver_initiates;
 }
 
-// Where all data go by messages, a rendezvous spares no copy of what fits one, and costs the way three times.
+// Where all data are sent in messages, a rendezvous saves no copy of what fits one, and takes three messages.
 std::size_t messenger::eager_bytes(const settings& config, const fabric::capabilities& caps) noexcept {
   constexpr std::size_t of_messages = std::size_t{32} << 10;
   const bool by_messages = !caps.one_sided && !caps.copies_by_cpu;
   return by_messages && config.is_initial(knob::eager_bytes) ? of_messages : config.number(knob::eager_bytes);
 }
 
-// Nobody writes to memory any more that is given back.
+// Other ranks write no more to memory that is freed here.
 messenger::~messenger() {
   for (const auto& [rank, p] : peers_) {
     if (p->ring_in != nullptr) ctx_.network_of(rank).deregister_region(p->ring_region);
@@ -97,7 +97,7 @@ messenger::peer& messenger::find_peer(int rank) {
   return *p;
 }
 
-// The same data by other means where the fabric cannot.
+// Replaces a protocol that the fabric does not support for such data.
 rendezvous_kind messenger::possible(rendezvous_kind wanted, const fabric::capabilities& caps,
                                     std::size_t bytes) const noexcept {
   const rendezvous_protocol& protocol = rendezvous_of(wanted);
@@ -144,19 +144,19 @@ void messenger::queue(peer& p, send_operation& op) noexcept {
   busy(p);
 }
 
-// Its envelope leaves, with the data or without; or the data go at once where the receive has said.
+// Sends the envelope, with or without the data; or the data at once if the receive has sent a request.
 status messenger::depart(peer& p, send_operation& op) noexcept {
   RMA_ASSERT(op.is_send && op.with == p.rank && !p.gone);
   RMA_ASSERT(op.ended.load(std::memory_order_relaxed) == 0);
   if (p.has_requests && use_request(p, op)) [[unlikely]]
     return status::posted;
   if (p.has_used && tell_use(p, op)) [[unlikely]]
-    op.by_message = true;  // behind what has been told
+    op.by_message = true;  // behind the message of `tell_use`
   return op.id == 0 && is_eager(p, op) ? try_eager(p, op) : try_announce(p, op);
 }
 
 status messenger::try_eager(peer& p, send_operation& op) noexcept {
-  RMA_ASSERT(op.id == 0);  // what the peer may know by a number is announced
+  RMA_ASSERT(op.id == 0);  // an operation with an identifier is announced
   if (p.lines != nullptr && op.layout == nullptr && op.bytes <= short_message_max) {
     if (!put_line(*p.lines, op.context, op.tag, op.at, op.bytes)) return status::retry_queue_full;
     op.path = message_path::eager;
@@ -180,7 +180,7 @@ status messenger::try_eager(peer& p, send_operation& op) noexcept {
   return end_now(op, status::done);
 }
 
-// Its rendezvous begins with the first try.
+// The rendezvous begins with the first try.
 status messenger::try_announce(peer& p, send_operation& op) noexcept {
   const std::uint32_t units = unexpected_messages::units_of(0);
   if (op.id == 0) {
@@ -223,7 +223,7 @@ status messenger::try_announce(peer& p, send_operation& op) noexcept {
   return status::posted;
 }
 
-// Those that were started first leave first.
+// Sends leave in the order of their starts.
 void messenger::send_queued(peer& p) noexcept {
   while (!p.queued.empty() && !p.gone) {
     auto& op = static_cast<send_operation&>(p.queued.front());
@@ -245,7 +245,7 @@ std::span<const std::byte> messenger::data_of(const message_operation& op, std::
   return {scratch_.data(), bytes};
 }
 
-// The data of sends whose receives have asked for them, as long as there is room.
+// Sends the data of streams that receives have requested, as long as there is room.
 void messenger::stream(peer& p) noexcept {
   constexpr unsigned pieces_per_turn = 64;
   for (unsigned left = pieces_per_turn; left > 0 && !p.streams.empty(); --left) {
@@ -313,7 +313,7 @@ status messenger::receive_held(receive_operation& op, unexpected_message& m) noe
   const match_key from = m.key;
   peer& p = peer_of(from.source);
   give_back_held(p, m.units);
-  if (p.gone && m.send != 0) {  // it has gone since it was held
+  if (p.gone && m.send != 0) {  // the sender has gone since the message was held
     unexpected_.free(m);
     op.source = from.source;
     return end_now(op, status::peer_failed);
@@ -324,7 +324,7 @@ status messenger::receive_held(receive_operation& op, unexpected_message& m) noe
 }
 
 status messenger::accept_data(receive_operation& op, const match_key& from, std::span<const std::byte> data) noexcept {
-  RMA_ASSERT(op.state == message_state::idle && op.id == 0);  // nobody writes to its buffer
+  RMA_ASSERT(op.state == message_state::idle && op.id == 0);  // no other rank writes to its buffer
   op.source = from.source;
   op.message_tag = from.tag;
   op.message_bytes = data.size();
@@ -338,7 +338,7 @@ status messenger::accept_data(receive_operation& op, const match_key& from, std:
   return end_now(op, status::done);
 }
 
-// The sender has said how the data are to come; what cannot be done so is asked for as a stream.
+// The sender has proposed a protocol; what this side cannot do is requested as a stream.
 status messenger::accept_announced(receive_operation& op, const match_key& from, const announced_message& m) noexcept {
   RMA_ASSERT(op.state == message_state::idle && op.ended.load(std::memory_order_relaxed) == 0);
   op.source = op.with = from.source;
@@ -347,12 +347,12 @@ status messenger::accept_announced(receive_operation& op, const match_key& from,
   op.peer_id = m.send;
   op.path = message_path::too_long;
   if (m.bytes == 0 || m.bytes > op.bytes) {
-    if (op.id != 0) detach(op);  // its source does not write more than the request says
+    if (op.id != 0) detach(op);  // its source does not write more than the request allows
     tell(from.source, m.send, 0, rendezvous_step::finished);
     return end_now(op, m.bytes == 0 ? status::done : status::message_too_long);
   }
   op.state = message_state::receiving;
-  if (op.id != 0 && op.has_asked && m.void_request == 0) {  // the request has crossed it, and is used
+  if (op.id != 0 && op.has_asked && m.void_request == 0) {  // the request has crossed the announcement, and is used
     if (m.kind == static_cast<std::uint16_t>(rendezvous_kind::sgrs)) op.part_bytes = m.address;  // if it is declined
     if (op.told_bytes == 0) return status::posted;
     return started(op, [&] { on_finished(op, op.told_bytes); });
@@ -489,9 +489,9 @@ std::string messenger::describe(const fabric::capabilities& caps) const {
                             std::size_t{units_max_} * unexpected_messages::unit_bytes);
 }
 
-// Whoever waits for it may take the record away as soon as it has ended.
+// The record may disappear as soon as it is marked as ended, since a waiting thread owns it.
 void messenger::finish(message_operation& op, status result) noexcept {
-  RMA_ASSERT(op.state == message_state::idle);  // it is in no list, and no message finds it
+  RMA_ASSERT(op.state == message_state::idle);  // it is in no list, and no message can find it
   ids_.remove(op);
   if (op.copy_since_ns != 0 && ok(result)) note_copy(op);
   const bool starting = starting_ == &op;
@@ -504,7 +504,8 @@ void messenger::finish(message_operation& op, status result) noexcept {
   if (over != nullptr) over(op);
 }
 
-// Out of whatever its state says that it is in. What a fabric still moves for it has nobody who waits any more.
+// Removes the operation from the list of its state. A transfer that the fabric still has in progress loses its
+// operation.
 void messenger::detach(message_operation& op) noexcept {
   switch (op.state) {
     case message_state::queued:
@@ -580,7 +581,7 @@ unsigned messenger::on_duty(void* self) noexcept {
   }
   me.post_rings();
   done += me.poll_rings() + me.poll_ends() + me.move_on();
-  for (std::size_t i = me.busy_.size(); i-- > 0;) {  // more may become busy
+  for (std::size_t i = me.busy_.size(); i-- > 0;) {  // others may be added
     peer& p = *me.busy_[i];
     RMA_ASSERT(p.is_busy);
     me.stream(p);

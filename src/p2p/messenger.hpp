@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Messages with tags between two ranks: what the public calls, and the schedules of collectives, post sends and
-/// receives to.
+/// Tagged messages between two ranks: the public calls and the schedules of collectives post their sends and receives
+/// here.
 ///
-/// Nothing here waits or, in steady state, allocates. Callers hold the progress lock and own the records:
+/// Nothing here waits or, in steady state, allocates. Callers hold the progress lock and own the operation records:
 ///
 ///   struct round : receive_operation { schedule* of; };
 ///   r.context = message_context(team.id, message_user::collectives);
 ///   r.peer = team.world_rank(left), r.tag = turn, r.at = buffer, r.bytes = size;
 ///   r.over = [](message_operation& self) noexcept { static_cast<round&>(self).of->go_on(); };
-///   if (messages.receive(r) != status::posted) go_on();    // it was there, or its source is dead: see r.result
+///     if (messages.receive(r) != status::posted) go_on();    // complete at once, or its source is dead: see r.result
 ///
-/// Messages from one rank to another with the same context are received in the order in which their sends were started,
-/// by the first of the receives that match. A message shorter than the receive is all right. Of a longer one nothing is
-/// written: the receive ends with `message_too_long`, and the send as if it had been taken. What is under way with a
-/// rank that dies or leaves the job ends with `peer_failed`; receives of any source do not, since another rank may
+/// Messages from one rank to another with the same context are matched in the order in which their sends were started,
+/// each by the first receive that matches. A message may be shorter than the receive. Of a longer one nothing is
+/// written: the receive ends with `message_too_long`, and the send as if it had been received. Pending operations with
+/// a rank that dies or leaves the job end with `peer_failed`; receives of any source do not, since another rank may
 /// still send.
 #pragma once
 
@@ -54,89 +54,89 @@ class messenger {
   ~messenger();
 
   [[nodiscard]] context& ctx() noexcept { return ctx_; }
-  /// Each operation is noted there when it is over.
+  /// Adds an event to the trace whenever an operation completes.
   void trace_to(trace_file* file) noexcept {
     trace_ = file;
     quick_ = quick_ && file == nullptr;
   }
-  /// How messages go by a fabric, for people.
+  /// A readable description of the protocols that messages use on a fabric.
   [[nodiscard]] std::string describe(const fabric::capabilities& caps) const;
 
   // ---- the caller holds the progress lock -------------------------------------------------------------------------
-  /// Starts a send. `posted`: it will be over later, and `op.over` is called then. Else it is over, with this result,
-  /// and `op.over` is not called.
+  /// Starts a send. Returns `posted` if it completes later: `op.over` is called then. Otherwise it is complete with the
+  /// returned result, and `op.over` is not called.
   status send(send_operation& op) noexcept;
-  /// The same of a receive.
+  /// Starts a receive; the result is as for `send`.
   status receive(receive_operation& op) noexcept;
-  /// Takes a receive back that no message has matched yet, or a send that has not left; true if it was one. It is over
-  /// then, and `op.over` is not called.
+  /// Cancels a receive that no message has matched yet, or a send whose envelope has not been sent; returns true if it
+  /// was one. The operation is complete then, and `op.over` is not called.
   bool cancel(message_operation& op) noexcept;
-  /// Ends an operation whose end nobody wants any more, since its team is revoked or a member of it is dead. True: it
-  /// is over with this result, nothing of its buffer is touched any more, and `op.over` is not called. False: something
-  /// is on its way that cannot be called back, and ends it soon; `op.over` is called then. The other side's operation
-  /// ends with `transfer_failed` if it has begun.
+  /// Ends an operation that is not needed any more, since its team is revoked or a member of the team is dead. Returns
+  /// true if it is complete with this result: its buffer is not accessed any more, and `op.over` is not called. Returns
+  /// false if a pending transfer cannot be canceled; the operation ends soon, and `op.over` is called then. The other
+  /// side's operation ends with `transfer_failed` if it has begun.
   bool withdraw(message_operation& op, status result) noexcept;
 
-  /// The data would leave with the envelope.
+  /// True if the data would be sent with the envelope.
   [[nodiscard]] bool is_eager(const send_operation& op) { return is_eager(peer_of(op.peer), op); }
-  /// The first message that a receive of this key would get, or null; it stays where it is.
+  /// The first message that a receive of this key would get, or null; it stays in the queue.
   [[nodiscard]] unexpected_message* peek(const match_key& key) noexcept {
     unexpected_message* const found = unexpected_.find(key);
     if (found == nullptr && crowded_ != 0) [[unlikely]]
       lend_to(key.source);
     return found;
   }
-  /// Takes it out for one receive; what is held must be received or discarded.
+  /// Removes the message from the queue for one receive; a held message must be received or discarded.
   void hold(unexpected_message& m) noexcept { unexpected_.remove(m); }
-  /// Starts a receive of a message that was held; as `receive`.
+  /// Starts a receive of a held message; the result is as for `receive`.
   status receive_held(receive_operation& op, unexpected_message& m) noexcept;
   void discard(unexpected_message& m) noexcept;
-  /// Calls `visit(key, bytes)` for each message that no receive has asked for, in the order of their coming.
+  /// Calls `visit(key, bytes)` for each unexpected message, in the order of their arrival.
   template <class Visit>
   void for_each_unexpected(Visit&& visit) {
     unexpected_.for_each([&](unexpected_message& m) { visit(std::as_const(m.key), m.bytes); });
   }
-  /// Many messages are going to come from this rank: RMA_RING_SET=hint.
+  /// Hints that many messages will arrive from this rank: RMA_RING_SET=hint.
   void expect_many(int from) noexcept { peer_of_many(from); }
-  /// Memory that messages take which no receive has asked for yet, and the most that all other ranks together may make
-  /// it, unless a receive waits for a message that is behind more than that.
+  /// The bytes of unexpected messages, and the upper bound on those of all other ranks together, except while a receive
+  /// waits for a message behind more than that.
   [[nodiscard]] std::size_t unexpected_bytes() const noexcept { return unexpected_.reserved_bytes(); }
   [[nodiscard]] std::size_t unexpected_bytes_max() const noexcept {
     return static_cast<std::size_t>(ctx_.size()) * units_max_ * unexpected_messages::unit_bytes;
   }
 
-  /// The longest message that goes eagerly by such a network, if it fits one of its messages.
+  /// The longest message that is sent eagerly over such a fabric, if it fits one of its messages.
   [[nodiscard]] static std::size_t eager_bytes(const settings& config, const fabric::capabilities& caps) noexcept;
-  /// Other ranks that messages have come from.
+  /// Number of other ranks from which messages have arrived.
   [[nodiscard]] std::size_t sources() const noexcept;
-  /// Of rings that this rank reads, and of the copies of those that it writes.
+  /// Bytes of the rings that this rank reads, and of the copies of those that it writes.
   [[nodiscard]] std::size_t ring_bytes() const noexcept;
 
   // ---- the caller does not hold it --------------------------------------------------------------------------------
-  /// Short messages between ranks of a node without an operation, see p2p/quick.hpp: whether there are any.
+  /// True if short messages between ranks of a node are sent without an operation, see p2p/quick.hpp.
   [[nodiscard]] bool is_quick() const noexcept { return quick_; }
-  /// The last one that a receive with room for a long one has got was long.
+  /// True if the last message was long that a receive with room for a long one got.
   [[nodiscard]] bool last_was_long() const noexcept { return last_was_long_.load(std::memory_order_relaxed); }
   void note_length(bool is_long) noexcept {
     if (is_long != last_was_long()) last_was_long_.store(is_long, std::memory_order_relaxed);
   }
-  /// Null: this rank's do not go so.
+  /// Returns null if messages with this rank are not sent that way.
   [[nodiscard]] shm::line_pair* lines_with(int rank) noexcept;
-  /// The send has left if it says true; else nothing has happened.
+  /// Returns true if the message has been sent; otherwise nothing has happened.
   [[nodiscard]] bool send_quickly(shm::line_pair& to, std::uint64_t context, int tag, const void* at,
                                   std::size_t bytes) noexcept;
   enum class quick_result : std::uint8_t { done, not_yet, no };
-  /// `done`: the message was there, and `tag` and `bytes` are its own. `not_yet`: nothing has come. `no`: this receive
+  /// `done`: the message was received, and `tag` and `bytes` are set. `not_yet`: none has arrived. `no`: this receive
   /// needs an operation.
   [[nodiscard]] quick_result receive_quickly(shm::line_pair& from, std::uint64_t context, int& tag, void* at,
                                              std::size_t& bytes) noexcept;
-  /// Nobody receives on this team any more: what no receive has asked for is dropped, and its senders' sends are over.
+  /// Called when no rank receives on this team any more: drops its unexpected messages, and completes their sends.
   void forget_team(std::uint64_t team_id) noexcept;
-  /// The program receives nothing any more, on no team: sends to this rank that no receive has asked for are over. No
-  /// two ranks wait at their end for each other's receives, nor one for its own.
+  /// Called when the program receives no more, on any team: completes the sends to this rank that no receive has
+  /// matched. So ranks that end do not wait for each other's receives, nor a rank for its own.
   void end_program() noexcept;
-  /// Blocks until it is over; its result. `failed` as wait_spec::fails_if: when it says that what the operation
-  /// waits for cannot happen any more, the operation is withdrawn.
+  /// Blocks until the operation is complete; returns its result. `failed` is as wait_spec::fails_if: when it reports
+  /// that the operation cannot complete any more, the operation is withdrawn.
   template <class Failed>
   status wait(message_operation& op, Failed&& failed) noexcept {
     const auto over = [&op]() noexcept { return op.ended.load(std::memory_order_acquire) != 0; };
@@ -263,7 +263,7 @@ class messenger {
   void note_copy(const message_operation& op) noexcept;
   void choose_ring(peer& p, const fabric::capabilities& caps) const noexcept;
   void close_rings_before_sleep(std::int64_t now_ns) noexcept;
-  /// A rank that sleeps looks at its memory then; said by the duties that follow.
+  /// Sets the time when a sleeping rank tests its memory again; the duties that follow report it to the context.
   void look_again(std::int64_t at_ns) noexcept {
     look_again_ns_ = look_again_ns_ == 0 ? at_ns : std::min(look_again_ns_, at_ns);
   }
@@ -285,8 +285,8 @@ class messenger {
   void tell(int to, std::uint64_t id, std::uint64_t from, rendezvous_step step, std::uint64_t bytes = 0) noexcept;
 
   void finish(message_operation& op, status result) noexcept;
-  /// Returns what `begin` makes of an operation that is being started: its result if it is over by then, without its
-  /// `over`.
+  /// Runs `begin` for an operation that is being started. Returns its result if it has completed by then; its `over` is
+  /// not called in that case.
   template <class Begin>
   status started(message_operation& op, Begin&& begin) noexcept {
     message_operation* const outer = std::exchange(starting_, &op);
@@ -302,8 +302,8 @@ class messenger {
   void detach(message_operation& op) noexcept;
   void busy(peer& p) noexcept;
   void fail_all_of(peer& p) noexcept;
-  unsigned look_at_peers() noexcept;  ///< number of ranks found gone for good, with which everything has ended
-  /// Of a rank that has left: nothing more can come from it.
+  unsigned look_at_peers() noexcept;  ///< returns the number of ranks found gone for good, with all operations ended
+  /// True if nothing more can arrive from a rank that has left.
   bool has_said_all(peer& p) noexcept;
   void await_last_words() noexcept;
 
@@ -321,50 +321,50 @@ class messenger {
   void keep(unexpected_message& m, peer& p) noexcept;
 
   context& ctx_;
-  std::uint32_t units_max_;        ///< of memory that one peer's unexpected messages may take
-  std::uint32_t eager_units_max_;  ///< of these, without what is left for announcements
-  std::uint32_t credit_units_;     ///< so many are given back by a message of its own
+  std::uint32_t units_max_;        ///< limit on the memory of one peer's unexpected messages
+  std::uint32_t eager_units_max_;  ///< of these, without the part reserved for announcements
+  std::uint32_t credit_units_;     ///< a credit message is sent for that many freed units
   std::unordered_map<int, std::unique_ptr<peer>> peers_;
   int last_rank_ = -1;
   peer* last_peer_ = nullptr;
-  std::vector<peer*> busy_;  ///< those with something queued or streaming
+  std::vector<peer*> busy_;  ///< peers with queued or streaming operations
   posted_receives posted_;
-  std::uint32_t crowded_ = 0;  ///< ranks that have filled their share of this one's memory
+  std::uint32_t crowded_ = 0;  ///< ranks that have used up their share of this one's memory
   bool program_ended_ = false;
   std::atomic<bool> last_was_long_ = false;
-  bool quick_ = true;  ///< short messages within the node go without an operation
+  bool quick_ = true;  ///< short messages within the node are sent without an operation
   unexpected_messages unexpected_;
-  match_table announced_;  ///< sends that their receivers know of, by destination and tag
-  match_table used_;       ///< those that have been used, and whose receivers may not have noticed
-  match_table requests_;   ///< of other ranks' receives, which no send has used
+  match_table announced_;  ///< sends that have been announced to their receivers, by destination and tag
+  match_table used_;       ///< early requests that were used, which their receivers may not have noticed
+  match_table requests_;   ///< early requests of other ranks' receives, which no send has used
   transfer_pool transfers_;
   piece_pool pieces_;
-  transfer::line line_;                     ///< those that have more to post
-  std::vector<receive_operation*> polled_;  ///< whose last bytes are looked at
+  transfer::line line_;                     ///< transfers that have more to post
+  std::vector<receive_operation*> polled_;  ///< receives whose last byte is polled
   std::vector<std::unique_ptr<early_entry>> request_memory_;
   early_entry* free_requests_ = nullptr;
   std::vector<peer*> rings_in_;  ///< the polling set
   std::size_t ring_turn_ = 0;
   using copy_experiences = std::array<copy_experience, copy_classes>;
-  std::unique_ptr<copy_experiences> copies_{};  ///< of private memory within the node; null: there were none
-  std::uint64_t signalled_rings_ = 0;           ///< those that are not polled, since their writes have immediates
+  std::unique_ptr<copy_experiences> copies_{};  ///< of private memory within the node; null: no such copy yet
+  std::uint64_t signalled_rings_ = 0;           ///< open rings that are not polled, since their writes have immediates
   std::uint64_t ring_peers_max_ = 0;
   std::uint32_t ring_slots_ = 0;
   ring_policy ring_policy_ = ring_policy::first;
   ring_order ring_order_ = ring_order::circular;
-  std::uint32_t ring_age_ = 0;  ///< messages by rings since their traffic was made half of what it was
+  std::uint32_t ring_age_ = 0;  ///< ring messages since the traffic counters were last halved
   bool unposted_rings_ = false;
   std::int64_t look_again_ns_ = 0;
-  bool is_awaiting_ = false;  ///< ranks have left whose last messages may still come
-  message_pool delayed_;      ///< messages whose turn has not come
+  bool is_awaiting_ = false;  ///< the last messages of ranks that have left may still arrive
+  message_pool delayed_;      ///< messages that arrived out of order
   std::uint64_t random_ = 0;
   message_operation* starting_ = nullptr;
   status started_result_ = status::done;
   trace_file* trace_ = nullptr;
   bool assume_ends_ = false;
-  bool automatic_ = true;                           ///< which rendezvous is taken depends on the message
-  bool may_ask_ = false;                            ///< receives may ask for their messages before these are announced
-  rendezvous_kind kind_ = rendezvous_kind::getcqe;  ///< that is asked for
+  bool automatic_ = true;                           ///< the rendezvous protocol is chosen for each message
+  bool may_ask_ = false;                            ///< receives may request their messages before these are announced
+  rendezvous_kind kind_ = rendezvous_kind::getcqe;  ///< the protocol set by the user
   operation_ids ids_;
   std::vector<std::byte> scratch_;
 };

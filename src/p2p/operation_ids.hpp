@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Numbers of operations for messages of other ranks: what comes late finds another generation, and nothing.
+/// Identifiers of operations in messages of other ranks. A generation is part of each, so that a late message finds
+/// none.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace rma::detail {
 
 class operation_ids {
  public:
-  /// The operation gets one; never 0.
+  /// Assigns an identifier, which is never 0.
   void add(message_operation& op) {
     RMA_ASSERT(op.id == 0);
     if (free_ == none) {
@@ -38,7 +39,7 @@ class operation_ids {
     free_ = index;
     op.id = 0;
   }
-  /// Null if there is none, or it belongs to another rank.
+  /// Returns null if there is no such operation, or it belongs to another rank.
   [[nodiscard]] message_operation* find(std::uint64_t id, int peer) const noexcept {
     const auto index = static_cast<std::uint32_t>(id);
     if (index >= slots_.size()) return nullptr;

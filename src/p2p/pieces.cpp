@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Data in pieces, by lists over the bulk channel where the fabric has one, and where that costs less than to pack them
-/// into messages.
+/// Noncontiguous data, sent in lists over the bulk channel where the fabric has one, and where this costs less than
+/// packing them into messages.
 ///
-/// Each list that the receiver posts gets exactly one send, whatever has become of the message: of data, or of nothing.
-/// So no receive is left to take the next transfer's data (channel/bulk_order.hpp).
+/// Each list that the receiver posts gets exactly one send, whatever has become of the message: with data, or empty. So
+/// no receive is left that could take the next transfer's data (channel/bulk_order.hpp).
 #include "p2p/pieces.hpp"
 
 #include <algorithm>
@@ -26,9 +26,10 @@ std::size_t shortest_piece(const Layout& layout, std::size_t enough) noexcept {
   return least;
 }
 
-// ---- how it is cut -------------------------------------------------------------------------------------------------
+// ---- the cut into parts --------------------------------------------------------------------------------------------
 
-// `limit`: of the other side. A part of so many bytes has at most one piece more than whole ones fit into it.
+// `limit`: that of the other side. The number of pieces in a part exceeds the number of whole ones that fit by at most
+// one.
 std::size_t messenger::part_bytes(const message_operation& op, std::size_t limit) const noexcept {
   constexpr std::size_t worth_asking = 16;
   const fabric::capabilities& caps = ctx_.network_of(op.with).caps();
@@ -46,7 +47,7 @@ std::size_t messenger::part_bytes(const message_operation& op, std::size_t limit
   return part >= worth_asking && (forced || are_lists_cheaper(op, part)) ? part : 0;
 }
 
-/// Than to copy all that goes, on both sides.
+/// Compares with the cost of copying all data, on both sides.
 bool messenger::are_lists_cheaper(const message_operation& op, std::size_t part) const noexcept {
   const fabric::transfer_costs& costs = ctx_.costs_of(op.with);
   const auto bytes = static_cast<double>(op.total);
@@ -82,12 +83,12 @@ void messenger::begin_pieces(message_operation& op, bool sends) noexcept {
   t.left = op.total;
   t.part_bytes = op.part_bytes;
   op.pieces = &t;
-  if (sends) return;  // when there are receives
+  if (sends) return;  // joins when the receiver has posted receives
   ctx_.bulk().join_receives(t.peer, t);
   ctx_.bulk().pump(t.peer);
 }
 
-/// Nobody waits for it any more: its rank is gone, and nothing is sent to what is posted.
+/// Drops the transfer of an operation that has ended: its rank is gone, and posted receives get no sends.
 void messenger::abandon_pieces(message_operation& op) noexcept {
   piece_transfer* const t = std::exchange(op.pieces, nullptr);
   if (t == nullptr) return;
@@ -98,7 +99,7 @@ void messenger::abandon_pieces(message_operation& op) noexcept {
   end_pieces_if_over(*t);
 }
 
-/// Those behind it in its queue go on.
+/// The transfers behind it in its queue continue.
 void messenger::stop_posting(piece_transfer& t) noexcept {
   const int with = t.peer;
   bulk_order::leave(t);
@@ -137,7 +138,7 @@ void messenger::end_pieces_if_over(piece_transfer& t) noexcept {
   pieces_.give_back(t);
   if (op == nullptr) return;
   op->pieces = nullptr;
-  if (result == status::peer_failed && ctx_.gone(op->with)) return;  // the news of its death ends the operation
+  if (result == status::peer_failed && ctx_.gone(op->with)) return;  // the handling of its death ends the operation
   if (abandoned) return on_gone(*op);
   if (sends && told == piece_transfer::word::stream) return fall_back(*op, true);
   if (sends) return sender_event(static_cast<send_operation&>(*op), rendezvous_event::finished);
@@ -147,7 +148,7 @@ void messenger::end_pieces_if_over(piece_transfer& t) noexcept {
 
 // ---- the receiver --------------------------------------------------------------------------------------------------
 
-// As many as there is room for, and in the same step the message that lets the sender send as many.
+// Posts as many receives as there is room for, and in the same step the message that permits as many sends.
 bulk_turn::progress messenger::post_receives(bulk_turn& self) {
   auto& t = static_cast<piece_transfer&>(self);
   messenger& me = *t.owner;
@@ -179,7 +180,7 @@ bulk_turn::progress messenger::post_receives(bulk_turn& self) {
 
 // ---- the sender ----------------------------------------------------------------------------------------------------
 
-// The receiver has posted so many lists. `op`: null if it has been withdrawn.
+// The receiver has posted that many lists. `op`: null if it has been withdrawn.
 void messenger::take_grant(int source, send_operation* op, const transfer_request& r) noexcept {
   const auto lists =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(r.key, std::numeric_limits<std::uint32_t>::max()));
@@ -225,7 +226,7 @@ bulk_turn::progress messenger::post_lists(bulk_turn& self) {
       t.result = made;
       return bulk_turn::progress::over;
     }
-    if (!ok(made)) {  // the next time round, nothing is sent instead
+    if (!ok(made)) {  // the next iteration sends an empty list instead
       if (list.empty()) return bulk_turn::progress::over;
       t.result = status::transfer_failed;
       continue;

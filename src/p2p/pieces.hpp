@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One side of a message whose data go in pieces over the bulk channel (rendezvous/sgrs.hpp).
+/// One side of a message whose data are sent in lists of pieces over the bulk channel (rendezvous/sgrs.hpp).
 #pragma once
 
 #include <algorithm>
@@ -21,18 +21,18 @@ namespace rma::detail {
 class messenger;
 struct message_operation;
 
-/// Outlives its operation while the fabric may use its record.
+/// A transfer outlives its operation while the fabric may use its record.
 struct piece_transfer : fabric::completion, bulk_turn {
-  /// The receiver has said this to the sender.
+  /// The message that the receiver has sent to the sender.
   enum class word : std::uint8_t { none, finished, stream };
 
   messenger* owner = nullptr;
-  message_operation* op = nullptr;  ///< null: nobody waits for it any more, and nothing is sent to receives
+  message_operation* op = nullptr;  ///< null: the operation has ended, and posted receives get empty sends
   fabric::network* network = nullptr;
   int peer = -1;
   bool sends = false;
   bool is_posted = false;  ///< nothing more will be posted
-  bool is_cut = false;     ///< `list` has found no room
+  bool is_cut = false;     ///< `list` is filled but not posted: there was no room
   bool is_given_up = false;
   word told = word::none;
   status result = status::done;
@@ -40,10 +40,10 @@ struct piece_transfer : fabric::completion, bulk_turn {
   Layout layout{};
   std::optional<cursor> at{};
   std::size_t left = 0;         ///< bytes that are in no list yet
-  std::size_t part_bytes = 0;   ///< of each list but the last
-  std::uint32_t granted = 0;    ///< receives of the peer's that nothing has been sent to
-  std::uint32_t under_way = 0;  ///< lists
-  std::uint64_t arrived = 0;    ///< bytes
+  std::size_t part_bytes = 0;   ///< bytes of each list but the last
+  std::uint32_t granted = 0;    ///< receives posted by the peer for which nothing has been sent
+  std::uint32_t under_way = 0;  ///< pending lists
+  std::uint64_t arrived = 0;    ///< bytes that have arrived
   std::vector<fabric::local_slice> list{};
   piece_transfer* next_free = nullptr;
 
@@ -71,7 +71,7 @@ struct piece_transfer : fabric::completion, bulk_turn {
   [[nodiscard]] bool is_all_cut() const noexcept { return left == 0 && !is_cut; }
 };
 
-/// Grows to the most that were under way at once.
+/// A free list that grows to the largest number of transfers pending at once.
 class piece_pool {
  public:
   piece_transfer& take() {
@@ -100,7 +100,7 @@ class piece_pool {
   piece_transfer* free_ = nullptr;
 };
 
-/// Bytes of the shortest of its pieces, or less than `enough` if one is shorter than that.
+/// Bytes of the shortest contiguous piece, or less than `enough` if one is shorter than that.
 std::size_t shortest_piece(const Layout& layout, std::size_t enough) noexcept;
 
 }  // namespace rma::detail

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Receives that wait for their messages. A single one is compared with what comes; the table is for more.
+/// Posted receives. A single one is compared with each message directly; the table is for several.
 #pragma once
 
 #include <array>
@@ -17,13 +17,13 @@ namespace rma::detail {
 class posted_receives {
  public:
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
-  /// There is a receive that leaves source or tag open.
+  /// True if a receive has a wildcard for its source or tag.
   [[nodiscard]] bool has_wildcards() const noexcept {
     return only_ != nullptr ? class_of(only_->peer, only_->tag) != exact
                             : (by_class_[1] | by_class_[2] | by_class_[3]) != 0;
   }
 
-  /// Behind the others that match the same messages.
+  /// Adds a receive after the others that match the same messages.
   void add(receive_operation& op) noexcept {
     RMA_ASSERT(only_ != &op);
     RMA_ASSERT(only_ == nullptr || count_ == 1);
@@ -47,7 +47,7 @@ class posted_receives {
     table_.remove(op);
     RMA_ASSERT(count_ != 0 || table_.empty());
   }
-  /// Of all that match a message with this key, the one that was posted first, or null.
+  /// The receive posted first of all that match a message with this key, or null.
   [[nodiscard]] receive_operation* find(const match_key& key) const noexcept {
     if (count_ == 0) return nullptr;
     if (only_ != nullptr) return matches(*only_, key) ? only_ : nullptr;
@@ -59,7 +59,7 @@ class posted_receives {
     }
     return static_cast<receive_operation*>(best);
   }
-  /// The first whose own source and tag these are, or null.
+  /// The first receive with exactly this source and tag, wildcards included, or null.
   [[nodiscard]] receive_operation* first_of(const match_key& key) const noexcept {
     if (only_ != nullptr) return only_->match_entry::key == key ? only_ : nullptr;
     return static_cast<receive_operation*>(table_.find(key));
@@ -82,9 +82,9 @@ class posted_receives {
     table_.add(op);
   }
 
-  receive_operation* only_ = nullptr;  ///< not in the table
+  receive_operation* only_ = nullptr;  ///< the single receive, which is not in the table
   std::uint32_t count_ = 0;
-  std::array<std::uint32_t, match_classes> by_class_{};  ///< in the table
+  std::array<std::uint32_t, match_classes> by_class_{};  ///< number of receives in the table
   std::uint64_t next_number_ = 0;
   match_table table_;
 };

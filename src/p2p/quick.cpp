@@ -3,7 +3,7 @@
 
 namespace rma::detail {
 
-// Of a peer that this rank has just begun to know.
+// Sets up the lines of a new peer.
 void messenger::find_lines(peer& p) noexcept {
   fabric::network& network = ctx_.network_of(p.rank);
   if (!quick_ || &network != &ctx_.node() || p.asks) return;
@@ -21,7 +21,7 @@ shm::line_pair* messenger::lines_with(int rank) noexcept {
 
 void messenger::ring(const peer& p) noexcept { ctx_.around().ring(p.rank); }
 
-// The peer may sleep for room in its ring, and for credit.
+// The peer may sleep while it waits for room in its ring, or for credit.
 void messenger::took(peer& p) noexcept {
   full_fence();
   ring(p);
@@ -29,7 +29,7 @@ void messenger::took(peer& p) noexcept {
   if (!p.queued.empty()) send_queued(p);
 }
 
-// Takes what has come from this rank and needs no more than a receive.
+// Takes arrived messages of this rank that need nothing but a receive.
 void messenger::take_near(shm::line_pair& l) noexcept {
   constexpr unsigned per_turn = 16;
   peer& p = *static_cast<peer*>(l.user);
@@ -40,7 +40,7 @@ void messenger::take_near(shm::line_pair& l) noexcept {
     envelope e;
     if (message.size() < sizeof e) return;
     std::memcpy(&e, message.data(), sizeof e);
-    if (e.tag < 0) return;  // whoever handles all messages refuses it
+    if (e.tag < 0) return;  // the handler of all messages rejects it
     ctx_.count(counter::messages_received);
     take_eager(p, message);
     if (l.in->take_line()) {
@@ -50,7 +50,8 @@ void messenger::take_near(shm::line_pair& l) noexcept {
   }
 }
 
-// True if it is over: its message has come soon. Else the wait goes on with all messages.
+// Returns true if the operation is complete, since its message has arrived soon. Otherwise the wait goes on, for all
+// messages.
 bool messenger::spin_near(message_operation& op) noexcept {
   if (op.is_send || op.peer < 0 || !quick_ || (op.bytes > short_message_max && last_was_long())) return false;
   for (unsigned left = ctx_.first_spins(); left > 0; --left) {

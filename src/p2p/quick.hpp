@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Short messages between ranks of a node: one line in shared memory each, no operation, and no locked instruction
-/// where one thread is inside at a time and the receiver has a processor of its own.
+/// Short messages between ranks of a node: each takes one line in shared memory and no operation, and needs no locked
+/// instruction if only one thread can be in the library and the receiver has a processor of its own.
 ///
-/// The lines are those of the fabric's messages, so that all messages of a pair keep one order. A send goes so if no
-/// other of this pair waits for room or credit. A receive goes so if the next message of its source is an eager one
-/// that it matches, and no unexpected message and no posted receive come before it. All others take the way of
-/// operations (p2p/messenger.hpp).
+/// The lines are those of the fabric's messages, so that all messages of a pair keep one order. A send takes this path
+/// if no other send of this pair waits for room or credit. A receive takes it if the next message of its source is an
+/// eager one that it matches, and no unexpected message and no posted receive precede it. All others use operations
+/// (p2p/messenger.hpp).
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,11 @@
 namespace rma::detail {
 
 inline constexpr std::size_t short_message_max = shm::line_payload_max - sizeof(envelope);
-/// A short message takes the same of its sender's share whatever its size.
+/// A short message counts as this many units of its sender's share, whatever its size.
 inline constexpr std::uint32_t short_message_units = unexpected_messages::units_of(short_message_max);
 static_assert(unexpected_messages::units_of(0) == short_message_units);
 
-/// The progress lock, which is left out when no other thread can be inside.
+/// The progress lock, which is not taken if no other thread can be in the library.
 class quick_turn {
  public:
   explicit quick_turn(context& ctx) noexcept : lock_(ctx.several_threads() ? &ctx.lock() : nullptr) {
@@ -43,7 +43,7 @@ class quick_turn {
   small_lock* lock_;
 };
 
-/// At most a line; most messages are a number.
+/// Copies at most a line; most messages are a single number.
 inline void copy_short(void* to, const void* from, std::size_t bytes) noexcept {
   if (bytes == sizeof(std::uint64_t)) [[likely]] {
     std::memcpy(to, from, sizeof(std::uint64_t));
@@ -52,7 +52,7 @@ inline void copy_short(void* to, const void* from, std::size_t bytes) noexcept {
   }
 }
 
-/// False: there is no room.
+/// Returns false if there is no room.
 [[gnu::always_inline]] inline bool messenger::put_line(shm::line_pair& l, std::uint64_t context, int tag,
                                                        const void* at, std::size_t bytes) noexcept {
   peer& p = *static_cast<peer*>(l.user);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Carries out what the steps of a rendezvous say (p2p/rendezvous).
+/// Carries out the actions of rendezvous steps (p2p/rendezvous).
 #include <algorithm>
 #include <utility>
 
@@ -13,8 +13,8 @@ namespace rma::detail {
 
 // ---- which one -------------------------------------------------------------------------------------------------
 
-// The sender says what it can offer when it announces a message, and the receiver has the last word when it has found
-// the receive. What the receiver cannot do it answers by asking for a stream.
+// The sender proposes a protocol when it announces a message, and the receiver decides when it has found the receive.
+// If it cannot use the proposal, it requests a stream.
 //
 //   who came first    between nodes                             in the memory of one node
 //   the receive       put, where a write's end can be polled:   (a message is announced all the same)
@@ -25,8 +25,8 @@ namespace rma::detail {
 //                                                               one by the kernel: what has been faster so far, at this
 //                                                               size; getcqe where cores are short
 //
-// Memory that the sender cannot expose is streamed (try_announce). Data in pieces go in lists (sgrs) where the fabric
-// has a bulk channel and that is expected to cost less than copies, else as a stream.
+// Memory that the sender cannot expose is streamed (try_announce). Noncontiguous data are sent in lists (sgrs) where
+// the fabric has a bulk channel and that is expected to cost less than copies, else as a stream.
 void messenger::choose(const peer& p, send_operation& op) const noexcept {
   using enum rendezvous_reason;
   const fabric::capabilities& caps = ctx_.network_of(p.rank).caps();
@@ -43,7 +43,7 @@ void messenger::choose(const peer& p, send_operation& op) const noexcept {
     return;
   }
   if (!caps.copies_by_cpu || p.rank == ctx_.rank()) {
-    // Of two that exchange, each would read what the other's link is busy to answer.
+    // If two ranks exchange data, each read would use the link on which the other's reply is sent.
     const bool exchanged = !caps.copies_by_cpu && user_of(op.context) == message_user::collectives;
     op.reset(possible(exchanged ? rendezvous_kind::rput : rendezvous_kind::getcqe, caps, op.bytes));
     op.reason = caps.copies_by_cpu ? own_memory : exchanged ? collective : sender_first;
@@ -54,14 +54,14 @@ void messenger::choose(const peer& p, send_operation& op) const noexcept {
   op.reason = mapped ? mapped_source : !caps.one_sided ? both_private : ctx_.waits_spin() ? experience : short_of_cores;
 }
 
-// The receiver reads what lies in mapped memory, and in its own; else it has the choice.
+// The receiver reads from mapped memory, and from its own; otherwise it has the choice.
 bool messenger::is_read_from_map(const message_operation& op, const fabric::capabilities& caps) const noexcept {
   if (op.kind == rendezvous_kind::stream) return false;
   return op.kind != rendezvous_kind::getcqe || !caps.copies_by_cpu || op.remote.key != 0 || op.with == ctx_.rank();
 }
 
-// As for copies of windows (datatype/copy_experience.hpp): the kernel copies once, a stream twice at the same time, and
-// which takes less depends on the processor.
+// As for copies of windows (datatype/copy_experience.hpp): the kernel copies once, a stream twice at the same time;
+// which is faster depends on the processor.
 void messenger::choose_copy(receive_operation& op) noexcept {
   if (copies_ == nullptr) copies_ = std::make_unique<copy_experiences>();
   copy_experience& known = (*copies_)[static_cast<std::size_t>(copy_class(op.total))];
@@ -79,7 +79,7 @@ void messenger::note_copy(const message_operation& op) noexcept {
   known = after_copy(known, way, copy_cost_ns(op.total, ctx_.around().now_ns() - op.copy_since_ns));
 }
 
-/// The other side's processor reaches the buffer as memory of its own.
+/// True if the other side's processor can access the buffer directly.
 bool messenger::is_mapped(const message_operation& op) const noexcept {
   fabric::network& network = ctx_.network_of(op.with);
   if (!network.caps().maps_memory) return false;
@@ -123,7 +123,7 @@ void messenger::receiver_event(receive_operation& op, rendezvous_event event) no
   carry_out(op, step.actions);
 }
 
-// `op` may be gone after `end`, and after what a transfer brings about at once.
+// `op` may be gone after `end`, and after a transfer that completes at once.
 void messenger::carry_out(message_operation& op, std::uint32_t actions) noexcept {
   using namespace rendezvous_action;
   const auto is = [actions](std::uint32_t action) { return (actions & action) != 0; };
@@ -147,12 +147,12 @@ void messenger::finish_rendezvous(message_operation& op) noexcept {
   finish(op, wanted != status::done ? wanted : status::done);
 }
 
-// The message goes on in pieces, by messages, whatever was tried before.
+// Sends the data as a stream of messages, whatever was tried before.
 void messenger::fall_back(message_operation& op, bool is_send) noexcept {
   RMA_ASSERT(op.id != 0 && op.kind != rendezvous_kind::stream);
   RMA_ASSERT(op.moving == nullptr && op.pieces == nullptr);
   stop_polling(op);
-  if (std::exchange(op.copy_since_ns, 0) != 0) {  // the kernel refuses its copies
+  if (std::exchange(op.copy_since_ns, 0) != 0) {  // the kernel has refused the copy
     copy_experience& known = (*copies_)[static_cast<std::size_t>(copy_class(op.total))];
     known = after_refusal(known, copy_way::fabric);
   }
@@ -207,13 +207,13 @@ void messenger::end_transfer(transfer& t) noexcept {
   }
   leave_line(t);
   message_operation* const op = t.op;
-  // A receiver that has seen the end conceals its buffer; the error of a write that comes to that is none.
+  // A receiver that has detected the end conceals its buffer; a write that fails for this reason has succeeded.
   const bool not_there = t.result == status::out_of_window || t.result == status::peer_failed;
   if (not_there && op != nullptr && op->is_write && rendezvous_of(op->kind).polls && !ctx_.gone(op->with))
     t.result = status::done;
   constexpr unsigned attempts_max = 100;
   const bool again = op != nullptr && op->is_write && op->solicited && t.result == status::transfer_failed;
-  if (again && ++t.attempts < attempts_max) {  // its receive waits for nothing else
+  if (again && ++t.attempts < attempts_max) {  // its receive waits for this write only
     t.result = status::done;
     t.posted = 0;
     t.write = true;
@@ -226,7 +226,7 @@ void messenger::end_transfer(transfer& t) noexcept {
   transfers_.give_back(t);
   if (op == nullptr) return;
   op->moving = nullptr;
-  if (result == status::peer_failed && ctx_.gone(op->with)) return;  // the news of its death ends the operation
+  if (result == status::peer_failed && ctx_.gone(op->with)) return;  // the handling of its death ends the operation
   if (result != status::done && op->solicited) {
     tell(op->with, op->peer_id, 0, rendezvous_step::gone);
     detach(*op);
@@ -246,7 +246,7 @@ void messenger::leave_line(transfer& t) noexcept {
   if (std::exchange(t.in_a_line, false)) line_.erase(transfer::line::s_iterator_to(t));
 }
 
-// Those that found no room, and copies that take long. Each has one turn.
+// Continues transfers that found no room, and long copies. Each has one turn.
 unsigned messenger::move_on() noexcept {
   unsigned moved = 0;
   for (std::size_t left = line_.size(); left > 0 && !line_.empty(); --left) {
@@ -276,7 +276,7 @@ void messenger::begin_stream(send_operation& op) noexcept {
   stream(p);
 }
 
-// ---- the receiver's request, and the end that it sees itself ---------------------------------------------------
+// ---- the receiver's request, and ends detected by polling -------------------------------------------------------
 
 void messenger::ask(receive_operation& op, bool polls) noexcept {
   RMA_ASSERT(op.state == message_state::receiving && op.step == rendezvous_state::asked);
@@ -298,7 +298,7 @@ std::byte* messenger::last_byte(const message_operation& op) noexcept {
   return static_cast<std::byte*>(op.at) + op.total - 1;
 }
 
-// A message whose end lies elsewhere, or ends in that byte, is told by a message.
+// The end of a message that ends elsewhere, or with the same value, is reported by a message.
 void messenger::prepare_last_byte(receive_operation& op) noexcept {
   RMA_ASSERT(op.total != 0 && op.total <= op.bytes);
   switch (op.kind) {
@@ -313,7 +313,7 @@ void messenger::prepare_last_byte(receive_operation& op) noexcept {
   std::atomic_ref(*op.marked).store(op.last, std::memory_order_relaxed);
 }
 
-// Memory behind a message that is shorter than its receive stays as it was.
+// Memory behind a message that is shorter than its receive must stay unchanged.
 void messenger::restore_last_byte(receive_operation& op, status result) noexcept {
   std::byte* const marked = std::exchange(op.marked, nullptr);
   const std::size_t come = result == status::done ? op.message_bytes : 0;
@@ -337,7 +337,7 @@ void messenger::stop_polling(message_operation& op) noexcept {
   if (std::exchange(op.polls, false)) std::erase(polled_, &op);
 }
 
-// Runs when a round has looked for messages.
+// Called when a round has polled for messages.
 unsigned messenger::poll_ends() noexcept {
   unsigned seen = 0;
   for (std::size_t i = polled_.size(); i-- > 0;) {
@@ -347,7 +347,7 @@ unsigned messenger::poll_ends() noexcept {
     if (std::atomic_ref(*last_byte(op)).load(std::memory_order_acquire) == op.last) continue;
     ++seen;
     if (op.state == message_state::posted) {
-      // It may be the message of an announcement that has come before the write: that is handled first.
+      // The data may belong to an announcement that came before the write, which must be handled first.
       const bool drained = ctx_.drained() && peer_of(op.peer).delayed.empty();
       if (!std::exchange(op.changed, true) || !drained) continue;
     }

@@ -8,7 +8,7 @@
 
 namespace rma::detail {
 
-// A processor that copies does so under the progress lock: others have their turn in between.
+// A processor that copies does so under the progress lock, and lets others take it in between.
 bool transfer::post() noexcept {
   RMA_ASSERT(posted <= bytes && !confirming);
   constexpr std::size_t turn_bytes_max = std::size_t{1} << 20;
@@ -45,7 +45,7 @@ bool transfer::confirm() noexcept {
   const fabric::local_slice here{&confirmed, 1};
   const fabric::remote_slice there{remote.address + bytes - 1, 1};
   const status s = network->read(peer, std::span(&here, 1), remote, std::span(&there, 1), fabric::token_of(*this));
-  if (s == status::retry_queue_full) {  // asked again in the next round
+  if (s == status::retry_queue_full) {  // posted again in the next round
     confirming = false;
     write = true;
     return true;

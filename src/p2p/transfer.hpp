@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A read or write between a buffer here and memory that the other side has exposed, in as many pieces as the fabric
+/// A read or write between a local buffer and memory that the other side has exposed, in as many pieces as the fabric
 /// needs.
 #pragma once
 
@@ -17,15 +17,15 @@ namespace rma::detail {
 
 class messenger;
 
-/// Outlives its operation while the fabric may use its record; the buffer of an operation that has ended is not
-/// touched, since the other rank is dead then, and forgotten by the fabric.
+/// A transfer outlives its operation while the fabric may use its record. The buffer of an operation that has ended is
+/// not accessed any more, since the other rank is dead then, and the fabric has dropped its operations.
 struct transfer : fabric::completion {
   messenger* owner = nullptr;
-  message_operation* op = nullptr;  ///< null: nobody waits for it any more
+  message_operation* op = nullptr;  ///< null: the operation has ended
   fabric::network* network = nullptr;
   int peer = -1;
   bool write = false;
-  bool confirming = false;  ///< a read behind the writes finds them in memory
+  bool confirming = false;  ///< a read after the writes makes sure that they are in memory
   std::uint32_t pending = 0;
   status result = status::done;
   fabric::region_key remote{};
@@ -42,15 +42,15 @@ struct transfer : fabric::completion {
       boost::intrusive::list<transfer, boost::intrusive::member_hook<transfer, decltype(in_queue), &transfer::in_queue>,
                              boost::intrusive::constant_time_size<false>>;
 
-  /// Posts as much as there is room for. True if all is posted, or nothing more will be.
+  /// Posts as much as there is room for. Returns true if all is posted, or nothing more will be.
   bool post() noexcept;
   [[nodiscard]] bool is_over() const noexcept { return pending == 0 && (posted == bytes || result != status::done); }
-  /// Data that were written may not be in memory, and what is sent now may be there first: posts a read behind them.
-  /// True if that has to be waited for.
+  /// Posts a read behind the writes where written data may not be in memory yet, so that a message sent now could
+  /// overtake them. Returns true if the caller must wait for the read.
   bool confirm() noexcept;
 };
 
-/// Grows to the most that were under way at once.
+/// A free list that grows to the largest number of transfers pending at once.
 class transfer_pool {
  public:
   transfer& take() {

@@ -46,7 +46,7 @@ void unexpected_messages::remove(unexpected_message& m) noexcept {
   }
 }
 
-// A program without wildcards pays for none of their tables.
+// Tables of wildcard keys are made on first use, so that a program without wildcards has no cost for them.
 void unexpected_messages::look_after(unsigned kind) noexcept {
   kinds_ |= 1U << kind;
   for (unexpected_message& m : in_order_) {

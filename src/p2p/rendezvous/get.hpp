@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rendezvous "get": as getcqe, but the receiver sees the end of its read by the last byte of the buffer. Two messages
-/// and a read.
+/// Rendezvous "get": as getcqe, but the receiver detects the end of its read by the last byte of the buffer. Two
+/// messages and a read.
 ///
 ///   sender    begin --start: announce--> announced --finished: end--> over
 ///   receiver  begin --announced: prepare, read, poll--> moving --changed or moved: finish, end--> over
@@ -12,8 +12,8 @@
 ///        |<---------------- finished     | GR2' the last byte is the announced one
 ///   GS2  over
 ///
-/// The value before is the complement of the byte: the paper's negation is the same byte for 0x00 and 0x80, and would
-/// never change. Source: Takagi et al., EuroMPI 2013, section 3.1, figure 3.
+/// The byte's value before the read is the complement of the announced one: the paper's negation is the same byte for
+/// 0x00 and 0x80, and would never change. Source: Takagi et al., EuroMPI 2013, section 3.1, figure 3.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@
 
 namespace rma::detail {
 
-/// Another byte than the one that comes.
+/// A byte that differs from the one that the read brings.
 constexpr std::byte before_get(std::byte last) noexcept { return ~last; }
 
 struct get_rendezvous {

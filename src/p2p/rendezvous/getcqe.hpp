@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rendezvous "getcqe": the receiver reads where the sender says, and learns from the completion queue that it has. Two
-/// messages and a read.
+/// Rendezvous "getcqe": the receiver reads from the sender's buffer, and the completion queue reports the end of the
+/// read. Two messages and a read.
 ///
 ///   sender    begin --start: announce--> announced --finished: end--> over
 ///   receiver  begin --announced: read--> moving --moved: finish, end--> over

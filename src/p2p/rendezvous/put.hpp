@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rendezvous "put": as putnr, but the last byte of the buffer is a random one before, so that the message seldom ends
-/// in it. One message and a write; two in one of 256 transfers, whatever the data are.
+/// Rendezvous "put": as putnr, but the last byte of the buffer has a random value before, so that the message seldom
+/// ends in it. One message and a write; two messages in one of 256 transfers, whatever the data are.
 ///
 ///   receiver  begin --start or announced: prepare, request, poll--> asked --changed or finished: end--> over
 ///   sender    begin --requested: write--> moving --moved: finish if unseen, end--> over

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rendezvous "putnr": the receiver asks as soon as the receive is posted, the sender writes, and the receiver sees the
-/// end by the last byte of its buffer, which was a constant before. One message and a write; two where the message ends
-/// in that byte.
+/// Rendezvous "putnr": the receiver sends a request as soon as the receive is posted, the sender writes, and the
+/// receiver detects the end by the last byte of its buffer, which was a constant before. One message and a write; two
+/// messages if the message ends in that constant.
 ///
 ///   receiver  begin --start or announced: prepare, request, poll--> asked --changed or finished: end--> over
 ///   sender    begin --requested: write--> moving --moved: finish if unseen, end--> over
@@ -14,8 +14,9 @@
 ///       |<---- finished, if unseen ------| PS2 the message ends in that byte, or is shorter than the receive
 ///   PR2 the byte has changed, or this     PS3 completion of the write
 ///
-/// Sender first: the announcement is for receives with wildcards, probes, and senders that nobody asks; a receive that
-/// has asked already takes it for what it asked for. Source: Takagi et al., EuroMPI 2013, section 2.2, figure 2.
+/// If the sender is first, it announces the message: for receives with wildcards, probes, and messages that no receive
+/// requests; a receive that has sent a request takes the announcement for the requested message. Source: Takagi et al.,
+/// EuroMPI 2013, section 2.2, figure 2.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rendezvous "rput": the sender writes where the receiver says. Three messages and a write.
+/// Rendezvous "rput": the sender writes to the receiver's buffer. Three messages and a write.
 ///
 ///   sender    begin --start: announce--> announced --requested: write--> moving --moved: finish, end--> over
 ///   receiver  begin --announced: request--> asked --finished: end--> over
@@ -12,8 +12,8 @@
 ///   (5) | completion of the write   |
 ///       | finished ---------------->| (4) over
 ///
-/// The paper's sender says that it has finished behind the write, before its completion. Here a broken connection
-/// repeats messages but not writes, so that the word would overtake what was lost.
+/// The paper's sender sends its finished message behind the write, before the completion. Here a broken connection
+/// repeats messages but not writes, so that the message could overtake data that were lost.
 ///
 /// Source: Liu et al., ICS 2003, section 3 (zero-copy rendezvous); Takagi et al., EuroMPI 2013, section 4.3, steps (1)
 /// to (5).

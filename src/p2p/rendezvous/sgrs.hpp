@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rendezvous "sgrs": for data in pieces, the sender's go from where they lie to where the receiver's belong, by sends
-/// of lists of pieces into receives of lists of pieces. Three messages, more if the receiver cannot post all at once.
+/// Rendezvous "sgrs": noncontiguous data are sent from where they lie to where they belong, by sends of lists of pieces
+/// into receives of lists of pieces. Three messages, more if the receiver cannot post all lists at once.
 ///
 ///   sender    begin --start: announce--> announced --requested: gather--> moving --finished: end--> over
 ///   receiver  begin --announced: scatter--> moving --moved: finish, end--> over
@@ -13,8 +13,9 @@
 ///     | ===== ...                            >|
 ///     |<----------------------------- finished|  all is there; else it asks for a stream
 ///
-/// Both sides cut the message alike, without knowing each other's pieces: into parts of as many bytes as cannot have
-/// more pieces than one list takes, on either side. Source: dissertation, section 8.1.1, figure 8.4 (SGRS).
+/// Both sides cut the message into the same parts, without knowing each other's pieces: the size of a part guarantees
+/// that it has no more pieces than one list takes, on either side. Source: dissertation, section 8.1.1, figure 8.4
+/// (SGRS).
 #pragma once
 
 #include "p2p/rendezvous/step.hpp"

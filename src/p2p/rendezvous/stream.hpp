@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Rendezvous "stream": the data come in messages, for memory that no fabric reaches and for layouts.
+/// Rendezvous "stream": the data are sent in messages, for memory that no fabric can access and for layouts.
 ///
 ///   sender    begin --start: announce--> announced --requested: stream--> moving --moved: end--> over
 ///   receiver  begin --announced: request--> asked --finished: end--> over
