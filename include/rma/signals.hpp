@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "rma/detail/window_ops.hpp"
+#include "rma/detail/word_ops.hpp"
 #include "rma/layout.hpp"
 #include "rma/operation.hpp"
 
@@ -23,7 +24,10 @@
 
 namespace rma {
 
-/// The calls, as members of every window. A window has Hints::signals counters on each rank, numbered from 0.
+/// The calls, as members of every window. A window has Hints::signals counters on each rank, numbered from 0. Other
+/// ranks only add to them. There is no remote set: signals are not ordered, so that it could erase one that was raised
+/// before it, or be increased by one that it overtakes. Set a word of the window instead: `atomic_store` it at the
+/// target after a flush of the data; the target waits for it with `wait_until` (rma/words.hpp).
 template <class W, class T>
 class Signals {
   using source = std::source_location;
@@ -185,7 +189,49 @@ class Signals {
                                            std::uint64_t count = 1) noexcept {
     return detail::test_any_signal(view(), signals, count, which);
   }
-  /// How often it has been raised here and not been taken away; 0 for one that the window does not have.
+  /// As `wait_signal`, but blocks until `ready(value)` is true for the counter, takes nothing away, and returns that
+  /// value. A counter may pass a value between two looks: compare with at least, not with equal, unless one raise at a
+  /// time is under way. This thread calls `ready` often; it must not call the library, and an exception from it ends
+  /// the wait.
+  /// `from`: as for wait_signal
+  /// Memory     as wait_signal, for the signals that `value` counts
+  /// Errors     as wait_signal
+  template <std::predicate<std::uint64_t> Ready>
+  std::uint64_t wait_signal_until(unsigned signal, Ready&& ready, int from = -1, source where = source::current()) {
+    detail::watch<std::uint64_t, Ready> watching(ready);
+    const status s = detail::wait_signal_until(view(), signal, from, watching.test());
+    detail::require(view(), detail::call::wait_signal, s, from, signal, std::uint64_t{1}, where);
+    return watching.result();
+  }
+  /// `value`: the counter's value if the status is done. Exceptions from `ready` pass through.
+  template <std::predicate<std::uint64_t> Ready>
+  [[nodiscard]] status wait_signal_until_nothrow(unsigned signal, Ready&& ready, std::uint64_t& value, int from = -1) {
+    detail::watch<std::uint64_t, Ready> watching(ready);
+    const status s = detail::wait_signal_until(view(), signal, from, watching.test());
+    if (ok(s)) value = watching.result();
+    return s;
+  }
+  /// Sets the counter of `signal` on this rank to `value` and returns what it was, in one atomic step. Local; needs no
+  /// epoch. Signals that have been raised here are replaced, and the returned count has them; those under way are added
+  /// to `value` when they come. So reset a signal when none is under way, for example after a barrier that follows the
+  /// waits.
+  /// Memory     the data of the signals that it has replaced are visible to plain loads
+  /// Threads    waits of other threads for this signal see the value: it ends them if it is high enough. Of a set and a
+  ///            wait of another thread at the same time each is whole, in one order or the other
+  /// Errors     bad_argument if the window has no such signal: nothing is set
+  /// Cost       one atomic instruction, and a call to the kernel if a thread sleeps
+  std::uint64_t set_signal(unsigned signal, std::uint64_t value, source where = source::current()) {
+    std::uint64_t before = 0;
+    const status s = try_set_signal(signal, value, before);
+    detail::require(view(), detail::call::set_signal, s, -1, signal, value, where);
+    return before;
+  }
+  /// `before`: what the counter was if the status is done.
+  [[nodiscard]] status try_set_signal(unsigned signal, std::uint64_t value, std::uint64_t& before) noexcept {
+    return detail::set_signal(view(), signal, value, before);
+  }
+  /// How often it has been raised here and not been taken away; 0 for one that the window does not have. Makes no
+  /// progress.
   [[nodiscard]] std::uint64_t signal_value(unsigned signal) const noexcept {
     return detail::signal_value(*static_cast<const W*>(this)->view_, signal);
   }

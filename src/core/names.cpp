@@ -157,8 +157,9 @@ std::string_view name_of(call what) noexcept {
                                         "put_signal",
                                         "get_signal",
                                         "accumulate_signal",
-                                        "revoke"};
-  static_assert(std::size(names) == static_cast<std::size_t>(call::revoke) + 1);
+                                        "revoke",
+                                        "set_signal"};
+  static_assert(std::size(names) == static_cast<std::size_t>(call::set_signal) + 1);
   return names[static_cast<std::size_t>(what)];
 }
 

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/assert.hpp"
+#include "rma/detail/word_ops.hpp"
 #include "sync/epochs.hpp"
 #include "sync/fence.hpp"
 #include "sync/group.hpp"
@@ -404,6 +405,29 @@ status test_any_signal(window_view& view, std::span<const unsigned> signals, std
   if (take_any(w, signals, count, which)) return status::done;
   w.ctx->progress();
   return take_any(w, signals, count, which) ? status::done : not_yet(w);
+}
+
+status wait_signal_until(window_view& view, unsigned signal, int from, const element_test& ready) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const entry_scope in(w, call::wait_signal, from);
+  if (signal >= w.hints.signals) return status::bad_argument;
+  if (!is_rank_or_any(w, from)) return status::bad_rank;
+  const word64& counter = signal_word(w, signal);
+  return await_signals(w, from, [&]() noexcept {
+    std::uint64_t found = counter.load();
+    return ready(reinterpret_cast<const std::byte*>(&found));
+  });
+}
+
+status set_signal(window_view& view, unsigned signal, std::uint64_t value, std::uint64_t& before) noexcept {
+  if (const status s = usable(view); s != status::done) return s;
+  window_core& w = core_of(view);
+  const entry_scope in(w, call::set_signal);
+  if (signal >= w.hints.signals) return status::bad_argument;
+  before = signal_word(w, signal).exchange(value);
+  w.ring_waiters(w.team->rank);  // another thread of this rank may sleep for it
+  return status::done;
 }
 
 std::uint64_t signal_value(const window_view& view, unsigned signal) noexcept {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <stdexcept>
+#include <string>
 
 #include "cases.hpp"
 #include "windows.hpp"
@@ -395,6 +397,90 @@ void one_value(context& ctx) {
   win.free();
 }
 
+// Goal: set_signal replaces what was raised and returns it; wait_signal_until compares, sees the data behind the
+// signals, and takes nothing away; what is raised behind a set is added to it. Break: take the count in
+// wait_signal_until (src/sync/active.cpp), or load and do not exchange in set_signal.
+void set_and_compare(context& ctx) {
+  constexpr std::uint64_t raised = 5;
+  test_window<std::uint64_t> win(ctx, raised);
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
+  for (std::uint64_t round = 1; round <= ctx.rounds(50); ++round) {
+    const std::uint64_t start = round % 3 == 0 ? ~std::uint64_t{0} - raised : round * 10;
+    ctx.equal(win->set_signal(3, start), round == 1 ? 0 : round - 1, "what the first set replaced");
+    ctx.equal(win->signal_value(3), start, "the value that was set");
+    ctx.world().barrier();
+    for (std::uint64_t i = 0; i < raised; ++i) {
+      const std::uint64_t value = round + i;
+      win->put_signal(words(&value, 1), ctx.right(), win.at(ctx.right(), i), 3);
+      win->flush_local(ctx.right());
+    }
+    const auto all = [&](std::uint64_t value) { return value >= start + raised; };
+    ctx.equal(win->wait_signal_until(3, all, ctx.left()), start + raised, "the value that was waited for");
+    for (std::uint64_t i = 0; i < raised; ++i) ctx.equal(win.local()[i], round + i, "data behind a comparison");
+    ctx.equal(win->set_signal(3, round), start + raised, "what the second set replaced");
+    ctx.world().barrier();
+  }
+  win->unlock_all();
+  win.free();
+}
+
+// Goal: no signal is lost between a set and raises at the same time: each is in the count that a set returns or in what
+// is left. Break: in set_signal a load and a store instead of the exchange (src/sync/active.cpp).
+void sets_lose_nothing(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 1);
+  ctx.expect(win->lock_all_nothrow(), rma::status::done, "lock_all");
+  const std::uint64_t each = ctx.rounds(3000);
+  if (ctx.rank() != 0) {
+    for (std::uint64_t i = 0; i < each; ++i) win->put_signal({}, 0, win.at(0, 0), 2);
+    win->flush(0);
+  } else {
+    const std::uint64_t wanted = each * static_cast<std::uint64_t>(ctx.size() - 1);
+    std::uint64_t taken = 0;
+    ctx.wait_until([&] {
+      (void)win->test_signal(1);  // a step of progress
+      taken += win->set_signal(2, 0);
+      return taken >= wanted;
+    });
+    ctx.equal(taken, wanted, "signals that sets have replaced");
+  }
+  win->unlock_all();
+  ctx.world().barrier();
+  ctx.equal(win->signal_value(2), std::uint64_t{0}, "signals that nobody raised");
+  win.free();
+}
+
+// Goal: a signal that the window does not have cannot be set or compared, nothing else changes; an exception of a
+// comparison ends its wait and changes nothing. Break: leave the check of the number out of either call.
+void sets_are_checked(context& ctx) {
+  test_window<std::uint64_t> win(ctx, 1, {.name = "bell"});
+  const auto always = [](std::uint64_t) { return true; };
+  const auto raises = [](std::uint64_t) -> bool { throw std::runtime_error("enough"); };
+  ctx.equal(win->set_signal(15, 4), std::uint64_t{0}, "a new signal");
+  std::uint64_t found = 77;
+  for (const unsigned signal : {16U, 1000U, 0x80000000U, 0xffffffffU}) {
+    ctx.throws(rma::status::bad_argument, {"set_signal", "bell", std::to_string(signal)},
+               [&] { win->set_signal(signal, 1); });
+    ctx.throws(rma::status::bad_argument, {"wait_signal", "bell", std::to_string(signal)},
+               [&] { win->wait_signal_until(signal, always); });
+    ctx.expect(win->try_set_signal(signal, 1, found), rma::status::bad_argument, "try_set_signal");
+    ctx.expect(win->wait_signal_until_nothrow(signal, always, found), rma::status::bad_argument, "wait_signal_until");
+  }
+  ctx.expect(win->wait_signal_until_nothrow(15, always, found, ctx.size()), rma::status::bad_rank, "from nobody");
+  ctx.equal(found, std::uint64_t{77}, "the result of a refused call");
+  bool thrown = false;
+  try {
+    (void)win->wait_signal_until(15, raises);
+  } catch (const std::runtime_error&) {
+    thrown = true;
+  }
+  ctx.check(thrown, "an exception of a comparison was lost");
+  ctx.expect(win->wait_signal_until_nothrow(15, always, found), rma::status::done, "wait_signal_until_nothrow");
+  ctx.equal(found, std::uint64_t{4}, "the value behind refused calls");
+  ctx.expect(win->try_set_signal(15, 0, found), rma::status::done, "try_set_signal");
+  for (unsigned s = 0; s < 16; ++s) ctx.equal(win->signal_value(s), std::uint64_t{0}, "a signal that nobody set");
+  win.free();
+}
+
 constexpr test_case signal_table[] = {
     {"signal.put_ring", put_ring, each_kind},
     {"signal.in_parts", in_parts, each_kind},
@@ -410,6 +496,9 @@ constexpr test_case signal_table[] = {
     {"signal.to_self", to_self, each_kind},
     {"signal.in_other_epochs", in_other_epochs, each_kind},
     {"signal.unknown_signals", unknown_signals, each_kind},
+    {"signal.set_and_compare", set_and_compare, each_kind},
+    {"signal.sets_lose_nothing", sets_lose_nothing, each_kind, 2},
+    {"signal.sets_are_checked", sets_are_checked, each_kind},
 };
 
 }  // namespace

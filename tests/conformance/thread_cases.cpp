@@ -268,6 +268,24 @@ void signal_for_each_thread(context& ctx) {
   win.free();
 }
 
+// Goal: a set of a rank's own signal by one of its threads ends the wait of another thread that it is high enough for.
+// Method: two threads of each rank take turns. Break: let set_signal set one less (src/sync/active.cpp).
+void set_wakes_a_thread(context& ctx) {
+  need_multiple(ctx);
+  test_window<std::uint64_t> win(ctx, 1);
+  const std::size_t rounds = ctx.rounds(1000, 3);
+  at_once(2, [&](std::size_t t) {
+    const auto mine = static_cast<unsigned>(t);
+    for (std::size_t i = 0; i < rounds; ++i) {
+      if (t == 0) win->set_signal(1, 2);
+      win->wait_signal(mine, 2);
+      if (t == 1) win->set_signal(0, 2);
+    }
+  });
+  ctx.equal(win->signal_value(0) + win->signal_value(1), std::uint64_t{0}, "signals left over");
+  win.free();
+}
+
 // Goal: requests of several threads on one window end each for its own thread; flush requests and lock requests, too.
 void requests_of_threads(context& ctx) {
   need_multiple(ctx);
@@ -366,6 +384,7 @@ constexpr test_case thread_table[] = {
     {"thread.lock_waits_for_the_other", lock_waits_for_the_other, each_kind, 2},
     {"thread.shared_epoch", shared_epoch, each_kind},
     {"thread.signal_for_each_thread", signal_for_each_thread, each_kind},
+    {"thread.set_wakes_a_thread", set_wakes_a_thread, each_kind},
     {"thread.requests_of_threads", requests_of_threads, each_kind},
     {"thread.ranges_of_threads", ranges_of_threads, each_kind},
 };

@@ -186,6 +186,7 @@ enum class call : std::uint8_t {
   get_signal,
   accumulate_signal,
   revoke,
+  set_signal,
 };
 
 /// One operation as the engine sees it. Layouts are null where the data are contiguous.
@@ -243,6 +244,8 @@ status wait_any_signal(window_view& window, std::span<const unsigned> signals, s
 status test_any_signal(window_view& window, std::span<const unsigned> signals, std::uint64_t count,
                        std::size_t& which) noexcept;
 std::uint64_t signal_value(const window_view& window, unsigned signal) noexcept;
+/// `before`: the count that was replaced.
+status set_signal(window_view& window, unsigned signal, std::uint64_t value, std::uint64_t& before) noexcept;
 /// Abandons the epoch of a scope that an exception leaves: closes the epoch to `target` (-1: lock_all) and marks the
 /// window failed. It waits only for reads that the network has begun.
 void abandon_epoch(window_view& window, int target) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The library functions behind rma/words.hpp.
+/// The library functions behind rma/words.hpp, and those waits of rma/signals.hpp that take a predicate.
 #pragma once
 
 #include <atomic>
@@ -55,6 +55,8 @@ class watch {
 status wait_until(window_view& window, std::uint64_t at, std::size_t bytes, int from,
                   const element_test& ready) noexcept;
 status test_until(window_view& window, std::uint64_t at, std::size_t bytes, const element_test& ready) noexcept;
+/// `ready` looks at the counter of `signal`.
+status wait_signal_until(window_view& window, unsigned signal, int from, const element_test& ready) noexcept;
 
 }  // namespace rma::detail
 
