@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Finds what is wrong with a team's schedules.
+/// Finds the errors in a team's schedules.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -32,7 +32,7 @@ span_used used(Schedule::Place at, std::size_t bytes) noexcept { return {at.buff
 bool moves_out(Action a) noexcept { return a == Action::send || a == Action::put || a == Action::put_signal; }
 bool local(Action a) noexcept { return a == Action::copy || a == Action::combine || a == Action::combine_before; }
 
-/// Steps of a round that touch the same bytes while a message uses them.
+/// Finds steps of a round that access the same bytes while a message uses them.
 void check_round(int rank, std::size_t round, std::span<const Schedule::Step> steps, std::vector<std::string>& found) {
   std::vector<span_used> sent, received;
   const auto meets_any = [](const std::vector<span_used>& all, const span_used& one) {
@@ -63,7 +63,7 @@ void check_round(int rank, std::size_t round, std::span<const Schedule::Step> st
   }
 }
 
-/// Sends and receives of each pair, in order.
+/// Compares the sends and receives of each pair, in order.
 void check_pairs(std::span<const Schedule> ranks, std::vector<std::string>& found) {
   std::map<std::pair<int, int>, std::array<std::vector<std::size_t>, 2>> pairs;  // sizes sent and received
   std::map<std::pair<int, int>, std::array<std::size_t, 2>> signals;
@@ -101,7 +101,7 @@ void check_pairs(std::span<const Schedule> ranks, std::vector<std::string>& foun
   }
 }
 
-/// How often each byte of each rank's output is written, by a run.
+/// Counts the writes to each byte of each rank's output, by a run.
 void check_outputs(std::span<const Schedule> ranks, Written demand, std::span<const std::size_t> output_bytes,
                    detail::coll::interpreter& run, std::vector<std::string>& found) {
   std::vector<std::vector<unsigned>> written(ranks.size());

@@ -14,7 +14,7 @@ void combine_elements(const collective_call& c, void* into, const void* from, st
   if (c.user) return c.user.apply(into, from, bytes / unit, from_is_left);
   const apply_kernel kernel = kernels_for_this_cpu().bulk[index_of(c.op)][index_of(c.type)];
   if (!from_is_left || (commutes(c) && !depends_on_order(c))) return kernel(into, from, bytes / unit);
-  if (c.op == operation::replace) return;  // the last one stays; of no_op the first one
+  if (c.op == operation::replace) return;  // the last operand remains; for no_op the first one
   if (c.op == operation::no_op) {
     std::memcpy(into, from, bytes);
     return;

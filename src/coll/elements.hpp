@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Combining the elements of two operands, in the order of their ranks.
+/// Combines the elements of two operands, in the order of their ranks.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,13 @@ namespace rma::detail::coll {
 [[nodiscard]] inline bool commutes(const collective_call& c) noexcept {
   return c.user ? c.user.commutes() : c.op != operation::replace && c.op != operation::no_op;
 }
-/// Its bits depend on the tree by which operands are combined.
+/// True if the bits of the result depend on the tree by which operands are combined.
 [[nodiscard]] inline bool inexact(const collective_call& c) noexcept {
   const bool floating =
       c.type == element::f32 || c.type == element::f64 || c.type == element::c32 || c.type == element::c64;
   return c.combines && !c.user && floating && (c.op == operation::sum || c.op == operation::prod);
 }
-/// Of zeros with different signs the first one counts, and of what is no number.
+/// True if the result depends on the order: of zeros with different signs, and of NaNs, the first one is the result.
 [[nodiscard]] inline bool depends_on_order(const collective_call& c) noexcept {
   return (c.op == operation::min || c.op == operation::max) && (c.type == element::f32 || c.type == element::f64);
 }

@@ -41,7 +41,7 @@ std::string interpreter::where(std::size_t rank) const {
   return fmt::format("rank {} waits {}", rank, what);
 }
 
-/// The steps of a round up to its end.
+/// Begins the steps of a round, up to its end.
 void interpreter::begin(std::size_t rank, const effect& apply) {
   const auto steps = ranks_[rank].steps();
   state& s = states_[rank];
@@ -62,7 +62,7 @@ void interpreter::begin(std::size_t rank, const effect& apply) {
   }
 }
 
-/// A receive takes the first send of its peer that has not met one; sends wait for that.
+/// Matches a receive with the first send of its peer that has no receive yet; sends wait for that.
 bool interpreter::meet(std::size_t rank, message& mine, const effect& apply) {
   const Schedule::Step& step = ranks_[rank].steps()[mine.step];
   const auto peer = static_cast<std::size_t>(step.peer);
@@ -92,7 +92,7 @@ bool interpreter::move(std::size_t rank, const effect& apply) {
     moved = true;
   }
   bool in_order =
-      true;  // receives from one rank match in their order: the first that has not met stops those behind it
+      true;  // receives from one rank match in their order: the first unmatched one stops those that are behind it
   std::vector<int> blocked;
   for (message& m : s.open) {
     if (m.met) continue;

@@ -13,7 +13,7 @@
 namespace rma::detail::coll {
 namespace {
 
-/// In front of the text.
+/// The header in front of the text.
 struct failure_message {
   std::uint64_t team;
   std::uint64_t turn;
@@ -58,8 +58,8 @@ machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messa
   ctx_.add_before_sleep(&machine::before_sleep, this);
 }
 
-// Of the kind of network only, so that all members come to the same choice. A rendezvous is a message there and one
-// back before the data, and a message of their end.
+// The costs depend on the kind of network only, so that all members make the same choice. A rendezvous takes a message
+// there and one back before the data, and a message at their end.
 machine_costs machine::costs(bool one_node) const noexcept {
   const fabric::network& network = ctx_.wide() != nullptr ? *ctx_.wide() : ctx_.node();
   const auto eager = static_cast<double>(messenger::eager_bytes(ctx_.config(), network.caps()));
@@ -92,7 +92,7 @@ void machine::remove_work(running& r) noexcept {
   if (work_.empty()) ctx_.on_duty(this, false);
 }
 
-/// One turn of the first that has work: the lock is free again in between.
+/// Runs one turn of the first collective that has work: the lock is free in between.
 unsigned machine::on_duty(void* self) noexcept {
   auto& me = *static_cast<machine*>(self);
   if (me.work_.empty()) return 0;
@@ -148,7 +148,7 @@ void machine::take(team_state& t, failure&& f) noexcept {
   }
 }
 
-// The team gets what was said of its collectives before this member had made anything of it.
+// The team gets the failures of its collectives that were reported before this member had created it.
 void machine::add(std::uint64_t team_id, team_state& t) {
   RMA_ASSERT(ctx_.is_guarded());
   RMA_ASSERT(!teams_.contains(team_id));

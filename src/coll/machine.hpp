@@ -22,7 +22,7 @@ namespace rma::detail::coll {
 
 class team_state;
 
-/// The start of a non-blocking collective does this besides.
+/// The progress that the start of a non-blocking collective makes in addition.
 enum class start_progress : std::uint8_t { none, test_on_init, wait_on_send, start_all };
 
 class machine {
@@ -36,12 +36,12 @@ class machine {
   [[nodiscard]] messenger& messages() noexcept { return messages_; }
   /// The algorithm that a setting forces, or null.
   [[nodiscard]] const algorithm* forced(call what) const noexcept { return forced_[static_cast<std::size_t>(what)]; }
-  /// Blocking calls of teams that share memory use it, and how.
+  /// True if blocking calls of teams that share memory use it; `memory_way` is the variant.
   [[nodiscard]] bool memory_allowed(call what) const noexcept { return memory_[static_cast<std::size_t>(what)]; }
   [[nodiscard]] memory_collectives::way memory_way(call what) const noexcept {
     return memory_ways_[static_cast<std::size_t>(what)];
   }
-  /// Combined by one tree, whatever the algorithm.
+  /// True if operands are combined by one tree, whatever the algorithm.
   [[nodiscard]] bool reproducible() const noexcept { return reproducible_; }
   [[nodiscard]] start_progress progress_of_start() const noexcept { return progress_of_start_; }
   [[nodiscard]] machine_costs costs(bool one_node) const noexcept;
@@ -49,10 +49,10 @@ class machine {
   // ---- the caller holds the progress lock ---------------------------------------------------------------------------
   void add(std::uint64_t team_id, team_state& t);
   void remove(std::uint64_t team_id) noexcept { teams_.erase(team_id); }
-  /// It has local work left, which goes on with the next rounds of progress.
+  /// Adds a run that has local work left, which the next rounds of progress continue.
   void add_work(running& r) noexcept;
   void remove_work(running& r) noexcept;
-  /// `why` is done: the text is where member `other`, which this one is, has called something else.
+  /// If `why` is done, the text is the place where member `other`, which is this one, has made a different call.
   void send_failure(int to, std::uint64_t team_id, std::uint64_t turn, status why, std::string_view text,
                     int other) noexcept;
 
@@ -77,10 +77,10 @@ class machine {
   };
   static constexpr std::size_t early_max = 64;
   static void take(team_state& t, failure&& f) noexcept;
-  std::vector<failure> early_;  ///< failures on teams that are not known here yet
+  std::vector<failure> early_;  ///< failures on teams that this member does not know yet
   work_list work_;
   bool reproducible_ = false;
-  start_progress progress_of_start_ = start_progress::none;  ///< thread: nothing either, a progress thread looks
+  start_progress progress_of_start_ = start_progress::none;  ///< none for `thread`, too: a progress thread exists
   std::array<bool, call_count> memory_{};
   std::array<memory_collectives::way, call_count> memory_ways_{};
 };

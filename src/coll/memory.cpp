@@ -16,11 +16,11 @@
 namespace rma::detail::coll {
 namespace {
 
-constexpr std::size_t window_bytes_min = 32768;  ///< from here on, to learn where operands are costs little
-constexpr std::size_t flat_bytes_max = 2048;     ///< combining everything everywhere costs less than another turn
-constexpr int tree_members_min = 8;              ///< of several groups of cores
+constexpr std::size_t window_bytes_min = 32768;  ///< from here on, the exchange of addresses costs little
+constexpr std::size_t flat_bytes_max = 2048;     ///< combining all at every member costs less than another turn
+constexpr int tree_members_min = 8;              ///< with several groups of cores
 
-/// Members are not further apart, and no wait is for a turn that is longer ago: flags are compared by their difference.
+/// Members are never farther apart, and no wait is for an older turn: flags are compared by their difference.
 constexpr std::uint64_t numbers_apart_max = std::uint64_t{1} << 18;
 constexpr std::uint64_t digest_mask = (std::uint64_t{1} << digest_bits) - 1;
 constexpr unsigned number_shift = turn_bits + digest_bits;
@@ -62,12 +62,12 @@ void memory_collectives::mark_failed(std::uint64_t number, status why) noexcept 
 }
 
 void memory_collectives::show() noexcept {
-  RMA_ASSERT(turn_ >> turn_bits == number_ && call_ <= digest_mask);  // turns do not run into the next number
+  RMA_ASSERT(turn_ >> turn_bits == number_ && call_ <= digest_mask);  // turns do not overflow into the next number
   lines_[static_cast<std::size_t>(team_.rank)]->turn.publish(turn_ << digest_bits | call_);
   team_.ring_waiters();
 }
 
-// No turn of that collective is reached by this: turns in it begin with 1.
+// This reaches no turn of that collective: its turns begin with 1.
 void memory_collectives::show_number(std::uint64_t number) noexcept {
   static_assert(2 * follow_every <= numbers_apart_max);
   RMA_ASSERT(number > turn_ >> turn_bits);
@@ -110,7 +110,7 @@ status memory_collectives::wait_for(int member, std::uint64_t turn) noexcept {
       return status::done;
     return compare_calls(member);
   }
-  // It is in another one: it has left this one, or failed in it, or not come to it yet.
+  // The member is in another collective: it has left this one, or failed in it, or has not reached it yet.
   if (theirs.failures.load() == 0) return compare_calls(member);
   for (const word64& each : theirs.failed) {
     const std::uint64_t failure = each.load();
@@ -129,13 +129,13 @@ const memory_lines::call& memory_collectives::call_of(int member) const noexcept
 status memory_collectives::compare_calls(int member) noexcept {
   const std::uint64_t mine = call_of(team_.rank).which.load();
   const std::uint64_t theirs = call_of(member).which.load();
-  if (theirs >> 32 != mine >> 32) return status::done;  // not come to it, or far ahead
+  if (theirs >> 32 != mine >> 32) return status::done;  // it has not reached this one, or is far ahead
   if (theirs == mine && call_of(member).bytes.load() == call_of(team_.rank).bytes.load()) return status::done;
   other_ = member;
   return theirs == mine ? status::bad_size : status::bad_argument;
 }
 
-// A turn that is longer ago than flags can say is no turn to wait for: all have left it when they come to this one.
+// A turn older than flags can express needs no wait: all members have left it when they reach this collective.
 status memory_collectives::wait_for_all(std::uint64_t turn) noexcept {
   if (number_ - (turn >> turn_bits) >= numbers_apart_max) turn = number_ << turn_bits;
   std::uint64_t earliest = ~std::uint64_t{0};
@@ -149,8 +149,8 @@ status memory_collectives::wait_for_all(std::uint64_t turn) noexcept {
   return status::done;
 }
 
-// Where a slot is used twice in a row, since there was a collective by messages in between or for the lengths of the
-// two, all members must have reached the second one.
+// If a slot is used twice in a row, due to a collective by messages in between or to the lengths of the two, all
+// members must have reached the second one.
 status memory_collectives::next_slot() noexcept {
   slot_ ^= 1;
   std::uint64_t left = slot_left_[slot_];
@@ -181,7 +181,7 @@ bool memory_collectives::by_tree(const collective_call& c, std::size_t bytes, wa
   return wanted && tree_fits(c);
 }
 
-// A broadcast of no bytes takes a turn, too, so that a member that calls something else is seen.
+// A broadcast of no bytes takes a turn as well, so that a member with a different call is detected.
 status memory_collectives::broadcast(const collective_call& c, way how) noexcept {
   if (c.bytes >= window_bytes_min && how == way::automatic) {
     bool in_segment = false;
@@ -291,7 +291,7 @@ status memory_collectives::allreduce_direct(const collective_call& c, std::size_
   combine_slots(c, first, begin_of(me + 1) - first, spare_.data());
   std::memcpy(slot(team_.rank) + first, spare_.data(), begin_of(me + 1) - first);
   publish();
-  for (std::size_t i = 0; i < members; ++i) {  // the own part first: the others may not be ready
+  for (std::size_t i = 0; i < members; ++i) {  // the own part first: the others' may not be ready
     const std::size_t r = (me + i) % members;
     if (r != me) {
       if (const status s = wait_for(static_cast<int>(r), turn_); s != status::done) return s;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Operands of collectives in memory: to and from slots, and combined by the tree of `reproducible`.
+/// Operands of collectives in memory: they are copied to and from slots, and combined by the tree of `reproducible`.
 #pragma once
 
 #include <bit>
@@ -13,7 +13,7 @@
 
 namespace rma::detail::coll {
 
-/// Bytes [offset, offset + bytes) of what a layout, or none, says.
+/// Copies bytes [offset, offset + bytes) of the operand, which may have a layout, into contiguous memory.
 inline void load_operand(std::byte* into, const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
   RMA_ASSERT(offset + bytes <= c.bytes);
   if (bytes == 0) return;
@@ -23,7 +23,7 @@ inline void load_operand(std::byte* into, const collective_call& c, std::size_t 
     std::memcpy(into, static_cast<const std::byte*>(c.in) + offset, bytes);
   }
 }
-/// The same the other way.
+/// Copies contiguous memory to bytes [offset, offset + bytes) of the result, which may have a layout.
 inline void store_result(const collective_call& c, const std::byte* from, std::size_t offset,
                          std::size_t bytes) noexcept {
   RMA_ASSERT(offset + bytes <= c.bytes);
@@ -35,8 +35,8 @@ inline void store_result(const collective_call& c, const std::byte* from, std::s
   }
 }
 
-/// Operands [first, last): the largest power of two of them, then the rest, each in the same way. `operand(r)` says
-/// where operand r lies; `spare` has room for one for each level of the tree.
+/// Combines operands [first, last): the largest power of two of them, then the rest, each in the same way. `operand(r)`
+/// returns the address of operand r; `spare` has room for one operand for each level of the tree.
 template <class Operand>
 void combine_operands(const collective_call& c, const Operand& operand, int first, int last, std::size_t bytes,
                       std::byte* into, std::byte* spare, std::size_t spare_bytes) noexcept {

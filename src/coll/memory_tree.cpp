@@ -14,7 +14,7 @@
 
 namespace rma::detail::coll {
 
-// Named by their lowest members, and in their order: the same on all members.
+// Groups are named by their lowest members, and sorted by them: they are the same on all members.
 void memory_collectives::make_groups() {
   const auto members = static_cast<unsigned>(team_.size);
   const unsigned block = 1U << ((static_cast<unsigned>(std::bit_width(members - 1)) + 1) / 2);
@@ -54,7 +54,7 @@ bool memory_collectives::tree_fits(const collective_call& c) const noexcept {
   return team_.size > 2 && (groups_in_tree_ || any_tree);
 }
 
-// Operands go up: the slots of a group into its leader's slot by the second turn.
+// Operands move up: the slots of a group are combined into its leader's slot by the second turn.
 status memory_collectives::combine_in_group(const collective_call& c, std::size_t bytes) noexcept {
   RMA_ASSERT(bytes <= slot_bytes_);
   const auto& group = groups_[own_group_];
@@ -75,7 +75,7 @@ status memory_collectives::combine_in_group(const collective_call& c, std::size_
   return status::done;
 }
 
-// Combines what the leaders have.
+// Combines the slots of the leaders.
 status memory_collectives::combine_groups(const collective_call& c, std::size_t bytes, std::byte* into) noexcept {
   RMA_ASSERT(bytes <= slot_bytes_);
   for (const auto& group : groups_) {
@@ -88,7 +88,7 @@ status memory_collectives::combine_groups(const collective_call& c, std::size_t 
   return status::done;
 }
 
-// The leader of another group than the root's copies: its members wait for the turn behind that of the root.
+// The leader of another group than the root's copies: its members wait for the turn after that of the root.
 status memory_collectives::pass_down(int root, std::size_t bytes) noexcept {
   RMA_ASSERT(bytes <= slot_bytes_ && root >= 0 && root < team_.size);
   const std::uint64_t given = turn_;
@@ -142,7 +142,7 @@ status memory_collectives::reduce_by_tree(const collective_call& c, std::size_t 
   return s;
 }
 
-// A member that has the result knows that all have come to the first turn, and so have left what was before.
+// A member that has the result knows that all have reached the first turn, and so have left earlier collectives.
 status memory_collectives::allreduce_by_tree(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
   if (const status s = next_slot(); s != status::done) return s;
   load_operand(slot(team_.rank), c, offset, bytes);

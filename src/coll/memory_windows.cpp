@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Collectives in memory whose operands lie in segments: loads from where they are, without slots.
+/// Collectives in memory whose operands lie in segments: they are loaded in place, without slots.
 #include <algorithm>
 #include <cstring>
 
@@ -27,12 +27,12 @@ std::byte* memory_collectives::output_of(int member) const noexcept {
 
 std::size_t memory_collectives::begin_of_part(const collective_call& c, int member) const noexcept {
   const std::size_t unit = element_bytes_of(c);
-  RMA_ASSERT(member >= 0 && member <= team_.size);  // the end of the last one, too
+  RMA_ASSERT(member >= 0 && member <= team_.size);  // the end of the last part, too
   return c.bytes / unit * static_cast<std::size_t>(member) / static_cast<std::size_t>(team_.size) * unit;
 }
 
-// A member whose operand has a layout takes part, too: only it knows that. What was told before has been read by those
-// that are behind its turn.
+// A member whose operand has a layout takes part as well: only it knows that. Addresses that were published before have
+// been read by the members that are past their turn.
 status memory_collectives::tell_operands(const collective_call& c) noexcept {
   RMA_ASSERT(operands_told_ <= turn_);
   if (operands_told_ != 0 && seen_ <= operands_told_) {
@@ -99,7 +99,7 @@ status memory_collectives::allreduce_in_windows(const collective_call& c) noexce
   return wait_for_all(turn_);
 }
 
-// Each member combines its part where the root wants it. All wait for all: operands may be written again behind it.
+// Each member combines its part in the root's output. All wait for all: operands may be overwritten after the call.
 status memory_collectives::reduce_in_windows(const collective_call& c) noexcept {
   combine_own_part(c, output_of(c.root), input_of(c.root));
   ++turn_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A collective of one shape on one team, made once: its schedule, what a start of it needs, and the records of earlier
-/// starts, which are used again.
+/// The plan of a collective of one shape on one team, made once: its schedule, what a start of it needs, and the
+/// records of earlier starts, which are reused.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -33,9 +33,9 @@ struct plan {
            (!c.user || (element_bytes == element_bytes_of(c) && commutative == commutes(c))) &&
            (!has_lists(c) || !lists_differ(c));
   }
-  /// Has the algorithm build its schedule.
+  /// Makes the algorithm build the schedule.
   void build(const collective_call& c, const machine_costs& costs, const algorithm* forced);
-  /// Takes a schedule.
+  /// Uses a given schedule.
   void use(const Schedule& made);
 
   call what;
@@ -44,7 +44,7 @@ struct plan {
   int root;
   std::size_t sent_bytes, received_bytes, element_bytes;
   bool commutative, varied, in_place;
-  std::vector<std::size_t> lists[4];  ///< sizes and offsets of what is sent and received, in units
+  std::vector<std::size_t> lists[4];  ///< sizes and offsets of the blocks sent and received, in units
   std::vector<int> neighbors[2];
   shape of;
   Schedule schedule;
@@ -52,7 +52,7 @@ struct plan {
   std::size_t receives_max = 0;
   const algorithm* chosen = nullptr;
   std::string reason;
-  std::size_t in_use = 0;  ///< starts that are not over, and persistent handles
+  std::size_t in_use = 0;  ///< starts that are not complete, and persistent handles
   std::vector<std::unique_ptr<running>> records;
   std::vector<running*> idle;
 

@@ -24,7 +24,7 @@ using Buffer = Schedule::Buffer;
 
 constexpr std::size_t turn_bytes = 64 << 10;  ///< of local work under the progress lock
 
-/// A context of its own for each collective, so that its receives take whatever is sent for it, and look at the tag.
+/// A context of its own for each collective, so that its receives match every message sent for it, and check the tag.
 std::uint64_t context_of(std::uint64_t team_id, std::uint64_t turn) noexcept {
   const std::uint64_t mixed = (team_id ^ turn * 0x9e3779b97f4a7c15ULL) * 0xd6e8feb86659fd93ULL;
   return message_context(mixed ^ mixed >> 32, message_user::collectives);
@@ -139,10 +139,10 @@ void running::run(std::size_t budget) noexcept {
   } else if (phase_ == phase::over) {
     finish(status::done);
   }
-  RMA_ASSERT(over() || open_ != 0 || working);  // something brings it further
+  RMA_ASSERT(over() || open_ != 0 || working);  // a message or local work continues it
 }
 
-/// True when all steps of the round are over; `next_` is the first of the next one then.
+/// Returns true when all steps of the round are complete; `next_` is the first step of the next round then.
 bool running::run_round(std::size_t& budget) noexcept {
   const auto steps = plan_.schedule.steps();
   RMA_ASSERT(next_ <= steps.size());
@@ -227,7 +227,7 @@ void running::post(received& m, std::byte* into, std::size_t bytes) noexcept {
   take(m);
 }
 
-/// A message has come: it must be what this member's call waits for.
+/// A message has arrived: it must be the one that this member's call expects.
 void running::take(received& m) noexcept {
   status s = m.result;
   const bool came = s == status::done || s == status::message_too_long;
@@ -251,7 +251,7 @@ void running::message_over(const message_operation& m) noexcept {
   went_on();
 }
 
-/// The first one counts: the others are withdrawn for it.
+/// Keeps the first failure: later ones come from operations that were withdrawn because of it.
 void running::take_failure(status s, int world_rank) noexcept {
   if (!ok(result_)) return;
   result_ = s;
@@ -332,7 +332,7 @@ bool running::run_local(const Schedule::Step& s, std::size_t& budget) noexcept {
   return true;
 }
 
-/// Between layouts and contiguous memory. True when all is done.
+/// Copies between layouts and contiguous memory. Returns true when all is done.
 bool running::move_layout(std::size_t& budget, bool pack_it) noexcept {
   const collective_shape& shape = pack_it ? call_.in_shape : call_.out_shape;
   std::byte* const user =
@@ -395,7 +395,7 @@ void running::fail(status why) noexcept {
     RMA_ASSERT(open_ != 0);
     --open_;
   };
-  posting_ = true;  // what ends meanwhile only counts
+  posting_ = true;  // operations that end meanwhile are only counted
   for (std::uint32_t i = 0; i < sends_used_; ++i) call_back(sends_[i]);
   for (std::uint32_t i = 0; i < receives_used_; ++i) call_back(receives_[i]);
   posting_ = false;
@@ -421,8 +421,8 @@ void running::meets_memory(int member) noexcept {
 
 void running::look_at_team() noexcept { team_->look_for_mismatches(); }
 
-/// A message of this turn that no step takes is of a member that has called something else, or of one whose other size
-/// has led it to another algorithm.
+/// A message of this turn that no step receives comes from a member that has made a different call, or from one that
+/// uses another algorithm since its size differs.
 void running::look_for_mismatch() noexcept {
   if (plan_.what == collective::schedule) return;
   match_key odd;

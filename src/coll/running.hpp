@@ -6,8 +6,8 @@
 ///                    |  a local step that is longer than a turn               |
 ///                    +--> waits for the next round of progress <--------------+
 ///
-/// Whoever makes progress moves it: messages call `message_over` under the progress lock, and long local steps go on in
-/// turns of 64 KiB, so that the lock is never held for longer.
+/// Any thread that makes progress moves it: messages call `message_over` under the progress lock, and long local steps
+/// run in turns of 64 KiB, so that the lock is never held for longer.
 #pragma once
 
 #include <atomic>
@@ -38,23 +38,23 @@ class running final : public awaited {
   running& operator=(const running&) = delete;
 
   // ---- the caller holds the progress lock ---------------------------------------------------------------------------
-  /// Sets what it is a run of. `call` is copied, its layouts, too; its other lists are in the plan.
+  /// Sets the call that it runs. `call` is copied together with its layouts; its other lists are in the plan.
   void prepare(team_state& team, const collective_call& call, const std::source_location& where);
   void start(std::uint64_t turn) noexcept;
   [[nodiscard]] collective_call& call() noexcept { return call_; }
-  /// The next turn of local work. True if there is more.
+  /// Runs the next turn of local work. Returns true if there is more.
   bool work() noexcept;
-  /// Ends it with a failure; what is under way is called back.
+  /// Ends it with a failure; pending messages are withdrawn.
   void fail(status why) noexcept;
 
-  /// A member is in another collective of this number, by memory.
+  /// Called when a member is in another collective of this number, in memory.
   void meets_memory(int member) noexcept;
-  /// The team's collectives are looked through for those that cannot end.
+  /// Looks through the team's collectives for those that cannot complete.
   void look_at_team() noexcept;
-  /// Looks for a message of this number that belongs to another collective, and that no receive asks for.
+  /// Looks for a message of this number that belongs to another collective, and that no receive matches.
   void look_for_mismatch() noexcept;
   [[nodiscard]] int member_of(int world_rank) const noexcept;
-  /// True if a step of this call takes something of that member.
+  /// True if a step of this call receives from that member.
   [[nodiscard]] bool takes_from(int member) const noexcept;
 
   [[nodiscard]] plan& of() noexcept { return plan_; }
@@ -64,12 +64,12 @@ class running final : public awaited {
   [[nodiscard]] bool over() const noexcept { return state_.load(std::memory_order_acquire) != status::not_yet; }
   void set_request(request_node* node) noexcept { node_ = node; }
   [[nodiscard]] request_node* request() const noexcept { return node_; }
-  /// A blocking call waits for it, and gives it back by release().
+  /// Marks that a blocking call waits for it, which returns it by release().
   void set_awaited(bool yes) noexcept { awaited_ = yes; }
-  /// A persistent collective keeps it when it is over.
+  /// Marks that a persistent collective keeps it when it is complete.
   void set_kept(bool yes) noexcept { kept_ = yes; }
   [[nodiscard]] bool kept() const noexcept { return kept_; }
-  /// No send of its first round is under way.
+  /// True if no send of its first round is pending.
   [[nodiscard]] bool sends_over() const noexcept;
   [[nodiscard]] std::uint32_t sends_started() const noexcept { return sends_used_; }
 
@@ -78,17 +78,17 @@ class running final : public awaited {
   void give_up(status why) noexcept override;
   std::shared_ptr<void> release() noexcept override;
   std::string describe(status ended, std::string& reason) const override;
-  /// The text that was said of its failure; nothing of a death or a revocation.
+  /// The text of its failure, as reported; empty for a death or a revocation.
   [[nodiscard]] std::string why() const;
-  /// Before: where the call of another member was made comes by a message. Without the lock.
+  /// Waits, before `why`, for the message with the place of another member's call. Without the lock.
   void wait_for_place() const noexcept;
 
   boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_team;
   boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_work;
-  bool working = false;  ///< it is in the list of those with local work
+  bool working = false;  ///< it is in the list of runs with local work
 
  private:
-  /// In front of the bytes of a put.
+  /// The header in front of the bytes of a put.
   struct put_header {
     std::uint64_t bytes = 0;
     std::uint64_t offset = 0;
@@ -123,14 +123,15 @@ class running final : public awaited {
   void message_over(const message_operation& m) noexcept;
   void take_failure(status s, int world_rank) noexcept;
   void went_on() noexcept;
-  /// The same for a reason that the others cannot see; `other`: the member that has called something else, or -1.
+  /// Fails it at all members, for a reason that the others cannot see; `other`: the member that has made a different
+  /// call, or -1.
   void fail_everywhere(status why, const std::string& text, int other = -1) noexcept;
   /// "member 2 called allreduce (sum of f64) at solver.cpp:31".
   [[nodiscard]] std::string text_of_call() const;
   void finish(status result) noexcept;
   [[nodiscard]] std::byte* at(Schedule::Place p) const noexcept {
     std::byte* const base = base_[static_cast<std::size_t>(p.buffer)];
-    return base == nullptr ? base : base + p.offset;  // of parts without bytes
+    return base == nullptr ? base : base + p.offset;  // null for parts without bytes
   }
 
   plan& plan_;
@@ -145,19 +146,19 @@ class running final : public awaited {
   collective_call call_;
   std::source_location where_;
   std::size_t next_ = 0;       ///< step
-  std::size_t step_done_ = 0;  ///< bytes of that local step, or of the layout
-  std::size_t piece_ = 0;      ///< of a layout
+  std::size_t step_done_ = 0;  ///< bytes done of that local step, or of the layout
+  std::size_t piece_ = 0;      ///< piece of a layout
   std::uint32_t sends_used_ = 0, receives_used_ = 0;
-  std::uint32_t open_ = 0;  ///< messages under way
+  std::uint32_t open_ = 0;  ///< pending messages
   phase phase_ = phase::over;
-  bool posting_ = false;  ///< steps are being run by this very thread
+  bool posting_ = false;  ///< this thread is running steps
   status result_ = status::done;
   std::atomic<status> state_ = status::done;
   std::vector<Layout> layouts_[2];
   std::vector<std::ptrdiff_t> layout_offsets_[2];
   std::unique_ptr<sent[]> sends_;
   std::unique_ptr<received[]> receives_;
-  std::unique_ptr<std::byte[]> memory_;  ///< scratch, and what layouts are packed to
+  std::unique_ptr<std::byte[]> memory_;  ///< scratch memory, and packed layouts
   std::size_t memory_bytes_ = 0;
 };
 

@@ -22,7 +22,7 @@ inline constexpr std::size_t call_count = static_cast<std::size_t>(call::count_)
 struct blocks {
   std::size_t each = 0;                    ///< bytes
   std::span<const std::size_t> sizes{};    ///< in units; empty: all `each`
-  std::span<const std::size_t> offsets{};  ///< in units; empty: one behind the other
+  std::span<const std::size_t> offsets{};  ///< in units; empty: one after the other
   std::size_t unit = 1;                    ///< bytes
   [[nodiscard]] bool regular() const noexcept { return sizes.empty() && offsets.empty(); }
   [[nodiscard]] std::size_t size(int r) const noexcept {
@@ -42,12 +42,12 @@ struct shape {
   int rank = 0;
   int size = 1;
   int root = 0;
-  std::size_t bytes = 0;           ///< of the vector: broadcast, and all that combine
+  std::size_t bytes = 0;           ///< of the vector: broadcast, and all calls that combine
   std::size_t element_bytes = 1;   ///< a vector is split between elements
   bool commutative = true;         ///< the operator; if not, members are combined in rank order
   bool inexact = false;            ///< sums and products of floating-point numbers: their bits depend on the tree
   bool reproducible = false;       ///< combined by the one tree over the ranks, see `fixed_tree`
-  bool varied = false;             ///< a v form: only the linear one may need what some members do not know
+  bool varied = false;             ///< a v form: only the linear algorithm may need data that some members do not know
   bool in_place = false;           ///< alltoall, reduce_scatter: the input is the output's memory
   blocks sent{};                   ///< scatter (at the root), alltoall; reduce_scatter's are `received`
   blocks received{};               ///< gather (at the root), allgather, alltoall, reduce_scatter
@@ -55,7 +55,7 @@ struct shape {
   std::span<const int> targets{};
   std::span<const int> nodes{};  ///< node of each member, named by its lowest member; empty: all on one, or unknown
   [[nodiscard]] bool power_of_two() const noexcept { return std::has_single_bit(static_cast<unsigned>(size)); }
-  /// Operands may be combined in any order, and in any tree.
+  /// True if operands may be combined in any order, and in any tree.
   [[nodiscard]] bool any_order() const noexcept { return commutative && !reproducible; }
 };
 

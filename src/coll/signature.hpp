@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which collective a message or a flag belongs to, in 31 bits: call, operator, element type and root.
+/// The signature of a collective in messages and flags, in 31 bits: call, operator, element type and root.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace rma::detail::coll {
 /// "allreduce (sum of f64)", "broadcast with root 3".
 [[nodiscard]] std::string text_of_signature(std::int32_t signature);
 
-/// A call of this member, for the members that have called something else.
+/// A call of this member, for reports to members that have made a different one.
 struct call_record {
   std::uint64_t turn = 0;  ///< its number among the team's collectives
   std::int32_t signature = 0;

@@ -25,15 +25,15 @@ double sum_of(const blocks& b, int count) noexcept {
   for (const std::size_t each : b.sizes) sum += static_cast<double>(each);
   return sum * static_cast<double>(b.unit);
 }
-/// Of all blocks that a rank gets, or combines.
+/// Bytes of all blocks that a rank receives, or combines.
 double received_bytes(const shape& s) noexcept { return sum_of(s.received, s.size); }
-/// Gathers and scatters move so much: the same on all members, whichever side they are on.
+/// Bytes that a gather or scatter moves: the same on all members, whichever side they are on.
 double moved_bytes(const shape& s) noexcept {
   const bool here = s.what == call::gather ? s.rank == s.root : s.rank != s.root;
   const blocks& known = here ? s.received : s.sent;
   return static_cast<double>(known.each) * s.size;
 }
-/// Ranks of the largest node, where nodes are known and their ranks lie in a row.
+/// Number of ranks of the largest node, if nodes are known and their ranks are consecutive.
 int ranks_of_node(const shape& s) noexcept {
   std::size_t most = 1;
   for (std::size_t first = 0; first < s.nodes.size();) {
@@ -44,39 +44,38 @@ int ranks_of_node(const shape& s) noexcept {
   }
   return static_cast<int>(most);
 }
-/// Ranks of a node that send to another one at the same time, where all do.
+/// Number of ranks of a node that send to another one at the same time, if all do.
 double at_once(const shape& s) noexcept { return ranks_of_node(s); }
-/// Ranks of a node that share its link to the others, and how much of their traffic takes it.
+/// Number of ranks of a node that share its link to the others, weighted by the part of their traffic that uses it.
 double sharing(const shape& s) noexcept {
   const double most = ranks_of_node(s);
   return std::max(1.0, most * (1 - most / s.size));
 }
-/// Several messages at once to one rank, from all others, meet in the network; rounds of pairs wait for the slowest
-/// one.
+/// Concurrent messages to one rank, from all others, contend in the network; rounds of pairs wait for the slowest pair.
 double sync_factor(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
 constexpr double pairs_apart = 1.2;
-constexpr double pairs_late = 1.4;  ///< what a round of pairs takes against one message
-/// A ring, each round of which waits for the slowest neighbors.
+constexpr double pairs_late = 1.4;  ///< duration of a round of pairs relative to a message
+/// The factor of a ring, each round of which waits for the slowest neighbors.
 double around(const shape& s) noexcept { return s.size > 4 ? 1.3 : 1; }
-/// An exchange of all parts moves so much of a vector: all but the rank's own part.
+/// The part of a vector that an exchange of all parts moves: all but the rank's own part.
 double of_others(const shape& s) noexcept { return (ranks(s) - 1) / ranks(s); }
-/// Rounds of a tree within nodes, and those between them.
+/// Numbers of rounds of a tree within nodes, and between them.
 double rounds_within(const shape& s) noexcept { return log2_ceil(ranks_of_node(s)); }
 double rounds_between(const shape& s) noexcept { return logs(s) - rounds_within(s); }
-constexpr double within_factor = 0.05;  ///< what a byte costs within a node against one between nodes, about
-/// Bytes of a vector that goes along a tree of which one rank of each node talks to others.
+constexpr double within_factor = 0.05;  ///< approximate cost of a byte within a node relative to one between nodes
+/// Bytes of a vector that is sent along a tree in which one rank of each node communicates with others.
 double tree_bytes(const shape& s) noexcept {
   return vector_bytes(s) * (rounds_between(s) + within_factor * rounds_within(s));
 }
-/// Bytes of a vector that is halved with partners further and further near, until each rank has a part: first between
-/// nodes, by all ranks of each at once.
+/// Bytes of a vector that is halved with nearer and nearer partners, until each rank has a part: first between nodes,
+/// by all ranks of each at once.
 double halved_bytes(const shape& s) noexcept {
   const double left = std::exp2(-rounds_between(s));
   return vector_bytes(s) * (1 - left + within_factor * (left - 1 / ranks(s)));
 }
-/// Ranks that stand aside while a power of two works: two rounds, two messages.
+/// Rounds, or messages, of ranks that stand aside while a power of two of them works.
 double aside(const shape& s) noexcept { return s.power_of_two() ? 0 : 2; }
-/// They talk to their neighbors, of their own nodes where these have several ranks.
+/// Those within nodes: ranks that stand aside have neighbors on their own node if it has several ranks.
 double near_aside(const shape& s) noexcept { return ranks_of_node(s) > 1 ? aside(s) : 0; }
 double aside_bytes(const shape& s) noexcept {
   return vector_bytes(s) * aside(s) * (ranks_of_node(s) > 1 ? within_factor : 1);
@@ -324,13 +323,13 @@ std::string names_of_algorithms(call what) {
 }
 
 double estimated_ns(const effort& e, const machine_costs& m) noexcept {
-  constexpr double near_latency = 0.3;  // within a node, of that between nodes
+  constexpr double near_latency = 0.3;  // within a node, relative to that between nodes
   const bool many_at_once = e.messages > 2 * e.rounds;
   const double each = e.bytes / std::max(1.0, many_at_once ? e.messages / 2 : e.rounds - e.near_rounds);
   const bool is_long = each > m.eager_bytes;
   const double latency_ns = (e.rounds - e.near_rounds) * (is_long ? m.rendezvous_ns : m.latency_ns) +
                             e.near_rounds * near_latency * m.latency_ns;
-  // While one of many messages is under way, the next ones are copied, or asked for.
+  // While one of many messages is in transit, the next ones are copied, or requested.
   const bool link_is_full = (many_at_once && !e.copies) || e.link_share >= 2;
   const double bytes_ns = e.bytes * e.link_share * (is_long || link_is_full ? m.long_byte_ns : m.byte_ns);
   const double transfer_ns = many_at_once ? std::max(latency_ns, bytes_ns) : latency_ns + bytes_ns;

@@ -29,7 +29,7 @@ team_state::team_state(machine& all, team_core& team) : all_(all), team_(team) {
   all_.add(team_.id, *this);
 }
 
-// Requests outlive it: they say how their collectives have ended.
+// Requests outlive the team: they keep the results of their collectives.
 team_state::~team_state() {
   const std::lock_guard guard(all_.ctx().lock());
   all_.remove(team_.id);
@@ -49,7 +49,7 @@ team_state::~team_state() {
   if (refused_ != nullptr) detach(*refused_);
 }
 
-// A call that is refused has a plan without steps, whatever it is.
+// A rejected call has a plan without steps, whatever it is.
 plan& team_state::find(const collective_call& c) {
   if (c.wrong != status::done) [[unlikely]] {
     if (refused_ == nullptr)
@@ -74,7 +74,7 @@ bool team_state::in_memory(const collective_call& c) const noexcept {
 }
 
 bool team_state::needs_nodes(const collective_call& c, bool may_wait) const noexcept {
-  constexpr std::size_t worth_bytes = 4096;  // what it costs once comes back with the first calls
+  constexpr std::size_t worth_bytes = 4096;  // the first calls repay what it costs once
   if (!nodes_.empty() || team_.one_node) return false;
   const algorithm* const forced = all_.forced(c.what);
   if (forced != nullptr) return forced->name == "hierarchical";
@@ -90,7 +90,7 @@ status team_state::run_in_memory(const collective_call& c, const std::source_loc
   record(signature_of(c), number, where);
   status s = c.wrong;
   memory_turn_.store(number);
-  told_.store(false);  // of what was told before, the list knows
+  told_.store(false);  // earlier failures are in the list
   if (failures_known_.load()) [[unlikely]] {
     const std::lock_guard guard(all_.ctx().lock());
     if (const auto at = failures_.find(number); at != failures_.end()) s = at->second.why;
@@ -102,7 +102,7 @@ status team_state::run_in_memory(const collective_call& c, const std::source_loc
   return fail_in_memory(c, number, s, where, why);
 }
 
-// A member that has seen a failure in another one's line has found nothing itself: that one has told all what it was.
+// A member that has seen a failure in another one's line has not found it: that member has reported the reason to all.
 status team_state::fail_in_memory(const collective_call& c, std::uint64_t number, status s,
                                   const std::source_location& where, std::string* why) noexcept {
   const bool mistake =
@@ -116,7 +116,7 @@ status team_state::fail_in_memory(const collective_call& c, std::uint64_t number
   std::unique_lock guard(all_.ctx().lock());
   told_.store(false);
   if (const auto at = failures_.find(number); at != failures_.end()) s = at->second.why;
-  memory_->mark_failed(number, s);  // as it was told, so that those who see it here say the same
+  memory_->mark_failed(number, s);  // as reported, so that members that see it here report the same
   if (mistake && found_here) tell(number, s, text, c.wrong == status::done ? memory_->other() : -1);
   if (why == nullptr) return s;
   guard.unlock();
@@ -126,7 +126,7 @@ status team_state::fail_in_memory(const collective_call& c, std::uint64_t number
   return s;
 }
 
-// Not all of many: one that is wrong keeps the others waiting, and comes to be looked at.
+// Does not check all of many: a wrong one keeps the others waiting, and will be checked later.
 void team_state::look_for_mismatches() noexcept {
   unsigned looks_left = 8;
   for (auto at = active_.begin(); at != active_.end() && looks_left > 0; --looks_left) {
@@ -220,7 +220,7 @@ void team_state::send_to_all(std::uint64_t turn, status why, const std::string& 
 }
 
 void team_state::tell(std::uint64_t turn, status why, const std::string& text, int other) noexcept {
-  if (failures_.contains(turn)) return;  // said by another member already
+  if (failures_.contains(turn)) return;  // another member has reported it already
   if (failures_.size() >= failures_max) failures_.erase(failures_.begin());
   failures_[turn] = {why, text, other};
   failures_known_.store(true);
@@ -268,7 +268,7 @@ std::string team_state::place_of(std::uint64_t turn) const {
   return fmt::format("member {} called {} at {}", team_.rank, text_of_signature(c.signature), text_of_place(c.where));
 }
 
-// The other member answers as soon as it makes progress; one that computes for long is waited for only so long.
+// The other member replies as soon as it makes progress; the wait for one that computes for long is limited.
 void team_state::wait_for_place(std::uint64_t turn) noexcept {
   wait_to_hear([this, turn]() noexcept {
     const auto at = failures_.find(turn);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A team has these for its collectives: plans by shape, runs under way, and how far they have been numbered.
+/// The state of a team for its collectives: plans by shape, active runs, and the count of collectives.
 #pragma once
 
 #include <array>
@@ -31,46 +31,47 @@ class team_state {
   team_state(machine& all, team_core& team);
   team_state(const team_state&) = delete;
   team_state& operator=(const team_state&) = delete;
-  /// Collectives that are still under way end with window_freed.
+  /// Ends pending collectives with window_freed.
   ~team_state();
 
   [[nodiscard]] team_core& team() noexcept { return team_; }
   [[nodiscard]] machine& all() noexcept { return all_; }
-  /// True if a blocking call goes by memory: the same at all members, whatever their sizes and layouts.
+  /// True if a blocking call uses shared memory: the same at all members, whatever their sizes and layouts.
   [[nodiscard]] bool in_memory(const collective_call& call) const noexcept;
-  /// This member does not know yet where the others are, and the call is to be hierarchical, or it is large and `auto`
-  /// should know. `may_wait`: it is not the start of a non-blocking one.
+  /// True if this member does not know the nodes of the others yet, and the call must be hierarchical, or it is large
+  /// and `auto` should know them. `may_wait`: the call is not the start of a non-blocking one.
   [[nodiscard]] bool needs_nodes(const collective_call& call, bool may_wait) const noexcept;
   void set_nodes(std::vector<int> nodes) noexcept { nodes_ = std::move(nodes); }
-  /// Runs it there.
+  /// Runs the call in memory.
   status run_in_memory(const collective_call& call, const std::source_location& where, std::string* why) noexcept;
-  /// After a failure, before its text is asked for: where the other member's call was made comes by a message.
+  /// Waits after a failure, before its text is read, for the message with the place of the other member's call.
   void wait_for_place(std::uint64_t turn) noexcept;
 
   // ---- the caller holds the progress lock ---------------------------------------------------------------------------
-  /// Starts a collective; records of its plan are used again. Give it back with release(), or give it a request.
+  /// Starts a collective; it reuses records of its plan. Return it with release(), or attach it to a request.
   running& start(const collective_call& call, const std::source_location& where) noexcept;
-  /// A record for a persistent collective, which is not started; it is given back when it is not kept any more.
+  /// A record for a persistent collective, which is not started; it is returned when it is not kept any more.
   [[nodiscard]] running& keep(const collective_call& call, const std::source_location& where);
-  /// Starts it, not before it is over and released.
+  /// Starts a kept record, which must be complete and released.
   void start(running& kept) noexcept;
-  /// Called at its end, when it is not read any more.
+  /// Returns a record that is complete, when it is not read any more.
   void give_back(running& r) noexcept;
   void ended(running& r) noexcept;
-  /// A member's collective of that number has failed, by something that it alone may know. `other`: the member that
-  /// has called something else, if that is why, and tells the place to all of them.
+  /// Handles a failure of a member's collective of that number, for a reason that it alone may know. `other`: the
+  /// member that has made a different call, if that is the reason; it sends the place of its call to all of them.
   void on_failure(std::uint64_t turn, status why, std::string text, int other) noexcept;
-  /// The place has come.
+  /// Handles the message with the place of a call.
   void on_place(std::uint64_t turn, std::string text) noexcept;
-  /// Tells all members that this one's has.
+  /// Reports a failure of this member's collective to all members.
   void tell(std::uint64_t turn, status why, const std::string& text, int other = -1) noexcept;
-  /// A member is dead, and the caller is about to be told: all others that are under way end with that, too, and write
-  /// into no buffer any more. Without the progress lock.
+  /// Called when a member is dead, before the caller gets the error: all pending collectives end with `why` as well,
+  /// and write into no buffer any more. Without the progress lock.
   void give_up_all(status why) noexcept;
   /// The text of a failure from the member that found it; empty if there is none.
   [[nodiscard]] std::string why(std::uint64_t turn) const;
-  /// A wait is about to sleep. A member that is in memory, in the same collective as one that waits for messages here,
-  /// will send none; and what has come for one and belongs to another call will not be received.
+  /// Called when a wait is about to sleep. A member that is in memory, in the same collective as one that waits for
+  /// messages here, will send none; and a message that has arrived for it but belongs to another call will not be
+  /// received.
   void look_for_mismatches() noexcept;
 
  private:
@@ -85,7 +86,7 @@ class team_state {
   };
   static constexpr std::size_t records_max = 16;
 
-  /// So many calls of this member can be told to those that are not as far.
+  /// Records a call, for reports to members that are not as far; the last `records_max` calls are kept.
   void record(std::int32_t signature, std::uint64_t turn, const std::source_location& where) noexcept {
     records_[turn % records_max] = {turn, signature, where};
   }
@@ -94,7 +95,7 @@ class team_state {
 
   status fail_in_memory(const collective_call& call, std::uint64_t number, status s, const std::source_location& where,
                         std::string* why) noexcept;
-  /// Before the text is asked for: what another member has found comes by a message.
+  /// Waits, before the text is read, for the message with the failure that another member has found.
   void wait_for_failure(std::uint64_t turn) noexcept;
   template <class Heard>
   void wait_to_hear(Heard&& heard) noexcept;
@@ -105,18 +106,18 @@ class team_state {
 
   machine& all_;
   team_core& team_;
-  std::uint64_t turns_ = 0;                     ///< collectives that were started
-  std::atomic<std::uint64_t> memory_turn_ = 0;  ///< the last one of them in memory
-  std::vector<std::unique_ptr<plan>> plans_;    ///< the last one used in front
+  std::uint64_t turns_ = 0;                     ///< number of collectives started
+  std::atomic<std::uint64_t> memory_turn_ = 0;  ///< number of the last one in memory
+  std::vector<std::unique_ptr<plan>> plans_;    ///< the most recently used one first
   std::unique_ptr<plan> refused_;
   std::unique_ptr<memory_collectives> memory_;  ///< null where not all members share memory
-  std::atomic<bool> failures_known_ = false;    ///< there are some
+  std::atomic<bool> failures_known_ = false;    ///< a failure has been recorded
   std::atomic<bool> told_ = false;              ///< the collective in memory has failed at another member
-  std::vector<int> nodes_;                      ///< of the members, each named by its lowest one; empty: not known
+  std::vector<int> nodes_;                      ///< node of each member, named by its lowest one; empty: not known
   running_list active_;
   std::array<call_record, records_max> records_{};
-  std::map<std::uint64_t, failure> failures_;    ///< by turn; empty but after mistakes
-  std::map<std::uint64_t, std::string> places_;  ///< of the other members' calls; one may come before its failure
+  std::map<std::uint64_t, failure> failures_;    ///< by turn; empty except after mistakes
+  std::map<std::uint64_t, std::string> places_;  ///< of the other members' calls; one may arrive before its failure
 };
 
 }  // namespace rma::detail::coll

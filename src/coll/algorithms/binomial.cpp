@@ -19,7 +19,7 @@ void barrier(const shape& s, Schedule& to) {
 
 void broadcast(const shape& s, Schedule& to) { binomial_broadcast(everybody(s), s.root, output(), s.bytes, to); }
 
-// The tree is one over the ranks themselves where their order counts: the result then takes one message more.
+// If the order of ranks counts, the tree is one over the ranks themselves: the result then takes one more message.
 void reduce(const shape& s, Schedule& to) {
   const int top = s.any_order() ? s.root : 0;
   const bool ends_here = s.rank == top && top == s.root;
@@ -39,7 +39,7 @@ void allreduce(const shape& s, Schedule& to) {
 
 namespace {
 
-/// This rank relative to the root, and how many ranks from there on hang below it, itself included.
+/// This rank relative to the root, and the number of ranks in its subtree, itself included.
 struct subtree {
   int v, below;
   explicit subtree(const shape& s) noexcept : v((s.rank - s.root + s.size) % s.size) {
@@ -50,7 +50,7 @@ struct subtree {
 
 }  // namespace
 
-// Blocks lie in scratch memory in the order of the tree; at the root they are put in that of the ranks.
+// Blocks lie in scratch memory in the order of the tree; at the root they are copied into the order of the ranks.
 void gather(const shape& s, Schedule& to) {
   const std::size_t bytes = s.rank == s.root ? s.received.each : s.sent.each;
   const subtree tree(s);

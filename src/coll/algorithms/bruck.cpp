@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Bruck: log2(n) rounds for any number of ranks, at the price of a rotation before or after.
+/// Bruck: log2(n) rounds for any number of ranks, at the cost of a rotation before or after.
 ///
-///   allgather: round k sends all blocks that are here to the rank 2^k below
-///   alltoall:  round k sends the blocks whose way (target - source) has bit k to the rank 2^k above
+///   allgather: round k sends all blocks that are present to the rank 2^k below
+///   alltoall:  round k sends the blocks whose distance (target - source) has bit k to the rank 2^k above
 ///
 /// Source: Bruck, Ho, Kipnis, Upfal and Weathersby, Efficient algorithms for all-to-all communications, 1997.
 #include "coll/algorithms/builders.hpp"
@@ -34,7 +34,7 @@ void allgather(const shape& s, Schedule& to) {
 
 namespace {
 
-/// Of the blocks whose number has this bit, each run in a row: (number of the first, how many).
+/// Calls `run(first, count)` for each sequence of blocks whose numbers have this bit.
 template <class Run>
 void runs_with(int bit, int size, Run&& run) {
   for (int first = bit; first < size; first += 2 * bit) run(first, std::min(bit, size - first));

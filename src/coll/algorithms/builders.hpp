@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Algorithms share groups of ranks, parts of vectors, and trees that several of them contain.
+/// Building blocks that several algorithms share: groups of ranks, parts of vectors, and trees.
 #pragma once
 
 #include <cstddef>
@@ -28,25 +28,25 @@ struct part {
 [[nodiscard]] part part_of(const shape& s, int parts, int first, int last);
 [[nodiscard]] inline part part_of(const shape& s, int parts, int index) { return part_of(s, parts, index, index + 1); }
 
-/// Messages of so many bytes that leave a rank together share its link, and each arrives when all of them do. Children
-/// in a tree get one after the other, so that the first ones send on while the last ones wait.
+/// Messages of that many bytes that a rank sends together share its link, and each arrives when all of them do.
+/// Children in a tree are served one after the other, so that the first ones forward while the last ones wait.
 inline constexpr std::size_t one_by_one_bytes = 16 * 1024;
 inline void send_in_turn(Schedule::Place from, std::size_t bytes, int child, Schedule& to) {
   to.send(from, bytes, child);
   if (bytes >= one_by_one_bytes) to.round();
 }
 
-/// The binomial tree over a group, from or to the member with index `root`. The reduction begins with what is in
-/// `own`, has `at` to gather it in (of who sends only: `own` is left alone) and `spare` for what comes.
+/// The binomial tree over a group, from or to the member with index `root`. The reduction starts with the operand in
+/// `own`, accumulates in `at` (a rank that only sends leaves `own` unchanged) and receives into `spare`.
 void binomial_broadcast(const group& g, int root, Schedule::Place at, std::size_t bytes, Schedule& to);
 void binomial_reduce(const group& g, int root, Schedule::Place own, Schedule::Place at, Schedule::Place spare,
                      std::size_t bytes, Schedule& to);
 
-/// `count` vectors in a row at `first` are combined into the first of them. This is the tree of `reproducible`: block
-/// i of 2^k ranks takes in the block behind it, for k = 0, 1, ...: what binomial_reduce to index 0 does, too.
+/// Combines `count` consecutive vectors at `first` into the first of them. This is the tree of `reproducible`: block i
+/// of 2^k ranks is combined with the block after it, for k = 0, 1, ..., as in binomial_reduce to index 0.
 void combine_tree(Schedule::Place first, std::size_t bytes, int count, Schedule& to);
 
-/// Ranks beyond a power of two stand aside: of the first 2 * rest ranks the even ones hand their operands to their
+/// Ranks beyond a power of two stand aside: of the first 2 * rest ranks the even ones send their operands to their
 /// neighbors, and get the result in the end.
 struct folded {
   int power = 1;  ///< ranks that take part
@@ -55,7 +55,7 @@ struct folded {
   explicit folded(const shape& s) noexcept;
   [[nodiscard]] int rank_of(int number) const noexcept { return number < rest ? 2 * number + 1 : number + rest; }
 };
-/// Those that stand aside send `at`; the others take that in, before their own.
+/// Ranks that stand aside send `at`; the others combine it, before their own operand.
 void fold(const shape& s, const folded& f, Schedule::Place at, Schedule::Place spare, Schedule& to);
 void unfold(const shape& s, const folded& f, Schedule::Place at, Schedule& to);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Chain: a broadcast in segments that each rank hands on while the next one comes. n - 2 rounds more than segments.
+/// Chain: a broadcast in segments; each rank forwards one while the next one arrives. n - 2 more rounds than segments.
 #include "coll/algorithms/builders.hpp"
 
 #include <algorithm>

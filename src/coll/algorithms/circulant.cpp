@@ -3,8 +3,8 @@
 /// Circulant graphs: log2(n) rounds for any number of ranks, and no byte more than the ring sends.
 ///
 ///   reduce_scatter: R[i] is this rank's partial result for rank r + i. With s = n, and s' = s, s = ceil(s / 2):
-///                   R[s .. s') goes to rank r + s, whose R[0 .. s' - s) takes it in; at the end R[0] is done
-///   allgather:      the same steps backwards: R[0 .. s' - s) goes to rank r - s
+///                   R[s .. s') is sent to rank r + s, which adds it to R[0 .. s' - s); at the end R[0] is done
+///   allgather:      the same steps backwards: R[0 .. s' - s) is sent to rank r - s
 ///
 /// Source: Traff, Optimal, Non-pipelined Reduce-scatter and Allreduce Algorithms, 2024.
 #include "coll/algorithms/builders.hpp"
@@ -14,7 +14,7 @@
 namespace rma::detail::coll::circulant {
 namespace {
 
-/// Where R[i] lies, one behind the other: begins[i]; begins[n] is the end.
+/// The starts of all R[i], which are consecutive: begins[i]; begins[n] is the end.
 template <class Bytes>
 std::vector<std::size_t> begins_of(const shape& s, Bytes&& bytes) {
   std::vector<std::size_t> begins(at(s.size) + 1);

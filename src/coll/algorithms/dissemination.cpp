@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Dissemination: in round k each rank tells the rank 2^k above it. Any number of ranks, log2(n) rounds.
+/// Dissemination: in round k each rank sends to the rank 2^k above it. Any number of ranks, log2(n) rounds.
 /// Source: Hensgen, Finkel and Manber, Two Algorithms for Barrier Synchronization, 1988.
 #include "coll/algorithms/builders.hpp"
 

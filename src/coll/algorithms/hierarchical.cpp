@@ -12,7 +12,7 @@
 namespace rma::detail::coll::hierarchical {
 namespace {
 
-/// The members of this rank's node, and the first ones of all nodes. The root stands for its node where there is one.
+/// The members of this rank's node, and the first ones of all nodes. The root represents its node if there is one.
 struct levels {
   group node;
   group leaders;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Linear: one round in which everybody's messages go straight to where they belong. The fewest rounds, the most
-/// messages; scans are a chain. What is combined at one rank is combined by the tree of `reproducible`.
+/// Linear: one round in which all messages are sent directly to their destinations. The fewest rounds, the most
+/// messages; scans are a chain. Operands that one rank combines are combined by the tree of `reproducible`.
 ///
 ///   rank 0   1   2   3
 ///        <---+---+---+     gather, reduce: n - 1 messages at the root
@@ -32,7 +32,7 @@ void broadcast(const shape& s, Schedule& to) {
 
 namespace {
 
-/// This rank's vector and all others' come to lie in rank order in scratch memory, in one round.
+/// Collects this rank's vector and all others' in rank order in scratch memory, in one round.
 void collect(const shape& s, Schedule::Place own, std::size_t bytes, Schedule& to) {
   for (int r = 0; r < s.size; ++r) {
     if (r == s.rank) {

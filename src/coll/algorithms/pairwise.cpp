@@ -22,7 +22,7 @@ void alltoall(const shape& s, Schedule& to) {
     const int below = (s.rank + s.size - k) % s.size;
     to.recv(output(s.received.offset(below)), s.received.size(below), below);
     to.send(source + sent.offset(above), sent.size(above), above);
-    if (k == 1) own();  // while the first messages are under way
+    if (k == 1) own();  // while the first messages are in transit
     to.round();
   }
 }

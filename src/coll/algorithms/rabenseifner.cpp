@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Rabenseifner: a reduce-scatter by recursive halving, then an allgather by recursive doubling or a gather to the
-/// root. 2 log2(n) rounds, and each rank sends hardly more than the vector twice. Operands meet in no rank order.
+/// root. 2 log2(n) rounds, and each rank sends little more than the vector twice. Operands are not combined in rank
+/// order.
 ///
 ///   halving:   with the partner n/2 away half of the vector, with the one n/4 away a quarter, ...
-///   doubling:  the same partners, the other way round
+///   doubling:  the same partners, in reverse order
 ///
 /// Source: Rabenseifner, Optimization of Collective Reduction Operations, 2004.
 #include "coll/algorithms/builders.hpp"
@@ -13,7 +14,7 @@ namespace rma::detail::coll {
 namespace rabenseifner {
 namespace {
 
-/// After that, rank number f.me has part f.me of the result in the output.
+/// Afterwards, rank number f.me has part f.me of the result in the output.
 void halve(const shape& s, const folded& f, Schedule::Place vector, Schedule& to) {
   int first = 0;
   for (int half = f.power / 2; half > 0; half /= 2) {
@@ -51,7 +52,7 @@ void allreduce(const shape& s, Schedule& to) {
   unfold(s, f, output(), to);
 }
 
-// A rank that stands aside as a root gets the result from its neighbor.
+// A root that stands aside gets the result from its neighbor.
 void reduce(const shape& s, Schedule& to) {
   const folded f(s);
   const bool root_aside = s.root < 2 * f.rest && s.root % 2 == 0;
@@ -81,7 +82,7 @@ void reduce(const shape& s, Schedule& to) {
 
 namespace recursive_halving {
 
-// Blocks in a row of a power of two of ranks.
+// For consecutive blocks and a power of two of ranks.
 void reduce_scatter(const shape& s, Schedule& to) {
   const blocks& b = s.received;
   const auto begin = [&](int r) { return r == s.size ? b.offset(r - 1) + b.size(r - 1) : b.offset(r); };

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Recursive doubling: in round k each rank exchanges all it has with the rank whose number differs in bit k.
+/// Recursive doubling: in round k each rank exchanges all data it has with the rank whose number differs in bit k.
 ///
 ///   0 <-> 1   2 <-> 3        round 0
 ///   0 <----> 2, 1 <----> 3   round 1
 ///
-/// Both partners combine the lower one's part before the higher one's: the same bits everywhere, and rank order.
+/// Both partners combine the lower one's part before the higher one's: this gives the same bits everywhere, in rank
+/// order.
 #include "coll/algorithms/builders.hpp"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ void allreduce(const shape& s, Schedule& to) {
 
 namespace {
 
-/// Scratch memory holds what the ranks that this one has heard of combine to, and what has come.
+/// Scratch memory holds the combined operands of the ranks that have reached this one, and the last received one.
 void prefix(const shape& s, bool with_own, Schedule& to) {
   const Schedule::Place all = scratch();
   const Schedule::Place spare = scratch(s.bytes);
@@ -66,7 +67,7 @@ void prefix(const shape& s, bool with_own, Schedule& to) {
 void scan(const shape& s, Schedule& to) { prefix(s, true, to); }
 void exscan(const shape& s, Schedule& to) { prefix(s, false, to); }
 
-// A power of two only. Blocks of different sizes go one by one unless they lie in a row.
+// For a power of two only. Blocks of different sizes are sent one by one unless they are contiguous.
 void allgather(const shape& s, Schedule& to) {
   const blocks& b = s.received;
   to.copy(input(), output(b.offset(s.rank)), b.size(s.rank));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Ring: n - 1 rounds with the neighbors alone; each byte goes over each link once. For large vectors.
+/// Ring: n - 1 rounds with the neighbors only; each byte crosses each link once. For large vectors.
 ///
-///   reduce_scatter: block b starts at rank b + 1 and comes home to rank b with everybody's part
-///   allgather:      each block goes once around
+///   reduce_scatter: block b starts at rank b + 1 and arrives at rank b with all members' parts
+///   allgather:      each block is sent once around
 #include "coll/algorithms/builders.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 namespace rma::detail::coll::ring {
 namespace {
 
-/// Block b of the ring lies at `place(b)` with `bytes(b)`.
+/// Sends all blocks around the ring; block b lies at `place(b)` and has `bytes(b)`.
 template <class Place, class Bytes>
 void pass_around(const shape& s, Place&& place, Bytes&& bytes, Schedule& to) {
   const int next = (s.rank + 1) % s.size;
@@ -23,7 +23,7 @@ void pass_around(const shape& s, Place&& place, Bytes&& bytes, Schedule& to) {
   }
 }
 
-/// Rank r has to add `own(b)` for block b; the result of its own block ends in `result`.
+/// Reduces the blocks around the ring: rank r adds `own(b)` to block b; the result of its own block ends in `result`.
 template <class Own, class Bytes>
 void reduce_around(const shape& s, Own&& own, Bytes&& bytes, Schedule::Place result, std::size_t longest,
                    Schedule::Place spare, Schedule& to) {
@@ -54,7 +54,7 @@ void reduce_scatter(const shape& s, Schedule& to) {
   std::size_t longest = 0;
   for (int r = 0; r < s.size; ++r) longest = std::max(longest, b.size(r));
   if (s.size == 1) to.copy(input(b.offset(0)), output(), b.size(0));
-  // In place the result would overwrite what is still to be sent: it waits in scratch memory.
+  // In place the result would overwrite operands that are still to be sent: it waits in scratch memory.
   const Schedule::Place result = s.in_place ? scratch(2 * longest) : output();
   reduce_around(
       s, [&](int r) { return input(b.offset(r)); }, [&](int r) { return b.size(r); }, result, longest, scratch(), to);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Broadcast of a large vector: a binomial scatter of its parts, then they go around a ring (van de Geijn). Twice the
+/// Broadcast of a large vector: a binomial scatter of its parts, then an allgather in a ring (van de Geijn). Twice the
 /// bytes of a bare copy, whatever the number of ranks.
 #include "coll/algorithms/builders.hpp"
 
@@ -23,7 +23,7 @@ void broadcast(const shape& s, Schedule& to) {
     send_in_turn(output(theirs.offset), theirs.bytes, real(v + b), to);
   }
   to.round();
-  // The subtree's parts are here already: what comes around is only what is missing.
+  // The parts of the subtree are here already: only the missing ones are received in the ring.
   const int have = v == 0 ? s.size : std::min(bit, s.size - v);
   const int next = (v + 1) % s.size;
   const int next_bit = next == 0 ? s.size : next & -next;
