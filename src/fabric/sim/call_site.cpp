@@ -29,22 +29,22 @@ namespace {
 
 constexpr std::size_t frames_max = 64;
 
-/// A function that an address belongs to; more than one where calls were inlined, the innermost first.
+/// A function that contains an address. An address has several where calls were inlined, the innermost first.
 struct place {
   std::string function;  ///< as the linker knows it; "" if unknown
   std::string line;      ///< "file:line"; "" if unknown
 };
 
-/// The module of an address, and where in it.
+/// The module of an address, and the address's location in it.
 struct location {
   std::string module;
-  std::uint64_t offset = 0;  ///< as its symbol table counts
-  std::string symbol;        ///< "" if the dynamic symbol table does not know
+  std::uint64_t offset = 0;  ///< as in its symbol table
+  std::string symbol;        ///< "" if it is not in the dynamic symbol table
   std::uint64_t in_symbol = 0;
 };
 
 location find(void* return_address) {
-  // The call, not what follows it, which may be another line's.
+  // The return address may belong to the next line: look up the call itself.
   void* const call = static_cast<char*>(return_address) - 1;
   Dl_info info{};
   void* extra = nullptr;
@@ -62,7 +62,7 @@ location find(void* return_address) {
   return found;
 }
 
-/// The text that a command prints; "" if it cannot be run.
+/// Returns the output of a command; "" if it cannot be run.
 std::string output_of(std::vector<std::string> words) {
   std::vector<char*> arguments;
   for (std::string& word : words) arguments.push_back(word.data());
@@ -120,7 +120,7 @@ bool of_library(const place& at) {
   return starts_with_one_of(at.function, {"_ZN3rma", "_ZNK3rma", "_ZZN3rma", "_ZZNK3rma"}) ||
          at.line.find("/include/rma/") != std::string::npos;
 }
-// A function of the program may bear the name of what it was inlined into: the file is right.
+// A function of the program may be listed under the name of the function that it was inlined into: the file is right.
 bool of_standard_library(const place& at) {
   return at.line.empty() ? is_standard(at.function) : at.line.find("/include/c++/") != std::string::npos;
 }
@@ -142,7 +142,7 @@ std::string text_of(const location& at, const place& found) {
 }
 
 std::string call_site(const std::vector<location>& frames, const places& known) {
-  bool inside = false;  // the library has been seen
+  bool inside = false;  // a frame of the library has been seen
   std::string nameless, standard;
   for (const location& at : frames) {
     if (at.module.empty()) continue;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Virtual time, and what happens in it.
+/// Virtual time and the queue of its events.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,13 @@ using time_ps = std::int64_t;
 
 inline constexpr time_ps never_ps = std::numeric_limits<time_ps>::max();
 
-/// Events that are going to happen come in order of time; at one time in the order of posting, so that a run repeats
-/// itself.
+/// Pending events run in the order of their times, and those of equal time in the order of posting, so that a run is
+/// reproducible.
 ///
 /// A radix heap of base 64. An event waits in the slot of the highest digit in which its time differs from a time that
 /// is not after any pending event. When the earliest slot is due and long, its events move to lower digits, in their
-/// order; out of a short one they are picked. Equal times always share a slot, so nothing else is needed for their
-/// order. Slots are chains of blocks: at 50 000 pending events, what counts is to read memory in its order.
+/// order; from a short one the earliest event is picked. Equal times always share a slot, which keeps their order.
+/// Slots are chains of blocks: at 50 000 pending events, sequential access to memory matters most.
 class event_queue {
  public:
   using action = void (*)(void* self, std::uint64_t data) noexcept;
@@ -38,10 +38,10 @@ class event_queue {
     return next_ps_;
   }
   [[nodiscard]] std::size_t pending() const noexcept { return pending_; }
-  /// Events that ran so far.
+  /// The number of events that have run.
   [[nodiscard]] std::uint64_t ran() const noexcept { return ran_; }
 
-  /// Room for that many pending events; more are possible, but cost an allocation.
+  /// Reserves room for that many pending events; further ones cost an allocation.
   void reserve(std::size_t events) { blocks_.reserve(events / block_entries + levels * slots_per_level); }
 
   /// Runs `run(self, data)` at that time, which is not before now.
@@ -51,7 +51,7 @@ class event_queue {
     ++pending_;
     if (when_ps < next_ps_) next_ps_ = when_ps;  // an unknown time is below all others and stays
   }
-  /// Lets time pass without an event: not beyond the next one.
+  /// Advances the time without an event, at most to the next one.
   void advance(time_ps to_ps) noexcept {
     RMA_ASSERT(to_ps >= now_ps_ && to_ps <= next_ps());
     now_ps_ = to_ps;
@@ -86,8 +86,8 @@ class event_queue {
   };
   struct alignas(64) block {
     std::array<event, block_entries> events;
-    std::uint32_t begin, end;  // of those that are used
-    std::uint32_t next;        // in the slot, or of those that are free
+    std::uint32_t begin, end;  // the range of entries in use
+    std::uint32_t next;        // next block of the slot, or of the free list
   };
   struct chain {
     std::uint32_t first = none;
@@ -114,7 +114,7 @@ class event_queue {
     blocks_[index].next = none;
     return index;
   }
-  /// Returns what follows it.
+  /// Returns the index of the block after it.
   std::uint32_t free_block(std::uint32_t index) noexcept {
     const std::uint32_t next = blocks_[index].next;
     blocks_[index].next = free_;
@@ -165,7 +165,7 @@ class event_queue {
     return level == 0 ? take_first(digit) : pick(level, digit);
   }
 
-  /// Moves a slot's events to lower levels; the earliest come to level 0.
+  /// Moves a slot's events to lower levels; the earliest ones move to level 0.
   void spread(int level, int digit) {
     const chain from = slot(level, digit);
     mark_empty(level, digit);
@@ -176,7 +176,7 @@ class event_queue {
     }
   }
 
-  /// At level 0 a slot has events of one time.
+  /// Removes the first event of a slot of level 0, whose events have equal times.
   event take_first(int digit) noexcept {
     chain& from = slot(0, digit);
     block& head = blocks_[from.first];
@@ -188,7 +188,8 @@ class event_queue {
     return e;
   }
 
-  /// The earliest of a slot of one block. The base stays, and with it the order of the slots.
+  /// Removes the earliest event of a slot of one block. The base does not change, and so neither does the order of
+  /// slots.
   event pick(int level, int digit) noexcept {
     const std::uint32_t index = slot(level, digit).first;
     block& only = blocks_[index];

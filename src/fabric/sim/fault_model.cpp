@@ -15,7 +15,7 @@ namespace {
 constexpr time_ps us = 1'000'000;
 constexpr std::size_t message_bytes = 4096;
 
-/// Transfers with layouts are cut by these limits. Draws of their own move no others.
+/// These limits divide transfers with layouts. They have an rng of their own, so that other values do not change.
 void draw_limits(fault_model& w, rng d) {
   w.caps.scatter_max = d.one_of<std::size_t>({1, 2, 30});
   w.outstanding_reads_max = d.one_of<std::uint32_t>({1, 4, 16});
@@ -88,7 +88,7 @@ fault_model storm(std::uint64_t seed) {
       w.caps.write_means == write_completion::placed ? 0 : static_cast<time_ps>(d.below(20)) * us;
   w.jitter_max_ps = static_cast<time_ps>(d.one_of<std::uint64_t>({0, 1, 10, 100})) * us;
   w.refused_one_in = d.one_of<std::uint32_t>({0, 2, 5});
-  w.slow_rank = static_cast<int>(d.below(8)) - 2;  // often none, or one that the job does not have
+  w.slow_rank = static_cast<int>(d.below(8)) - 2;  // often none, or no rank of the job
   w.slow_times = static_cast<std::uint32_t>(1 + d.below(50));
   w.outages = static_cast<std::uint32_t>(d.below(4));
   w.outage_ps = static_cast<time_ps>(1 + d.below(500)) * us;
@@ -96,7 +96,7 @@ fault_model storm(std::uint64_t seed) {
   w.caps.pins_memory = d.one_in(2);
   w.caps.bulk_pieces_max = d.one_of<std::size_t>({1, 3, 50});
   w.caps.handler_bytes_max = d.one_of<std::size_t>({0, 512, ~std::size_t{0}});
-  rng other(seed ^ 0x9011);  // draws of its own, which move no others
+  rng other(seed ^ 0x9011);  // its draws do not change those of `d`
   const auto polls = other.one_of(
       {fabric::polled_end::none, fabric::polled_end::write, fabric::polled_end::read, fabric::polled_end::both});
   w.caps.polls = w.caps.in_order_placement ? polls : fabric::polled_end::none;

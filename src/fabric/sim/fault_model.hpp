@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A model of what may differ from run to run within the contract of the fabric, and what may go wrong: drawn from a
-/// seed.
+/// A model, drawn from a seed, of the behavior that may differ between runs within the contract of the fabric, and of
+/// its faults.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace rma::sim {
 
-/// Numbers that depend on the seed alone.
+/// Pseudo-random numbers that depend on the seed alone.
 class rng {
  public:
   explicit rng(std::uint64_t seed) noexcept : state_(seed) {}
@@ -35,11 +35,11 @@ class rng {
   std::uint64_t state_;
 };
 
-/// A promise that the network breaks on purpose now and then, to see that somebody notices.
+/// A guarantee that the network violates on purpose at times, to check that tests detect it.
 enum class breach : std::uint8_t {
   none,
   read_overtakes,    ///< reads and atomics do not wait for the writes before them
-  early_completion,  ///< a write is reported over before it has left the origin's memory
+  early_completion,  ///< a write is reported complete before it has left the origin's memory
   lost_write,
   lost_message,
   double_message,
@@ -47,37 +47,38 @@ enum class breach : std::uint8_t {
   swallowed_error,  ///< a transfer that failed is reported as done
 };
 
-/// By its name; throws Error(bad_argument) with a list of them.
+/// The breach of this name; throws Error(bad_argument) with a list of the names.
 breach breach_named(std::string_view name);
 
-/// The fabric's promises, and its limits.
+/// The guarantees and the limits of the simulated fabric.
 struct fault_model {
   breach broken = breach::none;
   fabric::capabilities caps;
-  std::uint32_t outstanding_reads_max = 0;  ///< reads and atomics of one connection
-  std::uint32_t send_queue = 1024;          ///< operations of one rank that are under way, at most
-  std::uint32_t receive_queue = 1024;       ///< messages that wait for one rank, at most
-  time_ps receiver_not_ready_ps = 0;        ///< until a message that found no room is offered again
-  time_ps placement_delay_max_ps = 0;       ///< of a write that is acknowledged before it is in memory
-  time_ps jitter_max_ps = 0;                ///< of a packet
+  std::uint32_t outstanding_reads_max = 0;  ///< outstanding reads and atomics of one connection, at most
+  std::uint32_t send_queue = 1024;          ///< outstanding operations of one rank, at most
+  std::uint32_t receive_queue = 1024;       ///< messages in the receive queue of one rank, at most
+  time_ps receiver_not_ready_ps = 0;        ///< delay before a message that found no room is retried
+  time_ps placement_delay_max_ps = 0;       ///< delay from a write's acknowledgement to its placement
+  time_ps jitter_max_ps = 0;                ///< delay of a packet
   std::uint32_t refused_one_in = 0;         ///< registrations of user memory that fail; 0: none
   std::uint32_t failed_one_in = 0;          ///< writes, reads and atomics that end with an error, though the peer lives
-  int slow_rank = -1;                       ///< whose processor takes so many times as long for everything; -1: none
+  int slow_rank = -1;                       ///< its processor is slower by the factor `slow_times`; -1: none
   std::uint32_t slow_times = 1;
   std::uint32_t outages = 0;     ///< links that go down for a while
-  time_ps outage_ps = 0;         ///< how long, at most
-  time_ps outages_until_ps = 0;  ///< they begin before that
+  time_ps outage_ps = 0;         ///< duration of one, at most
+  time_ps outages_until_ps = 0;  ///< they begin before this time
   struct span {
     time_ps from_ps, until_ps;
   };
-  std::vector<span> all_down{};  ///< when no link carries anything
+  std::vector<span> all_down{};  ///< intervals in which no link carries packets
 };
 
-/// A network that keeps every promise that a network can make.
+/// A network without faults that gives every guarantee that a network can give.
 fault_model calm();
-/// How often transfers fail in a run with errors: `failed_one_in`.
+/// The value of `failed_one_in` for a run with errors.
 std::uint32_t error_rate(std::uint64_t seed);
-/// Everything drawn: the least that the contract of the fabric allows, and all that may go wrong in it.
+/// Draws all parameters from the seed: guarantees down to the least that the contract of the fabric demands, and all
+/// faults that it allows.
 fault_model storm(std::uint64_t seed);
 
 }  // namespace rma::sim

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lowest layer of Boost.Context, because its class unwinds the stack of a fiber that is destroyed unfinished.
+// This uses the lowest layer of Boost.Context, because its fiber class unwinds the stack of an unfinished fiber.
 #include "fabric/sim/fiber.hpp"
 
 #include <cxxabi.h>
@@ -41,7 +41,7 @@ stack_memory::~stack_memory() {
   ::munmap(bottom_ - guard_bytes, guard_bytes + bytes_);
 }
 
-/// Where fibers begin and end.
+/// The entry function of fibers.
 struct fiber::switches {
   static void enter(boost::context::detail::transfer_t from) {
     auto* const self = static_cast<fiber*>(from.data);
@@ -88,7 +88,7 @@ void fiber::suspend() noexcept {
   arrived_on_stack(inside_fake_stack_, &outside_bottom_, &outside_bytes_);
 }
 
-// The last act: nothing may be done on the fake stack afterwards.
+// The last step of a fiber: nothing may use the fake stack afterwards.
 RMA_SIM_NOT_INSTRUMENTED void fiber::leave_for_ever() noexcept {
   leave_stack(nullptr, outside_bottom_, outside_bytes_);
   switch_history(outside_history_);

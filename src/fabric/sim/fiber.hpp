@@ -2,8 +2,8 @@
 /// \file
 /// A function with a stack of its own, which runs until it suspends itself.
 ///
-/// Many of them share one thread. A fiber that will not be resumed any more may be destroyed: its memory is freed, but
-/// its stack is not unwound. That is what the death of a process looks like: locks stay taken.
+/// Many of them share one thread. A suspended fiber may be destroyed: its memory is freed, but its stack is not
+/// unwound. The death of a process has the same effect: locks stay taken.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace rma::sim {
 /// Pages below a guard page: a stack that overflows ends the process instead of writing into its neighbor.
 class stack_memory {
  public:
-  /// Throws Error(out_of_memory). Rounded up to whole pages; only those that are touched are taken.
+  /// Throws Error(out_of_memory). The size is rounded up to whole pages; only touched pages take memory.
   explicit stack_memory(std::size_t bytes);
   ~stack_memory();
   stack_memory(const stack_memory&) = delete;
@@ -25,7 +25,7 @@ class stack_memory {
   [[nodiscard]] std::byte* bottom() const noexcept { return bottom_; }
   [[nodiscard]] std::byte* top() const noexcept { return bottom_ + bytes_; }
   [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
-  /// Memory on the stack is in use for ever: objects that only it refers to are not reported as leaks.
+  /// Keeps the stack's memory for ever: the leak check does not report objects that only the stack refers to.
   void abandon() noexcept { abandoned_ = true; }
 
  private:
@@ -43,9 +43,9 @@ class fiber {
   fiber(const fiber&) = delete;
   fiber& operator=(const fiber&) = delete;
 
-  /// Runs it until it suspends or ends. Exceptions under way belong to the fiber in which they were thrown.
+  /// Runs it until it suspends or ends. Exceptions in flight belong to the fiber that has thrown them.
   void resume() noexcept;
-  /// From inside: goes back to whoever resumed it.
+  /// Returns to the context that resumed the fiber; called from inside.
   void suspend() noexcept;
   [[nodiscard]] bool finished() const noexcept { return finished_; }
 
@@ -56,9 +56,9 @@ class fiber {
 
   stack_memory stack_;
   std::function<void()> run_;
-  void* inside_ = nullptr;   ///< where it goes on
-  void* outside_ = nullptr;  ///< where whoever resumed it goes on
-  exceptions_now others_;    ///< while it runs: of whoever resumed it; else its own
+  void* inside_ = nullptr;   ///< context to resume the fiber
+  void* outside_ = nullptr;  ///< context of its resumer
+  exceptions_now others_;    ///< while it runs those of its resumer, else its own
   newest_refusal others_refusal_;
   bool finished_ = false;
   // The sanitizers need to know these; unused without them.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A queue that takes memory only while it grows beyond what it has ever held. (A std::deque takes and gives back some
-/// for each few entries that pass through it.)
+/// A queue that takes memory only while it grows beyond what it has ever held. (A std::deque allocates and frees a
+/// block for every few entries that pass through it.)
 #pragma once
 
 #include <cstddef>

@@ -13,7 +13,7 @@
 namespace rma::sim {
 namespace {
 
-/// A program built with another version of the library, and text from another process, are refused.
+/// The check rejects programs built with another version of the library, and text from another process.
 std::uint64_t check_of(std::uint64_t job, std::uint64_t rank) {
   std::uint64_t x = job ^ (rank << 48) ^ (static_cast<std::uint64_t>(::getpid()) << 20) ^ sizeof(world);
   for (const char c : version()) x = (x ^ static_cast<unsigned char>(c)) * 1099511628211U;
@@ -21,7 +21,7 @@ std::uint64_t check_of(std::uint64_t job, std::uint64_t rank) {
   return x ^ (x >> 31);
 }
 
-/// Takes a hexadecimal number and the character after it off the text.
+/// Removes a hexadecimal number and the character after it from the text.
 bool take(std::string_view& text, std::uint64_t& number, char after) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
   if (error != std::errc{}) return false;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a rank is told which simulated job it belongs to: text that stands where an address of the boot layer would,
-/// `sim://WORLD-RANK-CHECK`. It means something only in the process that made it.
+/// A handle names the simulated job of a rank: the text `sim://WORLD-RANK-CHECK` in the place of an address of the boot
+/// layer. It is valid only in the process that made it.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 namespace rma::sim {
 
 inline constexpr std::string_view handle_prefix = "sim://";
-/// The launcher's argument of a program, taken out by its runtime.
+/// The argument that the launcher adds to a program's command line; the program's runtime removes it.
 inline constexpr std::string_view handle_argument = "--rma-sim=";
 
 struct handle {

@@ -12,14 +12,14 @@
 namespace rma::sim {
 namespace {
 
-constexpr int picture_left = 150;  // of the cells, in pixels
+constexpr int picture_left = 150;  // position of the cells in pixels
 constexpr int picture_top = 70;
 constexpr int cells_width = 900;
 constexpr int group_gap = 14;
 constexpr unsigned rows_per_group_max = 96;
-constexpr int shades = 20;  // a step of 5 %
+constexpr int shades = 20;  // steps of 5 %
 
-/// Some links of one group that share a line of the picture.
+/// A line of the picture: some links of one group.
 struct line {
   link_id first;
   link_id count;
@@ -35,7 +35,7 @@ struct group_block {
   std::vector<line> lines;
 };
 
-/// From nearly white over orange to dark red.
+/// A color between nearly white, orange and dark red.
 std::string shade_color(int shade) {
   struct rgb {
     double r, g, b;
@@ -65,7 +65,7 @@ std::vector<group_block> lay_out(const topology& over) {
       top += height;
     }
     block.height = top - block.top;
-    // Its label has two lines of text.
+    // The label of a group has two lines of text.
     top = std::max(top, block.top + 24) + group_gap;
     groups.push_back(std::move(block));
   }
@@ -139,7 +139,7 @@ class painter {
   }
 
   void cells(const line& row) {
-    // A stroke per stretch of one shade, all of a shade in one path: a tenth of the size of rectangles.
+    // Each run of one shade is a stroke, and all of a shade are one path: a tenth of the size of rectangles.
     std::array<std::string, shades + 1> strokes;
     for (unsigned bucket = 0; bucket < buckets_;) {
       const int shade = shade_of(row, bucket);
@@ -155,7 +155,7 @@ class painter {
       fmt::format_to(std::back_inserter(inside), "<path d=\"{}\" stroke=\"{}\"/>", path, shade_color(shade));
     }
     if (inside.empty()) return;
-    // The title is shown where the pointer rests; a name has a ">".
+    // Browsers show the title under the pointer. A name contains a ">".
     std::string name = of_.over.name_of(row.first);
     if (const auto arrow = name.find("->"); arrow != std::string::npos) name.replace(arrow, 2, "to");
     emit("<g stroke-width=\"{}\"><title>{}{}</title>{}</g>\n", row.height, name,
@@ -164,7 +164,7 @@ class painter {
 
   void axis() {
     const time_ps end_ps = of_.width_ps * buckets_;
-    // Round steps, 1, 2 or 5 times a power of ten, of which the axis has five to twelve.
+    // The axis has five to twelve steps, which are 1, 2 or 5 times a power of ten.
     time_ps step_ps = 1;
     for (int i = 0; end_ps / step_ps > 12; ++i) step_ps = i % 3 == 1 ? step_ps / 2 * 5 : step_ps * 2;
     for (time_ps at_ps = 0; at_ps <= end_ps; at_ps += step_ps) {

@@ -86,7 +86,7 @@ time_ps network_model::engine_time(std::uint32_t bytes, double speed_gbs) const 
   return bytes == 0 ? 0 : std::max(time_of(bytes, speed_gbs), with_.nic_packet_time_ps);
 }
 
-/// Of the entries of a list that so many bytes of the transfer come from, or go to: read while these are moved.
+/// The time to read the entries of the list that so many bytes of the transfer come from or go to.
 time_ps network_model::list_time(const flight& f, std::uint32_t bytes, std::uint32_t entries) const noexcept {
   if (entries <= 1 || f.bytes == 0) return 0;
   return static_cast<time_ps>((std::uint64_t{entries} * bytes + f.bytes - 1) / f.bytes) * with_.nic_list_entry_time_ps;
@@ -119,8 +119,8 @@ void network_model::post(const transfer& what, time_ps when_ps) {
   at_or_now<&network_model::doorbell>(when_ps, number);
 }
 
-// The post crosses the bus, is worked on, and the first data come across: all of that delays, but occupies nothing. It
-// must not change the order of transfers, though a small one has less to wait for.
+// The post crosses the bus, the adapter processes it, and the first data cross the bus: these steps add latency, but
+// occupy no resource. They must not change the order of transfers, although a small one has a shorter delay.
 void network_model::doorbell(std::uint64_t number) noexcept {
   const flight& f = flights_[number];
   time_ps ready_ps = events_.now_ps() + with_.nic_message_time_ps;
@@ -202,7 +202,7 @@ void network_model::departed(std::uint64_t data) noexcept {
   if (e.reads) read_next(at);
   const bool to_memory = !f.to_adapter;
   sink_.on_departure(id, packet * with_.packet_payload_bytes, bytes);
-  // In loop-back the engine moved it from memory to memory.
+  // In loop-back the engine has moved the packet from memory to memory.
   if (loops) {
     at_or_now<&network_model::placed>(events_.now_ps() + (to_memory ? with_.pcie_latency_ps : 0),
                                       pack(number, packet, 0));
@@ -282,8 +282,8 @@ void network_model::try_send(link_id link) noexcept {
     ++of.held;
     transmit(sent.packet, link, sent.ready_ps, start_ps);
 
-    // Word that there is room goes back over the cable: for the link before, when the packet has left the router; for
-    // a last link, when the adapter has it.
+    // The credit for free buffer space returns over the cable: for the previous link when the packet has left the
+    // router, for a last link when the adapter has it.
     const std::uint32_t step = hop_of(sent.packet);
     const flight& f = flights_[flight_of(sent.packet)];
     const link_id* path = &paths_[flight_of(sent.packet) * path_stride_];
@@ -371,7 +371,7 @@ time_ps network_model::after_outages(const port& at, time_ps start_ps) const noe
     const outage& one = outages_[i];
     const bool hit = one.from_ps <= start_ps && start_ps < one.until_ps;
     if (hit) start_ps = one.until_ps;
-    i = hit ? at.outages : one.next;  // the end of one may lie in another
+    i = hit ? at.outages : one.next;  // the end of one outage may lie in another
   }
   return start_ps;
 }

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How long bytes take from the memory of one node to that of another.
+/// A model of the time that transfers take from the memory of one node to that of another.
 ///
 ///   post --> DMA engine of the source --packets--> link, router, link ... --> DMA engine of the target --> control
 ///   packet back to the source                                                (Susukita, NSIM-ACE, sect. 2)
 ///
-/// Knows nodes and bytes only: no ranks, no data. The owner of the data is told when each packet leaves the source's
-/// memory and when it is in the target's.
+/// The model knows nodes and byte counts only: no ranks, no data. It reports to the owner of the data when each packet
+/// leaves the source's memory and when it is in the target's.
 ///
 /// Engines. A node's DMA engines read memory; each works on one transfer at a time, in order, packet by packet.
-/// Transfers of a second channel have an order of their own: the engine takes packets of both channels by turns. A
-/// packet that came in is written by a receive engine or, where there are none, takes its turn with the packets going
-/// out. Transfers between two nodes always use the same engines and links, so they keep their order.
+/// Transfers of a second channel have an order of their own: the engine alternates between packets of both channels. An
+/// incoming packet is written by a receive engine or, where there is none, by the engine that also reads outgoing
+/// packets. Transfers between two nodes always use the same engines and links, so they keep their order.
 ///
 /// Links. One packet per direction at a time, in the order in which packets are ready. Virtual cut-through: a packet's
-/// head goes on to the next router while its tail is still on the link; one event per packet and link. With finite
-/// buffers a packet starts on a link only when there is room for it at the far end; it leaves that room when it has
-/// left the far router, and an adapter takes what comes.
+/// head is forwarded to the next router while its tail is still on the link; one event per packet and link. With finite
+/// buffers a packet starts on a link only when there is room for it at the far end; it frees that room when it has left
+/// the far router. Adapters accept all packets.
 #pragma once
 
 #include <cstddef>
@@ -31,19 +31,20 @@
 
 namespace rma::sim {
 
-/// Number of a transfer, the caller's own.
+/// The caller's number of a transfer.
 using transfer_id = std::uint64_t;
 
-/// The model tells the owner of the data by a sink. Called while virtual time is that of the event; may post.
+/// The model reports progress to the owner of the data through a sink, at the virtual time of the event. The functions
+/// may post.
 class transfer_sink {
  public:
   /// Bytes [first, first + bytes) have been read from the source's memory.
   virtual void on_departure(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept = 0;
   /// They are in the target's memory.
   virtual void on_arrival(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept = 0;
-  /// The control packet that says so is back at the source.
+  /// The acknowledging control packet has reached the source.
   virtual void on_acknowledgement(transfer_id id) noexcept = 0;
-  /// The adapter's atomic unit has done what serve_atomic() asked for.
+  /// The adapter's atomic unit has carried out the request of serve_atomic().
   virtual void on_atomic(transfer_id) noexcept {}
 
  protected:
@@ -55,24 +56,24 @@ struct transfer {
   int from_node = 0;
   int to_node = 0;  ///< may be the same: loop-back through the adapter
   bool second_channel = false;
-  std::uint32_t entries_out = 1;  ///< of the list that it is gathered from
-  std::uint32_t entries_in = 1;   ///< of the list that it is scattered to
+  std::uint32_t entries_out = 1;  ///< length of the gather list
+  std::uint32_t entries_in = 1;   ///< length of the scatter list
   std::uint64_t bytes = 0;        ///< 0: a control packet, no DMA at either end; one arrival of 0 bytes
   bool acknowledged = true;       ///< a control packet comes back
   bool from_adapter = false;  ///< posted by the adapter itself (the answer to a read): nothing crosses the bus for it
   bool to_adapter = false;    ///< for the adapter itself (the request of a read or an atomic): not written to memory
 };
 
-/// A link did this so far.
+/// Counters of a link.
 struct link_use {
-  std::uint64_t bytes = 0;  ///< on the wire, headers too
+  std::uint64_t bytes = 0;  ///< on the wire, with headers
   std::uint64_t packets = 0;
   time_ps busy_ps = 0;
   time_ps waiting_ps = 0;      ///< of all packets together, from being ready to being sent
   time_ps waiting_max_ps = 0;  ///< of one packet
 };
 
-/// A DMA engine did this so far.
+/// Counters of a DMA engine.
 struct engine_use {
   std::uint64_t bytes_out = 0;
   std::uint64_t bytes_in = 0;
@@ -80,8 +81,8 @@ struct engine_use {
   std::uint64_t packets_in = 0;
   std::uint64_t transfers = 0;
   time_ps busy_ps = 0;
-  time_ps waiting_ps = 0;       ///< of packets that came in, and of transfers for the engine
-  std::uint32_t queue_max = 0;  ///< transfers that wait, at most
+  time_ps waiting_ps = 0;       ///< of incoming packets, and of transfers for the engine
+  std::uint32_t queue_max = 0;  ///< longest queue of transfers
 };
 
 class network_model {
@@ -93,12 +94,12 @@ class network_model {
 
   /// The processor (or the adapter) posts a transfer at that time, which is not before now.
   void post(const transfer& what, time_ps when_ps);
-  /// A request reaches a node's atomic unit at that time; on_atomic() follows when its turn is over.
+  /// A request reaches a node's atomic unit at that time; on_atomic() is called when the unit has served it.
   void serve_atomic(int node, transfer_id id, time_ps when_ps);
 
-  /// No packet starts on that link in [from, until); those that would, wait.
+  /// No packet starts on that link in [from, until); packets wait until the end of the interval.
   void set_link_down(link_id link, time_ps from_ps, time_ps until_ps);
-  /// From now on the log is told when links and engines are busy; it must outlive the model's events.
+  /// Records busy times of links and engines in the log from now on; it must outlive the model's events.
   void watch(use_log& log) noexcept { log_ = &log; }
 
   /// Every packet is delayed at its last link by up to max, drawn from the seed. `keep_order`: packets of one (source,
@@ -110,9 +111,9 @@ class network_model {
   [[nodiscard]] time_ps now_ps() const noexcept { return events_.now_ps(); }
   /// The longest transfer that can be posted.
   [[nodiscard]] std::uint64_t bytes_max() const noexcept { return control * with_.packet_payload_bytes; }
-  /// Posted and not yet finished.
+  /// The number of transfers that are posted and not yet finished.
   [[nodiscard]] std::uint64_t transfers_open() const noexcept { return open_; }
-  /// Links crossed by packets so far.
+  /// The number of links that packets have crossed.
   [[nodiscard]] std::uint64_t hops() const noexcept;
 
   [[nodiscard]] const link_use& use_of(link_id link) const noexcept { return ports_[link].use; }
@@ -122,7 +123,7 @@ class network_model {
   }
 
  private:
-  // An event is about a transfer's number in flights_, a packet's number in it, a link's number in its path.
+  // An event's data are a transfer's number in flights_, a packet's number in it, and a link's number in its path.
   static constexpr unsigned hop_bits = 10;
   static constexpr unsigned packet_bits = 26;
   static constexpr std::uint32_t control = (1U << packet_bits) - 1;  // the acknowledgement's packet number
@@ -148,21 +149,21 @@ class network_model {
     std::uint32_t packets;
     std::uint32_t arrived;
     std::uint32_t entries_out, entries_in;
-    std::uint32_t next;  // in an engine's queue, or of those that are free
+    std::uint32_t next;  // next in an engine's queue, or in the free list
     std::uint16_t hops;
     bool acknowledged, from_adapter, to_adapter, second_channel;
   };
   struct alignas(64) port {
     time_ps busy_until_ps = 0;
     link_use use{};
-    std::uint32_t outages = none;  // in outages_
+    std::uint32_t outages = none;  // index in outages_
   };
-  /// A link needs this besides if its far end holds only so many packets.
+  /// Additional state of a link whose far end holds a limited number of packets.
   struct limited_port {
-    std::uint32_t held = 0;      // on the link or in the buffers at its end
+    std::uint32_t held = 0;      // packets on the link or in the buffers at its end
     std::uint32_t first = none;  // packets that wait for it, in waiters_
     std::uint32_t last = none;
-    bool will_retry = false;  // an event is on its way
+    bool will_retry = false;  // an event is posted
   };
   struct waiter {
     std::uint64_t packet;
@@ -176,15 +177,15 @@ class network_model {
   /// Transfers of one channel, in order.
   struct lane {
     time_ps last_entry_ps = 0;
-    std::uint32_t current = none;  // the transfer that is read
-    std::uint32_t packet = 0;      // of it, next
-    std::uint32_t first = none;    // transfers that wait
+    std::uint32_t current = none;  // the transfer being read
+    std::uint32_t packet = 0;      // its next packet
+    std::uint32_t first = none;    // waiting transfers
     std::uint32_t last = none;
   };
   struct engine {
     time_ps busy_until_ps = 0;
     lane lanes[2];
-    std::uint32_t reading = 0;  // the lane whose packet is read
+    std::uint32_t reading = 0;  // the lane of the packet being read
     bool reads = false;
     std::uint32_t waiting = 0;
     engine_use use{};
@@ -198,13 +199,13 @@ class network_model {
   void at(time_ps when_ps, std::uint64_t data) {
     events_.at(when_ps, &run<Member>, this, data);
   }
-  /// The same, without an event if that is now.
+  /// As `at`, but calls the member at once if the time is now.
   template <void (network_model::*Member)(std::uint64_t) noexcept>
   void at_or_now(time_ps when_ps, std::uint64_t data) {
     when_ps == events_.now_ps() ? (this->*Member)(data) : at<Member>(when_ps, data);
   }
 
-  // A transfer's way, in order.
+  // The steps of a transfer, in order.
   void doorbell(std::uint64_t flight) noexcept;
   void enter(std::uint64_t flight) noexcept;
   void read_next(std::uint32_t at) noexcept;

@@ -21,7 +21,7 @@
 namespace rma::sim {
 namespace {
 
-/// Where a value goes: one of the three is set, and the unit says which.
+/// The member that a value sets: one of the three pointers is set, and determines the unit.
 struct member {
   constexpr member(double parameters::*at) : speed(at) {}
   constexpr member(time_ps parameters::*at) : time(at) {}
@@ -38,7 +38,7 @@ struct description {
   double least;
   double most;
   std::string_view meaning;
-  bool may_be_missing = false;  ///< it is 0 then
+  bool may_be_missing = false;  ///< its default is 0
 };
 
 constexpr double ns_most = 1e9;
@@ -124,7 +124,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-/// "; did you mean x?" or all that is valid.
+/// Returns "; did you mean x?" or the list of valid names.
 template <class Range, class Name>
 std::string advice(std::string_view wrong, const Range& all, Name name_of) {
   std::string list;

@@ -13,7 +13,7 @@
 namespace rma::sim {
 
 /// Each member is one line of the text, of the same name without the unit at its end (`cable_latency = 0.6 ns`).
-/// The meaning of each is in parameters.cpp, with the limits of its values.
+/// parameters.cpp has the meaning of each and the limits of its values.
 struct parameters {
   // network
   double link_bandwidth_gbs = 0;
@@ -53,33 +53,33 @@ struct parameters {
   double copy_bandwidth_gbs = 0;
   double memory_bandwidth_gbs = 0;
 
-  /// Into memory.
+  /// The speed of writes to memory.
   [[nodiscard]] double write_speed_gbs() const noexcept {
     return dma_write_speed_gbs > 0 ? dma_write_speed_gbs : dma_speed_gbs;
   }
-  /// From a router's input to its output, without waiting.
+  /// The time from a router's input to its output, without contention.
   [[nodiscard]] time_ps router_delay_ps() const noexcept {
     return routing_time_ps + vc_allocation_time_ps + switch_allocation_time_ps + switch_latency_ps;
   }
 };
 
-/// How long that many bytes take at that speed, to the nearest picosecond.
+/// The time that so many bytes take at that speed, to the nearest picosecond.
 constexpr time_ps time_of(std::uint64_t bytes, double gbs) noexcept {
   return static_cast<time_ps>(static_cast<double>(bytes) * 1000.0 / gbs + 0.5);
 }
 
-/// The parameters of a preset, or of a file if the name has a `/` or a `.` in it.
+/// Loads the parameters of a preset, or of a file if the name has a `/` or a `.` in it.
 /// Errors     Error(bad_setting): no such preset or file, or a mistake in it, with its line
 parameters load_parameters(std::string_view preset_or_path);
 
-/// Parameters from text; a first line `base = <preset>` supplies those that the text does not set.
-/// `origin` is what error messages call the text.
+/// Parses parameters; a first line `base = <preset>` supplies those that the text does not set.
+/// `origin` names the text in error messages.
 parameters parse_parameters(std::string_view text, std::string_view origin);
 
-/// As text that parse_parameters reads.
+/// Formats parameters as text that parse_parameters reads.
 std::string to_text(const parameters& of);
 
-/// A preset is compiled in.
+/// A preset that is compiled into the library.
 struct preset {
   std::string_view name;
   std::string_view text;

@@ -21,7 +21,7 @@ world_options options_of(const Config& job) {
   o.seed = job.seed;
   o.stack_bytes = job.stack_bytes;
   o.machine = load_parameters(job.parameters.empty() ? default_machine : std::string_view(job.parameters));
-  o.machine.wake_time_ps = 0;  // who waits does not sleep
+  o.machine.wake_time_ps = 0;  // waiting ranks do not sleep
   if (job.limit.count() < 0) throw Error(status::bad_argument, "a limit of virtual time below zero");
   if (job.limit.count() > 0) o.limit_ps = picoseconds(job.limit).count();
   return o;
@@ -76,7 +76,7 @@ bool pattern_job::holds(const rank_state& s) const noexcept {
 }
 
 void pattern_job::await(int rank, wait what, std::size_t which, std::uint64_t wanted) {
-  world_.settle(rank);  // first what is due until then
+  world_.settle(rank);  // runs the events that are due before
   rank_state& s = of(rank);
   s.what = what;
   s.which = which;
@@ -87,7 +87,7 @@ void pattern_job::await(int rank, wait what, std::size_t which, std::uint64_t wa
   world_.charge(rank, world_.options().machine.poll_time_ps, activity::poll);
 }
 
-// Something has changed for this rank. It is not woken for what it does not wait for.
+// Called when the state of this rank has changed. The rank is woken only if the condition of its wait holds.
 void pattern_job::look(int rank) noexcept {
   if (holds(of(rank))) world_.wake(rank);
 }
@@ -144,10 +144,10 @@ void pattern_job::copy(std::size_t number) {
     world_.charge_copy(origin, operations_[number].bytes, with.copy_latency_ps, activity::copy);
     world_.settle(origin);
   }
-  operation& o = operations_[number];  // others may have added some meanwhile
+  operation& o = operations_[number];  // other ranks may have added operations meanwhile
   const time_ps now_ps = world_.local_time_ps(origin);
   o.ready_ps = o.started_ps = now_ps;
-  o.sent_ps = now_ps + engine_time(o.bytes);  // the engine has nothing to do with it
+  o.sent_ps = now_ps + engine_time(o.bytes);  // the engine takes no part in it
   o.completed = true;
   count(o);
   if (!o.is_get) when_noticed<&pattern_job::data_noticed>(number);
@@ -262,7 +262,7 @@ void pattern_job::on_acknowledgement(transfer_id id) noexcept {
   when_noticed<&pattern_job::completion_noticed>(id / 2);
 }
 
-// The source's adapter answers a get by itself.
+// The source's adapter replies to a get without its processor.
 void pattern_job::answer(operation& get, transfer_id id) noexcept {
   const parameters& with = world_.options().machine;
   const time_ps now_ps = world_.events().now_ps();
@@ -325,7 +325,7 @@ int pattern_job::run_rank(int rank, const std::function<void(PatternRank&)>& ran
     error_ = std::current_exception();
     error_rank_ = rank;
   }
-  world_.abort(1, {});  // does not return: no rank goes on
+  world_.abort(1, {});  // does not return: no rank continues
   return 1;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A communication pattern is run here: the ranks' calls become transfers of the network model, and its news wake them.
+/// Runs a communication pattern: the ranks' calls become transfers of the network model, whose reports wake the ranks.
 ///
 ///   put:       T_pp, post --> engine, links, engine --> noticed T_pp later: poll
 ///                             control packet back    --> noticed T_pp later: complete
@@ -52,9 +52,9 @@ class pattern_job final : public transfer_sink {
     bool intra_node;
     bool completed = false;
     std::uint64_t bytes;
-    std::uint64_t bytes_left;  ///< that have not arrived
+    std::uint64_t bytes_left;  ///< bytes that have not arrived
     time_ps called_ps;
-    time_ps ready_ps;  ///< for the engine, if that has nothing else to do
+    time_ps ready_ps;  ///< when an idle engine could start
     time_ps started_ps = 0;
     time_ps sent_ps = 0;
   };
@@ -62,9 +62,9 @@ class pattern_job final : public transfer_sink {
   struct rank_state {
     wait what = wait::none;
     std::size_t which = 0;                             ///< operation, tag or round
-    std::uint64_t wanted = 0;                          ///< of that
-    std::vector<std::size_t> open{};                   ///< operations that complete_all() has not seen
-    std::unordered_map<int, std::uint64_t> arrived{};  ///< by tag, and not polled
+    std::uint64_t wanted = 0;                          ///< count that ends the wait
+    std::vector<std::size_t> open{};                   ///< operations that complete_all() has not completed yet
+    std::unordered_map<int, std::uint64_t> arrived{};  ///< by tag, not yet polled
     std::vector<std::uint64_t> token_bytes{};          ///< by round, of all barriers together
     std::uint64_t barriers = 0;
     std::size_t phase = no_phase;
@@ -73,8 +73,8 @@ class pattern_job final : public transfer_sink {
   };
   static constexpr std::size_t no_phase = static_cast<std::size_t>(-1);
 
-  // The number of a transfer says what it is: an operation's number and whether it answers a get, or a token's round
-  // and target.
+  // A transfer's id encodes its meaning: an operation's number and whether it is a get's reply, or a token's round and
+  // target.
   static constexpr transfer_id token_mark = transfer_id{1} << 63;
   static constexpr unsigned rank_bits = 32;
   static constexpr transfer_id token_id(unsigned round, int to) noexcept {
@@ -122,7 +122,7 @@ class pattern_job final : public transfer_sink {
   std::vector<operation> operations_{};
   std::vector<std::string> labels_{};
   TransferUse use_[2]{};      ///< in the network, within nodes
-  std::uint64_t events_ = 0;  ///< that ran
+  std::uint64_t events_ = 0;  ///< events that have run
   std::exception_ptr error_{};
   int error_rank_ = -1;
 };

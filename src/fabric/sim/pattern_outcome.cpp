@@ -8,11 +8,11 @@
 namespace rma::sim {
 namespace {
 
-constexpr std::size_t ranks_shown = 64;  ///< of a report
+constexpr std::size_t ranks_shown = 64;  ///< in a report
 
 }  // namespace
 
-// ---- who waits for what -------------------------------------------------------------------------------------------
+// ---- waiting ranks ------------------------------------------------------------------------------------------------
 
 std::string pattern_job::describe(int rank) const {
   const rank_state& s = of(rank);

@@ -21,7 +21,7 @@ struct row {
   time_ps busy_ps;
 };
 
-/// Those that were used, the busiest first; equal ones in the order of their numbers.
+/// The links that were used, the busiest first; equal ones in the order of their numbers.
 std::vector<row> used_links(const network_record& of) {
   std::vector<row> rows;
   for (link_id link = 0; link < of.links.size(); ++link) {
@@ -75,7 +75,7 @@ totals sum_up(const network_record& of) {
   return sum;
 }
 
-/// Text for a JSON string.
+/// Quotes text as a JSON string.
 std::string quoted(const std::string& text) {
   std::string result = "\"";
   for (const char c : text) {
@@ -157,7 +157,7 @@ std::string text_report(const network_record& of, unsigned busiest) {
 
 namespace {
 
-/// Without the zeros at the end.
+/// The busy times of a link, without trailing zeros.
 std::span<const time_ps> over_time(const network_record& of, link_id link) {
   const std::span<const time_ps> all(of.busy_ps.data() + std::size_t{link} * of.buckets, of.buckets);
   std::size_t used = all.size();

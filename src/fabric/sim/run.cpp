@@ -88,7 +88,7 @@ Outcome outcome_of(world& w) {
 
 Outcome run_world(const Config& job, const std::function<int(world&, int rank)>& rank_main) {
   world w(options_of(job));
-  (void)topology(w.options().topology, w.nodes());  // refuses what it does not understand
+  (void)topology(w.options().topology, w.nodes());  // throws if the text is invalid
   for (const Kill& k : job.kills) {
     if (k.rank < 0 || k.rank >= job.ranks || k.at.count() < 0)
       throw Error(status::bad_argument, fmt::format("no rank {} at {} ns to kill", k.rank, k.at.count()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How the runtime of a simulated rank is started.
+/// Configures the runtime of a simulated rank.
 #pragma once
 
 #include <string_view>
@@ -10,7 +10,7 @@
 
 namespace rma::sim {
 
-/// Reads what a handle says, with the settings of its job. Throws Error(bad_boot).
+/// The configuration for a handle's rank, with the settings of its job. Throws Error(bad_boot).
 rma::Config config_of(std::string_view handle);
 
 }  // namespace rma::sim

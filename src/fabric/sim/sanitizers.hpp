@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The sanitizers are told where the stack changes. Without them these do nothing.
+/// Notifies the sanitizers of switches between stacks. Without sanitizers these functions do nothing.
 #pragma once
 
 #include <cstddef>
@@ -28,7 +28,8 @@
 
 namespace rma::sim {
 
-/// Just before the switch. `fake` keeps what belongs to the stack that is left; null if it is left for ever.
+/// Called just before a switch. `fake` keeps the fake stack of the stack being left; it is null if that does not
+/// resume.
 inline void leave_stack([[maybe_unused]] void** fake, [[maybe_unused]] const void* bottom,
                         [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(RMA_SIM_ADDRESS_SANITIZER)
@@ -36,7 +37,7 @@ inline void leave_stack([[maybe_unused]] void** fake, [[maybe_unused]] const voi
 #endif
 }
 
-/// Just after it. Fills in which stack it came from.
+/// Called just after a switch. Returns the bounds of the previous stack.
 inline void arrived_on_stack([[maybe_unused]] void* fake, [[maybe_unused]] const void** old_bottom,
                              [[maybe_unused]] std::size_t* old_bytes) noexcept {
 #if defined(RMA_SIM_ADDRESS_SANITIZER)
@@ -44,14 +45,14 @@ inline void arrived_on_stack([[maybe_unused]] void* fake, [[maybe_unused]] const
 #endif
 }
 
-/// Before a stack's pages go back: others will have them.
+/// Called before a stack's pages are unmapped: they will be reused.
 inline void unpoison([[maybe_unused]] std::byte* at, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(RMA_SIM_ADDRESS_SANITIZER)
   ASAN_UNPOISON_MEMORY_REGION(at, bytes);
 #endif
 }
 
-/// True if the leak check looks into this memory from now on, so that it must stay.
+/// Makes the leak check scan this memory. True if it does, so that the memory must stay mapped.
 inline bool keep_for_leak_check([[maybe_unused]] std::byte* at, [[maybe_unused]] std::size_t bytes) noexcept {
 #if defined(RMA_SIM_ADDRESS_SANITIZER)
   __lsan_register_root_region(at, bytes);

@@ -79,7 +79,7 @@ status sim_boot::get(int rank, std::string_view key, std::string& value, std::si
       return found != values_.end();
     };
     const auto failed = [&] { return job_.deaths().size() > deaths_known; };
-    // By reference: nothing is left behind where a rank never comes back from here.
+    // std::ref allocates nothing, which would leak if the rank never returned from here.
     const status s = wait(rank, "the start of the runtime", std::ref(ready), std::ref(failed));
     if (s != status::done) return s;
   }
@@ -127,7 +127,7 @@ std::byte* sim_boot::memory(int node, std::size_t bytes) {
                               bytes, node, std::strerror(errno)));
     }
     m = {static_cast<std::byte*>(at), bytes, 0};
-    ::madvise(at, bytes, MADV_NOHUGEPAGE);  // many nodes touch little each
+    ::madvise(at, bytes, MADV_NOHUGEPAGE);  // each of many nodes touches little memory
     ::madvise(at, bytes, MADV_DONTDUMP);
   }
   if (m.bytes != bytes) {
@@ -141,7 +141,7 @@ std::byte* sim_boot::memory(int node, std::size_t bytes) {
 
 void sim_boot::give_back(int node) noexcept {
   mapping& m = nodes_[static_cast<std::size_t>(node)];
-  // The members of a node may come one after the other: memory goes when nobody can come any more.
+  // The members of a node may join one after the other: the memory is unmapped when no rank can join any more.
   if (--m.users == 0 && joined_ == job_.size() && m.at != nullptr) {
     ::munmap(m.at, m.bytes);
     m = {};

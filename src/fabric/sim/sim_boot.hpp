@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The ranks of a simulated job share this from the making of their runtimes to their end: a key-value store, fences
-/// and the memory of each node. A rank that makes a second runtime takes part in the next meeting.
+/// The boot service that the runtimes of a simulated job share: a key-value store, fences and the memory of each node.
+/// The n-th runtimes of all ranks share the n-th service.
 #pragma once
 
 #include <cstddef>
@@ -26,22 +26,22 @@ class sim_boot {
   sim_boot(const sim_boot&) = delete;
   sim_boot& operator=(const sim_boot&) = delete;
 
-  /// Until all ranks have come. `peer_failed` if one will not.
+  /// Waits until all ranks have joined. `peer_failed` if one cannot join any more.
   status join(int rank);
   void put(std::string_view key, std::string_view value);
-  /// Waits for the key; `peer_failed` if more ranks died than the caller knows of.
+  /// Waits for the key; `peer_failed` if more ranks have died than the caller knows of.
   status get(int rank, std::string_view key, std::string& value, std::size_t deaths_known);
   /// Waits for all ranks. `peer_failed` if one is dead or has left.
   status fence(int rank);
   void leave(int rank);
   [[nodiscard]] bool has_left(int rank) const noexcept { return left_[static_cast<std::size_t>(rank)] != 0; }
 
-  /// The wire connects the nodes; made when it is first asked for. Throws Error(bad_setting, bad_argument).
+  /// The network between the nodes, made at the first call. Throws Error(bad_setting, bad_argument).
   wire& network();
   [[nodiscard]] bool has_network() const noexcept { return network_ != nullptr; }
-  /// The memory of a node, zero at first. Throws Error(out_of_memory, bad_boot).
+  /// The memory of a node, initially zero. Throws Error(out_of_memory, bad_boot).
   std::byte* memory(int node, std::size_t bytes);
-  /// A rank of that node needs it no more.
+  /// Called when a rank of the node does not need the memory any more.
   void give_back(int node) noexcept;
 
  private:
@@ -63,7 +63,7 @@ class sim_boot {
   int any_left_ = 0;
   int arrived_ = 0;
   std::size_t fences_ = 0;
-  std::vector<int> waiting_;  ///< in join or fence
+  std::vector<int> waiting_;  ///< ranks that wait in join or fence
   std::vector<mapping> nodes_;
   std::unique_ptr<wire> network_;
 };

@@ -40,7 +40,7 @@ status sim_client::fence() { return boot_.fence(rank_); }
 
 void sim_client::abort(int code, std::string_view message) noexcept {
   const std::string text = fmt::format("rank {} aborted the job: {}", rank_, message);
-  if (!job_.same_thread()) {  // the world is not for this thread, and its own may never come by
+  if (!job_.same_thread()) {  // this thread must not use the world, and the world's own thread may never return to it
     std::fprintf(stderr, "rma: %s\n", text.c_str());
     std::fflush(nullptr);
     std::_Exit(code == 0 ? 1 : code);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A rank's connection to its simulated job: no sockets, no server, and the memory of its node.
+/// A rank's connection to its simulated job, without sockets and server, and the memory of its node.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@
 
 namespace rma::sim {
 
-/// For fibers of its rank only; other threads may call `abort`, which then ends the process.
+/// Only fibers of the rank may use it; other threads may call `abort`, which then ends the process.
 class sim_client final : public boot::client, public shm::segment_provider {
  public:
-  /// Waits until all ranks have come. Throws Error(peer_failed).
+  /// Waits until all ranks have joined. Throws Error(peer_failed).
   sim_client(world& job, int rank);
-  /// A rank that has not left has died.
+  /// A rank that has not left counts as dead.
   ~sim_client() override;
 
   int rank() const noexcept override { return rank_; }
@@ -42,7 +42,7 @@ class sim_client final : public boot::client, public shm::segment_provider {
 
   [[nodiscard]] world& job() noexcept { return job_; }
   [[nodiscard]] sim_boot& round() noexcept { return boot_; }
-  /// In good order, whichever node it was on.
+  /// True if the rank has left the job regularly, on any node.
   [[nodiscard]] bool has_left(int rank) const noexcept { return boot_.has_left(rank); }
 
  private:

@@ -12,10 +12,10 @@ using slices = std::span<const fabric::local_slice>;
 
 namespace {
 
-constexpr std::size_t chain_max = 8;  // as long as those of the verbs fabric
+constexpr std::size_t chain_max = 8;  // as in the verbs fabric
 
-/// Whether a caller has looked at what the network takes in one request. Several pieces there are paired with as many
-/// here, each a request of its own.
+/// True if a caller has kept to the network's limits for a request. Several remote pieces are paired with as many local
+/// ones, each pair a request of its own.
 [[maybe_unused]] bool keeps_to_limits(slices here, std::span<const fabric::remote_slice> there, std::size_t list_max,
                                       const fabric::capabilities& caps) noexcept {
   const bool paired = there.size() > 1;
@@ -32,8 +32,8 @@ sim_fabric::sim_fabric(wire& shared, int rank) : network(*this, *this), wire_(sh
 
 sim_fabric::~sim_fabric() { wire_.leave(rank_); }
 
-// The first one is what every rank needs, without which there is no runtime: it never fails. What was refused is
-// granted to who asks again, for less.
+// The first region never fails, since no runtime exists without it. A second attempt at a refused address, with fewer
+// bytes, is granted.
 status sim_fabric::register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept {
   const bool again = std::exchange(refused_at_, nullptr) == at;
   if (!regions_.empty() && !again && wire_.refuses_registration()) {
@@ -199,8 +199,8 @@ unsigned sim_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   return found;
 }
 
-// A connection that has ended an operation so carries nothing any more: whoever sees the operation fail knows that none
-// of the dead rank's writes comes later.
+// A connection on which an operation has ended in this way carries no more operations: the failed operation proves that
+// no write of the dead rank arrives later.
 void sim_fabric::report_broken(fabric::sink& to, const arrival& a) noexcept {
   if (a.result == status::peer_failed && !wire_.job().alive(a.source) && !has_forgotten(a.source))
     to.on_broken(a.source);
@@ -210,7 +210,7 @@ bool sim_fabric::has_forgotten(int peer) const noexcept {
   return std::find(forgotten_.begin(), forgotten_.end(), peer) != forgotten_.end();
 }
 
-// The wire itself ends what is under way towards the dead.
+// The wire itself ends pending operations to the dead rank.
 void sim_fabric::forget(int peer) noexcept {
   if (has_forgotten(peer)) return;
   forgotten_.push_back(peer);

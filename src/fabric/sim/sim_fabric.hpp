@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One rank's adapter in the simulated network (src/fabric/sim/wire.hpp): what it has registered, and what has come.
+/// One rank's adapter in the simulated network (src/fabric/sim/wire.hpp): its registered regions and its arrivals.
 #pragma once
 
 #include <cstddef>
@@ -58,22 +58,22 @@ class sim_fabric final : public fabric::network, public fabric::liveness, public
   }
   unsigned poll(fabric::sink& to, unsigned limit) noexcept override;
 
-  // ---- of the wire ------------------------------------------------------------------------------------------
-  /// Nothing of this peer's reaches this rank's memory any more.
+  // ---- for the wire -----------------------------------------------------------------------------------------
+  /// True if operations of this peer no longer reach this rank's memory.
   [[nodiscard]] bool has_forgotten(int peer) const noexcept;
   [[nodiscard]] bool has_registered(std::uint64_t key, std::uint64_t address, std::uint64_t bytes) const noexcept;
   [[nodiscard]] std::uint32_t under_way() const noexcept { return under_way_; }
   [[nodiscard]] std::uint32_t messages_waiting() const noexcept { return messages_waiting_; }
   void begin_one() noexcept { ++under_way_; }
-  /// A place in the send queue is free.
+  /// Frees a slot of the send queue.
   void end_one() noexcept;
   void refused() noexcept { refused_ = true; }
   struct completion {
     int peer;
     std::uint64_t token;
     status result;
-    std::uint64_t bytes = 0;  ///< that a bulk receive got
-    bool chained = false;     ///< the completion of the one before it is this one's, too
+    std::uint64_t bytes = 0;  ///< bytes that a bulk receive got
+    bool chained = false;     ///< it shares the completion of the operation before it
   };
   void put_completion(const completion& c);
   void put_message(int source, std::uint16_t kind, std::vector<std::byte>&& bytes);
@@ -84,11 +84,11 @@ class sim_fabric final : public fabric::network, public fabric::liveness, public
   struct arrival {
     arrival_kind what;
     status result;
-    bool chained;  ///< a completion that is not an entry of its own
+    bool chained;  ///< a completion without an entry of its own
     std::uint16_t kind;
-    int source;           ///< of a completion: the peer of the operation
+    int source;           ///< for a completion, the peer of the operation
     std::uint64_t value;  ///< token or immediate
-    std::uint64_t bytes;  ///< that a bulk receive got
+    std::uint64_t bytes;  ///< bytes that a bulk receive got
     std::vector<std::byte> payload;
   };
   struct range {
@@ -106,7 +106,7 @@ class sim_fabric final : public fabric::network, public fabric::liveness, public
   void put(arrival&& a);
   status atomic(const kept_atomic& a, fabric::posting when) noexcept;
   status post_atomic(const kept_atomic& a, bool chained) noexcept;
-  /// Posts what is kept; false if some of it found no room.
+  /// Posts the kept atomics; false if some found no room.
   bool post_kept() noexcept;
   void report_broken(fabric::sink& to, const arrival& a) noexcept;
   [[nodiscard]] wire::request begin(wire::kind what, int peer, std::uint64_t token,
@@ -116,15 +116,15 @@ class sim_fabric final : public fabric::network, public fabric::liveness, public
   int rank_;
   std::uint32_t under_way_ = 0;
   std::uint32_t messages_waiting_ = 0;
-  bool refused_ = false;  ///< a post since the last free place
+  bool refused_ = false;  ///< a post was refused since a slot became free
   const void* refused_at_ = nullptr;
   std::size_t deaths_seen_ = 0;
   std::uint64_t next_key_ = 1;
   std::map<std::uint64_t, range> regions_;
   fifo<arrival> arrivals_;
-  std::vector<kept_atomic> kept_;  ///< of one peer, in order
+  std::vector<kept_atomic> kept_;  ///< to one peer, in order
   std::uint64_t atomics_ = 0, atomic_doorbells_ = 0;
-  std::vector<int> forgotten_;  ///< peers whose deaths are known: nothing of theirs is handed on
+  std::vector<int> forgotten_;  ///< peers known to be dead: their arrivals are discarded
 };
 
 }  // namespace rma::sim

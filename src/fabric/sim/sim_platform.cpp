@@ -9,15 +9,15 @@ namespace {
 
 constexpr time_ps ps_per_ns = 1000;
 constexpr std::int64_t work_max_ns = std::int64_t{30} * 24 * 3600 * 1'000'000'000;  // time ends after 106 days
-constexpr time_ps clock_ps = 20'000;                                                ///< of a look at the clock
-constexpr time_ps call_ps = 5000;  ///< of a public call, besides what it does: so much that no loop stands still
+constexpr time_ps clock_ps = 20'000;                                                ///< cost of reading the clock
+constexpr time_ps call_ps = 5000;  ///< cost of a public call besides its work, so that time passes in every loop
 
 }  // namespace
 
 sim_platform::sim_platform(sim_client& boot, shm::board& node)
     : boot_(boot), job_(boot.job()), rank_(boot.rank()), board_(node) {}
 
-// To spin would cost real time and find nothing: what others do is done while this rank sleeps.
+// Spinning would cost real time and find nothing: other ranks run only while this rank sleeps.
 detail::patience sim_platform::waits(std::int64_t) const noexcept {
   detail::patience p;
   p.first_spins = 1;
@@ -77,7 +77,7 @@ void sim_platform::ring(int world_rank) noexcept {
 
 void sim_platform::look_for_deaths(std::vector<int>& died) noexcept {
   (void)boot_.poll_events(died);
-  for (const int rank : died) {  // marks them on the board
+  for (const int rank : died) {  // look_at marks the dead on the board
     if (const auto index = board_.index_of(rank); index < board_.size()) (void)board_.look_at(index);
   }
 }
@@ -98,7 +98,7 @@ std::unique_ptr<detail::helper_thread> sim_platform::start(std::function<void()>
 
 std::uintptr_t sim_platform::thread() noexcept { return job_.running_strand(); }
 
-// All fibers are one thread, which must not sleep for one of them.
+// All fibers share one thread, which must not sleep for one of them.
 void sim_platform::take(detail::small_lock& lock) noexcept {
   while (!lock.try_lock()) yield();
 }
@@ -110,7 +110,7 @@ void sim_platform::charge(detail::cost_kind what, std::uint64_t bytes) noexcept 
   switch (what) {
     case detail::cost_kind::copy: return job_.charge_copy(rank_, bytes, machine.copy_latency_ps, activity::copy);
     case detail::cost_kind::poll: return job_.charge(rank_, machine.poll_time_ps, activity::poll);
-    case detail::cost_kind::send:  // what is small comes with the post
+    case detail::cost_kind::send:  // inline data are part of the post
       if (bytes > machine.inline_payload_bytes) job_.charge_copy(rank_, bytes, 0, activity::copy);
       return;
     case detail::cost_kind::handler: return job_.charge_copy(rank_, bytes, machine.handler_time_ps, activity::handler);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Waiting in virtual time: a rank that sleeps lets the others run, and what its processor does is charged.
+/// Waits in virtual time: a sleeping rank lets others run, and the work of its processor is charged.
 #pragma once
 
 #include <cstddef>

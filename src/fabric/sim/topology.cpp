@@ -22,7 +22,7 @@ constexpr const char* forms = "switch, fat-tree, fat-tree:k=16,n=3, torus:8x8 or
 }
 [[noreturn]] void impossible(const std::string& message) { throw Error(status::bad_argument, message); }
 
-/// Reads a number off the front of the text; 0 if there is none that fits.
+/// Removes a number from the front of the text; 0 if there is none in range.
 std::uint32_t take_number(std::string_view& text) {
   std::uint32_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -37,7 +37,7 @@ bool take(std::string_view& text, std::string_view word) {
   return true;
 }
 
-/// base^exponent, or something above places_most.
+/// Returns base^exponent, or a number above places_most.
 std::uint64_t power(std::uint64_t base, std::uint64_t exponent) {
   std::uint64_t result = 1;
   while (exponent-- > 0 && result <= places_most) result *= base;
@@ -201,12 +201,12 @@ unsigned topology::route_torus(std::uint32_t from, std::uint32_t to, link_id* pa
 topology::end topology::end_of(link_id link, bool target) const noexcept {
   const std::uint32_t block = link / places_;
   const std::uint32_t index = link % places_;
-  if (block < 2) {  // a node's own cable: upwards the node is its source, downwards its target
+  if (block < 2) {  // a node's own cable: the node is the source of its upward link and the target of its downward link
     if ((block == 0) != target) return {true, 0, index};
     return {false, 0, kind_ == kind::torus ? index : kind_ == kind::fat_tree ? index / arity_ : 0};
   }
   if (kind_ == kind::fat_tree) {
-    const unsigned level = block / 2;  // of the upper end
+    const unsigned level = block / 2;  // level of the upper end
     const bool upwards = block % 2 == 0;
     const std::uint32_t lower = index / arity_;
     if (upwards != target) return {false, level - 1, lower};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which links a packet crosses between two nodes.
+/// The links that a packet crosses between two nodes.
 ///
 ///   switch             one switch with a port for every node
 ///   fat-tree           k-ary n-tree, the smallest with switches of at most 64 ports
@@ -8,8 +8,8 @@
 ///   torus:8x8          a router at each node, links along each dimension, closed to rings; also torus:8x8x4
 ///
 /// Routes are fixed. Up a fat tree the port is the target's digit of that level (d-mod-k), so that packets to one
-/// target meet as late as they can; in a torus a packet goes along one dimension after the other, the shorter way
-/// round; where both are equal, up from even and down from odd coordinates, so that both directions are used.
+/// target meet as late as they can; in a torus a packet is routed along one dimension after the other, the shorter way
+/// round; where both ways are equal, up from even and down from odd coordinates, so that both directions are used.
 #pragma once
 
 #include <array>
@@ -32,12 +32,12 @@ class topology {
   [[nodiscard]] kind what() const noexcept { return kind_; }
   [[nodiscard]] int nodes() const noexcept { return static_cast<int>(nodes_); }
   [[nodiscard]] std::uint32_t links() const noexcept { return links_; }
-  /// Of the longest route.
+  /// The number of links of the longest route.
   [[nodiscard]] unsigned hops_max() const noexcept { return hops_max_; }
-  /// In full, with what was chosen: "fat-tree:k=16,n=3".
+  /// The full description, with chosen values: "fat-tree:k=16,n=3".
   [[nodiscard]] std::string text() const;
 
-  /// The links from one node to another one, in order, into `path` (room for hops_max()); returns their number.
+  /// Writes the links from one node to another, in order, into `path` (room for hops_max()); returns their number.
   unsigned route(int from, int to, link_id* path) const noexcept;
 
   /// One end of a link: a node, or a router by level (0 in a torus) and number.
@@ -74,7 +74,7 @@ class topology {
   std::uint32_t nodes_;
   std::uint32_t links_ = 0;
   unsigned hops_max_ = 0;
-  std::uint32_t places_ = 0;  // for nodes; as many cables at each level of a fat tree
+  std::uint32_t places_ = 0;  // for nodes; each level of a fat tree has as many cables
   // fat tree: k, n and the powers of k; torus: the sides and the number of dimensions
   std::uint32_t arity_ = 0;
   unsigned levels_ = 0;

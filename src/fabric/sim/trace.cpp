@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recorded patterns: text with one put per line.
+// Reads and writes recorded patterns: text with one put per line.
 #include <fmt/format.h>
 
 #include <array>
@@ -83,7 +83,7 @@ std::vector<TracePut> parse_trace(std::string_view text, std::string_view origin
 std::vector<TracePut> read_trace(const std::string& path, int ranks) {
   std::error_code ignored;
   std::ifstream file;
-  if (!std::filesystem::is_directory(path, ignored)) file.open(path, std::ios::binary);  // reading one throws
+  if (!std::filesystem::is_directory(path, ignored)) file.open(path, std::ios::binary);  // reading a directory throws
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   if (!file.is_open() || file.bad())
     throw Error(status::bad_argument, fmt::format("{}: cannot be read (a recorded pattern)", path));

@@ -11,7 +11,7 @@ constexpr std::size_t buckets_least = 16;
 
 use_log::use_log(std::size_t rows, const limits& within)
     : rows_(rows),
-      // Even, so that pairs of buckets can become one.
+      // The number is even, so that pairs of buckets can be merged.
       buckets_(static_cast<unsigned>(std::clamp<std::size_t>(cells_max / std::max<std::size_t>(rows, 1), buckets_least,
                                                              std::max<std::size_t>(within.buckets, buckets_least))) &
                ~1U),

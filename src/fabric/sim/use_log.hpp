@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// When links and DMA engines were busy: summed up over time for a heat map, and one by one for a trace.
+/// Records when links and DMA engines were busy: summed up over time for a heat map, and one by one for a trace.
 #pragma once
 
 #include <cstddef>
@@ -11,12 +11,12 @@
 
 namespace rma::sim {
 
-/// Its memory is bounded: time is cut into a fixed number of buckets, whose width doubles when time outgrows them, and
-/// spans beyond a limit are counted only. A row is a link or, behind all links, an engine (node * engines + engine).
+/// Its memory is bounded: time is divided into a fixed number of buckets, whose width doubles when time exceeds them,
+/// and spans beyond a limit are only counted. A row is a link or, after all links, an engine (node * engines + engine).
 class use_log {
  public:
   struct limits {
-    unsigned buckets = 256;          ///< at most; fewer if rows are very many
+    unsigned buckets = 256;          ///< upper bound; fewer with very many rows
     std::size_t spans_max = 100000;  ///< 0: no spans
     time_ps first_width_ps = 1024;
   };
@@ -40,7 +40,7 @@ class use_log {
   [[nodiscard]] std::size_t rows() const noexcept { return rows_; }
   [[nodiscard]] unsigned buckets() const noexcept { return buckets_; }
   [[nodiscard]] time_ps width_ps() const noexcept { return width_ps_; }
-  /// How much of that time the row was busy.
+  /// The time in that bucket in which the row was busy.
   [[nodiscard]] time_ps busy_ps(std::size_t row, unsigned bucket) const noexcept {
     return busy_ps_[row * buckets_ + bucket];
   }

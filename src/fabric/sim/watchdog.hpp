@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Looks in real time whether a simulated rank lets the others run: ranks are fibers of one thread, so that an endless
-/// loop without a call of the library stops the whole job, and virtual time with it.
+/// Checks in real time whether a simulated rank lets the others run: ranks are fibers of one thread, so that an endless
+/// loop without a call of the library blocks the whole job and its virtual time.
 #pragma once
 
 #include <atomic>
@@ -19,14 +19,14 @@ namespace rma::sim {
 
 class watchdog {
  public:
-  /// `report` gets a line, on a thread of its own, when one rank has run for `limit` of real time; again after twice
-  /// that time, and so on. Throws Error(out_of_memory) if there is no thread.
+  /// Calls `report` with a line, on a thread of its own, when one rank has run for `limit` of real time, again after
+  /// twice that time, and so on. Throws Error(out_of_memory) if no thread can be started.
   watchdog(std::chrono::milliseconds limit, std::function<void(const std::string&)> report);
   watchdog(const watchdog&) = delete;
   watchdog& operator=(const watchdog&) = delete;
   ~watchdog();
 
-  /// This rank's fiber goes on, in this call; -1: none does. The text is not copied.
+  /// Notes that this rank's fiber resumes, in this call; -1: none runs. The text is not copied.
   void note(int rank, std::string_view call) noexcept {
     rank_.store(rank, std::memory_order_relaxed);
     call_.store(call.data(), std::memory_order_relaxed);

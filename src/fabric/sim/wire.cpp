@@ -20,7 +20,7 @@ std::byte* there(const fabric::remote_slice& s) noexcept { return reinterpret_ca
 
 namespace {
 
-/// The machine's constants make this of a transfer between two nodes of one switch.
+/// The costs of a transfer between two nodes of one switch, from the machine's constants.
 fabric::transfer_costs costs_of(const parameters& p) noexcept {
   const auto ns = [](time_ps t) { return static_cast<std::int64_t>(t / 1000); };
   const time_ps way_ps = p.nic_message_time_ps + 2 * p.pcie_latency_ps + p.router_delay_ps();
@@ -29,7 +29,7 @@ fabric::transfer_costs costs_of(const parameters& p) noexcept {
   costs.piece_ns = ns(std::max(p.post_time_ps, p.nic_message_gap_ps));
   costs.list_entry_ns = ns(p.list_entry_time_ps + p.nic_list_entry_time_ps);
   costs.byte_ns = 1 / std::min({p.dma_speed_gbs, p.write_speed_gbs(), p.link_bandwidth_gbs});
-  // The target wakes up for the message, and the origin for its acknowledgement.
+  // The target wakes for the message, and the origin for its acknowledgement.
   costs.message_ns = ns(2 * way_ps + 3 * p.wake_time_ps + p.post_time_ps + 2 * p.poll_time_ps + p.handler_time_ps);
   costs.message_byte_ns = costs.byte_ns + 1 / p.copy_bandwidth_gbs;
   return costs;
@@ -66,7 +66,7 @@ void wire::join(int rank, sim_fabric& fabric) { fabrics_[static_cast<std::size_t
 
 void wire::leave(int rank) noexcept {
   fabrics_[static_cast<std::size_t>(rank)] = nullptr;
-  for (const std::uint64_t pair : bulk_pairs_) {  // what waits there for a receive waits in vain
+  for (const std::uint64_t pair : bulk_pairs_) {  // sends that wait there for a receive fail
     connection& c = connections_.at(pair);
     if (static_cast<int>(static_cast<std::uint32_t>(pair)) == rank) serve(c, c.bulk);
   }
@@ -144,7 +144,7 @@ status wire::post(const request& o) {
   fill(f, o);
   draw_failure(f);
   f.number = stream_of(between(o.origin, o.target), f).posted++;
-  const std::size_t requests = std::max<std::size_t>(o.remote.size(), 1);  // each piece there is one
+  const std::size_t requests = std::max<std::size_t>(o.remote.size(), 1);  // each remote piece is one request
   const std::size_t entries = std::max(o.local.size(), requests) - requests;
   charge_post(o, requests, entries);
   send_in_order(index, job_.local_time_ps(o.origin));
@@ -161,7 +161,7 @@ void wire::charge_post(const request& o, std::size_t requests, std::size_t entri
               activity::post);
 }
 
-// A message has nobody who could be told.
+// Messages do not fail, since they have no completion that could report it.
 void wire::draw_failure(flight& f) noexcept {
   f.fails = f.what != kind::message && rng_.one_in(faults_.failed_one_in);
   f.fails_at = f.fails ? rng_.below(f.bytes) : f.bytes;
@@ -175,7 +175,7 @@ bool is_read(wire::kind what) noexcept {
 
 }  // namespace
 
-/// A queue pair has only so many reads under way. What is posted behind one that has to wait, waits too.
+/// A queue pair limits its outstanding reads. All operations posted after a waiting one wait as well.
 bool wire::must_stall(const connection& c, const flight& f) const noexcept {
   if (f.what == kind::bulk) return false;
   return !c.stalled.empty() || (is_read(f.what) && c.reads >= faults_.outstanding_reads_max);
@@ -201,7 +201,7 @@ void wire::end_read(connection& c) {
   }
 }
 
-// The identity of a transfer is the flight's number, the lowest bit says that it is the answer.
+// A transfer's id is the flight's number; its lowest bit marks the reply.
 void wire::send(std::uint32_t index, time_ps when_ps) {
   flight& f = at(index);
   transfer t;
@@ -272,13 +272,13 @@ bool wire::lies_in_region(const flight& f) const noexcept {
          });
 }
 
-/// Whether the origin is there, and has not been told that the target is dead.
+/// True if the origin is alive, and does not know yet of a death of the target.
 bool wire::takes_answer(const flight& f) const noexcept {
   const sim_fabric* const origin = fabrics_[static_cast<std::size_t>(f.origin)];
   return origin != nullptr && job_.alive(f.origin) && !origin->has_forgotten(f.target);
 }
 
-// ---- what the model tells --------------------------------------------------------------------------------------
+// ---- reports of the model --------------------------------------------------------------------------------------
 
 void wire::on_departure(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept {
   const auto index = static_cast<std::uint32_t>(id >> 1);
@@ -325,7 +325,7 @@ void wire::on_acknowledgement(transfer_id id) noexcept {
 void wire::on_atomic(transfer_id id) noexcept {
   const auto index = static_cast<std::uint32_t>(id >> 1);
   flight& f = at(index);
-  if (f.result == status::done && !lies_in_region(f)) f.result = status::peer_failed;  // it left while it was its turn
+  if (f.result == status::done && !lies_in_region(f)) f.result = status::peer_failed;  // the target left meanwhile
   if (f.result == status::done && f.fails) f.result = status::transfer_failed;
   if (f.result == status::done) {
     auto& word = *reinterpret_cast<std::uint64_t*>(there(f.remote.front()));
@@ -377,7 +377,7 @@ void wire::serve(connection& c, stream& s) {
   }
 }
 
-// False: not now.
+// Returns false if the operation cannot be served yet.
 bool wire::serve_one(connection& c, std::uint32_t index) {
   flight& f = at(index);
   if (f.what == kind::write) {
@@ -390,13 +390,13 @@ bool wire::serve_one(connection& c, std::uint32_t index) {
   }
   if (f.what == kind::message) {
     if (!deliver(c, f)) return false;
-    complete(f);  // its place in the send queue is free
+    complete(f);  // frees its slot of the send queue
     return true;
   }
   if (f.what == kind::bulk) return deliver_bulk(c, index);
-  if (f.back) return true;  // it was answered out of turn
+  if (f.back) return true;  // its reply was sent out of order
   place_all(c);
-  ++f.holds;  // until the answer is there
+  ++f.holds;  // until the reply has arrived
   f.result = !job_.alive(f.target) ? status::peer_failed : !lies_in_region(f) ? status::out_of_window : status::done;
   if (f.what == kind::read) {
     answer(index);
@@ -408,7 +408,7 @@ bool wire::serve_one(connection& c, std::uint32_t index) {
 
 bool wire::deliver(connection& c, flight& f) {
   sim_fabric* const owner = fabrics_[static_cast<std::size_t>(f.target)];
-  if (owner == nullptr || !job_.alive(f.target)) return true;  // nobody is there
+  if (owner == nullptr || !job_.alive(f.target)) return true;  // the target has left or is dead
   if (owner->messages_waiting() >= faults_.receive_queue) {
     if (!c.retrying) {
       c.retrying = true;
@@ -441,7 +441,7 @@ void wire::place_all(connection& c) noexcept {
   c.unplaced.clear();
 }
 
-// It may have been placed before its time, by what came after it. Where placement is in order, so is what came before.
+// A later operation may have placed the write earlier. With in-order placement, all writes before it are placed first.
 void wire::on_placement_due(void* self, std::uint64_t data) noexcept {
   auto& me = *static_cast<wire*>(self);
   const auto index = static_cast<std::uint32_t>(data);
@@ -456,7 +456,7 @@ void wire::on_placement_due(void* self, std::uint64_t data) noexcept {
   me.release(index);
 }
 
-// ---- answers and ends ------------------------------------------------------------------------------------------
+// ---- replies, completions --------------------------------------------------------------------------------------
 
 void wire::answer(std::uint32_t index) {
   flight& f = at(index);
@@ -478,7 +478,7 @@ void wire::arrived_back(std::uint32_t index) {
   if (was_read) end_read(c);
 }
 
-/// Tells the origin, once.
+/// Reports the completion to the origin, once.
 void wire::complete(flight& f) noexcept {
   if (std::exchange(f.told, true)) return;
   sim_fabric* const origin = fabrics_[static_cast<std::size_t>(f.origin)];

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The network of a simulated job: everything between the call of one rank and the memory of another.
+/// The network of a simulated job, from the call of one rank to the memory of another.
 ///
 ///   write:    packets leave the origin's memory --> arrive --> are in the target's memory --> completion
 ///   read:     request --> its turn --> packets leave the target's memory --> arrive --> completion
 ///   atomic:   request --> its turn --> atomic unit of the target's adapter --> answer --> completion
 ///   message:  packets --> arrive --> its turn --> a place in the target's receive queue, or offered again later
 ///
-/// A connection is what one rank sends to another. Reads, atomics and messages wait there for their turn: until what
-/// was posted before them has arrived, and writes are in memory. That is what the contract of the fabric promises, and
-/// nothing else is kept in order: what the network model and the fault model let overtake does overtake.
+/// A connection is what one rank sends to another. Reads, atomics and messages wait there for their turn: until all
+/// operations posted before them have arrived, and writes are in memory. The contract of the fabric guarantees this
+/// order and no other: operations overtake each other wherever the network model and the fault model permit it.
 #pragma once
 
 #include <cstddef>
@@ -40,16 +40,16 @@ class wire final : public transfer_sink {
 
   [[nodiscard]] const fault_model& today() const noexcept { return faults_; }
   [[nodiscard]] const network_model& model() const noexcept { return model_; }
-  /// When links and engines were busy; null if nobody asked.
+  /// The log of busy links and engines; null without `watch_network`.
   [[nodiscard]] const use_log* log() const noexcept { return log_.get(); }
   [[nodiscard]] world& job() noexcept { return job_; }
 
   void join(int rank, sim_fabric& fabric);
-  /// The rank's fabric goes away: nothing is delivered to it any more.
+  /// Detaches the rank's fabric: nothing is delivered to it any more.
   void leave(int rank) noexcept;
 
   enum class kind : std::uint8_t { write, read, fetch_add, compare_swap, message, bulk };
-  /// An operation as it is posted.
+  /// An operation to be posted.
   struct request {
     kind what = kind::write;
     int origin = 0;
@@ -64,24 +64,24 @@ class wire final : public transfer_sink {
     std::optional<std::uint32_t> immediate;
     std::uint16_t message_kind = 0;
     std::span<const std::byte> header, payload;  ///< of a message, or a silent write: copied
-    bool silent = false;                         ///< nobody is told of its end
-    bool chained = false;                        ///< it shares the doorbell and the completion of the one before it
+    bool silent = false;                         ///< its completion is not reported
+    bool chained = false;                        ///< it shares doorbell and completion with the operation before it
   };
   /// `posted`, `done` for a message, or `retry_queue_full`.
   status post(const request& o);
 
-  /// The next bulk send of `origin` to this rank goes into this. `posted` or `retry_queue_full`.
+  /// Posts a receive for the next bulk send of `origin` to this rank. `posted` or `retry_queue_full`.
   status post_receive(int rank, int origin, std::span<const fabric::local_slice> to, std::uint64_t token);
-  /// Ends what this rank has posted on the bulk channels of the dead.
+  /// Ends this rank's operations on the bulk channels of dead peers.
   void end_bulk_of_dead(int rank);
 
-  /// Gives back memory that a message lay in, for the next one.
+  /// Returns the memory of a message, to be used for another.
   void give_back(std::vector<std::byte>&& data) noexcept;
-  /// Messages that found the receive queue of this rank full may try again.
+  /// Retries messages that found the receive queue of this rank full.
   void made_room(int rank);
   [[nodiscard]] bool refuses_registration() noexcept { return rng_.one_in(faults_.refused_one_in); }
 
-  // ---- of the model -----------------------------------------------------------------------------------------
+  // ---- from the model ---------------------------------------------------------------------------------------
   void on_departure(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept override;
   void on_arrival(transfer_id id, std::uint64_t first, std::uint32_t bytes) noexcept override;
   void on_acknowledgement(transfer_id id) noexcept override;
@@ -90,8 +90,8 @@ class wire final : public transfer_sink {
  private:
   struct flight {
     kind what = kind::write;
-    bool back = false;  ///< the answer of a read or an atomic is on its way
-    bool told = false;  ///< the origin knows that it is over
+    bool back = false;  ///< the reply of a read or an atomic is in flight
+    bool told = false;  ///< its completion has been reported to the origin
     bool has_immediate = false;
     bool fails = false;  ///< it will end with an error
     bool silent = false;
@@ -99,14 +99,14 @@ class wire final : public transfer_sink {
     int origin = 0;
     int target = 0;
     std::uint64_t token = 0;
-    std::uint64_t number = 0;  ///< in its stream
+    std::uint64_t number = 0;  ///< its position in its stream
     fabric::region_key region;
     std::vector<fabric::local_slice> local;
     std::vector<fabric::remote_slice> remote;
     std::vector<std::byte> data;
     std::uint64_t bytes = 0;
     std::uint64_t arrived = 0;
-    std::uint64_t fails_at = 0;  ///< of its bytes, the first that does not get through
+    std::uint64_t fails_at = 0;  ///< the first of its bytes that is not transferred
     std::uint64_t operand = 0, expected = 0, old_value = 0;
     std::uint64_t* old = nullptr;
     std::uint32_t immediate = 0;
@@ -117,25 +117,25 @@ class wire final : public transfer_sink {
   /// A stream is served in the order of its posting.
   struct stream {
     std::uint64_t posted = 0, served = 0;
-    std::vector<std::uint32_t> waiting;  ///< has arrived, not been served
+    std::vector<std::uint32_t> waiting;  ///< arrived, not yet served
   };
   struct bulk_receive {
     std::vector<fabric::local_slice> to;
     std::uint64_t bytes;
     std::uint64_t token;
   };
-  /// One rank sends this to another.
+  /// The state of the transfers from one rank to another.
   struct connection {
-    stream operations;                    ///< messages, too, if they stay behind writes
-    stream messages;                      ///< else
+    stream operations;                    ///< with messages, if they must not overtake writes
+    stream messages;                      ///< otherwise messages
     std::vector<std::uint32_t> unplaced;  ///< writes that have arrived but are not in memory yet
-    bool retrying = false;                ///< a message is offered again later
+    bool retrying = false;                ///< a retry of a message is scheduled
     stream bulk;
     std::list<bulk_receive> receives{};
     time_ps refused_ps = never_ps;  ///< when a bulk send first found no receive
-    bool bulk_retrying = false;     ///< it is offered again later
-    std::uint32_t reads = 0;        ///< reads and atomics under way
-    fifo<std::uint32_t> stalled{};  ///< flights that wait for these, and what was posted behind them
+    bool bulk_retrying = false;     ///< a retry of a bulk send is scheduled
+    std::uint32_t reads = 0;        ///< outstanding reads and atomics
+    fifo<std::uint32_t> stalled{};  ///< flights that wait for these, and all posted after them
   };
 
   flight& at(std::uint32_t index) noexcept { return flights_[index]; }
@@ -186,7 +186,7 @@ class wire final : public transfer_sink {
   std::vector<sim_fabric*> fabrics_;
   std::deque<flight> flights_;
   std::vector<std::uint32_t> free_;
-  std::vector<std::vector<std::byte>> spare_;  ///< empty ones with room, of messages that have been handed on
+  std::vector<std::vector<std::byte>> spare_;  ///< empty buffers of delivered messages, to be reused
   std::list<bulk_receive> spare_receives_;
   std::unordered_map<std::uint64_t, connection> connections_;
   std::set<std::uint64_t> bulk_pairs_;  ///< connections whose bulk channel was used

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The bulk channel: data go from the gather list of a send into the receive that the target has posted, in order. A
-/// send that finds none waits at the target; its origin tries again every `receiver_not_ready_ps`.
+/// The bulk channel transfers data from the gather list of a send into the receive that the target has posted, in
+/// order. A send that finds no receive waits at the target; its origin retries every `receiver_not_ready_ps`.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -44,7 +44,7 @@ status wire::post_receive(int rank, int origin, std::span<const fabric::local_sl
   return status::posted;
 }
 
-// At the first of the origin's tries that comes after this.
+// Schedules the delivery at the origin's next retry.
 void wire::offer_again(std::uint64_t pair, connection& c) {
   if (c.refused_ps == never_ps || c.bulk_retrying || c.receives.empty()) return;
   c.bulk_retrying = true;
@@ -62,7 +62,7 @@ void wire::on_bulk_due(void* self, std::uint64_t pair) noexcept {
   me.serve(c, c.bulk);
 }
 
-// False: not now.
+// Returns false if the send cannot be delivered yet.
 bool wire::deliver_bulk(connection& c, std::uint32_t index) {
   flight& f = at(index);
   sim_fabric* const owner = fabrics_[static_cast<std::size_t>(f.target)];
@@ -81,7 +81,7 @@ bool wire::deliver_bulk(connection& c, std::uint32_t index) {
     spare_receives_.splice(spare_receives_.begin(), c.receives, c.receives.begin());
   }
   if (nobody) f.result = status::peer_failed;
-  ++f.holds;  // until the answer is there
+  ++f.holds;  // until the reply has arrived
   answer(index);
   return true;
 }

@@ -17,14 +17,13 @@
 namespace rma::sim {
 namespace {
 
-/// Sleeps that end by time alone, until a rank counts as stuck. The longest wait of the library for a time of its own,
-/// that of a runtime which goes, takes 20 sleeps. Who sleeps for short times each has to have looked for deaths, too,
-/// which is done every 100 ms, and to have waited as long as the library ever waits for news of others: 1 s for the
-/// place of a call of another member (coll/team_state.cpp), 300 ms for the last messages of a rank that left
-/// (p2p/departures.cpp).
+/// A rank counts as stuck after so many sleeps that end by time alone. The library's longest timed wait, in the end of
+/// a runtime, takes 20 sleeps. A rank with short sleeps must also have checked for deaths, which happens every 100 ms,
+/// and must have waited longer than the library ever waits for others: 1 s for the location of another member's call
+/// (coll/team_state.cpp), 300 ms for the last messages of a rank that left (p2p/departures.cpp).
 constexpr unsigned fruitless_max = 25;
 constexpr time_ps fruitless_time_ps = 1'250'000'000'000;
-constexpr std::size_t lines_max = 64;  ///< of a report
+constexpr std::size_t lines_max = 64;  ///< in a report
 
 std::size_t at(int rank) noexcept { return static_cast<std::size_t>(rank); }
 
@@ -105,7 +104,7 @@ void world::run(const std::function<int(int rank)>& main) {
   while (living_ > 0 && !aborted_ && step()) ++steps_;
 }
 
-// One event or time-out. False: the run is over, and why is in the report.
+// Runs one event or time-out. False if the run is over; the report has the reason.
 bool world::step() {
   const time_ps event_ps = events_.next_ps();
   const time_ps timer_ps = timers_.empty() ? never_ps : timers_.front().when_ps;
@@ -143,7 +142,7 @@ void world::resume_at(strand& s, time_ps when_ps) noexcept {
       this, s.number);
 }
 
-// A rank that is asked for its stack answers and goes back to sleep.
+// A rank that is resumed for its stack records it and suspends itself again.
 void world::suspend() noexcept {
   strand& s = *current_;
   s.body->suspend();
@@ -168,8 +167,8 @@ void world::charge(int rank, time_ps work_ps, activity what) noexcept {
   records_[at(rank)].spent_ps[static_cast<std::size_t>(what)] += work_ps;
 }
 
-// Traffic queues from now on and not from where the rank is in time: that may be far ahead, with the memory idle until
-// then, and the others would wait for it.
+// The traffic starts now and not at the rank's local time, which may be far ahead: the memory would be idle until then,
+// and other ranks would wait for it.
 void world::charge_copy(int rank, std::uint64_t bytes, time_ps fixed_ps, activity what) noexcept {
   if (options_.costless) return;
   charge(rank, fixed_ps + (bytes == 0 ? 0 : time_of(bytes, options_.machine.copy_bandwidth_gbs)), what);
@@ -183,7 +182,7 @@ void world::charge_copy(int rank, std::uint64_t bytes, time_ps fixed_ps, activit
   records_[at(rank)].spent_ps[static_cast<std::size_t>(what)] += late_ps;
 }
 
-// A switch costs more than a look: if nothing lies before that time, it passes at once.
+// A switch of fibers costs more than a check: if no event comes before that time, it passes at once.
 void world::let_pass(strand& s, time_ps until_ps) noexcept {
   if (events_.next_ps() > until_ps && (timers_.empty() || timers_.front().when_ps > until_ps) &&
       until_ps <= options_.limit_ps) {
@@ -277,7 +276,7 @@ void world::pop_timer() noexcept {
   const timer t = timers_.back();
   timers_.pop_back();
   strand& s = strands_[t.strand];
-  if (t.when_ps != s.timer_ps) return;  // it has an earlier one, or had
+  if (t.when_ps != s.timer_ps) return;  // stale: the fiber has an earlier one, or had one
   s.timer_ps = never_ps;
   if (!s.parked || s.ended) return;
   if (s.deadline_ps > t.when_ps) return set_timer(s);
@@ -287,7 +286,7 @@ void world::pop_timer() noexcept {
   resume(s);
 }
 
-// Keeps the count of those for whom something may still happen.
+// Updates the count of fibers that may still make progress.
 void world::judge(strand& s) noexcept {
   const bool is_futile = s.fruitless >= fruitless_max && events_.now_ps() - s.fruitless_since_ps >= fruitless_time_ps;
   const bool hopeless = s.ended || (s.parked && (s.deadline_ps == never_ps || is_futile));
@@ -319,7 +318,7 @@ void world::join(std::size_t helper_thread) noexcept {
 
 bool world::active(int rank) const noexcept { return records_[at(rank)].what == fate::running; }
 
-// No fiber of the rank runs again. What they have on their stacks stays as it is.
+// Stops all fibers of the rank. Their stacks are not unwound.
 void world::stop(int rank) noexcept {
   for (const std::size_t number : strands_of_[at(rank)]) {
     strands_[number].ended = true;
@@ -370,7 +369,7 @@ void world::exit_rank(int code) noexcept {
   RMA_ASSERT(current_ != nullptr);
   end_main(*current_, fate::finished, code, {});
   suspend();
-  std::abort();  // nobody resumes it
+  std::abort();  // it is never resumed
 }
 
 void world::watch_ends(int rank, bool yes) { watches_[at(rank)] = yes ? 1 : 0; }
@@ -391,9 +390,9 @@ std::string world::describe(int rank) const {
   return fmt::format("rank {} {} {}{}", rank, s.parked ? "waits in" : "is in", call, target);
 }
 
-// Each rank looks at its own stack: it is resumed for that.
+// Each rank records its own stack, and is resumed for that.
 std::vector<std::string> world::call_sites_of(const std::vector<int>& ranks) {
-  (void)stack_here();  // what the first call loads does not fit on a rank's stack
+  (void)stack_here();  // the first call loads a library, for which a rank's stack is too small
   std::vector<call_stack> stacks;
   asks_for_stacks_ = true;
   for (const int rank : ranks) {

@@ -2,8 +2,8 @@
 /// \file
 /// A simulated job: its ranks are fibers of one thread, and its time is virtual.
 ///
-/// At one time exactly one thing runs: a rank's fiber, or an event. A rank that runs owes the time that its work takes
-/// (`charge`); when it settles, events and other ranks live through that time first. A run depends on its options only.
+/// Exactly one rank's fiber or one event runs at a time. A running rank accumulates the time of its work (`charge`);
+/// when it settles, events and other ranks run through that time first. A run depends on its options only.
 ///
 ///   rank:   charge --> settle --> arm --> park ........ goes on
 ///   others:               run during it        wake
@@ -31,7 +31,7 @@ namespace rma::sim {
 
 class sim_boot;
 
-/// A rank's processor does these with its time.
+/// The uses of a rank's processor time.
 enum class activity : std::uint8_t { compute, post, wait, copy, handler, poll, count_ };
 
 inline constexpr std::string_view default_machine = "ndr400";
@@ -44,22 +44,22 @@ struct world_options {
   std::size_t stack_bytes = std::size_t{256} << 10;
   time_ps limit_ps = never_ps;  ///< the run ends there
   bool costless = false;        ///< work takes no time: the ranks' steps come in the order that `yield` makes
-  bool inlined = false;         ///< the inlined halves of calls do their work, and nobody accounts for it
+  bool inlined = false;         ///< the inlined halves of calls do their work, without accounting
   std::string topology{default_topology};
-  parameters machine{};                           ///< load_parameters(default_machine) or others
-  fault_model today = calm();                     ///< of the network between the nodes
-  bool watch_network = false;                     ///< keep what its links and engines did
-  std::map<std::string, std::string> settings{};  ///< of every rank's runtime
-  std::chrono::milliseconds watchdog{};           ///< real time that one rank may run alone; 0: it is not looked at
-  std::function<void(const std::string&)> on_stall{};  ///< gets what the watchdog reports
+  parameters machine{};                                ///< load_parameters(default_machine) or others
+  fault_model today = calm();                          ///< faults of the network between the nodes
+  bool watch_network = false;                          ///< record the use of its links and engines
+  std::map<std::string, std::string> settings{};       ///< of every rank's runtime
+  std::chrono::milliseconds watchdog{};                ///< real time that one rank may run alone; 0: no watchdog
+  std::function<void(const std::string&)> on_stall{};  ///< receives the reports of the watchdog
 };
 
 /// How a rank's main function ended.
 enum class fate : std::uint8_t {
-  running,   ///< it has not ended: the run did before
+  running,   ///< the run ended before it
   finished,  ///< it returned
-  threw,     ///< an exception came out of it
-  killed,    ///< by `kill`
+  threw,     ///< it was left by an exception
+  killed,    ///< it was ended by `kill`
 };
 
 enum class Fate : std::uint8_t;  ///< the same for users, see rma/sim.hpp
@@ -68,7 +68,7 @@ Fate fate_of(fate what) noexcept;
 struct rank_record {
   fate what = fate::running;
   int exit_code = 0;
-  std::string error;  ///< of the exception
+  std::string error;  ///< text of the exception
   time_ps ended_ps = 0;
   std::array<time_ps, static_cast<std::size_t>(activity::count_)> spent_ps{};
 };
@@ -85,58 +85,58 @@ class world {
   [[nodiscard]] int size() const noexcept { return options_.ranks; }
   [[nodiscard]] int nodes() const noexcept { return nodes_; }
   [[nodiscard]] int node_of(int rank) const noexcept { return rank / per_node_; }
-  /// Ascending.
+  /// The ranks of a node, ascending.
   [[nodiscard]] std::vector<int> ranks_of(int node) const;
 
-  /// Runs `main(rank)` in a fiber for each rank, until all have ended, nothing can happen any more, the time is up or a
-  /// rank has ended the job. Once.
+  /// Runs `main(rank)` in a fiber for each rank, until all have ended, no event can occur any more, the time limit is
+  /// reached or a rank has aborted the job. It may be called once.
   void run(const std::function<int(int rank)>& main);
 
   // ---- time -------------------------------------------------------------------------------------------------
   [[nodiscard]] event_queue& events() noexcept { return events_; }
-  /// The rank whose fiber runs; -1 in an event.
-  /// The fiber that runs now, by a number that is its own; 0 if none does.
+  /// A number that identifies the running fiber; 0 if none runs.
   [[nodiscard]] std::uintptr_t running_strand() const noexcept { return reinterpret_cast<std::uintptr_t>(current_); }
+  /// The rank whose fiber runs; -1 in an event.
   [[nodiscard]] int running() const noexcept { return current_ == nullptr ? -1 : current_->rank; }
-  /// Where this rank is in time: now, and what it owes.
+  /// The local time of this rank: the current time and the charged time that it has not settled.
   [[nodiscard]] time_ps local_time_ps(int rank) const noexcept;
-  /// The rank's processor is busy for so long. It lives through that when it settles.
+  /// Charges processor time to the rank; it passes when the rank settles.
   void charge(int rank, time_ps work_ps, activity what) noexcept;
-  /// The rank's processor copies so many bytes, and is busy with it for that long and `fixed_ps` more. Its node's
-  /// memory moves two bytes for each, for one copy after the other: while it cannot keep up, the copy takes longer.
+  /// Charges the time of copying so many bytes, and `fixed_ps` more. The node's memory moves two bytes for each byte,
+  /// and serves one copy after the other: a copy takes longer when the memory is the bottleneck.
   void charge_copy(int rank, std::uint64_t bytes, time_ps fixed_ps, activity what) noexcept;
-  /// Time passes until the running rank owes nothing.
+  /// Lets the charged time of the running rank pass.
   void settle(int rank) noexcept;
-  /// The same, and whatever others can do at that moment comes first.
+  /// Settles, and lets all others run that can run at that time.
   void yield(int rank) noexcept;
-  /// The same, and so much more time passes, whatever wakes it meanwhile.
+  /// Settles, and lets so much more time pass, whatever wakes the rank meanwhile.
   void stay_away(int rank, time_ps for_ps) noexcept;
-  /// From here on a wake is remembered until the running fiber parks.
+  /// From this call on a wake is remembered until the running fiber parks.
   void arm(int rank) noexcept;
   /// Settles, then sleeps until a wake, or until that time.
   void park(int rank, time_ps until_ps) noexcept;
-  /// Ends the sleep of a rank's fibers; now if called by an event, or where the running rank is in time.
+  /// Ends the sleep of a rank's fibers: now if an event calls it, else at the local time of the running rank.
   void wake(int rank) noexcept;
-  /// The running rank's wait has led to something: a look around that finds nothing is not a reason to go on for ever.
+  /// Notes that the running rank's wait has made progress. Sleeps that only time ends do not keep a run going for ever.
   void got_on(int rank) noexcept;
-  /// The public call that the running fiber is in, for reports. The text is not copied.
+  /// Sets the public call that the running fiber is in, for reports. The text is not copied.
   void enter_call(std::string_view call, int target) noexcept;
 
   // ---- fibers -----------------------------------------------------------------------------------------------
-  /// A second fiber of the running rank; its number. Throws Error(out_of_memory).
+  /// Starts a second fiber of the running rank; returns its number. Throws Error(out_of_memory).
   std::size_t spawn(int rank, std::function<void()> run);
   /// Waits for its end.
   void join(std::size_t helper_thread) noexcept;
 
   // ---- deaths and ends --------------------------------------------------------------------------------------
-  /// Neither killed nor gone without leaving the job.
+  /// False if the rank was killed or has ended without leaving the job.
   [[nodiscard]] bool alive(int rank) const noexcept { return !lost_[static_cast<std::size_t>(rank)]; }
-  /// Its main function runs.
+  /// True while its main function runs.
   [[nodiscard]] bool active(int rank) const noexcept;
-  /// It stops where it is, for ever. If it is the running one, this does not return.
+  /// Stops the rank's fibers for ever. If the rank is the running one, this does not return.
   void kill(int rank) noexcept;
   void kill_at(int rank, time_ps when_ps);
-  /// The others have to take it for dead: its runtime was left by an exception, say.
+  /// Marks the rank dead for the others, for example after an exception has left its runtime.
   void announce(int rank) noexcept;
   /// Ranks in the order of their deaths.
   [[nodiscard]] const std::vector<int>& deaths() const noexcept { return deaths_; }
@@ -144,25 +144,25 @@ class world {
   void abort(int code, std::string_view message) noexcept;
   /// Ends the running rank as if its main function had returned this.
   [[noreturn, gnu::visibility("default")]] void exit_rank(int code) noexcept;
-  /// A runtime of this rank is in the job, or has left it. Who ends inside it has died.
+  /// Called when a runtime of this rank joins or leaves the job. A rank that ends without leaving has died.
   void enter_job(int rank) noexcept { ++inside_[static_cast<std::size_t>(rank)]; }
   void leave_job(int rank) noexcept { --inside_[static_cast<std::size_t>(rank)]; }
-  /// Woken at each end and death of a rank: waits of the boot layer look again.
+  /// Wakes this rank at each end and death of a rank, so that waits of the boot layer test their conditions again.
   void watch_ends(int rank, bool yes);
 
-  // ---- what came of it --------------------------------------------------------------------------------------
+  // ---- results ----------------------------------------------------------------------------------------------
   [[nodiscard]] const rank_record& record(int rank) const noexcept { return records_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] bool aborted() const noexcept { return aborted_; }
   [[nodiscard]] int abort_code() const noexcept { return abort_code_; }
   [[nodiscard]] const std::string& abort_message() const noexcept { return abort_message_; }
-  /// Empty, or who waits for what, one line each.
+  /// Empty, or one line for each waiting rank and the event it waits for.
   [[nodiscard]] const std::string& deadlock() const noexcept { return deadlock_; }
   [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
   [[nodiscard, gnu::visibility("default")]] bool same_thread() const noexcept;
 
-  /// Round `turn` of the job: each runtime of a rank takes part in the next.
+  /// The boot service number `turn`: the n-th runtimes of all ranks share the n-th.
   sim_boot& boot_of(std::size_t turn);
-  /// How many runtimes this rank has made so far; counts the one that is being made.
+  /// Returns the number of runtimes that this rank has made before, and counts the new one.
   std::size_t next_turn(int rank) noexcept { return turns_[static_cast<std::size_t>(rank)]++; }
 
  private:
@@ -176,10 +176,10 @@ class world {
     time_ps busy_until_ps = 0;  ///< while it settles
     bool parked = false;
     bool woken = false;
-    bool hopeless = false;           ///< parked, and only for looking around
+    bool hopeless = false;           ///< ended, or parked without a chance of progress
     time_ps deadline_ps = never_ps;  ///< while it is parked
     time_ps timer_ps = never_ps;     ///< its earliest entry in timers_
-    unsigned fruitless = 0;          ///< sleeps in a row that only time has ended
+    unsigned fruitless = 0;          ///< consecutive sleeps that ended by time alone
     time_ps fruitless_since_ps = 0;  ///< the end of the first of them
     std::string_view call;
     int target = -1;
@@ -222,14 +222,14 @@ class world {
   strand* current_ = nullptr;
   bool asks_for_stacks_ = false;
   std::size_t hopeful_ = 0;  ///< fibers that are not hopeless
-  int living_ = 0;           ///< main functions that run
+  int living_ = 0;           ///< running main functions
   std::vector<char> lost_;
   std::vector<int> deaths_;
   std::vector<rank_record> records_;
   std::vector<std::size_t> turns_;
   std::vector<char> watches_;
-  std::vector<int> inside_;                    ///< runtimes that are in the job
-  std::vector<time_ps> memory_busy_until_ps_;  ///< of each node, with copies
+  std::vector<int> inside_;                    ///< joined runtimes of each rank
+  std::vector<time_ps> memory_busy_until_ps_;  ///< for each node: end of the traffic of its copies
   std::deque<std::unique_ptr<sim_boot>> boots_;
   std::uint64_t steps_ = 0;
   bool aborted_ = false;
