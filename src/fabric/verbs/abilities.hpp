@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Abilities are agreed on by the ranks of a job before their devices meet: a rank that took an adapter's atomics where
-/// another sends messages would wait for ever.
+/// The ranks of a job agree on abilities before their devices connect: a rank that used an adapter's atomics where
+/// another one sends messages would wait for ever.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 
 namespace rma::verbs {
 
-/// Of one device, or of all that a job uses; as it is constructed, the most that there can be.
+/// The abilities of one device, or those that all devices of a job have. The default is all abilities.
 struct abilities {
   bool atomics = true;   ///< fetch_add and compare_swap
-  bool placed = true;    ///< what it acknowledges lies in memory
+  bool placed = true;    ///< acknowledged data are in memory
   bool ethernet = true;  ///< RoCE, not InfiniBand
 
   /// One word for the job's store.
   [[nodiscard]] std::string text() const;
-  /// Throws rma::Error(bad_boot): that is no such word.
+  /// Throws rma::Error(bad_boot) if the word is malformed.
   static abilities parse(std::string_view word);
-  /// Nothing remains that `other` does not have.
+  /// Removes the abilities that `other` lacks.
   void meet(const abilities& other) noexcept;
   friend bool operator==(const abilities&, const abilities&) = default;
 };
 
-/// Why the devices of two ranks never reach each other, in a few words; empty if they may.
+/// A short reason why the devices of two ranks cannot connect; empty if they can.
 std::string obstacle_between(const abilities& one, const abilities& other);
 
 }  // namespace rma::verbs

@@ -71,7 +71,7 @@ void refuse_without(const char* what) {
 
 adapter::adapter(const std::string& wanted) {
   const wish w = parse(wanted);
-  (void)::ibv_fork_init();  // a child of the program must not share pages that the device writes to; too late is
+  (void)::ibv_fork_init();  // a child of the program must not share pages that the device writes to; a late call is
                             // harmless
   int count = 0;
   ibv_device** const list = ::ibv_get_device_list(&count);
@@ -128,7 +128,7 @@ bool adapter::take_port(int port, int gid_index, std::string& why_not) {
   if (attr.state != IBV_PORT_ACTIVE) return no(fmt::format("is {}", ::ibv_port_state_str(attr.state)));
   port_ = static_cast<std::uint8_t>(port);
   ethernet_ = attr.link_layer == IBV_LINK_LAYER_ETHERNET;
-  global_ = ethernet_ || (attr.flags & IBV_QPF_GRH_REQUIRED) != 0;  // functions that share a LID
+  global_ = ethernet_ || (attr.flags & IBV_QPF_GRH_REQUIRED) != 0;  // functions may share a LID
   mtu_ = attr.active_mtu;
   most_mtu_ = attr.max_mtu;
   address_.lid = attr.lid;
@@ -139,7 +139,7 @@ bool adapter::take_port(int port, int gid_index, std::string& why_not) {
   return true;
 }
 
-// Routable RoCE (v2), and of these IPv4 first: that is what networks are set up for.
+// Chooses routable RoCE (v2), IPv4 first, since networks are configured for it.
 int adapter::choose_gid(int port, int count) const {
   if (!ethernet_) return 0;
   int found = -1;
@@ -163,7 +163,7 @@ std::string adapter::describe() const {
                      ethernet_ ? text_of(address_.gid) : fmt::format("lid {}", address_.lid), 128 << mtu_);
 }
 
-// Software has copied what it acknowledges; an adapter may still have it on its way across the bus.
+// Software has copied the data that it acknowledges; an adapter's data may still be in flight on the bus.
 abilities adapter::has() const noexcept {
   return {.atomics = limits_.atomic_cap != IBV_ATOMIC_NONE, .placed = emulated(), .ethernet = ethernet_};
 }

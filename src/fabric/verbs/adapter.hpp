@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The RDMA device that a rank uses, opened: which one, which port, which address.
+/// The RDMA device that a rank has opened: its port and its address.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -14,10 +14,10 @@
 
 namespace rma::verbs {
 
-/// Throws Error(unreachable): the device does not give what the library needs of it; errno says why.
+/// Throws Error(unreachable): the device lacks a resource that the library needs; errno has the reason.
 [[noreturn]] void refuse_without(const char* what);
 
-/// Where a device's packets come from. RoCE uses the GID, InfiniBand the LID (and the GID across routers).
+/// The source address of a device's packets. RoCE uses the GID, InfiniBand the LID (and the GID across routers).
 struct port_address {
   ibv_gid gid{};
   std::uint16_t lid = 0;
@@ -25,8 +25,8 @@ struct port_address {
 
 class adapter {
  public:
-  /// Takes what RMA_DEVICE says, `name[:port[:gid index]]`, or the first port that is active and has an address: on
-  /// Ethernet a RoCE v2 address, better one of IPv4. Throws Error(unreachable) with what is wrong with each device.
+  /// Opens the device of RMA_DEVICE, `name[:port[:gid index]]`, or the first port that is active and has an address: on
+  /// Ethernet a RoCE v2 address, preferably of IPv4. Throws Error(unreachable) with the fault of each device.
   explicit adapter(const std::string& wanted);
   ~adapter();
   adapter(const adapter&) = delete;
@@ -36,19 +36,19 @@ class adapter {
   [[nodiscard]] ibv_pd* domain() const noexcept { return domain_; }
   [[nodiscard]] const ibv_device_attr& limits() const noexcept { return limits_; }
   [[nodiscard]] std::uint8_t port() const noexcept { return port_; }
-  /// A packet may carry so much through the network.
+  /// The path MTU of the network.
   [[nodiscard]] ibv_mtu mtu() const noexcept { return mtu_; }
-  /// One that comes back to this port may carry so much. Linux's software asks the network about those, too, but they
-  /// never get there.
+  /// The MTU of packets to this port itself. Linux's software applies the network's MTU to them as well, but they never
+  /// reach the network.
   [[nodiscard]] ibv_mtu loop_back_mtu() const noexcept { return emulated() ? most_mtu_ : mtu_; }
   [[nodiscard]] bool is_own(const port_address& at) const noexcept;
   [[nodiscard]] port_address address() const noexcept { return address_; }
-  /// A device in software, whose queue entries are large.
+  /// True for a device in software, whose queue entries are large.
   [[nodiscard]] bool emulated() const noexcept { return limits_.vendor_id == 0xffffff; }
   [[nodiscard]] abilities has() const noexcept;
   /// Device, port and address in one line, for rma-info.
   [[nodiscard]] std::string describe() const;
-  /// How to send to `to`.
+  /// The address vector for packets to `to`.
   [[nodiscard]] ibv_ah_attr way_to(const port_address& to) const noexcept;
 
  private:
@@ -62,9 +62,9 @@ class adapter {
   std::uint8_t port_ = 0;
   std::uint8_t gid_index_ = 0;
   bool ethernet_ = false;
-  bool global_ = false;  ///< the port takes packets with a global header alone
+  bool global_ = false;  ///< the port requires a global routing header
   ibv_mtu mtu_ = IBV_MTU_1024;
-  ibv_mtu most_mtu_ = IBV_MTU_1024;  ///< of the device
+  ibv_mtu most_mtu_ = IBV_MTU_1024;  ///< the largest of the device
   port_address address_;
   std::string name_;
 };

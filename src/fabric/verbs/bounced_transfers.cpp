@@ -28,7 +28,7 @@ void bounced_transfers::go_on() noexcept {
   }
 }
 
-// The next piece: one buffer of one slice.
+// Posts the next piece, of one slice and at most one buffer.
 bool bounced_transfers::post_piece(std::uint64_t id, bounced& s) noexcept {
   connection& c = *s.to;
   if (!queues_.has_room(c)) return false;

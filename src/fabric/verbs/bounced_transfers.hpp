@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Transfers whose memory is not registered and which are larger than a buffer: they go through buffers, piece by
-/// piece. Nothing else is posted to a connection that has one (connection::stages).
+/// Transfers larger than a buffer whose memory is not registered: they are copied through buffers, piece by piece.
+/// Nothing else is posted to a connection that has one (connection::stages).
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,10 @@ class bounced_transfers {
   void add(connection& c, slices local, const send_request& o) noexcept;
   /// Posts as many pieces as there is room for.
   void go_on() noexcept;
-  /// The connection is broken: a transfer of which pieces are still to be posted ends like those that were under way,
-  /// of which it may have none.
+  /// Called when the connection is broken: a transfer with pieces still to be posted ends like one with outstanding
+  /// pieces, even if it has none.
   void stop(connection& c) noexcept;
-  /// An operation, or a piece of a transfer here, is over.
+  /// Completes an operation, or a piece of one of these transfers.
   void end(const completion_action& w, status result, fabric::sink& to) noexcept;
 
  private:
@@ -33,7 +33,7 @@ class bounced_transfers {
     connection* to;
     bool write;
     std::vector<fabric::local_slice> local;
-    std::size_t slice = 0, offset = 0;  ///< where the next piece starts
+    std::size_t slice = 0, offset = 0;  ///< start of the next piece
     std::uint64_t address;
     std::uint32_t key;
     std::uint64_t token;

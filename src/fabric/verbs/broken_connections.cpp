@@ -27,7 +27,7 @@ void broken_connections::take(connection& c, fabric::sink& to) noexcept {
   all_.manager().mend(c);
 }
 
-// Messages are kept: nobody waits for the end of a message, but somebody for what it says.
+// Messages are kept: their completion is not reported, but their receivers wait for them.
 void broken_connections::abandon(connection& c, status result, fabric::sink& to) noexcept {
   std::vector<completion_action> kept;
   while (c.tail != c.head) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Entries of a connection that is broken, or whose peer is dead, end here. Messages are sent again on its
-/// next generation. Of operations it is not known at first why they failed: a process that dies takes its memory away
-/// before its queue pairs, so that an operation that comes meanwhile is refused as one that should not have been.
-/// Whoever lives answers to the next greeting, also while it computes; a peer that does not is lost.
+/// Ends the entries of a connection that is broken, or whose peer is dead. Messages are sent again on its next
+/// generation. The reason of a failed operation is unknown at first: a dying process loses its memory before its queue
+/// pairs, so that an operation that arrives in between is refused like an erroneous one. A live peer replies to the
+/// next greeting, even while it computes; a peer that does not reply is dead.
 #pragma once
 
 #include <vector>
@@ -24,15 +24,16 @@ class broken_connections {
 
   [[nodiscard]] bool have_doubts() const noexcept { return !doubted_.empty(); }
   [[nodiscard]] bool have_unsent() const noexcept { return !unsent_.empty(); }
-  /// Nothing is to be sent again, and no operation is unresolved.
+  /// True if no message is to be sent again, and no operation is unresolved.
   [[nodiscard]] bool empty() const noexcept { return !have_doubts() && !have_unsent(); }
-  /// The connection is broken, or its peer is dead (not for bulk channels). If it is broken it is made anew.
+  /// Takes a connection (not a bulk channel) that is broken, or whose peer is dead. Reconnects it if it is broken.
   void take(connection& c, fabric::sink& to) noexcept;
-  /// Ends operations once it is known why they failed.
+  /// Ends operations when the reason of their failure is known.
   void resolve_doubts(fabric::sink& to) noexcept;
-  /// Sends messages again: their sender may do nothing else than wait for the answer.
+  /// Sends messages again: their sender may do nothing but wait for the reply.
   void go_on() noexcept;
-  /// Sends what the last generation of the connection may have lost. Not `done`: it has to wait.
+  /// Sends the messages that the connection's last generation may have lost. A status other than `done` means that they
+  /// have to wait.
   status send_again(connection& c) noexcept;
 
  private:
@@ -44,11 +45,11 @@ class broken_connections {
   send_queues& queues_;
   bounced_transfers& bounced_;
   queued_transfers& queued_;
-  std::vector<connection*> doubted_;  ///< those with operations of which it is not known why they failed
-  std::vector<connection*> unsent_;   ///< those with messages to send again
+  std::vector<connection*> doubted_;  ///< connections with operations that failed for an unknown reason
+  std::vector<connection*> unsent_;   ///< connections with messages to send again
 };
 
-/// Posts a message whose text is in its buffer, and whose kind and number are its token.
+/// Posts a message: its buffer has the text, its token the kind and the number.
 status post_message(send_queues& queues, connection& c, send_request& o) noexcept;
 
 }  // namespace rma::verbs

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Registered memory of the fabric's own: buffers of one size, for what leaves from memory that is not registered, for
-/// messages, and for what comes back.
+/// Registered memory of the fabric's own: buffers of one size for messages, and for data from and to memory that is not
+/// registered.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -27,7 +27,7 @@ class buffer_pool {
   [[nodiscard]] std::byte* at(std::int32_t index) const noexcept {
     return memory_ + static_cast<std::size_t>(index) * bytes_;
   }
-  /// -1: none is free.
+  /// Returns -1 if no buffer is free.
   [[nodiscard]] std::int32_t take() noexcept {
     if (free_.empty()) return -1;
     const std::int32_t index = free_.back();
@@ -44,7 +44,7 @@ class buffer_pool {
   std::vector<std::int32_t> free_;
 };
 
-/// The receive queue that all connections share.
+/// The shared receive queue of all connections.
 class receive_queue {
  public:
   /// Throws Error(out_of_memory, unreachable).
@@ -55,7 +55,7 @@ class receive_queue {
 
   [[nodiscard]] ibv_srq* queue() const noexcept { return queue_; }
   [[nodiscard]] std::byte* at(std::int32_t index) const noexcept { return pool_.at(index); }
-  /// A buffer's message has been handled. Posted again when a batch has come together, or the mark is reached.
+  /// Returns a buffer whose message has been handled. It is posted again with a batch, or by `replenish`.
   void give_back(std::int32_t index) noexcept;
   void replenish() noexcept;
   [[nodiscard]] bool has_handled() const noexcept { return !handled_.empty(); }

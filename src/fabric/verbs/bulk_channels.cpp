@@ -10,7 +10,7 @@
 namespace rma::verbs {
 namespace {
 
-constexpr std::int64_t drain_ns = 2'000'000'000;  // for what a queue pair in error gives back
+constexpr std::int64_t drain_ns = 2'000'000'000;  // time for a queue pair in error to return its entries
 constexpr std::uint64_t bulk_mark = std::uint64_t{1} << 62;
 constexpr std::uint64_t receive_mark = std::uint64_t{1} << 61;
 
@@ -18,8 +18,8 @@ std::uint64_t label_of(const connection& c, bool receive) noexcept {
   return bulk_mark | (receive ? receive_mark : 0) | c.index;
 }
 
-/// Adapters tell a send that is longer than its receive from other errors; Linux's software has the general codes,
-/// which it gives for little else, since all memory here is registered.
+/// Adapters have a code of its own for a send that is longer than its receive; Linux's software reports general codes,
+/// which have few other causes here, since all memory is registered.
 status status_of(const ibv_wc& done) noexcept {
   switch (done.status) {
     case IBV_WC_SUCCESS: return status::done;
@@ -33,7 +33,7 @@ status status_of(const ibv_wc& done) noexcept {
 
 }  // namespace
 
-// ---- what is posted -----------------------------------------------------------------------------------------
+// ---- posting ------------------------------------------------------------------------------------------------
 
 status bulk_channels::send(int peer, slices from, std::uint64_t token) noexcept {
   return add(peer, from, token, false);
@@ -61,7 +61,7 @@ status bulk_channels::add(int peer, slices local, std::uint64_t token, bool rece
   return status::posted;
 }
 
-// Whoever comes first asks for the connection: both ends need it.
+// The first end to need the connection asks for it; both ends use it.
 status bulk_channels::reach(int peer, connection*& c) noexcept {
   connection*& known = by_peer_[peer];
   if (known == nullptr) {
@@ -73,7 +73,7 @@ status bulk_channels::reach(int peer, connection*& c) noexcept {
   return status::done;
 }
 
-// False if some of it cannot be registered. An adapter takes a piece of no bytes for one of 2 GiB.
+// Returns false if a piece cannot be registered. Empty pieces are left out: adapters take 0 bytes for 2 GiB.
 bool bulk_channels::describe(slices local, bulk_entry& entry) noexcept {
   std::array<fabric::local_slice, bulk_pieces_max> strange;
   std::array<std::uint32_t, bulk_pieces_max> places{};
@@ -105,7 +105,7 @@ void bulk_channels::list(connection& c) noexcept {
   if (waits && std::find(waiting_.begin(), waiting_.end(), &c) == waiting_.end()) waiting_.push_back(&c);
 }
 
-// Receives first: a peer that finds one does not have to try again. Each has a completion to come, like a send.
+// Posts receives first: a peer that finds one need not retry. Each has a completion, like a send.
 void bulk_channels::post(connection& c) noexcept {
   bulk_channel& b = *c.bulk;
   while (!b.receives.all_posted() && budget_.has_room()) {
@@ -135,11 +135,11 @@ void bulk_channels::post(connection& c) noexcept {
   }
 }
 
-// ---- what comes back ----------------------------------------------------------------------------------------
+// ---- completions --------------------------------------------------------------------------------------------
 
 bool bulk_channels::is_bulk(std::uint64_t label) noexcept { return (label & bulk_mark) != 0; }
 
-// Entries that a queue pair in error gives back untouched stay in their line.
+// Entries that a queue pair in error flushes stay in their line.
 void bulk_channels::take(const ibv_wc& done, fabric::sink& to) noexcept {
   connection& c = all_.at(done.wr_id & ~(bulk_mark | receive_mark));
   const connection_state state = c.state.load(std::memory_order_acquire);
@@ -183,11 +183,11 @@ void bulk_channels::end_doubtful(connection& c, bool dead, fabric::sink& to) noe
     end(each, dead ? status::peer_failed : each.result, to);
 }
 
-// The connection is broken, or its peer is dead.
+// Called when the connection is broken, or its peer is dead.
 void bulk_channels::abandon(connection& c, fabric::sink& to) noexcept {
   const bool dead = c.state.load(std::memory_order_acquire) == connection_state::dead;
   if (c.bulk == nullptr) {
-    if (!dead) all_.manager().mend(c);  // the peer's alone until now
+    if (!dead) all_.manager().mend(c);  // only the peer has used the channel
     return;
   }
   bulk_channel& b = *c.bulk;
@@ -220,7 +220,7 @@ void bulk_channels::forget_queue(bulk_channel& b) noexcept {
   b.receives.start_again();
 }
 
-// Channels that wait for their connection, or for room. A completion may post, and so add to them.
+// Serves channels that wait for their connection, or for room. The handler of a completion may post, and so add some.
 void bulk_channels::go_on(fabric::sink& to) noexcept {
   for (std::size_t i = 0; i < waiting_.size();) {
     if (needs_no_more(*waiting_[i], to)) {
@@ -231,7 +231,7 @@ void bulk_channels::go_on(fabric::sink& to) noexcept {
   }
 }
 
-// True if nothing of the channel waits any more.
+// True if all entries of the channel are posted, or its peer is dead.
 bool bulk_channels::needs_no_more(connection& c, fabric::sink& to) noexcept {
   bulk_channel& b = *c.bulk;
   const connection_state state = c.state.load(std::memory_order_acquire);
@@ -250,7 +250,7 @@ bool bulk_channels::needs_no_more(connection& c, fabric::sink& to) noexcept {
   return b.sends.all_posted() && b.receives.all_posted();
 }
 
-// As with other operations: see resolve_doubts.
+// As with other operations: see broken_connections::resolve_doubts.
 void bulk_channels::resolve_doubts(connection& c, fabric::sink& to) noexcept {
   const std::int64_t broken_ns = c.bulk->broken_ns;
   if (c.heard_ns.load(std::memory_order_relaxed) > broken_ns) {
@@ -260,7 +260,8 @@ void bulk_channels::resolve_doubts(connection& c, fabric::sink& to) noexcept {
   }
 }
 
-// The connection is new: what the peer has had before is over, though its answer was lost.
+// Called on a new connection: entries that the peer had received before are complete, even if the acknowledgement was
+// lost.
 void bulk_channels::flow_again(connection& c, fabric::sink& to) noexcept {
   bulk_channel& b = *c.bulk;
   for (std::uint32_t n = b.sends.had_by_peer(c.peers_over); n != 0; --n) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The bulk channels of a rank: their calls, and what their queue pairs give back. See bulk.hpp.
+/// The bulk channels of a rank: their calls, and the completions of their queue pairs. See bulk.hpp.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -26,19 +26,19 @@ class bulk_channels {
   status send(int peer, slices from, std::uint64_t token) noexcept;
   status post_receive(int peer, slices to, std::uint64_t token) noexcept;
 
-  /// True for the label of a completion that is one of these.
+  /// True if the label of a completion is that of a bulk entry.
   [[nodiscard]] static bool is_bulk(std::uint64_t label) noexcept;
   void take(const ibv_wc& done, fabric::sink& to) noexcept;
-  /// The connection is broken, or its peer is dead.
+  /// Called when the connection is broken, or its peer is dead.
   void abandon(connection& c, fabric::sink& to) noexcept;
-  /// Channels wait for their connection, or for room.
+  /// True if channels wait for their connection, or for room.
   [[nodiscard]] bool are_waiting() const noexcept { return !waiting_.empty(); }
   void go_on(fabric::sink& to) noexcept;
-  /// All sends are over.
+  /// True if all sends are complete.
   [[nodiscard]] bool quiet() const noexcept { return sends_ == 0; }
-  /// Sends posted, ever.
+  /// The number of sends posted so far.
   [[nodiscard]] std::uint64_t posted() const noexcept { return posted_; }
-  /// At the end: gives back what the channel has taken of the registration cache.
+  /// Releases the channel's leases on registrations, at the end.
   void drop(bulk_channel& b) noexcept;
 
  private:
@@ -61,8 +61,8 @@ class bulk_channels {
   completion_budget& budget_;
   const fabric::capabilities& caps_;
   std::unordered_map<int, connection*> by_peer_;
-  std::vector<connection*> waiting_;  ///< channels with something that is not posted
-  std::uint32_t sends_ = 0;           ///< that are not over
+  std::vector<connection*> waiting_;  ///< channels with entries that are not posted
+  std::uint32_t sends_ = 0;           ///< sends that are not complete
   std::uint64_t posted_ = 0;
 };
 

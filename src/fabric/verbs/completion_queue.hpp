@@ -11,7 +11,7 @@
 
 namespace rma::verbs {
 
-/// The completion queue of all queue pairs, and the channel that tells of it while the rank sleeps.
+/// The completion queue of all queue pairs, and the completion channel that wakes a sleeping rank.
 class completion_queue {
  public:
   /// Throws Error(unreachable).
@@ -23,18 +23,18 @@ class completion_queue {
   [[nodiscard]] ibv_cq* queue() const noexcept { return queue_; }
   [[nodiscard]] int fd() const noexcept { return channel_->fd; }
 
-  /// How many completions have been fetched and not been taken; asks the adapter if there are none.
+  /// The number of completions that have been fetched and not taken; polls the adapter if there are none.
   unsigned fetch() noexcept;
   [[nodiscard]] bool has_fetched() const noexcept { return count_ != 0; }
-  /// The next one that was fetched; valid until the next `fetch`.
+  /// The next fetched completion; valid until the next `fetch`.
   const ibv_wc& take() noexcept {
     RMA_ASSERT(count_ != 0);
     --count_;
     return fetched_[first_++];
   }
-  /// False if there was nothing more when the last batch was fetched.
+  /// False if the last fetch has emptied the queue.
   [[nodiscard]] bool filled_batch() const noexcept { return first_ + count_ == fetched_.size(); }
-  /// The channel tells of the next completion from here on.
+  /// Requests an event of the channel for the next completion.
   void arm() noexcept;
 
  private:
@@ -45,13 +45,13 @@ class completion_queue {
   bool armed_ = false;
 };
 
-/// How many entries may have completions to come: those of all send queues, and bulk receives.
+/// Limits the entries with completions to come: those of all send queues, and bulk receives.
 struct completion_budget {
-  std::uint32_t under_way = 0;  ///< entries posted and not over, of all connections
-  std::uint32_t max = 0;        ///< less when bulk receives, which have completions too, are posted
+  std::uint32_t under_way = 0;  ///< outstanding entries of all connections
+  std::uint32_t max = 0;        ///< reduced by posted bulk receives, which have completions, too
 
   [[nodiscard]] bool has_room(std::size_t entries = 1) const noexcept { return under_way + entries <= max; }
-  /// Entries that say nothing fill at most half of the completion queue: were it all of it, nothing would ever make
+  /// Unsignaled entries use at most half of the completion queue: if they used all of it, no completion would ever make
   /// room.
   [[nodiscard]] bool half_used() const noexcept { return 2 * under_way > max; }
 };

@@ -23,13 +23,13 @@ namespace {
 
 constexpr std::uint32_t receives_posted = 64;
 constexpr std::uint32_t queue_key = 0x726d6131;
-constexpr std::size_t route_bytes = 40;  // in front of every datagram that is received
+constexpr std::size_t route_bytes = 40;  // of the header before every received datagram
 constexpr std::size_t datagram_bytes = route_bytes + sizeof(hello);
 constexpr std::int64_t first_pause_ns = 20'000'000;
 constexpr std::int64_t longest_pause_ns = 1'000'000'000;
 constexpr unsigned asks_without_a_word = 10;  // 5 s
 constexpr std::int64_t never_ns = INT64_MAX;
-constexpr std::int64_t leave_ns = 100'000'000;  // what has not gone out by then stays
+constexpr std::int64_t leave_ns = 100'000'000;  // datagrams not sent by then are dropped
 
 }  // namespace
 
@@ -283,14 +283,14 @@ void connection_manager::take_completions() noexcept {
   }
 }
 
-// Of these only the end of the device matters, and that the operations under way tell. Looked at, because a device
-// keeps a queue pair from being destroyed while one of its events is not.
+// The only event that matters is the end of the device, which outstanding operations report. Events are acknowledged,
+// because a queue pair cannot be destroyed before its events are.
 void connection_manager::take_device_events() noexcept {
   ibv_async_event event{};
   while (::ibv_get_async_event(device_.device(), &event) == 0) ::ibv_ack_async_event(&event);
 }
 
-// A greeting is believed after the proof only; it may come twice, late, or out of turn.
+// Handles a greeting whose proof has been checked; it may be a duplicate, late, or out of order.
 void connection_manager::hear(const hello& h) noexcept {
   if (h.of != channel::control && h.of != channel::bulk) return;
   const std::lock_guard guard(lock_);
@@ -304,7 +304,7 @@ void connection_manager::hear(const hello& h) noexcept {
   if (h.what == greeting::later || h.what == greeting::leave) return kick(news_);
   const auto newer = static_cast<std::int16_t>(h.generation - c.generation);
   if (newer < 0 || c.state.load() == connection_state::dead) return;
-  if (newer > 0 && c.queue_pair != nullptr) {  // its owner has to end what is under way first
+  if (newer > 0 && c.queue_pair != nullptr) {  // its owner has to end outstanding entries first
     c.newer = h;
     c.due_ns = never_ns;
     settle(c, connection_state::broken);
@@ -321,7 +321,7 @@ void connection_manager::answer(connection& c, const hello& h) noexcept {
   if (before == connection_state::asking && h.what != greeting::confirm) {
     if (!make_ready_to_receive(c, h) || !make_ready_to_send(c, h.reads)) {
       complain(c);
-      return;  // tried again when the peer says it again
+      return;  // retried when the peer repeats it
     }
     c.peers_over = h.over;
     c.due_ns = never_ns;
@@ -356,7 +356,7 @@ void connection_manager::say_what_is_due(std::int64_t now_ns) noexcept {
   }
 }
 
-// The thread has ended. Who does not hear it waits for longer than need be, but not for ever.
+// Called after the end of the thread. A peer that misses the datagram waits longer than necessary, but not for ever.
 void connection_manager::say_leave() noexcept {
   const std::int64_t until_ns = detail::clock_ns() + leave_ns;
   const auto all_busy = [this] { return std::ranges::all_of(sendings_, &sending::busy); };
@@ -376,7 +376,7 @@ void connection_manager::say_leave() noexcept {
   (void)wait_while(any_busy);
 }
 
-// Once: an answer may still come. A peer that computes answers, too; one that has died will be known to have.
+// Warns once: an answer may still arrive. A computing peer answers as well, and a death would be reported.
 void connection_manager::say_unheard(const connection& c) noexcept {
   if (std::exchange(unheard_said_, true)) return;
   std::fprintf(stderr,
@@ -385,14 +385,14 @@ void connection_manager::say_unheard(const connection& c) noexcept {
                rank_, c.peer, device_.describe().c_str());
 }
 
-// Once: those who wait for the connection go on waiting, since the device may have room later.
+// Warns once: operations keep waiting for the connection, since the device may have room later.
 void connection_manager::complain(const connection& c) noexcept {
   if (std::exchange(complained_, true)) return;
   std::fprintf(stderr, "rma: rank %d: the RDMA device cannot connect to rank %d (%s): trying again\n", rank_, c.peer,
                std::strerror(errno));
 }
 
-// The queue pair is made when it is needed: by who asks, or by who is asked.
+// Both the asking and the asked side make their queue pair when it is needed.
 bool connection_manager::prepare(connection& c) noexcept {
   if (c.queue_pair != nullptr) return true;
   std::uint32_t inline_bytes = 0;
@@ -428,7 +428,7 @@ ibv_qp* connection_manager::make_queue_pair(const connection& c, std::uint32_t& 
   wanted.cap.max_send_wr = plan_.entries;
   wanted.cap.max_inline_data = plan_.inline_bytes;
   ibv_qp* made = ::ibv_create_qp(device_.domain(), &wanted);
-  if (made == nullptr && errno == EINVAL) {  // more inline data than the device has
+  if (made == nullptr && errno == EINVAL) {  // the device supports less inline data
     wanted.cap.max_inline_data = 0;
     made = ::ibv_create_qp(device_.domain(), &wanted);
   }
@@ -439,7 +439,7 @@ ibv_qp* connection_manager::make_queue_pair(const connection& c, std::uint32_t& 
 void connection_manager::say(connection& c, greeting what) noexcept {
   if (!prepare(c)) return;
   const auto free = std::find_if(sendings_.begin(), sendings_.end(), [](const sending& s) { return !s.busy; });
-  if (free == sendings_.end()) return;  // said again when it is due
+  if (free == sendings_.end()) return;  // repeated when it is due
   const auto slot = static_cast<std::size_t>(free - sendings_.begin());
   hello h{};
   h.magic = hello_magic;
@@ -482,8 +482,7 @@ void connection_manager::say(connection& c, greeting what) noexcept {
   free->busy = true;
 }
 
-// Packets that never leave the device may be as long as it can; should its driver refuse that, as long as the
-// network's.
+// Packets that never leave the device may have its largest MTU; if the driver refuses that, the network's.
 bool connection_manager::make_ready_to_receive(connection& c, const hello& h) noexcept {
   if (!prepare(c)) return false;
   const auto theirs = static_cast<ibv_mtu>(std::clamp<int>(h.mtu, IBV_MTU_256, IBV_MTU_4096));
@@ -504,14 +503,14 @@ bool connection_manager::make_ready_to_receive(connection& c, const hello& h) no
   return ::ibv_modify_qp(c.queue_pair, &attr, all) == 0;
 }
 
-// A device in software meets a short time-out again and again amid a stream of writes, and sends what is under way once
-// more, though nothing was lost (docs/decisions/0011).
+// With a short time-out a device in software would time out repeatedly in a stream of writes, and retransmit
+// outstanding packets, although none is lost (docs/decisions/0011).
 bool connection_manager::make_ready_to_send(connection& c, std::uint32_t reads) noexcept {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
   attr.timeout = device_.emulated() ? 18 : 16;  // 1.07 s, 0.27 s
-  attr.retry_cnt = 7;  // after 2 s the peer is not there; Linux's software tries for ever, until the job says so
-  attr.rnr_retry = 7;  // for ever: the peer computes
+  attr.retry_cnt = 7;  // fails after 2 s without the peer; Linux's software retries until the job reports it
+  attr.rnr_retry = 7;  // for ever: the peer may compute
   attr.sq_psn = c.first_packet;
   attr.max_rd_atomic = static_cast<std::uint8_t>(std::clamp(reads, 1U, plan_.reads));
   return ::ibv_modify_qp(c.queue_pair, &attr,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A rank's connection manager: a thread that answers when another rank wants to connect, so that the first one-sided
-/// operation needs no call of the target's program either. Idle, it sleeps in the kernel. See handshake.hpp for what is
-/// said.
+/// A rank's connection manager: a thread that replies to connection requests of other ranks, so that the first
+/// one-sided operation, too, needs no call of the target's program. It sleeps in the kernel while it is idle. See
+/// handshake.hpp for the protocol.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -27,52 +27,53 @@
 
 namespace rma::verbs {
 
-inline constexpr std::uint32_t inline_bytes_max = 256;  ///< that an entry of a send queue carries itself
+inline constexpr std::uint32_t inline_bytes_max = 256;  ///< inline data of an entry of a send queue
 
-/// Every connection's queue pair is made with a queue_plan.
+/// The attributes of every connection's queue pair.
 struct queue_plan {
   ibv_cq* completions = nullptr;
   ibv_srq* receives = nullptr;
   std::uint32_t entries = 0;  ///< of the send queue
   std::uint32_t gather = 0;
   std::uint32_t inline_bytes = 0;
-  std::uint32_t reads = 0;         ///< and atomics outstanding, on either side
-  std::uint32_t bulk_gather = 0;   ///< pieces of each of these
+  std::uint32_t reads = 0;         ///< outstanding reads and atomics, on either side
+  std::uint32_t bulk_gather = 0;   ///< pieces of a bulk send or receive
   std::uint32_t bulk_entries = 0;  ///< sends, and receives, of a bulk channel
 };
 
 class connection_manager {
  public:
-  /// Throws Error(unreachable) if the device refuses.
+  /// Throws Error(unreachable) if the device lacks a resource.
   connection_manager(adapter& device, int rank, std::string key, const queue_plan& plan);
   ~connection_manager();
   connection_manager(const connection_manager&) = delete;
   connection_manager& operator=(const connection_manager&) = delete;
 
   [[nodiscard]] const manager_address& address() const noexcept { return mine_; }
-  /// Becomes readable when a connection has changed its state; `take_news` silences it.
+  /// Becomes readable when a connection has changed its state; `take_news` resets it.
   [[nodiscard]] int news_fd() const noexcept { return news_; }
   [[nodiscard]] bool take_news() noexcept;
 
   /// The connection with a rank, if either side has asked for it.
   [[nodiscard]] connection* find(int peer, channel of = channel::control);
   [[nodiscard]] connection* find_queue_pair(std::uint32_t number);
-  /// Asks for one. Whether it is there is seen by its state.
+  /// Asks the peer for a connection. Its state shows when it is ready.
   connection* ask(int peer, const manager_address& theirs, channel of = channel::control);
-  /// Makes a connection anew that is broken; what was under way on it is over. The old queue pair stays, in error,
-  /// until the end: with it would go completions that are still to be taken. `over`: bulk receives.
+  /// Reconnects a broken connection; its outstanding entries have been ended. The old queue pair stays, in the error
+  /// state, until the end: its destruction would discard completions that are still to be taken. `over` is the number
+  /// of complete bulk receives.
   void mend(connection& c, std::uint32_t over = 0);
-  /// Its queue pair gives everything back.
+  /// Puts its queue pair into the error state, which flushes all entries.
   void stop(connection& c) noexcept;
-  /// Connections that have broken, ever, or whose peers have died: grows.
+  /// A count that grows with each connection that breaks, or whose peer dies.
   [[nodiscard]] std::uint32_t breaks() const noexcept { return breaks_.load(std::memory_order_acquire); }
-  /// Those that are so now.
+  /// The connections that are broken now, or whose peers are dead.
   [[nodiscard]] std::vector<connection*> broken();
-  /// An operation failed: the connection is of no use any more.
+  /// Marks the connection broken after a failed operation.
   void give_up(connection& c) noexcept;
-  /// The peer is dead. From any thread.
+  /// Marks the connections with a dead peer. For any thread.
   void forget(int peer) noexcept;
-  /// Connections that have a queue pair now.
+  /// The number of connections with a queue pair.
   [[nodiscard]] std::size_t queue_pairs() const;
 
  private:
@@ -109,11 +110,11 @@ class connection_manager {
   const queue_plan plan_;
   manager_address mine_;
 
-  mutable std::mutex lock_;  ///< of the connections' handshakes and of what follows
+  mutable std::mutex lock_;  ///< guards the connections' handshakes and the members below
   std::map<std::pair<int, channel>, connection*> by_peer_;
   std::unordered_map<std::uint32_t, connection*> by_queue_pair_;
   std::deque<connection> connections_;
-  std::vector<ibv_qp*> retired_;  ///< of connections that were made anew
+  std::vector<ibv_qp*> retired_;  ///< of reconnected connections
   bool complained_ = false;
   bool unheard_said_ = false;
   std::uint32_t next_packet_;
@@ -124,7 +125,7 @@ class connection_manager {
   ibv_mr* region_ = nullptr;
   std::vector<std::byte> memory_;
   std::array<sending, 16> sendings_{};
-  int kick_ = -1;  ///< the thread shall look around
+  int kick_ = -1;  ///< wakes the thread
   int news_ = -1;
   std::atomic<std::uint32_t> breaks_ = 0;
   std::atomic<bool> stopping_ = false;

@@ -12,7 +12,7 @@ namespace rma::verbs {
 connections::connections(adapter& device, int rank, std::string key, const queue_plan& plan)
     : entries_(plan.entries), manager_(device, rank, std::move(key), plan) {}
 
-// `retry_queue_full` until the connection managers have agreed.
+// Returns `retry_queue_full` until the handshake is complete.
 status connections::reach_another(int peer, connection*& c) noexcept {
   if (const auto at = by_peer_.find(peer); at != by_peer_.end()) {
     last_ = c = at->second;
@@ -27,7 +27,7 @@ status connections::reach_another(int peer, connection*& c) noexcept {
         make_ring(*c);
       return status::done;
     case connection_state::dead: return status::peer_failed;
-    case connection_state::broken:  // until `poll` has ended what was under way
+    case connection_state::broken:  // until `poll` has ended its entries
     case connection_state::asking:
     case connection_state::answering: break;
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Optimistic group registration: pieces of memory that are not far apart are registered as one, with the gaps between
-/// them, where that is cheaper than a registration for each. It is optimistic because a gap may be no memory: then each
-/// piece is registered by itself. Source: dissertation, section 8.1.1 ("User Buffer Registration"), after Wu et al.
+/// Optimistic group registration: neighboring pieces of memory are registered as one, with the gaps between them, where
+/// this is cheaper than a registration for each. It is optimistic because a gap may be unmapped: then each piece is
+/// registered by itself. Source: dissertation, section 8.1.1 ("User Buffer Registration"), after Wu et al.
 #include <algorithm>
 #include <array>
 
@@ -11,12 +11,12 @@
 namespace rma::verbs {
 namespace {
 
-/// To register costs as much as to pin so many pages more: a system call and the adapter's turn.
+/// A registration costs as much as pinning so many further pages: a system call and the adapter's work.
 constexpr std::size_t pages_per_registration = 16;
 
 }  // namespace
 
-// Registrations that are made here are found when the pieces are asked for one by one.
+// The pieces are then acquired one by one, and find the registrations made here.
 void registration_cache::register_groups(std::span<const fabric::local_slice> pieces) noexcept {
   if (pieces.size() < 2 || pieces.size() > group_max || limits_.bytes == 0 || foreign()) return;
   std::array<page_range, group_max> unknown;

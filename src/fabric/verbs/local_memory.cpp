@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t buffer_count = 256;
 constexpr std::size_t word_count = 1024;
-constexpr std::size_t copied_read_bytes = 64;  // cheaper to copy than to look whether they lie in registered memory
+constexpr std::size_t copied_read_bytes = 64;  // copying is cheaper than checking for registered memory
 
 }  // namespace
 
@@ -40,7 +40,7 @@ status local_memory::place(const connection& c, slices local, std::size_t bytes,
     return status::done;
   }
   const bool copied_read = !write && bytes <= copied_read_bytes && local.size() == 1;
-  // Data that are promised to be read when the call returns (capabilities) are copied if the device cannot take them
+  // Data that must have been read when the call returns (capabilities) are copied if the device cannot take them
   // inline.
   const bool copied_write = write && bytes <= caps_.inline_bytes_max;
   if (!copied_read && !copied_write && describe(local, o)) return status::done;
@@ -96,7 +96,7 @@ void local_memory::describe_buffer(send_request& o) const noexcept {
   o.request.num_sge = 1;
 }
 
-// Memory of the program's that it may use again.
+// Describes memory of the program with a lease on a cached registration.
 bool local_memory::lease(const fabric::local_slice& local, send_request& o) noexcept {
   o.then.lease = cache_.acquire(local.at, local.bytes);
   if (o.then.lease == nullptr) {
@@ -109,7 +109,7 @@ bool local_memory::lease(const fabric::local_slice& local, send_request& o) noex
   return true;
 }
 
-// The same of several pieces, as far as one registration covers those that are not registered anyway.
+// Does the same for several pieces, if one registration covers those that are in no region.
 bool local_memory::lease_list(slices local, send_request& o) noexcept {
   std::array<fabric::local_slice, registration_cache::group_max> strange;
   std::array<registration_cache::entry*, registration_cache::group_max> leases{};
@@ -117,7 +117,7 @@ bool local_memory::lease_list(slices local, send_request& o) noexcept {
   std::size_t count = 0, used = 0;
   if (local.size() > caps_.gather_max || local.size() > strange.size()) return false;
   for (const fabric::local_slice& each : local) {
-    if (each.bytes == 0) continue;  // an adapter takes it for one of 2 GiB
+    if (each.bytes == 0) continue;  // an adapter would take it for 2 GiB
     const ibv_mr* const region = regions_.find(each.at, each.bytes);
     if (region == nullptr) {
       places[count] = used;

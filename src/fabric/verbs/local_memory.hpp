@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Memory of this side: where the device finds what is sent, and puts what is read. In the entry itself, in a region
-/// that others have keys for, in the program's memory by the registration cache, or in a buffer of the fabric's own.
+/// The local memory from which the device sends, and into which it reads: inline data of the entry, a region that
+/// others have keys for, the program's memory by the registration cache, or a buffer of the fabric's own.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -18,7 +18,7 @@ namespace rma::verbs {
 
 class local_memory {
  public:
-  /// `caps` says what an entry takes; they are complete before anything is placed. Throws Error(out_of_memory).
+  /// `caps` has the limits of an entry; it is complete before the first `place`. Throws Error(out_of_memory).
   local_memory(ibv_pd* domain, int rank, std::size_t buffer_bytes, std::size_t cache_bytes,
                const fabric::capabilities& caps);
 
@@ -27,23 +27,23 @@ class local_memory {
   [[nodiscard]] const registration_cache& cache() const noexcept { return cache_; }
   [[nodiscard]] std::size_t buffer_bytes() const noexcept { return buffers_.bytes(); }
   [[nodiscard]] std::byte* buffer(const send_request& o) const noexcept { return buffers_.at(o.then.buffer); }
-  /// Less than half of the buffers are free.
+  /// True if less than half of the buffers are free.
   [[nodiscard]] bool is_short_of_buffers() const noexcept { return 2 * buffers_.free() < buffers_.size(); }
 
-  /// Where the data of a write or a read are for the device. `not_yet`: they have to go in stages.
+  /// Describes the local data of a write or a read to the device. `not_yet` means that they have to be bounced.
   status place(const connection& c, slices local, std::size_t bytes, send_request& o) noexcept;
-  /// True if all of it is registered, and described.
+  /// True if all of it is registered; then it is described.
   bool describe(slices local, send_request& o) noexcept;
-  /// A buffer for that many bytes. False if none is free.
+  /// Takes a buffer for so many bytes. False if none is free.
   bool borrow(std::size_t bytes, send_request& o) noexcept;
-  /// The same for the result of an atomic, which goes to `old`.
+  /// Takes a buffer for the result of an atomic, which is copied to `old`.
   bool borrow_word(std::uint64_t& old, send_request& o) noexcept;
-  /// The buffer of a message that is sent again.
+  /// Describes the buffer of a message that is sent again.
   void describe_buffer(send_request& o) const noexcept;
 
-  /// Gives back what an entry that was not posted has taken.
+  /// Returns the resources of an entry that was not posted.
   void undo(const completion_action& w) noexcept;
-  /// The same of one that is over; what was read goes to where it belongs.
+  /// Returns the resources of a complete entry; copies data that were read to their destination.
   void finish(const completion_action& w, status result) noexcept;
   void release(const completion_action& w) noexcept {
     if (w.lease != nullptr) cache_.release(w.lease);
@@ -56,10 +56,10 @@ class local_memory {
   [[nodiscard]] buffer_pool& pool_of(const completion_action& w) noexcept { return w.word ? words_ : buffers_; }
 
   const fabric::capabilities& caps_;
-  buffer_pool buffers_;  ///< of a message's size
+  buffer_pool buffers_;  ///< of the size of a message
   buffer_pool words_;    ///< results of atomics
   memory_regions regions_;
-  registration_cache cache_;  ///< of the program's memory that is sent from and received into
+  registration_cache cache_;  ///< registrations of the program's memory
 };
 
 }  // namespace rma::verbs

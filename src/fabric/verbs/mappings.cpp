@@ -13,7 +13,7 @@ namespace {
 // "7f0000000000-7f0000001000 rw-p 00000000 00:00 0   name": the name is not needed.
 constexpr std::size_t head_bytes_max = 96;
 
-/// Takes one word off the front.
+/// Removes the first word.
 std::string_view next_word(std::string_view& line) noexcept {
   const std::size_t end = line.find(' ');
   const std::string_view word = line.substr(0, end);
@@ -38,7 +38,7 @@ mapping parse(std::string_view line) noexcept {
           permissions.size() == 4 && permissions[3] == 'p' && inode == "0"};
 }
 
-/// Finds out whether a range is all of one kind.
+/// Checks that a range consists of private memory without a file.
 class kind_check final : public mapping_visitor {
  public:
   explicit kind_check(page_range pages) noexcept : pages_(pages), covered_(pages.first) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whole pages of this process, and what is mapped there.
+/// Page ranges of this process, and their mappings.
 #pragma once
 
 #include <cstddef>
@@ -21,18 +21,18 @@ struct page_range {
   friend bool operator==(const page_range&, const page_range&) = default;
 };
 
-/// The pages that both have.
+/// The intersection of both.
 constexpr page_range common(page_range a, page_range b) noexcept {
   return {a.first > b.first ? a.first : b.first, a.last < b.last ? a.last : b.last};
 }
-/// From where the first begins to where the last ends.
+/// The smallest range that contains both.
 constexpr page_range hull(page_range a, page_range b) noexcept {
   return {a.first < b.first ? a.first : b.first, a.last > b.last ? a.last : b.last};
 }
 
 struct mapping {
   page_range pages;
-  bool private_anonymous = false;  ///< this process's alone, and of no file
+  bool private_anonymous = false;  ///< private memory without a file
 };
 
 class mapping_visitor {
@@ -43,11 +43,11 @@ class mapping_visitor {
   ~mapping_visitor() = default;
 };
 
-/// Shows `to` every mapping that overlaps `within`, in ascending order. Takes 0.3 us for each mapping of the process,
-/// no memory and no lock. False if /proc/self/maps cannot be read.
+/// Calls `to` for every mapping that overlaps `within`, in ascending order. It takes 0.3 us for each mapping of the
+/// process, and neither allocates nor locks. False if /proc/self/maps cannot be read.
 bool visit_mappings(page_range within, mapping_visitor& to) noexcept;
 
-/// True if nothing but private memory that belongs to no file is mapped here, without a hole.
+/// True if the range has only private memory without a file, and no hole.
 bool all_private_anonymous(page_range pages) noexcept;
 
 }  // namespace rma::verbs

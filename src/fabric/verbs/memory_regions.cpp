@@ -39,7 +39,7 @@ void memory_regions::remove(const fabric::region_key& key) noexcept {
   regions_.erase(at);
 }
 
-// Only this rank's adapter uses these: others have no key.
+// Only this rank's adapter uses these registrations: others have no key.
 status memory_regions::enroll(void* at, std::size_t bytes, registration& made) noexcept {
   ibv_mr* const region = ::ibv_reg_mr(domain_, at, bytes, int{IBV_ACCESS_LOCAL_WRITE});
   if (region == nullptr) {
@@ -66,7 +66,7 @@ const ibv_mr* memory_regions::find(const void* at, std::size_t bytes) noexcept {
   return last_;
 }
 
-// Once: the rank works on, only slower. Nothing of memory that can only be read, like a literal: no limit would help.
+// Warns once: the rank continues, only slower. Read-only memory, like a literal, is not reported: no limit would help.
 void memory_regions::complain(std::size_t bytes) noexcept {
   if (errno == EFAULT || std::exchange(complained_, true)) return;
   std::fprintf(

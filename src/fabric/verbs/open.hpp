@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The way into the verbs fabric that is there however the library was built.
+/// The entry points of the verbs fabric, present with or without rdma-core.
 #pragma once
 
 #include <cstddef>
@@ -12,22 +12,22 @@
 
 namespace rma::verbs {
 
-/// A member starts a fabric, with these.
+/// The arguments with which a rank starts a fabric.
 struct member {
   int rank = 0;
   int size = 1;
   std::string key;                                 ///< of the job
-  std::size_t cache_bytes = std::size_t{1} << 30;  ///< of registrations that are kept
-  std::uint32_t completions = 8192;                ///< that the completion queue holds, receives among them
-  abilities common{};                              ///< that all ranks' devices have
-  fabric::directory* peers = nullptr;              ///< says where the others are
+  std::size_t cache_bytes = std::size_t{1} << 30;  ///< limit of the cached registrations
+  std::uint32_t completions = 8192;                ///< of the completion queue, with those of receives
+  abilities common{};                              ///< of all ranks' devices
+  fabric::directory* peers = nullptr;              ///< has the addresses of the others
 };
 
-/// A device, opened and checked, and not used yet.
+/// A device that is opened and checked, and not yet in use.
 class opened {
  public:
   virtual ~opened() = default;
-  /// Makes the fabric of it. What others need to find this rank comes out in `address`. Throws Error(unreachable,
+  /// Makes its fabric. Sets `address` to the text that others need to connect to this rank. Throws Error(unreachable,
   /// out_of_memory).
   virtual std::unique_ptr<fabric::network> start(const member& who, std::string& address) = 0;
   [[nodiscard]] virtual abilities has() const noexcept = 0;
@@ -35,9 +35,9 @@ class opened {
   [[nodiscard]] virtual std::string describe() const = 0;
 };
 
-/// Opens the device that RMA_DEVICE wants. Throws Error(unreachable) that says why there is none.
+/// Opens the device of RMA_DEVICE. Throws Error(unreachable) with the reason if there is none.
 std::unique_ptr<opened> open(const std::string& wanted);
-/// The key of the job's store under which a rank's address stands.
+/// The key of a rank's address in the job's store.
 std::string address_key(int rank);
 
 }  // namespace rma::verbs

@@ -14,8 +14,9 @@ std::uint32_t queued_transfers::chain_of(const connection& c) const noexcept {
   return std::min<std::uint32_t>(c.mask / 2, static_cast<std::uint32_t>(count_max));
 }
 
-// As long as the device has more to do than half a queue. Then those that are queued fit, and go first (is_blocked).
-// Writes of several packets gain nothing by it, and who waits for a signal is not to wait for the writes behind it.
+// Queues while the device has more work than half a queue; after that the queued ones fit, and are posted first
+// (is_blocked). Writes of several packets gain nothing by it. An immediate or silent write must not wait for the writes
+// after it.
 bool queued_transfers::takes(const connection& c, slices local, const send_request& o) const noexcept {
   const bool busy =
       to_ == nullptr ? !queues_.has_room(c) && c.stages == 0 : to_ == &c && c.head - c.tail - c.silent > chain_of(c);
@@ -24,7 +25,7 @@ bool queued_transfers::takes(const connection& c, slices local, const send_reque
   return short_write || o.reads();
 }
 
-// Data that go inline are copied: the caller may write to its memory again.
+// Inline data are copied: the caller may modify its memory again.
 status queued_transfers::add(connection& c, const fabric::local_slice& local, const send_request& o) noexcept {
   if (count_ == chain_of(c) && !post()) return status::retry_queue_full;
   RMA_ASSERT(count_ < chain_of(c) && (count_ == 0 || to_ == &c));
@@ -44,8 +45,8 @@ status queued_transfers::add(connection& c, const fabric::local_slice& local, co
   return status::posted;
 }
 
-// Atomics that more follow are queued from the first one on: nobody waits for them before the last. Behind what another
-// connection has queued they are posted one by one.
+// Atomics with more_follow are queued from the first one on: none is waited for before the last. While transfers of
+// another connection are queued, they are posted one by one.
 bool queued_transfers::chains(const connection& c, fabric::posting when) noexcept {
   const bool follows = when == fabric::posting::more_follow;
   if (is_chain_ && to_ != &c) (void)post();
@@ -53,7 +54,7 @@ bool queued_transfers::chains(const connection& c, fabric::posting when) noexcep
   return to_ == &c && (follows || is_chain_);
 }
 
-// There is room for it. What finds none in the device now is posted by `poll`.
+// The caller has checked that there is room. If the device has none now, `poll` posts the chain.
 status queued_transfers::add_to_chain(connection& c, const send_request& o, fabric::posting when) noexcept {
   RMA_ASSERT(count_ < chain_of(c));
   if (count_ == 0) had_room_ = to_ == nullptr;
@@ -68,7 +69,7 @@ status queued_transfers::add_to_chain(connection& c, const send_request& o, fabr
   return status::posted;
 }
 
-// False if they have to wait.
+// Returns false if they have to wait.
 bool queued_transfers::post() noexcept {
   connection& c = *to_;
   if (c.state.load(std::memory_order_acquire) != connection_state::ready || !c.resend.empty()) return false;

@@ -10,8 +10,8 @@
 namespace rma::verbs {
 namespace {
 
-/// A merged registration may be so many times as large as what is asked for: whoever walks through an array in steps
-/// that overlap would otherwise register all of it anew at each step.
+/// A merged registration is at most so many times as large as the requested range. Without a limit, a program that
+/// walks through an array in overlapping steps would register all of it again at each step.
 constexpr std::size_t merged_growth_max = 2;
 
 }  // namespace
@@ -62,7 +62,7 @@ registration_cache::entry* registration_cache::acquire(page_range wanted, unmap_
 
 registration_cache::entry* registration_cache::find(page_range wanted) noexcept {
   if (recent_ != nullptr && recent_->pages_.covers(wanted)) return recent_;
-  // Of those that reach far enough the first one starts earliest.
+  // Of the entries that reach far enough, the first starts earliest.
   const auto it = entries_.upper_bound(wanted.last - 1, by_last{});
   if (it == entries_.end() || it->pages_.first > wanted.first) return nullptr;
   return recent_ = &*it;
@@ -99,7 +99,7 @@ void registration_cache::invalidate(void* at, std::size_t bytes) noexcept {
 
 bool registration_cache::catch_up() noexcept { return settle() == unmap_watch::outcome::settled; }
 
-/// The first that ends behind the start of `pages`.
+/// The first entry that ends after the start of `pages`.
 registration_cache::address_set::iterator registration_cache::first_overlapping(page_range pages) noexcept {
   return entries_.upper_bound(pages.first, by_last{});
 }
@@ -115,13 +115,13 @@ page_range registration_cache::merged_with_neighbors(page_range wanted) noexcept
 
 registration_cache::entry* registration_cache::make(page_range pages, purpose what_for) noexcept {
   entry* const e = new_entry();
-  // Watched first: what changes while it is registered will be news.
+  // The watch starts first, so that changes during the registration are reported.
   bool keep = e != nullptr && what_for != purpose::once && limits_.bytes != 0 && watch(pages);
   status made = status::out_of_memory;
   if (e != nullptr && (keep || what_for != purpose::merged)) {
     made = registrar_.enroll(pages.at(), pages.bytes(), e->keys_);
     while (made == status::out_of_memory && what_for != purpose::merged && evict(pages.bytes())) {
-      keep = keep && watch(pages);  // what was evicted may have overlapped it
+      keep = keep && watch(pages);  // an evicted entry may have overlapped it
       made = registrar_.enroll(pages.at(), pages.bytes(), e->keys_);
     }
   }
@@ -145,7 +145,8 @@ registration_cache::entry* registration_cache::new_entry() noexcept {
   return &e;
 }
 
-/// From now on it can be found; those that it covers cannot. Their memory stays watched: it is its own.
+/// Makes the entry available to `find`, in place of those that it covers. Their memory stays watched, since it is part
+/// of the entry's own.
 void registration_cache::list(entry& e) noexcept {
   for (auto it = first_overlapping(e.pages_); it != entries_.end() && it->pages_.overlaps(e.pages_);) {
     entry& old = *it++;
@@ -174,7 +175,7 @@ bool registration_cache::watch(page_range pages) noexcept {
   return verdict == unmap_watch::verdict::tracked;
 }
 
-/// But for what the entries that can be found need.
+/// Ends the watch, except where listed entries need it.
 void registration_cache::unwatch(page_range pages) noexcept {
   std::uintptr_t at = pages.first;
   for (auto it = first_overlapping(pages); it != entries_.end() && it->pages_.overlaps(pages); ++it) {
@@ -184,7 +185,7 @@ void registration_cache::unwatch(page_range pages) noexcept {
   unwatch_what_is_left({at, pages.last}, 0);
 }
 
-/// But for what is gone according to the news: somebody else may have that memory now.
+/// Ends the watch, except of memory that is gone according to the changes: it may have another use now.
 void registration_cache::unwatch_what_is_left(page_range pages, std::size_t first_change) noexcept {
   if (pages.empty()) return;
   for (std::size_t i = first_change; i < news_.size(); ++i) {
@@ -197,7 +198,7 @@ void registration_cache::unwatch_what_is_left(page_range pages, std::size_t firs
   watch_.unwatch(pages);
 }
 
-/// Evicts what has not been used for longest, at least so many bytes. False if nothing is unused.
+/// Evicts the least recently used entries, of at least so many bytes. False if none is unused.
 bool registration_cache::evict(std::size_t bytes_wanted) noexcept {
   std::size_t evicted = 0;
   while (evicted < bytes_wanted && !unused_.empty()) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Registrations of the user's memory, kept for the next time: to register a buffer takes longer than to send it.
+/// Caches registrations of the user's memory, since registering a buffer takes longer than sending it.
 ///
-/// A registration is of whole pages and serves every buffer inside it. Where the memory is watched (unmap_watch.hpp) it
-/// stays when it is not in use, the least recently used going first, and is never found again after its memory has been
-/// unmapped, moved or emptied. What cannot be watched is registered for one use.
+/// A registration covers whole pages and serves every buffer inside it. Where the memory is watched (unmap_watch.hpp)
+/// it is kept while unused; the least recently used ones are evicted first. It is never found again after its memory
+/// has been unmapped, moved or emptied. Memory that cannot be watched is registered for one use.
 #pragma once
 
 #include <sys/types.h>
@@ -23,17 +23,17 @@
 
 namespace rma::verbs {
 
-/// An adapter knows registered memory by its registration.
+/// An adapter's handle and keys of registered memory.
 struct registration {
   void* handle = nullptr;
   std::uint32_t local_key = 0;
   std::uint32_t remote_key = 0;
 };
 
-/// Makes an adapter know memory: ibv_reg_mr and ibv_dereg_mr, or a test's count of them.
+/// Registers memory with an adapter: ibv_reg_mr and ibv_dereg_mr, or a test's count of them.
 class registrar {
  public:
-  /// `done`; `out_of_memory` if it may succeed when other registrations have been withdrawn; another error if not.
+  /// Returns `done`; `out_of_memory` if it may succeed after other registrations are withdrawn; else another error.
   virtual status enroll(void* at, std::size_t bytes, registration& made) noexcept = 0;
   virtual void withdraw(const registration& made) noexcept = 0;
 
@@ -41,25 +41,25 @@ class registrar {
   ~registrar() = default;
 };
 
-/// All calls are the owner's: one at a time, by whatever thread (the fabric's are, under the progress lock). In a child
-/// after a fork nothing can be acquired, and nothing is withdrawn.
+/// The owner makes all calls, one at a time, from any thread (the fabric under the progress lock). In a child after a
+/// fork nothing can be acquired, and nothing is withdrawn.
 class registration_cache {
  public:
   struct limits {
-    std::size_t bytes = std::size_t{1} << 30;  ///< of registered memory that is kept; 0: nothing is
-    std::size_t entries = 4096;                ///< each may cut the process's mappings in two more places
+    std::size_t bytes = std::size_t{1} << 30;  ///< limit of cached memory; 0: no caching
+    std::size_t entries = 4096;                ///< each may split the process's mappings at two more places
   };
   struct counters {
     std::uint64_t hits = 0;
     std::uint64_t misses = 0;
-    std::uint64_t evictions = 0;      ///< for want of room
+    std::uint64_t evictions = 0;      ///< for lack of room
     std::uint64_t invalidations = 0;  ///< entries whose memory changed
-    std::uint64_t failures = 0;       ///< acquires that gave nothing
+    std::uint64_t failures = 0;       ///< acquires without a result
     std::size_t bytes = 0;            ///< registered now, in use or not
-    std::size_t entries = 0;          ///< that can be found now
+    std::size_t entries = 0;          ///< entries that can be found now
   };
 
-  /// A registration in use, or kept.
+  /// A registration in use, or cached.
   class entry {
    public:
     [[nodiscard]] const registration& keys() const noexcept { return keys_; }
@@ -72,36 +72,37 @@ class registration_cache {
     page_range pages_;
     registration keys_;
     std::uint32_t users_ = 0;
-    bool listed_ = false;  ///< can be found
+    bool listed_ = false;  ///< it can be found
     boost::intrusive::set_member_hook<link> by_address_;
-    boost::intrusive::list_member_hook<link> in_line_;  ///< with those that are unused, spare or being taken out
+    boost::intrusive::list_member_hook<link> in_line_;  ///< in the list of unused, spare or removed entries
   };
   static_assert(sizeof(entry) <= 128);
 
   registration_cache(registrar& with, limits most, unmap_watch::source news = unmap_watch::source::kernel);
-  /// Every entry has been released.
+  /// The caller has released every entry.
   ~registration_cache();
   registration_cache(const registration_cache&) = delete;
   registration_cache& operator=(const registration_cache&) = delete;
 
-  /// A registration that covers [at, at + bytes), in use until it is released. Null if there can be none now.
-  /// A hit takes one system call (`unmap_watch::quiet`) and no memory.
+  /// Finds or makes a registration that covers [at, at + bytes), in use until it is released. Null if it cannot be made
+  /// now.
+  /// A hit costs one system call (`unmap_watch::quiet`) and no allocation.
   entry* acquire(void* at, std::size_t bytes) noexcept;
-  /// The same for each piece, with one system call for all of them. All or none: false if there is none. Pieces that
-  /// lie near each other are registered with what is between them ("optimistic group registration"): see group_max.
+  /// Acquires registrations for all pieces, with one system call, or for none: then it returns false. Neighboring
+  /// pieces are registered together with the gaps between them ("optimistic group registration"): see group_max.
   bool acquire(std::span<const fabric::local_slice> pieces, std::span<entry*> to) noexcept;
-  /// Of so many pieces groups are made.
+  /// Groups are formed only for up to so many pieces.
   static constexpr std::size_t group_max = 64;
   void release(entry* e) noexcept;
 
-  /// The memory is about to change, or has changed, in a way that the kernel does not tell.
+  /// Called when memory is about to change, or has changed, in a way that the kernel does not report.
   void invalidate(void* at, std::size_t bytes) noexcept;
-  /// Withdraws what memory that has changed was registered by, as every `acquire` does. False if changes are under way
-  /// that take long; an `acquire` would then register for one use.
+  /// Withdraws the registrations of changed memory, as every `acquire` does. False if changes are in progress that take
+  /// long; an `acquire` would then register for one use.
   bool catch_up() noexcept;
 
   [[nodiscard]] const counters& counts() const noexcept { return counts_; }
-  /// Why nothing is kept, or null.
+  /// The reason why nothing is cached, or null.
   [[nodiscard]] const char* obstacle() const noexcept { return watch_.obstacle(); }
 
  private:
@@ -111,7 +112,7 @@ class registration_cache {
   struct by_last {
     bool operator()(std::uintptr_t a, const entry& b) const noexcept { return a < b.pages_.last; }
   };
-  /// No entry in it covers another, so that the order of their ends is that of their starts.
+  /// No entry in it covers another, so that the entries' ends have the order of their starts.
   using address_set =
       boost::intrusive::set<entry,
                             boost::intrusive::member_hook<entry, decltype(entry::by_address_), &entry::by_address_>,
@@ -120,8 +121,8 @@ class registration_cache {
       boost::intrusive::list<entry, boost::intrusive::member_hook<entry, decltype(entry::in_line_), &entry::in_line_>,
                              boost::intrusive::constant_time_size<false>>;
   enum class purpose : std::uint8_t {
-    kept,    ///< to be found again, if its memory can be watched
-    merged,  ///< the same or not at all: another, smaller one will do
+    kept,    ///< for later use, if its memory can be watched
+    merged,  ///< as `kept`, else not made at all: a smaller one suffices
     once,
   };
 
@@ -157,7 +158,7 @@ class registration_cache {
 
   registrar& registrar_;
   std::uintptr_t page_mask_;
-  entry* recent_ = nullptr;  ///< the last that was found
+  entry* recent_ = nullptr;  ///< the last one found
   limits limits_;
   counters counts_;
   address_set entries_;

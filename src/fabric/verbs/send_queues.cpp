@@ -17,7 +17,7 @@ bool send_queues::post_list(connection& c, std::span<send_request> all) noexcept
   ibv_send_wr* refused = nullptr;
   if (::ibv_post_send(c.queue_pair, &all.front().request, &refused) != 0) {
     if (refused == &all.front().request) return false;
-    all_.manager().give_up(c);  // a part of it is under way: `abandon` ends it, and what was not posted with it
+    all_.manager().give_up(c);  // some entries are posted: `abandon` ends these and the others
   }
   for (const send_request& o : all) {
     c.at(c.head++) = o.then;
@@ -34,7 +34,7 @@ bool send_queues::post_list(connection& c, std::span<send_request> all) noexcept
 void send_queues::ask_for_tails() noexcept {
   std::erase_if(tails_, [&](connection* c) {
     if (c->unsignalled != 0 && c->state.load() == connection_state::ready) {
-      if (!has_room(*c)) return false;  // what fills the queue was signalled
+      if (!has_room(*c)) return false;  // a full queue has signaled entries
       send_request o;
       o.request.opcode = IBV_WR_RDMA_WRITE;
       o.must_signal = true;

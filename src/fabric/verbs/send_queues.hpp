@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Entries go into the send queues here. They are signalled now and then: reads and atomics, which somebody waits for,
-/// the first eight of a burst of writes, and every eighth other one. If nothing else follows, `poll` asks for the end
-/// of the rest with an empty write: after a long burst, not after a short one or one of a multiple of eight. A message,
-/// whose end nobody waits for, is silent as long as there are buffers.
+/// Posts entries to the send queues, with selective signaling: reads and atomics, which are waited for, the first eight
+/// of a burst of writes, and every eighth other entry are signaled. If nothing else follows, `poll` posts an empty
+/// signaled write for the completion of the rest: after a long burst, not after a short one or one of a multiple of
+/// eight. A message, whose completion is not reported, is silent as long as there are buffers.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -31,22 +31,23 @@ class send_queues {
   [[nodiscard]] bool has_room(const connection& c, std::size_t entries = 1) const noexcept {
     return c.room() >= entries && budget_.has_room(entries);
   }
-  /// `posted`, or nothing has happened. There is room.
+  /// Returns `posted`, or has done nothing. The caller has checked that there is room.
   status post(connection& c, send_request& o) noexcept;
-  /// All by one call, which is one system call and one doorbell. The last one tells the end of all. False if nothing
-  /// has been posted.
+  /// Posts all with one call, which is one system call and one doorbell. If the last entry is signaled, its completion
+  /// is that of all. False if nothing has been posted.
   bool post_list(connection& c, std::span<send_request> all) noexcept;
-  /// The oldest entry is over; valid until the next one is posted.
+  /// Removes the oldest entry, which is complete; the result is valid until the next post.
   const completion_action& retire(connection& c) noexcept {
     RMA_ASSERT(c.tail != c.head && budget_.under_way != 0);
     --budget_.under_way;
     return c.at(c.tail++);
   }
-  /// Has been told the end of all entries.
+  /// True if connections have entries after the last signaled one.
   [[nodiscard]] bool has_tails() const noexcept { return !tails_.empty(); }
-  /// Entries whose end nobody would tell: an empty write behind them does.
+  /// Posts an empty signaled write after unsignaled entries, whose completion would not be reported otherwise.
   void ask_for_tails() noexcept;
-  /// True if all entries are over, silent messages too, but for those to peers that have left; asks for their end.
+  /// True if all entries are complete, with silent messages, except those to peers that have left; requests the
+  /// completion of the rest.
   bool quiet() noexcept;
 
   struct counters {
@@ -61,18 +62,19 @@ class send_queues {
   [[nodiscard]] const counters& counts() const noexcept { return counts_; }
 
  private:
-  static constexpr std::uint32_t signal_every = 8;  ///< less than the shortest queue has entries
+  static constexpr std::uint32_t signal_every = 8;  ///< less than the entries of the shortest queue
 
   /// The label of entry `number` of the connection's send queue.
   static std::uint64_t label_of(const connection& c, std::uint32_t number) noexcept {
     return (std::uint64_t{1} << 63) | (std::uint64_t{c.index} << 32) | number;
   }
-  /// Of a write, or of the last of several that are posted together.
+  /// True if a write, or the last of several that are posted together, is to be signaled.
   bool signals_write(connection& c, bool must, std::uint32_t count) const noexcept {
-    if (c.head - c.tail == c.silent) c.burst = c.head;  // nothing is under way that somebody waits for
+    if (c.head - c.tail == c.silent) c.burst = c.head;  // only silent entries are outstanding
     return must || c.unsignalled + count >= signal_every || c.head - c.burst < signal_every || budget_.half_used();
   }
-  /// A silent message keeps its buffer until something behind it is signalled: at most half of them are kept so.
+  /// A silent message keeps its buffer until a later entry is signaled: at most half of the buffers are kept in this
+  /// way.
   [[nodiscard]] bool signals_silent(const connection& c) const noexcept {
     return c.unsignalled + 1 >= signal_every || memory_.is_short_of_buffers() || budget_.half_used();
   }
@@ -86,11 +88,11 @@ class send_queues {
   connections& all_;
   const local_memory& memory_;
   completion_budget& budget_;
-  std::vector<connection*> tails_;  ///< connections with entries that nobody will tell us the end of
+  std::vector<connection*> tails_;  ///< connections with entries after the last signaled one
   counters counts_;
 };
 
-// Inlined: a sixth of its instructions would be the call.
+// It is inlined, since the call would be a sixth of its instructions.
 [[gnu::always_inline]] inline status send_queues::post(connection& c, send_request& o) noexcept {
   const bool signalled = o.then.silent ? signals_silent(c) : signals_write(c, o.must_signal, 1);
   o.request.wr_id = label_of(c, c.head);

@@ -16,7 +16,8 @@ using slices = std::span<const fabric::local_slice>;
 
 /// One entry of a send queue before it is posted.
 struct send_request {
-  /// To clear all of the request, of which an operation uses a third, takes as long as the rest of its way to here.
+  /// Clears only the fields that matter: an operation uses a third of the request, and clearing all of it would take as
+  /// long as the rest of the call.
   send_request() noexcept {
     request.next = nullptr;
     request.num_sge = 0;

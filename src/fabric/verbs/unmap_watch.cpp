@@ -23,8 +23,8 @@
 namespace rma::verbs {
 namespace {
 
-constexpr std::int64_t patience_ns = 20'000'000;  // a thread that was woken may have to wait for its turn
-constexpr std::uint64_t epoch_first = 2;          // 0 is what a child reads
+constexpr std::int64_t patience_ns = 20'000'000;  // a woken thread may have to wait for a processor
+constexpr std::uint64_t epoch_first = 2;          // a child reads 0
 
 uffdio_range range_of(page_range pages) noexcept { return {pages.first, pages.bytes()}; }
 
@@ -50,8 +50,8 @@ class probe_page {
   void* at_;
 };
 
-/// The kernel's answer to mapping pages of shared memory that are there already is EINVAL if it is all one private
-/// mapping, ENOENT if it is more than one mapping.
+/// Asks the kernel to map pages of shared memory that are mapped already: it fails with EINVAL for one private mapping,
+/// with ENOENT for several mappings.
 int error_of_continue(int fd, page_range pages) noexcept {
   uffdio_continue ask{};
   ask.range = range_of(pages);
@@ -59,7 +59,7 @@ int error_of_continue(int fd, page_range pages) noexcept {
   return ::ioctl(fd, UFFDIO_CONTINUE, &ask) == 0 ? 0 : errno;
 }
 
-/// Ends the watch in each mapping by itself; where it cannot have been watched, that fails.
+/// Ends the watch in each mapping separately; this fails for a mapping that cannot have been watched.
 class one_by_one final : public mapping_visitor {
  public:
   one_by_one(int fd, page_range pages) noexcept : fd_(fd), pages_(pages) {}
@@ -84,8 +84,8 @@ unmap_watch::unmap_watch(source from) noexcept : source_(from), process_(::getpi
 
 unmap_watch::~unmap_watch() {
   if (reading_ && !foreign()) {
-    // A thread that changes memory still waits for the reader, and a child's copy of the descriptor would keep it
-    // waiting.
+    // A thread that changes memory still waits for the reader, and would keep waiting if a child has a copy of the
+    // descriptor.
     while (change_under_way()) ::poll(nullptr, 0, 1);
     const std::uint64_t one = 1;
     (void)!::write(stop_, &one, sizeof one);
@@ -99,7 +99,7 @@ unmap_watch::~unmap_watch() {
 bool unmap_watch::foreign() const noexcept { return ::getpid() != process_; }
 
 bool unmap_watch::open() noexcept {
-  // User-mode faults are all that an unprivileged process may ask for; there are none at all.
+  // An unprivileged process may ask for user-mode faults only; no faults are caused at all.
   auto fd = ::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
   if (fd < 0 && errno == EINVAL) fd = ::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
   fd_ = static_cast<int>(fd);
@@ -118,8 +118,7 @@ bool unmap_watch::open() noexcept {
   return true;
 }
 
-// Shared memory could be watched since Linux 5.19. Then UFFDIO_CONTINUE must tell which it is, as it does on 6.1
-// and 6.18.
+// Since Linux 5.19 shared memory can be watched. Then UFFDIO_CONTINUE must distinguish it, as it does on 6.1 and 6.18.
 void unmap_watch::learn_kinds() noexcept {
   const probe_page shared(MAP_SHARED);
   kinds_known_ = true;
@@ -128,7 +127,7 @@ void unmap_watch::learn_kinds() noexcept {
   strike_off(shared.pages());
 }
 
-// Later than the constructor: programs that never register anything have no thread more than without.
+// The reader starts after the constructor, so that programs that never register memory have no additional thread.
 bool unmap_watch::start() noexcept {
   if (reading_) return true;
   if (board_ == nullptr) {
@@ -139,7 +138,7 @@ bool unmap_watch::start() noexcept {
   }
   if (stop_ < 0) stop_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (stop_ < 0 || ::madvise(board_, sizeof(board), MADV_WIPEONFORK) != 0) return false;
-  // A signal handler that frees memory would wait for the thread it interrupts.
+  // The reader blocks signals: a signal handler on it that frees memory would wait for the reader itself.
   {
     const detail::signals_blocked guard;
     reading_ = ::pthread_create(&reader_, nullptr, &unmap_watch::run, this) == 0;
@@ -160,9 +159,9 @@ int unmap_watch::enlist(page_range pages) noexcept {
 unmap_watch::verdict unmap_watch::watch(page_range pages) noexcept {
   if (source_ == source::program) return verdict::tracked;
   if (fd_ < 0 || foreign() || !start()) return verdict::refused;
-  // All of the range is looked at before any of it is changed; only then may the kernel run out of memory.
+  // The kernel checks the whole range before it changes any of it, and can run out of memory only after that.
   if (const int error = enlist(pages); error != 0) return error == ENOMEM ? verdict::unfit : verdict::refused;
-  // From here on no change escapes, so that what the memory is now it will stay, or there will be news.
+  // From here on no change is missed: the memory stays as it is now, or a change is reported.
   return private_memory(pages) ? verdict::tracked : verdict::unfit;
 }
 
@@ -182,7 +181,7 @@ void unmap_watch::unwatch(page_range pages) noexcept {
 void unmap_watch::strike_off(page_range pages) noexcept {
   uffdio_range all = range_of(pages);
   if (::ioctl(fd_, UFFDIO_UNREGISTER, &all) == 0) return;
-  // Nothing is mapped there any more, or part of it is now memory of a kind that cannot have been watched.
+  // Nothing is mapped there any more, or a part is now memory that cannot have been watched.
   one_by_one rest(fd_, pages);
   visit_mappings(pages, rest);
 }
@@ -190,7 +189,7 @@ void unmap_watch::strike_off(page_range pages) noexcept {
 void* unmap_watch::run(void* self) noexcept {
   auto& watch = *static_cast<unmap_watch*>(self);
   std::array<pollfd, 2> wait{{{watch.fd_, POLLIN, 0}, {watch.stop_, POLLIN, 0}}};
-  watch.read_events();  // binds the functions that it calls before anybody may wait for it
+  watch.read_events();  // binds the functions that it calls before a thread can wait for it
   for (;;) {
     ::poll(wait.data(), wait.size(), -1);
     if ((wait[1].revents & POLLIN) != 0) return nullptr;
@@ -198,7 +197,7 @@ void* unmap_watch::run(void* self) noexcept {
   }
 }
 
-// Between the two steps of the epoch the owner waits; before them, whoever changes memory.
+// The owner waits between the two steps of the epoch; a thread that changes memory waits before them.
 void unmap_watch::read_events() noexcept {
   std::array<uffd_msg, 16> events;
   board_->epoch.fetch_add(1);
@@ -210,7 +209,7 @@ void unmap_watch::read_events() noexcept {
       case UFFD_EVENT_UNMAP: note({arg.remove.start, arg.remove.end}, true); break;
       case UFFD_EVENT_REMOVE: note({arg.remove.start, arg.remove.end}, false); break;
       case UFFD_EVENT_REMAP:
-        // An unmapping of the old addresses follows, unless they stay mapped. The new ones have inherited the watch.
+        // The old addresses are unmapped next, unless they stay mapped. The new ones have inherited the watch.
         note({arg.remap.from, arg.remap.from + arg.remap.len}, false);
         strike_off({arg.remap.to, arg.remap.to + arg.remap.len});
         break;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Learns when watched memory is unmapped, moved or emptied, by whatever thread and by whatever call: from the events
-/// of a userfaultfd, which a thread of its own reads. docs/decisions/0009-registration-cache.md has the reasons.
+/// Detects that watched memory is unmapped, moved or emptied, by any thread and any call, from the events of a
+/// userfaultfd, which a thread of its own reads. docs/decisions/0009-registration-cache.md has the reasons.
 ///
-/// The kernel holds a thread that changes watched memory until its event has been read. The reader only writes the
-/// event down: it takes no lock, no memory, and calls nobody, so that whoever frees memory waits for nothing but it.
-/// The owner hears of changes when it asks.
+/// The kernel blocks a thread that changes watched memory until its event has been read. The reader only records the
+/// event: it takes no lock, allocates no memory and calls no other code, so that a thread that frees memory waits for
+/// nothing else. The owner polls for changes.
 ///
-/// The event of an unmapping comes after the addresses are free again: another thread may have mapped them before the
-/// event can be read. So the owner asks the kernel, too, whether a change is under way.
+/// The event of an unmapping arrives after the addresses are free again: another thread may have mapped them before the
+/// event can be read. So the owner also asks the kernel whether a change is in progress.
 ///
-/// Never a page fault: the memory is registered for write protection, but no page is ever protected.
+/// No page fault is ever caused: the memory is registered for write protection, but no page is ever protected.
 #pragma once
 
 #include <linux/userfaultfd.h>
@@ -28,69 +28,70 @@
 
 namespace rma::verbs {
 
-/// A change has happened to memory, watched or once watched.
+/// A change of memory that is or was watched.
 struct change {
   page_range pages;
-  bool gone = false;  ///< unmapped, so that it is not watched any more; otherwise it has lost its contents
+  bool gone = false;  ///< it was unmapped and is not watched any more; otherwise it has lost its contents
 };
 
-/// All calls but the constructor's are the owner's: one at a time. After a fork the child's copy does nothing.
+/// The owner makes all calls after the constructor's, one at a time. After a fork the child's copy does nothing.
 class unmap_watch {
  public:
-  /// A source tells of changes.
+  /// The source of reports of changes.
   enum class source : std::uint8_t {
     kernel,
-    program,  ///< the owner hears from the program itself; then everything counts as watched
+    program,  ///< the program itself reports to the owner; all memory counts as watched
   };
   enum class verdict : std::uint8_t {
     tracked,
-    refused,  ///< nothing has changed: not permitted, no such kernel, the memory of a device, watched by somebody else
-    unfit,    ///< perhaps watched, in part or whole, but changes could escape: to be unwatched
+    refused,  ///< nothing was done: no permission, an old kernel, memory of a device, or watched by other code
+    unfit,    ///< perhaps watched, in part or whole, but changes could be missed: to be unwatched
   };
   enum class outcome : std::uint8_t {
     settled,
-    busy,    ///< a thread that changes memory does not get on; ask again later
+    busy,    ///< a thread that changes memory makes no progress; try again later
     forked,  ///< this is a child's copy
   };
-  /// Changes that are kept until the owner asks. Above this, the news is that everything has changed.
+  /// The number of changes that are kept for the owner. With more of them, all memory is reported as changed.
   static constexpr std::size_t changes_max = 1024;
 
   explicit unmap_watch(source from) noexcept;
-  /// Nothing may be watched any more.
+  /// No memory may be watched any more.
   ~unmap_watch();
   unmap_watch(const unmap_watch&) = delete;
   unmap_watch& operator=(const unmap_watch&) = delete;
 
-  /// Why nothing can be watched here, or null.
+  /// The reason why nothing can be watched here, or null.
   [[nodiscard]] const char* obstacle() const noexcept { return obstacle_; }
 
-  /// Only private memory of no file can be watched: a file or shared memory also changes through descriptors.
-  /// Watching twice is watching once.
+  /// Watches private memory without a file only: a file or shared memory also changes through descriptors. Watching a
+  /// range twice is allowed.
   verdict watch(page_range pages) noexcept;
-  /// `pages` must not contain what the owner knows to be gone: before Linux 6.17 this also ends what another watch of
-  /// the process does there.
+  /// `pages` must not contain memory that the owner knows to be gone: before Linux 6.17 this call also ends other
+  /// watches of the process there.
   void unwatch(page_range pages) noexcept;
 
-  /// True if there is no news: then whatever happened to watched memory before the call has been handed out, and at
-  /// addresses that the caller has got since, too. One system call.
+  /// True if there are no new changes: then all changes of watched memory before the call have been reported, also
+  /// those at addresses that were mapped again since. Costs one system call.
   [[nodiscard]] bool quiet() const noexcept {
     return !reading_ || (!change_under_way() && board_->epoch.load() == epoch_seen_);
   }
-  /// Waits for changes under way, some milliseconds at most, and replaces the contents of `news`, for which
-  /// `changes_max` + 1 places must be reserved.
+  /// Waits for changes in progress, some milliseconds at most, and replaces the contents of `news`, which must have a
+  /// capacity of `changes_max` + 1.
   outcome catch_up(std::vector<change>& news) noexcept;
 
  private:
-  /// The reader tells the owner by a board. Its pages are wiped in a child.
+  /// The memory through which the reader reports to the owner. Its pages are wiped in a child.
   struct board {
-    std::atomic<std::uint64_t> epoch{2};    ///< odd while events are being read and written down; 0 in a child
-    std::atomic<std::uint64_t> written{0};  ///< changes, ever; the reader's
-    std::atomic<std::uint64_t> taken{0};    ///< changes, ever; the owner's
-    std::atomic<bool> lost{false};          ///< there was no room
+    std::atomic<std::uint64_t> epoch{2};    ///< odd while events are being read and recorded; 0 in a child
+    std::atomic<std::uint64_t> written{0};  ///< number of changes recorded, set by the reader
+    std::atomic<std::uint64_t> taken{0};    ///< number of changes reported, set by the owner
+    std::atomic<bool> lost{false};          ///< changes were lost for lack of room
     change changes[changes_max];
   };
 
-  /// The kernel refuses to protect pages while a change is under way, before it looks at which. These are none.
+  /// The kernel refuses to protect pages while a change is in progress, before it checks the range, which is empty
+  /// here.
   [[nodiscard]] bool change_under_way() const noexcept {
     uffdio_writeprotect nothing{};
     return ::ioctl(fd_, UFFDIO_WRITEPROTECT, &nothing) != 0 && errno == EAGAIN;
@@ -107,11 +108,11 @@ class unmap_watch {
   void strike_off(page_range pages) noexcept;
 
   int fd_ = -1;
-  int stop_ = -1;  ///< an eventfd that ends the reader
+  int stop_ = -1;  ///< eventfd that ends the reader
   board* board_ = nullptr;
   std::uint64_t epoch_seen_ = 0;
-  bool reading_ = false;      ///< the reader runs: from the first `watch` on
-  bool kinds_known_ = false;  ///< UFFDIO_CONTINUE tells private memory from shared
+  bool reading_ = false;      ///< the reader runs, from the first `watch` on
+  bool kinds_known_ = false;  ///< UFFDIO_CONTINUE distinguishes private from shared memory
   source source_;
   const char* obstacle_ = nullptr;
   pid_t process_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The fabric's calls: what they post, and what holds an operation back.
+/// The calls of the fabric: they post operations, or refuse them while a connection is blocked.
 #include <arpa/inet.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ status verbs_fabric::transfer(int peer, slices local, send_request& o) noexcept 
   return s;
 }
 
-// An entry for each pair of pieces. What has to go in stages is refused: the caller sends the pieces one by one.
+// Posts an entry for each pair of pieces. Pieces that would be bounced are refused: the caller sends them one by one.
 status verbs_fabric::transfer_pieces(int peer, slices local, std::span<const fabric::remote_slice> remote,
                                      const send_request& like) noexcept {
   if (local.size() != remote.size() || local.size() > chain_.size()) return status::not_supported;
@@ -72,7 +72,7 @@ status verbs_fabric::write(int peer, slices from, const fabric::region_key& regi
                            std::span<const fabric::remote_slice> to, std::uint64_t token,
                            fabric::write_flags how) noexcept {
   const bool tells = how.kind == fabric::write_kind::immediate;
-  if (tells && bytes_of(from) > memory_.buffer_bytes()) {  // the immediate must not come before the last piece
+  if (tells && bytes_of(from) > memory_.buffer_bytes()) {  // the immediate must not arrive before the last piece
     send_request probe;
     if (!memory_.describe(from, probe)) return status::not_supported;
   }
@@ -137,7 +137,7 @@ status verbs_fabric::compare_swap(int peer, const fabric::region_key& region, st
   return atomic(peer, region, address, o, old, when);
 }
 
-// Kind and number go in the immediate. The text stays in a buffer until it has come through: see broken_connections.
+// The immediate has kind and number. The text stays in a buffer until it has arrived: see broken_connections.
 status verbs_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte> header,
                           std::span<const std::byte> payload) noexcept {
   connection* c = nullptr;

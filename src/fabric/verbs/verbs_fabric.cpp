@@ -18,10 +18,11 @@ namespace {
 constexpr std::size_t message_bytes = 4096;
 constexpr std::size_t receive_count = 512;
 constexpr std::uint32_t reads_wanted = 16;
-constexpr std::uint32_t flushed_reserve = 256;  // completions of entries that were given up with their queue pair
+constexpr std::uint32_t flushed_reserve = 256;  // for completions of entries of abandoned queue pairs
 
-/// A connection's send queue: at most 16 KiB with the library's own part of it. Entries of a device in software are
-/// rounded up to a power of two, and its post is its execution, so that a longer queue gains nothing.
+/// Plans a connection's send queue of at most 16 KiB, with the library's own part of it. Entries of a device in
+/// software are rounded up to a power of two, and it executes entries in the post, so that a longer queue gains
+/// nothing.
 queue_plan plan_for(const adapter& device, ibv_cq* completions = nullptr, ibv_srq* receives = nullptr) noexcept {
   const ibv_device_attr& limits = device.limits();
   const auto at_most = [](std::uint32_t wanted, int has) {
@@ -39,7 +40,7 @@ queue_plan plan_for(const adapter& device, ibv_cq* completions = nullptr, ibv_sr
   return plan;
 }
 
-/// The completion queue holds so many.
+/// The size of the completion queue.
 int completions_of(const adapter& device, const member& who) noexcept {
   return std::min(device.limits().max_cqe, static_cast<int>(who.completions));
 }
@@ -100,7 +101,7 @@ void verbs_fabric::describe_abilities(const member& who) {
   caps_.words = true;
   caps_.one_sided = true;
   caps_.pins_memory = true;
-  // A device in software says `placed`; each of its packets takes a processor some microseconds.
+  // Devices in software have `placed`; each of their packets takes some microseconds of a processor.
   if (all.placed) caps_.costs = {27'000, 6'000, 1.0, 45'000, 1.5};
 }
 
@@ -144,12 +145,12 @@ void verbs_fabric::counts(const std::function<void(std::string_view, std::uint64
   add("verbs_registered_bytes", kept.bytes);
 }
 
-// ---- what comes ---------------------------------------------------------------------------------------------
+// ---- progress -----------------------------------------------------------------------------------------------
 
-// Asked before a sleep: from here on the channel tells.
+// Called before a sleep: from here on the channel reports completions.
 bool verbs_fabric::pending() noexcept {
   if (completions_.has_fetched()) return true;
-  (void)memory_.cache().catch_up();  // memory that is gone is given back while there is time
+  (void)memory_.cache().catch_up();  // idle time: withdraws registrations of unmapped memory
   sends_.ask_for_tails();
   queued_.go_on();
   if (connections_.manager().take_news() || connections_.have_broken()) return true;
@@ -157,14 +158,15 @@ bool verbs_fabric::pending() noexcept {
   return completions_.fetch() != 0;
 }
 
-// Asked before the end of the job: silent messages, too, are to be over. Those to who has left it are.
+// Called before the end of the job: silent messages must be complete as well. Those to peers that have left count as
+// complete.
 bool verbs_fabric::quiet() noexcept {
   return sends_.quiet() && queued_.empty() && broken_.empty() && bounced_.empty() && bulk_.quiet();
 }
 
 unsigned verbs_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   unsigned found = 0;
-  bool more = true;  // a batch that is not full was all there is
+  bool more = true;  // a batch that is not full was the last
   while (found < limit && more && completions_.fetch() != 0) {
     more = completions_.filled_batch();
     for (; found < limit && completions_.has_fetched(); ++found) take(completions_.take(), to);
@@ -203,7 +205,7 @@ void verbs_fabric::take_receive(const ibv_wc& done, fabric::sink& to) noexcept {
     } else if (known) {
       const std::uint32_t label = ntohl(done.imm_data);  // number and kind
       const auto ahead = static_cast<std::int16_t>(static_cast<std::uint16_t>(label >> 16) - from->received);
-      if (ahead >= 0) {  // else it has come before the connection broke
+      if (ahead >= 0) {  // else it arrived before the connection broke
         from->received = static_cast<std::uint16_t>((label >> 16) + 1);
         to.on_message(from->peer, static_cast<std::uint16_t>(label), {receives_.at(buffer), done.byte_len});
       }
@@ -212,8 +214,8 @@ void verbs_fabric::take_receive(const ibv_wc& done, fabric::sink& to) noexcept {
   receives_.give_back(buffer);
 }
 
-// One completion speaks for all entries before it that said nothing. After an error the queue pair does nothing more,
-// but what it has done before still counts.
+// One completion stands for all unsignaled entries before it. After an error the queue pair executes no more entries,
+// but those before the error are complete.
 void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   connection& c = connections_.at((done.wr_id >> 32) & 0x7fffffff);
   const connection_state state = c.state.load(std::memory_order_acquire);
@@ -221,9 +223,9 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   ++completions_taken_;
   const auto number = static_cast<std::uint32_t>(done.wr_id);
   const bool failed = done.status != IBV_WC_SUCCESS;
-  if (failed && state != connection_state::ready) return;  // given up already: abandon ends it, and what was before it
+  if (failed && state != connection_state::ready) return;  // given up: abandon ends it and those before it
   while (static_cast<std::int32_t>(number - c.tail) > (failed ? 0 : -1)) {
-    const completion_action& w = sends_.retire(c);  // nothing is posted meanwhile that could take its place
+    const completion_action& w = sends_.retire(c);  // no post can overwrite it meanwhile
     if (!w.plain()) {
       if (w.silent) --c.silent;
       bounced_.end(w, status::done, to);
@@ -240,10 +242,10 @@ void verbs_fabric::take_sent(const ibv_wc& done, fabric::sink& to) noexcept {
   }
 }
 
-// Connections that are broken, or whose peers are dead: what was under way is over. The broken are made anew.
+// Ends the outstanding entries of connections that are broken, or whose peers are dead. Reconnects the broken ones.
 void verbs_fabric::take_broken(fabric::sink& to) noexcept {
   connections_.note_breaks();
-  while (completions_.fetch() != 0) {  // what has come before the break is not lost with it
+  while (completions_.fetch() != 0) {  // completions from before the break are not lost
     const ibv_wc done = completions_.take();
     take(done, to);
   }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The fabric of RDMA adapters, by rdma-core's verbs: reliable connections made at first use, one shared receive queue,
-/// one completion queue, writes, reads and atomics of the adapter.
+/// The fabric of RDMA adapters, on rdma-core's verbs: reliable connections made at first use, one shared receive queue,
+/// one completion queue, and the adapter's writes, reads and atomics.
 ///
-/// A write's completion says that the target's adapter has it (acked; a device in software: placed). What is posted
-/// later to the same peer, a read, an atomic or a message, finds it in place: the adapter executes what comes on one
-/// connection in order.
+/// The completion of a write means that the target's adapter has it (acked; placed with a device in software). A read,
+/// an atomic or a message that is posted later to the same peer finds it in place: the adapter executes the operations
+/// of one connection in order.
 ///
-/// The fabric's calls and completions are here; what they work on has owners of its own:
+/// The fabric's calls and completions are here; their state has owners of its own:
 ///
 ///   connections         peers, queue pairs           broken_connections  entries of those that are broken
 ///   local_memory        regions, registrations,      send_queues         posting, signals, doorbells
-///                       buffers                      queued_transfers    what finds a send queue full; chains
-///   completion_queue    completions, sleep           bounced_transfers   what goes through buffers
+///                       buffers                      queued_transfers    transfers that find a send queue full; chains
+///   completion_queue    completions, sleep           bounced_transfers   transfers through buffers
 ///   bulk_channels       lists of pieces into posted receives
 #pragma once
 
@@ -46,7 +46,7 @@ class verbs_fabric final : public fabric::network, public fabric::liveness, publ
   verbs_fabric(std::unique_ptr<adapter> device, const member& who);
   ~verbs_fabric() override;
 
-  /// Where others find this rank: to be published.
+  /// The address that other ranks connect to, to be published.
   [[nodiscard]] std::string address() const { return connections_.address(); }
   [[nodiscard]] std::size_t entries_per_connection() const noexcept;
 
@@ -72,7 +72,7 @@ class verbs_fabric final : public fabric::network, public fabric::liveness, publ
   status send_bulk(int peer, std::span<const fabric::local_slice> from, std::uint64_t token) noexcept override;
   status post_bulk_receive(int peer, std::span<const fabric::local_slice> to, std::uint64_t token) noexcept override;
 
-  /// Asks `job` how peers are reached; before anything is posted.
+  /// Looks up the addresses of peers in `job`; called before anything is posted.
   void use(fabric::directory& job) noexcept { connections_.use(job); }
   void forget(int peer) noexcept override { connections_.manager().forget(peer); }
   [[nodiscard]] int event_fd() const noexcept override { return events_; }
@@ -101,7 +101,7 @@ class verbs_fabric final : public fabric::network, public fabric::liveness, publ
   void take_sent(const ibv_wc& done, fabric::sink& to) noexcept;
   void take_broken(fabric::sink& to) noexcept;
 
-  // In this order: queue pairs go before what they refer to.
+  // The order matters: queue pairs are destroyed before the objects that they refer to.
   std::unique_ptr<adapter> device_;
   const int rank_;
   const int size_;
@@ -117,9 +117,9 @@ class verbs_fabric final : public fabric::network, public fabric::liveness, publ
   queued_transfers queued_;
   broken_connections broken_;
   bulk_channels bulk_;
-  std::array<send_request, 16> chain_;   ///< entries that are posted together
-  std::uint64_t word_writes_ = 0;        ///< writes that were silent
-  std::uint64_t completions_taken_ = 0;  ///< each speaks for one entry or several
+  std::array<send_request, 16> chain_;   ///< entries to be posted together
+  std::uint64_t word_writes_ = 0;        ///< silent writes
+  std::uint64_t completions_taken_ = 0;  ///< each stands for one entry or several
 };
 
 }  // namespace rma::verbs
