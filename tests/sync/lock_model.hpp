@@ -46,6 +46,7 @@ class small_list {
     all_[--size_] = {};
     return at;
   }
+  void swap(small_list& other) noexcept { std::swap(*this, other); }
   bool operator==(const small_list&) const = default;
 
   template <class Self, class Field>
