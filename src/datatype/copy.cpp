@@ -14,10 +14,10 @@ const std::byte* bytes_at(const void* base, std::ptrdiff_t offset) noexcept {
   return static_cast<const std::byte*>(base) + offset;
 }
 
-/// True if the layout is one run that `copy_rows` takes as it is.
+/// True if the layout is one run that `copy_rows` handles directly.
 bool is_simple(const Layout& layout) noexcept { return layout_internals::node(layout) == nullptr; }
 
-/// Back and forth.
+/// Copies in ascending and descending order alternately.
 void copy_in_turn(std::byte* to, std::ptrdiff_t to_stride, const std::byte* from, std::ptrdiff_t from_stride,
                   std::size_t bytes, std::size_t rows, copy_turn& turn) noexcept {
   if (rows == 1) return copy_bytes(to, from, bytes, &turn);
@@ -26,7 +26,7 @@ void copy_in_turn(std::byte* to, std::ptrdiff_t to_stride, const std::byte* from
   copy_rows(to + last * to_stride, -to_stride, from + last * from_stride, -from_stride, bytes, rows);
 }
 
-/// Both sides simple, the shapes hot paths have: no cursor at all. False if the blocks do not fit each other.
+/// Copies between two simple layouts without a cursor: the case of hot paths. Returns false if the blocks do not fit.
 bool copy_simple(void* dst, const Layout& d, const void* src, const Layout& s, copy_turn* turn) noexcept {
   using in = layout_internals;
   if (!is_simple(d) || !is_simple(s)) return false;
@@ -57,7 +57,7 @@ bool copy_simple(void* dst, const Layout& d, const void* src, const Layout& s, c
   return true;
 }
 
-/// Two moves of N bytes that overlap as far as needed.
+/// Two moves of N bytes, which overlap as far as needed.
 template <std::size_t N>
 [[gnu::always_inline]] inline void copy_ends(std::byte* dst, const std::byte* src, std::size_t bytes) noexcept {
   unsigned char head[N];
@@ -68,7 +68,7 @@ template <std::size_t N>
   std::memcpy(dst + bytes - N, tail, N);
 }
 
-/// Short blocks are most blocks; a call of memcpy costs more than they do.
+/// Most blocks are short; a call of memcpy costs more than their copy.
 [[gnu::always_inline]] inline void copy_block(std::byte* dst, const std::byte* src, std::size_t bytes) noexcept {
   if (bytes > 64 || bytes < 4) {
     std::memcpy(dst, src, bytes);
@@ -83,7 +83,7 @@ template <std::size_t N>
   }
 }
 
-/// Calls fn(place in the packed data, offset, stride, bytes, rows) for the next `n_bytes` and moves on.
+/// Calls fn(place in the packed data, offset, stride, bytes, rows) for the next `n_bytes` and advances.
 template <class F>
 [[gnu::always_inline]] inline void walk(cursor& at, std::size_t n_bytes, F&& fn) noexcept {
   RMA_ASSERT(n_bytes <= at.remaining());

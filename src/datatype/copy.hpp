@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Moving data between layouts in memory. Nothing here allocates, throws or locks.
+/// Moves data between layouts in memory. Nothing here allocates, throws or locks.
 #pragma once
 
 #include <algorithm>
@@ -14,16 +14,17 @@
 namespace rma::detail {
 
 /// Copies the data of `src` to `dst`, whatever the two shapes; both layouts have the same number of bytes. The bytes
-/// touched on the two sides do not overlap. With a `turn`, long copies of simple shapes go back and forth.
+/// accessed on the two sides do not overlap. With a `turn`, long copies of simple shapes alternate between ascending
+/// and descending order.
 void copy(void* dst, const Layout& dst_layout, const void* src, const Layout& src_layout,
           copy_turn* turn = nullptr) noexcept;
 
-/// Bytes [from_byte, from_byte + n_bytes) of the layout's data, to contiguous memory.
+/// Packs bytes [from_byte, from_byte + n_bytes) of the layout's data into contiguous memory.
 void pack(void* dst, const void* src, const Layout& layout, std::size_t from_byte, std::size_t n_bytes) noexcept;
 /// The reverse: `layout` describes `dst`.
 void unpack(void* dst, const void* src, const Layout& layout, std::size_t from_byte, std::size_t n_bytes) noexcept;
 
-/// The same from a kept position, which moves on: nothing has to be searched for when data go out in pieces.
+/// Pack and unpack from a stored position, which advances: no search is needed when data are sent in pieces.
 void pack(void* dst, const void* src, cursor& at, std::size_t n_bytes) noexcept;
 void unpack(void* dst, const void* src, cursor& at, std::size_t n_bytes) noexcept;
 
@@ -47,17 +48,17 @@ struct row_pair {
   std::size_t rows;
 };
 
-/// How many of `rows` rows fit into `room`, which has place for one at least.
+/// The number of rows, at most `rows`, that fit into `room`, which has space for at least one.
 inline std::size_t rows_within(std::size_t room, std::size_t row_bytes, std::size_t rows) noexcept {
   return row_bytes * rows <= room ? rows : room / row_bytes;
 }
 
-/// Calls fn(const row_pair&) for the next `n_bytes` of both positions and moves them on.
+/// Calls fn(const row_pair&) for the next `n_bytes` of both positions and advances them.
 template <class F>
 void for_each_row_pair(cursor& dst, cursor& src, std::size_t n_bytes, F&& fn) {
   RMA_ASSERT(n_bytes <= dst.remaining() && n_bytes <= src.remaining());
   while (n_bytes > 0) {
-    // By reference: a copy would be read in wider pieces than it was just written, which stalls.
+    // These are references: a copy would be read in wider pieces than it was just written, which stalls.
     const block_run& d = dst.run();
     const block_run& s = src.run();
     const block to = dst.front();

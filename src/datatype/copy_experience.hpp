@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A rank knows of copies of private memory between two processes, of more than 1 KiB, how long those of one size
-/// have taken by each way. Which way is the fastest depends on the processor (docs/decisions/0021): through slots 38
-/// GB/s on a Zen 5 and 6 on a Xeon, where the kernel's copy has 12 and 26. Pure steps; src/xfer/copy_trial.cpp drives
-/// them.
+/// Statistics of copies of private memory between two processes, of more than 1 KiB: the time that copies of one size
+/// have taken by each way. Which way is the fastest depends on the processor (docs/decisions/0021): slots copy 38 GB/s
+/// on a Zen 5 and 6 on a Xeon, where the kernel copies 12 and 26. Pure steps; src/xfer/copy_trial.cpp drives them.
 ///
-///   each way has a turn of four copies first; then the cheapest is taken, and measured every eighth time
-///   another way has its turn again when the copies are some ten times as many as at the last one, the more the more it
-///   costs, later after so many as make its turns a five-hundredth of all time
+///   each way has a turn of four copies first; then the cheapest is used, and measured every eighth time
+///   another way has its next turn when there have been some ten times as many copies as at the last one, times the
+///   ratio of its cost to the least; later after so many that its turns take a five-hundredth of all time
 ///
-/// A figure falls at once, but rises by a sixteenth at most: a copy amid which a process was stopped says little.
+/// A figure falls at once, but rises by a sixteenth at most: a copy during which a process was stopped means little.
 #pragma once
 
 #include <algorithm>
@@ -22,26 +21,26 @@ namespace rma::detail {
 
 enum class copy_way : std::uint8_t {
   fabric,
-  staged,  ///< through memory of both processes: slots, or, what fits one, a message
+  staged,  ///< through memory of both processes: slots, or a message if the data fit one
   shared,
 };
 
 inline constexpr std::uint32_t measured_every = 8;
-inline constexpr std::uint32_t message_measured_every = 64;  ///< which is waited for then, amid a stream maybe
-inline constexpr std::uint32_t turn_copies = 4;              ///< the first ones wake the target, if it slept meanwhile
+inline constexpr std::uint32_t message_measured_every = 64;  ///< a measurement waits for it, maybe amid a stream
+inline constexpr std::uint32_t turn_copies = 4;              ///< the first ones wake the target, if it was asleep
 
 struct copy_figure {
   std::uint32_t cost_ns = 0;   ///< of a copy of the largest size of its class; 0: not known
-  std::uint32_t left = 0;      ///< copies of a turn that has begun
-  std::uint32_t again_at = 0;  ///< the next turn is when so many copies have been made, if another way is cheaper
+  std::uint32_t left = 0;      ///< remaining copies of a turn that has begun
+  std::uint32_t again_at = 0;  ///< number of copies at the next turn, if another way is cheaper
 };
 
-/// Of the copies of one size.
+/// Statistics of the copies of one size.
 struct copy_experience {
   std::array<copy_figure, 3> figures{};
   std::uint32_t copies = 0;              ///< counted modulo 2^32
-  std::size_t ways = 3;                  ///< the first so many
-  std::uint32_t every = measured_every;  ///< of the cheapest way: one of so many is measured
+  std::size_t ways = 3;                  ///< number of ways, from the first on
+  std::uint32_t every = measured_every;  ///< one of that many copies by the cheapest way is measured
 };
 
 struct copy_choice {
@@ -50,21 +49,21 @@ struct copy_choice {
   const char* why = "";
 };
 
-inline constexpr std::uint32_t again_after = 2048;      ///< times as many as the way costs more than the cheapest, ...
-inline constexpr std::uint32_t again_times_max = 1024;  ///< ... of which no more than this is made
+inline constexpr std::uint32_t again_after = 2048;  ///< copies until the next turn for each multiple of the least cost
+inline constexpr std::uint32_t again_times_max = 1024;  ///< limit on that multiple
 inline constexpr std::uint32_t copy_cost_max_ns = 1'000'000'000;
 
-/// Sizes of one class are a power of two at most, and more than half of it.
+/// Sizes of one class are at most a power of two, and more than half of it.
 inline constexpr int copy_class_first = 11, copy_class_last = 22;  ///< 2 KiB and less to 4 MiB and more
 inline constexpr std::size_t copy_classes = copy_class_last - copy_class_first + 1;
 constexpr int copy_class(std::uint64_t bytes) noexcept {
   return std::clamp(static_cast<int>(std::bit_width(bytes - 1)), copy_class_first, copy_class_last) - copy_class_first;
 }
-/// Below, the message of "shared" costs what the half saves.
+/// Below this size, the message of "shared" costs as much as its smaller copy saves.
 inline constexpr std::uint64_t shared_bytes_min = (std::uint64_t{16} << 10) + 1;
 constexpr std::size_t ways_of(int of_class) noexcept { return of_class < copy_class(shared_bytes_min) ? 2 : 3; }
 
-/// A copy of the class's largest size would have cost so much.
+/// The cost of this copy, scaled to the class's largest size.
 constexpr std::uint32_t copy_cost_ns(std::uint64_t bytes, std::int64_t took_ns) noexcept {
   const std::uint64_t took = static_cast<std::uint64_t>(std::clamp<std::int64_t>(took_ns, 1, copy_cost_max_ns));
   const std::uint64_t largest = std::uint64_t{1} << (copy_class(bytes) + copy_class_first);
@@ -80,7 +79,7 @@ constexpr std::size_t cheapest(const copy_experience& e) noexcept {
   return best;
 }
 
-/// The cheapest way of those that have a figure costs so much; 0: none has.
+/// The cost of the cheapest measured way; 0: none has been measured.
 constexpr std::uint32_t least_cost_ns(const copy_experience& e) noexcept {
   std::uint32_t least_ns = 0;
   for (std::size_t way = 0; way < e.ways; ++way) {
@@ -103,18 +102,18 @@ constexpr copy_choice next_copy(const copy_experience& e) noexcept {
   return {static_cast<copy_way>(best), e.copies % e.every == 0, "the fastest so far, at this size"};
 }
 
-/// The copies until a way that costs so many times the least has its next turn.
+/// The copies until the next turn of a way whose cost is `times` the least.
 constexpr std::uint32_t copies_until_again(std::uint32_t copies, std::uint32_t times) noexcept {
   return std::min(times, again_times_max) * (copies < again_after / 8 ? 8 * copies : again_after);
 }
 
-/// Whether a copy that found memory for the first time says anything: only if nothing else can explain what it cost.
+/// True if the cost of the first copy of some memory must be ignored: it counts only if nothing else can explain it.
 constexpr bool tells_nothing(const copy_experience& e, std::uint32_t cost_ns) noexcept {
   constexpr std::uint32_t times = 8;
   const std::uint32_t least_ns = least_cost_ns(e);
   return least_ns == 0 || cost_ns / times < least_ns;
 }
-/// After a copy that took as long as one of the class's largest size in `cost_ns`.
+/// The statistics after a copy with cost `cost_ns`, scaled to the class's largest size.
 constexpr copy_experience after_copy(copy_experience e, copy_way way, std::uint32_t cost_ns) noexcept {
   copy_figure& figure = e.figures[static_cast<std::size_t>(way)];
   const std::uint32_t was_ns = figure.cost_ns;
@@ -124,7 +123,7 @@ constexpr copy_experience after_copy(copy_experience e, copy_way way, std::uint3
   if (figure.left == 0) figure.again_at = e.copies + copies_until_again(e.copies, figure.cost_ns / least_cost_ns(e));
   return e;
 }
-/// This way is refused to this process.
+/// The statistics after the system has refused this way to the process.
 constexpr copy_experience after_refusal(copy_experience e, copy_way way) noexcept {
   e.figures[static_cast<std::size_t>(way)] = {copy_cost_max_ns, 0, e.copies + again_after * again_times_max};
   return e;

@@ -46,7 +46,7 @@ void cursor::seek(std::size_t byte) noexcept {
   skipped_ = node_->block == 0 ? copy_[depth - 1] - (*last.list)[entry_[depth - 1]].first : byte;
 }
 
-/// The rest of what the innermost level holds in one row, from its present copy on.
+/// Loads the run of the innermost level that begins with its current copy.
 void cursor::load_run() noexcept {
   const std::size_t k = node_->levels.size() - 1;
   const layout_level& level = node_->levels[k];
@@ -64,7 +64,7 @@ void cursor::load_run() noexcept {
   }
 }
 
-/// To the next copy of level k; false if there is none.
+/// Advances to the next copy of level k; returns false if there is none.
 bool cursor::step(std::size_t k) noexcept {
   const layout_level& level = node_->levels[k];
   RMA_ASSERT(copy_[k] < level.count);
@@ -87,7 +87,7 @@ void cursor::next_run() noexcept {
     return;
   }
   do {
-    RMA_ASSERT(k > 0);  // else nothing would remain
+    RMA_ASSERT(k > 0);  // otherwise nothing would remain
     --k;
   } while (!step(k));
   for (; k + 1 < node_->levels.size(); ++k) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A position in a layout's data that can be kept, moved on, and started at any byte.
+/// A position in a layout's data that can be stored, advanced, and started at any byte.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 
 namespace rma::detail {
 
-/// Contiguous bytes.
+/// A range of contiguous bytes.
 struct block {
   std::ptrdiff_t offset;
   std::size_t bytes;
 };
 
-/// Equal blocks at equal distances: the unit in which copies are made.
+/// Equal blocks at equal distances: the unit of copies.
 struct block_run {
   std::ptrdiff_t offset = 0;  ///< of the first block
   std::size_t bytes = 0;      ///< of each block
@@ -32,13 +32,13 @@ struct block_list {
   std::size_t count = 0;
 };
 
-/// `steps` strides further on. Blocks lie inside the layout's checked bounds, but a sum on the way to one (levels far
-/// apart in both directions, the place after the last row) may not: it wraps.
+/// Adds `steps` strides. Blocks lie inside the layout's checked bounds, but an intermediate sum (levels far apart in
+/// both directions, the place after the last row) may not: it wraps.
 inline std::ptrdiff_t moved(std::ptrdiff_t offset, std::ptrdiff_t stride, std::size_t steps) noexcept {
   return static_cast<std::ptrdiff_t>(static_cast<std::size_t>(offset) + static_cast<std::size_t>(stride) * steps);
 }
 
-/// Walks the blocks of a layout in order. Refers to the layout, which must outlive it. No allocation, no recursion.
+/// Walks the blocks of a layout in order. Refers to the layout, which must outlive it. Neither allocates nor recurses.
 class cursor {
  public:
   explicit cursor(const Layout& layout, std::size_t from_byte = 0) noexcept;
@@ -46,22 +46,22 @@ class cursor {
   /// Bytes from here to the end.
   [[nodiscard]] std::size_t remaining() const noexcept { return remaining_; }
 
-  /// The rest of the present block; 0 bytes at the end.
+  /// The rest of the current block; 0 bytes at the end.
   [[nodiscard]] block front() const noexcept {
     return {run_.offset + static_cast<std::ptrdiff_t>(skipped_), run_.bytes - skipped_};
   }
 
-  /// The present run from the present block on. If `skipped()` is not 0, its first block has been begun.
+  /// The current run from the current block on. If `skipped()` is not 0, its first block has been begun.
   [[nodiscard]] const block_run& run() const noexcept { return run_; }
   [[nodiscard]] std::size_t skipped() const noexcept { return skipped_; }
 
-  /// At the beginning of a block of an irregular level: that block and those behind it in the same list, `first` being
-  /// a running sum of bytes. Else no blocks. Walking them needs nothing of the cursor.
+  /// At the beginning of a block of an irregular level: that block and those after it in the same list, where `first`
+  /// is a running sum of bytes. Otherwise no blocks. The cursor is not needed to walk them.
   [[nodiscard]] block_list irregular_blocks() const noexcept;
-  /// Moves over `count` of them, not 0, which have that many bytes.
+  /// Advances over `count` of them, not 0, which have that many bytes.
   void advance_irregular(std::size_t count, std::size_t bytes) noexcept;
 
-  /// Moves on inside the present block, at most to its end.
+  /// Advances inside the current block, at most to its end.
   void advance_in_block(std::size_t bytes) noexcept {
     RMA_ASSERT(bytes <= run_.bytes - skipped_);
     skipped_ += bytes;
@@ -72,14 +72,14 @@ class cursor {
     }
   }
 
-  /// Moves over whole blocks of the present run; none may have been begun.
+  /// Advances over whole blocks of the current run; none may have been begun.
   void advance_blocks(std::size_t count) noexcept {
     RMA_ASSERT(skipped_ == 0 && count <= run_.count);
     remaining_ -= count * run_.bytes;
     drop_blocks(count);
   }
 
-  /// Moves on by any number of bytes up to `remaining()`.
+  /// Advances by any number of bytes up to `remaining()`.
   void advance(std::size_t bytes) noexcept;
 
  private:
@@ -90,16 +90,16 @@ class cursor {
   }
   void next_run() noexcept;
   void seek(std::size_t byte) noexcept;
-  /// The offset of the present copy at level k, given the origin of that level.
+  /// The offset of the current copy at level k, given the origin of that level.
   std::ptrdiff_t origin_below(std::size_t k) const noexcept;
   bool step(std::size_t k) noexcept;
   void load_run() noexcept;
 
   block_run run_;
-  std::size_t skipped_ = 0;  ///< bytes of the run's first block that are behind us
+  std::size_t skipped_ = 0;  ///< bytes of the run's first block that have been passed
   std::size_t remaining_ = 0;
   const layout_node* node_ = nullptr;
-  // For each level: where it begins, which copy is present, and of which entry. Only those of the node are set.
+  // For each level: its origin, its current copy, and the entry of that copy. Only those of the node are set.
   std::array<std::ptrdiff_t, layout_levels_max> origin_;
   std::array<std::size_t, layout_levels_max> copy_;
   std::array<std::size_t, layout_levels_max> entry_;

@@ -83,7 +83,7 @@ void write_level(writer& out, const layout_level& level) noexcept {
   std::ptrdiff_t before = 0;
   for (std::size_t i = 0; i + 1 < list.size(); ++i) {
     const auto gap = static_cast<std::uint64_t>(list[i].offset) - static_cast<std::uint64_t>(before);
-    out.put_signed(static_cast<std::ptrdiff_t>(gap));  // wraps, and so does its sum again
+    out.put_signed(static_cast<std::ptrdiff_t>(gap));  // wraps, and the sum in the decoder wraps back
     out.put(list[i + 1].first - list[i].first);
     before = list[i].offset;
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Layouts as bytes, to be sent to another rank.
+/// Encodes layouts as bytes, to be sent to another rank.
 ///
 /// Form: version 1, then numbers in LEB128 (signed ones zigzag): levels, offset, extent_lower, extent, for each level
 /// from the outermost either 0, count, stride or 1, entries, step and for each entry (offset less the one before,
@@ -17,15 +17,15 @@
 
 namespace rma::detail {
 
-/// The layout as bytes.
+/// Returns the encoded layout.
 std::vector<std::byte> encode(const Layout& layout);
 
-/// Writes them to `out` and returns how many they are; if that is more than `out` has, its contents are unspecified.
+/// Writes the encoding to `out` and returns its length; if that is more than `out` has, its contents are unspecified.
 std::size_t encode(const Layout& layout, std::span<std::byte> out) noexcept;
 
-/// The layout that `bytes` describe; they may come from anybody. `outcome` is done, bad_argument (malformed),
-/// bad_size (bounds overflow) or out_of_memory; unless done, the layout is empty. The memory needed is a small multiple
-/// of the input. What the layout's bounds mean is for the caller to check: lower(), upper(), bytes().
+/// Decodes `bytes`, which may come from any source. `outcome` is done, bad_argument (malformed), bad_size (bounds
+/// overflow) or out_of_memory; unless done, the layout is empty. The memory needed is a small multiple of the input.
+/// The caller must check the layout's bounds: lower(), upper(), bytes().
 Layout decode(std::span<const std::byte> bytes, status& outcome) noexcept;
 
 }  // namespace rma::detail

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// The hash of a layout: a polynomial over the offsets of its bytes in their order, so that it does not depend on how
-/// the layout was built. Copies at equal distances are one affine map to a power, which takes a logarithm of their
-/// number.
+/// the layout was built. Copies at equal distances are a power of one affine map, which takes logarithmic time.
 #include <cstdint>
 
 #include "core/assert.hpp"
@@ -18,7 +17,7 @@ constexpr std::uint64_t per_byte = 0xd1b54a32d192ed03;
 struct step {
   std::uint64_t scale = 1, by_offset = 0, add = 0, moved = 0;
 
-  /// This one, then `next`.
+  /// This map, then `next`.
   [[nodiscard]] step then(const step& next) const noexcept {
     return {scale * next.scale, by_offset * next.scale + next.by_offset,
             add * next.scale + next.by_offset * moved + next.add, moved + next.moved};
@@ -30,9 +29,9 @@ struct step {
     }
     return result;
   }
-  /// The same, which leaves the offset `by` further on than where it began.
+  /// The same map, but it leaves the offset `by` beyond its start.
   [[nodiscard]] step moving(std::uint64_t by) const noexcept { return {scale, by_offset, add, by}; }
-  /// The same `by` further on.
+  /// The same map, `by` further on.
   [[nodiscard]] step at(std::uint64_t by) const noexcept { return {scale, by_offset, add + by_offset * by, moved}; }
 };
 

@@ -44,7 +44,7 @@ std::ptrdiff_t as_signed(std::size_t n, const char* builder) {
   return static_cast<std::ptrdiff_t>(n);
 }
 
-/// The common end of both forms of `indexed`.
+/// The common part of both forms of `indexed`.
 template <class LengthOf>
 Layout placed(const Layout& inner, std::span<const std::ptrdiff_t> offsets, LengthOf length_of) {
   std::vector<detail::list_entry> entries;
@@ -86,7 +86,7 @@ bool same_nodes(const detail::layout_node& a, const detail::layout_node& b) noex
                                           });
 }
 
-/// Whether both select the same bytes in the same order, in whatever blocks.
+/// True if both select the same bytes in the same order, whatever their blocks.
 bool same_bytes(const Layout& a, const Layout& b) noexcept {
   RMA_ASSERT(a.bytes() == b.bytes());
   detail::cursor first(a), second(b);
@@ -102,7 +102,7 @@ bool same_bytes(const Layout& a, const Layout& b) noexcept {
   return same;
 }
 
-/// All blocks of a part, at the end of the list; its length in `first`.
+/// Appends all blocks of a part to the list, each with its length in `first`.
 void append_blocks(std::vector<detail::list_entry>& entries, const Layout::Part& part) {
   for (std::size_t i = 0; i < part.count && part.layout.bytes() != 0; ++i) {
     const std::ptrdiff_t copy = times(as_signed(i, "structure"), part.layout.extent(), "structure");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The inside of a layout that is neither contiguous nor a simple vector.
+/// The representation of a layout that is neither contiguous nor a simple vector.
 ///
-/// Every layout has one inner layout, so that nesting is a chain: levels from the outermost to the innermost, each
-/// placing copies of what follows it, and at the end a block. No recursion is needed to walk, encode or check it.
+/// Every layout has one inner layout, so that nesting is a chain: levels from the outermost to the innermost, each of
+/// which places copies of the next, and a block at the end. No recursion is needed to walk, encode or check it.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace rma::detail {
 
-/// Levels that a layout may have after simplification; cursors keep one position for each.
+/// The most levels that a layout may have after simplification; cursors store one position for each.
 inline constexpr std::size_t layout_levels_max = 16;
 
 /// One entry of an irregular level: copies first .. (first of the next entry) - 1 lie at `offset`, offset + step, ...
@@ -26,11 +26,11 @@ struct list_entry {
   std::size_t first;
 };
 
-/// Ends with a sentinel whose `first` is the number of copies.
+/// The list ends with a sentinel whose `first` is the number of copies.
 using entry_list = std::vector<list_entry>;
 
-/// Places copies of what follows. Without a list: copy i at i * stride. With one: see list_entry, step = stride.
-/// Where `inner_bytes` is 1 and it is the last level, the entries are themselves blocks, `first` counting bytes.
+/// Places copies of the next level. Without a list, copy i is at i * stride. With one: see list_entry, step = stride.
+/// If `inner_bytes` is 1 and it is the last level, the entries are themselves blocks, and `first` counts bytes.
 struct layout_level {
   std::size_t count = 0;        ///< copies
   std::ptrdiff_t stride = 0;    ///< bytes
@@ -38,11 +38,11 @@ struct layout_level {
   std::shared_ptr<const entry_list> list;
 };
 
-/// All blocks have a grain in common: a power of two divides one of the first two exactly if it divides each of them.
+/// The common grain of all blocks: a power of two divides one of the first two exactly if it divides each of them.
 struct layout_grain {
   std::size_t lengths = 0;
   std::size_t distances = 0;  ///< from the first block
-  std::ptrdiff_t first = 0;   ///< where the first block lies
+  std::ptrdiff_t first = 0;   ///< offset of the first block
 };
 
 struct layout_node {
@@ -51,14 +51,15 @@ struct layout_node {
   layout_grain grain;
 };
 
-/// The rest of src/datatype may do this with a Layout.
+/// Gives the rest of src/datatype access to the inside of a Layout.
 struct layout_internals {
-  /// `inner` repeated as by a vector: copy i at i * stride bytes. Sets all but the extent.
+  /// Repeats the layout as a vector does: copy i at i * stride bytes. Sets all but the extent.
   static status repeat(Layout& layout, std::size_t count, std::ptrdiff_t stride);
-  /// Copies at each entry (offset, copies in `first`), `step` bytes apart within an entry. Sets all but the extent.
+  /// Places copies at each entry (offset, copies in `first`), `step` bytes apart within an entry. Sets all but the
+  /// extent.
   static status place(Layout& layout, std::vector<list_entry> entries, std::ptrdiff_t step);
   static status shift(Layout& layout, std::ptrdiff_t by) noexcept;
-  /// This becomes one block of that many bytes at offset 0.
+  /// Makes it one block of that many bytes at offset 0.
   static status make_block(Layout& layout, std::size_t bytes) noexcept {
     layout = Layout();
     return layout.set_strided(1, bytes, 0) ? status::done : status::bad_size;

@@ -17,13 +17,13 @@ struct by_64 {
   using piece __attribute__((vector_size(64), aligned(1), may_alias)) = unsigned char;
 };
 
-/// Longer copies are libc's: it knows how large the caches are.
+/// Longer copies are left to libc, which knows the sizes of the caches.
 constexpr std::size_t cached_bytes_max = std::size_t{8} << 20;
-/// Copies that do not fit the first cache ask so far ahead of their loads. Where they fit that would only cost.
+/// Copies that do not fit the L1 cache prefetch this far ahead of their loads. For smaller ones that would only cost.
 constexpr std::size_t asked_ahead_bytes = 512;
 enum class asked { nothing, source, both };
 
-/// Four to eight pieces: those at both ends, which overlap as far as needed. All is read before anything is written.
+/// Copies four to eight pieces: those at both ends, which overlap as far as needed. All are read before any is written.
 template <class By>
 [[gnu::always_inline]] inline void copy_few_pieces(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   using piece = typename By::piece;
@@ -45,10 +45,10 @@ template <class By>
   end[3] = z;
 }
 
-/// More than eight pieces. All but the first and the last four lie at multiples of their size in the destination and go
-/// there once, ascending: stores that cross lines or pages cost the most of all. A load just behind a store to the same
-/// offset of another page waits for it, so that some loads go ahead of the stores. The ends overlap what lies between
-/// them, and are loaded first: the destination may begin before the source and end in it.
+/// Copies more than eight pieces. All but the first and the last four lie at multiples of their size in the destination
+/// and are stored once, in ascending order: stores that cross lines or pages cost the most. A load just after a store
+/// to the same offset of another page waits for it, so that some loads precede the stores. The ends overlap what lies
+/// between them, and are loaded first: the destination may begin before the source and end in it.
 template <class By, asked Asked>
 [[gnu::always_inline]] inline void copy_pieces(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   using piece = typename By::piece;
@@ -97,7 +97,7 @@ template <class By, asked Asked>
   copy_by<by_64, asked::both>(to, from, bytes);
 }
 
-/// The destination does not begin inside the source: what is still to be read would be overwritten.
+/// The destination must not begin inside the source: data that are still to be read would be overwritten.
 void copy_ascending(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   if (bytes > first_cache_bytes && has_fast_string_copy()) return copy_as_string(to, from, bytes);
   if (bytes >= 4 * sizeof(by_64::piece) && moves_64_at_once()) return copy_by_64(to, from, bytes);
@@ -105,9 +105,10 @@ void copy_ascending(std::byte* to, const std::byte* from, std::size_t bytes) noe
   std::memmove(to, from, bytes);
 }
 
-constexpr std::size_t part_bytes = std::size_t{64} << 10;  ///< shorter strings would cost
+constexpr std::size_t part_bytes = std::size_t{64} << 10;  ///< shorter strings would be slower
 
-/// The last part first, each ascending. Parts begin at multiples of their size in the destination: elements stay whole.
+/// Copies the last part first, each in ascending order. Parts begin at multiples of their size in the destination, so
+/// that elements are copied whole.
 void copy_descending(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   while (bytes > 0) {
     const std::size_t behind = reinterpret_cast<std::uintptr_t>(to + bytes) % part_bytes;

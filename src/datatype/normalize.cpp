@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Simplification: every layout is kept in one form, so that equal placements cost and compare the same. The result is
-/// contiguous exactly if its bytes are, because each step below removes the adjacency that it could introduce.
+/// Simplification: every layout is stored in one form, so that equal placements have equal cost and compare equal. The
+/// result is contiguous exactly if its bytes are, because each step below removes the adjacency that it could
+/// introduce.
 #include <algorithm>
 #include <cstdint>
 #include <utility>
@@ -30,7 +31,7 @@ status sum_up(std::vector<list_entry>& entries, std::size_t unit) {
   return status::done;
 }
 
-/// Where the copies of all entries lie; lengths are still in `first`.
+/// The bounds of the copies of all entries; lengths are still in `first`.
 struct entry_bounds {
   std::ptrdiff_t least = PTRDIFF_MAX;
   std::ptrdiff_t most = PTRDIFF_MIN;
@@ -87,7 +88,7 @@ bool evenly_spaced(const std::vector<list_entry>& entries, std::ptrdiff_t& spaci
   return true;
 }
 
-/// True if copies `stride` apart go on where a vector of that count and stride ends.
+/// True if copies `stride` apart continue a vector of that count and stride.
 bool continues(std::size_t count, std::ptrdiff_t vector_stride, std::ptrdiff_t stride) noexcept {
   std::ptrdiff_t span = 0;
   return !__builtin_mul_overflow(count, vector_stride, &span) && span == stride;

@@ -12,7 +12,7 @@
 namespace rma::detail {
 namespace {
 
-/// Copies rows that it is told the length of, or that it was made for.
+/// Copies rows of a length that is given, or for which it was instantiated.
 using row_mover = void (*)(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                            std::size_t bytes, std::size_t rows) noexcept;
 
@@ -65,8 +65,8 @@ template <std::size_t Lanes>
   }
 }
 
-/// A row of at least four lines. Both sides are asked for four lines ahead; of the destination, across the end of the
-/// row into the next one, too.
+/// Copies a row of at least four lines. Both sides are prefetched four lines ahead; the destination also across the end
+/// of the row into the next one.
 [[gnu::target("avx512f")]] void move_row_ahead(std::byte* dst, const std::byte* src, std::size_t bytes,
                                                const std::byte* next_dst) noexcept {
   using piece __attribute__((vector_size(64), aligned(1), may_alias)) = unsigned char;
@@ -143,13 +143,13 @@ row_mover wide_mover_of(std::size_t bytes) noexcept {
   return mover_of(bytes);
 }
 
-/// Rows this far apart share a few places of the first cache, and loads from one look like stores to another.
+/// Rows this far apart share a few sets of the L1 cache, and loads from one look like stores to another.
 constexpr std::ptrdiff_t page = 4096;
 
 enum class wait_for {
   nothing,
-  loads,   ///< nothing begins before everything ahead is done, stores on their way to the cache excepted
-  stores,  ///< nor before those are there
+  loads,   ///< nothing begins before all earlier work is complete, except stores on their way to the cache
+  stores,  ///< nor before those have reached it
 };
 
 template <wait_for What>
@@ -160,8 +160,8 @@ void wait() noexcept {
   if constexpr (What == wait_for::stores) full_fence();
 }
 
-/// Some rows at once, the next when these are loaded or stored. Left to itself the processor fetches the lines of so
-/// many rows ahead that they push each other out of the first cache before they are used.
+/// Copies some rows at once, and the next ones when these are loaded or stored. Otherwise the processor fetches the
+/// lines of so many rows ahead that they evict each other from the L1 cache before they are used.
 template <std::size_t Group, wait_for What>
 void move_in_groups(row_mover move, std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src,
                     std::ptrdiff_t src_stride, std::size_t bytes, std::size_t rows) noexcept {
@@ -174,7 +174,7 @@ void move_in_groups(row_mover move, std::byte* dst, std::ptrdiff_t dst_stride, c
   }
 }
 
-/// The same in both directions, through a place of our own.
+/// Does so in both directions, through a buffer on the stack.
 template <std::size_t StageBytes, std::size_t Group, wait_for What>
 void move_staged(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                  std::size_t bytes, std::size_t rows) noexcept {
@@ -190,7 +190,7 @@ void move_staged(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src
   }
 }
 
-/// With fewer rows there is nothing to gain.
+/// With fewer rows nothing is gained.
 constexpr std::size_t colliding_rows_min = 9;
 
 bool same_page_offsets(const std::byte* a, const std::byte* b, std::size_t bytes) noexcept {
@@ -202,8 +202,8 @@ bool lies_in_one_line(const std::byte* at, std::size_t bytes) noexcept {
   return reinterpret_cast<std::uintptr_t>(at) % 64 + bytes <= 64;
 }
 
-/// Rows of one Row each; between groups of them all wait until they are stored. In one loop: a call for each group
-/// costs a seventh.
+/// Copies rows of one Row each; between groups of them it waits until all are stored. This is one loop, since a call
+/// for each group costs a seventh.
 template <class Row>
 [[gnu::target("avx2")]] void move_waiting(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src,
                                           std::ptrdiff_t src_stride, std::size_t rows) noexcept {
@@ -223,8 +223,8 @@ template <class Row>
   }
 }
 
-/// Where rows that collide are stored by a processor with fast strings. A string starts slowly enough for the rows
-/// ahead to be there; rows in one line each get there faster if the processor waits for them.
+/// Copies rows that collide where they are stored, on a processor with fast strings. A string starts slowly enough for
+/// the rows ahead to reach the cache; rows in one line each reach it faster if the processor waits for them.
 bool move_colliding_fast(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                          std::size_t bytes, std::size_t rows) noexcept {
   constexpr std::size_t string_bytes_max = 96;
@@ -238,14 +238,14 @@ bool move_colliding_fast(std::byte* dst, std::ptrdiff_t dst_stride, const std::b
   return true;
 }
 
-/// The same on other processors, at either side.
+/// Copies rows that collide at either side, on other processors.
 bool move_colliding(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                     std::size_t bytes, std::size_t rows) noexcept {
   constexpr std::size_t waiting_bytes_max = 256;
   constexpr std::size_t staged_bytes_max = 64;  // beyond, a row by itself keeps the caches busy
   if (bytes > waiting_bytes_max) return false;
   const bool src_collides = src_stride % page == 0;
-  // Each load would wait for all stores under way: long phases of loads only and of stores only.
+  // Each load would wait for all pending stores: long phases have only loads or only stores.
   if (src_collides && dst_stride % page == 0 && same_page_offsets(dst, src, bytes)) {
     move_staged<2048, 8, wait_for::loads>(dst, dst_stride, src, src_stride, bytes, rows);
   } else if (bytes > staged_bytes_max) {
@@ -278,8 +278,8 @@ void copy_rows(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, 
       return;
     }
   }
-  // Stores of 32 bytes take half the time of twice as many, but longer rows fill the queue with them faster than lines
-  // that push each other out arrive.
+  // Stores of 32 bytes take half the time of twice as many smaller ones, but for longer rows they fill the queue faster
+  // than lines that evict each other arrive.
   constexpr std::size_t wide_bytes_max = 64;
   const bool wide = bytes <= wide_bytes_max || !collides;
   (wide ? wide_mover_of(bytes) : mover_of(bytes))(dst, dst_stride, src, src_stride, bytes, rows);
