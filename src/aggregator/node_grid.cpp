@@ -44,7 +44,7 @@ node_grid::node_grid(Team& team, bool mapped, int wanted) : me_(team.rank()) {
   choose_shape(wanted, mapped ? 1 : team.allreduce(team.node().size(), min));
 }
 
-// Where ranks of a node are not one, a row is a node: what goes far has been collected in it.
+// If the ranks of a node do not form one, a row is a node: it collects the records for distant targets.
 void node_grid::choose_shape(int wanted, int ranks_per_node) {
   const int n = nodes();
   const int shape = wanted != 0 ? wanted : n <= 16 ? 1 : n <= 256 ? 2 : 3;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Nodes of a team in a grid of planes, rows and columns, and the way of a record through it: to the plane of its
-/// target, to the row, to the node; a reply that has come to another rank of the node goes on to its own.
+/// Nodes of a team in a grid of planes, rows and columns, and the route of a record through it: to the plane of its
+/// target, to the row, to the node; a reply that has arrived at another rank of the node is forwarded to its own.
 ///
 ///   node = plane * rows_per_plane * row_length + row * row_length + column
 ///
-/// Planes and rows are full but for the last ones, so that any number of nodes is a grid. Who would go to a place that
-/// is not there goes to its place modulo what is there. The same holds for ranks of a node: each keeps its local
-/// number.
+/// Planes and rows are full except for the last ones, so that any number of nodes forms a grid. A record for a place
+/// that does not exist is sent to that place modulo the existing ones. The same holds for ranks of a node: each keeps
+/// its local number.
 #pragma once
 
 #include <cstddef>
@@ -26,8 +26,8 @@ class node_grid {
     std::size_t index = 0;  ///< in `receivers`
   };
 
-  /// Collective. `mapped`: the ranks of a node are one; else each rank is a node. `wanted`: dimensions of the grid of
-  /// nodes, 0: by their number.
+  /// Collective. `mapped`: the ranks of a node form one; otherwise each rank is a node. `wanted`: dimensions of the
+  /// grid of nodes; 0: chosen by their number.
   node_grid(Team& team, bool mapped, int wanted);
 
   [[nodiscard]] int me() const noexcept { return me_; }
@@ -37,9 +37,9 @@ class node_grid {
   [[nodiscard]] bool is_here(int target, bool reply) const noexcept {
     return reply ? target == me_ : at(group_of_, target) == my_group();
   }
-  /// Where a record for that target goes, which is not here.
+  /// The next hop of a record for a target that is not here.
   [[nodiscard]] hop next(int target, bool reply) const noexcept;
-  /// Ranks that this rank sends to in that dimension.
+  /// Ranks to which this rank sends in that dimension.
   [[nodiscard]] std::vector<int> receivers(unsigned dimension, bool reply) const;
   /// Ranks that send to `rank` in that dimension.
   [[nodiscard]] std::vector<int> senders(int rank, unsigned dimension, bool reply) const;
@@ -64,13 +64,13 @@ class node_grid {
 
   int me_ = 0;
   int my_local_ = 0;
-  std::vector<int> group_of_;  ///< of each rank: the number of its node
-  std::vector<int> local_of_;  ///< its number there
-  std::vector<int> first_;     ///< of each node, in members_; one more at the end
+  std::vector<int> group_of_;  ///< number of each rank's node
+  std::vector<int> local_of_;  ///< number of each rank in its node
+  std::vector<int> first_;     ///< first rank of each node, in members_; one more at the end
   std::vector<int> members_;
   int plane_ = 1;     ///< nodes of a full plane
   int row_ = 1;       ///< nodes of a full row
-  bool even_ = true;  ///< all nodes have as many ranks: a reply comes back by the way of its request
+  bool even_ = true;  ///< all nodes have equally many ranks: a reply takes the route of its request back
 };
 
 }  // namespace rma::detail

@@ -16,11 +16,11 @@ namespace {
 constexpr unsigned slots = 2;  ///< of each box, at either end
 constexpr std::size_t buffer_bytes_max = 16384;
 
-/// Begins each buffer.
+/// The head of each buffer.
 struct buffer_head {
   std::uint32_t bytes;          ///< of the buffer, this included
-  std::uint16_t last;           ///< nothing follows before the next flush
-  std::uint16_t credit_signal;  ///< to be raised at the sender when the slot is free
+  std::uint16_t last;           ///< no buffer follows before the next flush
+  std::uint16_t credit_signal;  ///< raised at the sender when the slot is free
 };
 
 Hints hints_of_mail(unsigned signals) {
@@ -32,9 +32,9 @@ Hints hints_of_mail(unsigned signals) {
 
 }  // namespace
 
-/// The boxes of this rank. A stage is a dimension of requests, or of replies, which come behind. A rank that waits for
-/// room in one stage empties its boxes of that stage and later ones only: what comes there goes to later ones. So no
-/// two ranks wait for each other.
+/// The boxes of this rank. A stage is a dimension of requests, or of replies, which are the later ones. A rank that
+/// waits for room in one stage empties its boxes of that stage and later ones only: records that arrive there are
+/// forwarded in later ones. So no two ranks wait for each other.
 class record_router::routes {
  public:
   routes(Team team, bool mapped, const AggregatorOptions& options, deliver run, void* self)
@@ -104,9 +104,9 @@ class record_router::routes {
  private:
   struct out_box {
     int rank = 0;
-    unsigned signal = 0;  ///< at the receiver; its box is the one of that number
+    unsigned signal = 0;  ///< at the receiver; it is also the number of its box
     unsigned credits = slots;
-    unsigned slot = 0;  ///< that is written next, here and there
+    unsigned slot = 0;  ///< the next one to be written, here and there
     std::uint64_t sent = 0;
     std::size_t used = sizeof(buffer_head);
     std::byte* memory = nullptr;
@@ -120,7 +120,7 @@ class record_router::routes {
   };
 
   [[nodiscard]] unsigned stages() const noexcept { return lanes_ * node_grid::dimensions; }
-  /// All places in the boxes are right: what else fails than the network is that a rank has dropped its boxes.
+  /// All offsets in the boxes are valid: any error that is not the network's means that a rank has dropped its boxes.
   static void check(status s) {
     if (s == status::done || s == status::posted) return;
     if (s == status::peer_failed) throw Error(s, "Aggregator: a rank has died");
@@ -129,7 +129,7 @@ class record_router::routes {
     throw Error(status::revoked, "Aggregator: another rank has left its scope by an exception");
   }
 
-  /// Says how many boxes of both kinds it has.
+  /// Makes the boxes of a stage, and returns their number at both ends.
   std::size_t make_stage(unsigned s) {
     const unsigned dimension = s % node_grid::dimensions;
     const bool reply = s >= node_grid::dimensions;
@@ -194,11 +194,11 @@ class record_router::routes {
     ++counts_.buffers;
     box.slot = (box.slot + 1) % slots;
     box.used = sizeof head;
-    if (++box.sent >= slots) mail_.flush_local(box.rank);  // what is filled next has been sent before
+    if (++box.sent >= slots) mail_.flush_local(box.rank);  // the buffer that is filled next has been sent before
     if (!last) serve_later(s);
   }
 
-  /// Keeps what others send moving where this rank has much to say.
+  /// Handles buffers of others while this rank sends many of its own.
   void serve_later(unsigned s) {
     list_boxes(s);
     while (!signals_.empty()) {
@@ -209,7 +209,7 @@ class record_router::routes {
     }
   }
 
-  /// signals_: boxes of stages from `s` on that may get something before the next flush.
+  /// Sets signals_ to the boxes of stages from `s` on that may get a buffer before the next flush.
   void list_boxes(unsigned s) {
     signals_.clear();
     for (std::size_t i = first_in_[std::min(s, stages())]; i < in_.size(); ++i) {
@@ -222,7 +222,7 @@ class record_router::routes {
                        [](const in_box& box) { return !box.ended; });
   }
 
-  /// A buffer has come.
+  /// Handles a buffer that has arrived.
   void take(unsigned number) {
     in_box& box = in_[number];
     const std::byte* const buffer = mail_.data() + (number * slots + box.slot) * buffer_bytes_;
