@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Communicators of groups. What is compiled once for all MPIs keeps them as numbers.
+/// Communicators of groups. Code that is compiled once for all MPIs stores them as numbers.
 #pragma once
 
 #include <cstring>

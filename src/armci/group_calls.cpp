@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whatever has an ARMCI_Group among its arguments: compiled for each MPI, since the group has communicators. The rest
-/// of a group is a group_state, which is found by the list that an ARMCI_Group points to.
+/// All calls with an ARMCI_Group among their arguments: they are compiled for each MPI, since the group has
+/// communicators. The rest of a group is a group_state, which is found by the list to which an ARMCI_Group points.
 #include <algorithm>
 
 #include "armci/group_handle.hpp"
@@ -18,7 +18,7 @@ void ARMCI_Group_create_child(int size, int* members, ARMCI_Group* group, ARMCI_
   const int* const found = std::find(members, members + size, me);
   const bool is_member = found != members + size;
   rma::Team team = of.team;
-  // One call may make several groups without common members, as MPI_Comm_create may: the first member tells them apart.
+  // One call may make several groups without common members, as MPI_Comm_create may: they differ in their first member.
   check(call, of.team.try_split(is_member ? members[0] : -1, static_cast<int>(found - members), team));
   const auto communicator = create_communicator(s, of, std::span(members, static_cast<std::size_t>(size)));
   fill(group, is_member ? &s.add_group(team, communicator) : nullptr);

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t prune_from = 4096;
 
 #ifdef RMA_ARMCI_COMEX
-// A number: the entry's and one more; the sign says that it aggregates.
+// The handle is one number, made of the entry's and the generation; the sign shows that it aggregates.
 int entry_of(const armci_hdl_t& h) noexcept { return (h < 0 ? -h : h) & 0xffff; }
 unsigned generation_of(const armci_hdl_t& h) noexcept { return static_cast<unsigned>(h < 0 ? -h : h) >> 16; }
 bool flag_of(const armci_hdl_t& h) noexcept { return h < 0; }
@@ -70,7 +70,7 @@ status gathered_operations::issue(std::vector<std::byte>& room, Request& request
                       Layout::indexed<std::byte>(lengths, remote), room, &request);
 }
 
-// A handle that was never initialized, or belongs to a use that is over, stands for nothing.
+// A handle that was never initialized, or belongs to an earlier use, has no entry.
 handle_table::entry* handle_table::find(const armci_hdl_t* handle) noexcept {
   const int number = entry_of(*handle);
   if (number <= 0 || static_cast<std::size_t>(number) > entries_.size()) return nullptr;
@@ -104,7 +104,7 @@ void handle_table::release(armci_hdl_t* handle) {
   set(*handle, 0, 0, flag_of(*handle));
 }
 
-/// Those that have ended by now are let go, so that as many as one likes may be started.
+/// Drops requests that have ended, so that any number of them may be started.
 void handle_table::keep(entry& e, const char* call, Request request, std::vector<std::byte> room) {
   if (!request.pending()) return;
   e.requests.push_back(std::move(request));

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Handles of non-blocking operations. An armci_hdl_t has room for two numbers only: the first is that of an entry
-/// here, the other says whether it aggregates, and of which use of the entry it is.
+/// here, the other contains whether it aggregates, and the use of the entry to which it belongs.
 ///
-/// An operation on an aggregate handle is kept until the handle is waited for or something else comes: those that are
-/// alike then go out as one.
+/// An operation on an aggregate handle is held until a wait on the handle, or until an operation that does not match:
+/// matching ones are issued as one.
 #pragma once
 
 #include <array>
@@ -18,11 +18,11 @@
 
 namespace rma::armci {
 
-/// Operations of one kind and target that become one.
+/// Operations of one kind and target that are issued as one.
 class gathered_operations {
  public:
   gathered_operations(const action& op, const spot& where);
-  /// False if it is not alike, or has parts that would be cut.
+  /// Returns false if the operation does not match, or has parts that would be cut.
   [[nodiscard]] bool takes(const action& op, const spot& where) const noexcept;
   void add(const spot& where, void* local, const Layout& local_layout, const Layout& remote_layout);
   status issue(std::vector<std::byte>& room, Request& request);
@@ -43,23 +43,23 @@ class gathered_operations {
 
 class handle_table {
  public:
-  /// Issues it with a handle; null: the implicit one.
+  /// Issues the operation with a handle; null: the implicit one.
   void start(const action& op, const spot& where, void* local, const Layout& local_layout, const Layout& remote_layout,
              armci_hdl_t* handle);
-  /// A value that a non-blocking put may take from later.
+  /// Stores a value that a non-blocking put may read later.
   void* keep_value(const void* value, std::size_t bytes, armci_hdl_t* handle);
 
   void wait(const char* call, armci_hdl_t* handle);
   bool test(const char* call, armci_hdl_t* handle);
   void wait_implicit(const char* call);
-  /// All operations of all handles: before `gone` is freed, and at the end.
+  /// Complete all operations of all handles: before `gone` is freed, and at the end.
   void complete(const char* call, const allocation& gone);
   void complete_all(const char* call);
 
  private:
   struct entry {
     std::vector<Request> requests;
-    std::vector<std::vector<std::byte>> rooms;  ///< of products
+    std::vector<std::vector<std::byte>> rooms;  ///< for the products of accumulates
     std::deque<std::array<std::byte, 8>> values;
     std::unique_ptr<gathered_operations> gathered;
     unsigned generation = 1;
@@ -77,7 +77,7 @@ class handle_table {
   std::vector<std::size_t> free_;
 };
 
-/// Whether operations on it are gathered.
+/// True if operations on the handle are gathered.
 bool aggregates(const armci_hdl_t* handle) noexcept;
 
 }  // namespace rma::armci

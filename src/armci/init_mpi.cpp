@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// ARMCI_Init beside MPI: the processes are those of a communicator, over which they learn how to reach each other.
-/// A process that rmarun has started is one of its job instead, whatever MPI thinks (it is alone then).
+/// ARMCI_Init beside MPI: the processes are those of a communicator, over which they exchange their addresses. A
+/// process that rmarun has started is one of its job instead, whatever MPI reports (it is alone then).
 #include "armci/communicators.hpp"
 #include "armci/job.hpp"
 #include "mpi_job/mpi_job.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// ARMCI needs this of whatever has started its processes: MPI, or rmarun and the like.
+/// The interface to the launcher of ARMCI's processes: MPI, or rmarun and the like.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ class job {
   job& operator=(const job&) = delete;
   virtual ~job() = default;
 
-  /// How the Runtime is to be started.
+  /// The Config with which the Runtime is started.
   [[nodiscard]] virtual Config config() const = 0;
-  /// The communicator of all processes, as group_state keeps it; 0 where there is none.
+  /// The communicator of all processes, as group_state stores it; 0 where there is none.
   [[nodiscard]] virtual std::uint64_t communicator() const noexcept { return 0; }
   /// Ends all processes. May return.
   virtual void abort(int code) noexcept = 0;
@@ -33,9 +33,10 @@ class job {
   virtual received receive(state& s, int tag, void* data, std::size_t room, int from) = 0;
 };
 
-/// Processes that rmarun, PMIx or a Config's environment introduces to each other; messages are this library's.
+/// The job of processes that rmarun, PMIx or a Config's environment introduces to each other; messages are this
+/// library's.
 std::unique_ptr<job> make_plain_job();
-/// True if the environment says that rmarun has started this process.
+/// True if the environment shows that rmarun has started this process.
 bool is_started_by_rmarun() noexcept;
 
 /// Starts ARMCI, or counts one more start. Collective.

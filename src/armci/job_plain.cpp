@@ -12,7 +12,7 @@ namespace {
 class plain_job final : public job {
  public:
   [[nodiscard]] Config config() const override { return {}; }
-  void abort(int /*code*/) noexcept override {}  // the Runtime does that
+  void abort(int /*code*/) noexcept override {}  // the Runtime does this
   void send(state& s, int tag, const void* data, std::size_t bytes, int to) override {
     check("armci_msg_snd", s.world.try_send(std::span(static_cast<const std::byte*>(data), bytes), to, tag));
   }

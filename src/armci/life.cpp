@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Start, end, and the order of what has been done.
+/// Start, end, and the order of operations.
 #include <atomic>
 
 #include "armci/handles.hpp"

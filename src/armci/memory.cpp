@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Memory: an allocation is a window in which a passive epoch is open as long as it lives.
+/// Memory: an allocation is a window with a passive epoch that is open as long as it lives.
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t local_alignment = 64;
 constexpr std::uint64_t no_offset = 0;
 
-/// Where the window that `ptr` of this process belongs to begins in the segments, plus one; 0 if it is null.
+/// The start in the segments of the window that contains this process's `ptr`, plus one; 0 if `ptr` is null.
 std::uint64_t offset_of(state& s, const char* call, void* ptr) {
   if (ptr == nullptr) return no_offset;
   const spot where = s.find(call, s.me, ptr, 0);
@@ -26,7 +26,7 @@ std::uint64_t offset_of(state& s, const char* call, void* ptr) {
   return offset + 1;
 }
 
-/// Those whose part is empty do not know which window is meant: the others say so.
+/// Members whose part is empty do not know which window is meant: the others determine it.
 allocation& agreed(state& s, const char* call, group_state& group, void* ptr) {
   std::uint64_t offset = offset_of(s, call, ptr);
   check(call, group.team.try_allreduce(std::span(&offset, 1), max));
@@ -58,7 +58,7 @@ int malloc_in(state& s, const char* call, group_state& group, void** ptrs, armci
   Hints hints;
   hints.name = call;
   const status s_made = Window<std::byte>::try_allocate(group.team, mine, made->window, hints);
-  if (s_made == status::out_of_memory) return 1;  // as in other implementations: GA says what it lacks
+  if (s_made == status::out_of_memory) return 1;  // as in other implementations: GA reports what it lacks
   check(call, s_made);
   made->one_node = group.team.one_node();
   for (int r = 0; made->one_node && r < group.team.size(); ++r) made->one_node = made->window.pointer_to(r) != nullptr;

@@ -62,7 +62,7 @@ void armci_msg_lgop(long* x, int n, char* op) { armci_msg_gop_scope(SCOPE_ALL, x
 void armci_msg_llgop(long long* x, int n, char* op) { armci_msg_gop_scope(SCOPE_ALL, x, n, op, ARMCI_LONG_LONG); }
 void armci_msg_fgop(float* x, int n, char* op) { armci_msg_gop_scope(SCOPE_ALL, x, n, op, ARMCI_FLOAT); }
 void armci_msg_dgop(double* x, int n, char* op) { armci_msg_gop_scope(SCOPE_ALL, x, n, op, ARMCI_DOUBLE); }
-// All ranks get the result that only the root needs: it is an allreduce of the library.
+// All ranks get the result, though only the root needs it: this is an allreduce of the library.
 void armci_msg_reduce_scope(int scope, void* x, int n, char* op, int type) {
   armci_msg_gop_scope(scope, x, n, op, type);
 }

@@ -94,7 +94,7 @@ void mutex_set::unlock(const char* call, int mutex, int rank) {
       give_back(node);
       return;
     }
-    // Another process has entered the queue, and is about to leave its name.
+    // Another process has entered the queue, and is about to write its name.
     const auto is_there = [](std::uint64_t value) { return value != 0; };
     check(call, words_.wait_until_nothrow(here, is_there, next));
   }
@@ -144,7 +144,8 @@ mutex_set& mutexes_of(state& s, const char* call) {
 
 }  // namespace
 
-// No guard: other threads must be able to unlock while this one waits. A thread's mutexes are its own business.
+// No guard is taken: other threads must be able to unlock while this one waits. A thread's mutexes are its own
+// business.
 void PARMCI_Lock(int mutex, int proc) {
   mutexes_of(running("ARMCI_Lock"), "ARMCI_Lock").lock("ARMCI_Lock", mutex, proc);
 }

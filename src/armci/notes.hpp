@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// armci_notify: counters of what each process has told this one.
+/// armci_notify: counters of the notifications from each process.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace rma::armci {
 
-/// A word for each process, whose pages are taken when they are used.
+/// One word for each process; its pages are allocated on first use.
 class note_board {
  public:
   explicit note_board(const Team& world);
   ~note_board();
-  /// How often this process has told `proc`, this time included.
+  /// Notifies `proc`; returns the number of its notifications from this process, this one included.
   std::uint64_t tell(int proc);
-  /// Waits for one more note of `proc`; how many there were.
+  /// Waits for one more notification from `proc`; returns their number.
   std::uint64_t wait(int proc);
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// ARMCI's calls for puts, gets and accumulates: each says what it is, and transfers.cpp does it.
+/// ARMCI's calls for puts, gets and accumulates: each describes its action, and transfers.cpp carries it out.
 #include "armci/transfers.hpp"
 
 using namespace rma::armci;

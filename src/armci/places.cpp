@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Domains: processes that can use each other's pointers as their own. A pointer here is the owner's, which another
-/// process cannot follow even where it reaches the memory, so that each process is a domain.
+/// Domains: processes that can use each other's pointers as their own. A pointer here is the owner's: another process
+/// cannot dereference it even if it reaches the memory, so that each process is a domain.
 #include <cstring>
 
 #include "armci/state.hpp"

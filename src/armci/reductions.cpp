@@ -13,7 +13,7 @@ struct reduction {
   bool absolute = false;  ///< of absolute values
 };
 
-// Before "&" and "|" come the names that begin with them.
+// Names that begin with "&" or "|" precede the single characters.
 reduction reduction_of(const char* call, std::string_view op) {
   struct named {
     std::string_view name;

@@ -12,7 +12,7 @@ void reduce(const char* call, Team team, int scope, void* x, int n, const char* 
 /// Gives all processes the record of one of those that contribute.
 void select(const char* call, Team team, int scope, void* x, int bytes, const char* op, int type, bool contribute);
 void broadcast(const char* call, Team team, int scope, void* buffer, int bytes, int root);
-/// Ends the job if it is none; true for that of one process.
+/// Ends the job if the scope is invalid; returns true for the scope of one process.
 bool is_alone_in(const char* call, int scope);
 
 }  // namespace rma::armci

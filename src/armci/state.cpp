@@ -13,7 +13,7 @@
 namespace rma::armci {
 namespace {
 
-// The one mutable global of this archive: ARMCI's calls have no argument that could say which runtime they mean.
+// The one mutable global of this archive: ARMCI's calls have no argument that could identify the runtime.
 std::atomic<state*> the_state = nullptr;
 
 }  // namespace
@@ -53,8 +53,8 @@ group_state::group_state(const Team& of, const Team& world)
 
 namespace {
 
-// Progress does not depend on calls, as that of other ARMCIs does not: a program may compute, look at its memory until
-// another process has written to it, or block in MPI as long as it likes.
+// Progress does not depend on calls, as in other ARMCIs: a program may compute, poll its memory until another process
+// has written to it, or block in MPI for any time.
 Config config_of(const job& launcher, thread_level threads) {
   Config config = launcher.config();
   if (std::getenv("RMA_PROGRESS_THREAD") == nullptr) config.settings["RMA_PROGRESS_THREAD"] = "1";
@@ -110,7 +110,7 @@ void end_job(int code, std::string_view message) noexcept {
                            ": " + std::string(message);
   std::fprintf(stderr, "%s\n", text.c_str());
   (void)std::fflush(nullptr);
-  const int kept = code > 0 && code < 256 ? code : 1;  // what launchers understand
+  const int kept = code > 0 && code < 256 ? code : 1;  // the range that launchers understand
   if (s != nullptr) {
     s->launcher->abort(kept);
     s->runtime.abort(kept, text);

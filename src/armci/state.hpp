@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// ARMCI keeps these in a process: the Runtime, allocations by their addresses, groups, mutexes, handles.
-/// The interface has no argument for it, so that one pointer to it is the process's (the only one of this archive).
+/// The state of ARMCI in a process: the Runtime, allocations by their addresses, groups, mutexes, handles. The
+/// interface has no argument for it, so that one pointer to it is global in the process (the only one of this archive).
 ///
-/// Compiled once for all MPIs: what depends on ARMCI_Group and communicators is in group_calls.cpp and job_*.cpp.
+/// This is compiled once for all MPIs: code for ARMCI_Group and communicators is in group_calls.cpp and job_*.cpp.
 #pragma once
 
 #include <cstddef>
@@ -25,21 +25,21 @@
 
 namespace rma::armci {
 
-/// The members of a group, whatever an ARMCI_Group is: that points to the lists here.
+/// The members of a group, for every kind of ARMCI_Group: that points to the lists here.
 struct group_state {
   explicit group_state(const Team& of, const Team& world);
   Team team;
   std::vector<int> to_world;       ///< by rank in the group
   std::vector<int> to_group;       ///< by number in the world; -1: no member
-  int number = 0;                  ///< of the group in this process; 0 is that of all
+  int number = 0;                  ///< number of the group in this process; 0 is the group of all
   std::uint64_t communicator = 0;  ///< an MPI_Comm, where there is MPI
 };
 
-/// One call of ARMCI_Malloc has made an allocation.
+/// An allocation, made by one call of ARMCI_Malloc.
 struct allocation {
   Window<std::byte> window;
   bool one_node = false;  ///< all members' parts are mapped here
-  bool dirty = false;     ///< non-blocking operations to other nodes may be under way
+  bool dirty = false;     ///< non-blocking operations to other nodes may be pending
 };
 
 /// A place in another process's memory.
@@ -64,7 +64,7 @@ struct state {
   int me = 0;
   int size = 0;
   bool multiple = false;  ///< threads may call at once
-  int uses = 1;           ///< ARMCI_Init less ARMCI_Finalize
+  int uses = 1;           ///< calls of ARMCI_Init minus calls of ARMCI_Finalize
   std::recursive_mutex calls;
   AddressMap addresses;
   std::map<const void*, std::unique_ptr<allocation>> allocations;  ///< by window
@@ -77,11 +77,11 @@ struct state {
   std::unique_ptr<handle_table> handles;
   std::vector<std::byte> room;  ///< for products of blocking accumulates
 
-  /// Where `address` of process `proc` is. Ends the job if it is nowhere.
+  /// Finds `address` of process `proc`. Ends the job if it cannot be found.
   spot find(const char* call, int proc, const void* address, std::size_t bytes);
-  /// After a blocking operation: it is over, there too.
+  /// Completes a blocking operation, also at the target.
   void finish(const char* call, const spot& where);
-  /// Orders a blocking operation behind non-blocking ones that have been waited for.
+  /// Orders a blocking operation after non-blocking ones for which the program has waited.
   void order(const char* call, const spot& where) {
     if (where.in->dirty) [[unlikely]]
       finish(call, where);
@@ -95,7 +95,7 @@ state& running(const char* call);
 state* current() noexcept;
 void set_current(state* now) noexcept;
 
-/// Threads that may call at once do so one after the other.
+/// Serializes the calls of threads that may call at once.
 class entry {
  public:
   explicit entry(state& s) : guard_(s.calls, std::defer_lock) {
@@ -109,7 +109,7 @@ class entry {
 
 /// Prints "ARMCI_Put: ..." and ends the job.
 [[noreturn]] void fail(const char* call, std::string_view what, int code = 1);
-/// The same for a call of the library that has failed.
+/// The same for a failed call of the library.
 [[noreturn]] void fail_by(const char* call, status s, std::string_view what);
 inline void check(const char* call, status s, std::string_view what = {}) {
   if (!ok(s)) [[unlikely]]

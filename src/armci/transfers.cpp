@@ -15,7 +15,7 @@ constexpr int levels_max = ARMCI_MAX_STRIDE_LEVEL;
 
 std::byte* moved(void* from, std::ptrdiff_t by) noexcept { return static_cast<std::byte*>(from) + by; }
 
-/// Mapped memory is written and read at once. Accumulates are the target's where some members are elsewhere.
+/// True if the memory is mapped: then it is accessed at once. Targets do accumulates if some members are elsewhere.
 bool at_once(const action& op, const spot& where) noexcept {
   if (where.in->one_node) return true;
   return op.what != kind::accumulate && where.in->window.pointer_to(where.target) != nullptr;
@@ -53,7 +53,7 @@ void add_scaled(std::byte* to, const std::byte* from, std::size_t bytes, const v
   }
 }
 
-/// In memory of this process that no other process reaches.
+/// Carries out the action in memory of this process that no other process reaches.
 void run_privately(const action& op, std::byte* local, std::byte* remote, std::size_t bytes) noexcept {
   switch (op.what) {
     case kind::put: std::memmove(remote, local, bytes); return;
@@ -88,7 +88,7 @@ status issue_row(const action& op, const spot& where, void* local, std::size_t b
               " has allocated");
 }
 
-/// A strided shape without levels that do not count; the innermost ones are one row if they lie together.
+/// A strided shape without levels of no effect; the innermost ones become one row if they are contiguous.
 struct normal_shape {
   explicit normal_shape(const action& op, const strided& s) {
     if (s.levels < 0 || s.levels > levels_max)
@@ -117,7 +117,7 @@ struct normal_shape {
     return all;
   }
 
-  /// Calls visit(local offset, remote offset) for each of what lies on `from_level` and above.
+  /// Calls visit(local offset, remote offset) for each piece at `from_level` and above.
   template <class Visit>
   void for_each(std::size_t from_level, Visit&& visit) const {
     std::array<std::size_t, levels_max> index{};
@@ -171,7 +171,7 @@ void issue_elsewhere(state& s, const action& op, const spot& where, void* local,
   s.finish(op.call, where);
 }
 
-/// Ends one that is: only settings can have made a message of it.
+/// Ends an action that is carried out at once: only settings can have made it a message.
 void settle(const action& op, const spot& where, status made, std::size_t bytes) {
   if (made == status::done) [[likely]]
     return;
@@ -260,7 +260,7 @@ void transfer(state& s, const action& op, void* local, void* remote, const strid
 
 namespace {
 
-/// Segments of one allocation, as far as they follow each other in the list: one operation.
+/// Segments of one allocation that follow each other in the list: they become one operation.
 class segment_run {
  public:
   segment_run(const action& op, std::size_t bytes) : op_(op), bytes_(bytes) {}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Puts, gets and accumulates of any shape, blocking or not: what all of ARMCI's calls for them are made of.
+/// Puts, gets and accumulates of any shape, blocking or not: all of ARMCI's calls for them use these.
 ///
 ///   memory mapped here     row by row, at once; a handle has nothing to wait for
 ///   other nodes            one operation with layouts; blocking: flushed, so that the next one sees it
@@ -23,10 +23,10 @@ struct action {
   element type = element::u8;
   const void* scale = nullptr;  ///< null: 1, or no accumulate
 };
-/// An accumulate; ends the job if ARMCI has no such type.
+/// Makes an accumulate; ends the job if ARMCI has no such type.
 action accumulate_of(const char* call, int proc, int armci_type, const void* scale);
 
-/// ARMCI's strided shape: counts[0] bytes lie together.
+/// ARMCI's strided shape: counts[0] bytes are contiguous.
 struct strided {
   int levels;
   const int* counts;
@@ -34,7 +34,7 @@ struct strided {
   const int* remote_strides;
 };
 
-/// How the operation ends: blocking, or with a handle (null: the implicit one).
+/// The completion of an operation: blocking, or with a handle (null: the implicit one).
 struct ending {
   bool blocking = true;
   armci_hdl_t* handle = nullptr;
@@ -44,7 +44,7 @@ void transfer(state& s, const action& op, void* local, void* remote, std::size_t
 void transfer(state& s, const action& op, void* local, void* remote, const strided& shape, const ending& by = {});
 void transfer(state& s, const action& op, std::span<const armci_giov_t> segments, const ending& by = {});
 
-/// One operation of the library. `room` takes the products of an accumulate with a factor.
+/// Issues one operation of the library. `room` stores the products of an accumulate with a factor.
 status issue(const action& op, const spot& where, void* local, const Layout& local_layout, const Layout& remote_layout,
              std::vector<std::byte>& room, Request* request);
 

@@ -17,8 +17,8 @@ int put_value(const char* call, T value, void* dst, int proc) {
   return 0;
 }
 
-/// Blocks, unless the handle aggregates: a value is gone when the call returns, and so small that a copy is its
-/// message.
+/// Blocks, unless the handle aggregates: a value is gone when the call returns, and is so small that its message is a
+/// copy of it.
 template <class T>
 int start_value(const char* call, T value, void* dst, int proc, armci_hdl_t* handle) {
   if (!aggregates(handle)) return put_value(call, value, dst, proc);
@@ -38,7 +38,7 @@ T get_value(const char* call, void* src, int proc) {
   return value;
 }
 
-/// `old` becomes what was there.
+/// Sets `old` to the old value.
 void update(state& s, const char* call, void* remote, int proc, rma::element type, rma::operation how,
             const void* operand, void* old) {
   const std::size_t bytes = rma::bytes_of(type);
@@ -107,7 +107,7 @@ RMA_ARMCI_TWIN(float, GetValueFloat, void* src, int proc);
 double PARMCI_GetValueDouble(void* src, int proc) { return get_value<double>("ARMCI_GetValueDouble", src, proc); }
 RMA_ARMCI_TWIN(double, GetValueDouble, void* src, int proc);
 
-// The data are there before the flag is: blocking puts to one process take effect in order.
+// The data arrive before the flag: blocking puts to one process take effect in order.
 int PARMCI_Put_flag(void* src, void* dst, int bytes, int* flag, int value, int proc) {
   (void)PARMCI_Put(src, dst, bytes, proc);
   set_flag(flag, value, proc);
