@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// MPI's blocking calls for messages and collectives are MPI's own. While one waits, its rank's progress is MPI's
-/// (progress_hook.hpp), on which other ranks may count.
+/// MPI's blocking calls for messages and collectives remain MPI's own. While one waits, its rank's progress is MPI's
+/// (progress_hook.hpp), on which other ranks may rely.
 #include "mpi/progress_hook.hpp"
 #include "mpi/state.hpp"
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// The calls by their Fortran names. MPICH's Fortran library calls C's functions, and so these wrappers of them; Open
-/// MPI's does not. Arguments are addresses, handles are numbers, the last argument takes the result. Requests are
-/// complete when they are given out, since Open MPI's MPI_WAIT for Fortran does not come here.
+/// MPI's does not. Arguments are addresses, handles are numbers, the last argument receives the result. Requests are
+/// complete when they are returned, since Open MPI's MPI_WAIT for Fortran does not call this library.
 #include "mpi/requests.hpp"
 
 namespace {
@@ -28,7 +28,7 @@ using address = MPI_Aint*;
   void rma_mpi_##name(__VA_ARGS__) noexcept
 #endif
 
-/// The attributes of a window are values there. MPICH's predefined keys are those of C and one.
+/// The attributes of a window are values in Fortran. MPICH's predefined keys are those of C plus one.
 RMA_MPI_FORTRAN(win_get_attr, integer win, integer keyval, address value, integer flag, integer ierror) {
 #ifdef OPEN_MPI
   const int key = *keyval;

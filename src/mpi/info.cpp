@@ -8,7 +8,7 @@
 namespace rma::mpi {
 namespace {
 
-/// Empty if the key is not there.
+/// Returns an empty string if the key is missing.
 std::string value_of(MPI_Info info, const char* key) {
   std::array<char, MPI_MAX_INFO_VAL + 1> value{};
   int is_there = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// An MPI_Info says this about a window, as far as it means something here.
+/// The keys of a window's MPI_Info that have a meaning here.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 
 namespace rma::mpi {
 
-/// MPI wants the same on all ranks of a window.
+/// MPI requires the same values on all ranks of a window.
 struct window_info {
-  bool no_locks = false;              ///< lock and lock_all are mistakes
-  bool same_disp_unit = false;        ///< the ranks need not tell each other their units
-  bool noncontiguous = false;         ///< parts of a shared window need not lie one behind the other
+  bool no_locks = false;              ///< lock and lock_all are errors
+  bool same_disp_unit = false;        ///< the ranks need not exchange their units
+  bool noncontiguous = false;         ///< parts of a shared window need not be consecutive
   std::size_t granularity_bytes = 0;  ///< Hints::accumulate_granularity
 };
 

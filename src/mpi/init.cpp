@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// MPI_Init, MPI_Finalize: the Runtime lives between them. The ranks learn by MPI how to reach each other.
+/// MPI_Init, MPI_Finalize: the Runtime lives between them. The ranks exchange their addresses by MPI.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -13,7 +13,7 @@
 namespace rma::mpi {
 namespace {
 
-/// Progress does not depend on calls: a rank may block in MPI, or compute, while others work on its memory. Where MPI's
+/// Progress does not depend on calls: a rank may block in MPI, or compute, while others access its memory. If MPI's
 /// progress serves others as well, the thread stands aside meanwhile.
 Config config_of(MPI_Comm comm) {
   Config how = mpi_job::config_of(comm);
@@ -66,7 +66,7 @@ void stop() {
   PMPI_Barrier(own);
   unhook_progress(*s);
   set_current(nullptr);
-  s.reset();  // its waits may still poll MPI by that communicator
+  s.reset();  // its waits may still poll MPI with that communicator
   PMPI_Comm_free(&own);
 }
 

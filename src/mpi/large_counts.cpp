@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The calls with large counts, which MPI 4 has and MPICH 4 gives: those of the same names without _c, with wider
+/// The calls with large counts, which MPI 4 defines and MPICH 4 has: those of the same names without _c, with wider
 /// arguments.
 #include "mpi/operations.hpp"
 #include "mpi/requests.hpp"
@@ -84,7 +84,7 @@ int MPI_Rget_accumulate_c(const void* from, MPI_Count count, MPI_Datatype type, 
   });
 }
 
-// A unit that is longer than an int is left to MPI: no program has one.
+// A unit that does not fit an int is left to MPI: no program has one.
 int MPI_Win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
   const int unit = static_cast<int>(disp_unit);
   if (unit != disp_unit) return PMPI_Win_create_c(base, size, disp_unit, info, comm, win);

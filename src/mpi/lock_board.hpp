@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Locks of this library's own, for updates that the network and the processor do not do: of pairs, of long double.
-/// Each rank has one, for its parts of all windows. MPI asks for atomicity only among updates of one type, and all of
-/// such a type come here.
+/// Locks internal to this library, for updates that neither the network nor the processor does: of pairs, of long
+/// double. Each rank has one, for its parts of all windows. MPI requires atomicity only among updates of one type, and
+/// all updates of such a type use these locks.
 #pragma once
 
 #include <mutex>
@@ -16,7 +16,7 @@ class lock_board {
   /// Collective.
   explicit lock_board(const Team& world) : parts_(Window<std::byte>::allocate(world, 0)) {}
 
-  /// `target` is a number in the world. Waits while another rank, or another thread of this one, has the lock.
+  /// `target` is a rank in the world. Waits while another rank, or another thread of this one, has the lock.
   status lock(int target) noexcept {
     mutex_.lock();
     const status s = parts_.lock_nothrow(exclusive, target);

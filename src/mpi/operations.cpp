@@ -4,7 +4,7 @@
 namespace rma::mpi {
 namespace {
 
-/// Layouts are made by allocations, which may fail.
+/// Layouts need allocations, which may fail.
 template <class Issue>
 status guarded(Issue&& issue) noexcept {
   try {
@@ -40,13 +40,13 @@ status get_layouts(window& w, const result_buffer& to, const extent_of_data& her
   });
 }
 
-/// The operator and element type of an update, where the library has them.
+/// The operator and element type of an update, if the library has them.
 struct native_update {
   element type;
   operation op;
 };
 
-/// bad_type where MPI does not allow it: data of different types, an operator that is none.
+/// Returns bad_type if MPI does not allow it: data of different types, an invalid operator.
 inline status choose(const extent_of_data& there, MPI_Op op, std::optional<native_update>& made) noexcept {
   if (there.type->basic == nullptr) return there.bytes() == 0 ? status::done : status::bad_type;
   const std::optional<operation> ours = current()->types->operators.find(op);
@@ -110,7 +110,7 @@ status get_accumulate(window& w, const origin_buffer& from, const result_buffer&
   extent_of_data here;
   extent_of_data old;
   extent_of_data there;
-  const bool has_operand = op != MPI_NO_OP;  // else the origin's arguments are not looked at
+  const bool has_operand = op != MPI_NO_OP;  // otherwise the origin's arguments are ignored
   if (const status s = has_operand ? describe(from.count, from.type, here) : status::done; !ok(s)) return s;
   if (const status s = describe(result.count, result.type, old); !ok(s)) return s;
   if (const status s = describe(to.count, to.type, there); !ok(s)) return s;
@@ -133,7 +133,7 @@ status get_accumulate(window& w, const origin_buffer& from, const result_buffer&
 
 namespace {
 
-/// Contiguous elements of one type on both sides, which most operations are: how many bytes.
+/// True if both sides are contiguous elements of one type, as in most operations; `data` describes them.
 bool are_plain(MPI_Count count, MPI_Datatype type, const place& there, extent_of_data& data) noexcept {
   return type == there.type && count == there.count && there.target != MPI_PROC_NULL &&
          ok(describe(count, type, data)) && data.type->dense;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Puts, gets and updates with MPI's arguments. All with a Request: null where the program waits by its epoch.
+/// Puts, gets and updates with MPI's arguments. All take a Request, which is null if the end of an epoch completes
+/// them.
 #pragma once
 
 #include "mpi/types.hpp"
@@ -17,7 +18,7 @@ struct buffer_of {
 using origin_buffer = buffer_of<const void*>;
 using result_buffer = buffer_of<void*>;
 
-/// A place in a window.
+/// A location in a window.
 struct place {
   int target;
   MPI_Aint displacement;
@@ -32,7 +33,7 @@ struct extent_of_data {
   [[nodiscard]] std::size_t bytes() const noexcept { return count * type->bytes; }
 };
 
-/// bad_type or bad_size if that is no buffer.
+/// Returns bad_type or bad_size if the arguments describe no buffer.
 inline status describe(MPI_Count count, MPI_Datatype type, extent_of_data& made) noexcept {
   if (count < 0) return status::bad_size;
   made.type = current()->types->find(type);
@@ -46,8 +47,8 @@ status accumulate(window& w, const origin_buffer& from, const place& to, MPI_Op 
 status get_accumulate(window& w, const origin_buffer& from, const result_buffer& result, const place& to, MPI_Op op,
                       Request* request) noexcept;
 
-/// An update that the library has no operator or element type for: under a lock of the target's part, by what MPI
-/// makes of two values (MPI_Reduce_local). Over when it returns, here and there. `result` may be null.
+/// An update for which the library has no operator or element type: MPI_Reduce_local combines the values, under a lock
+/// of the target's part. It is complete at the origin and at the target when it returns. `result` may be null.
 status update_by_mpi(window& w, const origin_buffer& from, const result_buffer* result, const place& to,
                      const extent_of_data& there, MPI_Op op) noexcept;
 

@@ -43,7 +43,7 @@ void poll_mpi(state& s) noexcept {
 
 #ifdef OPEN_MPI
 
-// Those of low priority are called in each eighth round.
+// Functions of low priority are called in each eighth round.
 bool can_hook_progress() noexcept {
   return opal_function("opal_progress_register_lp") != nullptr && opal_function("opal_progress_unregister") != nullptr;
 }
@@ -67,14 +67,14 @@ void unhook_progress(state& s) noexcept { s.is_hooked.store(false); }
 }  // namespace rma::mpi
 
 #ifndef OPEN_MPI
-// MPICH calls this in each round of its progress, of a job on one node as well. This library's own UCX takes its
-// functions from the library itself, and does not come here.
+// MPICH calls this in each round of its progress, also in a job on one node. This library's own UCX takes its functions
+// from the library itself, and does not call this one.
 extern "C" __attribute__((visibility("default"))) unsigned ucp_worker_progress(void* worker) {
   using progress_function = unsigned(void*);
   static auto* const real = reinterpret_cast<progress_function*>(dlsym(RTLD_NEXT, "ucp_worker_progress"));
   constexpr std::uint32_t rounds_mask = 7;
   if (rma::mpi::state* const s = rma::mpi::current(); s != nullptr) {
-    // Threads may count over each other.
+    // Threads may overwrite each other's count.
     const std::uint32_t rounds = s->rounds_of_mpi.load(std::memory_order_relaxed);
     s->rounds_of_mpi.store(rounds + 1, std::memory_order_relaxed);
     if ((rounds & rounds_mask) == 0) rma::mpi::serve(*s);

@@ -47,13 +47,13 @@ bool request_list::advance_slow() noexcept {
 
 namespace {
 
-/// Advances this library's requests. True if some are pending still.
+/// Advances this library's requests. Returns true if some are still pending.
 bool advance() noexcept {
   state* const s = current();
   return s != nullptr && s->requests->advance();
 }
 
-/// While requests of this library are pending, MPI is asked without waiting. True if it has answered `code`.
+/// While requests of this library are pending, MPI is polled without waiting. Returns true if `code` is the result.
 template <class Test>
 bool tested(int& code, Test&& test) {
   while (advance()) {

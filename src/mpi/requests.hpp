@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Requests of Rput, Rget and the like: generalized requests of MPI, so that its calls take them beside its own. The
-/// program's calls of MPI_Wait, MPI_Test and their kin advance them, by wrappers.
+/// Requests of Rput, Rget and the like: they are generalized requests of MPI, so that its calls accept them beside its
+/// own. The program's calls of MPI_Wait, MPI_Test and the like advance them, by wrappers.
 #pragma once
 
 #include <list>
@@ -16,7 +16,7 @@ class request_list {
   /// Gives the program a request that is complete when `ours` is.
   int add(window& w, const char* call, Request ours, MPI_Request* theirs);
 
-  /// Advances all that are pending. True if there are some still.
+  /// Advances all pending requests. Returns true if some are still pending.
   bool advance() noexcept { return count_.load(std::memory_order_acquire) != 0 && advance_slow(); }
 
  private:
@@ -33,7 +33,7 @@ class request_list {
   std::list<entry> entries_;
 };
 
-/// Issues by `issue(request)`, and makes MPI's request of it.
+/// Issues an operation by `issue(request)`, and makes an MPI request of it.
 template <class Issue>
 int begin(window& w, const char* call, int target, MPI_Request* theirs, Issue&& issue) {
   Request ours;

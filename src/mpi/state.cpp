@@ -25,7 +25,7 @@ state::state(const Config& config, MPI_Comm own)
 
 state::~state() = default;
 
-// A place outside the target's part is one of `memory`, which has none: that says what is wrong.
+// A location outside the target's part becomes one in `memory`, which has none: the operation reports the error.
 window::spot window::find_in_pool(int target, std::uint64_t at) noexcept {
   const auto t = static_cast<std::size_t>(target);
   if (target < 0 || t + 1 >= parts.size() || at > parts[t + 1] - parts[t]) return {memory, target, at};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// librma_mpi keeps these in a process: the Runtime, the windows that it has taken over, and what it knows of
-/// datatypes. MPI's interface has no argument for it, so that one pointer to it is the process's (the only one of this
+/// The state of librma_mpi in a process: the Runtime, the windows that it has taken over, and the decoded datatypes.
+/// MPI's interface has no argument for it, so that one pointer to it is global in the process (the only one of this
 /// library).
 ///
-/// A window that is taken over has a window of the MPI's own beside it, without memory. Its handle is the one that the
-/// program has: names, attributes, groups, error handlers and info stay the MPI's.
+/// A window that is taken over has a window of the MPI's own beside it, without memory. The program has its handle:
+/// names, attributes, groups, error handlers and info stay the MPI's.
 #pragma once
 
 #include <atomic>
@@ -31,22 +31,22 @@ class request_list;
 
 /// A window that is taken over.
 struct window {
-  std::atomic<MPI_Win> handle = MPI_WIN_NULL;  ///< of the MPI's own window beside it
-  Window<std::byte> memory;                    ///< its epochs, and its memory unless that is the pool
-  /// Of a shared window in one piece: all parts, one behind the other, are rank 0's part of this. Its epoch is open as
-  /// long as it lives.
+  std::atomic<MPI_Win> handle = MPI_WIN_NULL;  ///< handle of the MPI's own window beside it
+  Window<std::byte> memory;                    ///< its epochs, and its memory unless that is in the pool
+  /// The memory of a shared window in one piece: all parts are consecutive, in rank 0's part of this. Its epoch is open
+  /// as long as it lives.
   Window<std::byte> pool;
-  std::vector<std::uint64_t> parts;  ///< where they begin in the pool, and where the last one ends; empty: no pool
+  std::vector<std::uint64_t> parts;  ///< starts of the parts in the pool, and the end of the last one; empty: no pool
   int rank = 0;
   int size = 0;
-  bool no_locks = false;    ///< the program has said so
+  bool no_locks = false;    ///< the program has given this info key
   bool deferrable = false;  ///< the program cannot load or store memory of other ranks directly
 
-  // Displacement units: that of all ranks, or 0 and one for each.
+  // Displacement units: one for all ranks, or 0 and one for each.
   std::uint64_t unit = 1;
   std::vector<int> units;
 
-  // MPI_Win_get_attr gives these.
+  // The values of MPI_Win_get_attr.
   void* base = nullptr;
   MPI_Aint bytes = 0;
   int own_unit = 1;
@@ -60,7 +60,7 @@ struct window {
     return t < units.size() ? static_cast<std::uint64_t>(displacement) * static_cast<std::uint64_t>(units[t]) : 0;
   }
 
-  /// Where an operation goes.
+  /// The location to which an operation applies.
   struct spot {
     Window<std::byte>& in;
     int target;
@@ -72,14 +72,15 @@ struct window {
       return {memory, target, at};
     return find_in_pool(target, at);
   }
-  /// Stores to the pool are seen by who sees the end of the epoch, or of the flush, that follows.
+  /// Makes stores to the pool visible to ranks that synchronize with the end of the epoch, or of the flush, that
+  /// follows.
   status settle_pool() noexcept { return parts.empty() ? status::done : pool.try_flush_all(); }
 
  private:
   [[nodiscard]] spot find_in_pool(int target, std::uint64_t at) noexcept;
 };
 
-/// Of a process, for RMA_MPI_EXPLAIN.
+/// Counters of a process, for RMA_MPI_EXPLAIN.
 struct decisions {
   std::atomic<std::uint64_t> windows_here = 0;    ///< made here as their first ranks
   std::atomic<std::uint64_t> windows_of_mpi = 0;  ///< left to MPI
@@ -93,34 +94,34 @@ struct state {
   MPI_Comm comm;  ///< a copy of MPI_COMM_WORLD, for this library's own collectives
   // See progress_hook.hpp. The end of the Runtime may poll MPI.
   std::atomic<bool> is_hooked = false;
-  std::atomic<bool> polls_mpi = false;  ///< a wait of this library does, which MPI's progress must not call again
+  std::atomic<bool> polls_mpi = false;  ///< a wait of this library polls MPI, whose progress must not call it again
   std::atomic<std::uint32_t> rounds_of_mpi = 0;
 
   Runtime runtime;
   Team world;
-  bool explain = false;  ///< rank 0 says so to all
+  bool explain = false;  ///< set by rank 0 for all
   decisions counts;
   std::unique_ptr<type_table> types;
   std::unique_ptr<lock_board> locks;
   std::unique_ptr<request_list> requests;
 
   std::atomic<window*> last = nullptr;  ///< the window that was found last
-  std::shared_mutex mutex;              ///< of what follows
+  std::shared_mutex mutex;              ///< guards the following members
   std::unordered_map<std::uint64_t, std::unique_ptr<window>> windows;
-  std::vector<std::unique_ptr<window>> free_windows;  ///< kept: another thread may be looking at `handle`
-  std::map<std::vector<int>, Team> teams;             ///< of communicators, by their ranks in the world
+  std::vector<std::unique_ptr<window>> free_windows;  ///< kept, since another thread may read `handle`
+  std::map<std::vector<int>, Team> teams;             ///< teams of communicators, by their ranks in the world
 };
 
-// The one mutable global of this library: MPI's calls have no argument that could say which runtime they mean.
+// The one mutable global of this library: MPI's calls have no argument that could identify the runtime.
 extern std::atomic<state*> the_state;
 
-/// Null before MPI_Init, after MPI_Finalize, and where the library stands aside.
+/// Null before MPI_Init, after MPI_Finalize, and if the library stands aside.
 inline state* current() noexcept { return the_state.load(std::memory_order_acquire); }
 inline void set_current(state* now) noexcept { the_state.store(now, std::memory_order_release); }
 
 window* find_slow(state& s, MPI_Win win) noexcept;
 
-/// The window of that handle; null if it is the MPI's.
+/// Returns the window of that handle; null if it is the MPI's.
 inline window* find(MPI_Win win) noexcept {
   state* const s = current();
   if (s == nullptr) [[unlikely]]
@@ -131,12 +132,12 @@ inline window* find(MPI_Win win) noexcept {
   return find_slow(*s, win);
 }
 
-/// With RMA_MPI_EXPLAIN=1 one line on standard error says what was decided, on rank 0 of the job.
+/// With RMA_MPI_EXPLAIN=1, rank 0 of the job prints the decision in one line on standard error.
 void explain(const state& s, const std::string& what);
 
 /// MPI's error class of a status.
 int error_class(status s) noexcept;
-/// Has the window's error handler called, unless the status is a success. Returns MPI's error code.
+/// Calls the window's error handler, unless the status is a success. Returns MPI's error code.
 int report_slow(window& w, const char* call, status s, int target);
 inline int report(window& w, const char* call, status s, int target = -1) {
   if (ok(s)) [[likely]]

@@ -6,7 +6,7 @@
 namespace rma::mpi {
 namespace {
 
-/// Of a fence, MPI_MODE_NOPRECEDE promises less than no_precede: the ranks' own stores must be ordered all the same.
+/// For a fence, MPI_MODE_NOPRECEDE promises less than no_precede: the ranks' own stores must be ordered all the same.
 assertion promises_of_fence(int assert) noexcept {
   assertion promises = assertion::none;
   if ((assert& MPI_MODE_NOSTORE) != 0) promises = promises | no_store;
@@ -22,8 +22,7 @@ assertion promises_of_post(int assert) noexcept {
   return promises;
 }
 
-/// A lock that may be taken later waits for nobody now, and is one message with the epoch; others are asked for at
-/// once.
+/// A deferrable lock does not wait here, and is one message with the epoch; others are requested at once.
 status lock(window& w, int type, int target, int assert) noexcept {
   if (target == MPI_PROC_NULL) return status::done;
   if (type != MPI_LOCK_EXCLUSIVE && type != MPI_LOCK_SHARED) return status::bad_argument;
@@ -35,7 +34,7 @@ status lock(window& w, int type, int target, int assert) noexcept {
   return w.memory.lock_nothrow(kind, target);
 }
 
-/// Numbers in the window's group of a group's members.
+/// The ranks in the window's group of a group's members.
 std::vector<int> ranks_of(MPI_Group group, MPI_Win win) {
   int size = 0;
   PMPI_Group_size(group, &size);
@@ -49,7 +48,7 @@ std::vector<int> ranks_of(MPI_Group group, MPI_Win win) {
   return ours;
 }
 
-/// An end of an epoch, or a flush.
+/// Ends an epoch, or flushes.
 template <class End>
 status settled(window& w, End&& end) noexcept {
   if (const status s = w.settle_pool(); !ok(s)) return s;

@@ -6,7 +6,7 @@
 
 namespace rma::mpi {
 
-/// A type was made of these. The types are freed with it, unless they are predefined.
+/// The contents of a type. The types among them are freed with it, unless they are predefined.
 struct type_contents {
   explicit type_contents(MPI_Datatype type) {
     int integers = 0;
@@ -35,7 +35,7 @@ struct type_contents {
   static bool is_f90(int kind) noexcept {
     return kind == MPI_COMBINER_F90_REAL || kind == MPI_COMBINER_F90_COMPLEX || kind == MPI_COMBINER_F90_INTEGER;
   }
-  /// `count` integers from the one of that number on.
+  /// `count` integers, from number `first` on.
   [[nodiscard]] std::span<const int> integers(std::size_t first, std::size_t count) const {
     return std::span<const int>(i).subspan(first, count);
   }
@@ -91,7 +91,7 @@ Layout subarray(const type_contents& of, const Layout& inner) {
   return Layout::subarray(sizes, subsizes, starts, inner);
 }
 
-/// The indices of one dimension that a process has.
+/// The indices of one dimension that belong to a process.
 std::vector<std::ptrdiff_t> indices_of(int global, int distribution, int argument, int processes, int coordinate) {
   int block = argument;
   if (distribution == MPI_DISTRIBUTE_NONE) {
@@ -162,7 +162,7 @@ Layout type_decoder::combine(const type_contents& of) {
   }
 }
 
-/// The extent is what MPI says of each type, so that its rules for bounds need not be known here.
+/// The extent is the one that MPI reports for each type, so that its rules for bounds need not be known here.
 Layout type_decoder::layout(MPI_Datatype type) {
   const type_contents of(type);
   if (of.combiner == MPI_COMBINER_NAMED) return made_of(types.find_predefined(type));

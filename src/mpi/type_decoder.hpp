@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Layouts of derived types, by MPI_Type_get_envelope and MPI_Type_get_contents.
+/// Decodes the layouts of derived types, by MPI_Type_get_envelope and MPI_Type_get_contents.
 #pragma once
 
 #include "mpi/types.hpp"
@@ -12,7 +12,7 @@ struct type_contents;
 struct type_decoder {
   explicit type_decoder(type_table& table) noexcept : types(table) {}
 
-  /// Null if the library has no layout for it.
+  /// Returns null if the library has no layout for it.
   std::unique_ptr<datatype> decode(MPI_Datatype type) noexcept;
 
  private:

@@ -29,7 +29,7 @@ operator_table::operator_table() noexcept
 
 namespace {
 
-/// The element type of so many bytes: of signed or unsigned integers, floating point, complex; none if there is none.
+/// The element type of that size: signed or unsigned integers, floating point, complex; none if there is none.
 std::optional<element> element_of_size(char kind, int bytes) noexcept {
   constexpr struct {
     char kind;
@@ -69,7 +69,7 @@ void type_table::add(MPI_Datatype type, std::optional<element> as) {
   if (!predefined_.contains(number_of(type))) predefined_.emplace(number_of(type), make_basic(type, as));
 }
 
-/// Of Fortran and of C's variable types: as long as the compiler has made them.
+/// Adds types of Fortran and C's variable types, whose size depends on the compiler.
 void type_table::add_by_size(MPI_Datatype type, char kind) {
   if (type == MPI_DATATYPE_NULL) return;
   int bytes = 0;
@@ -133,7 +133,7 @@ void type_table::add_fortran() {
     add_by_size(type, 'f');
   for (const MPI_Datatype type : {MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_COMPLEX8, MPI_COMPLEX16, MPI_COMPLEX32})
     add_by_size(type, 'c');
-  add_by_size(MPI_LOGICAL, 'l');  // what is true there is the MPI's to say
+  add_by_size(MPI_LOGICAL, 'l');  // MPI defines which values are true
 }
 
 /// The second one of a pair is the last int of its data.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Datatypes and operators of MPI, decoded: a derived type once, then kept as an attribute of the type.
+/// Datatypes and operators of MPI, decoded: a derived type is decoded once, then stored as an attribute of the type.
 #pragma once
 
 #include <array>
@@ -16,28 +16,28 @@ using mpi_job::number_of;
 struct basic_type {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
   std::size_t bytes = 0;        ///< of data
-  std::size_t extent = 0;       ///< from one to the next
-  std::optional<element> as{};  ///< the library's element type; none: updates go by MPI_Reduce_local
-  std::size_t second_at = 0;    ///< of a pair: where its int is
+  std::size_t extent = 0;       ///< distance from one to the next
+  std::optional<element> as{};  ///< the library's element type; none: MPI_Reduce_local does the updates
+  std::size_t second_at = 0;    ///< of a pair: offset of its int
   [[nodiscard]] bool is_pair() const noexcept { return second_at != 0; }
 };
 
 struct datatype {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
   std::size_t bytes = 0;              ///< of data
-  bool dense = false;                 ///< the data of several are in one piece, and begin at the buffer's address
-  const basic_type* basic = nullptr;  ///< what it is made of; null: of different types
-  Layout one;                         ///< of one, with its extent
+  bool dense = false;                 ///< the data of several are contiguous, and begin at the buffer's address
+  const basic_type* basic = nullptr;  ///< the type of all its parts; null: of different types
+  Layout one;                         ///< layout of one, with its extent
 };
 
-/// Where the data of `count` elements lie.
+/// The layout of `count` elements.
 Layout layout_of(const datatype& type, std::size_t count);
 
-/// Handles of operators are constants of the MPI, but not of the compiler: they are put down once.
+/// Handles of operators are constants of the MPI, but not of the compiler: they are stored once.
 class operator_table {
  public:
   operator_table() noexcept;
-  /// The library's operator; none for MINLOC, MAXLOC and what is none at all.
+  /// Returns the library's operator; none for MINLOC, MAXLOC and invalid operators.
   [[nodiscard]] std::optional<operation> find(MPI_Op op) const noexcept {
     for (const row& each : rows_) {
       if (each.theirs == op) return each.ours;
@@ -61,7 +61,7 @@ class type_table {
   type_table(const type_table&) = delete;
   type_table& operator=(const type_table&) = delete;
 
-  /// Null if it cannot be decoded: its extent is negative, or it is no type.
+  /// Returns null if it cannot be decoded: its extent is negative, or it is no type.
   const datatype* find(MPI_Datatype type) noexcept {
     const datatype* const last = last_.load(std::memory_order_acquire);
     if (last != nullptr && last->handle == type) [[likely]]
@@ -72,7 +72,7 @@ class type_table {
  private:
   friend struct type_decoder;
   const datatype* find_predefined(MPI_Datatype type) noexcept;
-  /// Of MPI_Type_create_f90_real and the like, whose handles are not known before.
+  /// Finds types of MPI_Type_create_f90_real and the like, whose handles are not known in advance.
   const datatype* find_f90(MPI_Datatype type, int combiner);
   const datatype* find_slow(MPI_Datatype type) noexcept;
   std::unique_ptr<datatype> make_basic(MPI_Datatype type, std::optional<element> as);
@@ -84,8 +84,8 @@ class type_table {
 
   std::unordered_map<std::uint64_t, std::unique_ptr<datatype>> predefined_;
   std::vector<std::unique_ptr<basic_type>> basics_;
-  std::atomic<const datatype*> last_ = nullptr;  ///< a predefined one: its handle is not used again
-  std::mutex mutex_;                             ///< of what is decoded
+  std::atomic<const datatype*> last_ = nullptr;  ///< a predefined one: its handle is never reused
+  std::mutex mutex_;                             ///< guards the decoded types
   std::unordered_map<std::uint64_t, std::unique_ptr<datatype>> f90_;
   int keyval_ = MPI_KEYVAL_INVALID;
 };

@@ -12,7 +12,7 @@ namespace {
 
 using byte_list = std::vector<std::byte>;
 
-/// Data without holes become elements as MPI wants them, and back.
+/// Convert data without holes to elements in MPI's form, and back.
 void spread(const basic_type& type, const byte_list& data, byte_list& elements) {
   if (!type.is_pair()) {
     elements = data;
@@ -54,8 +54,8 @@ void combine(const basic_type& type, MPI_Op op, const byte_list& operand, byte_l
   gather(type, inout, data);
 }
 
-/// Reads the target's elements, or exchanges them: an element-wise update of bytes, so that its result says that it is
-/// over at the target.
+/// Reads the target's elements, or exchanges them: this is an element-wise update of bytes, so that its result shows
+/// that it is complete at the target.
 status exchange(window& w, operation op, const byte_list& from, byte_list& result, const place& to,
                 const extent_of_data& there) {
   const Layout here = Layout::contiguous<std::byte>(result.size());

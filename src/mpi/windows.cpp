@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Windows: which are taken over, how they are made and freed, what they tell about themselves.
+/// Windows: the choice of those that are taken over, their creation and release, and their attributes.
 #include <algorithm>
 #include <cstdio>
 #include <mutex>
@@ -12,7 +12,7 @@
 namespace rma::mpi {
 namespace {
 
-/// The program has asked for this.
+/// The program's request for a window.
 struct request_of_window {
   const char* call;
   MPI_Aint bytes;
@@ -22,7 +22,7 @@ struct request_of_window {
   int flavor;
 };
 
-/// Numbers in MPI_COMM_WORLD of the communicator's ranks; empty if it has others (of another job, or two groups).
+/// Ranks in MPI_COMM_WORLD of the communicator's ranks; empty if it has others (of another job, or two groups).
 std::vector<int> ranks_in_world(const state& s, MPI_Comm comm) {
   int inter = 0;
   PMPI_Comm_test_inter(comm, &inter);
@@ -43,8 +43,8 @@ std::vector<int> ranks_in_world(const state& s, MPI_Comm comm) {
   return in_world;
 }
 
-/// The team of a communicator's ranks; none if the window is to be left to MPI. Its ranks see the same, so that all of
-/// them take the window over or none does.
+/// The team of a communicator's ranks; none if the window is to be left to MPI. All its ranks see the same, so that
+/// either all of them take the window over or none does.
 std::optional<Team> team_for(state* s, const request_of_window& asked) {
   if (s == nullptr || asked.comm == MPI_COMM_NULL) return std::nullopt;
   const std::vector<int> ranks = ranks_in_world(*s, asked.comm);
@@ -81,7 +81,7 @@ std::unique_ptr<window> take_record(state& s) {
   return record;
 }
 
-/// The displacement units of all ranks.
+/// Exchanges the displacement units of all ranks.
 void agree_on_units(window& w, int unit, const window_info& info, MPI_Comm comm) {
   w.own_unit = unit;
   w.units.clear();
@@ -96,7 +96,7 @@ void agree_on_units(window& w, int unit, const window_info& info, MPI_Comm comm)
   PMPI_Allgather(&unit, 1, MPI_INT, w.units.data(), 1, MPI_INT, comm);
 }
 
-/// The parts of a shared window lie one behind the other, in memory of rank 0.
+/// The parts of a shared window lie one after the other, in memory of rank 0.
 status make_pool(const Team& team, window& w, const Hints& hints, MPI_Comm comm) {
   w.parts.assign(static_cast<std::size_t>(w.size) + 1, 0);
   const auto bytes = static_cast<std::uint64_t>(w.bytes);
@@ -154,7 +154,7 @@ int make(state& s, const Team& team, const request_of_window& asked, void* base,
     explain(s, std::string(asked.call) + ": " + std::string(name_of(made)));
     return reject(asked.comm, error_class(made));
   }
-  void* nothing = nullptr;  // of all flavors this one needs least of Open MPI: it is there on one rank as well
+  void* nothing = nullptr;  // of all flavors this one needs least of Open MPI: it exists on one rank as well
   const int code = PMPI_Win_allocate(0, 1, asked.info, asked.comm, &nothing, win);
   if (code != MPI_SUCCESS) return code;
   w->handle = *win;
@@ -197,7 +197,7 @@ bool own_attribute(window& w, int keyval, void* value) noexcept {
   return false;
 }
 
-/// A part by itself that is empty is nowhere.
+/// A separate part has no address if it is empty.
 status part_of(window& w, int rank, std::size_t& bytes, std::byte*& base) noexcept {
   if (w.parts.empty()) {
     const status s = w.memory.try_part_bytes(rank, bytes);

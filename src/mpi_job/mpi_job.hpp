@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// ARMCI beside MPI and MPI's windows share a Runtime among the ranks of a communicator, handles as numbers. It
+/// A Runtime among the ranks of a communicator and handles as numbers, for ARMCI beside MPI and for MPI's windows. It
 /// is a header, since it is compiled for each MPI.
 #pragma once
 
-// MPICH's header does not say that its calls are visible outside, as wrappers of them must be.
+// MPICH's header does not declare its calls as visible outside, as wrappers of them must be.
 #pragma GCC visibility push(default)
 #include <mpi.h>
 #pragma GCC visibility pop
@@ -26,7 +26,7 @@ std::uint64_t number_of(Handle handle) noexcept {
   return number;
 }
 
-/// Gives everybody what rank 0 of `comm` gives.
+/// Broadcasts the string of rank 0 of `comm`.
 inline std::string broadcast(MPI_Comm comm, const std::string& of_rank_0) {
   int bytes = static_cast<int>(of_rank_0.size());
   PMPI_Bcast(&bytes, 1, MPI_INT, 0, comm);
@@ -36,7 +36,7 @@ inline std::string broadcast(MPI_Comm comm, const std::string& of_rank_0) {
   return text;
 }
 
-/// Collective.
+/// Collective. True if all ranks are on this machine.
 inline bool is_one_machine(MPI_Comm comm, int size) {
   MPI_Comm here = MPI_COMM_NULL;
   PMPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &here);
@@ -48,7 +48,7 @@ inline bool is_one_machine(MPI_Comm comm, int size) {
   return fewest == size;
 }
 
-/// How a Runtime starts among the ranks of `comm`. Collective.
+/// The Config of a Runtime among the ranks of `comm`. Collective.
 inline Config config_of(MPI_Comm comm) {
   Config how;
   PMPI_Comm_rank(comm, &how.rank);
