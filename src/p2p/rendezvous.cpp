@@ -18,7 +18,7 @@ namespace rma::detail {
 //
 //   who came first    between nodes                             in the memory of one node
 //   the receive       put, where a write's end can be polled:   (a message is announced all the same)
-//                     it has asked already
+//                     it has requested it already
 //   the message       getcqe: the receiver reads; rput for a    the sender's buffer is mapped: getcqe, one copy
 //                     collective, whose members send at once    the receive's is: rput, one copy
 //                                                               else stream, two copies at the same time, or getcqe,

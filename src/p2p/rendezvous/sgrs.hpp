@@ -8,10 +8,10 @@
 ///
 ///   sender                                  receiver
 ///     | announcement, bytes of a list ------->|  finds the receive, posts lists of its pieces
-///     |<------------- request, so many lists  |
+///     |<------------- request, number of lists|
 ///     | ===== send of a list of pieces ======>|
 ///     | ===== ...                            >|
-///     |<----------------------------- finished|  all is there; else it asks for a stream
+///     |<----------------------------- finished|  all has arrived; else it requests a stream
 ///
 /// Both sides cut the message into the same parts, without knowing each other's pieces: the size of a part guarantees
 /// that it has no more pieces than one list takes, on either side. Source: dissertation, section 8.1.1, figure 8.4
