@@ -20,7 +20,7 @@ bool is_set(char** environment, std::string_view name) noexcept {
   return false;
 }
 
-/// A copy that no leak checker takes for lost.
+/// Copies the list to memory that leak checkers ignore.
 char** lasting_copy(std::span<char* const> list) {
   void* const pages = ::mmap(nullptr, list.size_bytes(), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (pages == MAP_FAILED) throw std::bad_alloc();
@@ -35,7 +35,7 @@ added_variables::added_variables(std::span<const variable> wanted) {
   while (!extend(wanted)) names_.clear();
 }
 
-// False if another thread has replaced the list meanwhile.
+// Returns false if another thread has replaced the list meanwhile.
 bool added_variables::extend(std::span<const variable> wanted) {
   before_ = std::atomic_ref(environ).load();
   std::vector<char*> list;
@@ -52,7 +52,8 @@ bool added_variables::extend(std::span<const variable> wanted) {
   return std::atomic_ref(environ).compare_exchange_strong(expected, longer_);
 }
 
-// If the program has called setenv meanwhile, the C library has made a list of its own from the longer one.
+// If the program has called setenv in between, the C library has copied the longer list: the variables are removed
+// there.
 added_variables::~added_variables() {
   if (names_.empty()) return;
   char** expected = longer_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Environment variables for a library that reads them while it is loaded, without a change of the program's
+/// Adds environment variables for a library that reads them while it is loaded, without a change of the program's own
 /// environment.
 #pragma once
 
@@ -12,17 +12,17 @@
 
 namespace rma::ucx {
 
-/// A variable, and one that decides the same: a user who has set either of them wants it so.
+/// A variable, and the names of those that make the same choice: the setting of a user takes precedence.
 struct variable {
   const char* assignment;  ///< NAME=VALUE, of static storage
   std::array<std::string_view, 2> names;
 };
 
-/// `environ` points to a longer list until the end of this object. The program's own list is not written to, and the
-/// longer one, some pages, is never given back: other threads may call `getenv` at any time.
+/// Makes `environ` point to a longer list until the end of this object. The program's own list is not modified, and the
+/// longer one, some pages, is never freed: other threads may call `getenv` at any time.
 class added_variables {
  public:
-  /// Adds those of which the environment has neither name.
+  /// Adds the variables of which the environment has neither name.
   explicit added_variables(std::span<const variable> wanted);
   ~added_variables();
   added_variables(const added_variables&) = delete;
@@ -33,7 +33,7 @@ class added_variables {
 
   char** before_ = nullptr;
   char** longer_ = nullptr;
-  std::vector<std::string> names_;  ///< of those that were added
+  std::vector<std::string> names_;  ///< of the added variables
 };
 
 }  // namespace rma::ucx

@@ -12,7 +12,7 @@
 namespace rma::ucx {
 namespace {
 
-/// The constructor of libucs reads these, so that `ucp_config_modify` comes too late.
+/// The constructor of libucs reads these variables, so that `ucp_config_modify` would be too late.
 constexpr std::array<variable, 3> read_at_load{{
     {"UCX_HANDLE_ERRORS=none", {"UCX_HANDLE_ERRORS", "UCX_ERROR_SIGNALS"}},
     {"UCX_DEBUG_SIGNO=0", {"UCX_DEBUG_SIGNO"}},
@@ -26,7 +26,8 @@ void* find(void* from, const char* name) {
   return found;
 }
 
-// Never unloaded: UCX keeps threads and callbacks that would be left behind. Once it is there, settings come too late.
+// The library is never unloaded, because UCX keeps threads and callbacks. If it is loaded already, settings are too
+// late.
 void* load() {
   constexpr const char* name = "libucp.so.0";
   constexpr int how = RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE;

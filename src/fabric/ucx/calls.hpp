@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// UCX's functions, found when the fabric is first asked for: a process that does not use it neither loads UCX nor
+/// The functions of UCX, loaded when the fabric is first used: a process that does not use it neither loads UCX nor
 /// needs it installed.
 #pragma once
 
@@ -21,10 +21,10 @@
 
 namespace rma::ucx {
 
-/// Each function by its own name.
+/// Pointers to the functions, with the functions' names.
 struct calls {
-  /// Loads UCX without what changes the process: handlers for signals (among them SIGHUP's), and a mremap, munmap and
-  /// so on of its own, which no cache here needs. Those that the user's UCX_* variables ask for stay. Throws
+  /// Loads UCX without its changes to the process: signal handlers (one is for SIGHUP), and hooks of mremap, munmap and
+  /// so on, which no cache here needs. Changes that the user's UCX_* variables request are kept. Throws
   /// Error(unreachable) if this machine has no UCX.
   calls();
 

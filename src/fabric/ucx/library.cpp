@@ -67,10 +67,11 @@ library::~library() {
   ucx_.ucp_cleanup(context_);
 }
 
-// Ranks of one node have memory of their own in common: UCX's would fill /dev/shm and stay there after a kill.
-// UCX's caches keep registrations of memory whose pages have been given back since: it does not notice of all, and
-// without its hooks, which a program that has loaded UCX itself may have, of none. Until 1.15 InfiniBand's has a
-// setting of its own, of which UCX complains where there is none.
+// The library has its own shared memory for the ranks of one node: UCX's would fill /dev/shm and stay there after a
+// kill.
+// UCX's caches keep registrations of memory whose pages have been unmapped since: UCX misses some of these changes, and
+// all of them without its hooks, which a program that has loaded UCX itself may have. Until 1.15 InfiniBand's cache has
+// a setting of its own, about which UCX warns where it does not exist.
 void library::open_context() {
   constexpr unsigned cache_setting = 14, last_own_cache = 15;
   ucp_config_t* config = nullptr;
@@ -90,7 +91,7 @@ void library::open_context() {
   if (s != UCS_OK) reject(ucx_, "context with remote memory access, active messages and events", s);
 }
 
-// Where the transports in use have no atomics and UCX does not emulate them, it is used without.
+// Opens the context without atomics if the transports in use have none and UCX does not emulate them.
 ucs_status_t library::open_context(const ucp_config_t* config) {
   constexpr std::uint64_t needed = UCP_FEATURE_RMA | UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
   ucs_status_t s = init(ucx_, needed | UCP_FEATURE_AMO64, config, context_);
@@ -103,13 +104,13 @@ ucs_status_t library::open_context(const ucp_config_t* config) {
 void library::open_worker() {
   ucp_worker_params_t how{};
   how.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
-  how.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // by the progress lock
+  how.thread_mode = UCS_THREAD_MODE_SERIALIZED;  // the progress lock serializes
   if (const ucs_status_t s = ucx_.ucp_worker_create(context_, &how, &worker_); s != UCS_OK) reject(ucx_, "worker", s);
   if (const ucs_status_t s = ucx_.ucp_worker_get_efd(worker_, &events_); s != UCS_OK)
     reject(ucx_, "event descriptor", s);
 }
 
-// Asked by an endpoint to this worker itself, of which UCX complains if it cannot be had.
+// Tests this with an endpoint to this worker itself; UCX reports an error if it cannot be made.
 void library::try_watching() {
   const std::string here = address();
   ucp_ep_params_t how{};
@@ -121,14 +122,14 @@ void library::try_watching() {
   watches_peers_ = ucx_.ucp_ep_create(worker_, &how, &endpoint) == UCS_OK;
   ucx_.ucs_log_pop_handler();
   if (!watches_peers_) return;
-  const ucp_request_param_t close{};  // not by force: UCX over InfiniBand fails when that comes before it has connected
+  const ucp_request_param_t close{};  // no forced close: UCX over InfiniBand fails if it is not connected yet
   ucs_status_ptr_t const closing = ucx_.ucp_ep_close_nbx(endpoint, &close);
   while (UCS_PTR_IS_PTR(closing) && ucx_.ucp_request_check_status(closing) == UCS_INPROGRESS)
     (void)ucx_.ucp_worker_progress(worker_);
   if (UCS_PTR_IS_PTR(closing)) ucx_.ucp_request_free(closing);
 }
 
-// UCX says what transports it may use in a text for people only.
+// UCX describes its transports only in a text for people.
 void library::look_at_transports() {
   char* text = nullptr;
   std::size_t bytes = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// UCP's context and worker of one runtime, and what they can do here.
+/// UCP's context and worker of one runtime, and their abilities on this machine.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -14,16 +14,16 @@
 
 namespace rma::ucx {
 
-/// Of UCX's description of a context: the transports that lead to other processes.
+/// The transports to other processes in UCX's description of a context.
 std::vector<std::string> transports_of_context(std::string_view text);
 
-/// Closed the other way round: worker, then context.
+/// The destructor closes the worker, then the context.
 class library {
  public:
-  /// `only_to_look`: what there is, without a worker, so that nothing can be sent.
+  /// With `only_to_look` there is no worker, and nothing can be sent.
   enum class purpose : std::uint8_t { to_send, only_to_look };
 
-  /// Takes the UCX_* settings of the environment. Throws Error(unreachable) that says what UCX refused.
+  /// Uses the UCX_* settings of the environment. Throws Error(unreachable) with the step that failed in UCX.
   explicit library(purpose what = purpose::to_send);
   ~library();
   library(const library&) = delete;
@@ -33,16 +33,17 @@ class library {
   [[nodiscard]] ucp_context_h context() const noexcept { return context_; }
   [[nodiscard]] ucp_worker_h worker() const noexcept { return worker_; }
   [[nodiscard]] bool has_atomics() const noexcept { return atomics_; }
-  /// Whether endpoints report that their peer is gone. UCX's shared memory does not.
+  /// True if endpoints report that their peer has ended. UCX's shared memory does not.
   [[nodiscard]] bool watches_peers() const noexcept { return watches_peers_; }
-  /// Whether UCX may only send messages to other processes, of which its software at the target makes puts, gets and
-  /// atomics. It ends that process if the origin dies meanwhile: such operations are better made of messages here.
+  /// True if UCX can only send messages to other processes, and emulates puts, gets and atomics in software at the
+  /// target. This aborts the target if the origin dies meanwhile, so that this fabric makes such operations of messages
+  /// itself.
   [[nodiscard]] bool only_messages() const noexcept;
-  /// Whether UCX may use a network besides TCP.
+  /// True if UCX may use a network besides TCP.
   [[nodiscard]] bool has_network() const noexcept;
-  /// Readable when there is news after the worker was armed.
+  /// Readable when an event has arrived after the worker was armed.
   [[nodiscard]] int event_fd() const noexcept { return events_; }
-  /// Of the worker, as others have to give it to UCX; may contain any byte.
+  /// The worker's address, which other processes pass to UCX; it may contain any byte.
   [[nodiscard]] std::string address() const;
 
  private:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The way into the UCX fabric that is there however the library was built.
+/// The entry points of the UCX fabric, present with or without UCX.
 #pragma once
 
 #include <memory>
@@ -10,15 +10,15 @@
 
 namespace rma::ucx {
 
-/// Why this build has no UCX; empty if it has. Costs nothing: UCX itself is started by `start`.
+/// The reason why this build has no UCX; empty if it has. The call is cheap: `start` loads UCX.
 std::string lacks();
-/// Whether UCX may use a network besides TCP here. Opens UCX for a moment if the machine has the devices of one; false
-/// if it does not open.
+/// True if UCX may use a network besides TCP here. Opens UCX temporarily if the machine has such devices; false if UCX
+/// cannot be opened.
 bool has_network() noexcept;
-/// Makes the fabric, which asks `peers` where the others are. What these need to find this rank comes out in `address`.
-/// Throws Error(unreachable).
+/// Makes the fabric, which looks up the others in `peers`. Sets `address` to the text that others need to connect to
+/// this rank. Throws Error(unreachable).
 std::unique_ptr<fabric::network> start(int rank, int size, fabric::directory& peers, std::string& address);
-/// The key of the job's store under which a rank's address stands.
+/// The key of a rank's address in the job's store.
 std::string address_key(int rank);
 
 }  // namespace rma::ucx

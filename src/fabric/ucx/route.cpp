@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Which transports UCX has picked for a peer. UCX 1.13 says it in a text for people only.
+/// The transports that UCX has chosen for a peer. UCX 1.13 names them only in a text for people.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -14,7 +14,7 @@
 namespace rma::ucx {
 namespace {
 
-/// The transport in a line like `lane[0]:  2:tcp/eth0.0 md[1] -> ...`: "tcp/eth0". Empty if it is none.
+/// The transport in a line like `lane[0]:  2:tcp/eth0.0 md[1] -> ...`: "tcp/eth0". Empty if there is none.
 std::string_view transport_of(std::string_view line) {
   const auto lane = line.find("lane[");
   if (lane == std::string_view::npos) return {};

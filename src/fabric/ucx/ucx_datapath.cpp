@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Operations are posted, and messages come. UCX calls back from inside its progress, and for messages to oneself from
-/// inside a send: what cannot be handed on at once waits for the next poll.
+/// Posting of operations and arrival of messages. UCX calls back from inside its progress, and for messages to the own
+/// rank from inside a send: events that cannot be reported at once wait for the next poll.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -12,9 +12,9 @@
 namespace rma::ucx {
 namespace {
 
-constexpr unsigned progress_rounds_max = 16;  // of one poll
+constexpr unsigned progress_rounds_max = 16;  // per poll
 
-/// Of one operation. An endpoint that fails ends everything on it: then nothing reaches the peer any more.
+/// The status of one operation. A failed endpoint ends all its operations: the peer is unreachable then.
 status status_of(ucs_status_t result) noexcept {
   switch (result) {
     case UCS_OK: return status::done;
@@ -75,7 +75,7 @@ void ucx_fabric::end_operation(operation& o) noexcept {
   o.next_free = std::exchange(free_operation_, &o);
 }
 
-// Once, whether UCX has given it back or not.
+// Reports the completion of an operation once, even if UCX has not completed its requests.
 void ucx_fabric::tell(operation& o, status result) noexcept {
   if (std::exchange(o.told, true)) return;
   const bool is_unresolved = result == status::peer_failed && o.to->state == messaged::connection_state::open;
@@ -103,14 +103,14 @@ void ucx_fabric::tell_immediate(connection& c, std::uint32_t immediate) noexcept
   }
 }
 
-// An operation that was given up is no longer counted.
+// Counts an ended request. Those of a dropped connection are not counted any more.
 void ucx_fabric::uncount(connection& c) noexcept {
   if (c.under_way == 0) return;
   --c.under_way;
   --under_way_;
 }
 
-// Counts what UCX was asked for; false if it refused.
+// Counts a request that UCX has not completed at once; false if the request failed.
 bool ucx_fabric::posted(operation& o, ucs_status_ptr_t request) noexcept {
   if (UCS_PTR_IS_PTR(request)) {
     ++o.pieces;
@@ -128,7 +128,7 @@ void ucx_fabric::on_operation(void* request, ucs_status_t result, void* o) noexc
   me.ucx_.ucp_request_free(request);
 }
 
-// ---- what is posted -----------------------------------------------------------------------------------------
+// ---- posting ------------------------------------------------------------------------------------------------
 
 status ucx_fabric::ready(int peer, const fabric::region_key& region, connection*& c, ucp_rkey_h& key) noexcept {
   messaged::peer* p = nullptr;
@@ -138,7 +138,7 @@ status ucx_fabric::ready(int peer, const fabric::region_key& region, connection*
   return key_of(*c, region, key);
 }
 
-// UCX promises no order: what has to find earlier writes in place waits until they are.
+// UCX guarantees no order: operations that must see earlier writes wait until these are placed.
 status ucx_fabric::ready_behind_writes(int peer, const fabric::region_key& region, connection*& c,
                                        ucp_rkey_h& key) noexcept {
   if (const status s = ready(peer, region, c, key); s != status::done) return s;
@@ -153,7 +153,7 @@ void ucx_fabric::on_put(void* request, ucs_status_t result, void* to) noexcept {
   c.owner->ucx_.ucp_request_free(request);
 }
 
-// One request for each piece: UCX has no gather lists for writes. Their end is the flush's.
+// Posts one request for each piece: UCX has no gather lists for writes. A flush completes them.
 status ucx_fabric::write(int peer, slices from, const fabric::region_key& region,
                          std::span<const fabric::remote_slice> to, std::uint64_t token,
                          fabric::write_flags how) noexcept {
@@ -228,7 +228,7 @@ status ucx_fabric::compare_swap(int peer, const fabric::region_key& region, std:
                                 std::uint64_t expected, std::uint64_t desired, std::uint64_t& old, std::uint64_t token,
                                 fabric::posting when) noexcept {
   if (by_messages_) return messaged_fabric::compare_swap(peer, region, address, expected, desired, old, token, when);
-  old = desired;  // UCX takes it from where it will put what it finds
+  old = desired;  // UCX reads the operand from the buffer of the result
   return atomic(peer, region, address, UCP_ATOMIC_OP_CSWAP, expected, old, token);
 }
 
@@ -276,7 +276,7 @@ void ucx_fabric::on_sent(void* request, ucs_status_t, void* message) noexcept {
   if (request != nullptr) m.owner->ucx_.ucp_request_free(request);
 }
 
-// For an operation and its message, too.
+// True if there is room for an operation together with its message.
 bool ucx_fabric::has_room(messaged::peer& p) noexcept {
   return connection_of(p).under_way + 2 <= under_way_max && p.questions < under_way_max;
 }
@@ -292,7 +292,7 @@ std::byte* ucx_fabric::room_for(messaged::peer& p, std::uint16_t kind, std::size
   return at + sizeof front;
 }
 
-// Of one fragment, so that messages stay in order.
+// Sends eagerly, in one fragment, so that messages stay in order.
 void ucx_fabric::send_batch(messaged::peer& p) noexcept {
   connection& c = connection_of(p);
   c.batched = 0;
@@ -303,17 +303,17 @@ void ucx_fabric::send_batch(messaged::peer& p) noexcept {
   ucp_request_param_t how = told(&ucx_fabric::on_sent, m);
   how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
   how.flags = UCP_AM_SEND_FLAG_EAGER;
-  // The first one waits until both sides have an endpoint. Else the peer might make its own when this process, done
-  // with its job, is gone, and fail.
+  // The first message waits until both sides have an endpoint. Otherwise the peer might make its own after this process
+  // has ended, and fail.
   if (!std::exchange(c.introduced, true)) how.flags |= UCP_AM_SEND_FLAG_REPLY;
   ucs_status_ptr_t const request =
       ucx_.ucp_am_send_nbx(c.endpoint, message_id, nullptr, 0, m->bytes.data(), m->filled, &how);
-  if (!UCS_PTR_IS_PTR(request)) on_sent(nullptr, UCS_OK, m);  // an error is that of the endpoint, which reports it
+  if (!UCS_PTR_IS_PTR(request)) on_sent(nullptr, UCS_OK, m);  // the endpoint reports errors
 }
 
 ucs_status_t ucx_fabric::on_active_message(void* self, const void*, std::size_t, void* data, std::size_t bytes,
                                            const ucp_am_recv_param_t* how) noexcept {
-  if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;  // not ours: refused
+  if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;  // not of this fabric
   static_cast<ucx_fabric*>(self)->take_messages({static_cast<const std::byte*>(data), bytes});
   return UCS_OK;
 }
@@ -345,15 +345,15 @@ void ucx_fabric::take_message(connection& c, std::uint16_t kind, std::span<const
 
 // ---- progress -----------------------------------------------------------------------------------------------
 
-// Answers that were made meanwhile leave together.
+// Sends the replies that were made meanwhile together.
 unsigned ucx_fabric::work() noexcept {
   const unsigned found = ucx_.ucp_worker_progress(library_.worker());
   send_batches();
   return found;
 }
 
-// Rounds that found something, if only what UCX does for others: who sleeps now would sleep too soon. What has come is
-// told first: a look that finds nothing costs a system call.
+// Returns 1 if a round made progress, even if only in UCX's own work for others: the rank must not sleep yet. It stops
+// when there is an event to report, since a round without progress costs a system call.
 unsigned ucx_fabric::look() noexcept {
   unsigned rounds = 0;
   while (rounds < progress_rounds_max && !has_told() && work() != 0) ++rounds;
@@ -362,7 +362,7 @@ unsigned ucx_fabric::look() noexcept {
   return std::min(rounds, 1U);
 }
 
-// Asked before a sleep: from here on the descriptor tells.
+// Called before a sleep: from here on the descriptor reports events.
 bool ucx_fabric::pending() noexcept {
   return messaged_fabric::pending() || ucx_.ucp_worker_arm(library_.worker()) != UCS_OK;
 }

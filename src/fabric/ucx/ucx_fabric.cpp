@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Regions, endpoints and keys at first use, and how connections end.
+/// Regions, endpoints and keys at first use, and the end of connections.
 #include "fabric/ucx/ucx_fabric.hpp"
 
 #include <algorithm>
@@ -15,11 +15,11 @@
 namespace rma::ucx {
 namespace {
 
-constexpr std::size_t keys_max = 256;                  // kept of one peer, unless they are in use
-constexpr std::size_t pieces_max = 32;                 // of a gather list: so many requests of UCX
-constexpr std::size_t handler_bytes_max = 8192;        // over TCP: one message and its answer, or two
-constexpr std::int64_t goodbye_ns = 500'000'000;       // what does not go out in this time stays
-constexpr std::size_t transfer_bytes_max = 1UL << 30;  // a request of UCX counts more, a TCP stream carries no more
+constexpr std::size_t keys_max = 256;                  // cached keys of one peer, besides those in use
+constexpr std::size_t pieces_max = 32;                 // of a gather list: each is a request of UCX
+constexpr std::size_t handler_bytes_max = 8192;        // over TCP: a message and its reply, or two
+constexpr std::int64_t goodbye_ns = 500'000'000;       // messages not sent in this time are dropped
+constexpr std::size_t transfer_bytes_max = 1UL << 30;  // UCX itself allows more, a TCP stream does not
 
 std::string hex_of(const std::string& bytes) {
   constexpr char digits[] = "0123456789abcdef";
@@ -35,7 +35,7 @@ std::string hex_of(const std::string& bytes) {
 
 int digit_of(char c) noexcept { return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1; }
 
-/// Empty if it is no such text.
+/// Returns no bytes if the text is malformed.
 std::vector<std::byte> bytes_of(std::string_view hex) {
   std::vector<std::byte> bytes;
   for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
@@ -65,7 +65,7 @@ ucx_fabric::ucx_fabric(int rank, int size) : messaged_fabric(rank, size) {
   caps_.name = "ucx";
   caps_.gather_max = pieces_max;
   caps_.scatter_max = pieces_max;
-  // Without watching its peer UCX cannot be told to let go of an operation's memory when the peer is dead.
+  // If UCX does not watch its peers, it cannot be made to release an operation's memory when the peer is dead.
   if (library_.watches_peers()) caps_.handler_bytes_max = by_messages_ ? 0 : handler_bytes_max;
   if (by_messages_) caps_.handler_pieces_bytes_max = handler_message_bytes;
   caps_.message_bytes_max = by_messages_ ? messaged::message_bytes - sizeof(envelope) : handler_message_bytes;
@@ -132,7 +132,7 @@ void ucx_fabric::deregister_region(const fabric::region_key& key) noexcept {
 
 // ---- connections --------------------------------------------------------------------------------------------
 
-// Shared memory of UCX does not notice that a peer is gone: then only the job's news ends what is under way.
+// UCX's shared memory does not detect the end of a peer: then only a report of the job ends outstanding operations.
 status ucx_fabric::connect(messaged::peer& p) noexcept {
   connection& c = connection_of(p);
   std::string text;
@@ -159,7 +159,7 @@ status ucx_fabric::connect(messaged::peer& p) noexcept {
   return status::peer_failed;
 }
 
-// UCX has given the endpoint up.
+// Called by UCX when an endpoint has failed.
 void ucx_fabric::on_error(void* self, ucp_ep_h endpoint, ucs_status_t) noexcept {
   auto& me = *static_cast<ucx_fabric*>(self);
   for (auto& [rank, p] : me.by_rank_) {
@@ -167,14 +167,14 @@ void ucx_fabric::on_error(void* self, ucp_ep_h endpoint, ucs_status_t) noexcept 
   }
 }
 
-// A peer that leaves still gets answers; of a peer that is gone nothing is waited for.
+// A peer that is leaving still gets replies; a peer that has gone gets none.
 bool ucx_fabric::can_answer(messaged::peer& p) noexcept {
   if (p.state > messaged::connection_state::left || p.suspected_until_ns != 0) return false;
   return connection_of(p).endpoint != nullptr || connect(p) == status::done;
 }
 
-// A peer that sends something must be told when this rank leaves, when nothing can be looked up any more. Its message
-// has made UCX connect both ways: this takes that endpoint.
+// A peer that sends messages must get a goodbye when this rank leaves, and then its address cannot be looked up any
+// more. Its message has made UCX connect in both directions: this call adopts that endpoint.
 void ucx_fabric::answer_strangers() noexcept {
   for (connection* c : std::exchange(strangers_, {})) {
     if (c->endpoint == nullptr && c->state == messaged::connection_state::open && c->suspected_until_ns == 0)
@@ -192,8 +192,8 @@ ucs_status_ptr_t ucx_fabric::close(connection& c, std::uint32_t flags) noexcept 
   return ucx_.ucp_ep_close_nbx(endpoint, &how);
 }
 
-// Operations under way end at once, whenever UCX gives them back: without watching its peer it may never do so. Then
-// the endpoint stays, too: it must not be closed by force.
+// Outstanding operations end at once, and not when UCX completes them: if it does not watch its peers it may never do
+// so. Then the endpoint is kept as well: a forced close is not allowed.
 void ucx_fabric::drop(messaged::peer& p) noexcept {
   connection& c = connection_of(p);
   for (const auto& o : operations_) {
@@ -210,7 +210,7 @@ void ucx_fabric::drop(messaged::peer& p) noexcept {
   drop_keys(c);
 }
 
-// By force where nothing can be under way any more; without watching its peer UCX does not know how.
+// Closes endpoints; those of failed peers by force, which UCX supports only if it watches its peers.
 void ucx_fabric::close_all(std::int64_t until_ns) noexcept {
   std::vector<ucs_status_ptr_t> closing;
   for (auto& [rank, p] : by_rank_) {
@@ -242,7 +242,8 @@ void ucx_fabric::drop_keys(connection& c) noexcept {
   c.last_handle = nullptr;
 }
 
-// `retry_queue_full` until the peer has said what it is. Windows come and go: in a quiet moment their keys go, too.
+// Returns `retry_queue_full` until the peer has sent the key. Keys are dropped when there are too many and none is in
+// use, since windows are freed.
 status ucx_fabric::key_of(connection& c, const fabric::region_key& region, ucp_rkey_h& key) noexcept {
   if (c.last_handle != nullptr && c.last_key == region.key) [[likely]] {
     key = c.last_handle;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The fabric of everything that UCX reaches (TCP, shared memory, other networks), by its UCP layer.
+/// The fabric of all transports of UCX (TCP, shared memory, other networks), on its UCP layer.
 ///
-/// Where UCX has puts and gets of its own, a write's completion says that it is placed: writes are ended by a flush of
-/// the endpoint, one for all that were posted between two polls. UCX promises no order between what it carries, so that
-/// a read or an atomic waits (`retry_queue_full`) until earlier writes to the same peer are placed; messages do not
-/// wait (capabilities). Where it has nothing but messages, all is made of these (messaged/messaged_fabric.hpp).
+/// Where UCX has puts and gets of its own, a write's completion means that it is placed: a flush of the endpoint
+/// completes all writes that were posted between two polls. UCX guarantees no order between operations, so that a read
+/// or an atomic waits (`retry_queue_full`) until earlier writes to the same peer are placed; messages do not wait
+/// (capabilities). Where it has only messages, all operations are made of these (messaged/messaged_fabric.hpp).
 ///
-/// UCX emulates what a transport cannot do at the target, which therefore must be inside the library; it does not say
-/// where. So this fabric is never `one_sided`.
+/// UCX emulates operations that a transport lacks at the target, which must be inside the library for them; UCX does
+/// not say which these are. So this fabric is never `one_sided`.
 #pragma once
 
 #include <ucp/api/ucp.h>
@@ -36,7 +36,7 @@ class ucx_fabric final : public messaged::messaged_fabric {
   ucx_fabric(int rank, int size);
   ~ucx_fabric() override;
 
-  /// Where others find this rank: to be published.
+  /// The address that other ranks connect to, to be published.
   [[nodiscard]] std::string address() const;
 
   status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override;
@@ -61,17 +61,17 @@ class ucx_fabric final : public messaged::messaged_fabric {
   std::string route(int peer) override;
 
  private:
-  /// In front of every message.
+  /// The header of every message.
   struct envelope {
     std::uint32_t source;
     std::uint16_t kind;
-    std::uint16_t bytes;  ///< with this; what follows is the next message
+    std::uint16_t bytes;  ///< with this header; the next message follows
   };
   static_assert(batch_bytes <= 0xffff);
   enum class key_kind : std::uint16_t { ask = messaged::first_line_kind, give, count_ };
   struct registered {
     ucp_mem_h memory;
-    std::vector<std::byte> packed;  ///< what a peer needs
+    std::vector<std::byte> packed;  ///< the packed remote key
   };
 
   // ---- the line ---------------------------------------------------------------------------------------------
@@ -84,13 +84,13 @@ class ucx_fabric final : public messaged::messaged_fabric {
   [[nodiscard]] std::byte* room_for(messaged::peer& p, std::uint16_t kind, std::size_t bytes) noexcept override;
   void send_batch(messaged::peer& p) noexcept override;
   void transmit_straight(messaged::peer&, std::uint16_t, std::span<const std::byte>, slices,
-                         std::size_t) noexcept override {}  // UCX copies, or takes puts of its own
+                         std::size_t) noexcept override {}  // UCX copies, or has puts of its own
   unsigned look() noexcept override;
   [[nodiscard]] bool progress() noexcept override;
   void take_line_message(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> payload) noexcept override;
   void distrust(messaged::peer&) noexcept override {}
   void drop(messaged::peer& p) noexcept override;
-  [[nodiscard]] bool all_sent() noexcept override { return true; }  // batches count as under way
+  [[nodiscard]] bool all_sent() noexcept override { return true; }  // batches count as outstanding
   void start_flush(messaged::peer& p) noexcept override;
 
   // ---- connections (ucx_fabric.cpp) -------------------------------------------------------------------------
@@ -126,18 +126,18 @@ class ucx_fabric final : public messaged::messaged_fabric {
                                         std::size_t bytes, const ucp_am_recv_param_t* how) noexcept;
 
   std::unordered_map<std::uint64_t, registered> registered_;  ///< of this rank, by key
-  std::vector<connection*> strangers_;                        ///< have sent something before anything was sent there
+  std::vector<connection*> strangers_;                        ///< peers that have sent messages before this rank has
   std::deque<std::unique_ptr<operation>> operations_;
   std::deque<std::unique_ptr<outgoing>> outgoing_;
   operation* free_operation_ = nullptr;
   outgoing* free_outgoing_ = nullptr;
   std::uint64_t flushes_ = 0, endpoints_ = 0, key_exchanges_ = 0;
   bool by_messages_ = false;  ///< puts, gets and atomics
-  library library_;           ///< goes first: what it still has under way ends then, with calls of the above
+  library library_;           ///< destroyed first: its outstanding requests end then, and use the members above
   const calls& ucx_ = library_.ucx();
 };
 
-/// The transports that UCX's description of an endpoint names, each once: "tcp/eth0 self/memory".
+/// The transports in UCX's description of an endpoint, each once: "tcp/eth0 self/memory".
 std::string transports_in(std::string_view text);
 
 }  // namespace rma::ucx
