@@ -8,13 +8,13 @@
 
 namespace rma::tcp {
 
-/// Bytes that are appended at one end and taken from the other, in one piece of memory. It grows, and does not shrink.
+/// A queue of bytes in one contiguous buffer, which grows and does not shrink.
 class byte_queue {
  public:
   [[nodiscard]] std::size_t size() const noexcept { return end_ - begin_; }
   [[nodiscard]] bool empty() const noexcept { return end_ == begin_; }
   [[nodiscard]] std::byte* data() noexcept { return bytes_.get() + begin_; }
-  /// Room behind the last byte, at least `bytes`; `append` says how much of it has been used.
+  /// Returns room for at least `bytes` after the last byte; `append` with the number of bytes used follows.
   std::byte* room(std::size_t bytes) {
     if (capacity_ - end_ < bytes) make_room(bytes);
     return bytes_.get() + end_;

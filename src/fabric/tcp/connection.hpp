@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The TCP fabric knows this of one peer, and of what it has under way.
+/// The TCP fabric's state of one peer, and of its outstanding operations.
 #pragma once
 
 #include <array>
@@ -28,7 +28,7 @@ struct bulk_entry {
   [[nodiscard]] std::span<const fabric::local_slice> list() const noexcept { return {pieces.data(), count}; }
 };
 
-/// At most bulk_depth of them, the oldest first.
+/// A queue of at most bulk_depth entries, the oldest first.
 template <class T>
 class bulk_line {
  public:
@@ -46,20 +46,20 @@ class bulk_line {
   std::size_t first_ = 0, size_ = 0;
 };
 
-/// The bulk channel with one peer; made when it is first used.
+/// The bulk channel with one peer, made at first use.
 struct bulk_channel {
   bulk_line<bulk_entry> sends, receives;
-  std::size_t left = 0;              ///< of the sends: their data are on the way
-  bulk_line<std::uint64_t> granted;  ///< bytes of the peer's receives that no send has left for
+  std::size_t left = 0;              ///< number of sends whose data have been sent
+  bulk_line<std::uint64_t> granted;  ///< sizes of the peer's receives without a send
 };
 
-///     none --something to say--> asking --welcome--> met
+///     none --first message-----> asking --welcome--> met
 ///     none --no descriptor for it--> postponed --a while later--> asking
 ///                                asking --"mine comes"--> awaited --introduction--> met
 ///     none, postponed, awaited --introduction of the peer--> met
 ///                      (asking: of the two attempts the lower rank's counts)
 ///
-/// A peer that is awaited may compute for long before it comes. If it dies the job says so.
+/// An awaited peer may compute for long before it connects. The job reports its death.
 enum class phase : std::uint8_t { none, postponed, asking, awaited, met };
 
 struct connection final : messaged::peer {
@@ -68,22 +68,22 @@ struct connection final : messaged::peer {
   phase way = phase::none;
   unsigned attempts = 0;
   boot::unique_fd line;
-  silence quiet;  ///< of the line
+  silence quiet;  ///< silence of the peer
 
-  byte_queue out;               ///< not taken by the kernel yet
-  bool waits_for_room = false;  ///< the kernel is watched for it
+  byte_queue out;               ///< not yet accepted by the kernel
+  bool waits_for_room = false;  ///< epoll watches for it
 
-  byte_queue in;                             ///< received, and not looked at
-  bool unread = false;                       ///< listed as one with whole messages in there
-  std::vector<fabric::local_slice> landing;  ///< memory that the next bytes go to, from `landed` on
+  byte_queue in;                             ///< received and not processed
+  bool unread = false;                       ///< in the list of those with complete messages in `in`
+  std::vector<fabric::local_slice> landing;  ///< destination of the next bytes, from `landed` on
   std::size_t landed = 0;
-  std::uint64_t landing_key = 0;  ///< of a put: the region
-  bool lands_bulk = false;        ///< what lands is for the first bulk receive
-  std::size_t bulk_bytes = 0;     ///< the same
-  bool answers = false;           ///< what lands is the first question's answer
-  std::size_t dropping = 0;       ///< the next bytes go nowhere
+  std::uint64_t landing_key = 0;  ///< of a put: the key of the region
+  bool lands_bulk = false;        ///< the data are for the first bulk receive
+  std::size_t bulk_bytes = 0;     ///< bytes of these data
+  bool answers = false;           ///< the data are the reply to the first question
+  std::size_t dropping = 0;       ///< number of next bytes to discard
 
-  std::unique_ptr<bulk_channel> bulk;  ///< null until it is used
+  std::unique_ptr<bulk_channel> bulk;  ///< null until first use
 
   [[nodiscard]] bool idle() const noexcept override {
     return peer::idle() && (bulk == nullptr || bulk->sends.size() == 0);

@@ -38,7 +38,7 @@ greeting::greeting(boot::unique_fd line, int rank, int size, std::int64_t until_
       listener_nonce_(boot::random_digest()) {
   challenge first;
   first.nonce = listener_nonce_;
-  (void)send(&first, sizeof first);  // a socket that takes not even this will bring nothing either
+  (void)send(&first, sizeof first);  // if this fails, no introduction arrives either
 }
 
 greeting::outcome greeting::step(std::string_view key) noexcept {
@@ -47,7 +47,7 @@ greeting::outcome greeting::step(std::string_view key) noexcept {
     int error = 0;
     socklen_t bytes = sizeof error;
     const bool known = ::getsockopt(fd(), SOL_SOCKET, SO_ERROR, &error, &bytes) == 0;
-    // Reset: it was there, and the peer has lost patience long ago.
+    // A reset means that the connection was made, and the peer has closed it after a time-out.
     if (known && (error == 0 || error == ECONNRESET || error == EPIPE)) phase_ = phase::challenged;
     if (!known || error != 0) return outcome::failed;
     return outcome::goes_on;
@@ -107,7 +107,7 @@ greeting::outcome greeting::take_verdict(std::string_view key) noexcept {
   return theirs.said == word::welcome ? outcome::welcome : outcome::mine_comes;
 }
 
-// No byte more than asked for: what follows is the connection's.
+// Reads no more bytes than requested: later ones belong to the connection.
 bool greeting::receive(std::size_t bytes, bool& failed) noexcept {
   while (received_ < bytes) {
     const ssize_t n = ::recv(fd(), in_.data() + received_, bytes - received_, 0);
@@ -127,7 +127,7 @@ bool greeting::send(const void* what, std::size_t bytes) noexcept {
   return ::send(fd(), what, bytes, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
 }
 
-// Each side says who it is, so that neither's proof can be played back to it.
+// The proof includes the ranks, so that neither side's proof can be replayed to it.
 bool greeting::prove(std::string_view key, std::string_view who, word said, boot::digest& proof) const noexcept {
   const std::uint32_t connector = static_cast<std::uint32_t>(connects_ ? rank_ : peer_);
   const std::uint32_t listener = static_cast<std::uint32_t>(connects_ ? peer_ : rank_);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Two ranks greet each other before a connection carries anything. Each proves that it knows the job's key; a
-/// stranger gets a random number and nothing else.
+/// The handshake of two ranks on a new connection. Each proves that it knows the job's key; a stranger receives only a
+/// random number.
 ///
-///     who connects                     who listens
+///     connecting rank                  listening rank
 ///                  <--- challenge ---  a number
-///     introduction ----------------->  who it is, whom it wants, another number, proof
+///     introduction ----------------->  its rank, the peer's rank, another number, proof
 ///                  <--- verdict -----  welcome, or "mine comes"; proof
 #pragma once
 
@@ -38,17 +38,17 @@ struct verdict {
   boot::digest proof{};
 };
 
-/// One handshake. Non-blocking: `step` takes what has come.
+/// One handshake. It does not block: `step` processes the received bytes.
 class greeting {
  public:
   enum class outcome : std::uint8_t { goes_on, failed, introduced, welcome, mine_comes };
 
   /// Connects to `peer`.
   greeting(boot::unique_fd line, int rank, int size, std::int64_t until_ns, int peer);
-  /// Has been connected to, and challenges.
+  /// Accepts a connection, and sends the challenge.
   greeting(boot::unique_fd line, int rank, int size, std::int64_t until_ns);
 
-  /// `introduced` needs an `answer`; after all others but `goes_on` it is over.
+  /// After `introduced` an `answer` is due; all other results but `goes_on` end the handshake.
   outcome step(std::string_view key) noexcept;
   /// False if it cannot be sent.
   bool answer(std::string_view key, word said) noexcept;
@@ -57,9 +57,9 @@ class greeting {
   [[nodiscard]] boot::unique_fd take_line() noexcept { return std::move(line_); }
   [[nodiscard]] bool connects() const noexcept { return connects_; }
   [[nodiscard]] int peer() const noexcept { return peer_; }
-  /// When who connects has had its time.
+  /// The deadline of the connecting side.
   [[nodiscard]] std::int64_t until_ns() const noexcept { return until_ns_; }
-  /// Waits until its socket can be written to: it is not connected yet.
+  /// True while the socket is not connected: wait until it is writable.
   [[nodiscard]] bool connecting() const noexcept { return connects_ && phase_ == phase::connecting; }
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The bulk channel: a send leaves when the peer has posted its receive, so that nothing waits behind one that has
-/// none. The kernel gathers what it takes from the pieces of the send, and scatters what comes into those of the
-/// receive.
+/// The bulk channel: the data of a send are sent when the peer has posted its receive, so that a send without a receive
+/// does not block other messages. The kernel gathers data from the pieces of the send, and scatters arriving data into
+/// those of the receive.
 #include <cstring>
 
 #include "fabric/tcp/tcp_fabric.hpp"
@@ -80,7 +80,7 @@ status tcp_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) n
   return status::posted;
 }
 
-// The sends that have a receive now.
+// Sends the data of all sends that have a receive.
 void tcp_fabric::send_granted(connection& c) noexcept {
   bulk_channel& b = *c.bulk;
   while (b.left != b.sends.size() && b.granted.size() != 0) {
@@ -93,7 +93,7 @@ void tcp_fabric::send_granted(connection& c) noexcept {
   }
 }
 
-// A rank's with itself.
+// Matches the sends and receives of a rank with itself.
 void tcp_fabric::match_own_bulk(connection& c) noexcept {
   bulk_channel& b = *c.bulk;
   while (b.sends.size() != 0 && b.receives.size() != 0) {
@@ -109,7 +109,7 @@ void tcp_fabric::match_own_bulk(connection& c) noexcept {
   }
 }
 
-// False if the peer sends what it may not.
+// Returns false if the peer violates the protocol.
 bool tcp_fabric::place_bulk(connection& c, std::size_t bytes) noexcept {
   bulk_head head;
   std::memcpy(&head, c.in.data() + sizeof(front), sizeof head);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How what is posted leaves.
+/// Sending of posted operations.
 #include <sys/socket.h>
 #include <sys/uio.h>
 
@@ -14,7 +14,7 @@
 
 namespace rma::tcp {
 
-// Little waits for the kernel, or nothing more is taken.
+// Limits the bytes that wait for the kernel.
 bool tcp_fabric::has_room(messaged::peer& p) noexcept {
   connection& c = connection_of(p);
   if (c.out.size() < out_bytes_max && c.questions < under_way_max) [[likely]]
@@ -35,7 +35,7 @@ std::byte* tcp_fabric::room_for(messaged::peer& p, std::uint16_t kind, std::size
 
 void tcp_fabric::transmit_straight(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> head, slices data,
                                    std::size_t bytes) noexcept {
-  // The front says how much follows that is not in the batch.
+  // The front counts the bytes that follow outside of the batch, too.
   connection& c = connection_of(p);
   const front f{static_cast<std::uint32_t>(head.size() + bytes), kind, 0};
   c.out.append(&f, sizeof f);
@@ -44,7 +44,7 @@ void tcp_fabric::transmit_straight(messaged::peer& p, std::uint16_t kind, std::s
   send_straight(c, data, bytes);
 }
 
-// The batch, and behind it data from where they are. What the kernel does not take now is copied.
+// Sends the batch, followed by data from their place in memory. Data that the kernel does not accept now are copied.
 void tcp_fabric::send_straight(connection& c, slices data, std::size_t bytes) noexcept {
   std::size_t taken = 0;
   if (c.line && !c.waits_for_room) {
@@ -83,7 +83,7 @@ void tcp_fabric::flush(connection& c) noexcept {
     if (n < 0) {
       if (errno == EINTR) continue;
       if (errno == EAGAIN || errno == EWOULDBLOCK) return watch_room(c, true);
-      c.out.clear();  // nobody reads it any more; what the peer has sent before is still to be received, and then its
+      c.out.clear();  // the peer does not read any more; its earlier data are still to be received, and then its
                       // end
       break;
     }
@@ -92,7 +92,7 @@ void tcp_fabric::flush(connection& c) noexcept {
   watch_room(c, false);
 }
 
-// Where the kernel has no room it says when it has.
+// If the kernel has no room, epoll reports when it has.
 void tcp_fabric::send_batch(messaged::peer& p) noexcept {
   connection& c = connection_of(p);
   if (!c.waits_for_room) flush(c);

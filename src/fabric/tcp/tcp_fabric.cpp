@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Regions, connections, and how they begin and end.
+/// Regions, and the begin and the end of connections.
 #include "fabric/tcp/tcp_fabric.hpp"
 
 #include <fmt/format.h>
@@ -22,13 +22,13 @@ namespace rma::tcp {
 namespace {
 
 constexpr std::int64_t no_descriptor_ns = 50'000'000;
-constexpr std::int64_t goodbye_ns = 500'000'000;  // what does not go out in this time stays
-constexpr std::size_t strangers_max = 64;         // more than the job has ranks
+constexpr std::int64_t goodbye_ns = 500'000'000;  // messages not sent in this time are dropped
+constexpr std::size_t strangers_max = 64;         // besides one for each rank of the job
 constexpr unsigned attempts_max = 3;
 constexpr std::size_t pieces_max = 32;
-constexpr int looks_per_timeout = 8;  // whether a line is silent
+constexpr int looks_per_timeout = 8;  // checks of a line for silence
 
-/// False if the kernel does not say.
+/// Returns false if the kernel has no report.
 bool report_of(int line, line_report& r) noexcept {
   tcp_info said{};
   socklen_t bytes = sizeof said;
@@ -89,7 +89,7 @@ std::string tcp_fabric::route(int peer) {
 
 // ---- regions ------------------------------------------------------------------------------------------------
 
-// Data that are on their way into the region go nowhere.
+// Data in flight to the region are discarded.
 void tcp_fabric::deregister_region(const fabric::region_key& key) noexcept {
   messaged_fabric::deregister_region(key);
   if (key.key == 0) return;
@@ -101,9 +101,9 @@ void tcp_fabric::deregister_region(const fabric::region_key& key) noexcept {
   }
 }
 
-// ---- how connections begin ----------------------------------------------------------------------------------
+// ---- begin of connections -----------------------------------------------------------------------------------
 
-// Messages that are sent before there is a line wait in `out`.
+// Messages that are sent before the line is open wait in `out`.
 status tcp_fabric::connect(messaged::peer& p) noexcept {
   connection& c = connection_of(p);
   std::string text;
@@ -127,14 +127,14 @@ status tcp_fabric::connect(messaged::peer& p) noexcept {
       greetings_.pop_back();
     }
   } catch (...) {
-    // no such address, or no memory: as if nobody listened
+    // invalid address, or no memory: treated as a refused connection
     c.way = phase::asking;
   }
   suspect(c);
   return status::done;
 }
 
-// Nobody listens there any more, or not yet to so many.
+// Called when a connection was refused: the peer does not listen any more, or its backlog is full.
 void tcp_fabric::retry_or_suspect(connection& c) noexcept {
   if (c.way != phase::asking || c.state != messaged::connection_state::open) return;
   if (c.attempts < attempts_max) {
@@ -144,8 +144,8 @@ void tcp_fabric::retry_or_suspect(connection& c) noexcept {
   }
 }
 
-// That is nobody's fault but this process's. Who connects waits, and the listener, which has news all the time, is not
-// asked meanwhile.
+// Called when this process has no descriptor left. Connecting peers wait, and epoll does not watch the listener
+// meanwhile, which would be readable all the time.
 void tcp_fabric::wait_for_descriptors() noexcept {
   try_again_at_ns_ = detail::clock_ns() + no_descriptor_ns;
   (void)watch(listener_.get(), 0, false);
@@ -161,7 +161,7 @@ void tcp_fabric::try_again() noexcept {
   for (connection* c : std::exchange(postponed_, {})) {
     if (c->way != phase::postponed || c->state != messaged::connection_state::open) continue;
     c->way = phase::none;
-    c->begun = false;  // and stays so if the job does not say any more where the peer is
+    c->begun = false;  // and stays so if the job has no address of the peer any more
     (void)connect(*c);
   }
 }
@@ -184,7 +184,7 @@ void tcp_fabric::accept_all() noexcept {
     try {
       greetings_.push_back(std::make_unique<greeting>(std::move(line), how_.rank, how_.size, greeted_until_ns()));
     } catch (...) {
-      return;  // no memory, no random numbers: not now
+      return;  // no memory or random numbers: retried later
     }
     if (!watch(greetings_.back()->fd(), EPOLLIN, true)) greetings_.pop_back();
   }
@@ -214,12 +214,12 @@ void tcp_fabric::step_greeting(int fd) noexcept {
     return;
   }
   connection& c = met_or_new(g->peer());
-  // The peer may have lost patience with a rank that computes: that was no attempt.
+  // The peer may have timed out because this rank was computing: this does not count as an attempt.
   if (!g->connecting() && g->until_ns() < detail::clock_ns()) c.attempts = 0;
   retry_or_suspect(c);
 }
 
-// Of two attempts at the same time the lower rank's counts.
+// If both ranks connect at the same time, the lower rank's connection is used.
 bool tcp_fabric::welcome(greeting& g) noexcept {
   connection& c = met_or_new(g.peer());
   if (c.met || c.state != messaged::connection_state::open) return false;
@@ -260,7 +260,7 @@ void tcp_fabric::open(connection& c, boot::unique_fd line) noexcept {
   flush(c);
 }
 
-// ---- how they end -------------------------------------------------------------------------------------------
+// ---- end of connections -------------------------------------------------------------------------------------
 
 void tcp_fabric::close(connection& c) noexcept {
   if (!c.line) return;
@@ -281,7 +281,7 @@ void tcp_fabric::lose(connection& c) noexcept {
   }
 }
 
-// A host that does not answer while data wait for it; where none wait, the kernel ends the line.
+// Closes lines to hosts that do not acknowledge waiting data; the kernel ends lines without waiting data.
 void tcp_fabric::lose_the_silent() noexcept {
   const std::int64_t now_ns = detail::clock_ns();
   if (now_ns < ask_silence_at_ns_) return;
@@ -308,7 +308,7 @@ bool tcp_fabric::all_sent() noexcept {
   return std::ranges::all_of(by_rank_, [](const auto& each) { return connection_of(*each.second).out.empty(); });
 }
 
-// ---- what the kernel is asked about -------------------------------------------------------------------------
+// ---- events of the kernel -----------------------------------------------------------------------------------
 
 bool tcp_fabric::watch(int fd, std::uint32_t what, bool is_new) noexcept {
   epoll_event event{};

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The fabric of hosts that have nothing but TCP: one connection for each pair of ranks that has something to say, made
-/// at first use, which carries messages (messaged/messaged_fabric.hpp).
+/// The fabric of hosts that have only TCP: one connection for each pair of communicating ranks, made at first use,
+/// which carries messages (messaged/messaged_fabric.hpp).
 ///
-/// - Large data go from where they are to where they belong: the kernel takes them from the origin's memory behind the
-///   batch, and puts what it receives into the target's. Only what it does not take at once is copied.
-/// - The connections that something came from last are asked directly whether there is more; all others by one question
-///   to the kernel (epoll), now and then. Directly saves a sixth of a small message's time.
+/// - Large data are not copied by the library: the kernel reads them from the origin's memory after the batch, and
+///   writes received data into the target's. Only data that it does not accept at once are copied.
+/// - The connections of the last arrivals are read directly; all others are polled with one epoll call at intervals.
+///   Direct reads save a sixth of a small message's time.
 #pragma once
 
 #include <array>
@@ -27,16 +27,16 @@
 
 namespace rma::tcp {
 
-/// The key of the job's store under which a rank's address stands.
+/// The key of a rank's address in the job's store.
 std::string address_key(int rank);
 
 struct start {
   int rank = 0;
   int size = 1;
-  std::string host;             ///< of this rank: an address that the others reach it by
+  std::string host;             ///< address by which the others reach this rank
   std::string key;              ///< of the job
-  int peer_timeout_ms = 10000;  ///< a host that is silent for so long is given up
-  int stranger_ms = 10000;      ///< so long may take who connects to say who it is
+  int peer_timeout_ms = 10000;  ///< a host that is silent for so long counts as dead
+  int stranger_ms = 10000;      ///< time for a connecting process to introduce itself
 };
 
 class tcp_fabric final : public messaged::messaged_fabric {
@@ -45,7 +45,7 @@ class tcp_fabric final : public messaged::messaged_fabric {
   explicit tcp_fabric(start how);
   ~tcp_fabric() override;
 
-  /// Where others find this rank: to be published.
+  /// The address that other ranks connect to, to be published.
   [[nodiscard]] std::string address() const { return boot::to_text(where_); }
 
   void deregister_region(const fabric::region_key& key) noexcept override;
@@ -98,7 +98,7 @@ class tcp_fabric final : public messaged::messaged_fabric {
   bool watch(int fd, std::uint32_t what, bool is_new) noexcept;
   void watch_room(connection& c, bool on) noexcept;
 
-  // ---- how it leaves (tcp_datapath.cpp) ---------------------------------------------------------------------
+  // ---- sending (tcp_datapath.cpp) ---------------------------------------------------------------------------
   void send_straight(connection& c, slices data, std::size_t bytes) noexcept;
   void flush(connection& c) noexcept;
 
@@ -110,7 +110,7 @@ class tcp_fabric final : public messaged::messaged_fabric {
   void end_bulk_receive(connection& c, status result, std::uint64_t bytes) noexcept;
   void abandon_bulk(connection& c) noexcept;
 
-  // ---- what comes (tcp_receive.cpp) -------------------------------------------------------------------------
+  // ---- receiving (tcp_receive.cpp) --------------------------------------------------------------------------
   unsigned look_at_hot() noexcept;
   unsigned look_at_all() noexcept;
   bool receive(connection& c) noexcept;
@@ -129,13 +129,13 @@ class tcp_fabric final : public messaged::messaged_fabric {
   boot::unique_fd listener_, events_;
   std::unordered_map<int, connection*> by_line_;
   std::vector<std::unique_ptr<greeting>> greetings_;
-  std::array<connection*, 2> hot_{};    ///< something came from them last
-  unsigned looks_ = 0;                  ///< since all were asked
-  std::vector<connection*> unread_;     ///< with messages that nobody has looked at
+  std::array<connection*, 2> hot_{};    ///< connections of the last arrivals
+  unsigned looks_ = 0;                  ///< since the last poll of all
+  std::vector<connection*> unread_;     ///< with unprocessed messages
   std::vector<connection*> postponed_;  ///< without a descriptor
-  std::int64_t ask_silence_at_ns_ = 0;  ///< when the lines are looked at again
-  std::int64_t try_again_at_ns_ = 0;    ///< not 0: out of descriptors; when to try again
-  bool has_complained_ = false;         ///< about that
+  std::int64_t ask_silence_at_ns_ = 0;  ///< time of the next check of the lines
+  std::int64_t try_again_at_ns_ = 0;    ///< not 0: out of descriptors until this time
+  bool has_complained_ = false;         ///< about missing descriptors
   std::uint32_t blocked_ = 0;           ///< connections that wait for room
   std::uint64_t connections_ = 0, strangers_ = 0;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Messages come, and progress is made.
+/// Receiving of messages, and progress.
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/epoll.h>
@@ -18,9 +18,9 @@
 namespace rma::tcp {
 namespace {
 
-constexpr std::size_t in_bytes = 64 << 10;  // asked of the kernel at once, beside what lands in memory
+constexpr std::size_t in_bytes = 64 << 10;  // read at once, besides data that land in memory
 constexpr std::size_t landing_pieces_max = bulk_pieces_max;
-constexpr unsigned looks_max = 4;  // at the hot connections, before all are asked
+constexpr unsigned looks_max = 4;  // at the hot connections, before all are polled
 constexpr int events_max = 64;
 constexpr std::size_t much_bytes = 4096;
 
@@ -30,8 +30,8 @@ bool is_bulk(const front& f) noexcept { return f.kind == static_cast<std::uint16
 
 // ---- looking ------------------------------------------------------------------------------------------------
 
-// The one that something came from last is the first. Who sends much is not asked directly: a question that finds
-// nothing stands in the way of what the kernel brings.
+// Makes the connection of the last arrival the first. A connection with much data is not read directly: a read without
+// a result would delay the kernel's receiving.
 void tcp_fabric::heat(connection& c, std::size_t bytes) noexcept {
   if (bytes >= much_bytes) return (void)std::ranges::replace(hot_, &c, static_cast<connection*>(nullptr));
   if (hot_[0] == &c) return;
@@ -85,8 +85,8 @@ unsigned tcp_fabric::look_at_all() noexcept {
   return static_cast<unsigned>(std::max(count, 0));
 }
 
-// One question to the kernel: what lands in memory goes there, what follows is looked at. Its lists have left the stack
-// when handlers run.
+// Makes one system call: data that land in memory are read there, the following bytes into `in`. It is not inlined, so
+// that its lists are off the stack when handlers run.
 [[gnu::noinline]] ssize_t tcp_fabric::read_line(connection& c, std::size_t& wanted) noexcept {
   std::array<iovec, landing_pieces_max + 1> pieces;
   std::size_t count = 0;
@@ -103,7 +103,7 @@ unsigned tcp_fabric::look_at_all() noexcept {
 }
 
 bool tcp_fabric::receive(connection& c) noexcept {
-  if (c.unread) return false;  // first what is there
+  if (c.unread) return false;  // messages in `in` come first
   std::size_t wanted = 0;
   const ssize_t n = read_line(c, wanted);
   if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return false;
@@ -120,7 +120,7 @@ bool tcp_fabric::receive(connection& c) noexcept {
   return true;
 }
 
-// Whole messages. Where no more can be handed on, the rest waits for the next poll.
+// Processes complete messages. If no more can be handed on, the rest waits for the next poll.
 void tcp_fabric::take(connection& c) noexcept {
   while (!c.lands()) {
     if (c.dropping != 0) {
@@ -138,18 +138,18 @@ void tcp_fabric::take(connection& c) noexcept {
   }
 }
 
-// False if there is nothing more to take now.
+// Returns false if no more can be taken now.
 bool tcp_fabric::take_message(connection& c, const front& f) noexcept {
   const bool is_own = f.kind < static_cast<std::uint16_t>(bulk_kind::count_);
   if (f.bytes > message_bytes || (!is_own && f.kind < fabric::first_kind)) {
-    lose(c);  // this is no rank of ours, or its memory is damaged
+    lose(c);  // the peer is no rank of the job, or its memory is damaged
     return false;
   }
   if (c.in.size() < sizeof f + f.bytes) return false;
   const bool is_handed = !is_own || f.kind == static_cast<std::uint16_t>(own_kind::immediate);
   if (is_handed && !may_hand()) {
     if (sink_ == nullptr) {
-      c.in.consume(sizeof f + f.bytes);  // this rank leaves: nobody handles it
+      c.in.consume(sizeof f + f.bytes);  // this rank is leaving: the message is dropped
       return true;
     }
     if (!std::exchange(c.unread, true)) unread_.push_back(&c);
@@ -163,7 +163,7 @@ bool tcp_fabric::take_message(connection& c, const front& f) noexcept {
   } else {
     take_own(c, static_cast<own_kind>(f.kind), payload);
   }
-  if (!c.line) return false;  // lost meanwhile, and all that came with it
+  if (!c.line) return false;  // the line was lost meanwhile, with its bytes
   c.in.consume(sizeof f + f.bytes);
   return true;
 }
@@ -177,8 +177,8 @@ void tcp_fabric::take_unread() noexcept {
 
 // ---- data that belong into memory ---------------------------------------------------------------------------
 
-// A put, the answer to a get, or a bulk send: as soon as it is known where the data go. False if more has to come
-// first.
+// Starts to receive a put, the reply to a get, or a bulk send, once the destination is known. False if more bytes are
+// needed first.
 bool tcp_fabric::begin_landing(connection& c, const front& f) noexcept {
   const bool is_put = f.kind == static_cast<std::uint16_t>(own_kind::put);
   const std::size_t head = is_put ? sizeof(placement) : is_bulk(f) ? sizeof(bulk_head) : sizeof(answer);
@@ -187,7 +187,7 @@ bool tcp_fabric::begin_landing(connection& c, const front& f) noexcept {
     return false;
   }
   const std::size_t bytes = f.bytes - head;
-  const bool is_whole = is_put && bytes <= straight_bytes;  // nobody shall see a word of it in parts
+  const bool is_whole = is_put && bytes <= straight_bytes;  // no word of it may be visible in parts
   if (c.in.size() < sizeof f + head + (is_whole ? bytes : 0)) return false;
   if (!(is_put ? place_put(c, bytes) : is_bulk(f) ? place_bulk(c, bytes) : place_answer(c, bytes))) return false;
   c.in.consume(sizeof f + head);
@@ -245,7 +245,7 @@ bool tcp_fabric::place_answer(connection& c, std::size_t bytes) noexcept {
   return true;
 }
 
-// So many more bytes are where they belong.
+// Advances the landing by so many received bytes.
 void tcp_fabric::land(connection& c, std::size_t bytes) noexcept {
   while (bytes != 0) {
     fabric::local_slice& next = c.landing[c.landed];
@@ -262,7 +262,7 @@ void tcp_fabric::land(connection& c, std::size_t bytes) noexcept {
 
 // ---- progress -----------------------------------------------------------------------------------------------
 
-// The next look asks all.
+// Makes the next look poll all connections.
 bool tcp_fabric::pending() noexcept {
   looks_ = 8 * looks_max;
   return messaged_fabric::pending() || !unread_.empty();
@@ -270,9 +270,9 @@ bool tcp_fabric::pending() noexcept {
 
 namespace {
 
-/// The peer's kernel has taken all, or has room for it: it will be there when this process is gone. What does not fit
-/// there, since the peer does not look, would be given up after some seconds. (SIOCOUTQNSD says the same, but valgrind
-/// does not know it and warns.)
+/// True if the peer's kernel has received all bytes, or has room for them: they arrive even after the end of this
+/// process. Bytes that do not fit, since the peer does not read, would be dropped after some seconds. (SIOCOUTQNSD
+/// reports the same, but valgrind does not know it and warns.)
 bool has_left_this_host(int line) noexcept {
   tcp_info said{};
   socklen_t bytes = sizeof said;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A connection carries messages one behind the other (messaged/wire.hpp), each with this in front. Data of
-/// puts, gets and the bulk channel are received where they belong.
+/// A connection carries a sequence of messages (messaged/wire.hpp), each with a front. Data of puts, gets and the bulk
+/// channel are received directly into their destination.
 ///
-/// The bulk channel: a send leaves when the peer has said that its receive is posted, and what room that has.
+/// The bulk channel: the data of a send are sent when the peer has announced its posted receive and the size of that.
 ///
 ///     origin                              target
-///                    <------------------  ready: so many bytes
+///                    <------------------  ready: size in bytes
 ///     data  ----------------------------> received into the pieces of the receive
 ///                    <------------------  over
 #pragma once
@@ -32,27 +32,27 @@ using messaged::question;
 using messaged::under_way_max;
 
 struct front {
-  std::uint32_t bytes = 0;  ///< that follow
+  std::uint32_t bytes = 0;  ///< of the message after it
   std::uint16_t kind = 0;
   std::uint16_t unused = 0;
 };
 
 enum class bulk_kind : std::uint16_t {
   ready = messaged::first_line_kind,  ///< a receive is posted
-  data,                               ///< of a send, for the next receive
-  over,                               ///< they are there
+  data,                               ///< data of a send, for the next receive
+  over,                               ///< the data have arrived
   count_
 };
 
-/// In front of the data of a bulk send; the receive ends with that, too.
+/// The header of the data of a bulk send; the receive ends with its result, too.
 struct bulk_head {
   std::int64_t result = 0;  ///< a status; no data follow if it is not `done`
 };
 
-inline constexpr std::size_t transfer_bytes = 256 << 10;  ///< of one put or get
-inline constexpr std::size_t straight_bytes = 16 << 10;   ///< more is not copied into a batch
-inline constexpr std::size_t out_bytes_max = 256 << 10;   ///< that wait for the kernel: then nothing more is taken
+inline constexpr std::size_t transfer_bytes = 256 << 10;  ///< limit of one put or get
+inline constexpr std::size_t straight_bytes = 16 << 10;   ///< larger data are not copied into a batch
+inline constexpr std::size_t out_bytes_max = 256 << 10;   ///< limit of the bytes that wait for the kernel
 inline constexpr std::size_t bulk_pieces_max = 40;        ///< of a bulk send or receive
-inline constexpr std::size_t bulk_depth = 16;             ///< bulk sends, and receives, of one peer at a time
+inline constexpr std::size_t bulk_depth = 16;             ///< outstanding bulk sends, and receives, of one peer
 
 }  // namespace rma::tcp
