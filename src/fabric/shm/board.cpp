@@ -28,7 +28,7 @@
 namespace rma::shm {
 namespace {
 
-constexpr std::size_t address_space_max = std::size_t{32} << 40;    // of 128 TiB that a process has
+constexpr std::size_t address_space_max = std::size_t{32} << 40;    // of the 128 TiB of a process
 constexpr std::size_t hosted_segment_bytes = std::size_t{1} << 30;  // thousands of ranks share one address space
 
 std::size_t round_up(std::size_t n, std::size_t to) noexcept { return (n + to - 1) / to * to; }
@@ -52,7 +52,7 @@ std::size_t limit_of(int resource) noexcept {
              : static_cast<std::size_t>(limit.rlim_cur);
 }
 
-/// The program needs some, too.
+/// Leaves half of the address space to the program.
 std::size_t address_space_left() noexcept { return limit_of(RLIMIT_AS) / 2; }
 
 [[noreturn]] void refuse_memory(std::size_t bytes, int error) {
@@ -76,8 +76,8 @@ void init_liveness(pthread_mutex_t& mutex) noexcept {
   pthread_mutexattr_destroy(&attributes);
 }
 
-/// A limit of file sizes holds for this file without a name, too. Beyond it the system sends a signal that ends the
-/// process without a word; the error says enough.
+/// A limit of file sizes also applies to this file without a name. The system sends a signal that would end the process
+/// without a message, so it is blocked: the error suffices.
 int resize(int fd, std::size_t bytes) noexcept {
   sigset_t one;
   sigset_t before;
@@ -93,7 +93,7 @@ int resize(int fd, std::size_t bytes) noexcept {
   return error;
 }
 
-/// At the start of the node's memory.
+/// The header at the start of the node's memory.
 struct header {
   std::uint64_t bells;  ///< part of the names of this job's bells
 };
@@ -103,7 +103,8 @@ struct bell_name {
   socklen_t bytes = 0;
 };
 
-// A name outside the file system, gone with the socket. A stranger who guesses it can wake a rank for nothing.
+// The name is outside the file system, and disappears with the socket. A stranger that guesses it can only cause
+// needless wakes.
 bell_name name_of_bell(const std::byte* base, std::size_t rank) noexcept {
   header h{};
   std::memcpy(&h, base, sizeof h);
@@ -176,7 +177,7 @@ void board::lay_out(const detail::settings& settings, std::size_t segment_otherw
   asked_for_ = wanted != 0;
   if (!asked_for_) wanted = segment_otherwise;
   wanted = round_up(std::max(wanted, huge_bytes), huge_bytes);
-  constexpr std::size_t total_most = std::size_t{1} << 62;  // which no machine maps, and a file's size holds
+  constexpr std::size_t total_most = std::size_t{1} << 62;  // more than a machine maps, within a file's limits
   if (wanted > (total_most - segments_at_) / n) {
     throw Error(status::out_of_memory, fmt::format("{} ranks on one node with {} bytes each are more than it can map; "
                                                    "lower RMA_SEGMENT_BYTES",
@@ -191,8 +192,8 @@ void board::take_segments(std::size_t bytes_of_each) noexcept {
   total_bytes_ = segments_at_ + size() * segment_bytes_;
 }
 
-// Segments are as large as may ever be needed, since they cost nothing but addresses. Where these are limited smaller
-// ones must do, unless the user has asked for these.
+// Segments are as large as may ever be needed, since they cost only address space. If that is limited they are made
+// smaller, unless the user has set their size.
 void board::make() {
   fd_ = ::memfd_create("rma-node", MFD_CLOEXEC);
   for (;;) {
@@ -210,7 +211,7 @@ void board::make() {
   for (std::size_t i = 0; i < size(); ++i) init_liveness(slot(i).liveness);
 }
 
-// Where huge pages can lie: their addresses and their places in the file are multiples of their size.
+// Maps the memory so that huge pages are possible: their addresses and file offsets must be multiples of their size.
 bool board::map() noexcept {
   const std::size_t room = total_bytes_ + huge_bytes;
   void* at = ::mmap(nullptr, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -247,7 +248,7 @@ void board::join(boot::client& boot, int timeout_ms) {
   if (const status s = boot.get(fmt::format("board/{}", members_[0]), where); !ok(s)) boot::raise_job_ended(boot, s);
   const accepted_fd got = accept_fd(where, boot, members_[0], timeout_ms);
   fd_ = got.fd;
-  if (!asked_for_ && got.owner.total_bytes > segments_at_)  // the owner knows what can be had
+  if (!asked_for_ && got.owner.total_bytes > segments_at_)  // the owner has found the possible size
     take_segments((got.owner.total_bytes - segments_at_) / size() / huge_bytes * huge_bytes);
   if (got.owner.total_bytes != total_bytes_) {
     throw Error(status::bad_boot, fmt::format("rank {} laid out {} bytes of node memory, this rank {}: the ranks of a "
@@ -308,15 +309,15 @@ std::size_t board::search(int world_rank) const noexcept {
 }
 
 status board::populate(std::size_t offset, std::size_t bytes) noexcept {
-  if (host_ != nullptr) return status::done;  // zero, and taken when touched
+  if (host_ != nullptr) return status::done;  // the memory is zero, and pages are allocated when touched
   if (huge_pages_) collapse(offset, bytes);
   if (allocate(offset, bytes)) return status::done;
-  depopulate(offset, bytes);  // pieces of it
+  depopulate(offset, bytes);  // frees the pieces that were allocated
   return status::out_of_memory;
 }
 
-// Older kernels give up at any signal, and undo what they have done: a program's timer may be faster than a large
-// piece. Where one was interrupted, smaller ones follow; a page takes no time.
+// Older kernels stop at any signal and undo their work: a program's timer may be faster than a large piece. After an
+// interruption smaller pieces follow; a single page is fast enough.
 bool board::allocate(std::size_t offset, std::size_t bytes) noexcept {
   std::size_t piece_max = std::size_t{16} << 20;
   while (bytes > 0) {
@@ -334,8 +335,8 @@ bool board::allocate(std::size_t offset, std::size_t bytes) noexcept {
   return true;
 }
 
-// Shared memory gets huge pages when asked for, whatever the machine's settings, if some of each is there already.
-// Where there are none, or the kernel is older than 6.1, it stays with small ones.
+// Shared memory gets huge pages on request, independent of the machine's settings, if a part of each is allocated
+// already. It keeps small pages if there are no huge ones, or the kernel is older than 6.1.
 void board::collapse(std::size_t offset, std::size_t bytes) noexcept {
   constexpr int collapse_now = 25;  // MADV_COLLAPSE, which Debian 12's headers do not have
   const std::size_t first = round_up(offset, huge_bytes);
@@ -366,12 +367,12 @@ presence board::look_at(std::size_t i) noexcept {
   }
   const int result = pthread_mutex_trylock(&other.liveness);
   if (result == EBUSY) return presence::alive;
-  if (result == 0) {  // given back in good order just now
+  if (result == 0) {  // the rank has just left regularly
     pthread_mutex_unlock(&other.liveness);
     return static_cast<presence>(other.state.load());
   }
   other.state.store(static_cast<std::uint32_t>(presence::dead));
-  if (result == EOWNERDEAD) pthread_mutex_unlock(&other.liveness);  // not made consistent: stays unusable
+  if (result == EOWNERDEAD) pthread_mutex_unlock(&other.liveness);  // not made consistent, so it stays unusable
   return presence::dead;
 }
 
@@ -398,7 +399,7 @@ int board::bell() {
   return bell_;
 }
 
-// A full queue is as good as a ring: there is something to read.
+// A full queue is no error: the descriptor is readable already.
 void board::ring_bell(std::size_t i) noexcept {
   const bell_name name = name_of_bell(base_, i);
   const char ring = 0;

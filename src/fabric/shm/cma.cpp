@@ -10,9 +10,9 @@ namespace rma::shm {
 namespace {
 
 constexpr std::size_t batch = 64;                             // entries of each list in one call
-constexpr std::size_t call_bytes_max = std::size_t{1} << 30;  // the system cuts at 2 GiB
+constexpr std::size_t call_bytes_max = std::size_t{1} << 30;  // the system truncates at 2 GiB
 
-/// Walks a list of slices, handing out pieces.
+/// Iterates over a list of slices in pieces.
 template <class Slice>
 class walker {
  public:
@@ -76,7 +76,8 @@ ssize_t call(cma_direction direction, std::uint32_t pid, std::span<const iovec> 
              : ::process_vm_readv(static_cast<pid_t>(pid), here.data(), here.size(), there.data(), there.size(), 0);
 }
 
-/// One piece on each side, as most copies are, by one call. False: not all of it, which the lists do from the start.
+/// Copies one piece on each side, the most frequent case, with one call. Returns false unless all of it was copied: the
+/// caller then starts again with lists.
 bool copy_piece(cma_direction direction, std::uint32_t pid, const fabric::local_slice& local,
                 const fabric::remote_slice& remote) noexcept {
   if (local.bytes != remote.bytes || local.bytes > call_bytes_max) return false;

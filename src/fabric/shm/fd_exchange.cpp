@@ -71,7 +71,8 @@ bool send_fd(int socket, int fd, mapping_owner owner) noexcept {
   return ::sendmsg(socket, &message.head, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof owner);
 }
 
-/// Takes what `send_fd` has sent. False, and errno is 0 if the other side has closed the connection.
+/// Receives the message of `send_fd`. On failure it returns false, with errno 0 if the other side has closed the
+/// connection.
 bool receive_fd(int socket, accepted_fd& got) noexcept {
   fd_message message(got.owner);
   ssize_t n = 0;
@@ -90,7 +91,7 @@ struct caller {
   std::string said;
 };
 
-/// Reads what the caller has to say. True if it is done with (served or dropped).
+/// Reads the caller's token. True if the caller is finished (served or dropped).
 bool hear(caller& c, const std::string& token, int fd, const mapping_owner& owner, std::size_t& served) noexcept {
   char text[token_hex];
   const auto n = ::recv(c.socket, text, token_hex - c.said.size(), MSG_DONTWAIT);
@@ -102,7 +103,7 @@ bool hear(caller& c, const std::string& token, int fd, const mapping_owner& owne
   return true;
 }
 
-/// Whether there is something to read by then, whatever signals arrive.
+/// True if the socket becomes readable before the deadline, even if signals arrive.
 bool is_readable(int socket, std::int64_t until_ns) noexcept {
   for (;;) {
     const std::int64_t left_ns = until_ns - detail::clock_ns();
@@ -112,7 +113,7 @@ bool is_readable(int socket, std::int64_t until_ns) noexcept {
   }
 }
 
-/// For connect and send, which wait for next to nothing unless many come at once.
+/// Repeats connect or send after signals; these hardly wait unless many callers come at once.
 template <class Call>
 auto repeated(std::int64_t until_ns, Call call) noexcept {
   auto result = call();
@@ -120,8 +121,8 @@ auto repeated(std::int64_t until_ns, Call call) noexcept {
   return result;
 }
 
-/// A wait in the start that lasts is told to the job's server, which would else take this rank for the one that holds
-/// up the others.
+/// A long wait in the start is reported to the job's server, which would otherwise blame this rank for the delay of the
+/// others.
 std::int64_t told_after_ns(std::int64_t timeout_ns) noexcept { return timeout_ns / 4; }
 
 }  // namespace
@@ -195,7 +196,7 @@ accepted_fd accept_fd(const std::string& invitation, boot::client& boot, int giv
   const auto send = [&] { return ::send(line.get(), token.data(), token.size(), MSG_NOSIGNAL); };
   const auto until_ns = begin_ns + timeout_ns;
   bool given = repeated(until_ns, connect) == 0;
-  bool in_time = given || errno != EAGAIN;  // the queue of those that connect is full
+  bool in_time = given || errno != EAGAIN;  // the backlog is full
   given = given && same_user(line.get()) && repeated(until_ns, send) == static_cast<ssize_t>(token.size());
   if (given && !is_readable(line.get(), begin_ns + told_after_ns(timeout_ns))) {
     boot.begin_step(fmt::format("waits for rank {} to hand out the memory of their node", giver), true);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Handing one file descriptor from one rank of a node to the others, over a Unix socket without a name in the
-/// file system. Who may have it: same user, and knows the token that only members of the job can read.
+/// Passes one file descriptor from one rank of a node to the others, over a Unix socket without a name in the file
+/// system. A receiver must have the same user and the token, which only members of the job can read.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace rma::shm {
 
-/// Where the descriptor's owner has it mapped, for ranks that are threads of the same process.
+/// The owner's mapping of the descriptor, for ranks that are threads of the same process.
 struct mapping_owner {
   std::uint64_t pid = 0;
   std::uint64_t base = 0;
@@ -21,7 +21,7 @@ struct mapping_owner {
 };
 static_assert(std::has_unique_object_representations_v<mapping_owner>, "padding would be sent uninitialized");
 
-/// The giving side.
+/// The sending side.
 class fd_offer {
  public:
   fd_offer(int fd, mapping_owner owner);
@@ -29,9 +29,10 @@ class fd_offer {
   fd_offer(const fd_offer&) = delete;
   fd_offer& operator=(const fd_offer&) = delete;
 
-  /// The others need this: socket name and token.
+  /// The text that the others need: socket name and token.
   [[nodiscard]] const std::string& invitation() const noexcept { return invitation_; }
-  /// Serves until `count` ranks have it. Strangers and silent callers cost nothing. Throws Error on death or time-out.
+  /// Serves until `count` ranks have the descriptor. Strangers and silent callers do not delay it. Throws Error on
+  /// death or time-out.
   void serve(std::size_t count, boot::client& boot, int timeout_ms);
 
  private:
@@ -47,7 +48,7 @@ struct accepted_fd {
   mapping_owner owner;
 };
 
-/// The taking side; rank `giver` has sent the invitation. Throws Error.
+/// The receiving side; rank `giver` has sent the invitation. Throws Error.
 accepted_fd accept_fd(const std::string& invitation, boot::client& boot, int giver, int timeout_ms);
 
 }  // namespace rma::shm

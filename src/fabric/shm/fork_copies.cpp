@@ -17,20 +17,20 @@
 namespace rma::shm {
 namespace {
 
-constexpr std::size_t nodes_max = 16;  // of runtimes of this process that do not share their node's memory
+constexpr std::size_t nodes_max = 16;  // runtimes of this process with separate node memory
 
-/// A line of the kernel's list of mappings.
+/// An entry of the kernel's list of mappings.
 struct mapped_range {
   std::uintptr_t first = 0, last = 0;
   std::uint64_t file_offset = 0;
   unsigned long inode = 0;
   bool shared = false;
-  bool of_node = false;        ///< maps the memory of a node
-  std::uintptr_t copy_of = 0;  ///< not 0: this thread's copy of what is mapped there, and not in its place
+  bool of_node = false;        ///< it maps the memory of a node
+  std::uintptr_t copy_of = 0;  ///< not 0: it is this thread's copy of the mapping at this address
 };
 
-/// Calls `use` with each mapping that is of interest here. No memory is taken: the heap's pages may be the promoted
-/// ones.
+/// Calls `use` with each mapping of a node's memory and each copy. It allocates no memory: pages of the heap may be
+/// promoted.
 template <class Use>
 void for_each_mapping(Use use) noexcept {
   const int fd = ::open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -60,7 +60,7 @@ void for_each_mapping(Use use) noexcept {
         m.copy_of = 0;
       use(m);
     }
-    filled = at == 0 && filled == text.size() - 1 ? 0 : filled - at;  // a line that does not fit is none of interest
+    filled = at == 0 && filled == text.size() - 1 ? 0 : filled - at;  // a line that does not fit is irrelevant
     std::memmove(text.data(), text.data() + at, filled);
   }
   ::close(fd);
@@ -72,8 +72,8 @@ void for_each_mapping(Use use) noexcept {
     static_cast<any_word*>(to)[i] = reinterpret_cast<const any_word*>(from)[i];
 }
 
-/// Private memory with a name by which the child finds it: that of a file with nothing in it, of which each page is
-/// copied when it is written.
+/// Makes private memory with a name by which the child finds it: that of an empty file, each page of which is copied
+/// when it is written.
 void copy(const mapped_range& m) noexcept {
   std::array<char, 64> name{};
   std::snprintf(name.data(), name.size(), "rma-fork-%lx-%lx", static_cast<unsigned long>(::pthread_self()), m.first);
@@ -87,7 +87,7 @@ void copy(const mapped_range& m) noexcept {
   ::close(fd);
 }
 
-/// A node's memory is mapped in one piece, from its start on; what of it is mapped elsewhere is promoted.
+/// A node's memory is mapped in one piece, from its start on; further mappings of it are promoted pages.
 void before_fork() noexcept {
   std::array<mapped_range, nodes_max> nodes;
   std::size_t count = 0;
@@ -109,7 +109,7 @@ void after_fork_in_parent() noexcept {
   });
 }
 
-// By the system's own call, as when they were promoted.
+// Moves the copies with the system call itself, for the reason given in promote.cpp.
 void after_fork_in_child() noexcept {
   for_each_mapping([](const mapped_range& m) noexcept {
     const std::size_t bytes = m.last - m.first;
@@ -119,7 +119,8 @@ void after_fork_in_child() noexcept {
 
 }  // namespace
 
-// A process has one list of these handlers, nothing is taken from it, and none of them gets an argument.
+// Registers the handlers once: a process has one list of them, from which none can be removed, and they get no
+// argument.
 void copy_promoted_at_forks() {
   static const int registered = ::pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
   (void)registered;

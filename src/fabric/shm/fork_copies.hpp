@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A forked child finds copies in promoted pages.
+/// Gives forked children copies of promoted pages.
 #pragma once
 
 namespace rma::shm {
 
 /// From now on a forked child has copies of this process's promoted pages, as they are at the fork, instead of the
-/// shared ones: they are private memory to the program. A fork takes the time and the memory for these copies; where
-/// there is none, the child shares the pages. What does not run fork handlers (vfork, clone, _Fork) shares them, too.
+/// shared ones, since the program regards them as private memory. A fork takes time and memory for these copies;
+/// without memory the child shares the pages. Calls that run no fork handlers (vfork, clone, _Fork) share them, too.
 void copy_promoted_at_forks();
 
 }  // namespace rma::shm

@@ -24,7 +24,7 @@ namespace rma::shm {
 
 namespace {
 
-/// Of another process's text, which may be anything.
+/// The length of another process's text, which may contain any bytes.
 std::size_t text_length(const waiting_place& place) noexcept {
   const auto end = std::find_if(std::begin(place.text), std::end(place.text), [](char c) { return c < ' '; });
   return static_cast<std::size_t>(end - std::begin(place.text));
@@ -42,7 +42,7 @@ void node_platform::begin() {
   if (load_.ranks > load_.cores) detail::take_turn(load_.turn);
 }
 
-// Where ranks outnumber processors, spinning keeps others from running.
+// If there are more ranks than processors, spinning keeps other ranks from running.
 detail::patience node_platform::waits(std::int64_t spin_ns) const noexcept {
   const bool short_of_cores = load_.ranks > load_.cores;
   detail::patience p;
@@ -78,10 +78,10 @@ void node_platform::inside(bool yes) noexcept {
 
 void node_platform::yield() noexcept { ::sched_yield(); }
 
-// Ranks that have processors of their own seldom sleep: they make the fence for those who send to them, who make none
-// for each message then. Where ranks sleep for each message a fence of the sender's is cheaper.
+// Ranks with processors of their own seldom sleep: they execute the fence on behalf of senders, which then need none
+// for each message. If ranks sleep for each message, a fence in the sender is cheaper.
 //
-// Each arming has a number, so that a thread that is about to sleep sees a ring after its own arming although another
+// Each arming has a number, so that a thread that is about to sleep sees a ring after its own arming even if another
 // thread has armed the doorbell again.
 std::uint32_t node_platform::arm(bool serves) noexcept {
   rank_slot& mine = board_.slot(board_.me());
@@ -91,10 +91,10 @@ std::uint32_t node_platform::arm(bool serves) noexcept {
   const std::uint32_t fresh =
       (arms_.fetch_add(1, std::memory_order_relaxed) << doorbell_bits) | (serves ? doorbell_serves : 0) | how;
   auto found = static_cast<std::uint32_t>(doorbell::idle);
-  // A full fence: what others wrote before they looked at it is seen from here on.
+  // The exchange is a full fence: stores of others before their load of the doorbell are visible from here on.
   bool first = mine.doorbell.compare_exchange(found, fresh);
-  // Armed by who only serves: others than that must not pass this thread over. Who sleeps on the word already is woken
-  // by its address, who is about to looks again.
+  // A doorbell armed only for serving must be armed again for this thread, or ring_waiters would skip it. A thread that
+  // sleeps on the word already is woken by its address; one that is about to sleep tests its condition again.
   const auto is_too_little = [serves](std::uint32_t word) { return !serves && (word & doorbell_serves) != 0; };
   while (!first && (found == static_cast<std::uint32_t>(doorbell::idle) || is_too_little(found)))
     first = mine.doorbell.compare_exchange(found, fresh);
@@ -120,8 +120,8 @@ void node_platform::watch(int descriptor) {
   watched_.push_back({descriptor, POLLIN, 0});
 }
 
-// One thread watches the descriptors, the others sleep until it is back: every thread has to look again then, and one
-// of them takes its place.
+// One thread polls the descriptors, the others sleep until it returns: then every thread tests its condition again, and
+// one of them polls next.
 void node_platform::sleep_on_descriptors(std::uint32_t rings, std::int64_t timeout_ns) noexcept {
   if (polling_.exchange(true)) {
     followers_.fetch_add(1);
@@ -129,8 +129,7 @@ void node_platform::sleep_on_descriptors(std::uint32_t rings, std::int64_t timeo
     followers_.fetch_sub(1);
     return;
   }
-  if (rings_.load() == rings)
-    poll_descriptors(timeout_ns);  // else another has taken the ring, and this one may miss it
+  if (rings_.load() == rings) poll_descriptors(timeout_ns);  // else another thread has taken the ring
   polling_.store(false);
   rings_.fetch_add(1);
   if (followers_.load() != 0) detail::futex_wake_all(rings_);
@@ -145,7 +144,7 @@ void node_platform::poll_descriptors(std::int64_t timeout_ns) noexcept {
   if (::ppoll(all.data(), count, &timeout, nullptr) > 0 && (all[0].revents & POLLIN) != 0) board_.take_ring();
 }
 
-// The bell stays armed: another thread of this rank may sleep on it. The cost is one needless wake.
+// The doorbell stays armed: another thread of this rank may sleep on it. This costs at most one needless wake.
 void node_platform::retract() noexcept { inside(true); }
 
 void node_platform::say_where(std::string_view call) noexcept {
@@ -170,14 +169,14 @@ std::string node_platform::place_of(std::size_t index) const {
   return stopped.empty() ? where : fmt::format("{}, {}", stopped, where);
 }
 
-// In one write, so that lines of several nodes do not mix.
+// The report is one write, so that lines of several nodes do not mix.
 void node_platform::tell_stall(std::int64_t waited_ns, std::int64_t every_ns) noexcept {
   word64& told = board_.slot(0).stall_told_ns;
   std::uint64_t last = told.load();
   const auto now = static_cast<std::uint64_t>(now_ns());
   if (last != 0 && now - last < static_cast<std::uint64_t>(every_ns)) return;
   if (!told.compare_exchange(last, now)) return;
-  std::vector<std::pair<std::string, std::vector<int>>> ranks;  // by place, in the order of the first of each
+  std::vector<std::pair<std::string, std::vector<int>>> ranks;  // by place, in the order of their first ranks
   for (std::size_t i = 0; i < board_.size(); ++i) {
     const std::string place = place_of(i);
     auto at = std::find_if(ranks.begin(), ranks.end(), [&](const auto& each) { return each.first == place; });

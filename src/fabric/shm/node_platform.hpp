@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Waiting on a real machine: the doorbell is a futex in the node's memory, or a socket where descriptors have to be
-/// watched as well; deaths are seen by liveness words.
+/// Waits on a real machine: the doorbell is a futex in the node's memory, or a socket if descriptors have to be watched
+/// as well; liveness words show deaths.
 #pragma once
 
 #include <poll.h>
@@ -15,11 +15,11 @@
 
 namespace rma::shm {
 
-/// How many ranks share how many processors.
+/// The numbers of ranks and of the processors that they share.
 struct node_load {
   std::size_t ranks = 1;
   std::size_t cores = 1;
-  std::size_t turn = 0;  ///< so many of these ranks come before this one
+  std::size_t turn = 0;  ///< number of these ranks before this one
 };
 
 class node_platform final : public detail::platform {
@@ -50,12 +50,12 @@ class node_platform final : public detail::platform {
   void poll_descriptors(std::int64_t timeout_ns) noexcept;
 
   board& board_;
-  std::vector<pollfd> watched_;          ///< the bell first; empty: the futex does
-  std::atomic<std::uint32_t> arms_ = 0;  ///< how often the doorbell was armed
+  std::vector<pollfd> watched_;          ///< the bell is the first; empty: the futex suffices
+  std::atomic<std::uint32_t> arms_ = 0;  ///< number of armings of the doorbell
   std::atomic<bool> polling_ = false;    ///< a thread of this rank watches the descriptors
-  std::atomic<unsigned> followers_ = 0;  ///< other threads, which it wakes
-  detail::word32 rings_{};               ///< how often it has been back; they sleep on this
-  bool fences_ = false;                  ///< for others, before it sleeps
+  std::atomic<unsigned> followers_ = 0;  ///< other sleeping threads, which it wakes
+  detail::word32 rings_{};               ///< number of its returns; the other threads sleep on this word
+  bool fences_ = false;                  ///< it executes fences for others before it sleeps
   std::vector<bool> reported_;
   node_load load_;
 };

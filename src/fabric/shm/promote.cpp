@@ -21,7 +21,7 @@
 namespace rma::shm {
 namespace {
 
-/// 0: the system does not say.
+/// The number of threads; 0 if the system does not report it.
 int threads_of_this_process() noexcept {
   int count = 0;
   if (DIR* const d = ::opendir("/proc/self/task")) {
@@ -31,7 +31,7 @@ int threads_of_this_process() noexcept {
   return count;
 }
 
-/// Whole pages hold the neighbors of the user's range, too; among them what the address sanitizer forbids to read.
+/// Whole pages also hold neighbors of the user's range; the address sanitizer may forbid reading these.
 [[gnu::no_sanitize_address]] void copy_pages(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
   using any_word [[gnu::may_alias]] = std::uint64_t;
   for (std::size_t i = 0; i < bytes / sizeof(any_word); ++i) {
@@ -39,9 +39,9 @@ int threads_of_this_process() noexcept {
   }
 }
 
-/// The mapping `made` takes the place of `pages`, in one step: other threads find the one or the other, and where there
-/// was no memory for the new one the old one stays. By the system's own call: UCX, where its memory hooks are on, puts
-/// a mremap of its own into the process, which takes four arguments and forgets where to.
+/// Moves the mapping `made` over `pages`, atomically: other threads see the one or the other, and the old one stays if
+/// there is no memory for the new one. It uses the system call itself: UCX's memory hooks replace mremap by a function
+/// with four arguments, which loses the new address.
 bool put_in_place(void* made, page_range pages) noexcept {
   if (made == MAP_FAILED) return false;
   if (::syscall(SYS_mremap, made, pages.bytes, pages.bytes, MREMAP_MAYMOVE | MREMAP_FIXED, pages.at) != -1) return true;
@@ -51,8 +51,8 @@ bool put_in_place(void* made, page_range pages) noexcept {
   return false;
 }
 
-/// A part of this rank's segment, as the system knows it: not looked up on the way, since the board itself may lie in a
-/// page that is just being replaced.
+/// The location of a part of this rank's segment. It is determined in advance, since the board itself may lie in a page
+/// that is being replaced.
 struct segment_part {
   segment_part(board& node, std::size_t offset) noexcept
       : at(node.segment(node.me()) + offset),
@@ -64,19 +64,19 @@ struct segment_part {
   off_t file_offset;
 };
 
-/// Mapped once more.
+/// Maps the part a second time.
 void* map_again(const segment_part& part, std::size_t bytes, int flags, void* at = nullptr) noexcept {
   return ::mmap(at, bytes, PROT_READ | PROT_WRITE, flags, part.descriptor, part.file_offset);
 }
 
-/// The part takes the place of `pages`, by a call of the C library: who watches those, as UCX's memory hooks do for
-/// what it has registered, hears that the pages go, also where the same ones are mapped already.
+/// Maps the part over `pages` with a call of the C library: hooks of this call, like those of UCX for registered
+/// memory, are notified of the change, even if the same pages are mapped already.
 void map_over(page_range pages, const segment_part& part) noexcept {
   (void)!map_again(part, pages.bytes, MAP_SHARED | MAP_FIXED | MAP_POPULATE, pages.at);
 }
 
-/// The kernel copies a private page at its first write. A byte that is exchanged for itself is one, and loses no write
-/// of another thread.
+/// The kernel copies a private page at its first write. Exchanging a byte for itself is a write that loses no write of
+/// another thread.
 [[gnu::no_sanitize_address]] void write_to_each(page_range pages) noexcept {
   auto* const bytes = reinterpret_cast<unsigned char*>(pages.at);
   for (std::size_t at = 0; at < pages.bytes; at += page_bytes) {
@@ -85,9 +85,9 @@ void map_over(page_range pages, const segment_part& part) noexcept {
   }
 }
 
-/// While no other thread runs. Mapped where they belong, not moved there: the kernel joins them with their neighbors,
-/// and memory that was promoted a thousand times in a thousand places is one mapping still. Where there is no memory
-/// for private pages, the shared ones are put back.
+/// Makes private pages while no other thread runs. They are mapped at their address, not moved there, so that the
+/// kernel merges them with their neighbors: memory that was promoted in a thousand places is still one mapping
+/// afterwards. Without memory for private pages, the shared ones are mapped again.
 bool come_back(page_range pages, const segment_part& part) noexcept {
   const detail::signals_blocked guard;  // a handler must not write to a page between its copy and its replacement
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
@@ -99,8 +99,9 @@ bool come_back(page_range pages, const segment_part& part) noexcept {
   return true;
 }
 
-/// Beside other threads: private pages of the same file, which the kernel copies. A page that the program drops later
-/// (MADV_DONTNEED) belongs to the file again, and is zero, since no other user ever gets that part of it.
+/// Makes private pages while other threads run: pages of the same file, which the kernel copies. A page that the
+/// program drops later (MADV_DONTNEED) is that of the file again, and zero, since that part of the file is never
+/// reused.
 bool part_from_segment(page_range pages, const segment_part& part) noexcept {
   map_over(pages, part);
   if (!put_in_place(map_again(part, pages.bytes, MAP_PRIVATE), pages)) return false;
@@ -114,7 +115,7 @@ struct mapping {
   std::string permissions, inode, name, flags;
 };
 
-/// Why this mapping cannot be promoted, or empty.
+/// The reason why this mapping cannot be promoted, or empty.
 std::string obstacle_in(const mapping& m) {
   if (m.permissions != "rw-p") return fmt::format("its pages are mapped {}, not private and writable", m.permissions);
   if (m.inode != "0") return "its pages belong to a file";
@@ -159,7 +160,7 @@ std::string promotion_obstacle(page_range pages) {
   std::uintptr_t covered = first;
   mapping m;
   bool inside = false;
-  // The kernel counts pages while it is read: no further than needed.
+  // The kernel counts pages while the file is read, so it is read no further than needed.
   for (std::string line; covered < last && std::getline(smaps, line);) {
     if (line.rfind("VmFlags:", 0) == 0 && inside) {
       m.flags = fmt::format(" {}", line.substr(8));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Promotion: private pages of the user are replaced, at the same address, by pages of this rank's segment, so that
-/// the node's ranks map them too. docs/decisions/0004-promotion.md says what that means for fork, madvise and free.
+/// the node's ranks map them too. docs/decisions/0004-promotion.md has the consequences for fork, madvise and free.
 #pragma once
 
 #include <cstddef>
@@ -18,15 +18,15 @@ struct page_range {
 };
 page_range pages_around(void* at, std::size_t bytes) noexcept;
 
-/// Why these pages cannot be promoted now, in one line; empty if they can.
+/// The reason why these pages cannot be promoted now, in one line; empty if they can.
 std::string promotion_obstacle(page_range pages);
 
-/// Copies the pages into the segment at `offset` (already populated) and maps them over the originals. Empty on
-/// success, else what went wrong; then everything is as before.
+/// Copies the pages into the segment at `offset` (already populated) and maps them over the originals. Returns an empty
+/// text, or the reason of a failure; then nothing has changed.
 std::string promote(board& node, page_range pages, std::size_t offset);
 
-/// The way back: private pages again, with the contents of now. False if that part of the segment must not be given
-/// back, nor populated again: other threads run, or there is no memory for private pages, and the old ones stay.
+/// Replaces promoted pages by private ones with the current contents. False if that part of the segment must be neither
+/// freed nor populated again: other threads run, or there is no memory for private pages, and the old ones stay.
 bool demote(board& node, page_range pages, std::size_t offset) noexcept;
 
 }  // namespace rma::shm

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// One sender's messages to one receiver: a ring of cache lines in shared memory.
+/// The messages of one sender to one receiver: a ring of cache lines in shared memory.
 ///
 /// A message is a header and its payload on consecutive lines. The sender fills them, clears the stamp at the place of
-/// the next header (so that old payload is never mistaken for one) and stores this header's stamp last; the
-/// receiver sees the stamp, handles the message in place, and now and then publishes its position. The receiver writes
-/// no line of a message, and a small message is transferred as one line.
+/// the next header (so that old payload is never mistaken for one) and stores this header's stamp last; the receiver
+/// sees the stamp, handles the message in place, and publishes its position at intervals. The receiver writes no line
+/// of a message, and a small message is transferred as one line.
 ///
 /// A promise is the number of messages that the sender guarantees to send: the receiver stays in the library until it
 /// has handled that many.
@@ -25,11 +25,11 @@ namespace rma::shm {
 
 inline constexpr std::size_t line_bytes = 64;
 inline constexpr std::uint32_t ring_lines = 248;
-inline constexpr std::size_t payload_max = 4096;  ///< of one message
+inline constexpr std::size_t payload_max = 4096;  ///< largest payload of a message
 
 struct message_header {
-  detail::word32 stamp;  ///< bytes of payload + 1, 0 while there is no message
-  std::uint16_t lines;   ///< including this one
+  detail::word32 stamp;  ///< bytes of payload + 1; 0 means no message
+  std::uint16_t lines;   ///< with this one
   std::uint16_t kind;    ///< handler number; 0: padding up to the ring's end
 };
 static_assert(sizeof(message_header) == 8);
@@ -43,7 +43,7 @@ struct ring_memory {
 };
 static_assert(sizeof(ring_memory) == 16384);
 
-/// The sender's end. Private to the sending process, guarded by its progress lock.
+/// The sender's side, private to the sending process and guarded by its progress lock.
 class ring_writer {
  public:
   explicit ring_writer(ring_memory& memory) noexcept : memory_(&memory), position_(memory.consumed.load()) {
@@ -56,7 +56,8 @@ class ring_writer {
     const std::uint32_t lines = lines_of(payload_bytes);
     return room_for(padding_before(lines) + lines);
   }
-  /// Room for a message, or null until the receiver has made progress. Fill it, then `commit` its length.
+  /// Returns room for a message, or null until the receiver has made progress. The caller fills it, then calls `commit`
+  /// with the length.
   std::byte* reserve(std::size_t payload_bytes) noexcept {
     const std::uint32_t lines = lines_of(payload_bytes);
     const std::uint32_t padding = padding_before(lines);
@@ -64,9 +65,9 @@ class ring_writer {
     if (padding != 0) publish(padding, 0, 0);
     return memory_->lines[at_] + sizeof(message_header);
   }
-  /// As the other, for a message of one line.
+  /// As `reserve`, for a message of one line.
   [[nodiscard]] std::byte* reserve_line() noexcept {
-    // A line whose next one has been cleared: there is room, see clear_stamp.
+    // If the line after this one has been cleared, there is room: see clear_stamp.
     if (position_ + 1 >= cleared_ && !clear_next()) [[unlikely]]
       return nullptr;
     return memory_->lines[at_] + sizeof(message_header);
@@ -97,12 +98,12 @@ class ring_writer {
     return *reinterpret_cast<message_header*>(memory_->lines[position % ring_lines]);
   }
   bool room_for(std::uint32_t lines) noexcept {
-    if (position_ + lines - credit_ < ring_lines) return true;  // one line more: the next header's
+    if (position_ + lines - credit_ < ring_lines) return true;  // one more line, for the next header
     credit_ = memory_->consumed.load();
     return position_ + lines - credit_ < ring_lines;
   }
-  /// Some more while it is at it, as far as there is room: the receiver has read these lines in the last round, so that
-  /// each is a line to be fetched, and no later store is seen before it has come.
+  /// Clears several stamps at a time, as far as there is room: the receiver has read these lines in the last round, so
+  /// that each must be fetched, and later stores become visible only after that.
   void clear_stamp(std::uint64_t next) noexcept {
     if (next < cleared_) return;
     constexpr std::uint64_t at_once = 16;
@@ -129,15 +130,15 @@ class ring_writer {
   }
 
   ring_memory* memory_;
-  std::uint64_t position_;     ///< lines written, ever
-  std::uint32_t at_ = 0;       ///< the next one
-  std::uint64_t credit_;       ///< what `consumed` was when last read
+  std::uint64_t position_;     ///< lines written so far
+  std::uint32_t at_ = 0;       ///< index of the next line
+  std::uint64_t credit_;       ///< the value of `consumed` when last read
   std::uint64_t cleared_ = 0;  ///< no line from `position_` up to this one has a stamp
-  std::uint64_t sent_ = 0;     ///< messages
+  std::uint64_t sent_ = 0;     ///< messages sent
   std::uint64_t promised_ = ~std::uint64_t{0};
 };
 
-/// The receiver's end. Guarded by its progress lock.
+/// The receiver's side, guarded by its progress lock.
 class ring_reader {
  public:
   explicit ring_reader(ring_memory& memory) noexcept : memory_(&memory), position_(memory.consumed.load()) {
@@ -150,7 +151,7 @@ class ring_reader {
   /// True while a promised message has not been handled.
   [[nodiscard]] bool promised() const noexcept { return memory_->promised.load() > handled_; }
 
-  /// True once after room was released: a sender may sleep for it.
+  /// True once after room was released: a sender may sleep until then.
   bool take_gave_room() noexcept { return std::exchange(gave_room_, false); }
 
   /// The next message, or null; padding has kind 0. A message of one line is released by `take_line`.
@@ -158,7 +159,7 @@ class ring_reader {
     const message_header* const h = header();
     return h->stamp.load() != 0 ? h : nullptr;
   }
-  /// Releases a message of one line. True if room was published: its sender may sleep for it.
+  /// Releases a message of one line. True if room was published: its sender may sleep until then.
   [[nodiscard]] bool take_line() noexcept {
     ++handled_;
     ++position_;
@@ -170,7 +171,7 @@ class ring_reader {
     return true;
   }
 
-  /// Hands the next message to `handle(kind, payload, bytes)`; false if there is none.
+  /// Passes the next message to `handle(kind, payload, bytes)`; false if there is none.
   template <class Handle>
   bool poll(Handle&& handle) noexcept {
     auto* h = header();
@@ -207,20 +208,20 @@ class ring_reader {
   ring_memory* memory_;
   std::uint64_t position_;
   std::uint32_t at_ = 0;
-  std::uint64_t handled_ = 0;  ///< messages
+  std::uint64_t handled_ = 0;  ///< messages handled
   std::uint32_t unpublished_ = 0;
   bool gave_room_ = false;
 };
 
-/// The rings between this rank and one of its node, for callers that poll them: the next message of the fabric's poll
-/// is at the front of `in`. Guarded by the progress lock, as the fabric is.
+/// The rings between this rank and another one of its node, for callers that poll them directly: the next message that
+/// the fabric's poll would handle is at the front of `in`. The progress lock guards them, as it does the fabric.
 struct line_pair {
   std::optional<ring_writer> out;        ///< made with the first message, or at the first request for the pair
   std::optional<ring_reader> in;         ///< made when the peer has asked for the pair
   const detail::word32* bell = nullptr;  ///< the peer's doorbell: not 0 if it sleeps, or has slept
   void* user = nullptr;                  ///< the poller's record of the peer
   std::uint32_t index = 0;               ///< of the peer on the node
-  bool fence = true;  ///< needed between a message and the load of the bell: the peer makes none before it sleeps
+  bool fence = true;  ///< needed between a message and the load of the bell: the peer executes none before it sleeps
   bool forgotten = false;
 };
 

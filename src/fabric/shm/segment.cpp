@@ -11,7 +11,7 @@ namespace {
 
 int class_of(std::size_t bytes) noexcept { return static_cast<int>(std::bit_width(bytes)); }
 
-/// Where so much fits into the gap, at or above `from`.
+/// The offset at which `bytes` fit into the gap, at or above `from`.
 std::optional<std::size_t> place_in(std::size_t gap, std::size_t gap_bytes, std::size_t bytes, std::size_t from,
                                     std::size_t alignment) noexcept {
   const std::size_t end = gap + gap_bytes;
@@ -22,7 +22,7 @@ std::optional<std::size_t> place_in(std::size_t gap, std::size_t gap_bytes, std:
 
 }  // namespace
 
-// The gap that `from` lies in comes first; what is above it lies in the lowest gap that is large enough, of any class.
+// The gap that contains `from` comes first; then the lowest gap above it that is large enough, of any size class.
 std::optional<std::size_t> segment_map::propose(std::size_t bytes, std::size_t from, std::size_t alignment) const {
   RMA_ASSERT(bytes > 0);
   if (const auto gap = gap_at(from); gap != gaps_.end()) {
@@ -73,7 +73,7 @@ void segment_map::give_back(std::size_t offset) {
   add_gap(first, bytes);
 }
 
-/// The gap that this place lies in, or end().
+/// The gap that contains this offset, or end().
 segment_map::gaps::const_iterator segment_map::gap_at(std::size_t offset) const {
   auto gap = gaps_.upper_bound(offset);
   if (gap == gaps_.begin()) return gaps_.end();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Control path of the shm fabric: what it can do, regions.
+/// Control path of the shm fabric: capabilities and regions.
 #include "fabric/shm/shm.hpp"
 
 #include <limits>
@@ -28,9 +28,8 @@ shm_fabric::shm_fabric(board& node)
   caps_.maps_memory = true;
 }
 
-// Whether one process may copy to another shows at a try only: security modules, seccomp filters and processes that may
-// not be traced each have a say. A read at address 0 moves nothing. What holds for one neighbor is taken to hold for
-// all.
+// Only an attempt shows if one process may copy to another: security modules, seccomp filters and processes that may
+// not be traced can each forbid it. A read at address 0 moves no data. The result for one neighbor is assumed for all.
 void shm_fabric::ranks_are_there() noexcept {
   std::size_t other = 0;
   while (other < board_.size() && board_.same_process(other)) ++other;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The fabric of one node: plain memory, message rings, cross-memory attach for what is not mapped.
+/// The fabric of one node: mapped memory, message rings, and cross-memory attach for memory that is not mapped.
 #pragma once
 
 #include <deque>
@@ -22,7 +22,7 @@ class shm_fabric final : public fabric::network,
   explicit shm_fabric(board& node);
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept override { return caps_; }
-  /// Called once, when they are. Before this nothing is posted.
+  /// Called once when all ranks have joined. Nothing is posted before.
   void ranks_are_there() noexcept;
   [[nodiscard]] bool reaches(int peer) const noexcept override { return board_.index_of(peer) < board_.size(); }
   [[nodiscard]] fabric::delivery_guarantee reserve_delivery(int peer, std::size_t bytes) noexcept override;
@@ -73,7 +73,7 @@ class shm_fabric final : public fabric::network,
   struct bulk_state {
     std::deque<receive> receives;
     std::deque<arrival> arrivals;
-    std::vector<std::uint64_t> sends;  ///< tokens of what is under way to the peer
+    std::vector<std::uint64_t> sends;  ///< tokens of outstanding sends to the peer
   };
   struct peer_state : line_pair {
     std::unique_ptr<bulk_state> bulk;  ///< null until the bulk channel is used
@@ -105,8 +105,8 @@ class shm_fabric final : public fabric::network,
   fabric::capabilities caps_;
   std::vector<peer_state> peers_;       ///< by index on the node
   std::vector<std::uint32_t> active_;   ///< peers that have sent to this rank: their rings are polled
-  std::vector<std::uint64_t> known_;    ///< the same as a bit each
-  std::vector<bulk_over> acknowledge_;  ///< bulk sends that are over, to be told in this order
+  std::vector<std::uint64_t> known_;    ///< the same set, with a bit for each rank
+  std::vector<bulk_over> acknowledge_;  ///< complete bulk sends, to be acknowledged in this order
   std::vector<std::uint64_t> failed_;   ///< tokens of bulk operations whose peers are dead
   fabric::death_notes deaths_;
 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Data path of the shm fabric. Memory that is mapped is copied at once; private memory of another process goes
-/// by cross-memory attach; messages go through rings.
+/// Data path of the shm fabric. Mapped memory is copied at once; private memory of another process is copied by
+/// cross-memory attach; messages are sent through rings.
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -29,7 +29,7 @@ struct bulk_end {
   std::int64_t result;
 };
 
-/// Of an address in a bulk message: it is an offset in its sender's segment.
+/// Marks an address in a bulk message as an offset in its sender's segment.
 constexpr std::uint64_t in_segment = std::uint64_t{1} << 63;
 
 using fabric::bytes_of;
@@ -43,7 +43,7 @@ std::uint64_t total(const Slices& of) noexcept {
 
 }  // namespace
 
-// The ring to a rank, which polls it from the first time on that this was asked for.
+// The ring to a rank, which polls it after the first call.
 ring_writer& shm_fabric::ring_to(std::size_t index) noexcept {
   peer_state& p = peers_[index];
   if (!p.out) [[unlikely]] {
@@ -65,8 +65,8 @@ line_pair* shm_fabric::lines_with(int peer) noexcept {
   return &peers_[index];
 }
 
-// The promise first, then the look: a rank that leaves or sleeps does it the other way round, so that one of the two
-// sees.
+// Promises first, then loads the peer's state. A rank that leaves or sleeps stores its state first and then checks
+// promises, so that one of the two sees the other.
 fabric::delivery_guarantee shm_fabric::reserve_delivery(int peer, std::size_t bytes) noexcept {
   const auto index = board_.index_of(peer);
   const word32& inside = board_.slot(index).inside;
@@ -87,7 +87,7 @@ bool shm_fabric::owes_delivery() noexcept {
   open_new_rings();
   const auto alive = static_cast<std::uint32_t>(presence::alive);
   return std::any_of(active_.begin(), active_.end(), [&](std::uint32_t i) {
-    return peers_[i].in->promised() && board_.slot(i).state.load() == alive;  // the dead keep no promises
+    return peers_[i].in->promised() && board_.slot(i).state.load() == alive;  // promises of the dead are void
   });
 }
 
@@ -110,7 +110,7 @@ status shm_fabric::copy(bool write, int peer, slices local, const fabric::region
   std::size_t piece = 0;
   std::size_t within = 0;
   for (const auto& r : remote) {
-    if (r.bytes == 0) continue;  // of memory that may be nowhere
+    if (r.bytes == 0) continue;  // its address may be invalid
     std::byte* at = mapped(index, region, r.address, r.bytes);
     if (at == nullptr) return status::out_of_window;
     for (std::size_t left = r.bytes; left > 0;) {
@@ -147,7 +147,7 @@ status shm_fabric::read(int peer, slices to, const fabric::region_key& region,
 
 status shm_fabric::write_with_immediate(int peer, slices from, const fabric::region_key& region,
                                         std::span<const fabric::remote_slice> to, std::uint32_t immediate) noexcept {
-  // Room for the notification first: a write without it could not be taken back.
+  // Checks for room for the notification first: a write without it could not be undone.
   if (!ring_to(board_.index_of(peer)).has_room(sizeof immediate)) return status::retry_queue_full;
   const status s = copy(true, peer, from, region, to);
   return ok(s) ? send(peer, kind_immediate, bytes_of(immediate), {}) : s;
@@ -180,13 +180,13 @@ status shm_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte>
   if (!header.empty()) std::memcpy(room, header.data(), header.size());
   if (!payload.empty()) std::memcpy(room + header.size(), payload.data(), payload.size());
   out.commit(header.size() + payload.size(), kind);
-  if (out.was_promised()) return status::done;    // it does not sleep before it has handled it
-  if (peers_[index].fence) detail::full_fence();  // the message before the look at the sleeper
+  if (out.was_promised()) return status::done;    // the peer handles it before it sleeps
+  if (peers_[index].fence) detail::full_fence();  // orders the message before the load of the doorbell
   board_.ring_doorbell(index);
   return status::done;
 }
 
-// In bulk messages: an offset in this rank's segment, which the peer maps, else an address.
+// The address for bulk messages: an offset in this rank's segment, which the peer maps, else an address.
 std::uint64_t shm_fabric::shared_place(const fabric::local_slice& here) const noexcept {
   const std::byte* const mine = board_.segment(board_.me());
   const auto* const first = static_cast<const std::byte*>(here.at);
@@ -246,7 +246,7 @@ void shm_fabric::own_message(std::size_t index, std::uint16_t kind, std::span<co
   }
 }
 
-// Memory that is mapped here is copied by this rank, the rest by the kernel.
+// Receives bulk data: this rank copies mapped memory, the kernel the rest.
 status shm_fabric::take_bulk(std::size_t index, slices to, std::span<const fabric::remote_slice> from) noexcept {
   const fabric::region_key anywhere{0, ~std::uint64_t{0}, 0};
   status worst = status::done;
@@ -299,7 +299,8 @@ void shm_fabric::forget(int peer) noexcept {
   if (board_.index_of(peer) != board_.size()) deaths_.add(peer);
 }
 
-// Its ring is polled no more. Copies are over when they return, whoever lives; only bulk operations may be under way.
+// Stops polling the rings of dead peers. Copies complete when they return, even if the peer has died; only bulk
+// operations may be outstanding.
 void shm_fabric::take_deaths() noexcept {
   open_new_rings();
   for (const int peer : deaths_.take()) {
@@ -318,7 +319,7 @@ void shm_fabric::end_failed(fabric::sink& to) noexcept {
   for (const std::uint64_t token : std::exchange(failed_, {})) to.on_completion(token, status::peer_failed, 0);
 }
 
-// One bit for each rank that has ever sent; hardly ever is there one that is not known.
+// Each rank that has ever sent has a bit; new bits are rare.
 void shm_fabric::open_new_rings() noexcept {
   const word64* const senders = &board_.slot(board_.me()).senders[0];
   for (std::size_t w = 0; w < known_.size(); ++w) {
