@@ -225,8 +225,8 @@ constexpr definition table[] = {
     {"RMA_TRACE_BYTES", "256M", form::bytes, "bytes, K M G T", "the most that one rank's trace takes; then it ends",
      65536, UINT64_MAX},
     {"RMA_TRACE_CALLS", "", form::text, "names separated by commas, as in put,flush,barrier; empty: all",
-     "which calls and operations the trace has; regions of the program are always in it, arrows of messages where "
-     "message is named"},
+     "which calls and operations the trace has; regions of the program are always in it, arrows of messages and of "
+     "signals where message and signal are named"},
     {"RMA_MPI_EXPLAIN", "0", form::words, "0|1",
      "under rma-mpi: rank 0 prints which windows of an MPI program are taken over, and which are left to MPI and why"},
 };

@@ -178,6 +178,27 @@ void trace_file::add_arrow(const arrow& a, std::int64_t at_ns) noexcept {
   write_if_due(at_ns);
 }
 
+void trace_file::add_raise(const signals& s, std::int64_t at_ns) noexcept {
+  const std::lock_guard guard(lock_);
+  add_signal_end(s, ++raised_[s], true, at_ns);
+}
+
+void trace_file::add_take(const signals& s, std::uint64_t count, std::int64_t at_ns) noexcept {
+  const std::lock_guard guard(lock_);
+  if (count != 0) add_signal_end(s, taken_[s] += count, false, at_ns);
+}
+
+// Both ends have the slices of their calls. The two sides count on their own, so that a signal carries no number.
+void trace_file::add_signal_end(const signals& s, std::uint64_t number, bool begins, std::int64_t at_ns) noexcept {
+  if (fd_ < 0 || leaves_out("signal")) return;
+  fmt::format_to(std::back_inserter(buffer_),
+                 ",\n{{\"name\":\"signal\",\"cat\":\"signal\",\"ph\":\"{}\",\"id\":\"{:x}-{}-{}-{}-{}\",\"pid\":{},"
+                 "\"tid\":{},\"ts\":{}}}",
+                 begins ? "s" : "f\",\"bp\":\"e", s.window, s.from, s.to, s.signal, number, rank_, ::gettid(),
+                 micros(at_ns));
+  write_if_due(at_ns);
+}
+
 void trace_file::write_if_due(std::int64_t end_ns) noexcept {
   if (buffer_.size() < buffer_bytes && end_ns - written_ns_ < write_every_ns) return;
   written_ns_ = end_ns;

@@ -8,7 +8,9 @@
 /// viewers allow.
 #pragma once
 
+#include <compare>
 #include <cstdint>
+#include <map>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -54,9 +56,22 @@ class trace_file {
     std::uint64_t number = 0;  ///< number of the message between this pair
   };
   void add_arrow(const arrow& a, std::int64_t at_ns) noexcept;
+  /// Signals from one rank of the world to another: raised by this rank, or taken by it.
+  struct signals {
+    std::uint64_t window = 0;
+    int from = -1;
+    int to = -1;
+    unsigned signal = 0;
+    auto operator<=>(const signals&) const = default;
+  };
+  /// The arrow's begin, from the call that raises it; the arrows of these signals are numbered from 1.
+  void add_raise(const signals& s, std::int64_t at_ns) noexcept;
+  /// The end of the arrow of the last of `count` signals that a wait takes.
+  void add_take(const signals& s, std::uint64_t count, std::int64_t at_ns) noexcept;
 
  private:
   [[nodiscard]] bool leaves_out(std::string_view call) const noexcept;
+  void add_signal_end(const signals& s, std::uint64_t number, bool begins, std::int64_t at_ns) noexcept;
   void write_if_due(std::int64_t end_ns) noexcept;
   void write() noexcept;
 
@@ -67,8 +82,10 @@ class trace_file {
   int fd_;
   std::uint64_t bytes_left_;
   std::string only_;
-  std::uint64_t operations_ = 0;  ///< number of operations in the trace
-  std::int64_t written_ns_ = 0;   ///< end of the newest event in the file
+  std::uint64_t operations_ = 0;             ///< number of operations in the trace
+  std::map<signals, std::uint64_t> raised_;  ///< how many so far
+  std::map<signals, std::uint64_t> taken_;   ///< the same
+  std::int64_t written_ns_ = 0;              ///< end of the newest event in the file
 };
 
 }  // namespace rma::detail

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "core/assert.hpp"
+#include "core/trace.hpp"
 #include "rma/detail/word_ops.hpp"
 #include "sync/epochs.hpp"
 #include "sync/fence.hpp"
@@ -346,6 +347,12 @@ std::size_t first_unknown(const window_core& w, std::span<const unsigned> signal
   return static_cast<std::size_t>(std::find_if(signals.begin(), signals.end(), unknown) - signals.begin());
 }
 
+/// The end of a signal's arrow; a signal does not say whose it is, the wait may.
+[[gnu::cold]] void trace_take(const window_core& w, unsigned signal, std::uint64_t count, int from) noexcept {
+  if (from < 0) return;
+  w.trace->add_take({w.id, w.world_rank(from), w.ctx->rank(), signal}, count, w.ctx->around().now_ns());
+}
+
 /// Until `taken` is true; `from` as of wait_signal.
 template <class Taken>
 status await_signals(window_core& w, int from, Taken taken) noexcept {
@@ -367,7 +374,10 @@ status wait_signal(window_view& view, unsigned signal, std::uint64_t count, int 
   if (signal >= w.hints.signals) return status::bad_argument;
   if (!is_rank_or_any(w, from)) return status::bad_rank;
   word64& counter = signal_word(w, signal);
-  return await_signals(w, from, [&]() noexcept { return take_signals(counter, count); });
+  const status s = await_signals(w, from, [&]() noexcept { return take_signals(counter, count); });
+  if (w.trace != nullptr && s == status::done) [[unlikely]]
+    trace_take(w, signal, count, from);
+  return s;
 }
 
 status test_signal(window_view& view, unsigned signal, std::uint64_t count) noexcept {
@@ -391,7 +401,10 @@ status wait_any_signal(window_view& view, std::span<const unsigned> signals, std
   if (which != signals.size()) return status::bad_argument;
   if (!is_rank_or_any(w, from)) return status::bad_rank;
   if (signals.empty()) return status::done;
-  return await_signals(w, from, [&]() noexcept { return take_any(w, signals, count, which); });
+  const status s = await_signals(w, from, [&]() noexcept { return take_any(w, signals, count, which); });
+  if (w.trace != nullptr && s == status::done) [[unlikely]]
+    trace_take(w, signals[which], count, from);
+  return s;
 }
 
 status test_any_signal(window_view& view, std::span<const unsigned> signals, std::uint64_t count,

@@ -58,10 +58,19 @@ void entry_scope::tell() noexcept {
     e.bytes = operation_->bytes;
     e.protocol = operation_->protocol;
     e.why = operation_->why;
+    tell_signal();
   } else {
     tell_how(e, text);
   }
   w_.trace->add(e);
+}
+
+// The arrow leaves at the call's begin: the target may take the signal before the call's end.
+void entry_scope::tell_signal() noexcept {
+  const operation_args* const a = operation_->args;
+  if (a == nullptr || a->signal < 0 || operation_->why == std::string_view("refused")) return;
+  const auto signal = static_cast<unsigned>(a->signal);
+  w_.trace->add_raise({w_.id, w_.ctx->rank(), w_.world_rank(target_), signal}, begin_ns_);
 }
 
 void entry_scope::tell_how(trace_event& e, std::string& text) noexcept {

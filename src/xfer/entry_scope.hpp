@@ -44,6 +44,7 @@ class entry_scope {
   void begin() noexcept;
   void end() noexcept;
   void tell() noexcept;
+  void tell_signal() noexcept;
   void tell_how(trace_event& e, std::string& text) noexcept;
 
   /// window_core::in_call says this; 0 is no call.

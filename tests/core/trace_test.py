@@ -8,7 +8,7 @@ tracing on no call takes the inlined way past the trace; the program's results s
 Method: examples whose calls can be counted, with several settings.
 Break: end_note at the issue; leave limits or inline_sync of a traced window as they are otherwise; count no words in
 dissemination::write;
-say in why_direct that all atomics are element.
+say in why_direct that all atomics are element; count one less in add_take (src/core/trace.cpp).
 """
 import argparse
 import json
@@ -25,7 +25,7 @@ PROTOCOLS = {"direct", "handler", "promised", "device", "fabric", "none", "stage
 MESSAGES = {"eager", "rdma-ring", "rput", "getcqe", "get", "putnr", "put", "stream", "sgrs"}
 ALGORITHMS = {"linear", "binomial", "recursive-doubling", "ring", "bruck", "pairwise", "rabenseifner", "circulant",
               "dissemination", "chain", "hierarchical", "scatter-allgather"}
-ARROW = {"s", "f"}  # from a message's sender to its receiver
+ARROW = {"s", "f"}  # from a message's sender to its receiver, or from a signal's origin to its target
 ARGS = {"window", "target", "bytes", "protocol", "why"}
 
 
@@ -244,6 +244,35 @@ def test_large_copies(options, folder):
 def test_signals(options, folder):
     ranks, replay = run(options, "06_notified_ring", folder)
     expect_some(replay, "wait_signal", count(ranks, "wait_signal", protocol="memory"))
+    check_signal_arrows(replay, folder, count(ranks, "wait_signal"))
+    if options.rma_sim is not None:
+        ranks, replay = simulate(options, "06_notified_ring", folder, RMA_LOCK="network")
+        check_signal_arrows(replay, folder, count(ranks, "wait_signal"))
+
+
+def check_signal_arrows(replay, folder, waits):
+    """Each begins in a put and ends later, in a wait of the rank that it leads to."""
+    begins, ends = {}, {}
+    for rank in range(RANKS):
+        with open(os.path.join(folder, f"t.{rank}.json"), encoding="utf-8") as file:
+            events = json.load(file)
+        for event in (event for event in events if event.get("cat") == "signal"):
+            begin = event["ph"] == "s"
+            among = begins if begin else ends
+            _, source, target, signal, _ = event["id"].split("-")
+            inside = [call["name"] for call in events if call["ph"] == "X" and call["tid"] == event["tid"]
+                      and call["ts"] <= event["ts"] <= call["ts"] + call["dur"]]
+            good = (event["id"] not in among and (source if begin else target) == str(rank) and signal == "0"
+                    and ("put" if begin else "wait_signal") in inside)
+            if not good:
+                raise Failed(f"{replay}\nrank {rank}: {event} in {inside}")
+            among[event["id"]] = event["ts"]
+    expect_some(replay, "arrows of signals", len(ends))
+    expect(replay, "ends of arrows, one for each wait", len(ends), waits)
+    expect(replay, "arrows that begin and do not end, or the other way round", set(begins) ^ set(ends), set())
+    for name, begin in begins.items():
+        if begin > ends[name]:
+            raise Failed(f"{replay}\narrow {name} ends before it begins")
 
 
 def main():
