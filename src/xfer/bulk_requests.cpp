@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The bulk channel's control messages: what a target does with a request, and an origin with the news of it. They come
-/// from another rank: what makes no sense is refused, and nothing else happens.
+/// Handling of the bulk channel's control messages: requests at the target, and news of them at the origin. They come
+/// from another rank: malformed ones are rejected without any other effect.
 #include <cstring>
 #include <utility>
 
@@ -24,9 +24,9 @@ bool take_header(std::span<const std::byte> payload, Header& h, bool exactly) no
   return true;
 }
 
-/// Where the target's layout begins in this rank's memory; null if it may not go there.
+/// The address in this rank's memory that the target's layout starts from; null if the access is not permitted.
 std::byte* memory_of(const window_core& w, const bulk_request& r, const Layout& here) noexcept {
-  const auto lower = static_cast<std::uint64_t>(here.lower());  // wraps, and so does the sum
+  const auto lower = static_cast<std::uint64_t>(here.lower());  // it may wrap around, and so does the sum
   const auto bytes = static_cast<std::uint64_t>(here.upper() - here.lower());
   if (w.kind == call::create_dynamic || (here.lower() < 0 && r.offset < std::uint64_t{0} - lower)) return nullptr;
   std::byte* const first = local_range(w, r.offset + lower, bytes);
@@ -100,7 +100,7 @@ void bulk_streams::pump_requests(peer_state& p) {
   }
 }
 
-// A layout that is not known is asked for, once: it will come.
+// Requests an unknown layout once: its description will arrive.
 bool bulk_streams::know_layouts(bulk_stream& s) {
   const auto look = [&](bool& known, Layout& layout, std::uint32_t number) {
     if (known) return;
@@ -119,7 +119,7 @@ bool bulk_streams::know_layouts(bulk_stream& s) {
   return false;
 }
 
-// The target's side. A get that cannot be done sends nothing to each of the origin's receives.
+// Begins a transfer at the target. A get that fails sends an empty message to each of the origin's receives.
 void bulk_streams::begin(bulk_stream& s) {
   window_core* const w = engine_.find(s.request.window);
   const fabric::capabilities& caps = ctx_.network_of(s.peer).caps();
@@ -147,7 +147,7 @@ void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
   bulk_stream* const s = is_more ? p.last_get : index < pool_.size() ? pool_[index].get() : nullptr;
   const bool known = s != nullptr && s->peer == source && s->request.ticket == news.ticket && s->at_origin != is_more &&
                      s->at != bulk_stream::stage::over;
-  if (!known) return;  // it has ended meanwhile
+  if (!known) return;  // the transfer has ended meanwhile
   switch (news.what) {
     case bulk_word::ready:
       if (!s->sends) break;
@@ -175,7 +175,8 @@ void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
   pump(source);
 }
 
-// The signal that the end of an epoch waits for comes whatever became of the transfer.
+// Raises the signal of the transfer. The signal that the end of an epoch waits for is raised even if the transfer
+// failed.
 void bulk_streams::raise_signal(const bulk_stream& s) noexcept {
   window_core* const w = engine_.find(s.request.window);
   const std::int32_t signal = s.request.signal;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Transfers are posted in order, and end.
+/// The posting of transfers in order, and their end.
 #include "xfer/bulk_streams.hpp"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ void bulk_streams::start(window_core& w, const checked_operation& o, operation_r
   const fabric::capabilities& caps = ctx_.network_of(o.peer).caps();
   s.at_origin = true;
   s.sends = put;
-  // Where a completion says that the data are there, only a failure has to be told.
+  // If a completion means that the data are placed, the target reports only failures.
   s.answered = !put || caps.write_means == fabric::write_completion::placed;
   s.operation = &op;
   s.here = *o.origin;
@@ -158,8 +158,8 @@ void bulk_streams::after_last(bulk_turn& self) {
   s.owner->finish_if_over(s);
 }
 
-// How the data are cut is decided at the first transfer of two layouts, and kept with their numbers. What a peer calls
-// by a number need not be what it has been, so that the plan says what it is for.
+// The division of the data is determined at the first transfer of two layouts, and cached under their numbers. A peer
+// may reuse a number for another layout, so that the plan contains its layouts.
 void bulk_streams::plan(bulk_stream& s) {
   const matching_limits limits{s.request.pieces_max, ctx_.network_of(s.peer).caps().transfer_bytes_max};
   peer_state& p = with(s.peer);
@@ -192,7 +192,8 @@ void bulk_streams::cut_next(bulk_stream& s) {
   (void)s.cut->next([&s](std::ptrdiff_t at, std::size_t bytes) { s.list.push_back({s.base + at, bytes}); });
 }
 
-// As many as there is room for, and in the same step the message that lets the peer send as many.
+// Posts as many receives as there is room for, and in the same step sends the message that permits the peer as many
+// sends.
 bulk_turn::progress bulk_streams::post_receives(bulk_stream& s) {
   fabric::network& network = ctx_.network_of(s.peer);
   std::uint32_t posted = 0;
@@ -221,7 +222,7 @@ bulk_turn::progress bulk_streams::post_receives(bulk_stream& s) {
   return room ? progress::over : progress::no_room;
 }
 
-// To each receive of the peer's goes one send, whatever happens here.
+// Posts one send for each receive of the peer, even after a failure.
 bulk_turn::progress bulk_streams::post_sends(bulk_stream& s) {
   fabric::network& network = ctx_.network_of(s.peer);
   while (s.granted != 0 && (s.list_is_cut || !s.is_all_cut())) {
@@ -230,7 +231,7 @@ bulk_turn::progress bulk_streams::post_sends(bulk_stream& s) {
     if (s.result != status::done) list = {};
     status made = network.send_bulk(s.peer, list, fabric::token_of(s));
     if (made == status::retry_queue_full) return progress::no_room;
-    if (!ok(made) && made != status::peer_failed) {  // the next time round, nothing is sent instead
+    if (!ok(made) && made != status::peer_failed) {  // the next iteration sends an empty message
       s.result = status::transfer_failed;
       continue;
     }
@@ -279,7 +280,7 @@ void bulk_streams::finish_if_over(bulk_stream& s) {
 
 // ---- deaths -------------------------------------------------------------------------------------------------
 
-// The fabric ends what it has; the rest is over.
+// The fabric ends its posted operations; the others end here.
 void bulk_streams::end_peer(int peer) {
   peer_state& p = with(peer);
   p.asking.clear();

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Transfers over the fabric's bulk channel ("send-gather/receive-scatter"): puts and gets whose data go from the
-/// pieces of one side straight into those of the other. See bulk_wire.hpp for the messages and the rule of their order.
+/// Transfers over the fabric's bulk channel ("send-gather/receive-scatter"): puts and gets whose data are transferred
+/// from the pieces of one side directly into those of the other. See bulk_wire.hpp for the messages and their order.
 ///
-/// A transfer is one stream on either side, which sends or receives. Streams never wait: what finds no room goes on
-/// when there is some.
+/// A transfer is one stream on either side, which sends or receives. Streams never block: without room they continue in
+/// a later round of progress.
 #pragma once
 
 #include <boost/intrusive/list.hpp>
@@ -31,21 +31,21 @@ class bulk_streams;
 /// One side of a transfer. From a pool; never moved.
 struct bulk_stream : fabric::completion, bulk_turn {
   enum class stage : std::uint8_t {
-    waits,   ///< put: until the target has posted receives; target: until the layouts are known
-    queued,  ///< among those that post receives, or send, in order
-    posted,  ///< all of it
+    waits,   ///< origin of a put: for the target's receives; target: for the layouts
+    queued,  ///< in the queue of streams that post receives, or send
+    posted,  ///< all of it is posted
     over,
   };
   boost::intrusive::list_member_hook<> queued, listed;
   bulk_streams* owner = nullptr;
   std::uint32_t index = 0;       ///< in the pool
-  std::uint32_t generation = 0;  ///< rises with each use
+  std::uint32_t generation = 0;  ///< increases with each use
   int peer = -1;
   bool at_origin = false;
   bool sends = false;
-  bool requested = false;  ///< the target knows of it; at the target: layouts have been asked for
+  bool requested = false;  ///< the request was sent; at the target: layouts have been asked for
   bool knows_here = false, knows_there = false;
-  bool answered = false;   ///< `over` has come, or is not expected
+  bool answered = false;   ///< `over` has arrived, or is not expected
   bool abandoned = false;  ///< the target posts no more receives
   stage at = stage::waits;
   status result = status::done;
@@ -53,14 +53,14 @@ struct bulk_stream : fabric::completion, bulk_turn {
   bulk_request request;
   Layout here, there;
   std::byte* base = nullptr;
-  std::shared_ptr<const transfer_plan> plan;  ///< of how the data are cut, if it is kept
-  std::size_t messages_cut = 0;               ///< of the plan's
-  std::optional<matching> cut;                ///< else
-  std::uint32_t granted = 0;                  ///< receives of the peer's that nothing has been sent to
+  std::shared_ptr<const transfer_plan> plan;  ///< division of the data into messages, if it is cached
+  std::size_t messages_cut = 0;               ///< number of the plan's messages taken
+  std::optional<matching> cut;                ///< division without a plan
+  std::uint32_t granted = 0;                  ///< receives of the peer without a send
   std::uint32_t under_way = 0;
   std::uint64_t arrived = 0;              ///< bytes
-  std::vector<fabric::local_slice> list;  ///< of the next message
-  bool list_is_cut = false;               ///< and it has found no room
+  std::vector<fabric::local_slice> list;  ///< pieces of the next message
+  bool list_is_cut = false;               ///< the list is made, but has found no room
   [[nodiscard]] bool is_all_cut() const noexcept {
     return plan != nullptr ? messages_cut == plan->messages() : cut->done();
   }
@@ -70,8 +70,8 @@ class bulk_streams {
  public:
   bulk_streams(context& ctx, class engine& owner);
 
-  /// Begins a put or get. The caller holds the progress lock. Nothing is waited for; the operation gets one piece more,
-  /// which ends when the transfer is over.
+  /// Begins a put or get. The caller holds the progress lock. It does not block; the operation gets a further piece,
+  /// which ends when the transfer is complete.
   void start(window_core& w, const checked_operation& o, operation_record& op);
 
  private:
@@ -83,9 +83,9 @@ class bulk_streams {
       bulk_stream,
       boost::intrusive::member_hook<bulk_stream, boost::intrusive::list_member_hook<>, &bulk_stream::listed>>;
 
-  /// By the numbers of both layouts.
+  /// Plans by the numbers of both layouts.
   using plan_cache = recent_entries<std::uint64_t, std::shared_ptr<const transfer_plan>>;
-  static constexpr std::size_t plans_max = 16;  ///< kept for a peer; each has 32 KiB at most
+  static constexpr std::size_t plans_max = 16;  ///< cached for a peer; each has 32 KiB at most
 
   struct description {
     std::uint32_t number = 0;
@@ -94,12 +94,12 @@ class bulk_streams {
   struct peer_state {
     explicit peer_state(std::size_t names) : known(names) {}
 
-    queue asking;  ///< requests of the peer whose layouts are not known, and those behind them
+    queue asking;  ///< requests of the peer with unknown layouts, and those after them
     all_list all;
-    bulk_stream* last_get = nullptr;  ///< the peer's last one, for which `more` may come
-    layout_names known;               ///< what layouts are called towards the peer
+    bulk_stream* last_get = nullptr;  ///< the peer's last get, for which `more` may arrive
+    layout_names known;               ///< numbers of layouts in messages to the peer
     plan_cache plans_as_origin{plans_max}, plans_as_target{plans_max};
-    description coming;  ///< of which some is there
+    description coming;  ///< partly received description
   };
 
   peer_state& with(int peer);
@@ -138,7 +138,7 @@ class bulk_streams {
   std::vector<bulk_stream*> free_;
   std::unordered_map<int, std::unique_ptr<peer_state>> peers_;
   layout_table table_;
-  std::size_t active_ = 0;    ///< streams
+  std::size_t active_ = 0;    ///< number of streams
   std::vector<int> stirred_;  ///< room for on_duty
   std::uint32_t deaths_seen_ = 0;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The control messages of transfers over the bulk channel. A message is one of these, `what` first.
+/// The control messages of transfers over the bulk channel. A message is one of the structs below, which start with
+/// `what`.
 ///
 ///   put:  origin                         target            get:  origin                      target
 ///         request --------------------->  posts                  posts
@@ -9,8 +10,9 @@
 ///                 <-------------- (over)                         (more(count) ----------->)
 ///
 /// Receives are posted before the message that lets the peer send is made, in one step under the progress lock; such
-/// messages come in order, and the peer sends in their order. So each send meets its receive. A side that cannot send
-/// what it should sends nothing at all, in as many sends: no receive is left to take the next one's data.
+/// messages arrive in order, and the peer sends in their order. So each send matches its receive. A side that cannot
+/// send its data sends the same number of empty messages, so that no receive remains that would take the data of the
+/// next transfer.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +21,11 @@ namespace rma::detail {
 
 enum class bulk_word : std::uint8_t {
   define,   ///< a piece of the description of a layout
-  request,  ///< origin: put or get that
-  ready,    ///< target: so many receives of a put are posted
-  more,     ///< origin: so many more receives of a get are posted
-  over,     ///< target: a put is there (if the sends' completions do not say so), or a put or get cannot be done
-  ask,      ///< target: what the layouts of that request are
+  request,  ///< origin: request of a put or get
+  ready,    ///< target: number of posted receives of a put
+  more,     ///< origin: number of further posted receives of a get
+  over,     ///< target: a put is placed (if the sends' completions do not imply it), or a put or get fails
+  ask,      ///< target: asks for the layouts of a request
 };
 
 struct define_header {
@@ -31,18 +33,18 @@ struct define_header {
   std::uint8_t unused[3]{};
   std::uint32_t number = 0;
   std::uint32_t bytes = 0;  ///< of the whole description
-  std::uint32_t at = 0;     ///< where the bytes that follow belong
+  std::uint32_t at = 0;     ///< offset of the bytes that follow
 };
 
 struct bulk_request {
   bulk_word what = bulk_word::request;
   std::uint8_t put = 0;
-  std::uint16_t pieces_max = 0;  ///< of a list here
+  std::uint16_t pieces_max = 0;  ///< of a list at the origin
   std::int32_t signal = -1;      ///< see operation_args
   std::uint64_t window = 0;
   std::uint64_t offset = 0;  ///< from the start of the target's part
   std::uint64_t ticket = 0;  ///< of the origin
-  std::uint32_t posted = 0;  ///< receives of a get
+  std::uint32_t posted = 0;  ///< posted receives of a get
   std::uint32_t here = 0;    ///< the number of the origin's layout
   std::uint32_t there = 0;   ///< the number of the target's
   std::uint32_t unused = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Waiting for what the engine has under way.
+/// Completion of the engine's pending operations.
 #include "xfer/complete.hpp"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace rma::detail {
 
 namespace {
 
-/// Nothing under way there needs this rank's memory any more.
+/// True if no pending operation to the target uses this rank's memory any more.
 bool is_back(const target_state& state) noexcept {
   return state.queued.load() == 0 && state.fabric_pending.load() == 0 &&
          (state.peer == nullptr || state.peer->operations_done.load() >= state.last_operation);
@@ -42,7 +42,7 @@ status report(window_core& w, int target, target_state& state, status s) noexcep
       s = status::transfer_failed;
     }
   }
-  if (s == status::peer_failed && state.peer != nullptr) {  // what was sent there will not be acknowledged
+  if (s == status::peer_failed && state.peer != nullptr) {  // sent messages will not be acknowledged
     const std::lock_guard guard(w.ctx->lock());
     w.team->rt->ops->end_sent(*state.peer);
   }
@@ -54,7 +54,7 @@ status report(window_core& w, int target, target_state& state, status s) noexcep
   return s;
 }
 
-/// The same where nothing is under way any more, or never will be over.
+/// Reports like `report`, and clears the target's state: nothing is pending any more, or it will never complete.
 status settle(window_core& w, int target, target_state& state, status s) noexcept {
   RMA_ASSERT(state.dirty && !w.dirty.empty());
   s = report(w, target, state, s);
@@ -65,11 +65,11 @@ status settle(window_core& w, int target, target_state& state, status s) noexcep
   } else {
     std::erase(w.dirty, target);
   }
-  RMA_ASSERT(std::ranges::find(w.dirty, target) == w.dirty.end());  // it was there once
+  RMA_ASSERT(std::ranges::find(w.dirty, target) == w.dirty.end());  // it was in the list only once
   return s;
 }
 
-/// Waits until `over`; `go_on` is the same, and may post what is needed for it.
+/// Waits until `over`; `go_on` tests the same, and may post operations needed for it.
 template <class Over, class GoOn>
 status await(window_core& w, int target, const target_state& state, Over over, GoOn go_on) noexcept {
   if (state.fabric_pending.load() != 0) {
@@ -183,8 +183,8 @@ status issued_state(window_core& w, const issued_mark& mark) noexcept {
 
 namespace {
 
-/// Data that are read there are written here by the fabric, which nobody can call back; their end needs no lock of the
-/// target.
+/// Waits for reads from the target: the fabric writes their data here, and cannot be stopped. Their completion needs no
+/// lock of the target.
 void await_reads(window_core& w, int target) noexcept {
   const target_state& state = w.state_of(target);
   if (!state.fetches || state.fabric_pending.load() == 0) return;
@@ -226,7 +226,7 @@ status complete_promised(window_core& w, int target) noexcept {
 status complete_all(window_core& w) noexcept {
   status result = status::done;
   issue_scheduled(w, -1);
-  for (const int target : w.dirty) ask_placed(w, target);  // all at once, then wait
+  for (const int target : w.dirty) ask_placed(w, target);  // asks all targets before it waits
   while (!w.dirty.empty()) {
     const status s = complete_target(w, w.dirty.back());
     if (s != status::done) result = s;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Protocol "device": atomic operations by the network's adapter, which owns the atomicity of a window in mode device.
-/// All ranks go this way, the target itself and its neighbors, too: an adapter's atomics are not atomic to a
-/// processor's.
+/// All ranks use this protocol, even the target itself and its neighbors: an adapter's atomics are not atomic with
+/// respect to a processor's.
 ///
 ///   sum of 64-bit integers, and atomic reads   fetch_add, posted and counted; results go straight to the caller;
 ///                                              those of several words in chains, with one doorbell for each
@@ -22,12 +22,12 @@
 namespace rma::detail {
 namespace {
 
-/// Whether each word of it is one fetch_add.
+/// True if each word of it is one fetch_add.
 bool is_added(const operation_args& a) noexcept {
   return (a.type == element::u64 || a.type == element::i64) && (a.op == operation::sum || a.op == operation::no_op);
 }
 
-/// Whether all of it is posted at once, and may be held for room: the rest are loops, which wait for each word.
+/// True if all of it is posted at once, and may be held for room: other operations are loops that wait for each word.
 bool is_posted(const checked_operation& o) noexcept {
   const operation_args& a = *o.args;
   if (!o.contiguous || a.signal >= 0) return false;
@@ -51,7 +51,7 @@ class device_run {
         guard_(w.ctx->lock(), std::defer_lock),
         network_(*w.ctx->wide()) {}
 
-  /// Others are before it. What must not be held waits for them.
+  /// Queues behind operations that wait for room; an operation that must not be held waits for these.
   status line_up() noexcept {
     if (!is_behind_others(o_)) [[likely]]
       return status::done;
@@ -61,7 +61,7 @@ class device_run {
     full_ = true;
     return status::done;
   }
-  /// It is the rest of an operation that was held; its user holds the progress lock.
+  /// Continues an operation that was held; the caller holds the progress lock.
   void resume() noexcept {
     resumed_ = true;
     operation_ = std::exchange(o_.record, nullptr);
@@ -75,7 +75,7 @@ class device_run {
     return status::posted;
   }
 
-  /// `count` bytes at `offset` of the window. `from` may be null for no_op, `old` if nobody wants it.
+  /// `count` bytes at `offset` of the window. `from` may be null for no_op, `old` if it is not needed.
   status range(std::uint64_t offset, const std::byte* from, std::byte* old, std::uint64_t count) noexcept {
     const operation_args& a = *o_.args;
     if (is_added(a)) {
@@ -98,13 +98,13 @@ class device_run {
     std::memcpy(&desired, a.origin, word_bytes);
     auto* const old = reinterpret_cast<std::uint64_t*>(a.result);
     return post([=, this](operation_record& op) noexcept {
-      std::uint64_t& result = old != nullptr ? *old : op.value;  // null: its request was dropped
+      std::uint64_t& result = old != nullptr ? *old : op.value;  // null if its request was dropped
       return network_.compare_swap(peer_, region_, region_.address + o_.offset, expected, desired, result, token_of(op),
                                    when());
     });
   }
 
-  /// Decides what becomes of what is under way, see engine::finish_posting.
+  /// Finishes the posting of the operation, see engine::finish_posting.
   status end(status result, bool now, request_node** request) noexcept {
     if (operation_ == nullptr) return result;
     if (!guard_.owns_lock()) guard_.lock();
@@ -136,7 +136,7 @@ class device_run {
     posted_bytes_ += word_bytes;
     return s == status::posted ? status::done : s;
   }
-  /// Whether another atomic to this target is posted after the present one.
+  /// more_follow if another atomic to this target is posted after the present one.
   [[nodiscard]] fabric::posting when() const noexcept {
     const bool more = (chains_ && posted_bytes_ + word_bytes < o_.bytes) || w_.schedule.more_follow;
     return more ? fabric::posting::more_follow : fabric::posting::now;
@@ -160,8 +160,8 @@ class device_run {
     });
   }
 
-  /// Reads the word at `offset`, lets `change` make a new one of it, and puts it there if nobody was faster. False from
-  /// `change`: it shall stay as it is.
+  /// Reads the word at `offset`, lets `change` modify a copy, and swaps it in; repeats that if another rank was faster.
+  /// If `change` returns false, the word is not written.
   template <class Change>
   status exchange(std::uint64_t offset, Change&& change) noexcept {
     if (guard_.owns_lock()) guard_.unlock();
@@ -214,17 +214,17 @@ class device_run {
   const checked_operation& o_;
   int peer_;
   target_state& state_;
-  const bool holds_;      ///< what finds no room is held
+  const bool holds_;      ///< it is held if there is no room
   const bool chains_;     ///< it is several words, posted without a wait between them
   bool full_ = false;     ///< there is no room
-  bool resumed_ = false;  ///< its user holds the lock
+  bool resumed_ = false;  ///< the caller holds the lock
   std::uint64_t posted_bytes_ = 0;
-  std::unique_lock<small_lock> guard_;  ///< held from the first post to the end, but where it waits
+  std::unique_lock<small_lock> guard_;  ///< held from the first post to the end, except in waits
   fabric::network& network_;
   operation_record* operation_ = nullptr;
 };
 
-/// Shapes: through contiguous copies, and waited for where something is fetched, since that is rare.
+/// Runs operations with layouts by contiguous copies, and waits if data are fetched, since that is rare.
 status run_shapes(device_run& run, const checked_operation& o, request_node** request) noexcept {
   const operation_args& a = *o.args;
   std::vector<std::byte> from(o.bytes);

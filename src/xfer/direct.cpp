@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocol "direct": the target's memory is mapped here.
+/// Protocol "direct", for a target whose memory is mapped here.
 ///
 /// Atomic updates, by the window's mode (DESIGN: one owner of atomicity per window):
 ///   element   every element by one locked instruction or a compare-exchange loop
@@ -21,7 +21,7 @@ namespace {
 void run_bulk(std::byte* at, const void* from, void* old, std::uint64_t count, operation op, element type) noexcept {
   const kernel_table& k = kernels_for_this_cpu();
 #if defined(RMA_EXPLORE)
-  // Others may run between its loads and its stores.
+  // Other ranks may run between its loads and its stores.
   const std::uint64_t bytes = count * rma::bytes_of(type);
   std::vector<std::byte> updated(at, at + bytes);
   k.bulk[index_of(op)][index_of(type)](updated.data(), from == at ? updated.data() : from, count);
@@ -38,7 +38,7 @@ void run_bulk(std::byte* at, const void* from, void* old, std::uint64_t count, o
 #endif
 }
 
-/// By one locked instruction for each element. False if there are none for their type.
+/// Updates each element by one locked instruction. False if there is none for the type.
 bool run_locked(std::byte* at, const void* from, void* old, std::uint64_t count, operation op, element type) noexcept {
   const kernel_table& k = kernels_for_this_cpu();
   const auto plain = k.atomic[index_of(op)][index_of(type)];
@@ -59,8 +59,8 @@ void* advance(void* p, std::uint64_t bytes) noexcept {
   return p == nullptr ? nullptr : static_cast<std::byte*>(p) + bytes;
 }
 
-/// So many stripes are held at once. All that can be had without waiting are taken one behind the other: each costs a
-/// locked instruction, which otherwise waits for all that was stored under the one before it.
+/// The limit of stripes held at once. Stripes that are free are locked in succession before any update: each lock is a
+/// locked instruction, which would otherwise wait for all stores under the previous stripe.
 constexpr std::uint64_t stripes_at_once = 8;
 
 status apply_striped(window_core& w, target_view& t, std::byte* base, std::uint64_t offset, const void* from, void* old,
@@ -70,9 +70,9 @@ status apply_striped(window_core& w, target_view& t, std::byte* base, std::uint6
     const std::uint64_t first = offset >> w.stripe_shift;
     const std::uint64_t wanted = std::min(((offset + bytes - 1) >> w.stripe_shift) + 1, first + stripes_at_once);
     if (const status s = lock_stripe(w, stripe_at(w, t, first)); s != status::done) return s;
-    std::uint64_t behind = first + 1;  // the last one held
+    std::uint64_t behind = first + 1;  // one past the last one held
     while (behind < wanted && try_lock_stripe(w, stripe_at(w, t, behind))) ++behind;
-    // whole elements whose first byte lies in these stripes
+    // The part consists of the whole elements whose first byte lies in these stripes.
     const std::uint64_t room = (behind << w.stripe_shift) - offset;
     const std::uint64_t part = std::min(bytes, (room + e - 1) / e * e);
     std::byte* const at = place_of(base, offset);
@@ -124,7 +124,7 @@ status swap_direct(window_core& w, target_view& t, std::byte* base, const checke
   return status::done;
 }
 
-/// get_accumulate with up to three shapes: through contiguous copies, since it is rare.
+/// get_accumulate with up to three layouts: by contiguous copies, since it is rare.
 status fetch_shapes(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept {
   const operation_args& a = *o.args;
   std::vector<std::byte> from(o.bytes);
@@ -158,7 +158,7 @@ void swap_owned(std::byte* at, const void* compare, const void* desired, void* o
 
 status apply_range(window_core& w, target_view& t, std::byte* base, std::uint64_t offset, const void* from, void* old,
                    std::uint64_t bytes, operation op, element type) noexcept {
-  if (bytes % rma::bytes_of(type) != 0) return status::bad_type;  // a layout that cuts elements
+  if (bytes % rma::bytes_of(type) != 0) return status::bad_type;  // a layout that splits elements
   std::byte* const at = place_of(base, offset);
   const void* const source = from == nullptr ? at : from;
   const std::uint64_t count = bytes / rma::bytes_of(type);

@@ -37,7 +37,7 @@ engine::engine(context& ctx)
   if (ctx.config().is(knob::user_memory, "cma")) forced_ = user_memory::cma;
 }
 
-// They come round after 2^28 windows, some of which may still be there.
+// Numbers are reused after 2^28 windows, some of which may still exist.
 std::uint32_t engine::new_slot() noexcept {
   do {
     last_slot_ = (last_slot_ + 1) & window_slot_max;
@@ -114,7 +114,7 @@ void engine::on_acknowledge(void* self, int source, std::span<const std::byte> p
   me.take_acknowledgements(me.ctx_.peer_of(source), count);
 }
 
-// Silent synchronizations are asked again, and what waits for room goes on.
+// Tests silent synchronizations again, and resumes operations that wait for room.
 unsigned engine::on_duty(void* self) noexcept {
   auto& me = *static_cast<engine*>(self);
   if (me.task_pause_ns_ != 0) me.ctx_.call_duty_at(me.ctx_.around().now_ns() + me.task_pause_ns_);
@@ -140,7 +140,7 @@ void engine::on_refuse(void* self, int source, std::span<const std::byte> payloa
   auto& me = *static_cast<engine*>(self);
   dropped_header h{};
   std::uint64_t id = 0;
-  if (payload.size() == sizeof id) {  // the target's part of a copy
+  if (payload.size() == sizeof id) {  // the refusal of the target's part of a copy
     std::memcpy(&id, payload.data(), sizeof id);
     if (operation_record* const op = me.find_operation(id)) op->result = operation_record::refused;
   } else if (payload.size() == sizeof h) {
@@ -151,12 +151,12 @@ void engine::on_refuse(void* self, int source, std::span<const std::byte> payloa
   }
 }
 
-// Its own request says so, or the call that completes what is under way there, whichever comes first. No other
-// operation is concerned.
+// Its own request reports the failure, or the call that completes the target, whichever comes first. No other operation
+// is affected.
 void engine::fail_dropped(int source, context::peer& peer, const dropped_header& h) noexcept {
   if (h.done != 0) take_acknowledgements(peer, h.done - 1);
   if (peer.sent != nullptr && !peer.sent->waiting.empty()) {
-    const std::uint64_t number = peer.sent->waiting.front().number;  // of those that the message was sent for
+    const std::uint64_t number = peer.sent->waiting.front().number;  // of the operations of the refused message
     for (operation_record& op : peer.sent->waiting) {
       if (op.number != number) break;
       op.into = nullptr;

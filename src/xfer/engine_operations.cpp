@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Operation records: their pool, what a record is in while it is under way, and its end.
+/// Operation records: their pool, the lists of pending records, and their end.
 #include "xfer/engine.hpp"
 
 #include <mutex>
@@ -71,7 +71,7 @@ operation_record& engine::message_record_of(operation_record*& held, const conte
 }
 
 void engine::trace_operation(operation_record& op, const window_core& w, const checked_operation& o) {
-  if (w.trace == nullptr || op.note != nullptr) return;  // one that was held has its note since its issue
+  if (w.trace == nullptr || op.note != nullptr) return;  // a held operation has its note already
   if (free_notes_ == nullptr) free_notes_ = &notes_.emplace_back();
   operation_note& note = *std::exchange(free_notes_, free_notes_->next_free);
   note.into = w.trace;
@@ -111,13 +111,13 @@ void engine::await_acknowledgement(operation_record& op, context::peer& peer, ta
   if (peer.sent == nullptr) peer.sent = &sent_[&peer];
   peer.sent->waiting.push_back(op);
   if (state != nullptr && op.state == nullptr)
-    track_message(op, *state);  // one that has waited for room is in the list
+    track_message(op, *state);  // an operation that has waited for room is in the list
 }
 
 // A failure is counted at the target until its own user, or a call that completes the target, has reported it.
 void engine::end_piece(operation_record& op, status result) noexcept {
   RMA_ASSERT(ctx_.lock().is_taken());
-  RMA_ASSERT(op.owner == this && op.pieces != 0 && op.over.load() == 0);  // each piece ends once
+  RMA_ASSERT(op.owner == this && op.pieces != 0 && op.over.load() == 0);  // each piece ends only once
   RMA_ASSERT(op.held == hold_reason::none || (op.held == hold_reason::room && op.pieces > 1));
   if (result != status::done) op.result = result;
   if (--op.pieces != 0) return;
@@ -129,7 +129,7 @@ void engine::end_piece(operation_record& op, status result) noexcept {
     } else {
       state.fail(op.result);
       RMA_ASSERT(!op.immediate || state.immediates != 0);
-      if (op.immediate) --state.immediates;  // nobody waits for it
+      if (op.immediate) --state.immediates;  // it is not waited for
       op.reports = state.reports;
     }
     if (!op.by_message) state.end_posted();
@@ -147,7 +147,7 @@ void engine::on_posted(fabric::completion& over, status result, std::uint64_t /*
 
 void engine::end_message_operation(context::peer& peer, operation_record& op) noexcept {
   const bool refused = peer.malformed_notices.load(std::memory_order_relaxed) != op.malformed_notices;
-  // Flushes see a protest themselves, whatever it was about: it is not counted as a failure of this target.
+  // Flushes see every malformed notice themselves: it is not counted as a failure of this target.
   if (refused && op.result == status::done && op.state != nullptr) {
     op.state->under_way.erase(op.state->under_way.iterator_to(op));
     op.state = nullptr;
@@ -204,7 +204,7 @@ void engine::forget(target_state& state) noexcept {
   }
   RMA_ASSERT(state.held.empty() && state.queued.load() == 0);
   if (state.failures == 0 && state.reports == 0) return;
-  for (const request_node& node : *requests_) {  // that has failed, and not been looked at
+  for (const request_node& node : *requests_) {  // a failed one that was not tested
     if (node.operation != nullptr && node.operation->state == &state) node.operation->state = nullptr;
   }
 }
@@ -240,7 +240,7 @@ status engine::leave_operation(std::unique_lock<small_lock>& guard, operation_re
 
 status engine::finish_posting(std::unique_lock<small_lock>& guard, operation_record& op, const window_core& w,
                               int world_rank, bool now, request_node** request) noexcept {
-  end_piece(op, status::done);  // the one that stood for the posting
+  end_piece(op, status::done);  // the piece that stands for the posting
   return leave_operation(guard, op, w, world_rank, now, request);
 }
 

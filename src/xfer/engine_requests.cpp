@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Requests: what a user waits for, of operations and of synchronizations.
+/// Requests of operations, synchronizations and other awaited events.
 #include "xfer/engine.hpp"
 
 #include <algorithm>
@@ -18,14 +18,14 @@ namespace rma::detail {
 
 namespace {
 
-/// Whether it has ended, and how; of an operation, not of a synchronization.
+/// The result of a request of an operation, or not_yet.
 status state_of_operation(const request_node& node) noexcept {
   return node.operation->over.load() != 0 ? node.operation->result : status::not_yet;
 }
 
 }  // namespace
 
-// Every window is gone, and with the windows whatever operations of theirs were under way.
+// All windows have been freed, and with them their pending operations.
 engine::~engine() {
   for (request_node& node : *requests_) {
     if (node.owner == nullptr) continue;
@@ -76,7 +76,7 @@ request_node* engine::new_request(const window_core& w, std::unique_ptr<sync_tas
   tasks_.push_back(node);
   ctx_.has_steps(true);
   pace_tasks(true);
-  if (node->silent) {  // the progress thread sleeps for longer than until this is to be asked again
+  if (node->silent) {  // the progress thread may sleep longer than until the next test of this task
     full_fence();
     ctx_.around().ring(ctx_.rank());
   }
@@ -91,7 +91,7 @@ request_node* engine::new_request(awaited& what) {
   return node;
 }
 
-// A request that is dropped before its time leaves the operation to itself.
+// If a request is dropped before its end, the operation continues without it.
 std::shared_ptr<void> engine::free_request(request_node* node) noexcept {
   RMA_ASSERT(ctx_.lock().is_taken());
   RMA_ASSERT(node->owner == this && node->step == task_step::none);
@@ -114,7 +114,7 @@ std::shared_ptr<void> engine::free_request(request_node* node) noexcept {
 
 namespace {
 
-/// One step, while none is under way. True if another thread waits for its end.
+/// Takes one step, while no other thread is in one. True if another thread waits for its end.
 bool advance(request_node& node, window_core& w) noexcept {
   RMA_ASSERT(node.task != nullptr && node.step == task_step::none);
   RMA_ASSERT(node.reached == status::not_yet && node.ended == status::not_yet);
@@ -124,7 +124,7 @@ bool advance(request_node& node, window_core& w) noexcept {
   return std::exchange(node.step, task_step::none) == task_step::awaited;
 }
 
-/// For a thread that is alone in the window: a step under way has let it in, and has to be over before it goes on.
+/// Called by a thread that is alone in the window: a pending step of another thread has let it in, and must end first.
 void await_step(request_node& node, window_core& w) noexcept {
   while (node.step != task_step::none) {
     node.step = task_step::awaited;
@@ -148,7 +148,7 @@ void engine::give_up_tasks(window_core& w) noexcept {
     }
   }
   const window_guard in(w);
-  for (request_node* const node : left) {  // without the progress lock: they may need messages
+  for (request_node* const node : left) {  // not under the progress lock, since they may need messages
     await_step(*node, w);
     if (node->task->may_be_dropped()) {
       node->task->give_up(w, status::window_freed);
@@ -175,8 +175,8 @@ void engine::stop_advancing(const request_node& node) noexcept {
   if (tasks_.empty()) ctx_.has_steps(false);
 }
 
-/// The i-th synchronization that may go a step, with this thread alone in its window; null if there is none at `i`.
-/// `more` says whether there are others.
+/// The i-th synchronization, if it may take a step, with this thread alone in its window; else null. `more` is false if
+/// there is no i-th one.
 request_node* engine::enter_task(std::size_t i, window_core*& w, bool& more) noexcept {
   const std::lock_guard guard(ctx_.lock());
   more = i < tasks_.size();
@@ -186,7 +186,7 @@ request_node* engine::enter_task(std::size_t i, window_core*& w, bool& more) noe
   return w != nullptr && w->mutex.try_enter(ctx_.around()) ? node : nullptr;
 }
 
-// One thread at a time: a step may make progress itself.
+// Only one thread at a time runs this: a step may make progress itself.
 unsigned engine::advance_tasks(void* self) noexcept {
   auto& me = *static_cast<engine*>(self);
   if (me.advancing_.exchange(true)) return 0;
@@ -210,7 +210,7 @@ unsigned engine::advance_tasks(void* self) noexcept {
   return ended;
 }
 
-// Nobody rings when a silent one could go on.
+// Sets the pause between tests of silent synchronizations, for which no doorbell rings.
 void engine::pace_tasks(bool came_further) noexcept {
   constexpr std::int64_t pause_first_ns = 1'000, pause_max_ns = 1'000'000;
   const bool silent = std::any_of(tasks_.begin(), tasks_.end(), [](const request_node* n) { return n->silent.load(); });
@@ -222,7 +222,7 @@ void engine::pace_tasks(bool came_further) noexcept {
 
 namespace {
 
-/// The window of a synchronization; null if it was freed: then its task has forgotten it.
+/// The window of a synchronization; null if it was freed, and its task has forgotten it.
 window_core* window_of(request_node& node) noexcept {
   engine& owner = *node.owner;
   window_core* w = nullptr;
@@ -235,7 +235,8 @@ window_core* window_of(request_node& node) noexcept {
   return w;
 }
 
-/// One step of a synchronization, and its conclusion if that was the last. None while another thread is in one.
+/// Takes one step of a synchronization, and concludes it after the last one. Does nothing while another thread is in a
+/// step.
 status step(request_node& node) noexcept {
   if (node.ended != status::not_yet) return node.ended;
   engine& owner = *node.owner;
@@ -247,7 +248,7 @@ status step(request_node& node) noexcept {
   if (node.reached == status::not_yet) {
     const status lost = node.task->failed(*w);
     if (lost == status::done) return status::not_yet;
-    (void)owner.ctx().progress();  // it may have come before the news did
+    (void)owner.ctx().progress();  // an event may have arrived before the report of the death
     if (node.step != task_step::none) return status::not_yet;
     if (node.reached == status::not_yet) (void)advance(node, *w);
     if (node.reached == status::not_yet) {
@@ -258,7 +259,7 @@ status step(request_node& node) noexcept {
   return owner.end_task(node, *w, node.task->conclude(*w, node.reached));
 }
 
-/// Without the progress lock: what it gives up may need messages.
+/// Called without the progress lock: to give the task up may need messages.
 void discard_task(request_node& node) noexcept {
   if (window_core* const w = window_of(node)) {
     const window_guard in(*w);
@@ -279,7 +280,7 @@ status wait_task(request_node& node) noexcept {
 
 namespace {
 
-/// Of a message or a collective. What came before the news of a death counts.
+/// The state of a request of a message or a collective. Events that arrived before the report of a death count.
 status state_outside(request_node& node) noexcept {
   status s = node.outside->state();
   if (s != status::not_yet) return s;
@@ -305,13 +306,13 @@ status wait_outside(request_node& node) noexcept {
 status request_state(request_node& node) noexcept {
   if (node.owner == nullptr) return node.ended;
   if (node.outside != nullptr) return state_outside(node);
-  if (node.task == nullptr && node.operation == nullptr) return node.ended;  // what it was for is gone
+  if (node.task == nullptr && node.operation == nullptr) return node.ended;  // its window was freed
   if (node.task != nullptr) return step(node);
   if (const status s = state_of_operation(node); s != status::not_yet) return s;
-  if (!node.operation->by_message) return status::not_yet;  // the fabric ends it, by an error if need be
+  if (!node.operation->by_message) return status::not_yet;  // the fabric ends it, by an error if necessary
   context& ctx = node.owner->ctx();
   if (!ctx.gone(node.rank)) return status::not_yet;
-  (void)ctx.progress();  // it may have answered before it went
+  (void)ctx.progress();  // it may have replied before its end
   if (const status s = state_of_operation(node); s != status::not_yet) return s;
   ctx.set_last_failed(node.rank);
   return status::peer_failed;
@@ -319,10 +320,10 @@ status request_state(request_node& node) noexcept {
 
 namespace {
 
-/// The last one deletes all.
+/// The last node deletes all.
 void free_kept(request_node* node) noexcept { const auto nodes = std::move(node->kept); }
 
-/// Its failure has been seen by whoever waits for it.
+/// Frees a request whose result has been reported.
 void release(request_node*& node) noexcept {
   if (node->owner == nullptr) return free_kept(std::exchange(node, nullptr));
   engine& owner = *node->owner;
@@ -364,7 +365,7 @@ status wait_request(request_node*& node) noexcept {
     if (ok(s)) release(node);
     return s;
   }
-  if (n.task == nullptr && n.operation == nullptr) {  // what it was for is gone
+  if (n.task == nullptr && n.operation == nullptr) {  // its window was freed
     s = n.ended;
     if (ok(s)) release(node);
     return s;
@@ -389,12 +390,12 @@ status wait_request(request_node*& node) noexcept {
 
 void end_failed(request_node*& node, status failure) noexcept {
   if (failure == status::wrong_thread) return;
-  if (node->operation != nullptr) node->operation->request_owns_result = true;  // its place may be gone
+  if (node->operation != nullptr) node->operation->request_owns_result = true;  // the result's buffer may be gone
   release(node);
 }
 
-// Other ranks take part in a synchronization, and a window has its epoch in it: it is brought to its end, or undone.
-// A request that is undone takes no step more: that might be the one to its end, of which nobody would be told.
+// A synchronization involves other ranks and the window's epoch: it is completed, or undone. A request that is undone
+// takes no further step: this might be its last, whose result would not be reported.
 void drop_request(request_node* node) noexcept {
   if (node->owner == nullptr) return free_kept(node);
   engine& owner = *node->owner;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Operations that the network has no room for: they wait in their targets' queues, and progress goes on with them.
+/// Operations for which the network has no room wait in their targets' queues, and progress resumes them.
 #include <algorithm>
 
 #include "core/assert.hpp"
@@ -10,7 +10,7 @@
 namespace rma::detail {
 namespace {
 
-/// Of one round: where no target has room, each of them costs an attempt in vain.
+/// The number of targets per round: each target without room costs a failed attempt.
 constexpr std::size_t targets_per_round = 16;
 
 }  // namespace
@@ -26,7 +26,7 @@ void engine::add_waiting(target_state& state) {
   ctx_.on_duty(this, true);
 }
 
-// Counted last: who sees 0 sees what the operation has changed of the target.
+// The count is stored last: a thread that reads 0 sees the operation's changes of the target's state.
 void engine::leave_waiting(target_state& state, std::uint64_t count) noexcept {
   RMA_ASSERT(count != 0 && count <= state.queued.load(std::memory_order_relaxed));
   RMA_ASSERT(count <= waiting_count_.load(std::memory_order_relaxed));
@@ -45,7 +45,7 @@ operation_record& engine::take_waiting(target_state& state) noexcept {
   return op;
 }
 
-// The record may be gone when `resume` has returned anything but that there is no room.
+// The record may have been freed if `resume` returns anything but retry_queue_full.
 unsigned engine::drain(target_state& state) noexcept {
   if (state.queued.load(std::memory_order_relaxed) == 0) return 0;
   RMA_ASSERT(ctx_.lock().is_taken());
@@ -58,7 +58,7 @@ unsigned engine::drain(target_state& state) noexcept {
     operation_args args;
     const checked_operation o = recall(w, state, op, args);
     if (op.into == nullptr && op.kind == call::get) {
-      end_piece(op, status::done);  // nobody wants it any more
+      end_piece(op, status::done);  // its result was dropped
     } else if (op.resume(w, o) == status::retry_queue_full) {
       op.held = hold_reason::room;
       state.held.push_front(op);
@@ -78,7 +78,7 @@ unsigned engine::drain_some() noexcept {
   for (std::size_t left = std::min(waiting_.size(), targets_per_round); left != 0 && !waiting_.empty(); --left) {
     if (next_waiting_ >= waiting_.size()) next_waiting_ = 0;
     target_state& state = *waiting_[next_waiting_];
-    RMA_ASSERT(state.queued.load(std::memory_order_relaxed) != 0);  // else it is in no list of those that wait
+    RMA_ASSERT(state.queued.load(std::memory_order_relaxed) != 0);  // otherwise it would not be in the list
     gone_on += drain(state);
     if (state.queued.load(std::memory_order_relaxed) != 0) ++next_waiting_;
   }

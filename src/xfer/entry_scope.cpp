@@ -96,7 +96,7 @@ void lock_in_transition::end() noexcept {
 
 status await_claim(window_core& w, int target) noexcept {
   status s = status::done;
-  while (s == status::done && is_claimed(w, target)) {  // again: a third thread may be faster than this one's return
+  while (s == status::done && is_claimed(w, target)) {  // a third thread may claim it before this one returns
     ++w.claimants;
     {
       const window_unlock_guard out(w);

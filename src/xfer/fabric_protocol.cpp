@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocol "fabric": the network's own write and read, one call for up to 64 pieces on each side where the fabric can
-/// do that, else one for each contiguous piece of the target ("multi-w" of the dissertation, ch. 8); or one write for a
-/// list of pieces of the origin, where the target's memory is in one piece ("write-gather", "read-scatter").
+/// Protocol "fabric": the network's own write and read, one call for up to 64 pieces on each side if the fabric
+/// supports that, else one for each contiguous piece of the target ("multi-w" of the dissertation, ch. 8); or one write
+/// for a list of pieces of the origin, if the target's memory is contiguous ("write-gather", "read-scatter").
 #include <algorithm>
 #include <array>
 #include <mutex>
@@ -21,14 +21,14 @@ namespace {
 
 constexpr std::size_t pieces_max = 64;
 
-/// Whether the operation may be held until there is room. Epochs that count what was posted, and signals, are sent by
-/// the call itself; copies by this processor need no room.
+/// True if the operation may be held until there is room. Not in epochs that count posted operations, and not with
+/// signals, which the call itself must send; copies by this processor need no room.
 bool may_be_held(const window_core& w, const checked_operation& o, const fabric::capabilities& caps) noexcept {
   if (caps.copies_by_cpu || o.args->signal >= 0) return false;
   return !w.terms.counts;
 }
 
-/// One operation posts by a posting. Its user holds the progress lock, by `guard` unless it must not wait.
+/// The posting of one operation. The caller holds the progress lock, by `guard` unless it must not wait.
 class posting {
  public:
   posting(window_core& w, const fabric::region_key& region, const checked_operation& o,
@@ -43,17 +43,17 @@ class posting {
         guard_(guard) {}
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept { return caps_; }
-  /// False: what follows will not be posted now.
+  /// False if nothing more can be posted now.
   [[nodiscard]] bool goes_on() const noexcept { return result_ == status::done && !full_; }
   [[nodiscard]] std::uint64_t posted_bytes() const noexcept { return posted_bytes_; }
 
-  /// Goes on with the rest of an operation that was held.
+  /// Continues an operation that was held.
   void resume() noexcept {
     operation_ = std::exchange(o_.record, nullptr);
     RMA_ASSERT(operation_ != nullptr && operation_->state == o_.state && operation_->pieces != 0);
     posted_bytes_ = operation_->posted;
   }
-  /// Others are before it. What must not be held waits for them.
+  /// Queues behind operations that wait for room; an operation that must not be held waits for these.
   void line_up(std::unique_lock<small_lock>& guard) noexcept {
     if (!is_behind_others(o_)) [[likely]]
       return;
@@ -67,7 +67,7 @@ class posting {
     guard.lock();
   }
 
-  /// One call of the fabric, when there is room. After a failure, or without room, nothing more is posted.
+  /// Makes one call of the fabric, when there is room. After a failure, or without room, nothing more is posted.
   [[gnu::always_inline]] void post(std::span<const fabric::local_slice> local,
                                    std::span<const fabric::remote_slice> remote) noexcept {
     if (!goes_on()) return;
@@ -88,7 +88,7 @@ class posting {
     if (s == status::peer_failed || s == status::transfer_failed) w_.ctx->set_last_failed(o_.peer);
     result_ = s;
   }
-  /// Decides what becomes of all that was posted, see engine::finish_posting. `go_on` posts the rest.
+  /// Finishes the posting of the operation, see engine::finish_posting. `go_on` posts the rest.
   status end(bool now, request_node** request, resume_function go_on) noexcept {
     w_.ctx->count(counter::operations_fabric);
     if (!o_.contiguous) w_.ctx->count(counter::layout_requests, requests_);
@@ -105,19 +105,19 @@ class posting {
     const status s = e.finish_posting(*guard_, *operation_, w_, o_.peer, now, ok(result_) ? request : nullptr);
     return ok(result_) ? s : result_;
   }
-  /// The same of one that was held.
+  /// Does the same for an operation that was held.
   status end_resumed() noexcept {
     operation_->posted = posted_bytes_;
     if (full_) return status::retry_queue_full;
     w_.team->rt->ops->end_piece(*operation_, result_);
     return status::posted;
   }
-  /// The put is one write, so that an immediate can tell the target of it.
+  /// Called if the put is one write, so that an immediate can notify the target.
   void tell_by_immediate() noexcept {
     told_by_it_ = write_ && w_.terms.immediates && caps_.write_with_immediate && o_.args->signal < 0 &&
                   w_.epochs->immediate(w_, o_, immediate_);
   }
-  /// Where the data are to be read from, if not from the origin: the fabric reads them after the call's return.
+  /// Copies the origin's data, since the fabric may read them after the call's return.
   std::byte* copy(const void* from, std::size_t bytes) noexcept {
     begin();
     return operation_->keep(from, bytes);
@@ -138,7 +138,7 @@ class posting {
   }
   status try_to_post(std::span<const fabric::local_slice> local,
                      std::span<const fabric::remote_slice> remote) noexcept {
-    const bool direct = caps_.copies_by_cpu;  // over when it returns: nothing to keep track of
+    const bool direct = caps_.copies_by_cpu;  // complete when it returns: no record is needed
     if (!direct) begin();
     const std::uint64_t token = direct ? 0 : token_of(*operation_);
     const status s = !write_       ? network_.read(o_.peer, local, region_, remote, token)
@@ -147,11 +147,11 @@ class posting {
     if (s == status::posted) ++operation_->pieces;
     return s == status::done && !direct ? status::posted : s;
   }
-  /// The end of this epoch has to say that this put is there.
+  /// Records the put for the end of the epoch, which has to announce it.
   void announce() noexcept {
     if (write_ && w_.terms.counts) w_.epochs->written(w_, o_, told_by_it_ && ok(result_));
   }
-  /// A fabric that cannot do it for this memory does a write without an immediate.
+  /// Falls back to a write without an immediate if the fabric does not support it for this memory.
   status write_with_immediate(std::span<const fabric::local_slice> local, fabric::remote_slice remote,
                               std::uint64_t token) noexcept {
     const status s = network_.write(o_.peer, local, region_, {&remote, 1}, token, fabric::with_immediate(immediate_));
@@ -174,9 +174,9 @@ class posting {
   fabric::network& network_;
   const fabric::capabilities& caps_;
   const bool write_;
-  const bool holds_;         ///< what finds no room is held
+  const bool holds_;         ///< it is held if there is no room
   bool full_ = false;        ///< there is no room
-  bool told_by_it_ = false;  ///< an immediate goes with the write
+  bool told_by_it_ = false;  ///< the write has an immediate
   std::uint32_t immediate_ = 0;
   std::uint64_t requests_ = 0;
   std::unique_lock<small_lock>* guard_;
@@ -185,7 +185,7 @@ class posting {
   status result_ = status::done;
 };
 
-/// The pieces of a shape, or of what is larger than one transfer.
+/// The pieces of a layout, or of a range that is larger than one transfer.
 class piece_list {
  public:
   explicit piece_list(posting& to) noexcept
@@ -214,7 +214,7 @@ class piece_list {
   std::array<fabric::remote_slice, pieces_max> remote_;
 };
 
-/// From byte `first` of the operation on.
+/// Posts the operation from byte `first` on.
 [[gnu::noinline]] void post_pieces(posting& to, const checked_operation& o, std::byte* here, std::uint64_t there,
                                    std::uint64_t first) noexcept {
   piece_list pieces(to);
@@ -235,8 +235,8 @@ class piece_list {
   pieces.flush();
 }
 
-/// The origin's blocks from byte `first` of the operation on, in lists as long as the network takes them, for one place
-/// at the target.
+/// Posts the origin's blocks from byte `first` of the operation on, in lists of the network's limit, for contiguous
+/// memory at the target.
 void post_lists(posting& to, const checked_operation& o, std::byte* here, std::uint64_t there,
                 std::uint64_t first) noexcept {
   const bool put = o.args->kind == call::put;
@@ -306,17 +306,17 @@ status post_all(window_core& w, const fabric::region_key& region, const checked_
   } else {
     post_pieces(to, o, here, there, 0);
   }
-  read_already = read_already && (to.goes_on() || o.bytes <= copied_bytes_max);  // a short value that is held is a copy
+  read_already = read_already && (to.goes_on() || o.bytes <= copied_bytes_max);  // a short held value is a copy
   return to.end(a.by_value && !read_already, request, how == cut::lists ? resume_lists : resume_pairs);
 }
 
-/// And its signal.
+/// Posts the operation and its signal.
 status run(window_core& w, const fabric::region_key& region, const checked_operation& o, cut how,
            request_node** request) noexcept {
   const operation_args& a = *o.args;
   const status s = post_all(w, region, o, how, request);
   if (!ok(s) || a.signal < 0) return s;
-  // No message waits for a read: the target may overwrite what the signal says has been read.
+  // Messages do not wait for reads: after the signal the target may overwrite data that are still being read.
   if (a.kind == call::get || !w.ctx->network_of(o.peer).caps().messages_after_writes) {
     if (const status placed = complete_target(w, a.target); placed != status::done) return placed;
   }

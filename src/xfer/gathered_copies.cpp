@@ -15,7 +15,7 @@
 namespace rma::detail {
 namespace {
 
-/// By the kernel once more, or where it refuses by the target's handler.
+/// Copies one operation by the kernel again, or by the target's handler if the kernel refuses.
 status copy_alone(window_core& w, operation_record& op) noexcept {
   const fabric::region_key& region = w.identity_of(op.target)->region;
   operation_args args;

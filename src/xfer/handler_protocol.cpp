@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocol "handler", origin's side: the operation travels in messages and the target's handler does it.
+/// Protocol "handler", origin's side: the operation is sent in messages, and the target's handler carries it out.
 ///
-///   origin: pack blocks and data into messages ----> target: do it, reply what is fetched, acknowledge
+///   origin: pack blocks and data into messages ----> target: carry it out, reply fetched data, acknowledge
 ///
 /// Messages of one origin to one target are handled in order, which gives accumulates their order. The origin's
-/// buffer is copied into the message: local completion is immediate but for results.
+/// buffer is copied into the message: local completion is immediate except for results.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -23,10 +23,10 @@
 namespace rma::detail {
 namespace {
 
-constexpr unsigned looks_for_room = 200;  ///< a target that makes no room for so long is dead or has lost its core
+constexpr unsigned looks_for_room = 200;  ///< a target without room for so long is dead or was preempted
 constexpr std::uint64_t sends_per_look = 64;
 constexpr std::uint64_t line_bytes = 64;
-constexpr std::int64_t answer_lines_max = 186;  ///< three quarters of a ring, whose room is given back by quarters
+constexpr std::int64_t answer_lines_max = 186;  ///< three quarters of a ring, whose room is released in quarters
 constexpr std::uint64_t under_way_bytes_max = std::uint64_t{16} << 20;  ///< of one operation, in either direction
 
 void send(window_core& w, int to, context::peer& peer, message_maker& made, std::uint64_t ticket) noexcept {
@@ -34,7 +34,7 @@ void send(window_core& w, int to, context::peer& peer, message_maker& made, std:
   w.ctx->send(to, message::operation, made.head(ticket), made.data());
 }
 
-/// The operation has been sent: flushes wait for it, and so does the request.
+/// Tracks a sent operation, so that flushes and its request wait for it.
 void keep_track(window_core& w, int target, target_state& state, int rank, context::peer& peer, operation_record& op,
                 request_node** request) noexcept {
   engine& e = *w.team->rt->ops;
@@ -44,7 +44,7 @@ void keep_track(window_core& w, int target, target_state& state, int rank, conte
   if (request != nullptr) *request = e.new_request(w, rank, op);
 }
 
-/// This rank's own part, when handlers own it: the same, without messages.
+/// Updates this rank's own part of a window that handlers own, without messages.
 status run_own(window_core& w, const checked_operation& o) noexcept {
   const std::lock_guard guard(w.ctx->lock());
   const operation_args& a = *o.args;
@@ -79,17 +79,18 @@ status run_own(window_core& w, const checked_operation& o) noexcept {
   return result;
 }
 
-/// Now and then while a program only sends: what comes back must not fill its ring and then the target's memory.
+/// Makes progress at intervals while a program only sends: replies must not fill their ring and then the target's
+/// memory.
 void look_for_answers(window_core& w, std::uint64_t sent) noexcept {
   if (sent % sends_per_look == 0) (void)w.ctx->progress();
 }
 
-/// Of a stream of gets no more are under way than the ring from the target has room for, with the next one and its
-/// padding, or it would have to keep their answers, and copy each once more. It is bound to answer; where it takes long
-/// to, it may keep them.
+/// Limits outstanding gets to the number whose replies fit into the ring from the target, with the next one and its
+/// padding; otherwise the target would buffer and copy each reply. The target has guaranteed to reply; if it takes
+/// long, it may buffer them.
 void keep_pace(window_core& w, const context::peer& peer, std::uint64_t sent, std::uint64_t answer_bytes) noexcept {
   const auto lines = static_cast<std::int64_t>(1 + (sizeof(reply_header) + answer_bytes) / line_bytes);
-  const auto many = [&]() noexcept {  // more may be done than this thread knows to be sent
+  const auto many = [&]() noexcept {  // more operations may be complete than this thread has counted as sent
     const auto under_way = static_cast<std::int64_t>(sent - peer.operations_done.load(std::memory_order_relaxed));
     return (under_way + 2) * lines > answer_lines_max;
   };
@@ -102,9 +103,9 @@ void keep_pace(window_core& w, const context::peer& peer, std::uint64_t sent, st
   }
 }
 
-/// Sends what is left of an operation, of which `sent_bytes` have gone in messages, as far as there is room: no message
-/// of this rank waits, and of a large operation, which would fill the memory of both ends, no more than so much is
-/// under way. True if all of it has been sent. Uses the engine's scratch.
+/// Sends the rest of an operation, of which `sent_bytes` have been sent, as far as there is room: no message of this
+/// rank waits, and the outstanding part of a large operation, which would fill the memory of both ends, is limited.
+/// True if all of it has been sent. Uses the engine's scratch.
 [[gnu::always_inline]] inline bool send_rest(window_core& w, const checked_operation& o, context::peer& peer,
                                              std::uint64_t ticket, std::uint64_t& sent_bytes) noexcept {
   const std::size_t bytes_max = message_bytes_of(o, peer.network->caps().message_bytes_max);
@@ -133,7 +134,7 @@ status resume_handler(window_core& w, const checked_operation& o) noexcept {
   return status::posted;
 }
 
-/// The rest of the operation has to wait for room.
+/// Holds the rest of the operation until there is room.
 status hold_rest(std::unique_lock<small_lock>& guard, window_core& w, const checked_operation& o, context::peer& peer,
                  operation_record& op, std::uint64_t sent_bytes, request_node** request) noexcept {
   engine& e = *w.team->rt->ops;
@@ -143,7 +144,8 @@ status hold_rest(std::unique_lock<small_lock>& guard, window_core& w, const chec
   if (request != nullptr) *request = e.new_request(w, o.peer, op);
   w.ctx->count(counter::operations_handler);
   guard.unlock();
-  // The end of an epoch that counts says what was sent in it, and a long value has no other place.
+  // Waits in epochs that count, whose end announces the number of messages, and for a long value, of which there is no
+  // copy.
   const bool is_long_value = o.args->by_value && o.bytes > copied_bytes_max;
   if (!w.terms.counts && !is_long_value) return status::posted;
   const status s = await_room(w, o.args->target);
@@ -169,7 +171,7 @@ status run_handler(window_core& w, const checked_operation& o, request_node** re
 
 namespace {
 
-/// Whether the kernel's copy of so many pieces, half a microsecond each and more, takes longer than to wake the target.
+/// True if the kernel's copy of so many pieces, half a microsecond each or more, takes longer than waking the target.
 bool is_worth_a_wake(const checked_operation& o) noexcept {
   constexpr std::size_t pieces_min = 32;
   return !o.contiguous && std::max(o.origin->blocks(), o.target->blocks()) >= pieces_min;
@@ -177,7 +179,8 @@ bool is_worth_a_wake(const checked_operation& o) noexcept {
 
 }  // namespace
 
-// If the target stops promising, what has been sent is done, and the caller does all of it again, another way.
+// If the target gives no further guarantee, the messages sent so far are carried out, and the caller repeats all of the
+// operation by another protocol.
 status run_promised(window_core& w, const checked_operation& o, request_node** request) noexcept {
   if (o.bytes > (o.contiguous ? operation_message_max : promised_bytes_max)) return status::not_supported;
   std::array<std::byte, operation_message_max> packed;
@@ -192,7 +195,7 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
     const fabric::delivery_guarantee target = is_worth_a_wake(o) ? w.ctx->reserve_delivery_awake(to, made.bytes())
                                                                  : w.ctx->reserve_delivery(to, made.bytes());
     if (target == fabric::delivery_guarantee::certain) {
-      // Not the record that was held: if the target stops promising, the caller needs that once more.
+      // Not the held record: the caller needs it again if the target gives no further guarantee.
       operation_record* none = nullptr;
       if (op == nullptr) op = &record_by_message(w, o, none, peer);
       send(w, to, peer, made, ticket_of(o, *op));
@@ -215,7 +218,7 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
     guard.unlock();
     if (w.ctx->progress() == 0) spin_pause();
   }
-  if (op != nullptr) {  // its messages are acknowledged, but their results are not wanted
+  if (op != nullptr) {  // its messages will be acknowledged, but their results are discarded
     const std::lock_guard guard(w.ctx->lock());
     op->into = nullptr;
     w.team->rt->ops->await_acknowledgement(*op, w.ctx->peer_of(to), nullptr);
@@ -225,7 +228,7 @@ status run_promised(window_core& w, const checked_operation& o, request_node** r
 
 namespace {
 
-/// Whether an epoch is open that needs nothing more for this target, and nothing else stands against the short way.
+/// True if an open epoch admits operations to this target at once, and nothing else prevents the fast path.
 bool is_plain(const window_core& w, const operation_args& a) noexcept {
   if (a.target_layout != nullptr || a.origin_layout != nullptr || a.signal >= 0 || w.ctx->deaths() != 0) return false;
   if (w.blocked_by.load(std::memory_order_relaxed) != 0 || w.last_handler_target.state->epoch != nullptr) return false;
@@ -240,12 +243,12 @@ struct plain_message {
 };
 static_assert(sizeof(plain_message) == sizeof(operation_header) + sizeof(target_rows));
 
-/// Fits one message.
+/// True if the operation fits one message.
 bool is_short(const operation_args& a) noexcept {
   return a.bytes != 0 && a.bytes <= (a.kind == call::compare_and_swap ? word_bytes : one_message_max);
 }
 
-/// The data that go behind the message's head; `both` is room for what a swap compares and what it writes.
+/// The data after the message's head; `both` is room for the two operands of a swap.
 std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte, 2 * word_bytes> both) noexcept {
   if (a.kind == call::get || a.origin == nullptr) return {};
   if (a.kind != call::compare_and_swap) return {static_cast<const std::byte*>(a.origin), a.bytes};
@@ -254,8 +257,8 @@ std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte,
   return both.first(2 * a.bytes);
 }
 
-/// By the kernel, behind the messages of this origin. `alone`: now, and not with those that come; as the first copy
-/// since the last flush always does, behind which there may come no other.
+/// Copies by the kernel, after the messages of this origin are complete. With `alone` it copies now, and does not
+/// gather the copy with later ones. So does the first copy since the last flush, since no other may follow.
 [[gnu::noinline]] status copy_plain(window_core& w, const operation_args& a, std::uint64_t offset,
                                     bool alone) noexcept {
   w.ctx->poll_occasionally();
@@ -278,7 +281,7 @@ std::span<const std::byte> data_of(const operation_args& a, std::span<std::byte,
     const std::lock_guard guard(w.ctx->lock());
     s = write ? near.network->write(near.peer, {&here, 1}, *near.region, {&there, 1}, 0)
               : near.network->read(near.peer, {&here, 1}, *near.region, {&there, 1}, 0);
-    if (s != status::done) return status::not_supported;  // the general way finds out why
+    if (s != status::done) return status::not_supported;  // the general path finds the reason
   }
   w.ctx->count(counter::operations_fabric);
   near.state->epoch_bytes += a.bytes;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocol "handler", target's side. Runs under the progress lock. Everything that comes from another rank is
-/// checked: a message that makes no sense is acknowledged, and its sender told so; nobody else notices.
+/// Protocol "handler", target's side. It runs under the progress lock. All messages of other ranks are checked: a
+/// malformed one is acknowledged and reported to its sender, without any other effect.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -21,7 +21,7 @@ struct incoming {
   std::span<const std::byte> data;
 };
 
-/// A piece, found in this rank's memory.
+/// A piece in this rank's memory.
 struct local_rows {
   std::byte* first;
   std::ptrdiff_t stride;
@@ -40,7 +40,7 @@ bool parse(std::span<const std::byte> payload, incoming& in) noexcept {
          static_cast<std::size_t>(in.head.type) < element_count;
 }
 
-/// False if the piece leaves this rank's part.
+/// Finds a piece; false if it exceeds this rank's part.
 bool find_rows(const window_core& w, const target_rows& piece, local_rows& at) noexcept {
   std::int64_t last = 0;
   if (piece.rows == 0 || __builtin_mul_overflow(piece.stride, std::int64_t{piece.rows} - 1, &last)) return false;
@@ -53,12 +53,13 @@ bool find_rows(const window_core& w, const target_rows& piece, local_rows& at) n
   return true;
 }
 
-/// The commonest piece. Values are not torn: others may be reading or writing it now, who share the lock.
+/// True for an aligned word, the most frequent piece. It is accessed as a whole: others that share the lock may read or
+/// write it now.
 bool is_word(const local_rows& at) noexcept {
   return at.rows == 1 && at.bytes == word_bytes && reinterpret_cast<std::uintptr_t>(at.first) % word_bytes == 0;
 }
 
-/// Does one piece; appends what was fetched. False if the message lies.
+/// Carries out one piece; appends fetched data. False if the message is malformed.
 bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, std::byte* fetched) noexcept {
   const std::size_t bytes = at.bytes * at.rows;
   const auto row = static_cast<std::ptrdiff_t>(at.bytes);
@@ -93,7 +94,7 @@ bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, st
   if (!carries && in.head.op != operation::no_op) return false;
   if (!defined_for(in.head.op, in.head.type) || at.bytes % bytes_of(in.head.type) != 0) return false;
   std::byte* const old = in.head.ticket != 0 ? fetched + done : nullptr;
-  if (in.head.op == operation::no_op) {  // reads, and memory may allow no more
+  if (in.head.op == operation::no_op) {  // it only reads: the memory may be read-only
     if (old != nullptr) copy_rows(old, row, at.first, at.stride, at.bytes, at.rows);
     return true;
   }
@@ -105,7 +106,7 @@ bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, st
   return true;
 }
 
-/// Whether the memory of each piece can be read, or written, now. What does not lie in the window is for
+/// True if the memory of each piece is readable, or writable, now. Pieces outside of the window are left to
 /// `serve_pieces`.
 bool can_access(const window_core& w, const incoming& in) noexcept {
   const call kind = in.head.kind;
@@ -124,7 +125,7 @@ bool can_access(const window_core& w, const incoming& in) noexcept {
   return true;
 }
 
-/// The row that a get of one row asks for, which is sent from where it lies; empty: the get asks for something else.
+/// The row that a get of one row requests, which is sent from its place in memory; empty for other gets.
 std::span<const std::byte> row_asked_for(const window_core& w, const incoming& in) noexcept {
   if (in.head.kind != call::get || in.head.pieces != 1 || in.head.ticket == 0) return {};
   target_rows piece{};
@@ -134,7 +135,7 @@ std::span<const std::byte> row_asked_for(const window_core& w, const incoming& i
   return {at.first, at.bytes};
 }
 
-/// Does all pieces; `fetched` becomes what was fetched. False if the message lies.
+/// Carries out all pieces; `fetched` becomes the fetched data. False if the message is malformed.
 bool serve_pieces(const window_core& w, const incoming& in, std::span<std::byte>& fetched) noexcept {
   const bool brings = in.head.kind == call::put || in.head.kind == call::accumulate;
   const bool only_brings = brings && in.head.ticket == 0 && !in.data.empty();
@@ -164,14 +165,15 @@ bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
   if (in.head.ticket != 0)
     e.ctx().send_record(source, message::reply, reply_header{in.head.ticket, e.ctx().take_pending_acks(source)},
                         answer);
-  // Behind the answer, which is made of what lies here: who sees the signal may write there at once, on another thread.
+  // The signal comes after the reply, which is read from the window's memory: another thread that sees the signal may
+  // overwrite that at once.
   if (in.head.signal >= 0 && static_cast<unsigned>(in.head.signal) < w.hints.signals) {
     w.array<word64>(w.my_block(), w.layout.signals_at)[in.head.signal].fetch_add(1);
   }
   return true;
 }
 
-/// The window was dropped here, which its origin may not know.
+/// Refuses an operation on a window that was dropped here, which its origin may not know.
 void turn_down(engine& e, int source, const operation_header& head) noexcept {
   e.ctx().send_record(source, message::refusal,
                       dropped_header{head.window, head.ticket, e.ctx().take_pending_acks(source)});
@@ -197,7 +199,7 @@ void run_operation(engine& e, int source, std::span<const std::byte> payload) no
   } else if (!serve(e, *w, source, in)) {
     e.reject_malformed(source, message::operation, payload, malformed_reason::wrong_contents);
   }
-  if (in.head.signal <= last_of_epoch)  // whatever became of it: the end of the epoch waits for this
+  if (in.head.signal <= last_of_epoch)  // even after a failure: the end of the epoch waits for this
     w->epochs->last_came(*w, source, static_cast<std::uint32_t>(last_of_epoch - in.head.signal));
 }
 

@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::uint64_t value_bytes_max = 64;
 
-/// The origin's data are gone when the call returns. An atomic's may be: its inlined form does not say. Who gives a
-/// long value waits until it has gone.
+/// True if the origin's data may be gone when the call returns, so that they must be copied. This includes atomics,
+/// whose inlined form does not tell. The caller of an operation with a long value waits until it is sent.
 bool is_value(const operation_args& a, hold_reason why) noexcept {
   if (a.by_value) return why != hold_reason::room || a.bytes <= copied_bytes_max;
   return a.kind != call::put && a.bytes <= value_bytes_max;
@@ -28,7 +28,7 @@ void keep_shapes(operation_record& op, const checked_operation& o, engine& e) {
   if (o.result != nullptr) shapes.result = *o.result;
 }
 
-/// Fills in what the record has to say of the operation when it is carried out later.
+/// Stores the operation in the record, to be carried out later.
 void fill(operation_record& op, const checked_operation& o, hold_reason why, engine& e) {
   RMA_ASSERT(op.held == hold_reason::none && why != hold_reason::none);
   const operation_args& a = *o.args;

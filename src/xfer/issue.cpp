@@ -35,7 +35,7 @@ std::uint8_t held(const window_core& w, int target, const checked_operation& o) 
   return o.far != nullptr ? o.far->held : w.views[w.index_of(target)].held;
 }
 
-/// Whether the open epoch needs nothing more for this target.
+/// True if the open epoch admits operations to this target at once.
 bool is_open(const window_core& w, int target, const checked_operation& o) noexcept {
   return w.terms.open || held(w, target, o) != 0;
 }
@@ -65,7 +65,7 @@ status check_range(window_core& w, int target, const checked_operation& o) noexc
     far_target* found = nullptr;
     if (const status s = find_far(w, target, found); s != status::done) return s;
   }
-  if (w.kind == call::create_dynamic) return status::done;  // its table knows
+  if (w.kind == call::create_dynamic) return status::done;  // its table of attached ranges is checked instead
   const std::uint64_t limit = o.far != nullptr ? o.far->bytes : w.identity_of(target)->identity.bytes;
   const std::ptrdiff_t lower = o.lower();
   const std::ptrdiff_t upper = o.upper();
@@ -74,14 +74,15 @@ status check_range(window_core& w, int target, const checked_operation& o) noexc
   return o.offset > limit || end > limit - o.offset ? status::out_of_window : status::done;
 }
 
-/// Whether the operator and the element type exist and go together. Both may be any number in run-time typed calls.
+/// Checks that the operator and the element type exist and can be combined. Both may be any number in run-time typed
+/// calls.
 status check_types(const operation_args& a) noexcept {
   const bool swap_fits = a.type <= element::u64;
   const bool fits = a.kind == call::compare_and_swap ? swap_fits : defined_for(a.op, a.type);
   return fits ? status::done : status::bad_type;
 }
 
-/// Whether whole elements lie where an atomic may be.
+/// Checks that the range consists of whole, aligned elements.
 status check_alignment(const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {
   const std::uint64_t e = rma::bytes_of(a.type);
   if ((bytes & (e - 1)) != 0) return status::bad_type;  // an element's size is a power of two
@@ -89,7 +90,7 @@ status check_alignment(const operation_args& a, std::uint64_t offset, std::uint6
   return status::done;
 }
 
-/// Layouts select whole elements, and the target's puts them where an atomic may be.
+/// Checks that layouts select whole elements, and that those of the target are aligned.
 status check_layouts(const checked_operation& o) noexcept {
   const operation_args& a = *o.args;
   const layout_grain there = layout_internals::grain(*o.target);
@@ -110,7 +111,7 @@ status check(window_core& w, const operation_args& a, checked_operation& o) noex
   o.admitted = open && !w.terms.asks && o.state->epoch == nullptr;
   if (const status s = describe_extent(w, a, o); s != status::done) return s;
   if (a.signal >= 0 && static_cast<unsigned>(a.signal) >= w.hints.signals) return status::bad_argument;
-  if (o.atomic()) {  // also without data: no call looks a number up that is no operator or element type
+  if (o.atomic()) {  // also without data, so that invalid numbers of operators or types are never looked up
     if (const status s = check_types(a); s != status::done) return s;
   }
   if (o.bytes == 0) return status::done;
@@ -119,12 +120,12 @@ status check(window_core& w, const operation_args& a, checked_operation& o) noex
   return o.contiguous ? check_alignment(a, o.offset, o.bytes) : check_layouts(o);
 }
 
-/// Read while its owner may be changing it; whether it did is looked at afterwards.
+/// Reads a word that its owner may be changing; the caller checks afterwards if it did.
 std::uint64_t shared_value(const std::uint64_t& word) noexcept {
   return load_value<std::uint64_t>(reinterpret_cast<const std::byte*>(&word));
 }
 
-/// As find_range, of a rank of this node, read from its table.
+/// Does find_range for a rank of this node, in its table.
 attachment find_near_attached(const window_core& w, int target, std::uint64_t first, std::uint64_t bytes) noexcept {
   const window_block* const block = w.identity_of(target);
   const std::byte* const segment = w.board->segment(static_cast<std::size_t>(w.team->node_index(target)));
@@ -142,7 +143,7 @@ attachment find_near_attached(const window_core& w, int target, std::uint64_t fi
   }
 }
 
-/// The same on another node; the region is empty if only the target's handler reaches it.
+/// Does the same for a rank of another node; the region is empty if only the target's handler can access it.
 status find_far_attached(window_core& w, int target, std::uint64_t first, std::uint64_t bytes,
                          fabric::region_key& region) noexcept {
   far_target& far = w.far(target);
@@ -154,7 +155,7 @@ status find_far_attached(window_core& w, int target, std::uint64_t first, std::u
   return status::done;
 }
 
-/// The region that an operation on a dynamic window falls into, read from the target's table.
+/// Finds the region of an operation on a dynamic window in the target's table.
 status find_attached(window_core& w, int target, const checked_operation& o, fabric::region_key& region) noexcept {
   const std::uint64_t first = o.offset + static_cast<std::uint64_t>(o.lower());
   const std::uint64_t bytes = static_cast<std::uint64_t>(o.upper() - o.lower());
@@ -190,7 +191,7 @@ status locate(window_core& w, const checked_operation& o, placement& at) noexcep
   return status::done;
 }
 
-/// run_plain may be able to do it.
+/// True if run_plain may be able to carry it out.
 bool is_last_fabric_target(const window_core& w, const operation_args& a) noexcept {
   return w.last_fabric_state != nullptr && a.target == w.last_fabric_target && !w.may_hold &&
          w.last_fabric_state->epoch == nullptr;
@@ -227,7 +228,7 @@ status check_atomic(const operation_args& a, std::uint64_t offset, std::uint64_t
 
 namespace {
 
-/// Until its epoch lets it go.
+/// Holds the operation until its epoch admits it.
 [[gnu::cold]] status put_off(window_core& w, checked_operation& o, const admission& answer) noexcept {
   o.choose("deferred", answer.why);
   const std::lock_guard guard(w.ctx->lock());
@@ -235,8 +236,8 @@ namespace {
   return status::posted;
 }
 
-/// An operation that was checked: asks its epoch unless that lets it go, chooses a protocol, starts it, and raises its
-/// signal if that is left to do. `counted`: among the bytes of the epoch.
+/// Carries out a checked operation: asks its epoch for admission if necessary, chooses a protocol, starts it, and
+/// raises its signal if the protocol does not. `counted`: it counts in the bytes of the epoch.
 status carry_out(window_core& w, checked_operation& o, request_node** request, bool counted) noexcept {
   const operation_args& a = *o.args;
   placement at;
@@ -260,10 +261,10 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
   if (o.bytes != 0) {
     const bool behind = is_behind_others(o);
     if (behind) [[unlikely]]
-      (void)w.ctx->progress();  // a stream of operations must not fill memory where it need not
+      (void)w.ctx->progress();  // lets waiting operations proceed, so that a stream of them does not fill memory
     const status s = run_protocol(w, at, o, request);
     if (o.far == nullptr) mark_stored(w.views[w.index_of(a.target)]);
-    if (s != status::done) {  // posted: the last message carries the signal
+    if (s != status::done) {  // if it is posted, the last message carries the signal
       if (behind) [[unlikely]]
         w.team->rt->ops->keep_bounded();
       return s;
@@ -276,7 +277,7 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
   return status::done;
 }
 
-/// The general way. `counted`: among the bytes of the epoch.
+/// The general path. `counted`: it counts in the bytes of the epoch.
 [[gnu::noinline]] status issue_any(window_core& w, const operation_args& a, request_node** request, bool counted,
                                    bool aggregated = false) noexcept {
   if (a.target == no_rank) [[unlikely]]
@@ -312,7 +313,8 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
 
 }  // namespace
 
-// Apart from the rest, whose registers and stack would cost the commonest operations a tenth of their instructions.
+// It is separate from the general path, whose registers and stack would cost the most frequent operations a tenth of
+// their instructions.
 status issue(window_view& view, const operation_args& a, request_node** request) noexcept {
   if (is_freed(view)) return status::window_freed;
   window_core& w = core_of(view);
@@ -358,7 +360,7 @@ status issue_held(window_core& w, operation_record& op) noexcept {
 
 status issue_and_wait(window_view& view, operation_args&& a) noexcept {
   a.by_value = true;
-  // Data that were put are in messages, in a copy, or there; those that are fetched may have to be waited for.
+  // Data of puts are in messages, in a copy, or at the target; fetched data may need a wait.
   request_node* node = nullptr;
   const status s = issue(view, a, a.kind == call::put ? nullptr : &node);
   if (node == nullptr) return s == status::posted ? status::done : s;

@@ -31,7 +31,7 @@ void fetch_atomic_loop(void* dst, const void* src, void* old, std::size_t n) noe
   }
 }
 
-/// Back to the type that users have: atomic_op.hpp takes std::complex.
+/// Maps back to the type of users: atomic_op.hpp takes std::complex.
 template <class T>
 struct public_type {
   using type = T;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Updates of a single element whose type and operator are known at run time only, in a window of bytes: what typed
-/// windows inline (rma/detail/window_ops.hpp), chosen from a table.
+/// Updates of a single element whose type and operator are known only at run time, in a window of bytes: the functions
+/// that typed windows inline (rma/detail/window_ops.hpp), chosen from a table.
 #include <array>
 #include <complex>
 #include <cstdint>
@@ -13,7 +13,7 @@
 namespace rma::detail {
 namespace {
 
-/// The target has an element of T there, where a T may lie, and it may be updated now.
+/// True if the target has an aligned element of T there that may be updated now.
 template <class T>
 [[gnu::always_inline]] inline bool may_update(const window_view& window, int target, std::uint64_t at) noexcept {
   const target_view* const t = view_of(window, target);
@@ -35,7 +35,7 @@ bool fetch(const window_view& window, const void* value, void* old, int target, 
     if (old != nullptr) std::memcpy(old, &found, sizeof found);
     return true;
   } else {
-    return false;  // the general path says bad_type
+    return false;  // the general path reports bad_type
   }
 }
 

@@ -14,13 +14,13 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::size_t batch_pieces_max = 255;  ///< of one operation message, whose header counts them so
-constexpr std::size_t unsent_max = 64;         ///< messages to one target that wait for room before the next is made
+constexpr std::size_t batch_pieces_max = 255;  ///< limit of an operation message's header
+constexpr std::size_t unsent_max = 64;         ///< limit of messages to one target that wait for room
 
-/// The message's size, for answers and for the messages of a fabric that takes longer ones alike.
+/// The message's size, the same for replies and for fabrics with longer messages.
 constexpr std::size_t batch_message_max = operation_message_max;
 
-/// Collects operations; alike neighbors share a header.
+/// Collects operations; consecutive similar ones share a header.
 class batch_maker {
  public:
   batch_maker(window_core& w, int peer) noexcept : w_(w), peer_(peer) { used_ = sizeof(batch_header); }
@@ -32,7 +32,7 @@ class batch_maker {
   }
   [[nodiscard]] bool empty() const noexcept { return used_ == sizeof(batch_header) && rows_ == 0; }
 
-  /// Adds an operation, whose record is that of an operation by message.
+  /// Adds an operation with a record of an operation by message.
   void add(const checked_operation& o, const operation_record& op) noexcept {
     const operation_args& a = *o.args;
     if (!o.contiguous) return add_pieces(o, op);
@@ -47,7 +47,7 @@ class batch_maker {
     if (a.kind != call::get && a.origin != nullptr) append_data(a.origin, o.bytes);
   }
 
-  /// The message; `end` may be null.
+  /// Returns the message; `end` may be null.
   std::span<const std::byte> finish(const rider* end) noexcept {
     end_group();
     batch_header h{w_.id, 0, 0, 0};
@@ -66,7 +66,7 @@ class batch_maker {
   void add_pieces(const checked_operation& o, const operation_record& op) noexcept {
     end_group();
     message_maker made(w_, o, batch_message_max, w_.team->rt->ops->scratch(batch_message_max));
-    (void)made.make();  // all of it: it has few pieces
+    (void)made.make();  // makes all of it, since it has few pieces
     const std::span<const std::byte> head = made.head(ticket_of(o, op)), data = made.data();
     const auto bytes = static_cast<std::uint32_t>(head.size() + data.size());
     append(&bytes, sizeof bytes);
@@ -80,7 +80,7 @@ class batch_maker {
   }
   void append(const void* from, std::size_t bytes) noexcept {
     RMA_ASSERT(bytes <= room_.size() - used_);
-    if (bytes == 0) return;  // from nowhere, maybe
+    if (bytes == 0) return;  // `from` may be null
     std::memcpy(room_.data() + used_, from, bytes);
     used_ += bytes;
   }
@@ -110,8 +110,7 @@ class batch_maker {
   std::array<std::byte, batch_message_max> room_;
 };
 
-/// Sends what was made, of whose records the peer's acknowledgement is awaited then. The caller holds the progress
-/// lock.
+/// Sends the message; its records then await the peer's acknowledgement. The caller holds the progress lock.
 void send_one(window_core& w, int target, target_state& state, batch_maker& made, operation_record::queue& sent,
               const rider* end) noexcept {
   engine& e = *w.team->rt->ops;
@@ -127,7 +126,7 @@ void send_one(window_core& w, int target, target_state& state, batch_maker& made
   }
 }
 
-/// The memory of messages that wait for room is bounded.
+/// Waits until few messages wait for room, to bound their memory.
 void await_unsent(window_core& w, int rank) noexcept {
   const auto few = [&w, rank]() noexcept {
     const std::lock_guard guard(w.ctx->lock());
@@ -188,7 +187,7 @@ void serve_batch(engine& e, int source, std::span<const std::byte> payload) noex
     std::memcpy(&bytes, left.data(), sizeof bytes);
     left = left.subspan(sizeof bytes);
     if (bytes > left.size()) break;
-    // The last one's answer acknowledges the message, and no answer before it may.
+    // Only the reply of the last operation may acknowledge the message.
     if (bytes == left.size()) e.ctx().defer_ack(source);
     owes = bytes == left.size();
     run_operation(e, source, left.first(bytes));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocols "fabric" and "device" for the operation that is most frequent between nodes: contiguous, without a signal,
-/// to the target that was used last, in an epoch that holds it; a put or get that only a flush waits for (of a put's
-/// value the fabric has to read it at once), or a value that is fetched and waited for. One look at everything, one
-/// lock, one call of the fabric. All else, and what finds no room, takes the general way (issue.cpp).
+/// Protocols "fabric" and "device" for the most frequent operations between nodes: contiguous, without a signal, to the
+/// last target used, in an epoch that admits them; a put or get that only a flush completes (the fabric has to read a
+/// put's value at once), or a fetched value that is waited for. It takes one check of all conditions, one lock, and one
+/// call of the fabric. All other operations, and those without room, use the general path (issue.cpp).
 #include <cstring>
 #include <mutex>
 
@@ -27,7 +27,7 @@ std::uint64_t word_at(const void* from) noexcept {
   e.trace_operation(op, w, o);
 }
 
-/// A put or get whose end nobody but a flush asks for.
+/// Posts a put or get that only a flush completes.
 status post_one(window_core& w, far_target& far, std::uint64_t offset, const operation_args& a) noexcept {
   context& ctx = *w.ctx;
   engine& e = *w.team->rt->ops;
@@ -40,7 +40,7 @@ status post_one(window_core& w, far_target& far, std::uint64_t offset, const ope
   const int peer = w.world_rank(a.target);
   const std::lock_guard guard(ctx.lock());
   operation_record& op = e.new_operation();
-  status s = status::retry_queue_full;  // as a stream of puts finds it each time it has filled the queue
+  status s = status::retry_queue_full;  // the result for a stream of puts when it has filled the queue
   (void)ctx.ready_soon([&]() noexcept {
     s = write ? network.write(peer, {&local, 1}, far.region, {&remote, 1}, token_of(op))
               : network.read(peer, {&local, 1}, far.region, {&remote, 1}, token_of(op));
@@ -60,7 +60,7 @@ status post_one(window_core& w, far_target& far, std::uint64_t offset, const ope
   return s;
 }
 
-/// `post(peer, operation)` posts it.
+/// Fetches a value, with an operation posted by `post(peer, operation)`.
 template <class Post>
 status fetch(window_core& w, int target, Post&& post) noexcept {
   context& ctx = *w.ctx;
@@ -79,7 +79,7 @@ status fetch(window_core& w, int target, Post&& post) noexcept {
   if (op.over.load() != 0) {
     e.free_operation(op);
   } else {
-    op.detached = true;  // the job is being ended
+    op.detached = true;  // the job was aborted
   }
   return s;
 }

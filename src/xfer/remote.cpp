@@ -8,15 +8,15 @@
 namespace rma::detail {
 namespace {
 
-/// Posts until there is room, waits until it is over, and hands the result to `take`. `post(operation)` is
-/// called under the lock.
+/// Posts when there is room, waits for the completion, and passes the record to `take`. `post(operation)` is called
+/// under the lock.
 template <class Post, class Take>
 status post_and_wait(engine& e, int rank, Post&& post, Take&& take) noexcept {
   context& ctx = e.ctx();
   std::unique_lock guard(ctx.lock());
   operation_record& op = e.new_operation();
   status s = ctx.until_posted(guard, rank, [&]() noexcept { return post(op); });
-  // Never given up: the fabric ends every operation, by an error, too.
+  // The wait has no other end: the fabric ends every operation, if necessary by an error.
   if (s == status::posted) s = e.wait_posted(guard, op);
   if (s == status::peer_failed) ctx.set_last_failed(rank);
   if (s == status::done) take(op);
@@ -144,7 +144,7 @@ status find_far(window_core& w, int target, far_target*& found) noexcept {
   found = &far;
   if (far.known) [[likely]]
     return status::done;
-  if (const int rank = w.world_rank(target); w.ctx->gone(rank)) {  // its window may be empty by now, or another's
+  if (const int rank = w.world_rank(target); w.ctx->gone(rank)) {  // its memory may be unmapped or reused by now
     w.ctx->set_last_failed(rank);
     return status::peer_failed;
   }
@@ -165,8 +165,8 @@ status find_far(window_core& w, int target, far_target*& found) noexcept {
   return status::done;
 }
 
-// Read as the ranks of the node do: a version before and after, and once more if it has changed. The tables of a
-// target change seldom, so that only the version is asked for again.
+// Reads the table as the ranks of the node do: with its version before and after, and again if that has changed. Tables
+// change seldom, so that mostly only the version is read.
 status find_far_table(window_core& w, int target, far_target& far) noexcept {
   engine& e = *w.team->rt->ops;
   const int rank = w.world_rank(target);
@@ -190,18 +190,19 @@ status find_far_table(window_core& w, int target, far_target& far) noexcept {
       if (const status again = read_head(head); again != status::done) return again;
       if (head.version.load() != version) continue;
     }
-    const std::lock_guard guard(w.ctx->lock());  // what waits for room looks there, whoever makes it go on
+    const std::lock_guard guard(w.ctx->lock());  // any thread may resume waiting operations, which read the table
     far.table = std::move(table);
     far.table_version = version;
     return status::done;
   }
 }
 
-// A read that follows the writes finds them in place, and no other rank's writes: it needs no region but the block's.
+// Posts a read after the writes, which completes when they are placed. It waits for this rank's writes only, and needs
+// no region but the block's.
 void ask_placed(window_core& w, int target) noexcept {
   if (!w.is_far(target)) return;
   far_target& far = w.far(target);
-  if (!far.unplaced || far.queued.load() != 0) return;  // asked for behind the last of them
+  if (!far.unplaced || far.queued.load() != 0) return;  // posted after the last queued write
   far.unplaced = false;
   engine& e = *w.team->rt->ops;
   const int rank = w.world_rank(target);
@@ -218,7 +219,7 @@ void ask_placed(window_core& w, int target) noexcept {
     w.ctx->count(counter::placement_reads);
     return;
   }
-  far.unplaced = s == status::retry_queue_full;  // asked again when there is room
+  far.unplaced = s == status::retry_queue_full;  // posted again when there is room
   e.free_operation(op);
 }
 

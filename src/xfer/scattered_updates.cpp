@@ -3,9 +3,9 @@
 /// Accumulates with layouts, on mapped memory. Blocks of a few elements are collected in batches while their lines are
 /// fetched. A batch is then applied
 ///
-///   exclusive epoch   by plain instructions: nobody else updates
+///   exclusive epoch   by plain instructions: no other rank updates
 ///   element           by one locked instruction for each element
-///   striped, biased   the same, under one mark that this rank updates without stripes
+///   striped, biased   the same, with a mark that this rank updates without stripes
 ///   striped           sorted by stripe, so that each stripe is locked once for all of its blocks
 ///
 /// The sort is stable: updates of one element are made in the order of the layout. A longer block, or one that spans
@@ -40,7 +40,7 @@ class update_batch {
         plain_(kernels_for_this_cpu().bulk[index_of(a.op)][index_of(a.type)]),
         locked_(kernels_for_this_cpu().atomic[index_of(a.op)][index_of(a.type)]) {}
 
-  /// `bytes` at `offset` of the target's part are updated with those at `source` of the origin's buffer.
+  /// Updates `bytes` at `offset` of the target's part with those at `source` of the origin's buffer.
   void add(std::uint64_t offset, std::ptrdiff_t source, std::size_t bytes) noexcept {
     const bool crosses = ((offset ^ (offset + bytes - 1)) >> w_.stripe_shift) != 0;
     if (bytes != block_bytes_ || crosses || count_ == batch_blocks_max) [[unlikely]] {
@@ -54,7 +54,7 @@ class update_batch {
     prefetch_for_write(place_of(base_, offset));
     blocks_[count_++] = {offset, from_ + source};
   }
-  /// Applies what has been collected. The first failure of all, else done.
+  /// Applies the collected updates. Returns the first failure of all, else done.
   status finish() noexcept {
     apply();
     return result_;
@@ -73,7 +73,7 @@ class update_batch {
     if (count_ == 0) return;
     block_elements_ = block_bytes_ / rma::bytes_of(type_);
     if (block_bytes_ % rma::bytes_of(type_) != 0) {
-      note(status::bad_type);  // a layout that cuts elements
+      note(status::bad_type);  // a layout that splits elements
     } else if (t_.held == static_cast<std::uint8_t>(lock_kind::exclusive)) {
       apply_all(plain_);
     } else if (locked_ != nullptr && w_.mode == accumulate_mode::element) {
@@ -85,7 +85,7 @@ class update_batch {
   }
   void apply_one(apply_kernel kernel, const block_update& b) noexcept {
 #if defined(RMA_EXPLORE)
-    if (kernel == plain_) {  // others may run between its loads and its stores
+    if (kernel == plain_) {  // other ranks may run between its loads and its stores
       (void)apply_owned(place_of(base_, b.offset), b.from, nullptr, block_bytes_, op_, type_);
       return;
     }
@@ -96,7 +96,7 @@ class update_batch {
   void apply_all(apply_kernel kernel) noexcept {
     for (std::size_t i = 0; i < count_; ++i) apply_one(kernel, blocks_[i]);
   }
-  /// False if the stripes are needed: nothing was updated.
+  /// Returns false if the stripes are needed: nothing was updated.
   bool apply_unstriped() noexcept {
     if (locked_ == nullptr || t_.elements != element_path::biased) return false;
     const bool biased = begin_unstriped(w_, t_);
@@ -141,7 +141,7 @@ class update_batch {
   operation op_;
   element type_;
   apply_kernel plain_;
-  apply_kernel locked_;  ///< null: no locked instruction does it
+  apply_kernel locked_;  ///< null if there is no locked instruction
   std::size_t block_bytes_ = 0;
   std::size_t block_elements_ = 0;
   std::size_t count_ = 0;

@@ -19,16 +19,16 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::uint32_t scheduled_max = 4096;  ///< operations held for one target; with the next one they go
+constexpr std::uint32_t scheduled_max = 4096;  ///< operations held for one target; the next one issues them
 
 bool is_update(const operation_record& op) noexcept { return op.kind != call::get; }
 
-/// Somebody waits for it, or is told of it: it goes now, behind what is held.
+/// True if its completion or its signal is awaited: it is issued now, after the held operations.
 bool is_awaited(const checked_operation& o, bool requested) noexcept {
   return requested || o.args->signal >= 0 || (o.args->by_value && o.fetches());
 }
 
-/// Whether the target's handler may do it together with others: a small one, or rows of one that fit its message.
+/// True if the target's handler may carry it out together with others: it is small, and has few pieces.
 bool may_aggregate(const window_core& w, const checked_operation& o) noexcept {
   if (o.atomic() && is_by_adapter(w.mode)) return false;
   const std::uint64_t most = o.aggregated ? batched_bytes_max : w.schedule.aggregate_bytes;
@@ -36,7 +36,7 @@ bool may_aggregate(const window_core& w, const checked_operation& o) noexcept {
   return o.contiguous || o.target->blocks() <= batched_pieces_max;
 }
 
-/// Whether it is posted to the adapter together with others.
+/// True if it is posted to the adapter together with others.
 bool may_chain(const window_core& w, const checked_operation& o) noexcept {
   return o.aggregated && o.atomic() && o.contiguous && o.bytes <= batched_bytes_max &&
          w.mode == accumulate_mode::direct;
@@ -46,8 +46,7 @@ std::uint32_t message_bytes_of(const checked_operation& o) noexcept {
   return batched_bytes(o.args->kind, o.bytes, o.contiguous ? 0 : o.target->blocks());
 }
 
-/// Takes the operations out of the target's queue: what the predicate is true of goes to `chosen`, the rest to
-/// `others`.
+/// Moves the operations of the target's queue for which the predicate is true to `chosen`, the rest to `others`.
 template <class Predicate>
 void take_all(window_core& w, target_state& state, operation_record::queue& chosen, operation_record::queue& others,
               Predicate is_chosen) {
@@ -58,7 +57,7 @@ void take_all(window_core& w, target_state& state, operation_record::queue& chos
   }
 }
 
-/// Puts back what stays.
+/// Puts operations back into the target's queue.
 void put_back(window_core& w, target_state& state, operation_record::queue& ops) {
   const std::lock_guard guard(w.ctx->lock());
   while (!ops.empty()) {
@@ -84,7 +83,7 @@ void issue_first(window_core& w, target_state& state, operation_record::queue& o
   state.fail(s);
 }
 
-/// One of each, in turn, as long as there are both; then the rest.
+/// Issues one of each queue in turn, then the rest.
 void issue_by_turns(window_core& w, target_state& state, operation_record::queue& first,
                     operation_record::queue& second) noexcept {
   while (!first.empty() || !second.empty()) {
@@ -93,7 +92,7 @@ void issue_by_turns(window_core& w, target_state& state, operation_record::queue
   }
 }
 
-/// Figures 10.3 and 10.4.
+/// Issues in the orders of figures 10.3 and 10.4.
 void issue_ordered(window_core& w, target_state& state, operation_record::queue& ops) noexcept {
   operation_record::queue gets, updates;
   const bool begins_with_get = !ops.empty() && !is_update(ops.front());
@@ -114,7 +113,7 @@ void issue_ordered(window_core& w, target_state& state, operation_record::queue&
   }
 }
 
-/// The target's queue without what is aggregated, if that is to stay.
+/// Issues the target's queue; operations to be aggregated only if `all`.
 void issue_of(window_core& w, int target, bool all, const rider* end) noexcept {
   target_state& state = w.state_of(target);
   if (state.scheduled.held.empty()) return;
@@ -132,7 +131,7 @@ void issue_of(window_core& w, int target, bool all, const rider* end) noexcept {
   w.schedule.issuing = was_issuing;
 }
 
-/// Why it waits, or null.
+/// The reason to hold it, or null.
 const char* why_held(const window_core& w, const checked_operation& o, const char*& how) noexcept {
   if (may_aggregate(w, o)) {
     how = "aggregated";
@@ -196,14 +195,14 @@ status schedule(window_core& w, const placement& at, const checked_operation& o,
   const char* const why = why_held(w, o, how);
   target_state& state = *o.state;
   if (why == nullptr || is_awaited(o, requested) || state.queued.load() != 0) {
-    // Puts of one epoch have no order; atomic updates have, and what somebody waits for is behind what is held.
+    // Puts of one epoch are unordered; atomic updates are ordered, and awaited operations come after held ones.
     if (o.atomic() || is_awaited(o, requested)) issue_scheduled(w, o.args->target);
     return status::not_supported;
   }
   const bool aggregated = may_aggregate(w, o);
   const std::uint32_t bytes = aggregated ? message_bytes_of(o) : 0;
   const bool is_full = aggregated && state.scheduled.message_bytes + bytes > batch_bytes_of(w, o.args->target);
-  // An update that goes by itself would come before those that wait for their message.
+  // An update in a message of its own would overtake those that are held for aggregation.
   const bool would_overtake = o.atomic() && !aggregated && state.scheduled.message_bytes != 0;
   if (is_full || would_overtake || state.scheduled.operations >= scheduled_max) issue_scheduled(w, o.args->target);
   const std::lock_guard guard(w.ctx->lock());

@@ -20,7 +20,7 @@ std::byte* buffer_of(const checked_operation& o) noexcept {
 status copy_here(window_core& w, const fabric::region_key& region, const checked_operation& o, std::uint64_t first,
                  std::uint64_t bytes) noexcept {
   operation_args args = *o.args;
-  args.signal = -1;  // raised once, when all parts are there
+  args.signal = -1;  // raised once, when all parts are complete
   if (args.kind == call::put) {
     args.origin = buffer_of(o) + first;
   } else {
@@ -38,7 +38,8 @@ status copy_here(window_core& w, const fabric::region_key& region, const checked
 
 namespace {
 
-/// From here on it is worth waking the target, even for one copy: the kernel's takes twice as long as one by both.
+/// From this size on it pays to wake the target, even for one copy: a copy by the kernel alone takes twice as long as
+/// one by both.
 constexpr std::uint64_t waking_bytes_min = std::uint64_t{256} << 10;
 
 }  // namespace
@@ -78,7 +79,7 @@ status wait_for_copy(window_core& w, const checked_operation& o, operation_recor
 
 namespace {
 
-/// So many bytes of the source's segment, or null if they do not lie in it.
+/// The address of a range in the source's segment, or null if it exceeds the segment.
 std::byte* slot_of(const window_core& w, int source, std::uint64_t offset, std::uint64_t bytes) noexcept {
   const std::size_t index = w.board->index_of(source);
   if (index >= w.board->size()) return nullptr;
@@ -122,7 +123,7 @@ void serve_share(engine& e, int source, std::span<const std::byte> payload) noex
   if (h.kind > share_kind::staged_get)
     return e.reject_malformed(source, message::share, payload, malformed_reason::wrong_contents);
   if (serve(e, source, h) != status::done) e.ctx().send_record(source, message::refusal, h.ticket);
-  e.ctx().acknowledge();  // the origin goes on with this piece while the next one is copied here
+  e.ctx().acknowledge();  // the origin continues with this piece while the next one is copied here
 }
 
 }  // namespace rma::detail

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocol "shared": a large copy between private memory of two processes, made by both.
+/// Protocol "shared": both processes take part in a large copy between their private memory.
 ///
 ///   origin: "copy the second half" ----> target: copies it, acknowledges
 ///           copies the first half        (with the fabric's own read or write, like the origin)
 ///
-/// The copy is a system call, most of which is not copying but finding pages: two processors take half the time. The
-/// target must be certain to handle the message, and the origin stays until it has: then the buffer is free.
+/// The copy is a system call that spends most of its time on finding pages: two processors take half the time. The
+/// target must be certain to handle the message, and the origin waits until it has: then the buffer may be reused.
 #include <algorithm>
 #include <cstring>
 
@@ -18,7 +18,7 @@
 namespace rma::detail {
 namespace {
 
-/// How long a target's handler may be kept busy at a time.
+/// Limits the time that a target's handler is kept busy.
 constexpr std::uint64_t piece_bytes_max = std::uint64_t{1} << 20;
 constexpr std::uint64_t page_bytes = 4096;
 

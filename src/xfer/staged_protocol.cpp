@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocol "staged": a large copy between private memory of two processes, in two steps through memory of both.
+/// Protocol "staged": a large copy between private memory of two processes, in two steps through shared memory.
 ///
 ///   put   origin: copies a piece into a slot, "take it" ----> target: copies it from there, acknowledges
 ///   get   origin: "bring a piece" ----> target: copies it into a slot, acknowledges
 ///         origin: copies it from there <----
 ///
-/// Two copies at the speed of memory, by two processors at once, instead of one by the kernel, which has to find each
-/// page first. The slots are the origin's. The target must be certain to handle the messages, and the origin stays
-/// until it has.
+/// Two processors copy at the speed of memory at the same time, instead of one copy by the kernel, which has to find
+/// each page first. The slots belong to the origin. The target must be certain to handle the messages, and the origin
+/// waits until it has.
 #include <algorithm>
 #include <array>
 
@@ -22,12 +22,12 @@
 namespace rma::detail {
 namespace {
 
-/// One put or get on its way through the slots.
+/// One put or get through the slots.
 class passage {
  public:
   passage(window_core& w, const checked_operation& o, staging& stage) noexcept : w_(w), o_(o), stage_(stage) {}
 
-  /// Asks for pieces as far as there are slots. False if the target is not certain to answer for the next one.
+  /// Requests pieces as far as there are slots. False if the target is not certain to serve the next one.
   bool ask() noexcept {
     for (; asked_bytes_ < o_.bytes && last_ - first_ < pieces_.size(); ++last_) {
       const std::uint64_t bytes = bytes_of(asked_bytes_);
@@ -73,7 +73,7 @@ class passage {
     operation_record* copy = nullptr;
   };
   std::array<piece, stage_slots_min> pieces_{};
-  std::size_t first_ = 0, last_ = 0;  ///< pieces that are over, and that were asked for
+  std::size_t first_ = 0, last_ = 0;  ///< number of complete, and of requested pieces
   std::uint64_t asked_bytes_ = 0, done_bytes_ = 0;
   bool refused_ = false;
 };

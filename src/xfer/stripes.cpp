@@ -9,12 +9,12 @@
 namespace rma::detail {
 namespace {
 
-/// It is given back by a store, so that nobody is woken: who waits for it looks again, if its holder lost the
-/// processor.
+/// A stripe is released by a store, which wakes no thread: a waiting thread tests it again after a pause, in case its
+/// holder was preempted.
 constexpr std::int64_t stripe_pause_ns = 20'000;
 constexpr std::int64_t stripe_pause_max_ns = 1'000'000;
 
-constexpr std::uint64_t bulk_elements = 8;  ///< more at once end the bias
+constexpr std::uint64_t bulk_elements = 8;  ///< larger updates end the bias
 
 bool anyone_updates(window_core& w) noexcept {
   const auto& places = w.team->places;
@@ -25,15 +25,15 @@ bool anyone_updates(window_core& w) noexcept {
   return false;
 }
 
-/// Single elements go by their stripes from now on, and leave no mark.
+/// Single elements are updated under their stripes from now on, without a mark.
 void forget_bias(target_view& t) noexcept {
   if (t.elements != element_path::biased) return;
   t.elements = element_path::stripe;
   t.stored = t.stored_at_rest = 1;
 }
 
-/// True once nobody updates single elements of this target without their stripe. Never waits: who meets somebody in the
-/// middle of an update does without, this time.
+/// True if no rank updates single elements of this target without its stripe any more. It never waits: if a rank is in
+/// the middle of an update, the bias stays this time.
 bool end_bias(window_core& w, target_view& t) noexcept {
   t.stripe_bias->store(stripes_ending);
   fence_for_others();
