@@ -15,7 +15,7 @@ bulk_order::peer_queues& bulk_order::queues_of(int peer) {
   return *found;
 }
 
-// True if the first one is through, and the next may go on.
+// True if the first transfer has posted everything, so that the next may post.
 bool bulk_order::post_first(peer_queues& of, queue& q) {
   if (q.empty()) return false;
   bulk_turn& first = q.front();
@@ -25,7 +25,7 @@ bool bulk_order::post_first(peer_queues& of, queue& q) {
     ctx_.on_duty(this, true);
   }
   if (made != bulk_turn::progress::over) return false;
-  RMA_ASSERT(!q.empty() && &q.front() == &first);  // only the first of a queue posts
+  RMA_ASSERT(!q.empty() && &q.front() == &first);  // only the first in a queue posts
   first.in_queue.unlink();
   first.posted(first);
   return true;

@@ -13,7 +13,7 @@ namespace {
 constexpr unsigned events_per_round = 64;
 constexpr unsigned quick_looks = 64;  // some microseconds
 constexpr unsigned quick_looks_for_adapter = 4;
-constexpr unsigned looks_for_adapter = 2;  // where cores are short, yields longer than an answer takes only cost them
+constexpr unsigned looks_for_adapter = 2;  // with few cores, yielding for longer than a reply takes only wastes them
 
 thread_level level_of(const settings& s) noexcept {
   for (const thread_level each : {thread_level::single, thread_level::funneled, thread_level::multiple}) {
@@ -56,7 +56,7 @@ void context::tell_news() noexcept {
   wake_others();
 }
 
-// Out of reach is as good as dead; of a rank that has left in good order nothing is expected.
+// An unreachable rank counts as dead, unless it has left regularly.
 void context::on_broken(int rank) noexcept {
   if (!has_left(rank)) report_lost(rank);
 }
@@ -96,13 +96,13 @@ unsigned context::make_progress() noexcept {
   return found;
 }
 
-// Another thread may sleep for the end of one of them.
+// Another thread may sleep until one of them ends.
 void context::take_steps() noexcept {
   if (steps_.run(steps_.self) != 0) wake_others();
 }
 
-// The clock costs more than most of these calls, and a round of progress between nodes more than twenty of them. Where
-// calls are rare the clock is asked in each.
+// Reading the clock costs more than most of these calls, and a round of progress between nodes more than twenty of
+// them. If calls are rare, each reads the clock.
 void context::look_if_due() noexcept {
   constexpr std::int64_t stretch_ns = 20'000;
   constexpr std::uint32_t calls_max = 16;
@@ -123,7 +123,7 @@ void context::look_if_due() noexcept {
   (void)progress();
 }
 
-// One thread may have taken in what another one sleeps for, whose descriptors then have nothing to tell any
+// One thread may have handled an event for which another one sleeps, whose descriptors then report nothing any
 // more.
 void context::wake_others() noexcept {
   if (!shared_) return;
@@ -151,7 +151,7 @@ std::string context::where() noexcept {
   return other != nullptr ? other : "the library";
 }
 
-// A duty may end itself, or begin another, which has its turn in the next round.
+// A duty may end itself, or begin another one, which runs in the next round.
 unsigned context::do_duties() noexcept {
   unsigned done = 0;
   for (std::uint32_t left = on_duty_; left != 0; left &= left - 1) {

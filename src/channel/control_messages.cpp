@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Control messages of a rank: sent or queued, handled, acknowledged.
+/// The control messages of a rank: sending, queueing, handling, and acknowledgements.
 #include <algorithm>
 #include <bit>
 #include <mutex>
@@ -43,7 +43,7 @@ bool context::try_send(int to, message kind, std::span<const std::byte> header,
   RMA_ASSERT(is_guarded());
   RMA_ASSERT(to >= 0 && to < size());
   peer& p = peer_of(to);
-  if (p.waiting_count() != 0) return false;  // these come first
+  if (p.waiting_count() != 0) return false;  // queued messages come first
   if (p.network->send(to, static_cast<std::uint16_t>(kind), header, payload) != status::done) return false;
   count(counter::messages_sent);
   if (accounts_) [[unlikely]]
@@ -51,7 +51,7 @@ bool context::try_send(int to, message kind, std::span<const std::byte> header,
   return true;
 }
 
-// Queued messages to a peer that is gone are dropped: the fabric takes them no more.
+// Queued messages to a peer that has gone are dropped: the fabric does not accept them any more.
 void context::send_waiting() noexcept {
   std::erase_if(waiting_, [&](int rank) {
     peer& p = peer_of(rank);
@@ -68,7 +68,7 @@ void context::send_waiting() noexcept {
 
 fabric::delivery_guarantee context::reserve_delivery(int to, std::size_t bytes) noexcept {
   peer& p = peer_of(to);
-  if (p.waiting_count() != 0) return fabric::delivery_guarantee::no_room;  // these come first
+  if (p.waiting_count() != 0) return fabric::delivery_guarantee::no_room;  // queued messages come first
   const fabric::delivery_guarantee found = reserve_by(*p.network, to, bytes);
   if (found == fabric::delivery_guarantee::asleep && patience_.spin_ns != 0 &&
       ++p.missed_reservations % missed_per_wake == 0) {
@@ -78,8 +78,8 @@ fabric::delivery_guarantee context::reserve_delivery(int to, std::size_t bytes) 
   return found;
 }
 
-// A woken peer spins for a while. A rank that rings it, and then does something long instead of sending, finds it
-// asleep again the next time.
+// A woken peer spins for a while. If the caller rings it and then computes for long instead of sending, the peer is
+// asleep again at the next attempt.
 fabric::delivery_guarantee context::reserve_delivery_awake(int to, std::size_t bytes) noexcept {
   fabric::delivery_guarantee found = reserve_delivery(to, bytes);
   if (found != fabric::delivery_guarantee::asleep || patience_.spin_ns == 0) return found;
@@ -101,7 +101,7 @@ void context::defer_ack(int source) noexcept {
 void context::acknowledge() noexcept {
   std::erase_if(ack_sources_, [&](int rank) {
     peer& p = peer_of(rank);
-    if (p.pending_acks == 0) return true;  // paid with an answer
+    if (p.pending_acks == 0) return true;  // sent with a reply
     const auto kind = static_cast<std::uint16_t>(message::acknowledge);
     const auto bytes = std::as_bytes(std::span(&p.pending_acks, 1));
     if (p.waiting_count() != 0 || p.network->send(rank, kind, bytes, {}) != status::done) return gone(rank);
@@ -111,7 +111,7 @@ void context::acknowledge() noexcept {
   });
 }
 
-// Everything that waits for room.
+// The number of all messages that wait for room.
 std::size_t context::waiting_messages() noexcept {
   std::size_t n = ack_sources_.size();
   for (const int rank : waiting_) n += peer_of(rank).waiting_count();
@@ -142,7 +142,7 @@ void context::on_completion(std::uint64_t token, status result, std::uint64_t by
 void context::on_immediate(int source, std::uint32_t immediate) noexcept {
   const auto& user = immediates_[static_cast<std::size_t>(user_of_immediate(immediate))];
   if (user.run == nullptr)
-    return reject_malformed(source, 0, sizeof immediate, malformed_reason::unknown_kind);  // messages have others
+    return reject_malformed(source, 0, sizeof immediate, malformed_reason::unknown_kind);  // not an immediate
   user.run(user.self, source, value_of_immediate(immediate));
 }
 

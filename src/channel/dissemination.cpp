@@ -10,7 +10,7 @@ namespace rma::detail {
 namespace {
 
 constexpr std::uint32_t enough_at_first = 16;
-constexpr std::uint32_t enough_at_most = 4096;  // a recall costs two messages: no more than a thousandth of all
+constexpr std::uint32_t enough_at_most = 4096;  // a recall costs two messages: at most a thousandth of all
 
 }  // namespace
 
@@ -20,7 +20,7 @@ struct dissemination::news {
   std::uint32_t round;
 };
 
-/// An invitation to write, its recall, or the answer to that.
+/// An invitation to write, its recall, or the reply to the recall.
 struct dissemination::word_grant {
   enum class step : std::uint32_t { invite, recall, answer, count_ };
   std::uint64_t id;
@@ -37,7 +37,7 @@ dissemination::dissemination(context& ctx) : ctx_(ctx) {
   ctx.set_handler(message::barrier_word, &dissemination::on_offer, this);
   const bool always = ctx.config().is(knob::barrier, "words");
   if (ctx.wide() == nullptr || !ctx.wide()->caps().words || ctx.config().is(knob::barrier, "messages")) return;
-  if (!always && !ctx.waits_spin()) return;  // would be recalled at every wait
+  if (!always && !ctx.waits_spin()) return;  // the grant would be recalled at every wait
   enough_ = always ? 0 : enough_at_first;
   board_ = std::make_unique<word_board>(*ctx.wide());
   ctx.add_before_sleep(&dissemination::on_sleep, this);
@@ -66,7 +66,7 @@ void dissemination::drop(std::uint64_t id) noexcept {
   barriers_.erase(at);
 }
 
-// Others may come to a barrier before this rank has made what it belongs to.
+// Others may enter a barrier before this rank has made the object that it belongs to.
 dissemination::barrier_state& dissemination::known(std::uint64_t id) noexcept {
   if (last_ == nullptr || last_->id != id) {
     last_ = &barriers_[id];
@@ -80,7 +80,7 @@ void dissemination::send(barrier_state& c, unsigned round, int to) noexcept {
   ctx_.send_record(to, message::barrier, news{c.id, c.turn, round});
 }
 
-// A round that finds no room as a write may go as a message, and be passed by the next write.
+// A round without room for a write may be sent as a message, and the next write may overtake it.
 void dissemination::on_news(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<dissemination*>(self);
   constexpr auto kind = static_cast<std::uint16_t>(message::barrier);
@@ -93,9 +93,9 @@ void dissemination::on_news(void* self, int source, std::span<const std::byte> p
   me.known(n.id).heard[n.round].store(n.turn);
 }
 
-// ---- told by writes: the one that waits ---------------------------------------------------------------------
+// ---- rounds by writes: the receiver -------------------------------------------------------------------------
 
-// One wait at a time, as all threads but those of RMA_THREADS=multiple do; another one does without.
+// Writes serve one wait at a time, which suffices for all thread levels but multiple; further waits use messages.
 void dissemination::begin(wait& mine) noexcept {
   if (waiting_ == nullptr) {
     waiting_ = &mine;
@@ -129,7 +129,7 @@ void dissemination::invite(const wait& w) noexcept {
                               w.of->turn, word_grant::step::invite});
 }
 
-// A round that has been written counts still.
+// A round that has been written already still counts.
 void dissemination::recall(const wait& w) noexcept {
   RMA_ASSERT(w.of->written != nullptr && w.round < rounds_max);
   incoming_word& in = w.of->written->in[w.round];
@@ -148,7 +148,7 @@ void dissemination::on_sleep(void* self) noexcept {
   me.recall(*me.waiting_);
 }
 
-// ---- its sender ---------------------------------------------------------------------------------------------
+// ---- the sender ---------------------------------------------------------------------------------------------
 
 bool dissemination::write(barrier_state& c, unsigned round, int to) noexcept {
   outgoing_word& out = c.written->out[round];
@@ -164,14 +164,14 @@ bool dissemination::write(barrier_state& c, unsigned round, int to) noexcept {
   return true;
 }
 
-// An invitation after the last barrier is not used.
+// An invitation that arrives after the last barrier is ignored.
 void dissemination::on_invitation(int source, const word_grant& o) noexcept {
   const auto at = barriers_.find(o.id);
   if (at == barriers_.end() || at->second.written == nullptr) return;
   at->second.written->out[o.round] = {source, o.tag, o.turn, o.address, {o.address, sizeof(word64), o.key}};
 }
 
-// A rank that has dropped the barrier has passed it for the last time.
+// A rank that has dropped the barrier state has left its last barrier.
 void dissemination::on_recall(int source, const word_grant& o) noexcept {
   word_grant answer = o;
   answer.what = word_grant::step::answer;

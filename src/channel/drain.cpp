@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The last thing a runtime does: what calls that have succeeded have sent must arrive, however late their receivers
-/// look.
+/// The last step of a runtime: messages of successful calls must be delivered, however late their receivers make
+/// progress.
 #include <cstdio>
 #include <limits>
 #include <mutex>

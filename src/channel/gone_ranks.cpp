@@ -36,7 +36,7 @@ void gone_ranks::look_around(std::int64_t now_ns) noexcept {
   } else if (!ok(job)) {
     aborted_.store(1);
   }
-  departures_.fetch_add(1);  // departures are looked up, not reported: ask `failed` again
+  departures_.fetch_add(1);  // departures are looked up, not reported: waits test `failed` again
 }
 
 bool gone_ranks::is_dead(int rank) const noexcept { return is_in(dead_, rank); }
@@ -47,7 +47,7 @@ bool gone_ranks::dead(int rank) noexcept {
   return is_dead(rank);
 }
 
-// The ranks of this node see it at once; of others the job's server tells.
+// Departures of ranks of this node are visible at once; the job's server reports those of others.
 bool gone_ranks::has_left(int rank) noexcept {
   if (around_.has_left(rank)) return true;
   if (far_left_.load() == 0) return false;
@@ -79,8 +79,8 @@ void gone_ranks::mark_dead(int rank) noexcept {
   RMA_ASSERT(deaths_.load() == dead_.size());
 }
 
-// This node is cut off from the job, or the job's first rank is gone: ranks of other nodes must be presumed dead. The
-// ranks of one node see each other, and go on.
+// Called when this node is cut off from the job, or the job's first rank has gone: ranks of other nodes must be
+// presumed dead. The ranks of one node see each other, and continue.
 void gone_ranks::mark_other_nodes_dead() noexcept {
   if (std::exchange(cut_off_, true)) return;
   for (int rank = 0; rank < boot_.size(); ++rank) {

@@ -11,7 +11,7 @@ namespace rma::detail {
 void long_wait::speak(std::int64_t now_ns) noexcept {
   const std::int64_t every_ns = ctx_.stall_report_ns();
   const std::int64_t lasted_ns = now_ns - begin_ns_;
-  ctx_.around().say_where(ctx_.where());  // again: another thread of this rank may have fallen silent
+  ctx_.around().say_where(ctx_.where());  // repeated, since another thread of this rank may have cleared it
   said_ = true;
   if (every_ns == 0) {
     due_ns_ = std::numeric_limits<std::int64_t>::max();

@@ -39,7 +39,7 @@ void mailbox::on_piece(void* self, int source, std::span<const std::byte> payloa
   const auto part = payload.subspan(sizeof h);
   const address key{h.team, h.sequence, h.tag, source};
   const auto known = me.messages_.find(key);
-  // Pieces come in order, and room is made for what has come, not for what is said to come.
+  // Pieces arrive in order, and memory is allocated for pieces that have arrived, not for the announced size.
   const std::size_t before = known == me.messages_.end() ? 0 : known->second.data.size();
   const std::size_t total = known == me.messages_.end() ? h.total : known->second.total;
   if (h.offset != before || h.total != total || part.size() > total - before)
@@ -55,7 +55,7 @@ status mailbox::take(const address& from, std::span<std::byte> data) noexcept {
   return take_locked(from, data);
 }
 
-// From another node it may be there before a wait has been set up.
+// A message of another node may arrive sooner than a wait is set up.
 status mailbox::take_soon(const address& from, std::span<std::byte> data) noexcept {
   if (&ctx_.network_of(from.source) != ctx_.wide()) return status::not_yet;
   const std::lock_guard guard(ctx_.lock());

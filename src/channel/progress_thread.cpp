@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The progress thread of a rank, and what a rank reports where it would have helped.
+/// The progress thread of a rank, and the report of a rank that should have had one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,21 +15,21 @@ namespace {
 
 constexpr std::int64_t nap_first_ns = 250'000;
 constexpr std::int64_t nap_most_ns = 1'000'000;
-constexpr std::int64_t rest_ns = 100'000'000;  // woken before, when the program leaves the library
+constexpr std::int64_t rest_ns = 100'000'000;  // it is woken earlier when the program leaves the library
 constexpr std::int64_t worth_saying_ns = 10'000'000;
 
 /// Values of aside_.
 constexpr std::uint32_t serving = 0, naps = 1, rests = 2;
 
-/// Other nodes, if there are any, need this rank's processor for puts and gets, or for what the settings choose for all
-/// windows.
+/// True if ranks of other nodes need this rank's processor for puts and gets, or for protocols that the settings choose
+/// for all windows.
 bool needs_processor(const settings& s, const fabric::network* wide) noexcept {
   return !wide->caps().one_sided || s.is(knob::accumulate, "handler") || s.lock().protocol == lock_protocol::two_sided;
 }
 
 }  // namespace
 
-// In simulated jobs, which are for comparing protocols, only where it is asked for.
+// Simulated jobs, which compare protocols, have a progress thread only on request.
 void context::serve_beside(bool for_window) {
   if (serves_beside_) return;
   const bool always = settings_.on(knob::progress_thread) || settings_.is(knob::nbc_progress, "thread");
@@ -77,9 +77,10 @@ void context::serve() noexcept {
   }
 }
 
-// A thread of the program that waits or communicates handles what comes itself, sooner than one that has to be woken
-// for each message. This one looks again now and then, so that calls need not wake it at their end: it serves once none
-// has been made since its last look. While a wait of the program sleeps, the thread sleeps until that wait ends.
+// A thread of the program that waits or communicates handles messages itself, sooner than a thread that has to be woken
+// for each. The progress thread checks for this at intervals, so that calls need not wake it at their end: it serves
+// when no call was made since its last check. While a wait of the program sleeps, the thread sleeps until that wait
+// ends.
 void context::stand_aside() noexcept {
   std::uint32_t rounds_seen = 0;
   const auto program_was_inside = [&]() noexcept {
@@ -106,7 +107,7 @@ void context::program_leaves() noexcept {
   futex_wake_all(aside_);
 }
 
-// The line is for a target that was silent for all that time: a long transfer is none.
+// The report is about a target that was silent for all that time: a long transfer is not reported.
 void context::note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_t silent_since_ns) noexcept {
   const std::int64_t now_ns = around_.now_ns();
   {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Messages that make no sense: their receiver refuses them, and their sender says so, once for each peer.
+/// Malformed messages: their receiver rejects them, and their sender reports that, once for each peer.
 #include <cstdio>
 #include <cstring>
 
@@ -32,7 +32,7 @@ void context::reject_malformed(int source, std::uint16_t kind, std::size_t bytes
   send_record(source, message::malformed_notice, malformed_notice_record{static_cast<std::uint32_t>(bytes), kind, why});
 }
 
-// Said once for each peer. No answer: two ranks that understand nothing of each other must not go on like that.
+// Reports the first notice of each peer. It sends no reply: two incompatible ranks must not exchange notices for ever.
 void context::on_malformed_notice(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<context*>(self);
   malformed_notice_record r{};

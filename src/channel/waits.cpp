@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// How a rank of the program, or its progress thread, waits: it drives the fabrics, spins, yields or sleeps, and hears
-/// of deaths.
+/// The waits of a rank's program and of its progress thread: they drive the fabrics, spin, yield or sleep, and detect
+/// deaths.
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -12,14 +12,14 @@ namespace rma::detail {
 namespace {
 
 constexpr std::int64_t spin_stretch = 100;  // a wait on a network may spin so many times longer than one on memory
-constexpr std::int64_t spin_stretch_of_thread = 16;  // the program computes meanwhile, maybe on the same core
-constexpr std::int64_t farewell_ns = 500'000'000;    // what a rank that has left takes to say goodbye, at most
-constexpr std::int64_t pause_yielded_ns = 20'000;    // a longer pause is slept, or waiting for a lock would cost a core
+constexpr std::int64_t spin_stretch_of_thread = 16;  // the program computes meanwhile, perhaps on the same core
+constexpr std::int64_t farewell_ns = 500'000'000;    // limit for the last messages of a rank that has left
+constexpr std::int64_t pause_yielded_ns = 20'000;    // longer pauses sleep, or waiting for a lock would cost a core
 constexpr std::int64_t doze_least_ns = 20'000;       // of waits without a wake-up
 constexpr std::int64_t doze_most_ns = 4'000'000;
 constexpr std::int64_t dozes_of_a_wait = 8;
-constexpr std::int64_t wait_hook_every_ns = 1'000'000;  // at least, also in a wait that sleeps
-constexpr unsigned looks_before_nap = 64;               // of waits for room only
+constexpr std::int64_t wait_hook_every_ns = 1'000'000;  // longest interval, also in a wait that sleeps
+constexpr unsigned looks_before_nap = 64;               // only in waits for room
 constexpr std::int64_t nap_ns = 1'000'000;
 
 std::int64_t doze_ns(std::int64_t waited_ns, bool hooked) noexcept {
@@ -46,7 +46,7 @@ status context::wait_slow(const wait_spec& w) noexcept {
   long_wait& watch = w.whole != nullptr ? *w.whole : own;
   const bool hooked = !serves && wait_hook_ != nullptr;
   const bool dozes = !rings || hooked;
-  bool busy = true, heard = true;  // since the clock was looked at: or woken up, but maybe by nothing more than time
+  bool busy = true, heard = true;  // since the last reading of the clock; also after a wake, perhaps by time alone
   unsigned idle_rounds = 0;
   unsigned turn = hooked && w.deadline_ns != no_deadline ? patience_.turns_per_look - 1 : 0;  // a pause may be short
   judged_news judged;
@@ -83,21 +83,21 @@ status context::wait_slow(const wait_spec& w) noexcept {
     }
   }
   if (w.peer >= 0 && silent_since_ns != 0) note_target_wait(w.peer, watch.begin_ns(), silent_since_ns);
-  if (serves && program_waits_.load(std::memory_order_relaxed) != 0) return result;  // the program is inside still
+  if (serves && program_waits_.load(std::memory_order_relaxed) != 0) return result;  // the program is still inside
   stop_serving();
   if (is_counted) program_leaves();
   return result;
 }
 
-// The function may wait here itself: it is not called again inside.
+// The function may wait itself: it is not called again inside.
 void context::run_wait_hook() noexcept {
   if (in_wait_hook_.exchange(true, std::memory_order_acquire)) return;
   wait_hook_();
   in_wait_hook_.store(false, std::memory_order_release);
 }
 
-// Asks whether the wait can still be met, since there is news. True if it ends: for that reason, or because what came
-// before the news has met it.
+// Tests after news of deaths or departures if the wait can still be met. True if it ends: either it cannot, or events
+// before the news have met it.
 bool context::ends_by_news(const wait_spec& w, const wait_question<bool>& over, judged_news& at,
                            status& result) noexcept {
   const std::uint32_t news = gone_.all_news();
@@ -117,11 +117,11 @@ bool context::ends_by_news(const wait_spec& w, const wait_question<bool>& over, 
   }
   if (!met && (result != status::peer_failed || goodbye_deadline_passed(at.goodbye_until_ns))) return true;
   result = status::done;
-  if (!met) at.seen = ~news;  // it is asked again at the next turn
+  if (!met) at.seen = ~news;  // it is tested again at the next turn
   return met;
 }
 
-// A rank that has left said everything before; over a network its last messages may take longer than that news.
+// A rank that has left has sent all its messages before; over a network the last ones may arrive later than that news.
 bool context::goodbye_deadline_passed(std::int64_t& until_ns) noexcept {
   if (wide_ == nullptr) return true;
   {
@@ -137,10 +137,10 @@ bool context::goodbye_deadline_passed(std::int64_t& until_ns) noexcept {
   return now_ns >= until_ns;
 }
 
-// Waiting for an adapter takes longer than for memory, and how long depends on the adapter. Who slept for less than it
-// could have spun spins longer the next time; who slept for long has spun in vain. It may spin for longer than two
-// ranks take to wake each other up (0.8 ms on a busy virtual machine): each would take that for a long wait, and sleep
-// again.
+// Waiting for an adapter takes longer than for memory, by a time that depends on the adapter. A wait that slept for
+// less than it could have spun spins longer the next time; one that slept for long has spun in vain. The limit is
+// longer than two ranks take to wake each other up (0.8 ms on a busy virtual machine): otherwise each would take that
+// for a long wait, and sleep again.
 void context::adapt(std::atomic<std::int64_t>& spin_ns, std::int64_t slept_ns, std::int64_t most_ns) noexcept {
   if (wide_ == nullptr || patience_.spin_ns == 0) return;
   const std::int64_t spun_ns = spin_ns.load(std::memory_order_relaxed);
@@ -148,11 +148,11 @@ void context::adapt(std::atomic<std::int64_t>& spin_ns, std::int64_t slept_ns, s
   spin_ns.store(std::clamp(longer ? 2 * spun_ns : spun_ns / 2, patience_.spin_ns, most_ns), std::memory_order_relaxed);
 }
 
-// Whoever promised to send a message while this rank was inside gets it handled before it goes: the last look at the
-// rings comes after the others can see that it is gone. However long that takes: the sender may have lost its core
-// between the promise and the message, and will wait for the answer. Nor does it go while an answer waits for room, for
-// who asked will wait for that, and makes room. The dead promise nothing, once they are known. While another thread
-// polls, the rank does not go.
+// A rank that has reserved a delivery while this rank was inside gets its message handled before this rank leaves: the
+// last check of the rings comes after the others can see that it has left. This may take long: the sender may have been
+// preempted between the reservation and the message, and will wait for the reply. Nor does this rank leave while a
+// reply waits for room, since the receiver waits for that, and makes room. Reservations of ranks known to be dead are
+// void. While another thread polls, the rank does not leave.
 void context::stop_serving() noexcept {
   if (program_polls_.load(std::memory_order_relaxed) != 0) return around_.inside(true);
   around_.inside(false);
@@ -176,7 +176,7 @@ bool context::anything_new() noexcept {
   return node_.as_liveness().pending() || owes_delivery();
 }
 
-// By ranks of this node: to handle what was promised, or to answer.
+// True if ranks of this node expect this rank to handle a reserved message, or to reply.
 bool context::is_expected() noexcept {
   const std::lock_guard guard(lock_);
   if (owes_delivery()) return true;
@@ -188,12 +188,12 @@ bool context::is_expected() noexcept {
   };
   return std::any_of(ack_sources_.begin(), ack_sources_.end(), is_near) ||
          std::any_of(waiting_.begin(), waiting_.end(), [&](int rank) {
-           const auto& messages = peer_of(rank).waiting;  // many, where a network has no room
+           const auto& messages = peer_of(rank).waiting;  // these may be many, if a network has no room
            return is_near(rank) && std::any_of(messages.begin(), messages.end(), is_answer);
          });
 }
 
-// True if it was over.
+// Returns true if the condition held.
 bool context::sleep(const wait_question<bool>& over, std::int64_t until_ns, bool serves) noexcept {
   // Counted before the condition is tested: a thread that makes it true afterwards sees the count.
   struct mark {
@@ -234,7 +234,7 @@ bool context::sleep(const wait_question<bool>& over, std::int64_t until_ns, bool
   }
   if (news) {
     around_.retract();
-  } else if (over()) {  // by what the thread did that had the lock
+  } else if (over()) {  // by an event that the previous holder of the lock has handled
     around_.retract();
     return true;
   } else {
